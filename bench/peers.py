@@ -111,7 +111,8 @@ class VictoriaMetrics(Server):
         self.get("/api/v1/import", "\n".join(lines).encode())
         self.get("/internal/force_flush")
         self.get("/internal/force_merge")
-        # It merges in the background: wait until all rows are in parts on disk and no merge is going on.
+        # It merges in the background: wait until all rows are in parts on disk and no merge is
+        # going on.
         rows = len(columns) * len(stamps_ns)
         give_up = time.monotonic() + 60
         while time.monotonic() < give_up:

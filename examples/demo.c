@@ -1,7 +1,8 @@
 // demo.c - what `make run` runs: a make-believe training job that emits its own metrics.
 //
-// It fits a line to noisy data by stochastic gradient descent, so that `loss` is a real one and the processor has something to do:
-// it works in bursts, an epoch each, with a pause in between that shows in the node's cpu_percent. DEMO_SECONDS (20) is how long it takes.
+// It fits a line to noisy data by stochastic gradient descent, so that `loss` is a real one and the
+// processor has something to do: it works in bursts, an epoch each, with a pause in between that
+// shows in the node's cpu_percent. DEMO_SECONDS (20) is how long it takes.
 #include <sonde.h>
 
 #include <math.h>
@@ -36,7 +37,8 @@ struct line {
     double slope, offset;
 };
 
-// One step down the gradient of the squared error of a batch of samples of y = 3x - 1 + noise; returns the error.
+// One step down the gradient of the squared error of a batch of samples of y = 3x - 1 + noise;
+// returns the error.
 static double step(struct line *fit, double rate)
 {
     double loss = 0, by_slope = 0, by_offset = 0;
@@ -65,7 +67,8 @@ int main(void)
         char number[16];
         snprintf(number, sizeof number, "%d", epoch);
         sonde_span_begin("epoch", "n", number);
-        // It learns by the clock, not by the step, so that the picture is the same on fast and slow machines.
+        // It learns by the clock, not by the step, so that the picture is the same on fast and slow
+        // machines.
         double speed = 2.0 / epoch_s / epoch, last_loss = 0, last = now_s(), next_point = last;
         sonde_set(rate, speed);
         for (double end = last + 0.75 * epoch_s, now = last; now < end; last = now) {
@@ -78,7 +81,8 @@ int main(void)
             }
         }
         sonde_span_end();
-        printf("epoch %d of %d: loss %.4f, y = %.3f x %+.3f\n", epoch, EPOCHS, last_loss, fit.slope, fit.offset);
+        printf("epoch %d of %d: loss %.4f, y = %.3f x %+.3f\n", epoch, EPOCHS, last_loss, fit.slope,
+               fit.offset);
         fflush(stdout);
         sonde_span_begin("checkpoint");
         pause_s(0.25 * epoch_s);

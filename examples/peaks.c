@@ -1,4 +1,5 @@
-// peaks.c - asks the job around it, or the recording that it is given, for the highest value of a metric on each host; with a limit, waits until one is above it.
+// peaks.c - asks the job around it, or the recording that it is given, for the highest value of a
+// metric on each host; with a limit, waits until one is above it.
 //
 //   peaks [-w LIMIT] METRIC [RECORDING]
 #include <sonde_client.h>
@@ -40,7 +41,8 @@ static int show_peaks(struct sonde_client *client, const char *metric, struct so
 }
 
 // Until a new point is above the limit.
-static int wait_for(struct sonde_client *client, const char *metric, double limit, struct sonde_error *e)
+static int wait_for(struct sonde_client *client, const char *metric, double limit,
+                    struct sonde_error *e)
 {
     struct sonde_watch *watch;
     struct sonde_result *fresh;

@@ -14,13 +14,17 @@ UNITS = {"percent": "percent", "bytes": "bytes", "seconds": "s", "watts": "watt"
          "volts": "volt", "megabytes": "decmbytes"}
 RATES = {"bytes": "Bps", "seconds": "percentunit", "joules": "watt"}
 SOURCE = {"type": "opentsdb", "uid": "sonde"}
-# The data source reads whole seconds. With a finer interval it would keep one of a second's several rates.
+# The data source reads whole seconds. With a finer interval it would keep one of a second's several
+# rates.
 INTERVAL = "1s"
-# A metric that every node has from level 2 on: its series tell the hosts, and its answer carries the annotations.
+# A metric that every node has from level 2 on: its series tell the hosts, and its answer carries
+# the annotations.
 ON_EVERY_NODE = "load_1m"
-# An object: as a text, Grafana 13 loses it. Not global: the data source asks for no global annotations.
+# An object: as a text, Grafana 13 loses it. Not global: the data source asks for no global
+# annotations.
 NOTES = {"refId": "Anno", "fromAnnotations": True, "target": ON_EVERY_NODE, "name": "notes", "isGlobal": False}
-# Right for all hosts, for one and for several: a wildcard needs its asterisk, a list of literals takes none.
+# Right for all hosts, for one and for several: a wildcard needs its asterisk, a list of literals
+# takes none.
 HOSTS = {"tagk": "host", "type": "regexp", "filter": "^(${host:pipe})$", "groupBy": True}
 NOT_PER_GPU = {"gpu_count"}
 # Of a line of zeros alone, Grafana would draw 0 to 100: 10,000 %.
@@ -38,7 +42,8 @@ OVERVIEW = [("nodes", "load_1m", "count"), ("CPU, mean of the nodes", "cpu_perce
 
 
 WORKERS, GPUS = ["cluster", "worker"], ["host", "gpu"]
-# What sonde.dask records: title, metric, help, unit, tags; of the catalogue's metrics, help and unit are there. Workers' counters are seconds, shown as a share of time.
+# What sonde.dask records: title, metric, help, unit, tags; of the catalogue's metrics, help and
+# unit are there. Workers' counters are seconds, shown as a share of time.
 DASK = [("job", "dask_job", "The number of the job that the cluster is at.", "", ["cluster"]), ("dag", "dask_dag", "The number of the dag that the cluster is at, in its job.", "", ["cluster"]),
         ("memory of workers", "dask_worker_resident_bytes", "Of each worker's process.", "bytes", WORKERS),
         ("GPU utilization", "gpu_utilization_percent", "", "", GPUS), ("GPU memory", "gpu_memory_used_percent", "", "", GPUS), ("GPU memory activity", "gpu_memory_activity_percent", "", "", GPUS),

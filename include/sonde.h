@@ -9,11 +9,13 @@
 //             sonde_emit(loss, train(step));
 //     }
 //
-// Run it with `sonde run -l 1 -- ./program`. Without that, or at level 0, every handle is 0 and every call is one branch.
+// Run it with `sonde run -l 1 -- ./program`. Without that, or at level 0, every handle is 0 and
+// every call is one branch.
 //
-// Two ways. A *point* (sonde_emit) is a value at the time of the call, about 12 ns. A *cell* (sonde_set, sonde_add) is updated
-// in place and sampled by the agent, about 2 ns: for hot loops. Use one of the two for a metric. Either is readable when the
-// call has returned: a program that asks for its own metrics (sonde_client.h) finds all that it has emitted.
+// Two ways. A *point* (sonde_emit) is a value at the time of the call, about 12 ns. A *cell*
+// (sonde_set, sonde_add) is updated in place and sampled by the agent, about 2 ns: for hot loops.
+// Use one of the two for a metric. Either is readable when the call has returned: a program that
+// asks for its own metrics (sonde_client.h) finds all that it has emitted.
 //
 // Any thread may call anything. Nothing here blocks, allocates per point, prints (unless SONDE_LOG
 // is set) or ends the program. No call is needed at exit; emitted points arrive even if the program
@@ -33,8 +35,8 @@ extern "C" {
 
 #define SONDE_API __attribute__((visibility("default")))
 
-// What a metric is called by after its definition. 0 = off: all calls take it, and do nothing. Valid for the life of
-// the process and in its forked children.
+// What a metric is called by after its definition. 0 = off: all calls take it, and do nothing.
+// Valid for the life of the process and in its forked children.
 typedef uint32_t sonde_handle;
 
 enum sonde_kind {
@@ -53,7 +55,8 @@ struct sonde_metric {
     enum sonde_kind kind;
     int level;                    // 1 to 4; 0 means 1. Above the level of the run, the handle is 0
     const struct sonde_tag *tags; // tell series of one metric apart
-    size_t tag_count;             // with those of the process (SONDE_TAGS, rank) and `host` at most 16
+    // with those of the process (SONDE_TAGS, rank) and `host` at most 16
+    size_t tag_count;
 };
 
 // Defines a metric, or finds it: the same name and tags give the same handle, and the first
@@ -78,29 +81,32 @@ static inline void sonde_emit_at(sonde_handle metric, double value, int64_t time
 static inline void sonde_set(sonde_handle metric, double value);
 static inline void sonde_add(sonde_handle metric, double amount);
 
-// Metrics that are measured together: one time stamp for many values, the cheapest way to emit them. Handles of 0 are allowed and their
-// values passed over; returns 0 when all are 0, and for more than 4096.
+// Metrics that are measured together: one time stamp for many values, the cheapest way to emit
+// them. Handles of 0 are allowed and their values passed over; returns 0 when all are 0, and for
+// more than 4096.
 SONDE_API sonde_handle sonde_group(const sonde_handle *metrics, size_t count);
 
-// One value for each metric of the group, in its order. sonde_missing() for those that could not be read.
+// One value for each metric of the group, in its order. sonde_missing() for those that could not be
+// read.
 static inline void sonde_emit_group(sonde_handle group, const double *values);
 static inline void sonde_emit_group_at(sonde_handle group, const double *values, int64_t time_ns);
 
-// Spans: a named stretch of time, with tags, that everything else can be asked for by ("peak memory per epoch"). They nest per
-// thread, 64 deep; each begin needs its end on the same thread. A span that is still open when its process ends
-// ends with the process and gets the tag unfinished=1.
+// Spans: a named stretch of time, with tags, that everything else can be asked for by ("peak memory
+// per epoch"). They nest per thread, 64 deep; each begin needs its end on the same thread. A span
+// that is still open when its process ends ends with the process and gets the tag unfinished=1.
 //
 //     sonde_span_begin("epoch", "number", "3");
 //     …
 //     sonde_span_end();
 #define sonde_span_begin(...) sonde_span_begin_strings(__VA_ARGS__, (const char *)NULL)
-SONDE_API void sonde_span_begin_strings(const char *name, ...) __attribute__((sentinel)); // key, value, …, NULL
+// key, value, …, NULL
+SONDE_API void sonde_span_begin_strings(const char *name, ...) __attribute__((sentinel));
 SONDE_API void sonde_span_begin_tags(const char *name, const struct sonde_tag *tags, size_t count);
 SONDE_API void sonde_span_end(void);
 
 // A span that is over: its times in ns since the epoch. It does not nest.
-SONDE_API void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const struct sonde_tag *tags,
-                             size_t count);
+SONDE_API void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns,
+                             const struct sonde_tag *tags, size_t count);
 
 // A span that is not on a thread's stack: of a coroutine, a callback, work that moves between
 // threads. Any thread of the process that opened the span may close it, once; a forked child
@@ -111,14 +117,16 @@ struct sonde_span {
     int64_t start_ns;
     uint32_t process;
 };
-SONDE_API struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags, size_t count,
-                                            const struct sonde_span *parent);
+SONDE_API struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags,
+                                            size_t count, const struct sonde_span *parent);
 // Name and tags once more: they are what is recorded in the end.
-SONDE_API void sonde_span_close(const struct sonde_span *span, const char *name, const struct sonde_tag *tags,
-                                size_t count);
-// The same with a given start or end, in ns since the epoch: a caller may open a span after it has begun.
-SONDE_API struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns, const struct sonde_tag *tags,
-                                               size_t count, const struct sonde_span *parent);
+SONDE_API void sonde_span_close(const struct sonde_span *span, const char *name,
+                                const struct sonde_tag *tags, size_t count);
+// The same with a given start or end, in ns since the epoch: a caller may open a span after it has
+// begun.
+SONDE_API struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns,
+                                               const struct sonde_tag *tags, size_t count,
+                                               const struct sonde_span *parent);
 SONDE_API void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_t end_ns,
                                    const struct sonde_tag *tags, size_t count);
 
@@ -135,7 +143,8 @@ SONDE_API void sonde_annotate_tags(const char *text, const struct sonde_tag *tag
 // Returns 0, -EINVAL, -ENAMETOOLONG (the socket's path) or -ENOMEM (no shared memory).
 SONDE_API int sonde_connect(const char *socket_path, int level);
 
-// The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring.
+// The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for
+// measuring.
 SONDE_API int sonde_level(void);
 
 // "0.1.0", of the library that is linked.

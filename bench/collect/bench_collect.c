@@ -1,8 +1,10 @@
-// bench_collect.c - what a sample of the node costs: processor time of all sources of level 2 against bare preads of the same files, the
-// walk over processes by itself, and one scrape of node_exporter.
+// bench_collect.c - what a sample of the node costs: processor time of all sources of level 2
+// against bare preads of the same files, the walk over processes by itself, and one scrape of
+// node_exporter.
 //
-// A round samples every source once and reads the same files once, one after the other, so that what disturbs one disturbs its peer; the
-// median of the rounds counts. Sources that are sampled less often than ten times a second are due at instants of their own, and left out here.
+// A round samples every source once and reads the same files once, one after the other, so that
+// what disturbs one disturbs its peer; the median of the rounds counts. Sources that are sampled
+// less often than ten times a second are due at instants of their own, and left out here.
 #include "base/clock.h"
 #include "collect/collect.h"
 
@@ -31,12 +33,14 @@ enum {
 static const int64_t INSTANT_NS = NS_PER_S / 10;
 
 // The files behind the metrics of `files_sources`.
-static const char *const paths[] = {"/proc/loadavg",     "/proc/stat",         "/proc/meminfo",
-                                    "/proc/vmstat",      "/proc/pressure/cpu", "/proc/pressure/memory",
-                                    "/proc/pressure/io", "/proc/net/dev",      "/proc/diskstats"};
+static const char *const paths[] = {
+    "/proc/loadavg",     "/proc/stat",         "/proc/meminfo",
+    "/proc/vmstat",      "/proc/pressure/cpu", "/proc/pressure/memory",
+    "/proc/pressure/io", "/proc/net/dev",      "/proc/diskstats"};
 static const char files_sources[] = "load,cpu,memory,vmstat,pressure,network,disk";
 
-static double sample_us[ROUNDS], pread_us[ROUNDS], walk_us[ROUNDS], list_us[ROUNDS], details_us[ROUNDS], all_us[ROUNDS];
+static double sample_us[ROUNDS], pread_us[ROUNDS], walk_us[ROUNDS], list_us[ROUNDS],
+    details_us[ROUNDS], all_us[ROUNDS];
 static double values[STORE_SET_SERIES_MAX];
 static char contents[READ_SIZE];
 
@@ -52,11 +56,14 @@ static double median(double *rounds)
     return rounds[ROUNDS / 2];
 }
 
-static void report(const char *metric, double value, const char *unit, const char *peer, double peer_value)
+static void report(const char *metric, double value, const char *unit, const char *peer,
+                   double peer_value)
 {
-    printf("{\"bench\":\"collect\",\"metric\":\"%s\",\"value\":%.4g,\"unit\":\"%s\"", metric, value, unit);
+    printf("{\"bench\":\"collect\",\"metric\":\"%s\",\"value\":%.4g,\"unit\":\"%s\"", metric, value,
+           unit);
     if (peer)
-        printf(",\"peer\":\"%s\",\"peer_value\":%.4g,\"ratio\":%.4g", peer, peer_value, value / peer_value);
+        printf(",\"peer\":\"%s\",\"peer_value\":%.4g,\"ratio\":%.4g", peer, peer_value,
+               value / peer_value);
     printf("}\n");
     fflush(stdout);
 }
@@ -127,11 +134,13 @@ static void bench_files(void)
         close(files[i]);
 }
 
-// The walk is made each time three seconds later than the one before; of a user without processes there are no details to read.
+// The walk is made each time three seconds later than the one before; of a user without processes
+// there are no details to read.
 static void bench_processes(void)
 {
     enum { LIST_SIZE = 32768, NOBODY = 2000000001 };
-    struct collect *walked = open_sources("processes", NOBODY), *own = open_sources("processes", getuid());
+    struct collect *walked = open_sources("processes", NOBODY),
+                   *own = open_sources("processes", getuid());
     int folder = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int64_t t_ns = clock_realtime_ns();
     for (int round = -WARM_UP_ROUNDS; round < ROUNDS; round++) {
@@ -145,7 +154,8 @@ static void bench_processes(void)
         while (getdents64(folder, contents, LIST_SIZE) > 0)
             continue;
         times[3] = cpu_us();
-        sample_all(own, t_ns + 20 * (int64_t)NS_PER_S * round); // far apart: details are due each time
+        // far apart: details are due each time
+        sample_all(own, t_ns + 20 * (int64_t)NS_PER_S * round);
         times[4] = cpu_us();
         if (round < 0)
             continue;
@@ -156,10 +166,12 @@ static void bench_processes(void)
     }
     double list = median(list_us);
     report("count of processes, walk", median(walk_us), "us", "getdents64 of /proc", list);
-    report("count of processes, nobody came or went", median(all_us), "us", "getdents64 of /proc", list);
+    report("count of processes, nobody came or went", median(all_us), "us", "getdents64 of /proc",
+           list);
     sample_all(own, t_ns + 30 * (int64_t)NS_PER_S * ROUNDS);
     report("processes of this user", values[0], "processes", NULL, 0);
-    report("count and details of this user's processes", median(details_us), "us", "getdents64 of /proc", list);
+    report("count and details of this user's processes", median(details_us), "us",
+           "getdents64 of /proc", list);
     close(folder);
     collect_destroy(walked);
     collect_destroy(own);
@@ -232,7 +244,8 @@ static void bench_node_exporter(double sample)
         _exit(127);
     }
     bool up = false;
-    for (int tries = 0; pid > 0 && tries < 100 && !up && waitpid(pid, NULL, WNOHANG) == 0; tries++) {
+    for (int tries = 0; pid > 0 && tries < 100 && !up && waitpid(pid, NULL, WNOHANG) == 0;
+         tries++) {
         usleep(30000);
         up = scrape();
     }
@@ -242,7 +255,8 @@ static void bench_node_exporter(double sample)
         double before = process_cpu_us(pid);
         for (int i = 0; i < SCRAPES; i++)
             scrape();
-        report("processor time of a sample", sample, "us", "node_exporter", (process_cpu_us(pid) - before) / SCRAPES);
+        report("processor time of a sample", sample, "us", "node_exporter",
+               (process_cpu_us(pid) - before) / SCRAPES);
     }
     if (pid > 0) {
         kill(pid, SIGKILL);

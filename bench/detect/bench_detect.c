@@ -1,5 +1,5 @@
-// bench_detect.c - how often a slow member is found within six probes and how often a good one is accused, beside the rule that the Dragon Telemetry
-// Service uses; and what a round costs.
+// bench_detect.c - how often a slow member is found within six probes and how often a good one is
+// accused, beside the rule that the Dragon Telemetry Service uses; and what a round costs.
 #include "base/clock.h"
 #include "simulation.h"
 
@@ -7,10 +7,11 @@
 
 enum { FOUND_JOBS = 1000, WITHIN = 6, QUIET_ROUNDS = 10000, ONSET = 20 };
 
-static void report(const char *metric, size_t members, double noise, double spikes, double value, double peer,
-                   const char *unit)
+static void report(const char *metric, size_t members, double noise, double spikes, double value,
+                   double peer, const char *unit)
 {
-    printf("{\"bench\":\"detect\",\"metric\":\"%s\",\"members\":%zu,\"noise\":%g,\"spikes\":%g,\"value\":%.6g,\"unit\":"
+    printf("{\"bench\":\"detect\",\"metric\":\"%s\",\"members\":%zu,\"noise\":%g,\"spikes\":%g,"
+           "\"value\":%.6g,\"unit\":"
            "\"%s\","
            "\"peer\":\"dragon_z_score\",\"peer_value\":%.6g}\n",
            metric, members, noise, spikes, value, unit, peer);
@@ -33,7 +34,8 @@ static void found(size_t members, double noise, double slowdown, unsigned onset,
         ours += a.found_after && !a.alarms;
         theirs += b.found_after && !b.alarms;
     }
-    report(metric, members, noise, 0, 100 * ours / FOUND_JOBS, 100 * theirs / FOUND_JOBS, "percent");
+    report(metric, members, noise, 0, 100 * ours / FOUND_JOBS, 100 * theirs / FOUND_JOBS,
+           "percent");
 }
 
 static void quiet(size_t members, double noise, double spikes)
@@ -45,8 +47,8 @@ static void quiet(size_t members, double noise, double spikes)
                            .spikes = spikes,
                            .slow = SIMULATION_NOBODY,
                            .rounds = QUIET_ROUNDS};
-    report("false_alarms", members, noise, spikes, simulate_detect(&s, &options).alarms, simulate_z_score(&s).alarms,
-           "rounds of 10000");
+    report("false_alarms", members, noise, spikes, simulate_detect(&s, &options).alarms,
+           simulate_z_score(&s).alarms, "rounds of 10000");
 }
 
 int main(void)
@@ -61,7 +63,8 @@ int main(void)
         quiet(sizes[i], 0.05, 0.01);
     }
     struct detect_options options = {0};
-    struct simulation s = {.members = 1024, .noise = 0.05, .slow = SIMULATION_NOBODY, .rounds = 200};
+    struct simulation s = {
+        .members = 1024, .noise = 0.05, .slow = SIMULATION_NOBODY, .rounds = 200};
     int64_t start_ns = clock_monotonic_ns();
     simulate_detect(&s, &options);
     int64_t between_ns = clock_monotonic_ns();

@@ -59,7 +59,8 @@ static void detect_rule(void *state, const double *values, size_t members, bool 
         named[i] = detect_verdict_of(d, i)->state == DETECT_SLOW;
 }
 
-struct simulation_result simulate_detect(const struct simulation *s, const struct detect_options *options)
+struct simulation_result simulate_detect(const struct simulation *s,
+                                         const struct detect_options *options)
 {
     struct detect *d = detect_create(options);
     for (size_t i = 0; d && i < s->members; i++) {
@@ -96,7 +97,8 @@ static void z_score_rule(void *state, const double *values, size_t members, bool
         squares += mean * mean;
     }
     z->rounds++;
-    double mean = sum / (double)members, deviation = sqrt(fmax(squares / (double)members - mean * mean, 0));
+    double mean = sum / (double)members,
+           deviation = sqrt(fmax(squares / (double)members - mean * mean, 0));
     for (size_t i = 0; i < members; i++) {
         double own = 0;
         for (unsigned k = 0; k < there; k++)

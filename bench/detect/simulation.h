@@ -1,4 +1,5 @@
-// simulation.h - jobs of members that are probed round by round, one of them slow from some round on: to find out how often a rule is right.
+// simulation.h - jobs of members that are probed round by round, one of them slow from some round
+// on: to find out how often a rule is right.
 //
 // For the bench and for the tests. Everything follows from the seed.
 #ifndef SONDE_BENCH_SIMULATION_H
@@ -30,9 +31,11 @@ typedef void simulation_rule(void *rule, const double *values, size_t members, b
 struct simulation_result simulate(const struct simulation *s, simulation_rule *rule, void *state);
 
 // Ours, with the given options. Makes and frees its own state.
-struct simulation_result simulate_detect(const struct simulation *s, const struct detect_options *options);
+struct simulation_result simulate_detect(const struct simulation *s,
+                                         const struct detect_options *options);
 
-// The one of the Dragon Telemetry Service: the mean of each member's last 4 values, standardised over all members; above 2.5 it is slow.
+// The one of the Dragon Telemetry Service: the mean of each member's last 4 values, standardised
+// over all members; above 2.5 it is slow.
 struct simulation_result simulate_z_score(const struct simulation *s);
 
 #endif

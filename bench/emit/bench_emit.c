@@ -1,8 +1,9 @@
 // bench_emit.c - what it costs a program to emit, and how fast an agent takes it.
 //
-// The process is its own agent: it listens, libsonde connects, and what was emitted is drained into a store on disk between the
-// measured loops. A round runs every loop once, one after the other, so that what disturbs one disturbs its peer;
-// the median of the rounds counts. LTTng-UST runs in a program of its own beside this one, as it is loaded with its own threads.
+// The process is its own agent: it listens, libsonde connects, and what was emitted is drained into
+// a store on disk between the measured loops. A round runs every loop once, one after the other, so
+// that what disturbs one disturbs its peer; the median of the rounds counts. LTTng-UST runs in a
+// program of its own beside this one, as it is loaded with its own threads.
 #include "base/clock.h"
 #include "base/log.h"
 #include "ingest/hello.h"
@@ -19,7 +20,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS = 101, WARM_UP_ROUNDS = 5, POINTS = 40000, ROW = 10, ROWS = 9000, SPANS = 4000, LOOPS_MAX = 16 };
+enum {
+    ROUNDS = 101,
+    WARM_UP_ROUNDS = 5,
+    POINTS = 40000,
+    ROW = 10,
+    ROWS = 9000,
+    SPANS = 4000,
+    LOOPS_MAX = 16
+};
 
 static struct measured {
     const char *name;
@@ -58,11 +67,14 @@ static double time_ns(loop *run, const struct loop_target *t, long times)
     return (double)(clock_monotonic_ns() - from) / (double)times;
 }
 
-static void report(const char *metric, double value, const char *unit, const char *peer, double peer_value)
+static void report(const char *metric, double value, const char *unit, const char *peer,
+                   double peer_value)
 {
-    printf("{\"bench\":\"emit\",\"metric\":\"%s\",\"value\":%.4g,\"unit\":\"%s\"", metric, value, unit);
+    printf("{\"bench\":\"emit\",\"metric\":\"%s\",\"value\":%.4g,\"unit\":\"%s\"", metric, value,
+           unit);
     if (peer)
-        printf(",\"peer\":\"%s\",\"peer_value\":%.4g,\"ratio\":%.4g", peer, peer_value, value / peer_value);
+        printf(",\"peer\":\"%s\",\"peer_value\":%.4g,\"ratio\":%.4g", peer, peer_value,
+               value / peer_value);
     printf("}\n");
     fflush(stdout);
 }
@@ -72,11 +84,14 @@ static int listen_there(void)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    return fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 16) == 0 ? fd : -1;
+    return fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+                   listen(fd, 16) == 0
+               ? fd
+               : -1;
 }
 
-// LTTng's figure: lttng_peer beside this program, if it was built, says it on its standard output, with what clock_gettime took there:
-// scaled by that, it is as if it had been measured here.
+// LTTng's figure: lttng_peer beside this program, if it was built, says it on its standard output,
+// with what clock_gettime took there: scaled by that, it is as if it had been measured here.
 static double run_lttng(double clock_here)
 {
     char self[512] = "", program[600];
@@ -87,7 +102,8 @@ static double run_lttng(double clock_here)
         fprintf(stderr, "bench: lttng-ust is not here (liblttng-ust-dev, lttng-tools): left out\n");
         return 0;
     }
-    sched_setaffinity(0, sizeof all_processors, &all_processors); // its threads are not to stand in each other's way
+    // its threads are not to stand in each other's way
+    sched_setaffinity(0, sizeof all_processors, &all_processors);
     FILE *f = popen(program, "re");
     double ns = 0, clock_there = 0;
     bool said = f && fscanf(f, "%lf %lf", &ns, &clock_there) == 2 && clock_there > 0;
@@ -98,7 +114,8 @@ static double run_lttng(double clock_here)
 
 static bool set_up(struct store **store, struct ingest **in, struct error *e)
 {
-    snprintf(folder, sizeof folder, "%s/sonde-bench-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    snprintf(folder, sizeof folder, "%s/sonde-bench-XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     if (!mkdtemp(folder)) {
         error_set(e, -errno, "cannot make a folder %s: %s", folder, strerror(errno));
         return false;
@@ -110,7 +127,8 @@ static bool set_up(struct store **store, struct ingest **in, struct error *e)
     setenv("SONDE_RING_BYTES", "1048576", 1);
     struct store_options store_options = {.size_limit_bytes = UINT64_MAX};
     struct ingest_options ingest_options = {.socket_path = socket_path, .level = 4};
-    return store_open(store_path, &store_options, store, e) == 0 && ingest_create(*store, &ingest_options, in, e) == 0;
+    return store_open(store_path, &store_options, store, e) == 0 &&
+           ingest_create(*store, &ingest_options, in, e) == 0;
 }
 
 static bool attach_ourselves(struct ingest *in, int listener)
@@ -192,7 +210,8 @@ int main(void)
     for (int round = -WARM_UP_ROUNDS; round < ROUNDS; round++)
         one_round(in, &t, round);
     if (sonde_dropped())
-        log_warning("%llu points were dropped: the figures are of no use", (unsigned long long)sonde_dropped());
+        log_warning("%llu points were dropped: the figures are of no use",
+                    (unsigned long long)sonde_dropped());
     report_all();
     ingest_destroy(in);
     store_close(store, NULL);

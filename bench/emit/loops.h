@@ -1,4 +1,5 @@
-// loops.h - what is measured, each in a loop of its own in loops.c, which sees only sonde.h: nothing folds away.
+// loops.h - what is measured, each in a loop of its own in loops.c, which sees only sonde.h:
+// nothing folds away.
 #ifndef SONDE_BENCH_EMIT_LOOPS_H
 #define SONDE_BENCH_EMIT_LOOPS_H
 
@@ -12,6 +13,7 @@ struct loop_target {
 // Does it `times` times.
 typedef void loop(const struct loop_target *t, long times);
 
-loop loop_empty, loop_emit, loop_emit_at, loop_row, loop_set, loop_add, loop_clock_gettime, loop_ticks, loop_span;
+loop loop_empty, loop_emit, loop_emit_at, loop_row, loop_set, loop_add, loop_clock_gettime,
+    loop_ticks, loop_span;
 
 #endif

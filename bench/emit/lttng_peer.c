@@ -1,7 +1,9 @@
-// lttng_peer.c - the nanoseconds of one LTTng-UST tracepoint, and of a clock_gettime() beside it, on standard output.
+// lttng_peer.c - the nanoseconds of one LTTng-UST tracepoint, and of a clock_gettime() beside it,
+// on standard output.
 //
-// Without arguments: starts a session daemon (unless one runs), a flight-recorder session, and itself once more, which is the program that
-// is traced: it has to be started after the daemon. Nothing stays behind.
+// Without arguments: starts a session daemon (unless one runs), a flight-recorder session, and
+// itself once more, which is the program that is traced: it has to be started after the daemon.
+// Nothing stays behind.
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #include "lttng_point.h"
@@ -63,7 +65,8 @@ static pid_t start_daemon(void)
         sigprocmask(SIG_UNBLOCK, &ready, NULL);
         if (!freopen("/dev/null", "w", stderr))
             _exit(127);
-        execlp("lttng-sessiond", "lttng-sessiond", "--sig-parent", "--no-kernel", "--quiet", (char *)NULL);
+        execlp("lttng-sessiond", "lttng-sessiond", "--sig-parent", "--no-kernel", "--quiet",
+               (char *)NULL);
         _exit(127);
     }
     struct timespec patience = {10, 0};
@@ -84,7 +87,8 @@ int main(int argc, char **argv)
     char self[512] = "", command[600];
     bool good = readlink("/proc/self/exe", self, sizeof self - 1) > 0;
     pid_t daemon = shell("lttng list >/dev/null 2>&1 --no-sessiond") ? 0 : start_daemon();
-    good = good && daemon >= 0 && shell("lttng -n -q create sonde-bench --snapshot >/dev/null 2>&1") &&
+    good = good && daemon >= 0 &&
+           shell("lttng -n -q create sonde-bench --snapshot >/dev/null 2>&1") &&
            shell("lttng -n -q enable-event -u sonde_bench:point -s sonde-bench >/dev/null 2>&1") &&
            shell("lttng -n -q start sonde-bench >/dev/null 2>&1");
     snprintf(command, sizeof command, "LTTNG_UST_REGISTER_TIMEOUT=-1 '%s' traced", self);

@@ -1,9 +1,11 @@
-// bench_store.c - what the store costs: appending, reading, opening, bytes a value. One JSON object a line.
+// bench_store.c - what the store costs: appending, reading, opening, bytes a value. One JSON object
+// a line.
 //
 //     bench_store [recordings | rows | hot | recent | small | open | points | index | ticks]
 //
-// Without an argument all but `hot` (rows without the merging) and `open` (writes a file of 1 GiB). SONDE_DATA names the folder with
-// recordings; without it those measurements are skipped. What other databases need is measured beside it by the scripts in this folder.
+// Without an argument all but `hot` (rows without the merging) and `open` (writes a file of 1 GiB).
+// SONDE_DATA names the folder with recordings; without it those measurements are skipped. What
+// other databases need is measured beside it by the scripts in this folder.
 #include "base/clock.h"
 #include "base/error.h"
 #include "store/import.h"
@@ -23,11 +25,14 @@ enum { ROWS = 1000000, RECENT_ROWS = 20000, POINTS = 20000000, MANY_SERIES = 100
 
 static char folder[64];
 
-void bench_say(const char *metric, double value, const char *unit, const char *peer, double peer_value)
+void bench_say(const char *metric, double value, const char *unit, const char *peer,
+               double peer_value)
 {
-    printf("{\"bench\":\"store\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"", metric, value, unit);
+    printf("{\"bench\":\"store\",\"metric\":\"%s\",\"value\":%.6g,\"unit\":\"%s\"", metric, value,
+           unit);
     if (peer)
-        printf(",\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g", peer, peer_value, value / peer_value);
+        printf(",\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g", peer, peer_value,
+               value / peer_value);
     printf("}\n");
     fflush(stdout);
 }
@@ -113,7 +118,8 @@ double bench_append_rows(struct store *s, int64_t rows)
     bench_check(store_define_set(s, ids, BENCH_SERIES, &set), "set", NULL);
     int64_t start = clock_monotonic_ns(), last = next + rows;
     for (; next < last; next++)
-        bench_check(store_append_row(s, set, INT64_C(1700000000000000000) + next * 100000000, values[next % 64]),
+        bench_check(store_append_row(s, set, INT64_C(1700000000000000000) + next * 100000000,
+                                     values[next % 64]),
                     "append", NULL);
     return bench_seconds_since(start);
 }
@@ -134,8 +140,8 @@ static void rows(bool merge)
     struct store *s = bench_open_store("rows");
     double values = BENCH_SERIES * (double)ROWS;
     static const double row[64][BENCH_SERIES];
-    bench_say("append_rows_of_100", values / bench_append_rows(s, ROWS) / 1e6, "M values/s", "memcpy",
-              copy_rate(row[0], sizeof row[0], ROWS, BENCH_SERIES) / 1e6);
+    bench_say("append_rows_of_100", values / bench_append_rows(s, ROWS) / 1e6, "M values/s",
+              "memcpy", copy_rate(row[0], sizeof row[0], ROWS, BENCH_SERIES) / 1e6);
     store_seal(s);
     reading_all("rows", "hot");
     if (!merge) {
@@ -146,7 +152,8 @@ static void rows(bool merge)
     int64_t start = clock_monotonic_ns();
     struct error e = {0};
     bench_check(store_close(s, &e), "close", &e);
-    bench_say("close_with_merging", values / bench_seconds_since(start) / 1e6, "M values/s", NULL, 0);
+    bench_say("close_with_merging", values / bench_seconds_since(start) / 1e6, "M values/s", NULL,
+              0);
     struct stat st;
     stat(bench_path("rows"), &st);
     bench_say("bytes_per_value_synthetic", (double)st.st_size / values, "B", NULL, 0);
@@ -154,8 +161,9 @@ static void rows(bool merge)
     unlink(bench_path("rows"));
 }
 
-// Of 100,000 series a tail has two stretches in order of the series. Processor time a point (Zen 4): 17 ns, of which the copy into the tail is 6, the
-// block 5, order 4, checksum 2, each a pass over 1.5 MB; and 6 of the kernel, for pages that the file did not have: 21 bytes a point.
+// Of 100,000 series a tail has two stretches in order of the series. Processor time a point (Zen
+// 4): 17 ns, of which the copy into the tail is 6, the block 5, order 4, checksum 2, each a pass
+// over 1.5 MB; and 6 of the kernel, for pages that the file did not have: 21 bytes a point.
 static void points(void)
 {
     static struct store_point batch[10000];
@@ -171,14 +179,16 @@ static void points(void)
         start = clock_monotonic_ns();
         for (int64_t i = 0; i < POINTS; i += 10000) {
             for (int k = 0; k < 10000; k++)
-                batch[k] = (struct store_point){INT64_C(1700000000000000000) + (i + k) * 1000, (double)(k % 1000) / 10,
-                                                ids[(uint32_t)(i + k) % series]};
+                batch[k] =
+                    (struct store_point){INT64_C(1700000000000000000) + (i + k) * 1000,
+                                         (double)(k % 1000) / 10, ids[(uint32_t)(i + k) % series]};
             bench_check(store_append_points(s, batch, 10000, NULL), "append", NULL);
         }
         double rate = POINTS / bench_seconds_since(start) / 1e6;
         static const struct store_point one[64];
-        bench_say(series == 100 ? "append_points_100_series" : "append_points_100000_series", rate, "M points/s",
-                  "memcpy", copy_rate((const double *)(const void *)one, sizeof *one, POINTS, 1) / 1e6);
+        bench_say(series == 100 ? "append_points_100_series" : "append_points_100000_series", rate,
+                  "M points/s", "memcpy",
+                  copy_rate((const double *)(const void *)one, sizeof *one, POINTS, 1) / 1e6);
     }
     store_get_stats(s, &stats);
     bench_say("memory_100000_live_series", (double)stats.memory_bytes / (1 << 20), "MiB", NULL, 0);
@@ -196,7 +206,8 @@ static double thread_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-// The longest call of store_tick until nothing is left to merge, by processor time (other programs do not count) and by the clock.
+// The longest call of store_tick until nothing is left to merge, by processor time (other programs
+// do not count) and by the clock.
 static void longest_tick(struct store *s, const char *what)
 {
     double longest = 0, longest_wall = 0, all = 0;
@@ -236,8 +247,9 @@ static void ticks(void)
         bench_define(s, MANY_SERIES, ids);
         for (int64_t i = 0; i < 2000000; i += 10000) {
             for (int k = 0; k < 10000; k++)
-                batch[k] = (struct store_point){INT64_C(1700000000000000000) + (i + k) * 1000, (double)(k % 1000) / 10,
-                                                ids[(uint32_t)(i + k) % series]};
+                batch[k] =
+                    (struct store_point){INT64_C(1700000000000000000) + (i + k) * 1000,
+                                         (double)(k % 1000) / 10, ids[(uint32_t)(i + k) % series]};
             bench_check(store_append_points(s, batch, 10000, NULL), "append", NULL);
         }
         longest_tick(s, series == 100 ? "points_100_series" : "points_100000_series");
@@ -261,7 +273,9 @@ static void recording(const char *data, const char *name)
     struct error e = {0};
     unlink(bench_path("import"));
     int64_t start = clock_monotonic_ns();
-    bench_check(store_import(IMPORT_WIDE_CSV, csv, bench_path("import"), STR("node0001"), &stats, &e), "import", &e);
+    bench_check(
+        store_import(IMPORT_WIDE_CSV, csv, bench_path("import"), STR("node0001"), &stats, &e),
+        "import", &e);
     double seconds = bench_seconds_since(start);
     snprintf(metric, sizeof metric, "bytes_per_value_%s", name);
     bench_say(metric, (double)stats.file_bytes / (double)stats.values, "B", NULL, 0);
@@ -274,8 +288,10 @@ static void recording(const char *data, const char *name)
             (unsigned long long)in.directory_bytes, (unsigned long long)in.time_bytes);
     for (int c = 0; c < CODEC_COUNT; c++)
         if (in.codecs[c].values) {
-            snprintf(metric, sizeof metric, "bytes_per_value_%s_%s", name, codec_name((enum codec_id)c));
-            bench_say(metric, (double)in.codecs[c].bytes / (double)in.codecs[c].values, "B", NULL, 0);
+            snprintf(metric, sizeof metric, "bytes_per_value_%s_%s", name,
+                     codec_name((enum codec_id)c));
+            bench_say(metric, (double)in.codecs[c].bytes / (double)in.codecs[c].values, "B", NULL,
+                      0);
         }
     reading_all("import", "cold_recording");
     unlink(bench_path("import"));
@@ -283,7 +299,8 @@ static void recording(const char *data, const char *name)
 
 int main(int argc, char **argv)
 {
-    const char *tmp = getenv("TMPDIR"), *data = getenv("SONDE_DATA"), *only = argc > 1 ? argv[1] : "";
+    const char *tmp = getenv("TMPDIR"), *data = getenv("SONDE_DATA"),
+               *only = argc > 1 ? argv[1] : "";
     snprintf(folder, sizeof folder, "%.40s/sonde-bench-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(folder)) {
         perror(folder);

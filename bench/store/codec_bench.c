@@ -2,9 +2,10 @@
 //
 //     bench_codec [DIRECTORY WITH RECORDINGS]
 //
-// Speeds are over columns of 1024 values that stay in the cache, best of several rounds, and beside them a bare loop that
-// unpacks 10-bit numbers and adds them up. Sizes are of recordings (node-10hz.csv.gz, gpu-bdb/) where the directory
-// has them, and of made-up columns, cold ones through zstd.
+// Speeds are over columns of 1024 values that stay in the cache, best of several rounds, and beside
+// them a bare loop that unpacks 10-bit numbers and adds them up. Sizes are of recordings
+// (node-10hz.csv.gz, gpu-bdb/) where the directory has them, and of made-up columns, cold ones
+// through zstd.
 #include "base/clock.h"
 #include "store/codec_parts.h"
 #include "store/codec_table.h"
@@ -14,13 +15,23 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-enum { N = 1024, ROUNDS = 30, ROUND_NS = 1500000, LINE_MAX_BYTES = 1 << 16, COLUMNS_MAX = 1024, ROWS_MAX = 65536 };
+enum {
+    N = 1024,
+    ROUNDS = 30,
+    ROUND_NS = 1500000,
+    LINE_MAX_BYTES = 1 << 16,
+    COLUMNS_MAX = 1024,
+    ROWS_MAX = 65536
+};
 
-static void print(const char *metric, double value, const char *unit, const char *peer, double peer_value)
+static void print(const char *metric, double value, const char *unit, const char *peer,
+                  double peer_value)
 {
-    printf("{\"bench\":\"codec\",\"metric\":\"%s\",\"value\":%.4g,\"unit\":\"%s\"", metric, value, unit);
+    printf("{\"bench\":\"codec\",\"metric\":\"%s\",\"value\":%.4g,\"unit\":\"%s\"", metric, value,
+           unit);
     if (peer != NULL)
-        printf(",\"peer\":\"%s\",\"peer_value\":%.4g,\"ratio\":%.3g", peer, peer_value, value / peer_value);
+        printf(",\"peer\":\"%s\",\"peer_value\":%.4g,\"ratio\":%.3g", peer, peer_value,
+               value / peer_value);
     printf("}\n");
 }
 
@@ -144,9 +155,10 @@ enum kind {
     KINDS
 };
 
-static const char *const kind_names[KINDS] = {"constant",  "counter",     "lazy counter", "10-bit integers",
-                                              "kilobytes", "one decimal", "two decimals", "walk, one decimal",
-                                              "sine",      "random bits"};
+static const char *const kind_names[KINDS] = {
+    "constant",  "counter",     "lazy counter", "10-bit integers",
+    "kilobytes", "one decimal", "two decimals", "walk, one decimal",
+    "sine",      "random bits"};
 
 static void fill(enum kind kind, size_t n, double *v)
 {
@@ -272,7 +284,8 @@ static void cold_size(const char *name, const struct table *t)
         columns[n++] = (struct codec_column){t->times, (uint32_t)t->rows, true};
     for (size_t c = 0; c < t->n_columns; c++)
         columns[n++] = (struct codec_column){t->columns[c], (uint32_t)t->rows, false};
-    uint8_t *bytes = malloc(codec_table_bound(columns, n)), *apart = malloc(codec_bound(t->rows) * n);
+    uint8_t *bytes = malloc(codec_table_bound(columns, n)),
+            *apart = malloc(codec_bound(t->rows) * n);
     if (bytes == NULL || apart == NULL)
         exit(1);
     int64_t start = clock_monotonic_ns();
@@ -287,7 +300,8 @@ static void cold_size(const char *name, const struct table *t)
         double zstd_ns = (double)(clock_monotonic_ns() - start);
         snprintf(metric, sizeof metric, "%s, cold table with time stamps, zstd -%d", name, level);
         print(metric, (double)packed / (double)values, "B/value", NULL, 0);
-        snprintf(metric, sizeof metric, "%s, cold table with time stamps, zstd -%d, bytes", name, level);
+        snprintf(metric, sizeof metric, "%s, cold table with time stamps, zstd -%d, bytes", name,
+                 level);
         print(metric, (double)packed, "B", NULL, 0);
         snprintf(metric, sizeof metric, "%s, cold table, encode and zstd -%d", name, level);
         print(metric, (double)values / (encode_ns + zstd_ns) * 1e3, "M values/s", NULL, 0);
@@ -301,13 +315,15 @@ static void cold_size(const char *name, const struct table *t)
         for (size_t c = n - t->n_columns; c < n; c++)
             codec_table_values(table, c, out);
         snprintf(metric, sizeof metric, "%s, cold table, decode all columns after zstd", name);
-        print(metric, (double)values / (double)(clock_monotonic_ns() - start) * 1e3, "M values/s", NULL, 0);
+        print(metric, (double)values / (double)(clock_monotonic_ns() - start) * 1e3, "M values/s",
+              NULL, 0);
         codec_table_close(table);
     }
     size_t total = 0;
     for (size_t c = 0; c < n; c++)
-        total += columns[c].times ? codec_encode_times(columns[c].data, t->rows, CODEC_COLD, apart + total)
-                                  : codec_encode(columns[c].data, t->rows, CODEC_COLD, apart + total, NULL);
+        total += columns[c].times
+                     ? codec_encode_times(columns[c].data, t->rows, CODEC_COLD, apart + total)
+                     : codec_encode(columns[c].data, t->rows, CODEC_COLD, apart + total, NULL);
     snprintf(metric, sizeof metric, "%s, cold, columns one by one, zstd -19", name);
     print(metric, (double)compressed(apart, total, 19) / (double)values, "B/value", NULL, 0);
     free(out);
@@ -322,7 +338,8 @@ static void both_sizes(const char *name, const struct table *t)
     cold_size(name, t);
 }
 
-// Reads numbers separated by commas, quotes and blanks ignored. The first column is time stamps when `times`.
+// Reads numbers separated by commas, quotes and blanks ignored. The first column is time stamps
+// when `times`.
 static bool read_table(const char *path, bool times, struct table *t)
 {
     static char line[LINE_MAX_BYTES];
@@ -334,7 +351,8 @@ static bool read_table(const char *path, bool times, struct table *t)
         return false;
     if (times)
         t->times = malloc(ROWS_MAX * sizeof t->times[0]);
-    for (bool head = true; fgets(line, sizeof line, in) != NULL && t->rows < ROWS_MAX; head = false) {
+    for (bool head = true; fgets(line, sizeof line, in) != NULL && t->rows < ROWS_MAX;
+         head = false) {
         if (head)
             continue;
         size_t c = 0;

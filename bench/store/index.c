@@ -1,6 +1,8 @@
-// index.c - a million series: what defining them, opening the file, finding some of them and keeping the index costs.
+// index.c - a million series: what defining them, opening the file, finding some of them and
+// keeping the index costs.
 //
-// 1000 metrics on 1000 hosts. A lookup is what a query does: the metric's series among those that carry a label.
+// 1000 metrics on 1000 hosts. A lookup is what a query does: the metric's series among those that
+// carry a label.
 #include "reading.h"
 
 #include "base/clock.h"

@@ -1,5 +1,6 @@
-// raw_doubles.c - the peer of cold blocks that people would use instead: the same columns as plain doubles, in pieces of the same size, each
-// with its time stamps in front and under zstd at its usual level.
+// raw_doubles.c - the peer of cold blocks that people would use instead: the same columns as plain
+// doubles, in pieces of the same size, each with its time stamps in front and under zstd at its
+// usual level.
 //
 //     a part of a cold block  ─▶  t[rows]  v[column 0]  v[column 1] …  ─▶  a frame
 //
@@ -62,7 +63,8 @@ static void end_frame(struct raw_doubles *d, struct frame f, struct buf *raw)
     raw->size = 0;
 }
 
-static void add_block(struct raw_doubles *d, struct store_snapshot *s, struct block_ref *b, struct buf *raw)
+static void add_block(struct raw_doubles *d, struct store_snapshot *s, struct block_ref *b,
+                      struct buf *raw)
 {
     struct cold_directory *directory;
     bench_check(block_check(s->reader, b, true), "check", NULL);

@@ -1,7 +1,8 @@
-// reading.c - what reading costs: opening a file, snapshots, averages over decoded values and over summaries.
+// reading.c - what reading costs: opening a file, snapshots, averages over decoded values and over
+// summaries.
 //
-// What bounds the averages over decoded values (Zen 4 at 3.4 GHz, AVX-512; a hot column is 1024 values, a third of them constants, counters that wrap,
-// decimals; ns a column):
+// What bounds the averages over decoded values (Zen 4 at 3.4 GHz, AVX-512; a hot column is 1024
+// values, a third of them constants, counters that wrap, decimals; ns a column):
 //
 //   decoding 80, 320 and 170: 190 on average. Of that 75 are the 128 stores of 64 bytes, one in two cycles; counters are bound by the shuffles of
 //   their running sums. Adding up what was written: 55. Finding a column, checking and copying its bytes: 80 in the nearest caches, which makes
@@ -53,7 +54,8 @@ static uint64_t add_one_by_one(void)
     return sum;
 }
 
-// The codecs' layout: 16 numbers beside each other (codec_kernels.h), so that they are unpacked at once.
+// The codecs' layout: 16 numbers beside each other (codec_kernels.h), so that they are unpacked at
+// once.
 static inline __attribute__((always_inline)) uint64_t add_side_by_side(void)
 {
     enum { ROWS = GROUP / LANES };
@@ -139,7 +141,8 @@ static void choose_loops(void)
 {
 #if defined __x86_64__
     if (codec_kernels() != &codec_kernels_plain) {
-        add_vectors = codec_kernels() == &codec_kernels_avx512 ? add_vectors_avx512 : add_vectors_avx2;
+        add_vectors =
+            codec_kernels() == &codec_kernels_avx512 ? add_vectors_avx512 : add_vectors_avx2;
         add_up = codec_kernels() == &codec_kernels_avx512 ? add_up_avx512 : add_up_avx2;
     }
 #endif
@@ -173,7 +176,8 @@ void reading_bare_loops(void)
 
 // ── Averages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-// The average of every series of the file, one after the other, each to its end. Returns values a second.
+// The average of every series of the file, one after the other, each to its end. Returns values a
+// second.
 static double average_all(struct store_reader *r, bool decode)
 {
     struct store_snapshot *s = store_snapshot_open(r);
@@ -204,7 +208,8 @@ static double average_all(struct store_reader *r, bool decode)
 }
 
 // In turn with what is measured beside it, so that both see the same machine.
-static void beside_bare_loop(struct store_reader *r, bool decode, const char *what, const char *kind)
+static void beside_bare_loop(struct store_reader *r, bool decode, const char *what,
+                             const char *kind)
 {
     char metric[64];
     double ours = 0, bare = 0;
@@ -217,7 +222,8 @@ static void beside_bare_loop(struct store_reader *r, bool decode, const char *wh
     bench_say(metric, ours, "G values/s", "bare_unpack_add_vectors", bare);
 }
 
-// The least that cold blocks can cost: their frames unpacked, by zstd alone. Values a second; 0: there are none.
+// The least that cold blocks can cost: their frames unpacked, by zstd alone. Values a second; 0:
+// there are none.
 static double unpack_all(struct store_reader *r)
 {
     struct store_snapshot *s = store_snapshot_open(r);
@@ -240,7 +246,8 @@ static double unpack_all(struct store_reader *r)
                 memset(raw, 0, room);
             }
             int64_t start = clock_monotonic_ns();
-            size_t n = ZSTD_decompressDCtx(context, raw, room, data + d->parts[part].offset, d->parts[part].size);
+            size_t n = ZSTD_decompressDCtx(context, raw, room, data + d->parts[part].offset,
+                                           d->parts[part].size);
             spent += clock_monotonic_ns() - start;
             bench_check(ZSTD_isError(n) ? -EBADMSG : 0, "zstd", NULL);
         }
@@ -317,7 +324,8 @@ void reading_all(const char *name, const char *kind)
 
 // ── As a query reads ─────────────────────────────────────────────────────────────────────────────────────────────
 
-// Snapshot, all points of all series, done: a dashboard's question to a job that has run for five minutes.
+// Snapshot, all points of all series, done: a dashboard's question to a job that has run for five
+// minutes.
 static double small_ms(struct store_reader *r)
 {
     double best = 1e9;
@@ -348,7 +356,8 @@ void reading_small(void)
 
 // ── A large file ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-// As a killed writer leaves it: blocks not merged, so many of them. All of it is written, nothing is sparse.
+// As a killed writer leaves it: blocks not merged, so many of them. All of it is written, nothing
+// is sparse.
 double reading_write_large(void)
 {
     struct store *s = bench_open_store("large");

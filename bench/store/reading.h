@@ -7,23 +7,27 @@
 #include "store/store.h"
 
 // bench_store.c. What goes wrong ends the bench, in words.
-void bench_say(const char *metric, double value, const char *unit, const char *peer, double peer_value);
+void bench_say(const char *metric, double value, const char *unit, const char *peer,
+               double peer_value);
 void bench_check(int rc, const char *what, const struct error *e);
 double bench_seconds_since(int64_t start_ns);
 char *bench_path(const char *name); // of a store in the bench's folder; valid until the next call
 struct store *bench_open_store(const char *name);
 void bench_define(struct store *s, uint32_t count, uint32_t *ids);
 
-// Rows of BENCH_SERIES values as a node has them, 100 ms apart. Returns the seconds that appending them took.
+// Rows of BENCH_SERIES values as a node has them, 100 ms apart. Returns the seconds that appending
+// them took.
 enum { BENCH_SERIES = 100 };
 double bench_append_rows(struct store *s, int64_t rows);
 
 // reading.c
 void reading_bare_loops(void);                        // the least that any of it can cost
 void reading_all(const char *name, const char *kind); // of the store of that name: open, averages
-void reading_small(void);                             // 100 series × 3000 points, as a query reads them
-void reading_open_large(void);                        // a file of 1 GiB
-double reading_write_large(void); // that file, bench_path("large"); returns the seconds that appending took
+// 100 series × 3000 points, as a query reads them
+void reading_small(void);
+void reading_open_large(void); // a file of 1 GiB
+// that file, bench_path("large"); returns the seconds that appending took
+double reading_write_large(void);
 
 double reading_add_up(const double *values, size_t count); // after reading_bare_loops
 

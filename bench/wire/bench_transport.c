@@ -1,7 +1,10 @@
-// bench_transport.c - a node's large answers over each transport: bytes a second, and what the answering process pays for them.
+// bench_transport.c - a node's large answers over each transport: bytes a second, and what the
+// answering process pays for them.
 //
-// The node is a process of its own, so that its processor time is its own. The same answer (COPY of a store of random doubles, so that it is large) is asked for in turns over all transports.
-// The peer is the same answer made and thrown away in the node's process: what is above it is what sending costs.
+// The node is a process of its own, so that its processor time is its own. The same answer (COPY of
+// a store of random doubles, so that it is large) is asked for in turns over all transports. The
+// peer is the same answer made and thrown away in the node's process: what is above it is what
+// sending costs.
 #include "ask/copy_wire.h"
 #include "ask/questions.h"
 #include "base/clock.h"
@@ -29,7 +32,8 @@ struct said {
     bool ready;
 };
 
-static struct wire_settings settings = {.questions = &ask_questions, .job = STR("bench"), .key = {1}};
+static struct wire_settings settings = {
+    .questions = &ask_questions, .job = STR("bench"), .key = {1}};
 static struct store_reader *reader;
 static struct store_snapshot *snapshot;
 static struct buf request;
@@ -42,13 +46,13 @@ static void check(int r, const struct error *e)
     exit(1);
 }
 
-static void report(const char *metric, const char *transport, double value, const char *unit, const char *peer,
-                   double peer_value)
+static void report(const char *metric, const char *transport, double value, const char *unit,
+                   const char *peer, double peer_value)
 {
-    printf(
-        "{\"bench\":\"wire\",\"metric\":\"%s, %s\",\"value\":%.4g,\"unit\":\"%s\",\"peer\":\"%s\",\"peer_value\":%.4g,"
-        "\"ratio\":%.4g}\n",
-        metric, transport, value, unit, peer, peer_value, value / peer_value);
+    printf("{\"bench\":\"wire\",\"metric\":\"%s, "
+           "%s\",\"value\":%.4g,\"unit\":\"%s\",\"peer\":\"%s\",\"peer_value\":%.4g,"
+           "\"ratio\":%.4g}\n",
+           metric, transport, value, unit, peer, peer_value, value / peer_value);
     fflush(stdout);
 }
 
@@ -70,7 +74,8 @@ static double cpu_s(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
 static uint64_t make_answer(void)
@@ -81,7 +86,9 @@ static uint64_t make_answer(void)
     struct error e;
     uint64_t bytes = 0;
     open_view(NULL, &view, NULL);
-    check(wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view, STR("n"), INT64_MAX, NULL, &e), &e);
+    check(wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view, STR("n"), INT64_MAX, NULL,
+                            &e),
+          &e);
     while (wire_answer_step(&answer, &record, &e) > 0) {
         bytes += record.size;
         record.size = 0;
@@ -102,7 +109,8 @@ static void be_a_node(const char *transport, int orders, int says)
     if (read(orders, &port, sizeof port) != sizeof port)
         _exit(1);
     check(wire_loop_start(&loop, &e), &e);
-    struct said said = {.ready = wire_bulk_open(loop, transport, WIRE_LINK, "127.0.0.1", &bulk, &e) == 0};
+    struct said said = {
+        .ready = wire_bulk_open(loop, transport, WIRE_LINK, "127.0.0.1", &bulk, &e) == 0};
     if (!said.ready)
         fprintf(stderr, "bench: left out: %s\n", e.text);
     struct wire_link_options o = {.settings = settings,
@@ -113,7 +121,8 @@ static void be_a_node(const char *transport, int orders, int says)
                                   .session = 1,
                                   .source = {open_view, close_view, NULL}};
     check(wire_link_create(loop, &o, &link, &e), &e);
-    while (write(says, &said, sizeof said) == sizeof said && read(orders, &order, 1) == 1 && order != END) {
+    while (write(says, &said, sizeof said) == sizeof said && read(orders, &order, 1) == 1 &&
+           order != END) {
         double before = cpu_s();
         said = (struct said){.ready = true};
         if (order == MAKE)
@@ -226,11 +235,13 @@ static void bench(struct node *n, const char *transport)
     struct error e;
     check(wire_loop_start(&loop, &e), &e);
     int r = wire_bulk_open(loop, transport, WIRE_HUB, "127.0.0.1", &bulk, &e);
-    struct hub_options o = {.settings = settings, .bulk = bulk, .address = "127.0.0.1", .host = STR("head")};
+    struct hub_options o = {
+        .settings = settings, .bulk = bulk, .address = "127.0.0.1", .host = STR("head")};
     check(hub_create(loop, &o, &hub, &e), &e);
     int port = hub_port(hub);
     struct said said = {0};
-    if (write(n->orders, &port, sizeof port) == sizeof port && read(n->says, &said, sizeof said) == sizeof said)
+    if (write(n->orders, &port, sizeof port) == sizeof port &&
+        read(n->says, &said, sizeof said) == sizeof said)
         n->ready = said.ready && r == 0;
     int64_t until = clock_monotonic_ns() + PATIENCE_NS;
     while (n->ready && !uses(hub, transport) && clock_monotonic_ns() < until)
@@ -285,8 +296,8 @@ int main(void)
         const struct node *tcp = &nodes[0];
         report("large answers", transports[i], (double)n->bytes / n->seconds / 1e6, "MB/s", "tcp",
                (double)tcp->bytes / tcp->seconds / 1e6);
-        report("processor time of the answering node", transports[i], n->cpu_s / gb, "s/GB", "making the answer alone",
-               n->made_cpu_s / ((double)n->made_bytes / 1e9));
+        report("processor time of the answering node", transports[i], n->cpu_s / gb, "s/GB",
+               "making the answer alone", n->made_cpu_s / ((double)n->made_bytes / 1e9));
     }
     store_snapshot_close(snapshot);
     store_reader_close(reader);

@@ -1,7 +1,9 @@
-// bench_wire.c - many nodes asked over the real protocol, all of them in this process: a hub on one loop, the links on another, a store each.
+// bench_wire.c - many nodes asked over the real protocol, all of them in this process: a hub on one
+// loop, the links on another, a store each.
 //
-// The peer is query_run over the same stores in one process: what is above it is what the wire costs, nodes' work included, which on a cluster is done by the nodes.
-// Bytes on the wire stand beside 16 bytes for each point that the query speaks of.
+// The peer is query_run over the same stores in one process: what is above it is what the wire
+// costs, nodes' work included, which on a cluster is done by the nodes. Bytes on the wire stand
+// beside 16 bytes for each point that the query speaks of.
 #include "ask/query_wire.h"
 #include "ask/questions.h"
 #include "base/clock.h"
@@ -24,7 +26,8 @@ enum {
     QUESTION_BYTES = 100, // about those of the smallest question and answer
     NODES_MOST = 10000,
 };
-static const int64_t START = 1700000000 * INT64_C(1000000000), PATIENCE_NS = 60 * INT64_C(1000000000);
+static const int64_t START = 1700000000 * INT64_C(1000000000),
+                     PATIENCE_NS = 60 * INT64_C(1000000000);
 
 struct node {
     char path[96], name[16];
@@ -50,12 +53,14 @@ static void check(int r, const struct error *e)
     exit(1);
 }
 
-static void report(const char *metric, double value, const char *unit, const char *peer, double peer_value)
+static void report(const char *metric, double value, const char *unit, const char *peer,
+                   double peer_value)
 {
-    printf("{\"bench\":\"wire\",\"metric\":\"%s, %zu nodes\",\"value\":%.4g,\"unit\":\"%s\"", metric, node_count, value,
-           unit);
+    printf("{\"bench\":\"wire\",\"metric\":\"%s, %zu nodes\",\"value\":%.4g,\"unit\":\"%s\"",
+           metric, node_count, value, unit);
     if (peer)
-        printf(",\"peer\":\"%s\",\"peer_value\":%.4g,\"ratio\":%.4g", peer, peer_value, value / peer_value);
+        printf(",\"peer\":\"%s\",\"peer_value\":%.4g,\"ratio\":%.4g", peer, peer_value,
+               value / peer_value);
     printf("}\n");
     fflush(stdout);
 }
@@ -127,7 +132,8 @@ static void start_links(struct wire_loop *loop, const struct wire_settings *s)
     }
     if (hub_wait(hub, node_count, from + PATIENCE_NS))
         check(-1, &(struct error){.text = "not all nodes came"});
-    report("connecting, all proved", (double)(clock_monotonic_ns() - from) / NS_PER_MS, "ms", NULL, 0);
+    report("connecting, all proved", (double)(clock_monotonic_ns() - from) / NS_PER_MS, "ms", NULL,
+           0);
 }
 
 // ---- questions ----
@@ -143,7 +149,8 @@ static void make_pairs(void)
         check(-1, &(struct error){.text = "cannot listen"});
     for (size_t i = 0; i < node_count; i++) {
         pairs[i][0] = socket(AF_INET, SOCK_STREAM, 0);
-        if (connect(pairs[i][0], (struct sockaddr *)&a, sizeof a) || (pairs[i][1] = accept(listening, NULL, NULL)) < 0)
+        if (connect(pairs[i][0], (struct sockaddr *)&a, sizeof a) ||
+            (pairs[i][1] = accept(listening, NULL, NULL)) < 0)
             check(-1, &(struct error){.text = "cannot connect"});
     }
     close(listening);
@@ -160,7 +167,8 @@ static void pass(int side)
             return;
 }
 
-// What the kernel takes to carry a question to every node and an answer back, one thread at both ends.
+// What the kernel takes to carry a question to every node and an answer back, one thread at both
+// ends.
 static void bare_round(void)
 {
     pass(0);
@@ -202,10 +210,11 @@ static void run(const char *what, const char *m, bool alone)
     report(metric, at(rounds, 0.5), "ms", alone ? "query_run" : "bare TCP", at(peer_rounds, 0.5));
     snprintf(metric, sizeof metric, "%s, 99th percentile", what);
     report(metric, at(rounds, 0.99), "ms", alone ? "query_run" : "bare TCP", at(peer_rounds, 0.99));
-    double bytes =
-        (double)(after.bytes_in - before.bytes_in + after.bytes_out - before.bytes_out) / (double)round_count;
+    double bytes = (double)(after.bytes_in - before.bytes_in + after.bytes_out - before.bytes_out) /
+                   (double)round_count;
     snprintf(metric, sizeof metric, "%s, bytes on the wire", what);
-    report(metric, bytes / 1024, "KiB", alone ? "raw points" : NULL, (double)node_count * SECONDS * 16 / 1024);
+    report(metric, bytes / 1024, "KiB", alone ? "raw points" : NULL,
+           (double)node_count * SECONDS * 16 / 1024);
     arena_free(&arena);
 }
 
@@ -229,8 +238,10 @@ static void bench(size_t count, size_t rounds_of_each, bool with_data)
     }
     check(wire_loop_start(&hub_loop, &e), &e);
     check(wire_loop_start(&loop, &e), &e);
-    struct hub_options o = {
-        .settings = s, .address = "127.0.0.1", .host = STR("head"), .strangers_max = (unsigned)count};
+    struct hub_options o = {.settings = s,
+                            .address = "127.0.0.1",
+                            .host = STR("head"),
+                            .strangers_max = (unsigned)count};
     check(hub_create(hub_loop, &o, &hub, &e), &e);
     make_pairs();
     start_links(loop, &s);

@@ -1,6 +1,8 @@
-// _detect.c - the extension module behind sonde.Judge: src/detect for Python. Who is slower than the others, from values that the program has itself.
+// _detect.c - the extension module behind sonde.Judge: src/detect for Python. Who is slower than
+// the others, from values that the program has itself.
 //
-// The arithmetic, the options and their meaning are detect.h's. A Judge is used under the interpreter's lock: a round of 1,024 members takes a millisecond.
+// The arithmetic, the options and their meaning are detect.h's. A Judge is used under the
+// interpreter's lock: a round of 1,024 members takes a millisecond.
 #include "convert.h"
 
 #include "detect/detect.h"
@@ -28,8 +30,9 @@ static PyObject *judge_new(PyTypeObject *own, PyObject *args, PyObject *keywords
                             "less_is_worse", "not_peers",   "not_own",  NULL};
     struct detect_options o = {0};
     int less_is_worse = 0, not_peers = 0, not_own = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$IIdddppp:Judge", names, &o.window, &o.persistence, &o.slowdown,
-                                     &o.score, &o.noise_floor, &less_is_worse, &not_peers, &not_own))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|$IIdddppp:Judge", names, &o.window,
+                                     &o.persistence, &o.slowdown, &o.score, &o.noise_floor,
+                                     &less_is_worse, &not_peers, &not_own))
         return NULL;
     o.less_is_worse = less_is_worse;
     o.not_peers = not_peers;
@@ -37,7 +40,8 @@ static PyObject *judge_new(PyTypeObject *own, PyObject *args, PyObject *keywords
     struct detect *d = detect_create(&o);
     if (!d) {
         PyErr_Format(PyExc_ValueError,
-                     "a Judge needs a window of at most %d, a slowdown of 1 at least, score and noise_floor above 0, "
+                     "a Judge needs a window of at most %d, a slowdown of 1 at least, score and "
+                     "noise_floor above 0, "
                      "and something to compare with",
                      DETECT_WINDOW_MAX);
         return NULL;
@@ -60,7 +64,8 @@ static void judge_free(PyObject *self)
 static long member_of(struct detect *d, PyObject *name)
 {
     if (!PyUnicode_Check(name)) {
-        PyErr_Format(PyExc_TypeError, "a member's name is a str, not %R", (PyObject *)Py_TYPE(name));
+        PyErr_Format(PyExc_TypeError, "a member's name is a str, not %R",
+                     (PyObject *)Py_TYPE(name));
         return -1;
     }
     struct texts texts = {.count = 0};
@@ -68,7 +73,8 @@ static long member_of(struct detect *d, PyObject *name)
     long member = text ? detect_member(d, str_of(text)) : -1;
     texts_free(&texts);
     if (text && member < 0)
-        PyErr_Format(PyExc_OverflowError, "no room for more members (at most %d)", DETECT_MEMBERS_MAX);
+        PyErr_Format(PyExc_OverflowError, "no room for more members (at most %d)",
+                     DETECT_MEMBERS_MAX);
     return member;
 }
 
@@ -116,9 +122,12 @@ static PyObject *judge_leave(PyObject *self, PyObject *name)
 static PyObject *verdict(const struct detect_verdict *v)
 {
     PyObject *made = PyStructSequence_New(verdict_type);
-    PyObject *const values[] = {
-        PyUnicode_FromString(states[v->state]), PyFloat_FromDouble(v->peers), PyFloat_FromDouble(v->own),
-        PyFloat_FromDouble(v->score),           PyBool_FromLong(v->by_peers), PyLong_FromUnsignedLong(v->rounds)};
+    PyObject *const values[] = {PyUnicode_FromString(states[v->state]),
+                                PyFloat_FromDouble(v->peers),
+                                PyFloat_FromDouble(v->own),
+                                PyFloat_FromDouble(v->score),
+                                PyBool_FromLong(v->by_peers),
+                                PyLong_FromUnsignedLong(v->rounds)};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         if (made)
             PyStructSequence_SetItem(made, (Py_ssize_t)i, values[i]);
@@ -151,29 +160,35 @@ static PyObject *judge_verdicts(PyObject *self, PyObject *unused)
 
 static PyMethodDef judge_methods[] = {
     {"round", judge_round, METH_O,
-     "round(values, /)\n--\n\nOne round: a mapping of names to values. What is None, not finite or not above 0 counts "
+     "round(values, /)\n--\n\nOne round: a mapping of names to values. What is None, not finite or "
+     "not above 0 counts "
      "as none."},
     {"leave", judge_leave, METH_O,
-     "leave(name, /)\n--\n\nA member is there no more: the others go on without it, until it gives a value again."},
-    {"verdicts", judge_verdicts, METH_NOARGS, "verdicts()\n--\n\nOf the last round: name to Verdict."},
+     "leave(name, /)\n--\n\nA member is there no more: the others go on without it, until it gives "
+     "a value again."},
+    {"verdicts", judge_verdicts, METH_NOARGS,
+     "verdicts()\n--\n\nOf the last round: name to Verdict."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot judge_slots[] = {
-    {Py_tp_doc,
-     "Judge(*, window=3, persistence=4, slowdown=1.25, score=4, noise_floor=0.02, less_is_worse=False, "
-     "not_peers=False, not_own=False)\n--\n\n"
-     "Who is slower than the others, and than its own best: as `sonde detect`, of values that the program has itself."},
+    {Py_tp_doc, "Judge(*, window=3, persistence=4, slowdown=1.25, score=4, noise_floor=0.02, "
+                "less_is_worse=False, "
+                "not_peers=False, not_own=False)\n--\n\n"
+                "Who is slower than the others, and than its own best: as `sonde detect`, of "
+                "values that the program has itself."},
     {Py_tp_new, judge_new},
     {Py_tp_dealloc, judge_free},
     {Py_tp_methods, judge_methods},
     {0, NULL},
 };
 
-static PyType_Spec judge_spec = {"sonde.Judge", sizeof(struct judge), 0, Py_TPFLAGS_DEFAULT, judge_slots};
+static PyType_Spec judge_spec = {"sonde.Judge", sizeof(struct judge), 0, Py_TPFLAGS_DEFAULT,
+                                 judge_slots};
 
 static PyStructSequence_Field verdict_fields[] = {
-    {"state", "waiting (too few values), good, suspect (over the line, not yet long enough), slow or silent"},
+    {"state", "waiting (too few values), good, suspect (over the line, not yet long enough), slow "
+              "or silent"},
     {"peers", "how many times as long it takes as the others' median; nan: not known"},
     {"own", "likewise against its own best, without what all have lost"},
     {"score", "of the worse of the two, in units of the noise"},
@@ -182,8 +197,8 @@ static PyStructSequence_Field verdict_fields[] = {
     {NULL, NULL},
 };
 
-static PyStructSequence_Desc verdict_description = {"sonde.Verdict", "What a Judge says of one member.", verdict_fields,
-                                                    6};
+static PyStructSequence_Desc verdict_description = {
+    "sonde.Verdict", "What a Judge says of one member.", verdict_fields, 6};
 
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
@@ -203,7 +218,8 @@ PyMODINIT_FUNC PyInit__detect(void)
 {
     PyObject *module = PyModule_Create(&definition);
     verdict_type = PyStructSequence_NewType(&verdict_description);
-    if (module && module_add_type(module, &judge_spec) && module_add(module, "Verdict", (PyObject *)verdict_type) == 0)
+    if (module && module_add_type(module, &judge_spec) &&
+        module_add(module, "Verdict", (PyObject *)verdict_type) == 0)
         return module;
     Py_XDECREF(module);
     return NULL;

@@ -1,6 +1,7 @@
 // _emit.c - the extension module behind the package `sonde`: libsonde for Python.
 //
-// emit(name, …) finds its metric in a dictionary: by its name alone, or by a tuple of name and tags. What is remembered is the handle, as an int.
+// emit(name, …) finds its metric in a dictionary: by its name alone, or by a tuple of name and
+// tags. What is remembered is the handle, as an int.
 #include "arguments.h"
 #include "convert.h"
 #include "graphs.h"
@@ -13,7 +14,8 @@
 
 #include <errno.h>
 
-enum { REMEMBERED_MAX = 1 << 16 }; // names with tags; then they are forgotten, and libsonde knows them still
+// names with tags; then they are forgotten, and libsonde knows them still
+enum { REMEMBERED_MAX = 1 << 16 };
 
 static PyObject *remembered; // name or (name, key, value, …) → handle
 
@@ -83,10 +85,12 @@ static PyObject *emit(PyObject *module, PyObject *const *args, Py_ssize_t given,
 {
     (void)module;
     if (given != 2)
-        return PyErr_Format(PyExc_TypeError, "emit() takes a name and a value (%zd arguments given), and tags by name",
-                            given);
+        return PyErr_Format(
+            PyExc_TypeError,
+            "emit() takes a name and a value (%zd arguments given), and tags by name", given);
     if (!PyUnicode_Check(args[0]))
-        return PyErr_Format(PyExc_TypeError, "a metric's name is a str, not %R", (PyObject *)Py_TYPE(args[0]));
+        return PyErr_Format(PyExc_TypeError, "a metric's name is a str, not %R",
+                            (PyObject *)Py_TYPE(args[0]));
     double value;
     sonde_handle handle = 0;
     if (sonde_level() == 0)
@@ -124,7 +128,8 @@ static PyObject *connect_to(PyObject *module, PyObject *args, PyObject *keywords
     static char *names[] = {"socket", "level", NULL};
     PyObject *path;
     int wanted = 4;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|i:connect", names, PyUnicode_FSConverter, &path, &wanted))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|i:connect", names, PyUnicode_FSConverter,
+                                     &path, &wanted))
         return NULL;
     int status = sonde_connect(PyBytes_AsString(path), wanted);
     Py_DECREF(path);
@@ -176,24 +181,30 @@ static PyObject *storable_name(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"emit", FAST_METHOD(emit), FAST,
-     "emit(name, value, /, **tags)\n--\n\nA point of the metric `name`, now. A handle from gauge() is twice as fast."},
+     "emit(name, value, /, **tags)\n--\n\nA point of the metric `name`, now. A handle from gauge() "
+     "is twice as fast."},
     {"annotate", (PyCFunction)(void (*)(void))annotate, METH_VARARGS | METH_KEYWORDS,
      "annotate(text, /, **tags)\n--\n\nA remark at this instant."},
     {"connect", (PyCFunction)(void (*)(void))connect_to, METH_VARARGS | METH_KEYWORDS,
-     "connect(socket, level=4)\n--\n\nWhere the agent listens, for a program that was not started by `sonde run`. "
+     "connect(socket, level=4)\n--\n\nWhere the agent listens, for a program that was not started "
+     "by `sonde run`. "
      "Metrics "
      "that were defined before stay off; one that emits already moves there and keeps its level."},
     {"level", level, METH_NOARGS,
-     "level()\n--\n\nThe level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for "
+     "level()\n--\n\nThe level of the run, 0 to 4; 0 when sonde is off. To leave out work that is "
+     "only done for "
      "measuring."},
     {"dropped", dropped, METH_NOARGS,
-     "dropped()\n--\n\nHow many values this process could not hand over: a ring was full, a limit passed, or no agent "
+     "dropped()\n--\n\nHow many values this process could not hand over: a ring was full, a limit "
+     "passed, or no agent "
      "took "
      "them."},
     {"check", check, METH_NOARGS,
-     "check()\n--\n\n(0, '') if an agent takes what this process emits, or sonde is off; else an errno and why not."},
+     "check()\n--\n\n(0, '') if an agent takes what this process emits, or sonde is off; else an "
+     "errno and why not."},
     {"storable_name", storable_name, METH_VARARGS,
-     "storable_name(name, is_key=False, /)\n--\n\nThe name under which a metric (or a tag's key) is stored: the name "
+     "storable_name(name, is_key=False, /)\n--\n\nThe name under which a metric (or a tag's key) "
+     "is stored: the name "
      "itself if it can be one."},
     {NULL, NULL, 0, NULL},
 };
@@ -216,8 +227,9 @@ PyMODINIT_FUNC PyInit__emit(void)
 {
     PyObject *module = PyModule_Create(&definition);
     remembered = PyDict_New();
-    if (module && remembered && metric_add_to(module) == 0 && span_add_to(module) == 0 && sieve_add_to(module) == 0 &&
-        watch_add_to(module) == 0 && states_init() == 0 && tasks_add_to(module) == 0 && graphs_add_to(module) == 0 &&
+    if (module && remembered && metric_add_to(module) == 0 && span_add_to(module) == 0 &&
+        sieve_add_to(module) == 0 && watch_add_to(module) == 0 && states_init() == 0 &&
+        tasks_add_to(module) == 0 && graphs_add_to(module) == 0 &&
         PyModule_AddStringConstant(module, "__version__", sonde_version()) == 0)
         return module;
     Py_XDECREF(module);

@@ -8,7 +8,8 @@ PyMemberDef callable_members[] = {
 PyObject *callable_call(PyObject *self, PyObject *args, PyObject *keywords)
 {
     Py_ssize_t given = PyTuple_Size(args), named = keywords ? PyDict_Size(keywords) : 0, at = 0;
-    PyObject **all = PyMem_Malloc((size_t)(given + named + 1) * sizeof(PyObject *)), *key, *value, *result = NULL;
+    PyObject **all = PyMem_Malloc((size_t)(given + named + 1) * sizeof(PyObject *)), *key, *value,
+             *result = NULL;
     PyObject *names = named ? PyTuple_New(named) : NULL;
     if (all && (names || !named)) {
         for (Py_ssize_t i = 0; i < given; i++)
@@ -35,16 +36,19 @@ static Py_ssize_t place_of(const struct signature *s, PyObject *name)
             return i;
     for (i = 0; i < s->count && PyUnicode_CompareWithASCIIString(name, s->names[i]) != 0; i++)
         continue;
-    if (i < s->count && !s->interned[i] && !(s->interned[i] = PyUnicode_InternFromString(s->names[i])))
+    if (i < s->count && !s->interned[i] &&
+        !(s->interned[i] = PyUnicode_InternFromString(s->names[i])))
         PyErr_Clear(); // it is compared again
     return i;
 }
 
-bool arguments_take(const struct signature *s, PyObject *const *args, Py_ssize_t given, PyObject *names, PyObject **out)
+bool arguments_take(const struct signature *s, PyObject *const *args, Py_ssize_t given,
+                    PyObject *names, PyObject **out)
 {
     Py_ssize_t named = names ? PyTuple_Size(names) : 0;
     if (given > s->count) {
-        PyErr_Format(PyExc_TypeError, "%s() takes at most %zd arguments (%zd given)", s->function, s->count, given);
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %zd arguments (%zd given)", s->function,
+                     s->count, given);
         return false;
     }
     for (Py_ssize_t i = 0; i < s->count; i++)
@@ -53,7 +57,8 @@ bool arguments_take(const struct signature *s, PyObject *const *args, Py_ssize_t
         PyObject *name = PyTuple_GetItem(names, k);
         Py_ssize_t i = place_of(s, name);
         if (i == s->count || out[i]) {
-            PyErr_Format(PyExc_TypeError, i == s->count ? "%s() has no argument %R" : "%s() is given %R twice",
+            PyErr_Format(PyExc_TypeError,
+                         i == s->count ? "%s() has no argument %R" : "%s() is given %R twice",
                          s->function, name);
             return false;
         }

@@ -1,9 +1,13 @@
-// arguments.h - calls without a tuple: arguments in an array, the names of the keywords behind them in a tuple (PEP 590). Internal to `sonde._emit`.
+// arguments.h - calls without a tuple: arguments in an array, the names of the keywords behind them
+// in a tuple (PEP 590). Internal to `sonde._emit`.
 //
-// A call of a handle that is off costs little more than the call itself: nothing is made for its arguments, and none is looked at before the handle is.
+// A call of a handle that is off costs little more than the call itself: nothing is made for its
+// arguments, and none is looked at before the handle is.
 //
-// The limited API of CPython 3.9 does not declare this, but 3.9 has it in the form that later versions made part of the stable ABI and keep: METH_FASTCALL (stable since 3.10),
-// and of types the flag, the member __vectorcalloffset__ and the signature (since 3.12). So what they are is written down here.
+// The limited API of CPython 3.9 does not declare this, but 3.9 has it in the form that later
+// versions made part of the stable ABI and keep: METH_FASTCALL (stable since 3.10), and of types
+// the flag, the member __vectorcalloffset__ and the signature (since 3.12). So what they are is
+// written down here.
 #ifndef SONDE_PYTHON_ARGUMENTS_H
 #define SONDE_PYTHON_ARGUMENTS_H
 
@@ -21,10 +25,12 @@ typedef PyObject *fast_fn(PyObject *self, PyObject *const *args, Py_ssize_t give
 
 #define FAST_METHOD(function) (PyCFunction)(void (*)(void))(function)
 
-// An object that can be called: `call` is what it does. Its type has FAST_TYPE, callable_members as Py_tp_members and callable_call as Py_tp_call.
+// An object that can be called: `call` is what it does. Its type has FAST_TYPE, callable_members as
+// Py_tp_members and callable_call as Py_tp_call.
 struct callable {
     PyObject ob_base;
-    PyObject *(*call)(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names);
+    PyObject *(*call)(PyObject *self, PyObject *const *args, size_t given_and_flag,
+                      PyObject *names);
 };
 extern PyMemberDef callable_members[];
 
@@ -41,12 +47,13 @@ struct signature {
     const char *function;
     const char *const *names;
     Py_ssize_t required, count;
-    PyObject *
-        *interned; // count places, NULL at first: the names as programs have them, which mostly need no comparison
+    // count places, NULL at first: the names as programs have them, which mostly need no comparison
+    PyObject **interned;
 };
 
-// By place or by name into out[0..count): borrowed, NULL where nothing was given. False: a TypeError is set.
-bool arguments_take(const struct signature *s, PyObject *const *args, Py_ssize_t given, PyObject *names,
-                    PyObject **out);
+// By place or by name into out[0..count): borrowed, NULL where nothing was given. False: a
+// TypeError is set.
+bool arguments_take(const struct signature *s, PyObject *const *args, Py_ssize_t given,
+                    PyObject *names, PyObject **out);
 
 #endif

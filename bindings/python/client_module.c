@@ -1,7 +1,8 @@
 // client_module.c - the extension `sonde._client`: sonde_client.h for the package's AnalysisClient.
 //
-// Questions may come from any thread, several at once; each releases the interpreter while it waits, and Ctrl-C ends it. What Python adds (names of arguments,
-// classes for series) is in sonde/_analysis.py.
+// Questions may come from any thread, several at once; each releases the interpreter while it
+// waits, and Ctrl-C ends it. What Python adds (names of arguments, classes for series) is in
+// sonde/_analysis.py.
 #include "convert.h"
 
 #include "client/arrow_interface.h"
@@ -71,12 +72,14 @@ static PyObject *connection_new(PyTypeObject *type, PyObject *args, PyObject *ke
     double timeout_s = 0;
     struct sonde_error e = {0};
     struct sonde_client *client;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|zzd:Connection", names, &where, &token, &timeout_s))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|zzd:Connection", names, &where, &token,
+                                     &timeout_s))
         return NULL;
     struct sonde_client_options options = {.token = token,
-                                           .timeout_ms = timeout_s <= 0    ? 0
-                                                         : timeout_s > 1e6 ? INT_MAX
-                                                                           : (int)(timeout_s * 1000) + 1,
+                                           .timeout_ms = timeout_s <= 0 ? 0
+                                                         : timeout_s > 1e6
+                                                             ? INT_MAX
+                                                             : (int)(timeout_s * 1000) + 1,
                                            .stop = interrupted};
     PyThreadState *state = PyEval_SaveThread();
     int rc = sonde_client_open(where, &options, &client, &e);
@@ -152,10 +155,12 @@ static PyObject *connection_ask(PyObject *self, PyObject *args, PyObject *keywor
     size_t size;
     struct sonde_error e = {0};
     PyThreadState *state;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "s|z:ask", names, &path, &body) || !begin(c, &state))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "s|z:ask", names, &path, &body) ||
+        !begin(c, &state))
         return NULL;
     int rc = sonde_client_ask(c->client, path, body, &answer, &size, &e);
-    PyObject *out = end(c, state, rc, &e) ? PyBytes_FromStringAndSize(answer, (Py_ssize_t)size) : NULL;
+    PyObject *out =
+        end(c, state, rc, &e) ? PyBytes_FromStringAndSize(answer, (Py_ssize_t)size) : NULL;
     sonde_list_free(answer);
     return out;
 }
@@ -183,7 +188,8 @@ static bool take_filters(struct question *q, PyObject *list)
     for (Py_ssize_t i = 0; i < count; i++) {
         struct sonde_filter *f = &q->filters[i];
         int group;
-        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "szsp", &f->key, &f->type, &f->value, &group))
+        if (!PyArg_ParseTuple(PyList_GetItem(list, i), "szsp", &f->key, &f->type, &f->value,
+                              &group))
             return false;
         f->group = group;
     }
@@ -211,15 +217,17 @@ static bool take_tags(struct question *q, PyObject *list)
 
 static bool take_question(struct question *q, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"m",     "metric", "aggregator", "downsample", "rate",      "counter",   "drop_resets",
-                            "start", "end",    "filters",    "span",       "span_tags", "span_node", NULL};
+    static char *names[] = {"m",       "metric",      "aggregator", "downsample", "rate",
+                            "counter", "drop_resets", "start",      "end",        "filters",
+                            "span",    "span_tags",   "span_node",  NULL};
     PyObject *filters = Py_None, *tags = Py_None;
     int rate = 0, counter = 0, drop_resets = 0, node = 0;
     struct sonde_query *o = &q->query;
     *o = (struct sonde_query){0};
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|zzzzpppzzOzOp:query", names, &o->m, &o->metric, &o->aggregator,
-                                     &o->downsample, &rate, &counter, &drop_resets, &o->start, &o->end, &filters,
-                                     &o->span, &tags, &node))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|zzzzpppzzOzOp:query", names, &o->m,
+                                     &o->metric, &o->aggregator, &o->downsample, &rate, &counter,
+                                     &drop_resets, &o->start, &o->end, &filters, &o->span, &tags,
+                                     &node))
         return false;
     o->rate = rate;
     o->counter = counter;
@@ -263,13 +271,14 @@ static PyObject *connection_peaks(PyObject *self, PyObject *args, PyObject *keyw
     struct sonde_error e = {0};
     PyObject *by = Py_None, *filters = Py_None;
     PyThreadState *state;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "s|OzzO:peaks", names, &q.query.metric, &by, &q.query.start,
-                                     &q.query.end, &filters) ||
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "s|OzzO:peaks", names, &q.query.metric, &by,
+                                     &q.query.start, &q.query.end, &filters) ||
         !take_filters(&q, filters))
         return NULL;
     if (by != Py_None) {
         if (!PyTuple_Check(by) || PyTuple_Size(by) > BY_MAX)
-            return PyErr_Format(PyExc_ValueError, "by has to be a tuple of at most %d keys", BY_MAX);
+            return PyErr_Format(PyExc_ValueError, "by has to be a tuple of at most %d keys",
+                                BY_MAX);
         for (Py_ssize_t i = 0; i < PyTuple_Size(by); i++)
             if (!PyArg_Parse(PyTuple_GetItem(by, i), "s", &q.by[i]))
                 return NULL;
@@ -310,12 +319,17 @@ static PyMethodDef connection_methods[] = {
     {"ask", WITH_KEYWORDS(connection_ask),
      "ask(path, body=None)\n--\n\nThe answer's bytes: of a GET, or with a body of a POST."},
     {"query", WITH_KEYWORDS(connection_query),
-     "query(m=None, metric=None, aggregator=None, downsample=None, rate=False, counter=False, drop_resets=False, "
-     "start=None, end=None, filters=None, span=None, span_tags=None, span_node=False)\n--\n\nstruct sonde_query."},
+     "query(m=None, metric=None, aggregator=None, downsample=None, rate=False, counter=False, "
+     "drop_resets=False, "
+     "start=None, end=None, filters=None, span=None, span_tags=None, "
+     "span_node=False)\n--\n\nstruct sonde_query."},
     {"peaks", WITH_KEYWORDS(connection_peaks),
-     "peaks(metric, by=None, start=None, end=None, filters=None)\n--\n\nThe highest point of each group."},
-    {"watch", WITH_KEYWORDS(connection_watch), "watch(…)\n--\n\nNew points of what query() would select."},
-    {"close", connection_close, METH_NOARGS, "close()\n--\n\nQuestions that are under way are still answered."},
+     "peaks(metric, by=None, start=None, end=None, filters=None)\n--\n\nThe highest point of each "
+     "group."},
+    {"watch", WITH_KEYWORDS(connection_watch),
+     "watch(…)\n--\n\nNew points of what query() would select."},
+    {"close", connection_close, METH_NOARGS,
+     "close()\n--\n\nQuestions that are under way are still answered."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -383,21 +397,24 @@ static PyObject *result_describe(PyObject *self, PyObject *index)
     const struct sonde_series *s = series_of(self, index);
     if (!s)
         return NULL;
-    return Py_BuildValue("(NNsNNnOn)", text(s->metric), text(s->unit), s->kind == SONDE_COUNTER ? "counter" : "gauge",
-                         tags_of(s), keys_of(s), (Py_ssize_t)s->source_series, s->estimated ? Py_True : Py_False,
+    return Py_BuildValue("(NNsNNnOn)", text(s->metric), text(s->unit),
+                         s->kind == SONDE_COUNTER ? "counter" : "gauge", tags_of(s), keys_of(s),
+                         (Py_ssize_t)s->source_series, s->estimated ? Py_True : Py_False,
                          (Py_ssize_t)s->count);
 }
 
 static PyObject *result_times(PyObject *self, PyObject *index)
 {
     const struct sonde_series *s = series_of(self, index);
-    return s ? PyBytes_FromStringAndSize((const char *)s->time_ns, (Py_ssize_t)(s->count * 8)) : NULL;
+    return s ? PyBytes_FromStringAndSize((const char *)s->time_ns, (Py_ssize_t)(s->count * 8))
+             : NULL;
 }
 
 static PyObject *result_values(PyObject *self, PyObject *index)
 {
     const struct sonde_series *s = series_of(self, index);
-    return s ? PyBytes_FromStringAndSize((const char *)s->values, (Py_ssize_t)(s->count * 8)) : NULL;
+    return s ? PyBytes_FromStringAndSize((const char *)s->values, (Py_ssize_t)(s->count * 8))
+             : NULL;
 }
 
 static PyObject *result_missing(PyObject *self, void *unused)
@@ -439,7 +456,8 @@ static PyObject *result_arrow(PyObject *self, PyObject *args, PyObject *keywords
 
 static PyMethodDef result_methods[] = {
     {"describe", result_describe, METH_O,
-     "describe(index, /)\n--\n\nmetric, unit, kind, tags, aggregate_tags, source_series, estimated, count of a "
+     "describe(index, /)\n--\n\nmetric, unit, kind, tags, aggregate_tags, source_series, "
+     "estimated, count of a "
      "series."},
     {"times", result_times, METH_O, "times(index, /)\n--\n\nint64 nanoseconds."},
     {"values", result_values, METH_O, "values(index, /)\n--\n\nfloat64."},
@@ -500,8 +518,8 @@ static PyMethodDef watch_methods[] = {
 // ---------------------------------------------------------------- the module
 
 static PyType_Slot connection_slots[] = {
-    {Py_tp_doc,
-     (void *)(uintptr_t) "Connection(where=None, token=None, timeout=0.0)\n--\n\nA running job or a recording."},
+    {Py_tp_doc, (void *)(uintptr_t) "Connection(where=None, token=None, timeout=0.0)\n--\n\nA "
+                                    "running job or a recording."},
     {Py_tp_new, (void *)connection_new},
     {Py_tp_dealloc, (void *)connection_free},
     {Py_tp_methods, connection_methods},
@@ -528,7 +546,8 @@ static PyType_Slot watch_slots[] = {
 };
 
 static PyType_Spec specs[] = {
-    {"sonde._client.Connection", sizeof(struct connection), 0, Py_TPFLAGS_DEFAULT, connection_slots},
+    {"sonde._client.Connection", sizeof(struct connection), 0, Py_TPFLAGS_DEFAULT,
+     connection_slots},
     {"sonde._client.Result", sizeof(struct result), 0, Py_TPFLAGS_DEFAULT, result_slots},
     {"sonde._client.Watch", sizeof(struct watch), 0, Py_TPFLAGS_DEFAULT, watch_slots},
 };
@@ -551,10 +570,12 @@ PyMODINIT_FUNC PyInit__client(void)
 {
     PyObject *module = PyModule_Create(&definition);
     client_error = PyErr_NewExceptionWithDoc(
-        "sonde.ClientError", "A question that got no answer; `errno` says of which kind (errno.ECONNREFUSED, …).",
+        "sonde.ClientError",
+        "A question that got no answer; `errno` says of which kind (errno.ECONNREFUSED, …).",
         PyExc_RuntimeError, NULL);
     if (module && (connection_type = module_add_type(module, &specs[0])) &&
-        (result_type = module_add_type(module, &specs[1])) && (watch_type = module_add_type(module, &specs[2])) &&
+        (result_type = module_add_type(module, &specs[1])) &&
+        (watch_type = module_add_type(module, &specs[2])) &&
         module_add(module, "ClientError", client_error) == 0)
         return module;
     Py_XDECREF(module);

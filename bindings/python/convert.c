@@ -7,7 +7,8 @@ static PyObject *name_storable(const char *text, size_t bytes_max)
 {
     struct buf name = {0};
     storable_name_add(&name, str_of(text), bytes_max);
-    PyObject *bytes = name.failed ? PyErr_NoMemory() : PyBytes_FromStringAndSize(name.data, (Py_ssize_t)name.size);
+    PyObject *bytes = name.failed ? PyErr_NoMemory()
+                                  : PyBytes_FromStringAndSize(name.data, (Py_ssize_t)name.size);
     buf_free(&name);
     return bytes;
 }
@@ -88,7 +89,8 @@ bool value_of(PyObject *object, PyObject *name, double *value)
         return false; // KeyboardInterrupt and the like
     PyErr_Clear();
     if (object != Py_None)
-        PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "sonde: %U is given %R, which is no number; it is left out", name,
+        PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                         "sonde: %U is given %R, which is no number; it is left out", name,
                          (PyObject *)Py_TYPE(object));
     return false;
 }
@@ -108,7 +110,8 @@ void object_free(PyObject *self)
 int module_add(PyObject *module, const char *name, PyObject *object)
 {
     Py_XINCREF(object);
-    if (object && PyModule_AddObject(module, name, object) == 0) // takes the reference only when it succeeds
+    if (object &&
+        PyModule_AddObject(module, name, object) == 0) // takes the reference only when it succeeds
         return 0;
     Py_XDECREF(object);
     return -1;

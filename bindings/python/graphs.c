@@ -1,12 +1,14 @@
-// graphs.c - whose a key is, on a Dask scheduler: a GraphKeys is told of every change of every task's state, as a plugin of the scheduler is, and says
-// when a graph begins and ceases to run and when all that was asked for is there. What that means is counted in sonde/dask/_jobs.py.
+// graphs.c - whose a key is, on a Dask scheduler: a GraphKeys is told of every change of every
+// task's state, as a plugin of the scheduler is, and says when a graph begins and ceases to run and
+// when all that was asked for is there. What that means is counted in sonde/dask/_jobs.py.
 //
-// A task changes its state six times, and there are some thousands of tasks a second. So the object itself is what Dask calls, and a change costs a look into
-// a dictionary or two:
+// A task changes its state six times, and there are some thousands of tasks a second. So the object
+// itself is what Dask calls, and a change costs a look into a dictionary or two:
 //
 //    entries   key → struct entry: the graph that it belongs to, the one in which a worker has it, those that wait for it
 //
-// An entry is there from the graph that names the key until the key is forgotten: nothing is kept of a task that is gone.
+// An entry is there from the graph that names the key until the key is forgotten: nothing is kept
+// of a task that is gone.
 #include "graphs.h"
 #include "convert.h"
 #include "states.h"
@@ -75,7 +77,8 @@ static PyMemberDef graph_members[] = {
     {"running", T_PYSSIZET, offsetof(struct graph, running), READONLY, "Tasks that a worker has."},
     {"waiting", T_PYSSIZET, offsetof(struct graph, waiting), READONLY,
      "Keys that were asked for and are not there yet."},
-    {"failed", T_BOOL, offsetof(struct graph, failed), 0, "A key erred, or was given up before it was there."},
+    {"failed", T_BOOL, offsetof(struct graph, failed), 0,
+     "A key erred, or was given up before it was there."},
     {"queued", T_BOOL, offsetof(struct graph, queued), 0, "For who counts."},
     {"handle", T_OBJECT, offsetof(struct graph, handle), 0, "For who listens."},
     {NULL, 0, 0, 0, NULL},
@@ -89,7 +92,8 @@ static PyType_Slot graph_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec graph_spec = {"sonde._emit.Graph", sizeof(struct graph), 0, Py_TPFLAGS_DEFAULT, graph_slots};
+static PyType_Spec graph_spec = {"sonde._emit.Graph", sizeof(struct graph), 0, Py_TPFLAGS_DEFAULT,
+                                 graph_slots};
 
 // ---------------------------------------------------------------- an entry
 
@@ -114,7 +118,8 @@ static PyType_Slot entry_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec entry_spec = {"sonde._emit.GraphKey", sizeof(struct entry), 0, Py_TPFLAGS_DEFAULT, entry_slots};
+static PyType_Spec entry_spec = {"sonde._emit.GraphKey", sizeof(struct entry), 0,
+                                 Py_TPFLAGS_DEFAULT, entry_slots};
 
 // The key's entry, which is made where there is none; borrowed. NULL: an exception.
 static struct entry *entry_of(struct graph_keys *k, PyObject *key)
@@ -171,7 +176,8 @@ static PyObject *want(PyObject *self, PyObject *args)
 {
     struct graph_keys *k = (struct graph_keys *)(void *)self;
     PyObject *graph, *keys, *state, *iterator, *key;
-    if (!PyArg_UnpackTuple(args, "want", 3, 3, &graph, &keys, &state) || !iterate(keys, graph, &iterator))
+    if (!PyArg_UnpackTuple(args, "want", 3, 3, &graph, &keys, &state) ||
+        !iterate(keys, graph, &iterator))
         return NULL;
     while ((key = PyIter_Next(iterator))) {
         PyObject *now = PyObject_CallFunctionObjArgs(state, key, NULL);
@@ -263,7 +269,8 @@ static int end_wait(struct graph_keys *k, struct entry *e, bool good)
     return status;
 }
 
-static int change(struct graph_keys *k, PyObject *key, struct entry *e, unsigned before, unsigned now)
+static int change(struct graph_keys *k, PyObject *key, struct entry *e, unsigned before,
+                  unsigned now)
 {
     int status = 0;
     if (now & STATE_PROCESSING)
@@ -285,7 +292,8 @@ static PyObject *changed(PyObject *self, PyObject *args, PyObject *keywords)
     PyObject *key = state_key(args);
     if (!key)
         return NULL;
-    unsigned before = state_bits(PyTuple_GetItem(args, 1)), now = state_bits(PyTuple_GetItem(args, 2));
+    unsigned before = state_bits(PyTuple_GetItem(args, 1)),
+             now = state_bits(PyTuple_GetItem(args, 2));
     if (!(before & STATE_PROCESSING) && !(now & (STATE_PROCESSING | STATE_DONE)))
         return new_ref(Py_None);
     PyObject *entry = PyDict_GetItemWithError(k->entries, key);
@@ -383,21 +391,26 @@ static void keys_free(PyObject *self)
 
 static PyMethodDef keys_methods[] = {
     {"want", want, METH_VARARGS,
-     "want(graph, keys, state, /)\n--\n\nThe graph waits for those of the keys that are not there yet; state(key) is "
+     "want(graph, keys, state, /)\n--\n\nThe graph waits for those of the keys that are not there "
+     "yet; state(key) is "
      "what Dask says of one, None if it does not know it."},
     {"belong", belong, METH_VARARGS,
-     "belong(graph, keys, /)\n--\n\nThese are its tasks, but for those of a graph that waits still."},
+     "belong(graph, keys, /)\n--\n\nThese are its tasks, but for those of a graph that waits "
+     "still."},
     {"clear", clear, METH_NOARGS,
-     "clear()\n--\n\nForgets all keys, and what runs. The graphs that waited for one; they wait no more."},
+     "clear()\n--\n\nForgets all keys, and what runs. The graphs that waited for one; they wait no "
+     "more."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot keys_slots[] = {
-    {Py_tp_doc,
-     "GraphKeys(turned, done): which graph a key is of. Call it with a key, the state that it was in and the "
-     "one it is in now; more is passed over. It calls turned(graph) when the first task of a graph is "
-     "with a worker and when none is any more, done(graph) when it waits for no key any more. Its length: "
-     "the keys it knows."},
+    {Py_tp_doc, "GraphKeys(turned, done): which graph a key is of. Call it with a key, the state "
+                "that it was in and the "
+                "one it is in now; more is passed over. It calls turned(graph) when the first task "
+                "of a graph is "
+                "with a worker and when none is any more, done(graph) when it waits for no key any "
+                "more. Its length: "
+                "the keys it knows."},
     {Py_tp_new, keys_new},
     {Py_tp_dealloc, keys_free},
     {Py_tp_traverse, keys_traverse},

@@ -1,10 +1,12 @@
-// graphs.h - which graph of a Dask scheduler a key belongs to. Internal to the extension `sonde._emit`.
+// graphs.h - which graph of a Dask scheduler a key belongs to. Internal to the extension
+// `sonde._emit`.
 #ifndef SONDE_PYTHON_GRAPHS_H
 #define SONDE_PYTHON_GRAPHS_H
 
 #include <Python.h>
 
-// Adds the types Graph and GraphKeys to the module; states_init() was called. 0, or -1 with an exception.
+// Adds the types Graph and GraphKeys to the module; states_init() was called. 0, or -1 with an
+// exception.
 int graphs_add_to(PyObject *module);
 
 #endif

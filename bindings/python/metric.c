@@ -20,14 +20,18 @@ struct group {
 
 static PyTypeObject *metric_type, *group_type;
 
-static PyObject *gauge_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names);
-static PyObject *counter_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names);
-static PyObject *group_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names);
+static PyObject *gauge_call(PyObject *self, PyObject *const *args, size_t given_and_flag,
+                            PyObject *names);
+static PyObject *counter_call(PyObject *self, PyObject *const *args, size_t given_and_flag,
+                              PyObject *names);
+static PyObject *group_call(PyObject *self, PyObject *const *args, size_t given_and_flag,
+                            PyObject *names);
 
 static PyObject *made_by_functions(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     (void)args, (void)keywords;
-    return PyErr_Format(PyExc_TypeError, "%R: call gauge(), counter() or group()", (PyObject *)type);
+    return PyErr_Format(PyExc_TypeError, "%R: call gauge(), counter() or group()",
+                        (PyObject *)type);
 }
 
 // ---------------------------------------------------------------- Metric: defining
@@ -70,7 +74,8 @@ static PyObject *metric_new(enum sonde_kind kind, PyObject *args, PyObject *keyw
     static char *names[] = {"name", "unit", "help", "level", "tags", NULL};
     PyObject *name, *unit = NULL, *help = NULL, *tags = NULL;
     int level = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, kind == SONDE_GAUGE ? "U|OOiO:gauge" : "U|OOiO:counter", names,
+    if (!PyArg_ParseTupleAndKeywords(args, keywords,
+                                     kind == SONDE_GAUGE ? "U|OOiO:gauge" : "U|OOiO:counter", names,
                                      &name, &unit, &help, &level, &tags))
         return NULL;
     if (level < 1 || level > 4) {
@@ -143,7 +148,8 @@ static PyObject *emit(struct metric *m, PyObject *object, PyObject *time_ns)
     return new_ref(Py_None);
 }
 
-static PyObject *cell(struct metric *m, PyObject *object, void (*change)(sonde_handle metric, double value))
+static PyObject *cell(struct metric *m, PyObject *object,
+                      void (*change)(sonde_handle metric, double value))
 {
     double value;
     if (!m->handle)
@@ -154,7 +160,8 @@ static PyObject *cell(struct metric *m, PyObject *object, void (*change)(sonde_h
     return new_ref(Py_None);
 }
 
-static PyObject *metric_emit(PyObject *self, PyObject *const *args, Py_ssize_t given, PyObject *names)
+static PyObject *metric_emit(PyObject *self, PyObject *const *args, Py_ssize_t given,
+                             PyObject *names)
 {
     static const char *const parameters[] = {"value", "time_ns"};
     static PyObject *interned[2];
@@ -174,7 +181,8 @@ static PyObject *metric_add(PyObject *self, PyObject *const *args, Py_ssize_t gi
 {
     struct metric *m = (struct metric *)(void *)self;
     if (given > 1)
-        return PyErr_Format(PyExc_TypeError, "a counter takes one amount (%zd arguments given)", given);
+        return PyErr_Format(PyExc_TypeError, "a counter takes one amount (%zd arguments given)",
+                            given);
     if (given)
         return cell(m, args[0], sonde_cell_add);
     sonde_add(m->handle, 1);
@@ -182,7 +190,8 @@ static PyObject *metric_add(PyObject *self, PyObject *const *args, Py_ssize_t gi
 }
 
 // gauge(value, time_ns = None)
-static PyObject *gauge_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names)
+static PyObject *gauge_call(PyObject *self, PyObject *const *args, size_t given_and_flag,
+                            PyObject *names)
 {
     Py_ssize_t given = given_of(given_and_flag);
     if (given == 1 && !names)
@@ -191,7 +200,8 @@ static PyObject *gauge_call(PyObject *self, PyObject *const *args, size_t given_
 }
 
 // counter(amount = 1)
-static PyObject *counter_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names)
+static PyObject *counter_call(PyObject *self, PyObject *const *args, size_t given_and_flag,
+                              PyObject *names)
 {
     if (names && PyTuple_Size(names))
         return PyErr_Format(PyExc_TypeError, "a counter takes the amount alone, no keywords");
@@ -232,8 +242,9 @@ static int metric_bool(PyObject *self)
 static PyObject *metric_repr(PyObject *self)
 {
     struct metric *m = (struct metric *)(void *)self;
-    return PyUnicode_FromFormat("<sonde %s %R, level %d, %s>", m->kind == SONDE_COUNTER ? "counter" : "gauge", m->name,
-                                m->level, m->handle ? "on" : "off");
+    return PyUnicode_FromFormat("<sonde %s %R, level %d, %s>",
+                                m->kind == SONDE_COUNTER ? "counter" : "gauge", m->name, m->level,
+                                m->handle ? "on" : "off");
 }
 
 // Defined anew where it is unpickled: another process has other handles.
@@ -242,17 +253,22 @@ static PyObject *metric_reduce(PyObject *self, PyObject *unused)
     (void)unused;
     struct metric *m = (struct metric *)(void *)self;
     PyObject *module = PyImport_ImportModule("sonde._emit");
-    PyObject *make = module ? PyObject_GetAttrString(module, m->kind == SONDE_COUNTER ? "counter" : "gauge") : NULL;
+    PyObject *make =
+        module ? PyObject_GetAttrString(module, m->kind == SONDE_COUNTER ? "counter" : "gauge")
+               : NULL;
     Py_XDECREF(module);
-    return make ? Py_BuildValue("N(OOOiO)", make, m->name, m->unit, m->help, m->level, m->tags) : NULL;
+    return make ? Py_BuildValue("N(OOOiO)", make, m->name, m->unit, m->help, m->level, m->tags)
+                : NULL;
 }
 
 static PyMethodDef metric_methods[] = {
     {"emit", FAST_METHOD(metric_emit), FAST,
      "emit(value, time_ns=None)\n--\n\nA point: now, or at a time in nanoseconds since the epoch."},
     {"set", metric_set, METH_O,
-     "set(value, /)\n--\n\nSets the metric's cell, which is sampled at the run's rate: for values that change often."},
-    {"add", FAST_METHOD(metric_add), FAST_POSITIONAL, "add(amount=1, /)\n--\n\nAdds to the metric's cell."},
+     "set(value, /)\n--\n\nSets the metric's cell, which is sampled at the run's rate: for values "
+     "that change often."},
+    {"add", FAST_METHOD(metric_add), FAST_POSITIONAL,
+     "add(amount=1, /)\n--\n\nAdds to the metric's cell."},
     {"__reduce__", metric_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -268,9 +284,10 @@ static PyGetSetDef metric_attributes[] = {
 };
 
 static PyType_Slot metric_slots[] = {
-    {Py_tp_doc,
-     "A metric to emit to, made by gauge() or counter(). Call it: a gauge with a value, a counter with what to add "
-     "(1 if nothing is said). It is false when it is off: above the run's level, or no run at all."},
+    {Py_tp_doc, "A metric to emit to, made by gauge() or counter(). Call it: a gauge with a value, "
+                "a counter with what to add "
+                "(1 if nothing is said). It is false when it is off: above the run's level, or no "
+                "run at all."},
     {Py_tp_new, made_by_functions},
     {Py_tp_dealloc, metric_free},
     {Py_tp_call, callable_call},
@@ -282,8 +299,8 @@ static PyType_Slot metric_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec metric_spec = {"sonde.Metric", sizeof(struct metric), 0, Py_TPFLAGS_DEFAULT | FAST_TYPE,
-                                  metric_slots};
+static PyType_Spec metric_spec = {"sonde.Metric", sizeof(struct metric), 0,
+                                  Py_TPFLAGS_DEFAULT | FAST_TYPE, metric_slots};
 
 // ---------------------------------------------------------------- Group
 
@@ -296,7 +313,8 @@ static PyObject *group(PyObject *module, PyObject *metrics)
     if (!tuple)
         return NULL;
     Py_ssize_t count = PyTuple_Size(tuple);
-    sonde_handle *handles = count <= GROUP_MAX ? PyMem_Malloc((size_t)(count ? count : 1) * sizeof *handles) : NULL;
+    sonde_handle *handles =
+        count <= GROUP_MAX ? PyMem_Malloc((size_t)(count ? count : 1) * sizeof *handles) : NULL;
     struct group *g = NULL;
     bool good = handles != NULL;
     if (!good)
@@ -307,7 +325,8 @@ static PyObject *group(PyObject *module, PyObject *metrics)
         if (good)
             handles[i] = ((struct metric *)(void *)m)->handle;
         else
-            PyErr_Format(PyExc_TypeError, "a group is made of metrics, not of %R", (PyObject *)Py_TYPE(m));
+            PyErr_Format(PyExc_TypeError, "a group is made of metrics, not of %R",
+                         (PyObject *)Py_TYPE(m));
     }
     if (good)
         g = object_new(group_type);
@@ -337,15 +356,18 @@ static void group_free(PyObject *self)
     object_free(self);
 }
 
-static PyObject *group_call(PyObject *self, PyObject *const *args, size_t given_and_flag, PyObject *names)
+static PyObject *group_call(PyObject *self, PyObject *const *args, size_t given_and_flag,
+                            PyObject *names)
 {
     struct group *g = (struct group *)(void *)self;
     Py_ssize_t count = given_of(given_and_flag), named = names ? PyTuple_Size(names) : 0;
-    bool timed = named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "time_ns") == 0;
+    bool timed =
+        named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GetItem(names, 0), "time_ns") == 0;
     PyObject *time_ns = timed ? args[count] : NULL;
     int64_t t = 0;
     if (count != PyTuple_Size(g->metrics) || named != timed)
-        return PyErr_Format(PyExc_TypeError, "the group takes %zd values and time_ns=", PyTuple_Size(g->metrics));
+        return PyErr_Format(PyExc_TypeError,
+                            "the group takes %zd values and time_ns=", PyTuple_Size(g->metrics));
     if (!g->handle)
         return new_ref(Py_None);
     if (time_ns == Py_None)
@@ -380,7 +402,8 @@ static PyObject *group_call(PyObject *self, PyObject *const *args, size_t given_
 static PyObject *group_repr(PyObject *self)
 {
     struct group *g = (struct group *)(void *)self;
-    return PyUnicode_FromFormat("<sonde group of %zd metrics, %s>", PyTuple_Size(g->metrics), g->handle ? "on" : "off");
+    return PyUnicode_FromFormat("<sonde group of %zd metrics, %s>", PyTuple_Size(g->metrics),
+                                g->handle ? "on" : "off");
 }
 
 static PyObject *group_get_metrics(PyObject *self, void *unused)
@@ -414,7 +437,8 @@ static PyGetSetDef group_attributes[] = {
 };
 
 static PyType_Slot group_slots[] = {
-    {Py_tp_doc, "Metrics that are measured together, made by group(). Call it with one value for each; None is left "
+    {Py_tp_doc, "Metrics that are measured together, made by group(). Call it with one value for "
+                "each; None is left "
                 "out. One time stamp "
                 "serves them all."},
     {Py_tp_new, made_by_functions},
@@ -428,7 +452,8 @@ static PyType_Slot group_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec group_spec = {"sonde.Group", sizeof(struct group), 0, Py_TPFLAGS_DEFAULT | FAST_TYPE, group_slots};
+static PyType_Spec group_spec = {"sonde.Group", sizeof(struct group), 0,
+                                 Py_TPFLAGS_DEFAULT | FAST_TYPE, group_slots};
 
 // ---------------------------------------------------------------- the module's part
 
@@ -440,7 +465,8 @@ static PyMethodDef functions[] = {
      "counter(name, unit='', help='', level=1, tags=None)\n--\n\n"
      "A metric that only grows: steps done, bytes read. Call it with what to add."},
     {"group", group, METH_O,
-     "group(metrics, /)\n--\n\nMetrics that are measured together. Call it with one value for each."},
+     "group(metrics, /)\n--\n\nMetrics that are measured together. Call it with one value for "
+     "each."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,5 @@
-// metric.h - the types sonde.Metric and sonde.Group: handles that are called. Internal to the extension `sonde._emit`.
+// metric.h - the types sonde.Metric and sonde.Group: handles that are called. Internal to the
+// extension `sonde._emit`.
 #ifndef SONDE_PYTHON_METRIC_H
 #define SONDE_PYTHON_METRIC_H
 

@@ -1,5 +1,6 @@
-// sieve.c - add_data() as programs for the Dragon Telemetry Service call it, however often: what is above the run's level is over here. What a class that stands on it does
-// with the rest is its method _add, which is given all arguments by place.
+// sieve.c - add_data() as programs for the Dragon Telemetry Service call it, however often: what is
+// above the run's level is over here. What a class that stands on it does with the rest is its
+// method _add, which is given all arguments by place.
 #include "sieve.h"
 
 #include "arguments.h"
@@ -9,8 +10,8 @@ enum { NAME, DATA, TIMESTAMP, LEVEL, TAGK, TAGV, TAGS, PARAMETERS };
 
 static PyObject *add_data(PyObject *self, PyObject *const *args, Py_ssize_t given, PyObject *names)
 {
-    static const char *const parameters[PARAMETERS] = {"ts_metric_name", "ts_data", "timestamp", "telemetry_level",
-                                                       "tagk",           "tagv",    "tags"};
+    static const char *const parameters[PARAMETERS] = {
+        "ts_metric_name", "ts_data", "timestamp", "telemetry_level", "tagk", "tagv", "tags"};
     static PyObject *interned[PARAMETERS];
     static const struct signature signature = {"add_data", parameters, 2, PARAMETERS, interned};
     PyObject *out[PARAMETERS];
@@ -24,14 +25,16 @@ static PyObject *add_data(PyObject *self, PyObject *const *args, Py_ssize_t give
         return new_ref(Py_None);
     for (int i = 0; i < PARAMETERS; i++)
         out[i] = out[i] ? out[i] : Py_None;
-    return PyObject_CallMethod(self, "_add", "OOOlOOO", out[NAME], out[DATA], out[TIMESTAMP], wanted, out[TAGK],
-                               out[TAGV], out[TAGS]);
+    return PyObject_CallMethod(self, "_add", "OOOlOOO", out[NAME], out[DATA], out[TIMESTAMP],
+                               wanted, out[TAGK], out[TAGV], out[TAGS]);
 }
 
 static PyMethodDef methods[] = {
     {"add_data", FAST_METHOD(add_data), FAST,
-     "add_data($self, ts_metric_name, ts_data, timestamp=None, telemetry_level=1, tagk=None, tagv=None, "
-     "tags=None)\n--\n\nA point, now or at `timestamp` (seconds since the epoch), if the run's level is "
+     "add_data($self, ts_metric_name, ts_data, timestamp=None, telemetry_level=1, tagk=None, "
+     "tagv=None, "
+     "tags=None)\n--\n\nA point, now or at `timestamp` (seconds since the epoch), if the run's "
+     "level is "
      "`telemetry_level` or higher."},
     {NULL, NULL, 0, NULL},
 };
@@ -42,7 +45,8 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec spec = {"sonde._emit.Sieve", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+static PyType_Spec spec = {"sonde._emit.Sieve", sizeof(PyObject), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
 int sieve_add_to(PyObject *module)
 {

@@ -1,4 +1,5 @@
-// sieve.h - the type behind sonde.Telemetry: points that the run's level lets through. Internal to the extension `sonde._emit`.
+// sieve.h - the type behind sonde.Telemetry: points that the run's level lets through. Internal to
+// the extension `sonde._emit`.
 #ifndef SONDE_PYTHON_SIEVE_H
 #define SONDE_PYTHON_SIEVE_H
 

@@ -21,10 +21,12 @@ static PyObject *open_span(PyObject *module, PyObject *args)
     (void)module;
     PyObject *name, *given, *parent, *start = Py_None;
     int64_t start_ns;
-    if (!PyArg_ParseTuple(args, "UOO|O:open_span", &name, &given, &parent, &start) || !take_ns(start, &start_ns))
+    if (!PyArg_ParseTuple(args, "UOO|O:open_span", &name, &given, &parent, &start) ||
+        !take_ns(start, &start_ns))
         return NULL;
-    const struct sonde_span *in =
-        (PyObject *)Py_TYPE(parent) == (PyObject *)type ? &((struct open_span *)(void *)parent)->span : NULL;
+    const struct sonde_span *in = (PyObject *)Py_TYPE(parent) == (PyObject *)type
+                                      ? &((struct open_span *)(void *)parent)->span
+                                      : NULL;
     struct texts texts = {.count = 0};
     struct sonde_tag tags[TAGS_MAX];
     const char *text = texts_add(&texts, name);
@@ -120,7 +122,8 @@ static PyObject *made_by_function(PyTypeObject *own, PyObject *args, PyObject *k
 
 static PyMethodDef methods[] = {
     {"close", close_span, METH_VARARGS,
-     "close(more, end_ns=None, /)\n--\n\nEnds it, with more tags or None, at a time in nanoseconds since the epoch or "
+     "close(more, end_ns=None, /)\n--\n\nEnds it, with more tags or None, at a time in nanoseconds "
+     "since the epoch or "
      "now. Once; a second call does nothing."},
     {NULL, NULL, 0, NULL},
 };
@@ -133,14 +136,17 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec spec = {"sonde._emit.OpenSpan", sizeof(struct open_span), 0, Py_TPFLAGS_DEFAULT, slots};
+static PyType_Spec spec = {"sonde._emit.OpenSpan", sizeof(struct open_span), 0, Py_TPFLAGS_DEFAULT,
+                           slots};
 
 static PyMethodDef functions[] = {
     {"open_span", open_span, METH_VARARGS,
-     "open_span(name, tags, parent, start_ns=None, /)\n--\n\nBegins a span within another one or None, at a time in "
+     "open_span(name, tags, parent, start_ns=None, /)\n--\n\nBegins a span within another one or "
+     "None, at a time in "
      "nanoseconds since the epoch or now. What sonde.span() stands on."},
     {"span_at", span_at, METH_VARARGS,
-     "span_at(name, start_ns, end_ns, tags, /)\n--\n\nA span that is over, its times in nanoseconds since the epoch. "
+     "span_at(name, start_ns, end_ns, tags, /)\n--\n\nA span that is over, its times in "
+     "nanoseconds since the epoch. "
      "It is part of none."},
     {NULL, NULL, 0, NULL},
 };

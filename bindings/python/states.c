@@ -1,4 +1,5 @@
-// states.c - Dask's states as bits, by a look into a dictionary: the names are strings whose hash is known, so that costs 20 ns.
+// states.c - Dask's states as bits, by a look into a dictionary: the names are strings whose hash
+// is known, so that costs 20 ns.
 #include "states.h"
 
 static const struct {
@@ -36,7 +37,8 @@ int states_init(void)
 PyObject *state_key(PyObject *args)
 {
     if (PyTuple_Size(args) < 3)
-        return PyErr_Format(PyExc_TypeError, "a key, the state it was in and the one it is in are needed");
+        return PyErr_Format(PyExc_TypeError,
+                            "a key, the state it was in and the one it is in are needed");
     return PyTuple_GetItem(args, 0);
 }
 

@@ -1,4 +1,5 @@
-// states.h - the names that Dask gives to the states of a task, and what they mean to sonde. Internal to the extension `sonde._emit`.
+// states.h - the names that Dask gives to the states of a task, and what they mean to sonde.
+// Internal to the extension `sonde._emit`.
 #ifndef SONDE_PYTHON_STATES_H
 #define SONDE_PYTHON_STATES_H
 
@@ -19,10 +20,12 @@ enum state {
 // Once, before the first state_bits(). 0 or -1 with an exception.
 int states_init(void);
 
-// The arguments of a plugin's transition(key, start, finish, …): the key, borrowed. NULL with an exception where they are fewer.
+// The arguments of a plugin's transition(key, start, finish, …): the key, borrowed. NULL with an
+// exception where they are fewer.
 PyObject *state_key(PyObject *args);
 
-// What a state's name means: bits of enum state, 0 for those that mean nothing here and for what is no state. Never an exception.
+// What a state's name means: bits of enum state, 0 for those that mean nothing here and for what is
+// no state. Never an exception.
 unsigned state_bits(PyObject *name);
 
 #endif

@@ -1,11 +1,14 @@
-// tasks.c - the spans of a Dask worker's tasks: a TaskSpans is told of every change of every task's state, as a plugin of the worker is.
+// tasks.c - the spans of a Dask worker's tasks: a TaskSpans is told of every change of every task's
+// state, as a plugin of the worker is.
 //
-// A task changes its state six times, and what is not about its execution has to cost nothing: so the object itself is what Dask calls, and most calls end
-// after one look into a dictionary. A task that executes is in `running`, with all that its end needs:
+// A task changes its state six times, and what is not about its execution has to cost nothing: so
+// the object itself is what Dask calls, and most calls end after one look into a dictionary. A task
+// that executes is in `running`, with all that its end needs:
 //
 //    running   key → bytes: struct sonde_span, then the key's text with its NUL
 //
-// It leaves when it ends, so that is as many as the worker has threads, and those that have seceded.
+// It leaves when it ends, so that is as many as the worker has threads, and those that have
+// seceded.
 #include "tasks.h"
 #include "convert.h"
 #include "span.h"
@@ -24,7 +27,7 @@ struct task_spans {
     PyObject *cluster; // bytes: likewise
     PyObject *text;    // what makes a str of a key
     PyObject *running; // a dict
-    PyObject *tasks;   // Dask's own: key → TaskState; None where the sizes of results are not known
+    PyObject *tasks; // Dask's own: key → TaskState; None where the sizes of results are not known
 };
 
 static PyObject *nbytes_name; // "nbytes", interned
@@ -33,10 +36,12 @@ static PyObject *nbytes_name; // "nbytes", interned
 
 static bool is_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.';
 }
 
-// `name-0123abcd`, as most are: letters, digits and dashes, of which nothing can be taken for a number, a tuple or several keys.
+// `name-0123abcd`, as most are: letters, digits and dashes, of which nothing can be taken for a
+// number, a tuple or several keys.
 static bool is_plain(const char *text, Py_ssize_t size)
 {
     const char *dash = memchr(text, '-', (size_t)size);
@@ -76,7 +81,8 @@ static PyObject *short_or_null(PyObject *bytes)
     return bytes;
 }
 
-// The text of the most frequent kinds of keys, without calling Python. NULL: of another kind, or an exception.
+// The text of the most frequent kinds of keys, without calling Python. NULL: of another kind, or an
+// exception.
 static PyObject *quick_text(PyObject *key)
 {
     if (is_simple_tuple(key))
@@ -101,7 +107,8 @@ static PyObject *text_of(struct task_spans *t, PyObject *key)
     PyErr_Clear(); // a lone surrogate, which text() can say
     PyObject *text = PyObject_CallFunctionObjArgs(t->text, key, NULL);
     if (text && !PyUnicode_Check(text)) {
-        PyErr_Format(PyExc_TypeError, "the text of a key is a str, not %R", (PyObject *)Py_TYPE(text));
+        PyErr_Format(PyExc_TypeError, "the text of a key is a str, not %R",
+                     (PyObject *)Py_TYPE(text));
         Py_CLEAR(text);
     }
     return encoded(text);
@@ -115,7 +122,8 @@ static int begin(struct task_spans *t, PyObject *key)
     if (!text)
         return -1;
     size_t size = (size_t)PyBytes_Size(text) + 1;
-    PyObject *record = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sizeof(struct sonde_span) + size));
+    PyObject *record =
+        PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sizeof(struct sonde_span) + size));
     int status = -1;
     if (record) {
         struct sonde_tag tags[] = {{"key", PyBytes_AsString(text)},
@@ -143,7 +151,8 @@ static long long result_bytes(struct task_spans *t, PyObject *key)
     return bytes;
 }
 
-// A number's text, written backwards from `end`. snprintf() would take as long as all else that a task's end does here.
+// A number's text, written backwards from `end`. snprintf() would take as long as all else that a
+// task's end does here.
 static const char *digits(long long number, char *end)
 {
     *--end = '\0';
@@ -227,7 +236,8 @@ static PyObject *tasks_new(PyTypeObject *type, PyObject *args, PyObject *keyword
 {
     static char *names[] = {"worker", "cluster", "text", "tasks", NULL};
     PyObject *worker, *cluster, *text, *tasks = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUO|O:TaskSpans", names, &worker, &cluster, &text, &tasks))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UUO|O:TaskSpans", names, &worker, &cluster,
+                                     &text, &tasks))
         return NULL;
     struct task_spans *t = object_new(type);
     if (!t)
@@ -256,15 +266,19 @@ static void tasks_free(PyObject *self)
 static PyMethodDef methods[] = {
     {"close", close_all, METH_NOARGS, "close()\n--\n\nEnds the spans of all tasks that execute."},
     {"span", span_of_key, METH_O,
-     "span(key, /)\n--\n\nThe span of a task that executes, as open_span()'s parent; None: it does not."},
+     "span(key, /)\n--\n\nThe span of a task that executes, as open_span()'s parent; None: it does "
+     "not."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
-     "TaskSpans(worker, cluster, text, tasks=None): a span `" SPAN_NAME "` with the tags key, worker and cluster for "
-     "each task that executes. Call it with the key, the state that a task was in and the one it is in now; more is "
-     "passed over. text(key) is asked for the text of keys that are not plain. `tasks` is Dask's dictionary of them: "
+     "TaskSpans(worker, cluster, text, tasks=None): a span `" SPAN_NAME
+     "` with the tags key, worker and cluster for "
+     "each task that executes. Call it with the key, the state that a task was in and the one it "
+     "is in now; more is "
+     "passed over. text(key) is asked for the text of keys that are not plain. `tasks` is Dask's "
+     "dictionary of them: "
      "a span gets the bytes of the result as the tag nbytes. Its length: how many execute."},
     {Py_tp_new, tasks_new},
     {Py_tp_dealloc, tasks_free},
@@ -274,7 +288,8 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec spec = {"sonde._emit.TaskSpans", sizeof(struct task_spans), 0, Py_TPFLAGS_DEFAULT, slots};
+static PyType_Spec spec = {"sonde._emit.TaskSpans", sizeof(struct task_spans), 0,
+                           Py_TPFLAGS_DEFAULT, slots};
 
 int tasks_add_to(PyObject *module)
 {

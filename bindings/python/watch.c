@@ -1,7 +1,9 @@
-// watch.c - the process's own processor time and memory, measured by a thread that needs no interpreter: also while a task in C holds its lock.
+// watch.c - the process's own processor time and memory, measured by a thread that needs no
+// interpreter: also while a task in C holds its lock.
 //
-// It measures at instants that are whole multiples of the interval since the epoch, as agents do, and stamps its values with them. One that it could not keep is
-// missing. The thread is not there in forked children.
+// It measures at instants that are whole multiples of the interval since the epoch, as agents do,
+// and stamps its values with them. One that it could not keep is missing. The thread is not there
+// in forked children.
 #include "watch.h"
 #include "metric.h"
 
@@ -65,7 +67,8 @@ static void *run(void *user)
         if (w->stopping || late < 0 || late >= w->interval_ns)
             continue;
         int64_t used_now = now_ns(CLOCK_PROCESS_CPUTIME_ID), at = now_ns(CLOCK_MONOTONIC);
-        double share = at > since ? 100. * (double)(used_now - used) / (double)(at - since) : sonde_missing();
+        double share =
+            at > since ? 100. * (double)(used_now - used) / (double)(at - since) : sonde_missing();
         double values[MEMBERS] = {share, resident_bytes()};
         used = used_now;
         since = at;
@@ -97,7 +100,8 @@ static int start(struct watch *w)
 {
     sigset_t all, before;
     sigfillset(&all);
-    sigdelset(&all, SIGBUS); // of recordings that are cut short while they are read (src/store/map_guard.h)
+    // of recordings that are cut short while they are read (src/store/map_guard.h)
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before); // signals are the program's other threads'
     int failed = pthread_create(&w->thread, NULL, run, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -113,7 +117,8 @@ static PyObject *watch_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "Oi:Watch", names, &group, &interval_ms))
         return NULL;
     if (interval_ms < 1 || !group_of(group, MEMBERS, &handle))
-        return PyErr_Format(PyExc_ValueError, "a group of two metrics and an interval of at least 1 ms are needed");
+        return PyErr_Format(PyExc_ValueError,
+                            "a group of two metrics and an interval of at least 1 ms are needed");
     struct watch_object *o = object_new(type);
     struct watch *w = o ? calloc(1, sizeof *w) : NULL;
     if (!w) {
@@ -154,7 +159,8 @@ static PyMethodDef methods[] = {
 
 static PyType_Slot slots[] = {
     {Py_tp_doc,
-     "Watch(group, interval_ms): emits, until it is stopped, this process' processor time in percent of a core "
+     "Watch(group, interval_ms): emits, until it is stopped, this process' processor time in "
+     "percent of a core "
      "and its resident bytes as the group's two metrics, whatever holds the interpreter."},
     {Py_tp_new, watch_new},
     {Py_tp_dealloc, watch_free},
@@ -162,7 +168,8 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec spec = {"sonde._emit.Watch", sizeof(struct watch_object), 0, Py_TPFLAGS_DEFAULT, slots};
+static PyType_Spec spec = {"sonde._emit.Watch", sizeof(struct watch_object), 0, Py_TPFLAGS_DEFAULT,
+                           slots};
 
 int watch_add_to(PyObject *module)
 {

@@ -1,4 +1,5 @@
-// watch.h - the process's own processor time and memory as metrics. Internal to the extension `sonde._emit`.
+// watch.h - the process's own processor time and memory as metrics. Internal to the extension
+// `sonde._emit`.
 #ifndef SONDE_PYTHON_WATCH_H
 #define SONDE_PYTHON_WATCH_H
 

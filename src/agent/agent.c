@@ -4,11 +4,12 @@
 //   programs ──rings, doorbells─────────────▶│ this thread: store, ingest, sockets, timers
 //   senders, scripts ──text lines───────────▶┘
 //
-// Rings are looked at by themselves: DRAIN_FAST_MS after one was found more than a quarter full, then at doubling intervals up to
-// DRAIN_SLOW_MS, and DRAIN_QUIET_MS when nothing has come for some seconds. A doorbell is answered at once, and so is a
-// request for a drain (wire/drain.h), after a rest. Without programs the agent does not look. A fault while it runs (a full
-// disk, a source that fails) is counted, and the rest goes on. At the end the agent accepts all pending connections, reads
-// each to its end, drains the rings, takes a last sample and closes the store.
+// Rings are looked at by themselves: DRAIN_FAST_MS after one was found more than a quarter full,
+// then at doubling intervals up to DRAIN_SLOW_MS, and DRAIN_QUIET_MS when nothing has come for some
+// seconds. A doorbell is answered at once, and so is a request for a drain (wire/drain.h), after a
+// rest. Without programs the agent does not look. A fault while it runs (a full disk, a source that
+// fails) is counted, and the rest goes on. At the end the agent accepts all pending connections,
+// reads each to its end, drains the rings, takes a last sample and closes the store.
 #include "agent/agent.h"
 
 #include "agent/collectors.h"
@@ -40,7 +41,8 @@
 enum {
     DRAIN_FAST_MS = 1,
     DRAIN_SLOW_MS = 100,
-    DRAIN_QUIET_MS = 500, // after QUIET_ROUNDS with nothing: a ring that fills up rings the bell all the same
+    // after QUIET_ROUNDS with nothing: a ring that fills up rings the bell all the same
+    DRAIN_QUIET_MS = 500,
     QUIET_ROUNDS = 30,
     TICK_MS = 250,       // of the store's own work while something comes
     TICK_IDLE_MS = 2000, // while there are only samples, each of which is followed by a tick
@@ -49,7 +51,8 @@ enum {
     META_MAX = 64,
     HOST_MAX = 256,
     CONTROL_PIECE_SIZE = 4096,
-    REST_SHARE = 3, // so many times as long as a requested drain took, the agent rests from such requests
+    // so many times as long as a requested drain took, the agent rests from such requests
+    REST_SHARE = 3,
     REST_MAX_MS = 10,
     SLACK_SHARE = 8, // of the agent's memory: what merges and bursts may leave to malloc
 };
@@ -162,15 +165,16 @@ static void on_bell(void *user)
 
 static void on_asked_later(uv_timer_t *timer);
 
-// A process requests a drain before it answers a question. Such drains take at most a share of the agent's time. Requests that
-// arrive during the rest share the next drain.
+// A process requests a drain before it answers a question. Such drains take at most a share of the
+// agent's time. Requests that arrive during the rest share the next drain.
 static void on_asked(void *user)
 {
     struct agent *a = user;
     int64_t began_ns = clock_monotonic_ns(), rest_ns = a->rest_until_ns - began_ns;
     if (rest_ns > 0 && !a->stopping) {
         if (!uv_is_active((const uv_handle_t *)&a->asked))
-            uv_timer_start(&a->asked, on_asked_later, (uint64_t)((rest_ns + NS_PER_MS - 1) / NS_PER_MS), 0);
+            uv_timer_start(&a->asked, on_asked_later,
+                           (uint64_t)((rest_ns + NS_PER_MS - 1) / NS_PER_MS), 0);
         return;
     }
     agent_connections_gather(a->connections);
@@ -201,7 +205,8 @@ static void define_set(struct agent *a, struct sampler_set *set)
         uint32_t metric;
         set->failed = store_define_metric(a->store, &series->metric->metric, &metric);
         if (!set->failed)
-            set->failed = store_define_series(a->store, metric, series->labels, series->label_count, &ids[i]);
+            set->failed =
+                store_define_series(a->store, metric, series->labels, series->label_count, &ids[i]);
     }
     if (!set->failed)
         set->failed = store_define_set(a->store, ids, set->count, &set->store_id);
@@ -214,11 +219,12 @@ static void define_set(struct agent *a, struct sampler_set *set)
 static void note_cut_off(struct agent *a, const struct sampler_row *row)
 {
     char text[192];
-    snprintf(text, sizeof text, "%.*s%s%s %s", STR_ARG(row->source), row->part[0] ? " " : "", row->part,
-             row->cut_off ? "does not answer and is left out" : "answers again");
+    snprintf(text, sizeof text, "%.*s%s%s %s", STR_ARG(row->source), row->part[0] ? " " : "",
+             row->part, row->cut_off ? "does not answer and is left out" : "answers again");
     log_warning("source %s", text);
-    const struct store_label tags[] = {
-        a->labels[0], {STR("source"), row->source}, {STR("cut_off"), row->cut_off ? STR("yes") : STR("no")}};
+    const struct store_label tags[] = {a->labels[0],
+                                       {STR("source"), row->source},
+                                       {STR("cut_off"), row->cut_off ? STR("yes") : STR("no")}};
     struct store_event event = {.kind = STORE_ANNOTATION,
                                 .start_ns = row->t_ns,
                                 .end_ns = row->t_ns,
@@ -238,7 +244,8 @@ static void take_row(struct agent *a, const struct sampler_row *row)
     if (row->set) {
         if (!row->set->defined)
             define_set(a, row->set);
-        if (row->set->failed || store_append_row(a->store, row->set->store_id, row->t_ns, row->values) != 0)
+        if (row->set->failed ||
+            store_append_row(a->store, row->set->store_id, row->t_ns, row->values) != 0)
             a->figures.rows_refused += row->set->count;
         return;
     }
@@ -251,7 +258,8 @@ static void take_row(struct agent *a, const struct sampler_row *row)
         ingest_counts_recorded(a->ingest);
 }
 
-// Until the queue is empty or that time has come (monotonic). Rows may come faster than they are taken. True: there are more.
+// Until the queue is empty or that time has come (monotonic). Rows may come faster than they are
+// taken. True: there are more.
 static bool take_rows(struct agent *a, int64_t until_ns)
 {
     for (const struct sampler_row *row; (row = sampler_next(a->sampler));) {
@@ -274,14 +282,16 @@ static void make_space(struct agent *a)
     if (overflow_move(a->store, a->file_path, folder, &e))
         log_warning("the data stay where there is no space: %s", e.text);
     else
-        log_warning("there is no space for the data in %s; they go on in %s", a->options->folder, folder);
+        log_warning("there is no space for the data in %s; they go on in %s", a->options->folder,
+                    folder);
 }
 
 // Does the store's due work, and says when to come back.
 static void tick(struct agent *a)
 {
     make_space(a);
-    store_tick(a->store, clock_realtime_ns()); // what goes wrong is logged once and counted by the store
+    // what goes wrong is logged once and counted by the store
+    store_tick(a->store, clock_realtime_ns());
     if (store_is_cut(a->store)) {
         stop(a); // the launcher starts another agent
         return;
@@ -289,7 +299,8 @@ static void tick(struct agent *a)
     struct connections_stats connections;
     agent_connections_get_stats(a->connections, &connections);
     if (a->options->memory_bytes)
-        own_memory_keep(&a->memory_keeper, a->options->memory_bytes / SLACK_SHARE, clock_monotonic_ns());
+        own_memory_keep(&a->memory_keeper, a->options->memory_bytes / SLACK_SHARE,
+                        clock_monotonic_ns());
     bool busy = a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->options->udp_port;
     uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);
 }
@@ -326,8 +337,8 @@ static void tell(int fd, const char *format, const char *text)
 
 // ---- the end ----
 
-// The recording was cut short. The rest of it stays beside the new one that the next agent makes, as
-// a recording if readers can still open it.
+// The recording was cut short. The rest of it stays beside the new one that the next agent makes,
+// as a recording if readers can still open it.
 static void set_cut_file_aside(const struct agent *a)
 {
     char aside[PATH_MAX];
@@ -341,9 +352,11 @@ static void set_cut_file_aside(const struct agent *a)
     int size = snprintf(aside, sizeof aside, "%.*s.cut-%lld%s", STR_ARG(path),
                         (long long)(clock_realtime_ns() / NS_PER_S), readable ? ".sonde" : "");
     if (size >= PATH_MAX || rename(a->file_path, aside) != 0)
-        log_warning("cannot rename %s, which was cut short, to %s: %s", a->file_path, aside, strerror(errno));
+        log_warning("cannot rename %s, which was cut short, to %s: %s", a->file_path, aside,
+                    strerror(errno));
     else
-        log_warning("the rest of %s is kept as %s; the next agent makes a new file", a->file_path, aside);
+        log_warning("the rest of %s is kept as %s; the next agent makes a new file", a->file_path,
+                    aside);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
@@ -371,7 +384,8 @@ static void on_news(uv_prepare_t *handle)
     struct agent *a = handle->data;
     size_t hosts = store_host_count(a->store);
     if (hosts == a->hosts ||
-        a->hosts > WIRE_HELD_MAX + 1) // its own name, and so many others: past that all are told as any
+        a->hosts >
+            WIRE_HELD_MAX + 1) // its own name, and so many others: past that all are told as any
         return;
     a->hosts = hosts;
     tell(a->options->control_fd, "%s\n", "hosts");
@@ -385,7 +399,8 @@ static void finish(struct agent *a)
     agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
     // With nowhere to put it, what is in the rings stays there for the next agent.
-    while (!store_is_cut(a->store) && ingest_drain(a->ingest, NULL) > 0 && clock_monotonic_ns() < until)
+    while (!store_is_cut(a->store) && ingest_drain(a->ingest, NULL) > 0 &&
+           clock_monotonic_ns() < until)
         ;
     take_rows(a, INT64_MAX);
     own_be_due(a->own); // what it says at last holds
@@ -406,7 +421,8 @@ static int check_options(struct agent *a, struct error *e)
         return error_set(e, -EINVAL, "level %d is not between 1 and 4", o->level);
     a->rate_s = o->rate_s > 0 ? o->rate_s : RATE_DEFAULT_S; // also for a NaN
     if (a->rate_s < RATE_MIN_S || a->rate_s > RATE_MAX_S)
-        return error_set(e, -EINVAL, "a rate of %g s is not between %g and %g s", a->rate_s, RATE_MIN_S, RATE_MAX_S);
+        return error_set(e, -EINVAL, "a rate of %g s is not between %g and %g s", a->rate_s,
+                         RATE_MIN_S, RATE_MAX_S);
     if (!(o->window_s >= 0) || o->window_s > 1e9)
         return error_set(e, -EINVAL, "a window of %g s is not between 0 and 1e9 s", o->window_s);
     if (o->meta_count > META_MAX - 2)
@@ -426,12 +442,16 @@ static int make_names(struct agent *a, struct error *e)
     }
     if (strchr(a->host, '/'))
         return error_set(e, -EINVAL, "the host's name '%s' holds a slash", a->host);
-    int socket_size = o->socket_path ? snprintf(a->socket_path, sizeof a->socket_path, "%s", o->socket_path)
-                                     : snprintf(a->socket_path, sizeof a->socket_path, "%s/agent.sock", o->folder);
+    int socket_size =
+        o->socket_path
+            ? snprintf(a->socket_path, sizeof a->socket_path, "%s", o->socket_path)
+            : snprintf(a->socket_path, sizeof a->socket_path, "%s/agent.sock", o->folder);
     int file_size = o->file_path ? snprintf(a->file_path, sizeof a->file_path, "%s", o->file_path)
-                                 : snprintf(a->file_path, sizeof a->file_path, "%s/%s.sonde", o->folder, a->host);
+                                 : snprintf(a->file_path, sizeof a->file_path, "%s/%s.sonde",
+                                            o->folder, a->host);
     if (socket_size >= PATH_MAX || file_size >= PATH_MAX)
-        return error_set(e, -ENAMETOOLONG, "the run folder's path is longer than %d bytes", PATH_MAX - 1);
+        return error_set(e, -ENAMETOOLONG, "the run folder's path is longer than %d bytes",
+                         PATH_MAX - 1);
     a->labels[0] = (struct store_label){STR("host"), str_of(a->host)};
     return 0;
 }
@@ -448,7 +468,8 @@ static int open_store(struct agent *a, struct error *e)
         meta[count++] = o->meta[i];
     struct store_options options = {.size_limit_bytes = o->size_limit_bytes,
                                     .merge_limit_bytes =
-                                        o->memory_bytes / 2, // and zstd, at the end, some 4 MiB beside it
+                                        // and zstd, at the end, some 4 MiB beside it
+                                    o->memory_bytes / 2,
                                     .window_ns = (int64_t)(o->window_s * NS_PER_S),
                                     .meta = meta,
                                     .meta_count = count};
@@ -500,7 +521,8 @@ static int open_parts(struct agent *a, struct error *e)
     return a->own ? 0 : e->code;
 }
 
-// First of all: an agent that cannot be reached makes no file, and one that is there already is told from a damaged one.
+// First of all: an agent that cannot be reached makes no file, and one that is there already is
+// told from a damaged one.
 static int open_sockets(struct agent *a, struct error *e)
 {
     a->listening = a->options->listening_fd > 0 ? folder_listen_take(a->options->listening_fd, e)
@@ -510,7 +532,8 @@ static int open_sockets(struct agent *a, struct error *e)
     a->reachable = true;
     a->abstract = folder_listen_abstract(a->socket_path);
     if (a->abstract < 0)
-        log_warning("programs that do not see the folder of the job cannot reach the agent: the abstract name of %s "
+        log_warning("programs that do not see the folder of the job cannot reach the agent: the "
+                    "abstract name of %s "
                     "cannot be had: %s",
                     a->socket_path, strerror(-a->abstract));
     if (a->options->udp_port) {
@@ -527,7 +550,8 @@ static int serve_sockets(struct agent *a, struct error *e)
     int listening[CONNECTIONS_LISTENERS_MAX] = {a->listening, a->abstract}, udp = a->udp;
     a->listening = a->abstract = a->udp = -1;
     struct connections_events events = {.bell = on_bell, .asked = on_asked, .user = a};
-    return agent_connections_create(&a->loop, a->ingest, listening, udp, &events, &a->connections, e);
+    return agent_connections_create(&a->loop, a->ingest, listening, udp, &events, &a->connections,
+                                    e);
 }
 
 static int watch(struct agent *a, struct error *e)
@@ -537,7 +561,8 @@ static int watch(struct agent *a, struct error *e)
     uv_timer_init(&a->loop, &a->tick);
     uv_timer_init(&a->loop, &a->asked);
     uv_prepare_init(&a->loop, &a->news);
-    a->rows.data = a->drain.data = a->tick.data = a->asked.data = a->control.data = a->news.data = a;
+    a->rows.data = a->drain.data = a->tick.data = a->asked.data = a->control.data = a->news.data =
+        a;
     int failed = 0;
     for (size_t i = 0; i < END_SIGNALS && !failed; i++) {
         failed = uv_signal_init(&a->loop, &a->signals[i]);
@@ -550,10 +575,12 @@ static int watch(struct agent *a, struct error *e)
         if (!failed)
             failed = uv_poll_start(&a->control, UV_READABLE | UV_DISCONNECT, on_control);
         if (failed)
-            return error_set(e, failed, "descriptor %d cannot control the agent: %s (is it a pipe or a socket?)",
-                             a->options->control_fd, uv_strerror(failed));
+            return error_set(
+                e, failed, "descriptor %d cannot control the agent: %s (is it a pipe or a socket?)",
+                a->options->control_fd, uv_strerror(failed));
     }
-    return failed ? error_set(e, failed, "cannot set up the event loop: %s", uv_strerror(failed)) : 0;
+    return failed ? error_set(e, failed, "cannot set up the event loop: %s", uv_strerror(failed))
+                  : 0;
 }
 
 // Every program keeps a connection: as many descriptors as the system lets us have.
@@ -591,7 +618,8 @@ static int start(struct agent *a, struct error *e)
     if (!failed)
         failed = serve_sockets(a, e);
     if (!failed)
-        failed = scripts_create(&a->loop, a->ingest, a->options->scripts, a->options->script_folder, &a->scripts, e);
+        failed = scripts_create(&a->loop, a->ingest, a->options->scripts, a->options->script_folder,
+                                &a->scripts, e);
     if (!failed) {
         a->collectors = collectors_create(&a->loop, a->scripts);
         failed = a->collectors ? 0 : error_set(e, -ENOMEM, "no memory for collectors");
@@ -690,7 +718,8 @@ int agent_run(const struct agent_options *options, struct error *e)
     uv_prepare_start(&a->news, on_news);
     while (!a->stopping)
         uv_run(&a->loop, UV_RUN_DEFAULT);
-    // Who is told twice, by the launcher and by a scheduler that ends the job, closes the file all the same.
+    // Who is told twice, by the launcher and by a scheduler that ends the job, closes the file all
+    // the same.
     block_ends(NULL);
     finish(a);
     failed = close_all(a, e);

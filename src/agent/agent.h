@@ -1,7 +1,8 @@
 // agent.h - the process on each node: ties ingest, collect and store together.
 //
-// Two threads: the main one owns the store and the event loop (socket, rings, timers); the sampling thread wakes at instants that
-// are whole multiples of the rate since the epoch, so that all nodes sample at the same moment, and hands its rows over.
+// Two threads: the main one owns the store and the event loop (socket, rings, timers); the sampling
+// thread wakes at instants that are whole multiples of the rate since the epoch, so that all nodes
+// sample at the same moment, and hands its rows over.
 #ifndef SONDE_AGENT_AGENT_H
 #define SONDE_AGENT_AGENT_H
 
@@ -9,31 +10,37 @@
 #include "store/store.h"
 
 struct agent_options {
-    const char *folder;             // the run folder (0700, ours); made when it is not there
-    const char *socket_path;        // NULL = FOLDER/agent.sock
-    const char *file_path;          // NULL = FOLDER/HOST.sonde
-    const char *overflow_folder;    // where the file goes when there is no space for it (overflow.h); NULL = nowhere
+    const char *folder;      // the run folder (0700, ours); made when it is not there
+    const char *socket_path; // NULL = FOLDER/agent.sock
+    const char *file_path;   // NULL = FOLDER/HOST.sonde
+    // where the file goes when there is no space for it (overflow.h); NULL = nowhere
+    const char *overflow_folder;
     const char *host;               // NULL = gethostname up to the first dot
     const char *job;                // goes into the file's meta
     const struct store_label *meta; // more of it: command, start, version
     size_t meta_count;
-    int level;                 // 1..4
-    double rate_s;             // node metrics and cells; 0 = 0.5
-    const char *sources;       // of node metrics, and their rates (collect_check_sources); NULL = all
+    int level;     // 1..4
+    double rate_s; // node metrics and cells; 0 = 0.5
+    // of node metrics, and their rates (collect_check_sources); NULL = all
+    const char *sources;
     const char *scripts;       // commands that print points (scripts.h); NULL = none
     const char *script_folder; // where they run; NULL = where the agent does
-    int listening_fd;          // a socket that listens already (folder_listen), where the launcher keeps it; 0 = none
-    int keeper_fd;             // to the process that keeps the memory of programs (keeper.h); 0 = none
-    int udp_port;              // text protocols on loopback; 0 = no UDP
+    // a socket that listens already (folder_listen), where the launcher keeps it; 0 = none
+    int listening_fd;
+    // to the process that keeps the memory of programs (keeper.h); 0 = none
+    int keeper_fd;
+    int udp_port; // text protocols on loopback; 0 = no UDP
     uint64_t size_limit_bytes;
     size_t memory_bytes; // that the agent takes beside its mapped file; 0 = no bound
     double window_s;
-    // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n", later "hosts\n" when the store has series of a host that it had none of (of some 16 of them, wire/held.h); takes collectors (wire/collector_line.h); ends when it is closed from the other side
+    // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n", later "hosts\n" when
+    // the store has series of a host that it had none of (of some 16 of them, wire/held.h); takes
+    // collectors (wire/collector_line.h); ends when it is closed from the other side
     int control_fd;
 };
 
-// Runs until SIGTERM, SIGINT or the end of control_fd; then drains all programs, takes a last sample, closes the store. Returns the exit
-// code: 0, or 1 with e set.
+// Runs until SIGTERM, SIGINT or the end of control_fd; then drains all programs, takes a last
+// sample, closes the store. Returns the exit code: 0, or 1 with e set.
 int agent_run(const struct agent_options *options, struct error *e);
 
 #endif

@@ -1,9 +1,11 @@
 // connections.c - sockets, each watched by one uv_poll_t.
 //
-// The first bytes of a connection say what it is (ingest/hello.h). A program's connection carries nothing but doorbells, and its end says that the
-// program may be gone. On a text connection lines come in and answers to bad ones go out; at its end the last line is taken, the answers are
-// sent, then it is closed: a sender that half-closes and reads until the end knows what became of its lines. On an asker's
-// connection requests for a drain come in, and the number of the last one goes out when the drain is done (wire/drain.h).
+// The first bytes of a connection say what it is (ingest/hello.h). A program's connection carries
+// nothing but doorbells, and its end says that the program may be gone. On a text connection lines
+// come in and answers to bad ones go out; at its end the last line is taken, the answers are sent,
+// then it is closed: a sender that half-closes and reads until the end knows what became of its
+// lines. On an asker's connection requests for a drain come in, and the number of the last one goes
+// out when the drain is done (wire/drain.h).
 #include "agent/connections.h"
 
 #include "base/clock.h"
@@ -112,11 +114,13 @@ static void close_connection(struct connection *c)
 
 static void on_event(uv_poll_t *poll, int status, int events);
 
-// Sends what there is; false when the other side will not have it. Leaves `reply` empty when all is out.
+// Sends what there is; false when the other side will not have it. Leaves `reply` empty when all is
+// out.
 static bool send_reply(struct connection *c)
 {
     while (c->sent < c->reply.size) {
-        ssize_t n = send(c->fd, c->reply.data + c->sent, c->reply.size - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = send(c->fd, c->reply.data + c->sent, c->reply.size - c->sent,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -309,8 +313,8 @@ static bool is_ours(struct connections *all, int fd)
     if (peer.uid == geteuid() || peer.uid == 0)
         return true;
     if (all->stats.refused_user++ == 0)
-        log_warning("refused a connection of user %u (process %ld); more are counted, not listed", (unsigned)peer.uid,
-                    (long)peer.pid);
+        log_warning("refused a connection of user %u (process %ld); more are counted, not listed",
+                    (unsigned)peer.uid, (long)peer.pid);
     return false;
 }
 
@@ -350,7 +354,8 @@ static bool accept_one(struct connections *all, int listening)
 {
     int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE) && all->spare >= 0) {
-        // Let it in only to shut the door: else it would knock for ever, and so would the event loop.
+        // Let it in only to shut the door: else it would knock for ever, and so would the event
+        // loop.
         close(all->spare);
         fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
@@ -383,7 +388,8 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 
 static void read_datagrams(struct connections *all, unsigned most)
 {
-    struct buf answers = {.limit = CONNECTION_REPLY_MAX}; // nobody to send them to: bad lines are counted
+    // nobody to send them to: bad lines are counted
+    struct buf answers = {.limit = CONNECTION_REPLY_MAX};
     for (unsigned i = 0; i < most; i++) {
         ssize_t n = recv(all->udp, all->piece, READ_SIZE, MSG_DONTWAIT);
         if (n < 0)
@@ -405,8 +411,9 @@ int agent_connections_udp(int port, struct error *e)
 {
     if (port < 1 || port > 65535)
         return error_set(e, -EINVAL, "UDP port %d is not between 1 and 65535", port);
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
         int code = -errno;
@@ -436,8 +443,9 @@ static int start_listener(struct connections *all, struct listener *l)
     return uv_poll_start(&l->poll, UV_READABLE, on_knock);
 }
 
-int agent_connections_create(uv_loop_t *loop, struct ingest *in, const int listening[CONNECTIONS_LISTENERS_MAX],
-                             int udp, const struct connections_events *events, struct connections **out,
+int agent_connections_create(uv_loop_t *loop, struct ingest *in,
+                             const int listening[CONNECTIONS_LISTENERS_MAX], int udp,
+                             const struct connections_events *events, struct connections **out,
                              struct error *e)
 {
     *out = NULL;
@@ -472,7 +480,8 @@ int agent_connections_create(uv_loop_t *loop, struct ingest *in, const int liste
             failed = uv_poll_start(&all->datagrams, UV_READABLE, on_datagram);
         }
     }
-    return failed ? error_set(e, failed, "cannot watch the agent's socket: %s", uv_strerror(failed)) : 0;
+    return failed ? error_set(e, failed, "cannot watch the agent's socket: %s", uv_strerror(failed))
+                  : 0;
 }
 
 void agent_connections_gather(struct connections *all)
@@ -490,7 +499,8 @@ static bool tell_asker(struct connection *c)
 {
     ssize_t sent;
     do
-        sent = send(c->fd, &c->request.number, sizeof c->request.number, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent =
+            send(c->fd, &c->request.number, sizeof c->request.number, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
     return sent == (ssize_t)sizeof c->request.number;
 }

@@ -4,21 +4,25 @@
 
 #include "base/error.h"
 
-// Makes the folder (and those above it) with mode 0700, or checks the one that is there: a folder, ours, closed to others.
+// Makes the folder (and those above it) with mode 0700, or checks the one that is there: a folder,
+// ours, closed to others.
 int folder_prepare(const char *path, struct error *e);
 
-// Listens on a Unix stream socket (mode 0600, not blocking). The socket of an agent that is dead is replaced; one that answers is an error
-// (-EADDRINUSE). The descriptor or a negative errno.
+// Listens on a Unix stream socket (mode 0600, not blocking). The socket of an agent that is dead is
+// replaced; one that answers is an error (-EADDRINUSE). The descriptor or a negative errno.
 int folder_listen(const char *path, struct error *e);
 
 // Listens at the abstract name of the same path, for processes that do not see the folder
-// (base/agent_address.h). The descriptor or a negative errno; -EADDRINUSE: somebody else has the name.
+// (base/agent_address.h). The descriptor or a negative errno; -EADDRINUSE: somebody else has the
+// name.
 int folder_listen_abstract(const char *path);
 
-// Checks a socket that another process has made with folder_listen and handed over: `fd` itself, or a negative errno.
+// Checks a socket that another process has made with folder_listen and handed over: `fd` itself, or
+// a negative errno.
 int folder_listen_take(int fd, struct error *e);
 
-// Takes the socket's name away, unless another agent listens there. The listening descriptor is closed before.
+// Takes the socket's name away, unless another agent listens there. The listening descriptor is
+// closed before.
 void folder_unlisten(const char *path);
 
 #endif

@@ -1,8 +1,9 @@
 // instants.h - when to sample: at whole multiples of the rate since the epoch, on the wall clock.
 //
-// So all nodes sample at the same moment, and do not drift. Pure arithmetic on times that the caller reads, so tests can play any clock. After
-// a late wake-up the newest instant that has come is taken and those before it are counted as skipped, not made up. A clock that was
-// set forward makes skipped instants; one that was set back starts anew from where it is.
+// So all nodes sample at the same moment, and do not drift. Pure arithmetic on times that the
+// caller reads, so tests can play any clock. After a late wake-up the newest instant that has come
+// is taken and those before it are counted as skipped, not made up. A clock that was set forward
+// makes skipped instants; one that was set back starts anew from where it is.
 #ifndef SONDE_AGENT_INSTANTS_H
 #define SONDE_AGENT_INSTANTS_H
 
@@ -17,7 +18,8 @@ struct instants {
 
 struct instants instants_from(int64_t now_ns, int64_t rate_ns);
 
-// Whether an instant has come: *instant_ns is it, and `now_ns - *instant_ns` how late it is. If not: how long to wait is in *wait_ns (> 0).
+// Whether an instant has come: *instant_ns is it, and `now_ns - *instant_ns` how late it is. If
+// not: how long to wait is in *wait_ns (> 0).
 bool instants_due(struct instants *i, int64_t now_ns, int64_t *instant_ns, int64_t *wait_ns);
 
 #endif

@@ -14,12 +14,14 @@ static bool send_message(const struct keeper *k, const struct keeper_message *te
     const int both[2] = {fds ? fds->segment : -1, fds ? fds->agent_area : -1};
     ssize_t sent;
     do
-        sent = descriptors_send(k->fd, text, sizeof *text, both, fds ? 2 : 0, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent = descriptors_send(k->fd, text, sizeof *text, both, fds ? 2 : 0,
+                                MSG_DONTWAIT | MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     return sent >= 0;
 }
 
-static void say(struct keeper *k, const struct keeper_message *text, const struct ingest_descriptors *fds)
+static void say(struct keeper *k, const struct keeper_message *text,
+                const struct ingest_descriptors *fds)
 {
     if (k->fd < 0)
         return;

@@ -1,9 +1,9 @@
 // keeper.h - the launcher keeps the memory of programs, so that it outlives a killed agent.
 //
-// For each program that the agent attaches, it passes the program's two descriptors to the launcher,
-// over a socket of SOCK_SEQPACKET, and says when it has read the program to its end. The launcher does
-// not read the memory (launch/keeper.h). The next agent finds the descriptors in the launcher's
-// /proc/PID/fd, as it finds those that a child of a dead program has inherited.
+// For each program that the agent attaches, it passes the program's two descriptors to the
+// launcher, over a socket of SOCK_SEQPACKET, and says when it has read the program to its end. The
+// launcher does not read the memory (launch/keeper.h). The next agent finds the descriptors in the
+// launcher's /proc/PID/fd, as it finds those that a child of a dead program has inherited.
 #ifndef SONDE_AGENT_KEEPER_H
 #define SONDE_AGENT_KEEPER_H
 
@@ -19,8 +19,9 @@ struct keeper {
     bool refuses; // the launcher did not take the last message: do not wait with the next one
 };
 
-// Callbacks for struct ingest_options; `user` is a struct keeper. If the launcher does not take a message
-// within KEEPER_WAIT_MS, the agent gives up, and the launcher does not keep that program's memory.
+// Callbacks for struct ingest_options; `user` is a struct keeper. If the launcher does not take a
+// message within KEEPER_WAIT_MS, the agent gives up, and the launcher does not keep that program's
+// memory.
 enum { KEEPER_WAIT_MS = 50 };
 void keeper_keep(void *user, uint64_t program, const struct ingest_descriptors *fds);
 void keeper_forget(void *user, uint64_t program);

@@ -37,11 +37,13 @@ static int lead(const char *path, const char *target, struct error *e)
         return 0;
     unlink(draft);
     unlink(path);
-    return symlink(target, path) ? error_set(e, -errno, "cannot make the link %s: %s", path, strerror(errno)) : 0;
+    return symlink(target, path)
+               ? error_set(e, -errno, "cannot make the link %s: %s", path, strerror(errno))
+               : 0;
 }
 
-int overflow_open(const char *path, const char *folder, const struct store_options *options, struct store **out,
-                  struct error *e)
+int overflow_open(const char *path, const char *folder, const struct store_options *options,
+                  struct store **out, struct error *e)
 {
     char target[PATH_MAX];
     int rc = target_of(path, folder, target, e);

@@ -12,12 +12,14 @@
 
 #include <limits.h>
 
-// Where the file at `path` really lies: an earlier agent may have moved it. `path` itself if there is no file.
+// Where the file at `path` really lies: an earlier agent may have moved it. `path` itself if there
+// is no file.
 void overflow_resolve(const char *path, char out[PATH_MAX]);
 
-// Opens a store in the other folder, and makes `path` a link to it. As store_open; -EEXIST if the name there is taken.
-int overflow_open(const char *path, const char *folder, const struct store_options *options, struct store **out,
-                  struct error *e);
+// Opens a store in the other folder, and makes `path` a link to it. As store_open; -EEXIST if the
+// name there is taken.
+int overflow_open(const char *path, const char *folder, const struct store_options *options,
+                  struct store **out, struct error *e);
 
 // Moves an open store to that folder, and makes `path` a link to it.
 int overflow_move(struct store *store, const char *path, const char *folder, struct error *e);

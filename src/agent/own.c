@@ -1,4 +1,5 @@
-// own.c - one set: a series for each row of the catalogue's source "sonde", and one for each cause of dropping.
+// own.c - one set: a series for each row of the catalogue's source "sonde", and one for each cause
+// of dropping.
 #include "agent/own.h"
 
 #include "base/clock.h"
@@ -40,8 +41,8 @@ struct own {
     double page_bytes;
 };
 
-static int define_row(struct own *o, enum metric_symbol row, const struct store_label *labels, size_t label_count,
-                      uint32_t *ids)
+static int define_row(struct own *o, enum metric_symbol row, const struct store_label *labels,
+                      size_t label_count, uint32_t *ids)
 {
     if (o->count == SERIES_MAX)
         return -E2BIG;
@@ -86,8 +87,8 @@ static int define(struct own *o)
     return failed;
 }
 
-struct own *own_create(struct store *store, const struct store_label *labels, size_t label_count, int level,
-                       struct error *e)
+struct own *own_create(struct store *store, const struct store_label *labels, size_t label_count,
+                       int level, struct error *e)
 {
     struct own *o = calloc(1, sizeof *o);
     if (!o) {
@@ -104,7 +105,8 @@ struct own *own_create(struct store *store, const struct store_label *labels, si
     int failed = level >= LEVEL_ALL ? define(o) : 0;
     if (failed) {
         own_destroy(o);
-        error_set(e, failed, "the store does not take the agent's own metrics: %s", strerror(-failed));
+        error_set(e, failed, "the store does not take the agent's own metrics: %s",
+                  strerror(-failed));
         return NULL;
     }
     return o;
@@ -175,7 +177,8 @@ void own_be_due(struct own *o)
     o->second = -1;
 }
 
-int own_sample(struct own *o, const struct ingest *in, const struct own_figures *figures, int64_t t_ns)
+int own_sample(struct own *o, const struct ingest *in, const struct own_figures *figures,
+               int64_t t_ns)
 {
     if (t_ns / NS_PER_S == o->second)
         return 0;
@@ -206,13 +209,14 @@ int own_sample(struct own *o, const struct ingest *in, const struct own_figures 
         [METRIC_SONDE_LATENESS] = (double)figures->sampler.lateness_ns / NS_PER_S,
         [METRIC_SONDE_SAMPLE_TIME] = (double)figures->sampler.sampling_ns / NS_PER_S,
         [METRIC_SONDE_SKIPPED] = (double)figures->sampler.skipped,
-        [METRIC_SONDE_REFUSED] =
-            (double)(connections->refused_user + connections->refused_limit + connections->refused_hello),
+        [METRIC_SONDE_REFUSED] = (double)(connections->refused_user + connections->refused_limit +
+                                          connections->refused_hello),
     };
     double values[SERIES_MAX];
     size_t cause = 0;
     for (size_t i = 0; i < o->count; i++)
-        values[i] = o->row[i] == METRIC_SONDE_DROPPED ? dropped.by_cause[cause++] : value_of[o->row[i]];
+        values[i] =
+            o->row[i] == METRIC_SONDE_DROPPED ? dropped.by_cause[cause++] : value_of[o->row[i]];
     int failed = store_append_row(o->store, o->set, t_ns, values);
     return failed ? failed : 1;
 }

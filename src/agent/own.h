@@ -1,7 +1,8 @@
 // own.h - sonde's own metrics: what the agent takes, drops, stores and costs.
 //
-// All of them at level 4. What was dropped is recorded at every level, from the moment that there is something: nothing is lost in silence, and
-// nothing is listed where nothing is lost. The header of the file holds the sum, too.
+// All of them at level 4. What was dropped is recorded at every level, from the moment that there
+// is something: nothing is lost in silence, and nothing is listed where nothing is lost. The header
+// of the file holds the sum, too.
 #ifndef SONDE_AGENT_OWN_H
 #define SONDE_AGENT_OWN_H
 
@@ -17,19 +18,22 @@ struct own_figures {
 
 struct own;
 
-// `labels` live as long as it does. NULL with e set when there is no memory or the store will not have the series.
-struct own *own_create(struct store *store, const struct store_label *labels, size_t label_count, int level,
-                       struct error *e);
+// `labels` live as long as it does. NULL with e set when there is no memory or the store will not
+// have the series.
+struct own *own_create(struct store *store, const struct store_label *labels, size_t label_count,
+                       int level, struct error *e);
 void own_destroy(struct own *o);
 
-// Notes in the file's header what was dropped so far: there it is known even when there is no space to record it.
+// Notes in the file's header what was dropped so far: there it is known even when there is no space
+// to record it.
 void own_note_dropped(struct own *o, const struct ingest *in, const struct own_figures *figures);
 
 // The next row is recorded whenever it comes.
 void own_be_due(struct own *o);
 
-// Records one row at t_ns, the first instant of every second. 1: recorded; 0: not due, or nothing was ever dropped; or the error of
-// store_append_row.
-int own_sample(struct own *o, const struct ingest *in, const struct own_figures *figures, int64_t t_ns);
+// Records one row at t_ns, the first instant of every second. 1: recorded; 0: not due, or nothing
+// was ever dropped; or the error of store_append_row.
+int own_sample(struct own *o, const struct ingest *in, const struct own_figures *figures,
+               int64_t t_ns);
 
 #endif

@@ -1,5 +1,5 @@
-// recorded.c - a reader's snapshot of the file, taken before this agent appends to it, and kept: what is not asked for costs nothing but the list
-// of series.
+// recorded.c - a reader's snapshot of the file, taken before this agent appends to it, and kept:
+// what is not asked for costs nothing but the list of series.
 #include "agent/recorded.h"
 
 #include "base/log.h"
@@ -45,11 +45,13 @@ bool recorded_last(void *user, uint32_t series, double *value)
     return r && store_point_before(r->snapshot, series, INT64_MAX, &t_ns, value);
 }
 
-void recorded_events(void *user, bool (*each)(const struct store_event *event, void *each_user), void *each_user)
+void recorded_events(void *user, bool (*each)(const struct store_event *event, void *each_user),
+                     void *each_user)
 {
     struct recorded *r = user;
     int failed = r ? store_events(r->snapshot, INT64_MIN, INT64_MAX, each, each_user) : 0;
     if (failed)
-        log_warning("spans of programs that are killed stay open, as the recorded ones cannot be read: %s",
-                    strerror(-failed));
+        log_warning(
+            "spans of programs that are killed stay open, as the recorded ones cannot be read: %s",
+            strerror(-failed));
 }

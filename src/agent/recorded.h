@@ -1,4 +1,5 @@
-// recorded.h - what the agents before this one have written into the recording: each series' last value.
+// recorded.h - what the agents before this one have written into the recording: each series' last
+// value.
 #ifndef SONDE_AGENT_RECORDED_H
 #define SONDE_AGENT_RECORDED_H
 
@@ -6,14 +7,17 @@
 
 struct recorded;
 
-// The file at `path`, which the agent has open for writing, as it is now. NULL: it cannot be read (that is logged).
+// The file at `path`, which the agent has open for writing, as it is now. NULL: it cannot be read
+// (that is logged).
 struct recorded *recorded_open(const char *path);
 void recorded_close(struct recorded *r);
 
 // The last value of a series; false: it had none. `user` is a struct recorded.
 bool recorded_last(void *user, uint32_t series, double *value);
 
-// Calls `each` with the events of the recording until it returns false. `user` is a struct recorded.
-void recorded_events(void *user, bool (*each)(const struct store_event *event, void *each_user), void *each_user);
+// Calls `each` with the events of the recording until it returns false. `user` is a struct
+// recorded.
+void recorded_events(void *user, bool (*each)(const struct store_event *event, void *each_user),
+                     void *each_user);
 
 #endif

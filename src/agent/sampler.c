@@ -1,7 +1,8 @@
 // sampler.c - the sampling thread.
 //
-// It waits in ppoll on a descriptor and then looks at the wall clock: it can be stopped at any moment, wakes at the instant as exactly as
-// clock_nanosleep does (both are one high-resolution timer), and a wall clock that is set in between is noticed after at most one rate.
+// It waits in ppoll on a descriptor and then looks at the wall clock: it can be stopped at any
+// moment, wakes at the instant as exactly as clock_nanosleep does (both are one high-resolution
+// timer), and a wall clock that is set in between is noticed after at most one rate.
 #include "agent/sampler.h"
 
 #include "agent/instants.h"
@@ -21,7 +22,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-_Static_assert((SAMPLER_PLACES & (SAMPLER_PLACES - 1)) == 0, "positions are taken modulo the places");
+_Static_assert((SAMPLER_PLACES & (SAMPLER_PLACES - 1)) == 0,
+               "positions are taken modulo the places");
 
 // Rows wait at most so long for their reader to be woken when nobody is in a hurry.
 static const int64_t LAZY_NS = NS_PER_S / 2;
@@ -135,7 +137,8 @@ void sampler_done(struct sampler *s)
 }
 
 // When there is no place for it now it is said the next time.
-static void say_cut_off(struct sampler *s, size_t index, struct str source, struct str part, int64_t t_ns)
+static void say_cut_off(struct sampler *s, size_t index, struct str source, struct str part,
+                        int64_t t_ns)
 {
     struct sampler_row *row = place(s);
     if (!row)
@@ -194,7 +197,9 @@ static void take(struct sampler *s)
     s->figures.sampling_ns += clock_monotonic_ns() - begun;
     struct sampler_row *row = s->groups[0].due ? place(s) : NULL;
     if (!row)
-        return; // where there was no place, cells miss this instant; the next complete one says what was dropped
+        // where there was no place, cells miss this instant; the next complete one says what was
+        // dropped
+        return;
     row->t_ns = s->groups[0].t_ns;
     row->set = NULL;
     row->source = (struct str){0};
@@ -257,12 +262,13 @@ static int64_t time_to_next(const struct sampler *s)
     return next_ns - clock_realtime_ns();
 }
 
-// Not each time when nobody waits for it, unless the queue fills up or the next instant is far away.
+// Not each time when nobody waits for it, unless the queue fills up or the next instant is far
+// away.
 static void wake(struct sampler *s, int64_t wait_ns)
 {
     int64_t now_ns = clock_monotonic_ns();
-    uint64_t taken =
-        atomic_load_explicit(&s->head, memory_order_relaxed) - atomic_load_explicit(&s->tail, memory_order_relaxed);
+    uint64_t taken = atomic_load_explicit(&s->head, memory_order_relaxed) -
+                     atomic_load_explicit(&s->tail, memory_order_relaxed);
     if (!atomic_load_explicit(&s->prompt, memory_order_relaxed) && taken < SAMPLER_PLACES / 2 &&
         now_ns + wait_ns - s->woken_at_ns < LAZY_NS)
         return;
@@ -301,8 +307,8 @@ static size_t group_with(struct sampler *s, int64_t rate_ns)
     return i;
 }
 
-int sampler_create(struct collect *c, double rate_s, void (*wake_up)(void *user), void *user, struct sampler **out,
-                   struct error *e)
+int sampler_create(struct collect *c, double rate_s, void (*wake_up)(void *user), void *user,
+                   struct sampler **out, struct error *e)
 {
     *out = NULL;
     struct sampler *s = calloc(1, sizeof *s);

@@ -1,9 +1,11 @@
-// sampler.h - the thread that samples, and the queue on which its rows reach the thread that owns the store.
+// sampler.h - the thread that samples, and the queue on which its rows reach the thread that owns
+// the store.
 //
-// Sources of one rate are sampled at one instant, a multiple of that rate since the epoch; each rate has instants of its own. The first instant of
-// all takes every source, so that a short job has a value of each.
-// The queue has a fixed number of places and one thread at each end; no locks. Where the store's thread is so late that all places are
-// taken, rows are dropped and counted: sampling is never late because of the store.
+// Sources of one rate are sampled at one instant, a multiple of that rate since the epoch; each
+// rate has instants of its own. The first instant of all takes every source, so that a short job
+// has a value of each. The queue has a fixed number of places and one thread at each end; no locks.
+// Where the store's thread is so late that all places are taken, rows are dropped and counted:
+// sampling is never late because of the store.
 #ifndef SONDE_AGENT_SAMPLER_H
 #define SONDE_AGENT_SAMPLER_H
 
@@ -13,7 +15,8 @@
 enum { SAMPLER_PART_MAX = 64 };
 enum { SAMPLER_PLACES = 128 }; // a few instants of all sources
 
-// What a source samples, copied, so that it can be defined in the store while the next sample is taken.
+// What a source samples, copied, so that it can be defined in the store while the next sample is
+// taken.
 struct sampler_set {
     uint32_t generation;
     size_t count;
@@ -35,33 +38,41 @@ struct sampler_figures {
 };
 
 struct sampler_row {
-    int64_t t_ns;            // the instant's nominal time
-    struct sampler_set *set; // NULL: an instant of the sampler's own rate is complete, and `figures` is set
+    int64_t t_ns; // the instant's nominal time
+    // NULL: an instant of the sampler's own rate is complete, and `figures` is set
+    struct sampler_set *set;
     struct sampler_figures figures;
-    struct str
-        source; // not empty: no values, no end of an instant, but this source is known at t_ns to be cut off, or answers again
+    // not empty: no values, no end of an instant, but this source is known at t_ns to be cut off,
+    // or answers again
+    struct str source;
     bool cut_off;
-    char part[SAMPLER_PART_MAX];         // of the source: the folder that does not answer; "" = all of it
+    // of the source: the folder that does not answer; "" = all of it
+    char part[SAMPLER_PART_MAX];
     double values[STORE_SET_SERIES_MAX]; // only pages that are used take memory
 };
 
 struct sampler;
 
-// `wake` is called in the sampling thread when rows are there; `rate_s` is that of the instants that end with a row without a set. `c` stays the caller's, and must live as long.
-int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), void *user, struct sampler **out,
-                   struct error *e);
+// `wake` is called in the sampling thread when rows are there; `rate_s` is that of the instants
+// that end with a row without a set. `c` stays the caller's, and must live as long.
+int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), void *user,
+                   struct sampler **out, struct error *e);
 int sampler_start(struct sampler *s, struct error *e);
-void sampler_stop(struct sampler *s); // waits for the thread; what it has put into the queue stays there
+// waits for the thread; what it has put into the queue stays there
+void sampler_stop(struct sampler *s);
 void sampler_destroy(struct sampler *s);
 
-// Whether somebody waits for each instant (there are cells to be sampled with it). If not, `wake` is called for all instants of about half a
-// second together: waking the other thread costs as much as a sample. Any thread; at first nobody waits.
+// Whether somebody waits for each instant (there are cells to be sampled with it). If not, `wake`
+// is called for all instants of about half a second together: waking the other thread costs as much
+// as a sample. Any thread; at first nobody waits.
 void sampler_be_prompt(struct sampler *s, bool prompt);
 
-// Takes one sample of all sources at t_ns in the caller's thread. Only before sampler_start or after sampler_stop.
+// Takes one sample of all sources at t_ns in the caller's thread. Only before sampler_start or
+// after sampler_stop.
 void sampler_take(struct sampler *s, int64_t t_ns);
 
-// The oldest row, or NULL; it is the receiver's until sampler_done. A set that has `older` ones: the receiver has seen the last of those.
+// The oldest row, or NULL; it is the receiver's until sampler_done. A set that has `older` ones:
+// the receiver has seen the last of those.
 struct sampler_row *sampler_next(struct sampler *s);
 void sampler_done(struct sampler *s);
 void sampler_forget_older(struct sampler_set *set);

@@ -1,7 +1,8 @@
 // scripts.c - see the header.
 //
-// One timer for each script wakes it: for the next run, the time-out, more bytes to be read. SIGCHLD says that one has ended. A script is freed when the
-// last of its handles is closed, in the loop.
+// One timer for each script wakes it: for the next run, the time-out, more bytes to be read.
+// SIGCHLD says that one has ended. A script is freed when the last of its handles is closed, in the
+// loop.
 #include "agent/scripts.h"
 
 #include "agent/instants.h"
@@ -49,7 +50,8 @@ struct script {
     pid_t pid;    // 0 = does not run
     bool timed_out;
     int64_t begun_ns, heard_ns,
-        next_ns;    // monotonic: of the run, of the last output; when it may start again (0 = is not to)
+        // monotonic: of the run, of the last output; when it may start again (0 = is not to)
+        next_ns;
     int64_t second; // monotonic, that `bytes` are counted for
     size_t bytes;
     unsigned back_off_s;
@@ -87,15 +89,17 @@ int script_parse(struct str line, struct script_spec *spec, struct error *e)
         if (value.data && str_eq(key, STR("name"))) {
             name = value;
             if (name.size == 0 || name.size >= SCRIPT_NAME_SIZE)
-                return error_set(e, -EINVAL, "the name of a script has 1 to %d bytes", SCRIPT_NAME_SIZE - 1);
+                return error_set(e, -EINVAL, "the name of a script has 1 to %d bytes",
+                                 SCRIPT_NAME_SIZE - 1);
         } else if (value.data && str_eq(key, STR("rate"))) {
             if (!take_seconds(value, RATE_MIN_S, &spec->rate_s))
-                return error_set(e, -EINVAL, "a script's rate '%.*s' is not seconds from %g to %g", STR_ARG(value),
-                                 RATE_MIN_S, RATE_MAX_S);
+                return error_set(e, -EINVAL, "a script's rate '%.*s' is not seconds from %g to %g",
+                                 STR_ARG(value), RATE_MIN_S, RATE_MAX_S);
         } else if (value.data && str_eq(key, STR("timeout"))) {
             if (!take_seconds(value, RATE_MIN_S, &spec->timeout_s))
-                return error_set(e, -EINVAL, "a script's time-out '%.*s' is not seconds from %g to %g", STR_ARG(value),
-                                 RATE_MIN_S, RATE_MAX_S);
+                return error_set(e, -EINVAL,
+                                 "a script's time-out '%.*s' is not seconds from %g to %g",
+                                 STR_ARG(value), RATE_MIN_S, RATE_MAX_S);
         } else {
             line = str_eq(word, STR("--")) ? rest : line;
             break;
@@ -106,10 +110,13 @@ int script_parse(struct str line, struct script_spec *spec, struct error *e)
     if (spec->command.size == 0)
         return error_set(e, -EINVAL, "a script has no command");
     struct str rest = spec->command, first = str_word(&rest);
-    name = name.size ? name : str_slice(first, 0, first.size < SCRIPT_NAME_SIZE ? first.size : SCRIPT_NAME_SIZE - 1);
+    name = name.size ? name
+                     : str_slice(first, 0,
+                                 first.size < SCRIPT_NAME_SIZE ? first.size : SCRIPT_NAME_SIZE - 1);
     for (size_t i = 0; i < name.size; i++) { // it becomes the value of a tag
         char c = name.data[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("_./-", c);
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     strchr("_./-", c);
         spec->name[i] = plain ? c : '_';
     }
     if (spec->rate_s > 0 && spec->timeout_s == 0)
@@ -117,7 +124,8 @@ int script_parse(struct str line, struct script_spec *spec, struct error *e)
     return 0;
 }
 
-static int parse(const char *text, struct script_spec specs[SCRIPTS_MAX], size_t *count, struct error *e)
+static int parse(const char *text, struct script_spec specs[SCRIPTS_MAX], size_t *count,
+                 struct error *e)
 {
     *count = 0;
     for (struct str rest = str_of(text); rest.data;) {
@@ -146,12 +154,13 @@ int scripts_check(const char *text, struct error *e)
 // "collector slow-gpu of GPU 3"
 static const char *title(const struct script *s, char out[SCRIPT_NAME_SIZE + 64])
 {
-    snprintf(out, SCRIPT_NAME_SIZE + 64, "%s %s%s%s", s->spec.kind, s->spec.name, s->gpu ? " of GPU " : "",
-             s->gpu ? s->gpu : "");
+    snprintf(out, SCRIPT_NAME_SIZE + 64, "%s %s%s%s", s->spec.kind, s->spec.name,
+             s->gpu ? " of GPU " : "", s->gpu ? s->gpu : "");
     return out;
 }
 
-#define warn(s, format, ...) log_warning("%s" format, title((s), (char[SCRIPT_NAME_SIZE + 64]){0}), __VA_ARGS__)
+#define warn(s, format, ...) \
+    log_warning("%s" format, title((s), (char[SCRIPT_NAME_SIZE + 64]){0}), __VA_ARGS__)
 
 // ---- what it prints ----
 
@@ -192,13 +201,14 @@ static void annotate(struct script *s, const char *how)
     if (s->gpu)
         buf_printf(&line, " gpu=%s", s->gpu);
     buf_printf(&line, " failing=%s -- %s", how ? "yes" : "no", title(s, words));
-    buf_printf(&line, "%s%s%s%s\n", how ? ": " : " works again", how ? how : "", how && s->last_error[0] ? ": " : "",
-               how ? s->last_error : "");
+    buf_printf(&line, "%s%s%s%s\n", how ? ": " : " works again", how ? how : "",
+               how && s->last_error[0] ? ": " : "", how ? s->last_error : "");
     record(s, &line);
     buf_free(&line);
 }
 
-// One that goes on printing has no end that says that it works: it does when it has run for some time, longer and longer for one that fails each time.
+// One that goes on printing has no end that says that it works: it does when it has run for some
+// time, longer and longer for one that fails each time.
 static void note_success(struct script *s)
 {
     if (!s->failing || s->spec.rate_s > 0 ||
@@ -279,7 +289,8 @@ static void end_error_line(struct script *s)
     if (s->error_line_ended || !str_starts(words, mark))
         return;
     if (++s->said <= SCRIPT_SAID_MAX)
-        warn(s, ": %s%s", s->last_error + mark.size, s->said == SCRIPT_SAID_MAX ? " (it says no more)" : "");
+        warn(s, ": %s%s", s->last_error + mark.size,
+             s->said == SCRIPT_SAID_MAX ? " (it says no more)" : "");
 }
 
 // Keeps the last line that is not empty.
@@ -337,8 +348,8 @@ static _Noreturn void become(const struct script *s, int out, int err, pid_t par
     setpgid(0, 0);
     forked_begin(parent, SIGKILL);
     int in = s->input >= 0 ? s->input : open("/dev/null", O_RDONLY);
-    if (in < 0 || lseek(in, 0, SEEK_SET) < 0 || dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-        dup2(err, STDERR_FILENO) < 0)
+    if (in < 0 || lseek(in, 0, SEEK_SET) < 0 || dup2(in, STDIN_FILENO) < 0 ||
+        dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
         _exit(126);
     if (s->folder && chdir(s->folder) != 0) {
         static const char words[] = "cannot go to its folder\n";
@@ -404,7 +415,8 @@ static void report(struct script *s, int code, const char *how)
 {
     bool failing = code != 0;
     if (failing && !s->failing)
-        warn(s, ": %s%s%s; the next times are recorded, not said", how, s->last_error[0] ? ": " : "", s->last_error);
+        warn(s, ": %s%s%s; the next times are recorded, not said", how,
+             s->last_error[0] ? ": " : "", s->last_error);
     if (failing != s->failing)
         annotate(s, failing ? how : NULL);
     s->failing = failing;
@@ -446,7 +458,8 @@ static void on_timer(uv_timer_t *timer)
     int64_t now = clock_monotonic_ns();
     if (s->removed)
         return;
-    if (s->pid && s->output_open && s->bytes >= SCRIPT_BYTES_A_SECOND && now / NS_PER_S != s->second)
+    if (s->pid && s->output_open && s->bytes >= SCRIPT_BYTES_A_SECOND &&
+        now / NS_PER_S != s->second)
         uv_poll_start(&s->output, UV_READABLE, on_output);
     int64_t from = s->spec.rate_s > 0 ? s->begun_ns : s->heard_ns;
     if (s->pid && s->spec.timeout_s > 0 && now - from >= (int64_t)(s->spec.timeout_s * NS_PER_S)) {
@@ -473,7 +486,9 @@ static void ended(struct script *s, int status)
         read_errors(s);
     close_errors(s);
     char how[64];
-    int code = s->timed_out ? SCRIPT_TIMED_OUT : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    int code = s->timed_out        ? SCRIPT_TIMED_OUT
+               : WIFEXITED(status) ? WEXITSTATUS(status)
+                                   : 128 + WTERMSIG(status);
     if (s->timed_out)
         snprintf(how, sizeof how, "timed out after %g s and was killed", s->spec.timeout_s);
     else if (WIFEXITED(status))
@@ -580,10 +595,12 @@ struct script *scripts_add(struct scripts *all, const struct script_spec *spec, 
         error_set(e, -ENOMEM, "no memory for a %s", spec->kind);
         return NULL;
     }
-    *s = (struct script){.all = all, .spec = *spec, .out = -1, .err = -1, .input = -1, .next_ns = 1};
+    *s =
+        (struct script){.all = all, .spec = *spec, .out = -1, .err = -1, .input = -1, .next_ns = 1};
     s->reply.limit = REPLY_MAX;
     s->command = strndup(spec->command.data, spec->command.size);
-    bool made = s->command && copy(&s->folder, spec->folder) && copy(&s->gpu, spec->gpu) && make_environment(s, spec);
+    bool made = s->command && copy(&s->folder, spec->folder) && copy(&s->gpu, spec->gpu) &&
+                make_environment(s, spec);
     if (made && spec->input.size)
         made = (s->input = make_input(spec->input)) >= 0;
     if (!made || ingest_lines_create(all->in, &s->lines) != 0) {
@@ -607,8 +624,8 @@ struct script *scripts_add(struct scripts *all, const struct script_spec *spec, 
 
 // ---- the whole ----
 
-int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const char *folder, struct scripts **out,
-                   struct error *e)
+int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const char *folder,
+                   struct scripts **out, struct error *e)
 {
     struct script_spec specs[SCRIPTS_MAX];
     size_t count;

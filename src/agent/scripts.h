@@ -1,7 +1,9 @@
-// scripts.h - commands of the user's that print points: "name value k=v …" and whatever else a text connection may send (ingest.h).
+// scripts.h - commands of the user's that print points: "name value k=v …" and whatever else a text
+// connection may send (ingest.h).
 //
-// A script with a rate is run at multiples of it since the epoch, one run at a time; one without is started once and prints when it likes, and is
-// started again, later and later, when it ends. Either way lines are taken as they come, and what has no time gets that of its arrival.
+// A script with a rate is run at multiples of it since the epoch, one run at a time; one without is
+// started once and prints when it likes, and is started again, later and later, when it ends.
+// Either way lines are taken as they come, and what has no time gets that of its arrival.
 //
 //   sh -c COMMAND   in a process group of its own, killed with the agent; stdin is /dev/null
 //   stdout          lines, at most SCRIPT_BYTES_A_SECOND of them a second: who prints more waits
@@ -9,7 +11,8 @@
 //   the end         an exit code that is not 0, a signal, a time-out: said once in a row, and recorded as sonde_script_exit_code. The first of a row
 //                   is an annotation, too (script=NAME, failing=yes), and so is its end (failing=no): `sonde status` tells of what fails
 //
-// What the run was started with is made by scripts_create; more come and go while the agent runs (collectors.h). In the thread of the event loop.
+// What the run was started with is made by scripts_create; more come and go while the agent runs
+// (collectors.h). In the thread of the event loop.
 #ifndef SONDE_AGENT_SCRIPTS_H
 #define SONDE_AGENT_SCRIPTS_H
 
@@ -32,16 +35,19 @@ struct script_spec {
     char name[SCRIPT_NAME_SIZE];
     double rate_s, timeout_s; // 0 = none
     struct str command;
-    struct str input;                            // what it finds on its standard input; empty = nothing
+    // what it finds on its standard input; empty = nothing
+    struct str input;
     const char *folder;                          // where it runs; NULL = where the agent does
     const char *gpu;                             // tag of what is recorded about it; NULL = none
     const char *variables[SCRIPT_VARIABLES_MAX]; // "NAME=value", beside the agent's environment
     size_t variable_count;
 };
 
-// A line is [name=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND. Without a name it is the command's first word. The time-out
-// of a script with a rate is for each run (default: the rate, at least 10 s; instants that come meanwhile are left out), of one without a rate for the time without a line (default: none).
-// -EINVAL with e set when that is not what `line` is. `command` points into it.
+// A line is [name=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND. Without a name it is the
+// command's first word. The time-out of a script with a rate is for each run (default: the rate, at
+// least 10 s; instants that come meanwhile are left out), of one without a rate for the time
+// without a line (default: none). -EINVAL with e set when that is not what `line` is. `command`
+// points into it.
 int script_parse(struct str line, struct script_spec *out, struct error *e);
 
 // Each line of `text` is a script; at most SCRIPTS_MAX. -EINVAL, -E2BIG with e set.
@@ -50,9 +56,10 @@ int scripts_check(const char *text, struct error *e);
 struct scripts;
 struct script;
 
-// Starts what `text` says (NULL or "" = nothing). They run in `folder`. `loop` has to run for anything to happen.
-int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const char *folder, struct scripts **out,
-                   struct error *e);
+// Starts what `text` says (NULL or "" = nothing). They run in `folder`. `loop` has to run for
+// anything to happen.
+int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const char *folder,
+                   struct scripts **out, struct error *e);
 
 // One more, until scripts_remove. Everything is copied. NULL with e set: no memory.
 struct script *scripts_add(struct scripts *all, const struct script_spec *spec, struct error *e);
@@ -60,7 +67,8 @@ struct script *scripts_add(struct scripts *all, const struct script_spec *spec, 
 // Kills it; what it has printed is taken. *s is gone, or goes by itself.
 void scripts_remove(struct script *s);
 
-// Kills them and takes what they have printed. Run the loop until it is empty before scripts_destroy. NULL is allowed for both.
+// Kills them and takes what they have printed. Run the loop until it is empty before
+// scripts_destroy. NULL is allowed for both.
 void scripts_finish(struct scripts *s);
 void scripts_destroy(struct scripts *s);
 

@@ -30,7 +30,8 @@ int control_open(struct control *c, int fd, struct error *e)
     signal(SIGPIPE, SIG_IGN); // a descriptor that nobody reads is noticed by poll
     raise_descriptor_limit();
     c->signals = signalfd(-1, &ours, SFD_CLOEXEC);
-    return c->signals < 0 ? error_set(e, -errno, "cannot watch for signals: %s", strerror(errno)) : 0;
+    return c->signals < 0 ? error_set(e, -errno, "cannot watch for signals: %s", strerror(errno))
+                          : 0;
 }
 
 void control_close(struct control *c)
@@ -50,7 +51,8 @@ void control_say(struct control *c, const char *format, ...)
     va_end(args);
 }
 
-static void take_bytes(struct control *c, struct str piece, void (*take)(void *user, struct str line), void *user)
+static void take_bytes(struct control *c, struct str piece,
+                       void (*take)(void *user, struct str line), void *user)
 {
     for (size_t i = 0; i < piece.size; i++) {
         if (piece.data[i] != '\n') {
@@ -66,7 +68,8 @@ static void take_bytes(struct control *c, struct str piece, void (*take)(void *u
 }
 
 // Whether the other end is gone.
-static bool ended(struct control *c, short events, void (*take)(void *user, struct str line), void *user)
+static bool ended(struct control *c, short events, void (*take)(void *user, struct str line),
+                  void *user)
 {
     char piece[CONTROL_LINE_MAX];
     if (events & (POLLERR | POLLNVAL))
@@ -82,7 +85,8 @@ static bool ended(struct control *c, short events, void (*take)(void *user, stru
     return events & POLLHUP;
 }
 
-bool control_wait(struct control *c, int timeout_ms, void (*take)(void *user, struct str line), void *user)
+bool control_wait(struct control *c, int timeout_ms, void (*take)(void *user, struct str line),
+                  void *user)
 {
     struct pollfd fds[2] = {{.fd = c->signals, .events = POLLIN}, {.fd = c->fd, .events = POLLIN}};
     if (poll(fds, 2, timeout_ms) < 0)

@@ -1,4 +1,5 @@
-// control.h - a process that somebody started and holds by a descriptor (a pipe or a socket): what it says there, what it is told, when it ends.
+// control.h - a process that somebody started and holds by a descriptor (a pipe or a socket): what
+// it says there, what it is told, when it ends.
 //
 //   starter ◀─ "ready …", "error …", later lines ─ we        the starter goes away, however it dies: its end is closed and we leave, too
 //           ── lines ─▶                                      so do SIGTERM and SIGINT
@@ -22,15 +23,18 @@ struct control {
     size_t line_size; // past CONTROL_LINE_MAX: too long
 };
 
-// From here on SIGTERM and SIGINT are seen by control_wait only, in every thread that is started afterwards, and past control_close by nobody: who is
-// told a second time ends as orderly. As many files may be open as the system lets us have.
+// From here on SIGTERM and SIGINT are seen by control_wait only, in every thread that is started
+// afterwards, and past control_close by nobody: who is told a second time ends as orderly. As many
+// files may be open as the system lets us have.
 int control_open(struct control *c, int fd, struct error *e);
 void control_close(struct control *c);
 
 // One line, from any thread. Whoever does not listen any more is noticed by control_wait.
 void control_say(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Waits at most timeout_ms (-1: for ever); calls take (NULL: nobody listens) with each whole line that was told. False: it is time to end.
-bool control_wait(struct control *c, int timeout_ms, void (*take)(void *user, struct str line), void *user);
+// Waits at most timeout_ms (-1: for ever); calls take (NULL: nobody listens) with each whole line
+// that was told. False: it is time to end.
+bool control_wait(struct control *c, int timeout_ms, void (*take)(void *user, struct str line),
+                  void *user);
 
 #endif

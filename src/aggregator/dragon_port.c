@@ -15,7 +15,9 @@ struct aggregator *dragon_port_start(int listen_fd, int port, const char *agent_
         .port_exact = true,
         .agent_socket = agent_socket,
         .only_dragon_points = true,
-        .limits = {.query_memory_bytes = DRAGON_BYTES, .total_memory_bytes = DRAGON_BYTES, .slow_queries = 1},
+        .limits = {.query_memory_bytes = DRAGON_BYTES,
+                   .total_memory_bytes = DRAGON_BYTES,
+                   .slow_queries = 1},
     };
     if (aggregator_start(&options, &g, &e) != 0)
         log_warning("programs that import dragon.telemetry cannot write: %s", e.text);

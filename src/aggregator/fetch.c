@@ -69,7 +69,8 @@ uint64_t fetch_bytes(const struct fetch *f, uint64_t *moved)
 
 // ---------------------------------------------------------------- the thread
 
-static const struct hub_node *find_node(const struct hub_node *nodes, size_t count, const char *host)
+static const struct hub_node *find_node(const struct hub_node *nodes, size_t count,
+                                        const char *host)
 {
     for (size_t i = 0; i < count; i++)
         if (str_eq(nodes[i].host, str_of(host)))
@@ -77,8 +78,10 @@ static const struct hub_node *find_node(const struct hub_node *nodes, size_t cou
     return NULL;
 }
 
-// Takes those out of the queue that can be asked, and those whose time to come is over; all of one folder.
-static size_t take_some(struct fetch *f, struct arena *arena, struct wanted *out[FETCH_NODES_AT_ONCE])
+// Takes those out of the queue that can be asked, and those whose time to come is over; all of one
+// folder.
+static size_t take_some(struct fetch *f, struct arena *arena,
+                        struct wanted *out[FETCH_NODES_AT_ONCE])
 {
     const struct hub_node *nodes;
     size_t count = 0, n = 0;
@@ -104,7 +107,8 @@ static size_t take_some(struct fetch *f, struct arena *arena, struct wanted *out
     return n;
 }
 
-static void say_one(struct fetch *f, struct str host, const struct wire_copied *copied, const char *failed)
+static void say_one(struct fetch *f, struct str host, const struct wire_copied *copied,
+                    const char *failed)
 {
     const char *path = NULL;
     char words[256];
@@ -118,8 +122,9 @@ static void say_one(struct fetch *f, struct str host, const struct wire_copied *
         const struct wire_missing *m = &copied->absent.nodes[i];
         if (!str_eq(m->host, host))
             continue;
-        snprintf(words, sizeof words, "%s%s%.*s", wire_reason_name(m->reason), m->text.size ? ": " : "",
-                 m->text.size > 150 ? 150 : (int)m->text.size, m->text.size ? m->text.data : "");
+        snprintf(words, sizeof words, "%s%s%.*s", wire_reason_name(m->reason),
+                 m->text.size ? ": " : "", m->text.size > 150 ? 150 : (int)m->text.size,
+                 m->text.size ? m->text.data : "");
         failed = words;
     }
     if (!path && !failed)
@@ -127,18 +132,22 @@ static void say_one(struct fetch *f, struct str host, const struct wire_copied *
     f->said(f->user, host, failed ? NULL : path, failed);
 }
 
-static void fetch_some(struct fetch *f, struct arena *arena, struct wanted *const wanted[], size_t count)
+static void fetch_some(struct fetch *f, struct arena *arena, struct wanted *const wanted[],
+                       size_t count)
 {
     struct str hosts[FETCH_NODES_AT_ONCE];
     struct error e = {0};
     struct wire_copied copied = {0};
     for (size_t i = 0; i < count; i++)
         hosts[i] = str_of(wanted[i]->host);
-    struct wire_copy_options o = {
-        .folder = wanted[0]->folder, .job = str_of(f->job), .to_ns = INT64_MAX, .progress = &f->progress};
+    struct wire_copy_options o = {.folder = wanted[0]->folder,
+                                  .job = str_of(f->job),
+                                  .to_ns = INT64_MAX,
+                                  .progress = &f->progress};
     struct hub_where where = {.hosts = hosts,
                               .host_count = count,
-                              .deadline_ns = clock_monotonic_ns() + (int64_t)FETCH_DEADLINE_S * NS_PER_S,
+                              .deadline_ns =
+                                  clock_monotonic_ns() + (int64_t)FETCH_DEADLINE_S * NS_PER_S,
                               .cancel = &f->stop};
     int rc = hub_copy(f->hub, STR(""), &o, &where, arena, &copied, &e);
     for (size_t i = 0; i < count; i++)
@@ -163,13 +172,15 @@ static void *work(void *user)
         if (!f->first && !atomic_load(&f->stop))
             pthread_cond_wait(&f->news, &f->lock);
         else
-            condition_wait_until(&f->news, &f->lock, clock_monotonic_ns() + (int64_t)LOOK_MS * NS_PER_MS);
+            condition_wait_until(&f->news, &f->lock,
+                                 clock_monotonic_ns() + (int64_t)LOOK_MS * NS_PER_MS);
         pthread_mutex_unlock(&f->lock);
     }
     return NULL;
 }
 
-int fetch_create(struct hub *hub, struct str job, fetch_said_fn *said, void *user, struct fetch **out)
+int fetch_create(struct hub *hub, struct str job, fetch_said_fn *said, void *user,
+                 struct fetch **out)
 {
     struct fetch *f = *out = calloc(1, sizeof *f);
     if (!f)

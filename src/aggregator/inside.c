@@ -38,8 +38,9 @@ static int check_any(struct inside *in, const char *path, struct error *e)
     int rc = sources_open(in->sources, &arena, &view, e);
     if (!rc) {
         if (!view.count)
-            rc = view.unreadable_count ? error_set(e, -EBADMSG, "%s", source_problem(view.unreadable[0]))
-                                       : no_recording(path, e);
+            rc = view.unreadable_count
+                     ? error_set(e, -EBADMSG, "%s", source_problem(view.unreadable[0]))
+                     : no_recording(path, e);
         sources_close(&view);
     }
     arena_free(&arena);
@@ -49,11 +50,13 @@ static int check_any(struct inside *in, const char *path, struct error *e)
 static int open_drainer(struct inside *in, const char *recording, struct error *e)
 {
     char socket[DRAIN_SOCKET_MAX];
-    return drain_find_socket(recording, socket) ? drainer_create(socket, DRAIN_CELLS, &in->drainer, e) : 0;
+    return drain_find_socket(recording, socket)
+               ? drainer_create(socket, DRAIN_CELLS, &in->drainer, e)
+               : 0;
 }
 
-int inside_open(const char *const *given, size_t count, metric_alias_fn *resolve_alias, metric_alias_at_fn *alias_at,
-                struct inside **out, struct error *e)
+int inside_open(const char *const *given, size_t count, metric_alias_fn *resolve_alias,
+                metric_alias_at_fn *alias_at, struct inside **out, struct error *e)
 {
     struct inside *in = calloc(1, sizeof *in);
     *out = NULL;
@@ -90,8 +93,8 @@ static const char *file_name(const struct source *file)
     return slash ? slash + 1 : path;
 }
 
-// Files that cannot be read are missing in the answer, as nodes are that do not answer; so are damaged
-// blocks that the question came across. NULL: nothing is.
+// Files that cannot be read are missing in the answer, as nodes are that do not answer; so are
+// damaged blocks that the question came across. NULL: nothing is.
 static char *name_missing(struct inside *in, struct arena *arena)
 {
     struct sources_view view;
@@ -99,14 +102,15 @@ static char *name_missing(struct inside *in, struct arena *arena)
     if (sources_open(in->sources, arena, &view, NULL) != 0)
         return NULL;
     for (size_t i = 0; i < view.unreadable_count; i++)
-        buf_printf(&names, "%s%s (unreadable: %s)", names.size ? ", " : "", file_name(view.unreadable[i]),
-                   source_problem(view.unreadable[i]));
+        buf_printf(&names, "%s%s (unreadable: %s)", names.size ? ", " : "",
+                   file_name(view.unreadable[i]), source_problem(view.unreadable[i]));
     for (size_t i = 0; i < view.count; i++) {
         struct store_damage damage;
         store_reader_damage(source_reader(view.files[i]), &damage);
         if (damage.blocks)
-            buf_printf(&names, "%s%s (%llu blocks are damaged and left out: %s)", names.size ? ", " : "",
-                       file_name(view.files[i]), (unsigned long long)damage.blocks, damage.first);
+            buf_printf(&names, "%s%s (%llu blocks are damaged and left out: %s)",
+                       names.size ? ", " : "", file_name(view.files[i]),
+                       (unsigned long long)damage.blocks, damage.first);
     }
     sources_close(&view);
     char *text = names.size ? strdup(buf_cstr(&names)) : NULL;
@@ -128,12 +132,13 @@ static struct service make_service(struct inside *in, int64_t timeout_ns)
     };
 }
 
-void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns, struct answer *out,
-                char **missing)
+void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns,
+                struct answer *out, char **missing)
 {
     struct service service = make_service(in, timeout_ns);
-    struct request r = {
-        .method = body.data ? METHOD_POST : METHOD_GET, .body = body, .arrived_ns = clock_monotonic_ns()};
+    struct request r = {.method = body.data ? METHOD_POST : METHOD_GET,
+                        .body = body,
+                        .arrived_ns = clock_monotonic_ns()};
     struct error e = {0};
     answer_begin(out, INSIDE_ANSWER_BYTES);
     size_t i = 0;
@@ -162,8 +167,8 @@ static int describe(struct reading *d, struct inside_points *out, struct error *
         const struct query_series *s = &out->result.series[i];
         if (!before || !str_eq(before->metric, s->metric)) {
             const struct store_metric *m = reading_metric(d, s);
-            known =
-                (struct inside_metric){arena_str(&out->arena, m ? m->unit : STR("")), m && m->kind == STORE_COUNTER};
+            known = (struct inside_metric){arena_str(&out->arena, m ? m->unit : STR("")),
+                                           m && m->kind == STORE_COUNTER};
             if (!known.unit.data)
                 return error_set(e, -ENOMEM, "no memory for the answer");
         }

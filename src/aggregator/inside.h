@@ -1,4 +1,5 @@
-// inside.h - recordings, asked by the paths of the native face in this process: the same handlers, no server, no socket.
+// inside.h - recordings, asked by the paths of the native face in this process: the same handlers,
+// no server, no socket.
 //
 //   inside_ask("/sonde/v1/query?format=binary", body) ─▶ native_query ─▶ answer          as a `sonde replay` of these recordings would give it
 #ifndef SONDE_AGGREGATOR_INSIDE_H
@@ -15,19 +16,21 @@ enum {
 
 struct inside;
 
-// Files, folders, folders of those: as aggregator_options.paths with `replay`. -ENOENT: there is no recording. If the first one is a
-// running job's, its agent takes over what programs have emitted before each question about the present (wire/drain.h).
-int inside_open(const char *const *paths, size_t count, metric_alias_fn *resolve_alias, metric_alias_at_fn *alias_at,
-                struct inside **out, struct error *e);
+// Files, folders, folders of those: as aggregator_options.paths with `replay`. -ENOENT: there is no
+// recording. If the first one is a running job's, its agent takes over what programs have emitted
+// before each question about the present (wire/drain.h).
+int inside_open(const char *const *paths, size_t count, metric_alias_fn *resolve_alias,
+                metric_alias_at_fn *alias_at, struct inside **out, struct error *e);
 void inside_close(struct inside *in); // NULL is allowed; after all questions
 
-// Thread-safe. Fills *out in any case (its status says how it went); the caller frees it, and *missing:
-// what is not in the answer, files that cannot be read and damaged blocks (NULL: nothing).
-void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns, struct answer *out,
-                char **missing);
+// Thread-safe. Fills *out in any case (its status says how it went); the caller frees it, and
+// *missing: what is not in the answer, files that cannot be read and damaged blocks (NULL:
+// nothing).
+void inside_ask(struct inside *in, struct str target, struct str body, int64_t timeout_ns,
+                struct answer *out, char **missing);
 
-// A question of one query to /sonde/v1/query, whose answer is not written down: a large one would need
-// twice the memory. The caller frees the arena, in which all of it lies, and `missing`.
+// A question of one query to /sonde/v1/query, whose answer is not written down: a large one would
+// need twice the memory. The caller frees the arena, in which all of it lies, and `missing`.
 struct inside_points {
     struct arena arena;
     struct query_result result;

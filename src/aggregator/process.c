@@ -1,4 +1,5 @@
-// process.c - the aggregator as a process of its own: what it says to who started it, and what it is told.
+// process.c - the aggregator as a process of its own: what it says to who started it, and what it
+// is told.
 #include "aggregator/aggregator.h"
 #include "aggregator/control.h"
 #include "aggregator/dragon_port.h"
@@ -45,9 +46,12 @@ static void look_at_node(struct process *p, const struct hub_node *n)
         *said ^= SAID_UP;
     }
     int64_t off_ns = n->offset_ns < 0 ? -n->offset_ns : n->offset_ns;
-    if (n->offset_known && off_ns - n->offset_error_ns > CLOCK_OFFSET_MAX_NS && !(*said & SAID_CLOCK)) {
-        log_warning("the clock of node %.*s is %.3f s %s this one's: its points lie beside those of the same moment",
-                    STR_ARG(n->host), (double)off_ns / NS_PER_S, n->offset_ns > 0 ? "ahead of" : "behind");
+    if (n->offset_known && off_ns - n->offset_error_ns > CLOCK_OFFSET_MAX_NS &&
+        !(*said & SAID_CLOCK)) {
+        log_warning("the clock of node %.*s is %.3f s %s this one's: its points lie beside those "
+                    "of the same moment",
+                    STR_ARG(n->host), (double)off_ns / NS_PER_S,
+                    n->offset_ns > 0 ? "ahead of" : "behind");
         *said |= SAID_CLOCK;
     }
 }
@@ -66,7 +70,8 @@ static void look_at_nodes(struct process *p)
 static void say_fetched(void *user, struct str host, const char *path, const char *problem)
 {
     struct process *p = user;
-    control_say(&p->control, "%s %.*s %s", path ? "fetched" : "unfetched", STR_ARG(host), path ? path : problem);
+    control_say(&p->control, "%s %.*s %s", path ? "fetched" : "unfetched", STR_ARG(host),
+                path ? path : problem);
 }
 
 static void fetch_file(struct process *p, struct str rest)
@@ -147,7 +152,8 @@ int aggregator_run(const struct aggregator_options *options, int control_fd, str
         control_say(&p.control, "error %s", own.text);
     } else {
         struct aggregator *dragon =
-            options->dragon_fd ? dragon_port_start(options->dragon_fd, 0, options->agent_socket) : NULL;
+            options->dragon_fd ? dragon_port_start(options->dragon_fd, 0, options->agent_socket)
+                               : NULL;
         p.hub = aggregator_hub(g);
         if (p.hub)
             control_say(&p.control, "ready %d %d", aggregator_port(g), hub_port(p.hub));

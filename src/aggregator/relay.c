@@ -62,12 +62,13 @@ static void close_view(void *user, struct wire_view *view)
     sources_close(&o->view);
     arena_free(&o->arena);
     free(o);
-    // The end of each question and each ping closes a view, so an idle relay returns memory without a timer.
+    // The end of each question and each ping closes a view, so an idle relay returns memory without
+    // a timer.
     int64_t now_ns = clock_monotonic_ns();
     own_memory_keep(&relay->keeper, SLACK_BYTES, now_ns);
     // Answers may take half of the bound, and what malloc keeps of past ones a quarter.
-    own_memory_ease(&relay->keeper, memory_account_held(&relay->memory) + RELAY_MEMORY_BYTES / 4, RELAY_MEMORY_BYTES,
-                    now_ns);
+    own_memory_ease(&relay->keeper, memory_account_held(&relay->memory) + RELAY_MEMORY_BYTES / 4,
+                    RELAY_MEMORY_BYTES, now_ns);
 }
 
 static int start(struct relay *r, const struct relay_options *o, struct error *e)
@@ -134,7 +135,8 @@ size_t relay_parents(struct str text, struct arena *arena, struct wire_parent ou
         }
         int64_t port;
         char *name = arena_strdup(arena, host);
-        if (!name || !host.size || host.size > WIRE_HOST_MAX || !str_to_i64(number, &port) || port < 1 || port > 65535)
+        if (!name || !host.size || host.size > WIRE_HOST_MAX || !str_to_i64(number, &port) ||
+            port < 1 || port > 65535)
             return 0;
         out[count++] = (struct wire_parent){name, (int)port};
         text = rest;

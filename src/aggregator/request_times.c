@@ -1,4 +1,5 @@
-// request_times.c - one gauge a route, defined when the route is first asked for (a microsecond; the library knows it from then on).
+// request_times.c - one gauge a route, defined when the route is first asked for (a microsecond;
+// the library knows it from then on).
 #include "aggregator/request_times.h"
 
 #include "base/clock.h"
@@ -20,7 +21,8 @@ void request_times_open(const char *agent_socket, int level)
         return;
     snprintf(level_text, sizeof level_text, "%d", level);
     clearenv();
-    wanted = setenv("SONDE_SOCKET", agent_socket, 1) == 0 && setenv("SONDE_LEVEL", level_text, 1) == 0;
+    wanted =
+        setenv("SONDE_SOCKET", agent_socket, 1) == 0 && setenv("SONDE_LEVEL", level_text, 1) == 0;
     if (kept)
         setenv("TZDIR", kept, 1);
     free(kept);

@@ -1,6 +1,8 @@
-// request_times.h - how long each request took: the metric sonde_request_seconds of the job, at level 4, with the route as its tag.
+// request_times.h - how long each request took: the metric sonde_request_seconds of the job, at
+// level 4, with the route as its tag.
 //
-// The points go to the job's agent as those of any program do (sonde.h): nothing is waited for, and what does not fit is dropped and counted.
+// The points go to the job's agent as those of any program do (sonde.h): nothing is waited for, and
+// what does not fit is dropped and counted.
 #ifndef SONDE_AGGREGATOR_REQUEST_TIMES_H
 #define SONDE_AGGREGATOR_REQUEST_TIMES_H
 
@@ -8,8 +10,8 @@
 
 #include <stdint.h>
 
-// Once in a process, before threads start. Nothing is recorded below level 4, nor without an agent. What the environment says of tags and
-// ranks is about other programs and is cleared.
+// Once in a process, before threads start. Nothing is recorded below level 4, nor without an agent.
+// What the environment says of tags and ranks is about other programs and is cleared.
 void request_times_open(const char *agent_socket, int level);
 
 // `path` is the route's, of static storage.

@@ -1,4 +1,5 @@
-// serve.c - what the server serves: the service behind the routes, its hub, its workers, their start and end.
+// serve.c - what the server serves: the service behind the routes, its hub, its workers, their
+// start and end.
 #include "aggregator/aggregator.h"
 #include "aggregator/request_times.h"
 #include "aggregator/routes.h"
@@ -25,10 +26,11 @@
 #include <unistd.h>
 
 enum {
-    SEND_TIMEOUT_S = 600,     // for an answer, however slowly it is taken
-    TALK_TIMEOUT_S = 600,     // between two pieces from a telnet client
-    DRAIN_S = 5,              // for answers under way when the server stops
-    UNPROVED_MAX = 64,        // connections that have shown no token yet, and are not those of our own user,
+    SEND_TIMEOUT_S = 600, // for an answer, however slowly it is taken
+    TALK_TIMEOUT_S = 600, // between two pieces from a telnet client
+    DRAIN_S = 5,          // for answers under way when the server stops
+    // connections that have shown no token yet, and are not those of our own user,
+    UNPROVED_MAX = 64,
     UNPROVED_PER_CLIENT = 16, // from one client of which no token is known,
     UNPROVED_TIMEOUT_S = 5,   // and for how long
     STRANGE_A_SECOND = 20,    // new connections of such a client,
@@ -37,8 +39,8 @@ enum {
     WORKERS_SPARE = 4,        // threads for short requests when as many are slow as may be
 };
 
-// A dashboard sends its next requests within a minute, so the cache stays that long. Freed memory returns to the
-// system earlier.
+// A dashboard sends its next requests within a minute, so the cache stays that long. Freed memory
+// returns to the system earlier.
 static const int64_t REST_NS = 5 * (int64_t)NS_PER_S;
 static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
 // The account is half of what the process may take. So near the bound the cache makes room.
@@ -91,8 +93,8 @@ static struct service_limits limits_of(const struct service_limits *given)
     TAKE_LIMIT(slow_queries);
     TAKE_LIMIT(slow_after_ns);
     // Those that follow another one, unless they are given.
-    limits.connections_per_client =
-        given->connections_per_client ? given->connections_per_client : (limits.connections + 1) / 2;
+    limits.connections_per_client = given->connections_per_client ? given->connections_per_client
+                                                                  : (limits.connections + 1) / 2;
     if (!given->total_memory_bytes && limits.total_memory_bytes < limits.query_memory_bytes)
         limits.total_memory_bytes = limits.query_memory_bytes;
     return limits;
@@ -110,7 +112,8 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     if (!g->cors || !g->dump_node || !g->dump_dir || !g->listen || !g->job || !g->agent_socket)
         return error_set(e, -ENOMEM, "no memory for the server");
     if (o->token && !token_valid(str_of(o->token)))
-        return error_set(e, -EINVAL, "the token has to consist of 1 to %d of A-Z a-z 0-9 - . _ ~", TOKEN_MAX);
+        return error_set(e, -EINVAL, "the token has to consist of 1 to %d of A-Z a-z 0-9 - . _ ~",
+                         TOKEN_MAX);
     g->service = (struct service){
         .reads = {.job = str_of(g->job),
                   .resolve_alias = o->resolve_alias,
@@ -147,12 +150,14 @@ static int copy_options(struct aggregator *g, const struct aggregator_options *o
     return g->site.auth.sessions ? 0 : error_set(e, -ENOMEM, "no memory for the server");
 }
 
-static int read_tls(const struct aggregator_options *o, struct buf *cert, struct buf *key, struct error *e)
+static int read_tls(const struct aggregator_options *o, struct buf *cert, struct buf *key,
+                    struct error *e)
 {
     if (!o->tls_cert && !o->tls_key)
         return 0;
     if (!o->tls_cert || !o->tls_key)
-        return error_set(e, -EINVAL, "TLS needs both a certificate and its key: --tls-cert and --tls-key");
+        return error_set(e, -EINVAL,
+                         "TLS needs both a certificate and its key: --tls-cert and --tls-key");
     int rc = server_check_tls(e);
     if (!rc)
         rc = secrets_read(o->tls_cert, SECRETS_PUBLIC, cert, e);
@@ -166,8 +171,8 @@ static void ease(void *user)
     int64_t now_ns = clock_monotonic_ns();
     struct memory_account *memory = &g->service.memory;
     own_memory_keep(&g->keeper, SLACK_BYTES, now_ns);
-    // Requests and the cache may take half of the bound, and what malloc keeps of past requests a quarter. A page
-    // goes back only when nothing on it is kept.
+    // Requests and the cache may take half of the bound, and what malloc keeps of past requests a
+    // quarter. A page goes back only when nothing on it is kept.
     if (own_memory_ease(&g->keeper, memory_account_held(memory) + memory->limit_bytes / 2,
                         2 * memory->limit_bytes - NEAR_BYTES, now_ns) &&
         memory->reclaim)
@@ -211,15 +216,16 @@ static int start_workers(struct aggregator *g, struct error *e)
     return rc;
 }
 
-static struct MHD_Response *respond_with_stream(void *user, struct stream *stream, struct MHD_Connection *http,
+static struct MHD_Response *respond_with_stream(void *user, struct stream *stream,
+                                                struct MHD_Connection *http,
                                                 struct connection *connection)
 {
     struct aggregator *g = user;
     return feeds_response(g->feeds, stream, http, connection);
 }
 
-static int start_server(struct aggregator *g, const struct aggregator_options *o, int fd, const char *cert,
-                        const char *key, struct error *e)
+static int start_server(struct aggregator *g, const struct aggregator_options *o, int fd,
+                        const char *cert, const char *key, struct error *e)
 {
     const struct service_limits *limits = &g->service.limits;
     g->telnet = telnet_protocol(&g->service);
@@ -249,19 +255,21 @@ static int expect_all(struct hub *hub, struct str hosts, struct error *e)
         struct str host = str_trim(str_cut(&hosts, ','));
         int rc = host.size ? hub_expect(hub, host, STR("")) : 0;
         if (rc)
-            return error_set(e, rc, "cannot expect the node %.*s: %s", STR_ARG(str_slice(host, 0, 100)), strerror(-rc));
+            return error_set(e, rc, "cannot expect the node %.*s: %s",
+                             STR_ARG(str_slice(host, 0, 100)), strerror(-rc));
     }
     return 0;
 }
 
 static int start_hub(struct aggregator *g, const struct aggregator_hub *o, struct error *e)
 {
-    struct hub_options hub = {.settings = {.questions = &ask_questions, .job = g->service.reads.job},
-                              .address = o->address,
-                              .port = o->port,
-                              .fd = o->fd,
-                              .memory = &g->service.memory,
-                              .host = str_of(o->host)};
+    struct hub_options hub = {
+        .settings = {.questions = &ask_questions, .job = g->service.reads.job},
+        .address = o->address,
+        .port = o->port,
+        .fd = o->fd,
+        .memory = &g->service.memory,
+        .host = str_of(o->host)};
     g->service.reads.known_metrics = known_metrics_create();
     int rc = g->service.reads.known_metrics ? wire_key_read(o->key_file, hub.settings.key, e)
                                             : error_set(e, -ENOMEM, "no memory for the server");
@@ -303,7 +311,8 @@ static void free_aggregator(struct aggregator *g)
 }
 
 // Whether there is one, and when it ended.
-static int look_at_recordings(struct aggregator *g, const struct aggregator_options *o, struct error *e)
+static int look_at_recordings(struct aggregator *g, const struct aggregator_options *o,
+                              struct error *e)
 {
     struct arena arena = {0};
     struct sources_view view;
@@ -316,7 +325,8 @@ static int look_at_recordings(struct aggregator *g, const struct aggregator_opti
     int64_t newest_ns = 0;
     for (size_t i = 0; i < view.count; i++) {
         int64_t first_ns, last_ns;
-        if (store_time_range(view.snapshots[i], &first_ns, &last_ns) && (!any || last_ns > newest_ns)) {
+        if (store_time_range(view.snapshots[i], &first_ns, &last_ns) &&
+            (!any || last_ns > newest_ns)) {
             newest_ns = last_ns;
             any = true;
         }
@@ -328,13 +338,15 @@ static int look_at_recordings(struct aggregator *g, const struct aggregator_opti
     if (!view.count)
         rc = o->path_count == 1
                  ? no_recording(o->paths[0], e)
-                 : error_set(e, -ENOENT, "there is no recording (*.sonde) in any of the %zu paths", o->path_count);
+                 : error_set(e, -ENOENT, "there is no recording (*.sonde) in any of the %zu paths",
+                             o->path_count);
     sources_close(&view);
     arena_free(&arena);
     return rc;
 }
 
-int aggregator_start(const struct aggregator_options *options, struct aggregator **out, struct error *e)
+int aggregator_start(const struct aggregator_options *options, struct aggregator **out,
+                     struct error *e)
 {
     *out = NULL;
     struct aggregator *g = calloc(1, sizeof *g);
@@ -346,17 +358,21 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
     if (!rc)
         rc = read_tls(options, &cert, &key, e);
     if (!rc)
-        rc = sources_create(options->paths, options->path_count, options->replay, &g->service.reads.sources, e);
+        rc = sources_create(options->paths, options->path_count, options->replay,
+                            &g->service.reads.sources, e);
     if (!rc && (options->replay || options->as_if_now))
         rc = look_at_recordings(g, options, e);
     if (!rc && options->listen_fd)
         rc = listen_take(options->listen_fd, &listener, e);
     else if (!rc)
-        rc = listen_on(options->listen, options->port, options->port_exact, !options->token, &listener, e);
+        rc = listen_on(options->listen, options->port, options->port_exact, !options->token,
+                       &listener, e);
     if (!rc && !listener.loopback && !options->tls_cert)
-        log_warning("listening on %s without TLS: whoever sees the network's traffic sees the token and the data; "
-                    "--tls-cert and --tls-key encrypt it, or listen on 127.0.0.1 and come through a tunnel",
-                    g->site.auth.listen.data);
+        log_warning(
+            "listening on %s without TLS: whoever sees the network's traffic sees the token and "
+            "the data; "
+            "--tls-cert and --tls-key encrypt it, or listen on 127.0.0.1 and come through a tunnel",
+            g->site.auth.listen.data);
     if (!rc) {
         int64_t idle_ns = g->service.limits.idle_timeout_ns;
         struct connection_options connections = {

@@ -1,4 +1,5 @@
-// told.h - what a hub's process is told, on its control descriptor, of the nodes that connect to it. For the aggregator and for relays.
+// told.h - what a hub's process is told, on its control descriptor, of the nodes that connect to
+// it. For the aggregator and for relays.
 //
 //   expect HOST,HOST        these nodes should be there, too: named as missing until they come
 //   behind RELAY HOST,HOST  so should these, behind that node: missing when it is, unless they come here themselves

@@ -21,7 +21,8 @@ bool wire_about_any_host(const struct query_filter *filters, size_t count)
 
 static bool is_long_pattern(const struct query_filter *f)
 {
-    return (f->kind == QUERY_WILDCARD || f->kind == QUERY_IWILDCARD) && f->text.size > WIRE_ABOUT_PATTERN_MAX;
+    return (f->kind == QUERY_WILDCARD || f->kind == QUERY_IWILDCARD) &&
+           f->text.size > WIRE_ABOUT_PATTERN_MAX;
 }
 
 void wire_about_filters(struct wire_about *a, const struct query_filter *filters, size_t count)

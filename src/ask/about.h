@@ -1,8 +1,11 @@
-// about.h - which hosts a question is about: what its filters and tags on the label `host` let through.
+// about.h - which hosts a question is about: what its filters and tags on the label `host` let
+// through.
 //
-// A question asks for one thing or several (a stream's selections). A node need not be asked when no value of `host` that its store holds (held.h) passes all that one of
-// them says of `host`, as then none of its series does. That is decided by the filters themselves; a question that says nothing of `host`, or that cannot be read, is about
-// everybody, and so is a pattern of more than WIRE_ABOUT_PATTERN_MAX bytes, as many values are tried with it in the loop's thread.
+// A question asks for one thing or several (a stream's selections). A node need not be asked when
+// no value of `host` that its store holds (held.h) passes all that one of them says of `host`, as
+// then none of its series does. That is decided by the filters themselves; a question that says
+// nothing of `host`, or that cannot be read, is about everybody, and so is a pattern of more than
+// WIRE_ABOUT_PATTERN_MAX bytes, as many values are tried with it in the loop's thread.
 #ifndef SONDE_ASK_ABOUT_H
 #define SONDE_ASK_ABOUT_H
 
@@ -31,7 +34,8 @@ struct wire_about {
     size_t count;
 };
 
-// For the questions' rows (question.h): one more thing that is asked for. Texts must live as long as *a.
+// For the questions' rows (question.h): one more thing that is asked for. Texts must live as long
+// as *a.
 void wire_about_filters(struct wire_about *a, const struct query_filter *filters, size_t count);
 void wire_about_tags(struct wire_about *a, const struct store_label *tags, size_t count);
 
@@ -39,7 +43,8 @@ void wire_about_tags(struct wire_about *a, const struct store_label *tags, size_
 void wire_about_read(struct wire_about *a, unsigned question, struct str request);
 void wire_about_free(struct wire_about *a);
 
-// Whether a node of that name, which holds these, is to be asked. Who has not told what it holds is.
+// Whether a node of that name, which holds these, is to be asked. Who has not told what it holds
+// is.
 bool wire_about_concerns(const struct wire_about *a, struct str node, const struct wire_held *held);
 
 // Whether filters say anything of `host`.

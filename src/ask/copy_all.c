@@ -9,8 +9,8 @@ static int on_record(void *user, struct str host, struct str record, struct erro
     return wire_copy_take(user, record, e);
 }
 
-static int ask(struct hub *h, struct str host, struct wire_copy *c, const struct hub_where *where, struct arena *arena,
-               struct hub_absent *absent, struct error *e)
+static int ask(struct hub *h, struct str host, struct wire_copy *c, const struct hub_where *where,
+               struct arena *arena, struct hub_absent *absent, struct error *e)
 {
     struct buf request = {0};
     int r = wire_copy_ask(c, h ? where->hosts : &host, h ? where->host_count : 1, &request, e);
@@ -36,7 +36,9 @@ static int add_absent(struct hub_absent *all, const struct hub_absent *more, str
         return -ENOMEM;
     size_t n = 0;
     for (size_t a = 0, b = 0; a < all->count || b < more->count;) {
-        int order = b == more->count ? -1 : a == all->count ? 1 : str_compare(all->nodes[a].host, more->nodes[b].host);
+        int order = b == more->count  ? -1
+                    : a == all->count ? 1
+                                      : str_compare(all->nodes[a].host, more->nodes[b].host);
         both[n++] = order <= 0 ? all->nodes[a] : more->nodes[b];
         a += order <= 0;
         b += order >= 0;
@@ -45,8 +47,9 @@ static int add_absent(struct hub_absent *all, const struct hub_absent *more, str
     return 0;
 }
 
-int hub_copy(struct hub *h, struct str host, const struct wire_copy_options *options, const struct hub_where *where,
-             struct arena *arena, struct wire_copied *out, struct error *e)
+int hub_copy(struct hub *h, struct str host, const struct wire_copy_options *options,
+             const struct hub_where *where, struct arena *arena, struct wire_copied *out,
+             struct error *e)
 {
     struct wire_copy *c;
     struct wire_copy_options o = *options;

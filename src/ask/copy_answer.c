@@ -103,8 +103,8 @@ int wire_copy_request_read(struct str request, struct arena *arena, struct wire_
     return r;
 }
 
-int wire_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host), void *user,
-                             struct buf *out)
+int wire_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host),
+                             void *user, struct buf *out)
 {
     enum { TIMES_BYTES = 16 };
     struct bytes b = bytes_of(request.data, request.size);
@@ -184,13 +184,14 @@ static int begin_file(struct wire_answer *a)
     struct store_snapshot *store = a->view->stores[s->file];
     const struct wire_copy_known *k = known(a);
     s->stage = HEAD;
-    if (!k || wire_copy_sums_read(k->sums, s->theirs) || s->theirs->metrics > store_metric_count(store) ||
+    if (!k || wire_copy_sums_read(k->sums, s->theirs) ||
+        s->theirs->metrics > store_metric_count(store) ||
         s->theirs->series > store_series_count(store))
         return 0;
     s->ours->count = s->theirs->count;
     memcpy(s->ours->ends, s->theirs->ends, sizeof s->ours->ends);
-    wire_copy_look_begin(&s->look, store, s->request.from_ns, s->request.to_ns, s->theirs->metrics, s->theirs->series,
-                         s->ours);
+    wire_copy_look_begin(&s->look, store, s->request.from_ns, s->request.to_ns, s->theirs->metrics,
+                         s->theirs->series, s->ours);
     s->stage = LOOK;
     return 0;
 }
@@ -209,7 +210,8 @@ static int put_look(struct wire_answer *a, struct buf *out, struct error *e)
     s->stage = HEAD;
     s->upon = s->ours->definitions == s->theirs->definitions;
     bool same = s->upon && wire_copy_sums_compare(s->ours, s->theirs, &s->kept) &&
-                s->theirs->metrics == store_metric_count(store) && s->theirs->series == store_series_count(store);
+                s->theirs->metrics == store_metric_count(store) &&
+                s->theirs->series == store_series_count(store);
     if (!same || !known(a)->exact)
         return 0;
     put_kind(a, 'u', out);
@@ -232,8 +234,8 @@ static void begin_upon(struct state *s)
     }
     if (!s->upon)
         s->ours->count = 0; // one slice, and nothing of it is kept
-    s->stretch_count =
-        wire_copy_stretches(s->ours, s->kept.points, false, s->request.from_ns, s->request.to_ns, s->stretches);
+    s->stretch_count = wire_copy_stretches(s->ours, s->kept.points, false, s->request.from_ns,
+                                           s->request.to_ns, s->stretches);
 }
 
 static int put_head(struct wire_answer *a, struct buf *out)
@@ -267,7 +269,8 @@ static int put_metric(struct wire_answer *a, struct buf *out)
 {
     struct state *s = a->state;
     struct store_snapshot *store = a->view->stores[s->file];
-    const struct store_metric *m = s->next < store_metric_count(store) ? store_metric_get(store, s->next++) : NULL;
+    const struct store_metric *m =
+        s->next < store_metric_count(store) ? store_metric_get(store, s->next++) : NULL;
     if (!m) {
         s->stage = SERIES;
         s->next = s->upon ? s->theirs->series : 0;
@@ -338,7 +341,8 @@ static int hold_more(struct state *s)
     return 1;
 }
 
-// The series in hand, from where it was left: up to a record full of points. 1: there is more of it; 0: that was all.
+// The series in hand, from where it was left: up to a record full of points. 1: there is more of
+// it; 0: that was all.
 static int hold_series(struct wire_answer *a)
 {
     struct state *s = a->state;
@@ -414,7 +418,8 @@ static int put_event(struct wire_answer *a, struct buf *out, struct error *e)
     struct state *s = a->state;
     if (!s->events_read) {
         s->events.limit = WIRE_ANSWER_MEMORY;
-        int r = store_events(a->view->stores[s->file], s->request.from_ns, s->request.to_ns, hold_event, a);
+        int r = store_events(a->view->stores[s->file], s->request.from_ns, s->request.to_ns,
+                             hold_event, a);
         if (r || s->events.failed)
             return error_set(e, r ? r : -ENOMEM, "the events cannot be read");
         s->events_read = true;
@@ -476,4 +481,5 @@ static void end(struct wire_answer *a)
     buf_free(&s->events);
 }
 
-const struct wire_question_row wire_copy_row = {"copy", false, begin, step, end, NULL, wire_copy_request_narrow, NULL};
+const struct wire_question_row wire_copy_row = {
+    "copy", false, begin, step, end, NULL, wire_copy_request_narrow, NULL};

@@ -12,7 +12,8 @@ void wire_copy_draft_free(struct wire_copy_draft *d)
     *d = (struct wire_copy_draft){0};
 }
 
-static int note(struct wire_copy_name **names, size_t *count, size_t *capacity, struct wire_copy_name name)
+static int note(struct wire_copy_name **names, size_t *count, size_t *capacity,
+                struct wire_copy_name name)
 {
     if (*count == *capacity) {
         size_t more = *capacity ? *capacity * 2 : 256;
@@ -35,17 +36,19 @@ int wire_copy_draft_metric(struct wire_copy_draft *d, const struct store_metric 
     return r ? r : note(&d->metrics, &d->metric_count, &d->metric_capacity, name);
 }
 
-int wire_copy_draft_series(struct wire_copy_draft *d, uint64_t metric, const struct store_label *labels, size_t count)
+int wire_copy_draft_series(struct wire_copy_draft *d, uint64_t metric,
+                           const struct store_label *labels, size_t count)
 {
     if (metric >= d->metric_count)
         return -EBADMSG;
-    struct wire_copy_name name = {.hash = wire_copy_series_hash(d->metrics[metric].hash, labels, count)};
+    struct wire_copy_name name = {
+        .hash = wire_copy_series_hash(d->metrics[metric].hash, labels, count)};
     int r = store_define_series(d->store, d->metrics[metric].id, labels, count, &name.id);
     return r ? r : note(&d->series, &d->series_count, &d->series_capacity, name);
 }
 
-int wire_copy_draft_points(struct wire_copy_draft *d, uint64_t series, const int64_t *times, const double *values,
-                           size_t count)
+int wire_copy_draft_points(struct wire_copy_draft *d, uint64_t series, const int64_t *times,
+                           const double *values, size_t count)
 {
     struct store_point points[POINTS_AT_ONCE];
     if (series >= d->series_count)
@@ -98,8 +101,10 @@ struct keeping {
 static int keep_definitions(const struct keeping *k)
 {
     struct store_series_info info;
-    int r =
-        k->sums->metrics > store_metric_count(k->from) || k->sums->series > store_series_count(k->from) ? -ESTALE : 0;
+    int r = k->sums->metrics > store_metric_count(k->from) ||
+                    k->sums->series > store_series_count(k->from)
+                ? -ESTALE
+                : 0;
     for (uint32_t i = 0; i < k->sums->metrics && r == 0; i++)
         r = wire_copy_draft_metric(k->draft, store_metric_get(k->from, i));
     for (uint32_t i = 0; i < k->sums->series && r == 0; i++)
@@ -115,7 +120,8 @@ static int unreadable(int code)
     return code < 0 && code != -ENOMEM ? -ESTALE : code;
 }
 
-static int keep_series(const struct keeping *k, uint32_t series, const struct wire_copy_stretch *stretch)
+static int keep_series(const struct keeping *k, uint32_t series,
+                       const struct wire_copy_stretch *stretch)
 {
     struct store_cursor *c = store_cursor_open(k->from, series, stretch->from_ns, stretch->to_ns);
     struct store_run run;
@@ -142,9 +148,10 @@ static bool keep_event(const struct store_event *event, void *user)
     return k->failed == 0;
 }
 
-int wire_copy_draft_keep(struct wire_copy_draft *d, const char *path, const struct wire_copy_sums *sums,
-                         const struct wire_copy_kept *kept, int64_t from_ns, int64_t to_ns,
-                         const struct wire_copy_stop *stop, struct error *e)
+int wire_copy_draft_keep(struct wire_copy_draft *d, const char *path,
+                         const struct wire_copy_sums *sums, const struct wire_copy_kept *kept,
+                         int64_t from_ns, int64_t to_ns, const struct wire_copy_stop *stop,
+                         struct error *e)
 {
     struct wire_copy_stretch stretches[WIRE_COPY_STRETCHES_MAX];
     size_t count = wire_copy_stretches(sums, kept->points, true, from_ns, to_ns, stretches);

@@ -1,5 +1,6 @@
-// copy_draft.h - a copy that is being written: a store under another name than its own, and what it holds so far in numbers, which are compared in the end with
-// what the node says that it should hold.
+// copy_draft.h - a copy that is being written: a store under another name than its own, and what it
+// holds so far in numbers, which are compared in the end with what the node says that it should
+// hold.
 //
 //   records of the node ──┐
 //                         ├─▶ HOST.RANDOM.part ── as many points and events as there, and the same sums ─▶ HOST.sonde
@@ -25,12 +26,14 @@ struct wire_copy_name {
 
 void wire_copy_draft_free(struct wire_copy_draft *d);
 
-// The next metric, or series of the metric that came so many-th; points of the series that came so many-th, ascending. 0; -EBADMSG: there is no such metric or series;
-// -ENOMEM; or why it cannot be written.
+// The next metric, or series of the metric that came so many-th; points of the series that came so
+// many-th, ascending. 0; -EBADMSG: there is no such metric or series; -ENOMEM; or why it cannot be
+// written.
 int wire_copy_draft_metric(struct wire_copy_draft *d, const struct store_metric *m);
-int wire_copy_draft_series(struct wire_copy_draft *d, uint64_t metric, const struct store_label *labels, size_t count);
-int wire_copy_draft_points(struct wire_copy_draft *d, uint64_t series, const int64_t *times, const double *values,
-                           size_t count);
+int wire_copy_draft_series(struct wire_copy_draft *d, uint64_t metric,
+                           const struct store_label *labels, size_t count);
+int wire_copy_draft_points(struct wire_copy_draft *d, uint64_t series, const int64_t *times,
+                           const double *values, size_t count);
 int wire_copy_draft_event(struct wire_copy_draft *d, const struct store_event *event);
 
 // Who may end what takes long.
@@ -42,10 +45,13 @@ struct wire_copy_stop {
 // Counts a step. 0: go on; -ECANCELED, or what the watch returned, in words.
 int wire_copy_stopped(const struct wire_copy_stop *stop, struct error *e);
 
-// Takes over what is kept of the copy at `path`: the definitions that `sums` counts, then points and events of the slices that are kept and lie between the two times.
-// Nothing may have been written before. -ESTALE: the file is not the one any more that was summed up; -ENOMEM; what the stop says; or why it cannot be written.
-int wire_copy_draft_keep(struct wire_copy_draft *d, const char *path, const struct wire_copy_sums *sums,
-                         const struct wire_copy_kept *kept, int64_t from_ns, int64_t to_ns,
-                         const struct wire_copy_stop *stop, struct error *e);
+// Takes over what is kept of the copy at `path`: the definitions that `sums` counts, then points
+// and events of the slices that are kept and lie between the two times. Nothing may have been
+// written before. -ESTALE: the file is not the one any more that was summed up; -ENOMEM; what the
+// stop says; or why it cannot be written.
+int wire_copy_draft_keep(struct wire_copy_draft *d, const char *path,
+                         const struct wire_copy_sums *sums, const struct wire_copy_kept *kept,
+                         int64_t from_ns, int64_t to_ns, const struct wire_copy_stop *stop,
+                         struct error *e);
 
 #endif

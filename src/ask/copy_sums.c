@@ -33,10 +33,11 @@ static uint64_t metric_hash(const struct store_metric *m, uint64_t h)
 
 uint64_t wire_copy_event_hash(const struct store_event *event)
 {
-    uint64_t numbers[] = {(uint64_t)event->start_ns, (uint64_t)event->end_ns, event->id, event->parent,
-                          (uint64_t)event->kind};
+    uint64_t numbers[] = {(uint64_t)event->start_ns, (uint64_t)event->end_ns, event->id,
+                          event->parent, (uint64_t)event->kind};
     uint64_t h = hash_bytes(numbers, sizeof numbers, 0);
-    return wire_copy_series_hash(h + wire_copy_name_hash(event->text), event->labels, event->label_count);
+    return wire_copy_series_hash(h + wire_copy_name_hash(event->text), event->labels,
+                                 event->label_count);
 }
 
 // ---- slices ----
@@ -62,9 +63,10 @@ static bool newest(const struct store_event *event, void *user)
     return true;
 }
 
-// Every `every`-th time stamp of each series, up to SAMPLES_MAX; or, with `times` NULL, only counts them. *last_ns is the greatest.
-static int sample(struct store_snapshot *store, int64_t from_ns, int64_t to_ns, uint64_t every, int64_t *times,
-                  uint64_t *count, int64_t *last_ns)
+// Every `every`-th time stamp of each series, up to SAMPLES_MAX; or, with `times` NULL, only counts
+// them. *last_ns is the greatest.
+static int sample(struct store_snapshot *store, int64_t from_ns, int64_t to_ns, uint64_t every,
+                  int64_t *times, uint64_t *count, int64_t *last_ns)
 {
     uint64_t seen = 0;
     int r = 0;
@@ -100,8 +102,8 @@ static int compare_times(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-int wire_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t to_ns, uint32_t slices_max,
-                          struct wire_copy_sums *out)
+int wire_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t to_ns,
+                          uint32_t slices_max, struct wire_copy_sums *out)
 {
     uint64_t total, sampled = 0;
     int64_t last_ns = INT64_MIN;
@@ -130,8 +132,9 @@ int wire_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t
 
 // ---- looking ----
 
-void wire_copy_look_begin(struct wire_copy_look *l, struct store_snapshot *store, int64_t from_ns, int64_t to_ns,
-                          uint32_t metrics, uint32_t series, struct wire_copy_sums *sums)
+void wire_copy_look_begin(struct wire_copy_look *l, struct store_snapshot *store, int64_t from_ns,
+                          int64_t to_ns, uint32_t metrics, uint32_t series,
+                          struct wire_copy_sums *sums)
 {
     *l = (struct wire_copy_look){.store = store,
                                  .from_ns = from_ns,
@@ -152,8 +155,8 @@ uint64_t wire_copy_series_hash_of(const struct store_snapshot *store, uint32_t s
     struct store_series_info info;
     if (!store_series_get(store, series, &info))
         return 0;
-    return wire_copy_series_hash(wire_copy_name_hash(store_metric_get(store, info.metric)->name), info.labels,
-                                 info.label_count);
+    return wire_copy_series_hash(wire_copy_name_hash(store_metric_get(store, info.metric)->name),
+                                 info.labels, info.label_count);
 }
 
 // Metrics are few, series may be millions.
@@ -173,7 +176,8 @@ static void look_at_definitions(struct wire_copy_look *l)
     l->next = 0;
 }
 
-static void add_points(struct wire_copy_sums *sums, uint64_t key, const int64_t *t, const double *v, size_t count)
+static void add_points(struct wire_copy_sums *sums, uint64_t key, const int64_t *t, const double *v,
+                       size_t count)
 {
     uint32_t slice = count ? wire_copy_slice(sums, t[0]) : 0;
     for (size_t i = 0; i < count; i++) {
@@ -251,7 +255,8 @@ void wire_copy_sums_write(const struct wire_copy_sums *sums, struct buf *out)
     buf_u64(out, sums->definitions);
     buf_varint(out, sums->count);
     for (uint32_t i = 0; i < sums->count; i++) {
-        buf_varint(out, i ? (uint64_t)sums->ends[i] - (uint64_t)sums->ends[i - 1] : zigzag(sums->ends[0]));
+        buf_varint(out, i ? (uint64_t)sums->ends[i] - (uint64_t)sums->ends[i - 1]
+                          : zigzag(sums->ends[0]));
         buf_u64(out, sums->points[i]);
         buf_u64(out, sums->events[i]);
     }
@@ -288,7 +293,8 @@ bool wire_copy_sums_compare(const struct wire_copy_sums *ours, const struct wire
     *out = (struct wire_copy_kept){0};
     for (uint32_t i = 0; i < ours->count; i++) {
         uint8_t bit = (uint8_t)(1 << i % 8);
-        bool points = ours->points[i] == theirs->points[i], events = ours->events[i] == theirs->events[i];
+        bool points = ours->points[i] == theirs->points[i],
+             events = ours->events[i] == theirs->events[i];
         out->points[i / 8] |= points ? bit : 0;
         out->events[i / 8] |= events ? bit : 0;
         all &= points && events;
@@ -296,13 +302,15 @@ bool wire_copy_sums_compare(const struct wire_copy_sums *ours, const struct wire
     return all;
 }
 
-size_t wire_copy_stretches(const struct wire_copy_sums *sums, const uint8_t *bits, bool kept, int64_t from_ns,
-                           int64_t to_ns, struct wire_copy_stretch out[WIRE_COPY_STRETCHES_MAX])
+size_t wire_copy_stretches(const struct wire_copy_sums *sums, const uint8_t *bits, bool kept,
+                           int64_t from_ns, int64_t to_ns,
+                           struct wire_copy_stretch out[WIRE_COPY_STRETCHES_MAX])
 {
     size_t n = 0;
     bool open = false;
     for (uint32_t i = 0; i <= sums->count; i++) {
-        int64_t begin = i ? sums->ends[i - 1] : INT64_MIN, end = i < sums->count ? sums->ends[i] : INT64_MAX;
+        int64_t begin = i ? sums->ends[i - 1] : INT64_MIN,
+                end = i < sums->count ? sums->ends[i] : INT64_MAX;
         bool in = wire_copy_is_kept(bits, sums, i) == kept && begin < INT64_MAX;
         if (in && !open)
             out[n++].from_ns = i ? begin + 1 : begin;

@@ -1,17 +1,21 @@
-// copy_sums.h - what a recording holds, slice by slice of time, in so few bytes that one end can ask the other whether it holds the same.
+// copy_sums.h - what a recording holds, slice by slice of time, in so few bytes that one end can
+// ask the other whether it holds the same.
 //
 //   time ─▶            ends[0]      ends[1]                ends[count - 1]
 //        ─────────────────┤────────────┤─────── … ────────────────┤─────────────────▶
 //   slice       0               1                                       count: what came later
 //
-// Who asks chooses the ends, such that slices hold about equally many of its points: so what is new lies in few slices, however unevenly the points lie in
-// time, and a wrong clock spoils nothing. A sum is the sum, modulo 2^64, of the hashes of all points, or events, of a slice: it depends neither on their
-// order nor on the blocks in which they lie. A point's hash is of its series (name and labels), its time stamp and the bits of its value.
+// Who asks chooses the ends, such that slices hold about equally many of its points: so what is new
+// lies in few slices, however unevenly the points lie in time, and a wrong clock spoils nothing. A
+// sum is the sum, modulo 2^64, of the hashes of all points, or events, of a slice: it depends
+// neither on their order nor on the blocks in which they lie. A point's hash is of its series (name
+// and labels), its time stamp and the bits of its value.
 //
-// This finds out what differs, by accident or by design of nobody: it is no defence against who can write the files.
+// This finds out what differs, by accident or by design of nobody: it is no defence against who can
+// write the files.
 //
-// Arithmetic: a slice takes 17 to 26 bytes of a request, 256 of them at most 6.7 KB. Looking takes some 4 ns a point, of which
-// decoding it is 1.6.
+// Arithmetic: a slice takes 17 to 26 bytes of a request, 256 of them at most 6.7 KB. Looking takes
+// some 4 ns a point, of which decoding it is 1.6.
 #ifndef SONDE_ASK_COPY_SUMS_H
 #define SONDE_ASK_COPY_SUMS_H
 
@@ -21,7 +25,8 @@
 
 enum {
     WIRE_COPY_SLICES_MAX = 256,
-    WIRE_COPY_SLICE_POINTS = 256,    // on average at least, so that sums stay small beside what they spare
+    // on average at least, so that sums stay small beside what they spare
+    WIRE_COPY_SLICE_POINTS = 256,
     WIRE_COPY_LOOK_POINTS = 1 << 19, // looked at in a step: some 2 ms
 };
 
@@ -34,12 +39,14 @@ struct wire_copy_sums {
     uint64_t point_count[WIRE_COPY_SLICES_MAX + 1], event_count[WIRE_COPY_SLICES_MAX + 1];
 };
 
-// Chooses the ends: of at most `slices_max` (≤ WIRE_COPY_SLICES_MAX) slices. -ENOMEM, or why the file cannot be read.
-int wire_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t to_ns, uint32_t slices_max,
-                          struct wire_copy_sums *out);
+// Chooses the ends: of at most `slices_max` (≤ WIRE_COPY_SLICES_MAX) slices. -ENOMEM, or why the
+// file cannot be read.
+int wire_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t to_ns,
+                          uint32_t slices_max, struct wire_copy_sums *out);
 
-// Sums up what lies between two times, in steps. Ends and count of `sums` are given; `metrics` and `series` say how many of the first definitions count, and are at
-// most those that are there. `sums` and the snapshot outlive it.
+// Sums up what lies between two times, in steps. Ends and count of `sums` are given; `metrics` and
+// `series` say how many of the first definitions count, and are at most those that are there.
+// `sums` and the snapshot outlive it.
 struct wire_copy_look {
     struct store_snapshot *store;
     int64_t from_ns, to_ns;
@@ -49,16 +56,19 @@ struct wire_copy_look {
     struct store_cursor *cursor;
     int stage;
 };
-void wire_copy_look_begin(struct wire_copy_look *l, struct store_snapshot *store, int64_t from_ns, int64_t to_ns,
-                          uint32_t metrics, uint32_t series, struct wire_copy_sums *sums);
-int wire_copy_look_step(struct wire_copy_look *l); // 1: there is more to look at; 0: that was all; or a negative errno
+void wire_copy_look_begin(struct wire_copy_look *l, struct store_snapshot *store, int64_t from_ns,
+                          int64_t to_ns, uint32_t metrics, uint32_t series,
+                          struct wire_copy_sums *sums);
+// 1: there is more to look at; 0: that was all; or a negative errno
+int wire_copy_look_step(struct wire_copy_look *l);
 void wire_copy_look_end(struct wire_copy_look *l); // at any time
 
 // The slice that a time lies in: the first whose end is not before it.
 uint32_t wire_copy_slice(const struct wire_copy_sums *sums, int64_t t_ns);
 
-// On the wire: varint metrics, varint series, u64 definitions, varint slices, of each: its end (the first a zigzag varint, the others varint, less the one before), u64 points,
-// u64 events. What came later has no sum there: who asks has nothing of it. -EBADMSG.
+// On the wire: varint metrics, varint series, u64 definitions, varint slices, of each: its end (the
+// first a zigzag varint, the others varint, less the one before), u64 points, u64 events. What came
+// later has no sum there: who asks has nothing of it. -EBADMSG.
 void wire_copy_sums_write(const struct wire_copy_sums *sums, struct buf *out);
 int wire_copy_sums_read(struct str text, struct wire_copy_sums *out);
 
@@ -66,7 +76,8 @@ int wire_copy_sums_read(struct str text, struct wire_copy_sums *out);
 struct wire_copy_kept {
     uint8_t points[WIRE_COPY_SLICES_MAX / 8], events[WIRE_COPY_SLICES_MAX / 8];
 };
-static inline bool wire_copy_is_kept(const uint8_t *bits, const struct wire_copy_sums *sums, uint32_t slice)
+static inline bool wire_copy_is_kept(const uint8_t *bits, const struct wire_copy_sums *sums,
+                                     uint32_t slice)
 {
     return slice < sums->count && (bits[slice / 8] >> (slice % 8) & 1);
 }
@@ -78,13 +89,15 @@ static inline size_t wire_copy_kept_bytes(uint32_t slices)
 bool wire_copy_sums_compare(const struct wire_copy_sums *ours, const struct wire_copy_sums *theirs,
                             struct wire_copy_kept *out);
 
-// Stretches of time whose points are kept, or are not: ascending, at most WIRE_COPY_STRETCHES_MAX; returns how many.
+// Stretches of time whose points are kept, or are not: ascending, at most WIRE_COPY_STRETCHES_MAX;
+// returns how many.
 enum { WIRE_COPY_STRETCHES_MAX = WIRE_COPY_SLICES_MAX / 2 + 1 };
 struct wire_copy_stretch {
     int64_t from_ns, to_ns; // both in it
 };
-size_t wire_copy_stretches(const struct wire_copy_sums *sums, const uint8_t *bits, bool kept, int64_t from_ns,
-                           int64_t to_ns, struct wire_copy_stretch out[WIRE_COPY_STRETCHES_MAX]);
+size_t wire_copy_stretches(const struct wire_copy_sums *sums, const uint8_t *bits, bool kept,
+                           int64_t from_ns, int64_t to_ns,
+                           struct wire_copy_stretch out[WIRE_COPY_STRETCHES_MAX]);
 
 // ---- hashes ----
 
@@ -95,7 +108,8 @@ static inline uint64_t wire_copy_name_hash(struct str name)
 
 // Of a series: its metric's name, then keys and values of its labels, which are sorted.
 uint64_t wire_copy_series_hash(uint64_t name, const struct store_label *labels, size_t count);
-uint64_t wire_copy_series_hash_of(const struct store_snapshot *store, uint32_t series); // which is there
+// which is there
+uint64_t wire_copy_series_hash_of(const struct store_snapshot *store, uint32_t series);
 
 static inline uint64_t wire_copy_point_hash(uint64_t series, int64_t t_ns, double value)
 {

@@ -1,5 +1,6 @@
-// copy_take.c - the receiving end of COPY: records of many nodes, each into a store that is written beside its name until it is whole. What is kept of the
-// copy that was there goes into it when its head comes (copy_draft.h).
+// copy_take.c - the receiving end of COPY: records of many nodes, each into a store that is written
+// beside its name until it is whole. What is kept of the copy that was there goes into it when its
+// head comes (copy_draft.h).
 #include "ask/copy_there.h"
 #include "ask/numbers.h"
 #include "base/hash.h"
@@ -26,11 +27,14 @@ struct copying {
     enum wire_copy_way way;
     uint64_t points, came; // that travelled; bytes
     uint32_t crc;
-    bool made, whole, failed;  // made: the file under its first name
-    bool again;                // what it was to be put together from has turned out to be something else
-    bool settled;              // whole before some were asked again: what comes once more is left alone
-    int code;                  // of the problem
-    char problem[PROBLEM_MAX]; // why it could not be written; empty: it was damaged, or nothing is wrong
+    bool made, whole, failed; // made: the file under its first name
+    // what it was to be put together from has turned out to be something else
+    bool again;
+    // whole before some were asked again: what comes once more is left alone
+    bool settled;
+    int code; // of the problem
+    // why it could not be written; empty: it was damaged, or nothing is wrong
+    char problem[PROBLEM_MAX];
 };
 
 struct wire_copy {
@@ -46,11 +50,13 @@ struct wire_copy {
     double *values;
 };
 
-int wire_copy_create(const struct wire_copy_options *options, struct wire_copy **out, struct error *e)
+int wire_copy_create(const struct wire_copy_options *options, struct wire_copy **out,
+                     struct error *e)
 {
     *out = NULL;
     if (mkdir(options->folder, 0700) != 0 && errno != EEXIST)
-        return error_set(e, -errno, "cannot make the folder %s: %s", options->folder, strerror(errno));
+        return error_set(e, -errno, "cannot make the folder %s: %s", options->folder,
+                         strerror(errno));
     struct wire_copy *c = calloc(1, sizeof *c);
     if (c) {
         c->o = *options;
@@ -74,7 +80,8 @@ int wire_copy_create(const struct wire_copy_options *options, struct wire_copy *
     return 0;
 }
 
-int wire_copy_ask(struct wire_copy *c, const struct str *hosts, size_t host_count, struct buf *request, struct error *e)
+int wire_copy_ask(struct wire_copy *c, const struct str *hosts, size_t host_count,
+                  struct buf *request, struct error *e)
 {
     struct wire_copy_request m = {.from_ns = c->o.from_ns, .to_ns = c->o.to_ns};
     int r = wire_there_sum_up(&c->there, &c->o, hosts, host_count, &c->stop, &c->arena, e);
@@ -120,14 +127,16 @@ void wire_copy_destroy(struct wire_copy *c)
 // A host's name becomes a file's: nothing in it may lead elsewhere.
 static bool is_file_name(struct str host)
 {
-    return host.size > 0 && host.size <= 200 && host.data[0] != '.' && str_find_char(host, '/') < 0 &&
-           str_find_char(host, 0) < 0;
+    return host.size > 0 && host.size <= 200 && host.data[0] != '.' &&
+           str_find_char(host, '/') < 0 && str_find_char(host, 0) < 0;
 }
 
-static int add_file(struct wire_copy *c, struct str host, uint64_t number, struct copying **out, struct error *e)
+static int add_file(struct wire_copy *c, struct str host, uint64_t number, struct copying **out,
+                    struct error *e)
 {
     if (!is_file_name(host) || c->count == WIRE_COPY_FILES_MAX)
-        return error_set(e, -EBADMSG, "a copy of a host whose name cannot be a file's, or of too many");
+        return error_set(e, -EBADMSG,
+                         "a copy of a host whose name cannot be a file's, or of too many");
     if (c->count == c->capacity) {
         size_t capacity = c->capacity ? c->capacity * 2 : 64;
         struct copying *all = realloc(c->all, capacity * sizeof *all);
@@ -170,7 +179,8 @@ static int damaged(struct error *e)
     return error_set(e, -EBADMSG, "a damaged copy");
 }
 
-// What has come makes no sense, or cannot be written. Only a lack of memory is a reason to stop altogether.
+// What has come makes no sense, or cannot be written. Only a lack of memory is a reason to stop
+// altogether.
 static int refused(struct copying *f, int code, struct error *e)
 {
     if (code == 0)
@@ -208,11 +218,13 @@ static int check_place(const struct wire_copy *c, struct copying *f)
     if (twice)
         snprintf(f->problem, sizeof f->problem, "two nodes would have the file %s", f->path);
     else if (t ? !t->ours : lstat(f->path, &info) == 0)
-        snprintf(f->problem, sizeof f->problem, "%s is there already and is no copy of this job: choose another folder",
-                 f->path);
-    else if (t && t->all_time && !t->same_range)
         snprintf(f->problem, sizeof f->problem,
-                 "%s is there already and is a copy of all time: choose another folder for some of it", f->path);
+                 "%s is there already and is no copy of this job: choose another folder", f->path);
+    else if (t && t->all_time && !t->same_range)
+        snprintf(
+            f->problem, sizeof f->problem,
+            "%s is there already and is a copy of all time: choose another folder for some of it",
+            f->path);
     return f->problem[0] ? -EEXIST : 0;
 }
 
@@ -230,8 +242,8 @@ static bool is_being_written(const char *part)
 // Whether `name` is that of a draft of HOST.sonde: HOST.RANDOM.part.
 static bool is_draft(struct str name, struct str host)
 {
-    return name.size == host.size + 1 + DRAFT_RANDOM_DIGITS + strlen(".part") && str_starts(name, host) &&
-           name.data[host.size] == '.' && str_ends(name, STR(".part")) &&
+    return name.size == host.size + 1 + DRAFT_RANDOM_DIGITS + strlen(".part") &&
+           str_starts(name, host) && name.data[host.size] == '.' && str_ends(name, STR(".part")) &&
            strspn(name.data + host.size + 1, "0123456789abcdef") == DRAFT_RANDOM_DIGITS;
 }
 
@@ -257,21 +269,23 @@ static int clear_drafts(const struct wire_copy *c, struct str host)
     return r;
 }
 
-// Others may write to the folder: nobody can put a link where a name that nobody can guess is going to be, and a file that is
-// there all the same is refused (new_file).
-static int open_draft(const struct wire_copy *c, struct copying *f, const struct store_options *o, struct error *e)
+// Others may write to the folder: nobody can put a link where a name that nobody can guess is going
+// to be, and a file that is there all the same is refused (new_file).
+static int open_draft(const struct wire_copy *c, struct copying *f, const struct store_options *o,
+                      struct error *e)
 {
     struct error why;
     const char *name = strrchr(f->path, '/') + 1;
     struct str host = {name, strlen(name) - strlen(".sonde")};
     int r = clear_drafts(c, host);
     if (r == -EBUSY)
-        snprintf(f->problem, sizeof f->problem, "%s is being written at this moment: wait for its end", f->path);
+        snprintf(f->problem, sizeof f->problem,
+                 "%s is being written at this moment: wait for its end", f->path);
     uint64_t random = 0;
     if (r == 0 && getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         r = -EIO;
-    if (r == 0 && asprintf(&f->part, "%s/%.*s.%0*llx.part", c->folder, STR_ARG(host), (int)DRAFT_RANDOM_DIGITS,
-                           (unsigned long long)random) < 0) {
+    if (r == 0 && asprintf(&f->part, "%s/%.*s.%0*llx.part", c->folder, STR_ARG(host),
+                           (int)DRAFT_RANDOM_DIGITS, (unsigned long long)random) < 0) {
         f->part = NULL;
         r = -ENOMEM;
     }
@@ -289,8 +303,8 @@ static int open_draft(const struct wire_copy *c, struct copying *f, const struct
 }
 
 // What is kept of the copy that is there; *t says which.
-static int read_kept(const struct wire_copy *c, const struct copying *f, struct bytes *b, struct wire_copy_kept *kept,
-                     const struct wire_there **t, struct error *e)
+static int read_kept(const struct wire_copy *c, const struct copying *f, struct bytes *b,
+                     struct wire_copy_kept *kept, const struct wire_there **t, struct error *e)
 {
     unsigned upon = bytes_u8(b);
     *t = upon ? wire_there_copy(&c->there, f->host, f->file) : NULL;
@@ -315,7 +329,8 @@ static int keep(const struct wire_copy *c, struct copying *f, const struct wire_
     if (asprintf(&path, "%s/%.*s", c->folder, STR_ARG(t->name)) < 0)
         return error_set(e, -ENOMEM, "no memory for a copy");
     struct error stopped = {0};
-    int r = wire_copy_draft_keep(&f->draft, path, t->sums, kept, c->o.from_ns, c->o.to_ns, &c->stop, &stopped);
+    int r = wire_copy_draft_keep(&f->draft, path, t->sums, kept, c->o.from_ns, c->o.to_ns, &c->stop,
+                                 &stopped);
     free(path);
     f->way = WIRE_COPY_UPDATED;
     if (stopped.code) {
@@ -347,9 +362,12 @@ static int take_head(const struct wire_copy *c, struct copying *f, struct bytes 
     meta[count++] = (struct store_label){STR("copied_from"), f->host};
     size = snprintf(file, sizeof file, "%llu", (unsigned long long)f->file);
     meta[count++] = (struct store_label){STR("copied_file"), {file, (size_t)size}};
-    snprintf(name, sizeof name, "%.*s%s%s.sonde", STR_ARG(host), f->file ? "+" : "", f->file ? file : "");
-    struct store_options o = {
-        .meta = meta, .meta_count = count, .size_limit_bytes = UINT64_MAX, .memory_limit_bytes = COPY_MEMORY_BYTES};
+    snprintf(name, sizeof name, "%.*s%s%s.sonde", STR_ARG(host), f->file ? "+" : "",
+             f->file ? file : "");
+    struct store_options o = {.meta = meta,
+                              .meta_count = count,
+                              .size_limit_bytes = UINT64_MAX,
+                              .memory_limit_bytes = COPY_MEMORY_BYTES};
     r = name_file(c, f, str_of(name), e);
     if (r == 0)
         r = check_place(c, f);
@@ -396,12 +414,14 @@ static int take_points(struct wire_copy *c, struct copying *f, struct bytes *b, 
 {
     uint64_t series = bytes_varint(b), count = bytes_varint(b);
     if (b->failed || count == 0 || count > WIRE_COPY_POINTS_MAX ||
-        wire_numbers_read(b, c->times, (size_t)count, true) || wire_numbers_read(b, c->values, (size_t)count, false))
+        wire_numbers_read(b, c->times, (size_t)count, true) ||
+        wire_numbers_read(b, c->values, (size_t)count, false))
         return damaged(e);
     f->points += count;
     if (c->o.progress)
         atomic_fetch_add(&c->o.progress->points, count);
-    return refused(f, wire_copy_draft_points(&f->draft, series, c->times, c->values, (size_t)count), e);
+    return refused(f, wire_copy_draft_points(&f->draft, series, c->times, c->values, (size_t)count),
+                   e);
 }
 
 static int take_event(struct copying *f, struct bytes *b, struct error *e)
@@ -424,13 +444,13 @@ static int take_event(struct copying *f, struct bytes *b, struct error *e)
 static int take_tail(const struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     const struct wire_copy_draft *d = &f->draft;
-    uint64_t metrics = bytes_u64(b), series = bytes_u64(b), points = bytes_u64(b), events = bytes_u64(b),
-             point_sum = bytes_u64(b), event_sum = bytes_u64(b);
+    uint64_t metrics = bytes_u64(b), series = bytes_u64(b), points = bytes_u64(b),
+             events = bytes_u64(b), point_sum = bytes_u64(b), event_sum = bytes_u64(b);
     uint32_t crc = bytes_u32(b);
     if (b->failed || crc != f->crc)
         return damaged(e);
-    if (metrics != d->metric_count || series != d->series_count || points != d->points || events != d->events ||
-        point_sum != d->point_sum || event_sum != d->event_sum)
+    if (metrics != d->metric_count || series != d->series_count || points != d->points ||
+        events != d->events || point_sum != d->point_sum || event_sum != d->event_sum)
         return f->way == WIRE_COPY_UPDATED ? -ESTALE : damaged(e);
     struct store *store = d->store;
     struct error why;
@@ -446,7 +466,8 @@ static int take_tail(const struct wire_copy *c, struct copying *f, struct bytes 
     return 0;
 }
 
-static int take_body(struct wire_copy *c, struct copying *f, unsigned kind, struct bytes *b, struct error *e)
+static int take_body(struct wire_copy *c, struct copying *f, unsigned kind, struct bytes *b,
+                     struct error *e)
 {
     bool before = kind == 'h' || kind == 'u' || kind == 'l';
     if (!before && !f->draft.store)
@@ -493,7 +514,8 @@ int wire_copy_take(struct wire_copy *c, struct str record, struct error *e)
     struct copying *f = find_file(c, host, number);
     int r = 0;
     if (!f)
-        r = kind == 'h' || kind == 'u' || kind == 'l' ? add_file(c, host, number, &f, e) : damaged(e);
+        r = kind == 'h' || kind == 'u' || kind == 'l' ? add_file(c, host, number, &f, e)
+                                                      : damaged(e);
     if (r)
         return r;
     f->came += record.size;
@@ -520,7 +542,8 @@ static void begin_anew(struct copying *f)
     *f = (struct copying){.host = f->host, .file = f->file, .points = f->points, .came = f->came};
 }
 
-int wire_copy_again(struct wire_copy *c, struct arena *arena, const struct str **hosts, size_t *count)
+int wire_copy_again(struct wire_copy *c, struct arena *arena, const struct str **hosts,
+                    size_t *count)
 {
     struct str *all = arena_array(arena, c->count, sizeof *all);
     size_t n = 0;
@@ -549,25 +572,28 @@ int wire_copy_again(struct wire_copy *c, struct arena *arena, const struct str *
 
 static int compare_files(const void *a, const void *b)
 {
-    return strcmp(((const struct wire_copy_file *)a)->path, ((const struct wire_copy_file *)b)->path);
+    return strcmp(((const struct wire_copy_file *)a)->path,
+                  ((const struct wire_copy_file *)b)->path);
 }
 
 static bool describe(const struct copying *f, struct arena *arena, struct wire_copy_file *out)
 {
     struct stat info;
     const char *problem = f->problem[0] ? arena_strdup(arena, str_of(f->problem)) : NULL;
-    *out = (struct wire_copy_file){.path = arena_strdup(arena, str_of(f->path)),
-                                   .host = arena_str(arena, f->host),
-                                   .way = f->way,
-                                   .code = f->code,
-                                   .problem = problem,
-                                   .points = f->points,
-                                   .came = f->came,
-                                   .bytes = f->whole && stat(f->path, &info) == 0 ? (uint64_t)info.st_size : 0};
+    *out = (struct wire_copy_file){
+        .path = arena_strdup(arena, str_of(f->path)),
+        .host = arena_str(arena, f->host),
+        .way = f->way,
+        .code = f->code,
+        .problem = problem,
+        .points = f->points,
+        .came = f->came,
+        .bytes = f->whole && stat(f->path, &info) == 0 ? (uint64_t)info.st_size : 0};
     return out->path && out->host.data && (problem || !f->problem[0]);
 }
 
-int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire_copy_file **out, size_t *count)
+int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire_copy_file **out,
+                     size_t *count)
 {
     struct wire_copy_file *files = arena_array(arena, c->count, sizeof *files);
     size_t n = 0;

@@ -19,8 +19,8 @@ bool wire_copy_is_of(const struct store_reader *r, struct str job)
            (!job.size || str_eq(store_reader_meta(r, STR("job")), job));
 }
 
-static int note(const struct wire_copy_options *options, const char *name, const struct store_reader *r,
-                struct arena *arena, struct wire_there *out)
+static int note(const struct wire_copy_options *options, const char *name,
+                const struct store_reader *r, struct arena *arena, struct wire_there *out)
 {
     char range[WIRE_COPY_RANGE_MAX];
     wire_copy_range_text(options->from_ns, options->to_ns, range);
@@ -34,13 +34,14 @@ static int note(const struct wire_copy_options *options, const char *name, const
     return out->name.data && out->from.data ? 0 : -ENOMEM;
 }
 
-int wire_there_read(const struct wire_copy_options *options, struct arena *arena, struct wire_there_list *out)
+int wire_there_read(const struct wire_copy_options *options, struct arena *arena,
+                    struct wire_there_list *out)
 {
     DIR *dir = opendir(options->folder);
     *out = (struct wire_there_list){arena_array(arena, WIRE_COPY_FILES_MAX, sizeof *out->files), 0};
     int status = !dir ? -errno : out->files ? 0 : -ENOMEM;
-    for (struct dirent *d = dir ? readdir(dir) : NULL; d && status == 0 && out->count < WIRE_COPY_FILES_MAX;
-         d = readdir(dir)) {
+    for (struct dirent *d = dir ? readdir(dir) : NULL;
+         d && status == 0 && out->count < WIRE_COPY_FILES_MAX; d = readdir(dir)) {
         struct store_reader *r;
         char *path = NULL;
         if (!str_ends(str_of(d->d_name), STR(".sonde")))
@@ -85,16 +86,20 @@ static bool is_asked(const struct wire_there *t, const struct str *hosts, size_t
 }
 
 static int sum_up(const char *path, const struct wire_copy_options *options, uint32_t slices,
-                  const struct wire_copy_stop *stop, struct wire_copy_sums *sums, bool *sound, struct error *e)
+                  const struct wire_copy_stop *stop, struct wire_copy_sums *sums, bool *sound,
+                  struct error *e)
 {
     struct store_reader *reader;
     if (store_reader_open(path, &reader, NULL) != 0)
         return -ESTALE;
     struct store_snapshot *store = store_snapshot_open(reader);
-    int r = store ? wire_copy_sums_divide(store, options->from_ns, options->to_ns, slices, sums) : -ENOMEM, stopped = 0;
+    int r = store ? wire_copy_sums_divide(store, options->from_ns, options->to_ns, slices, sums)
+                  : -ENOMEM,
+        stopped = 0;
     if (r == 0) {
         struct wire_copy_look look;
-        wire_copy_look_begin(&look, store, options->from_ns, options->to_ns, (uint32_t)store_metric_count(store),
+        wire_copy_look_begin(&look, store, options->from_ns, options->to_ns,
+                             (uint32_t)store_metric_count(store),
                              (uint32_t)store_series_count(store), sums);
         while (stopped == 0 && (r = wire_copy_look_step(&look)) > 0)
             stopped = wire_copy_stopped(stop, e);
@@ -108,8 +113,9 @@ static int sum_up(const char *path, const struct wire_copy_options *options, uin
     return stopped ? stopped : r == 0 || r == -ENOMEM ? r : -ESTALE;
 }
 
-int wire_there_sum_up(struct wire_there_list *l, const struct wire_copy_options *options, const struct str *hosts,
-                      size_t host_count, const struct wire_copy_stop *stop, struct arena *arena, struct error *e)
+int wire_there_sum_up(struct wire_there_list *l, const struct wire_copy_options *options,
+                      const struct str *hosts, size_t host_count, const struct wire_copy_stop *stop,
+                      struct arena *arena, struct error *e)
 {
     enum { SLICE_BYTES = 26 };
     size_t asked = 0;
@@ -127,15 +133,16 @@ int wire_there_sum_up(struct wire_there_list *l, const struct wire_copy_options 
             continue;
         struct wire_copy_sums *sums = arena_alloc(arena, sizeof *sums);
         char *path = arena_printf(arena, "%s/%.*s", options->folder, STR_ARG(t->name));
-        r = sums && path ? sum_up(path, options, (uint32_t)slices, stop, sums, &t->sound, e) : -ENOMEM;
+        r = sums && path ? sum_up(path, options, (uint32_t)slices, stop, sums, &t->sound, e)
+                         : -ENOMEM;
         t->sums = r ? NULL : sums;
         r = r == -ESTALE ? 0 : r;
     }
     return r == -ENOMEM ? error_set(e, r, "no memory for a copy") : r;
 }
 
-int wire_there_known(const struct wire_there_list *l, struct arena *arena, const struct wire_copy_known **out,
-                     size_t *count)
+int wire_there_known(const struct wire_there_list *l, struct arena *arena,
+                     const struct wire_copy_known **out, size_t *count)
 {
     size_t n = 0;
     for (size_t i = 0; i < l->count; i++)

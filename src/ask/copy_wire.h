@@ -14,17 +14,23 @@
 //               'z'  u64 metrics, series, points, events that are in it, u64 sum of the points, of the events, u32 CRC32C of all records of the file
 //                    before it: it is whole
 //
-// A node reads one snapshot, so what comes is consistent however much is appended meanwhile; it is read in slices, so that its other answers go on.
-// The points of a file travel, not its blocks: the copy is written by our own store, and is a recording like any other. It appears under its name when it is
-// whole: HOST.sonde, where HOST is what the file itself says (its meta "host"; of a node's second file HOST+1.sonde, …), never half of it. Its meta
-// "copied_version" and "copied_range" say which state of the original, and which time of it, it has, "copied_from" how the node was called.
+// A node reads one snapshot, so what comes is consistent however much is appended meanwhile; it is
+// read in slices, so that its other answers go on. The points of a file travel, not its blocks: the
+// copy is written by our own store, and is a recording like any other. It appears under its name
+// when it is whole: HOST.sonde, where HOST is what the file itself says (its meta "host"; of a
+// node's second file HOST+1.sonde, …), never half of it. Its meta "copied_version" and
+// "copied_range" say which state of the original, and which time of it, it has, "copied_from" how
+// the node was called.
 //
-// Of a copy that is there the node is told what it holds, slice by slice; it looks through its own file in the same way and sends the slices that differ. The
-// new copy is put together beside the old one, which stays whole until then. Whatever the old one was, the new one holds what the node's file holds, or is not there: when its sums turn out
-// to be others, it is asked for once more, whole.
+// Of a copy that is there the node is told what it holds, slice by slice; it looks through its own
+// file in the same way and sends the slices that differ. The new copy is put together beside the
+// old one, which stays whole until then. Whatever the old one was, the new one holds what the
+// node's file holds, or is not there: when its sums turn out to be others, it is asked for once
+// more, whole.
 //
-// A copy takes the place of an older copy of the same job, and of nothing else: a recording that is no copy, another job's, or a copy of all time where only some of it is
-// asked for, stays, and the new one fails in words.
+// A copy takes the place of an older copy of the same job, and of nothing else: a recording that is
+// no copy, another job's, or a copy of all time where only some of it is asked for, stays, and the
+// new one fails in words.
 #ifndef SONDE_ASK_COPY_WIRE_H
 #define SONDE_ASK_COPY_WIRE_H
 
@@ -68,20 +74,23 @@ void wire_copy_request_write(const struct wire_copy_request *m, struct buf *out)
 // Views of the request; the array is in `arena`. -EBADMSG, -ENOMEM.
 int wire_copy_request_read(struct str request, struct arena *arena, struct wire_copy_request *out);
 // struct wire_question_row's.
-int wire_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host), void *user,
-                             struct buf *out);
+int wire_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host),
+                             void *user, struct buf *out);
 
 struct wire_copy_progress {
     _Atomic uint64_t files, points, bytes; // that are whole; that have come
-    _Atomic uint64_t steps;                // grows while copies that are there are looked through, or taken over
+    // grows while copies that are there are looked through, or taken over
+    _Atomic uint64_t steps;
 };
 struct wire_copy_options {
-    const char *folder;                  // made where it is not there, mode 0700; what is above it has to be there
+    // made where it is not there, mode 0700; what is above it has to be there
+    const char *folder;
     struct str job;                      // whose copies are replaced; empty: any job's
     int64_t from_ns, to_ns;              // 0 and INT64_MAX: all
     struct wire_copy_progress *progress; // goes on from what is in it; may be NULL
-    const atomic_bool *cancel;           // who may want an end; may be NULL. hub_copy takes those of `where`
-    const struct work_watch *watch;      // likewise
+    // who may want an end; may be NULL. hub_copy takes those of `where`
+    const atomic_bool *cancel;
+    const struct work_watch *watch; // likewise
 };
 
 // Whether a recording is a copy of this job's (empty: any's), which a newer one may replace.
@@ -91,27 +100,37 @@ void wire_copy_range_text(int64_t from_ns, int64_t to_ns, char out[WIRE_COPY_RAN
 
 // The receiving end: records of any number of nodes, mixed, into files of the folder.
 struct wire_copy;
-int wire_copy_create(const struct wire_copy_options *options, struct wire_copy **out, struct error *e);
-// What these nodes are to be asked (0: all): says what of them is there already, for which that is looked through. -ENOMEM; or who wants an end.
-int wire_copy_ask(struct wire_copy *c, const struct str *hosts, size_t host_count, struct buf *request,
-                  struct error *e);
-// -EBADMSG: damaged; the file that it is of will not appear. A file that cannot be written (a full disk) is given up, with a reason, and the others go on: 0.
-// -ENOMEM ends the copying, and so does who wants an end.
+int wire_copy_create(const struct wire_copy_options *options, struct wire_copy **out,
+                     struct error *e);
+// What these nodes are to be asked (0: all): says what of them is there already, for which that is
+// looked through. -ENOMEM; or who wants an end.
+int wire_copy_ask(struct wire_copy *c, const struct str *hosts, size_t host_count,
+                  struct buf *request, struct error *e);
+// -EBADMSG: damaged; the file that it is of will not appear. A file that cannot be written (a full
+// disk) is given up, with a reason, and the others go on: 0. -ENOMEM ends the copying, and so does
+// who wants an end.
 int wire_copy_take(struct wire_copy *c, struct str record, struct error *e);
-// Nodes a file of which could not be put together from what was there: to be asked once more, for all of it. In `arena`; -ENOMEM.
-int wire_copy_again(struct wire_copy *c, struct arena *arena, const struct str **hosts, size_t *count);
-// The files that became whole and those that could not be written, sorted by path, in `arena`. What is not whole is removed.
-int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire_copy_file **out, size_t *count);
+// Nodes a file of which could not be put together from what was there: to be asked once more, for
+// all of it. In `arena`; -ENOMEM.
+int wire_copy_again(struct wire_copy *c, struct arena *arena, const struct str **hosts,
+                    size_t *count);
+// The files that became whole and those that could not be written, sorted by path, in `arena`. What
+// is not whole is removed.
+int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire_copy_file **out,
+                     size_t *count);
 void wire_copy_destroy(struct wire_copy *c);
 
-// All at once: every node's files. Files that are there, and hold what the node's hold, stay; of the others what is new comes. h NULL: where->local alone, which is called `host`.
-// Give it a deadline that suits the size of the data, and at most some 30 nodes at a time (where->hosts): each has an open store meanwhile. Nodes that did not finish are in *absent.
+// All at once: every node's files. Files that are there, and hold what the node's hold, stay; of
+// the others what is new comes. h NULL: where->local alone, which is called `host`. Give it a
+// deadline that suits the size of the data, and at most some 30 nodes at a time (where->hosts):
+// each has an open store meanwhile. Nodes that did not finish are in *absent.
 struct wire_copied {
     const struct wire_copy_file *files; // in `arena`, as wire_copy_finish has them
     size_t count;
     struct hub_absent absent;
 };
-int hub_copy(struct hub *h, struct str host, const struct wire_copy_options *options, const struct hub_where *where,
-             struct arena *arena, struct wire_copied *out, struct error *e);
+int hub_copy(struct hub *h, struct str host, const struct wire_copy_options *options,
+             const struct hub_where *where, struct arena *arena, struct wire_copied *out,
+             struct error *e);
 
 #endif

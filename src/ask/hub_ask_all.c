@@ -38,13 +38,14 @@ static int on_own_record(void *user, struct str host, struct str record, struct 
     return take(user, host, record, e);
 }
 
-int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, struct str host, hub_record_fn *record,
-                    struct error *e)
+int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, struct str host,
+                    hub_record_fn *record, struct error *e)
 {
     struct wire_answer answer;
     struct buf made = {0};
     struct reservation reservation = {.watch = ask->watch}; // of `made`
-    int r = wire_answer_begin(&answer, ask->question, ask->request, local, host, ask->deadline_ns, ask->watch, e);
+    int r = wire_answer_begin(&answer, ask->question, ask->request, local, host, ask->deadline_ns,
+                              ask->watch, e);
     while (r == 0) {
         made.size = 0;
         r = ask->watch ? ask->watch->look(ask->watch->user, e) : 0;
@@ -107,8 +108,9 @@ static bool is_asked(const struct hub *h, const struct hub_where *where)
     return false;
 }
 
-int hub_ask_all(struct hub *h, enum wire_question question, struct str request, const struct hub_where *where,
-                hub_record_fn *record, void *user, struct arena *arena, struct hub_absent *absent, struct error *e)
+int hub_ask_all(struct hub *h, enum wire_question question, struct str request,
+                const struct hub_where *where, hub_record_fn *record, void *user,
+                struct arena *arena, struct hub_absent *absent, struct error *e)
 {
     *absent = (struct hub_absent){0};
     int64_t deadline_ns = where->deadline_ns;
@@ -126,7 +128,8 @@ int hub_ask_all(struct hub *h, enum wire_question question, struct str request, 
     struct all a = {.hub = h,
                     .ask = &ask,
                     .local = is_asked(h, where) ? where->local : NULL,
-                    .deadline_ns = where->local_deadline_ns ? where->local_deadline_ns : deadline_ns,
+                    .deadline_ns =
+                        where->local_deadline_ns ? where->local_deadline_ns : deadline_ns,
                     .must = where->local_deadline_ns != 0,
                     .record = record,
                     .user = user,

@@ -1,13 +1,14 @@
 // known_metrics.h - the names of metrics that queries have found on some node of the job.
 //
-// A node that leaves the job takes its metrics along. A dashboard that showed one of them gets an empty answer then, as the name
-// is not a mistake.
+// A node that leaves the job takes its metrics along. A dashboard that showed one of them gets an
+// empty answer then, as the name is not a mistake.
 #ifndef SONDE_ASK_KNOWN_METRICS_H
 #define SONDE_ASK_KNOWN_METRICS_H
 
 #include "base/str.h"
 
-enum { KNOWN_METRICS_MAX = 4096 }; // names of at most STORE_NAME_MAX bytes: 1 MiB; further ones are not remembered
+// names of at most STORE_NAME_MAX bytes: 1 MiB; further ones are not remembered
+enum { KNOWN_METRICS_MAX = 4096 };
 
 struct known_metrics;
 

@@ -1,4 +1,5 @@
-// lists_answer.c - the node's side of NAMES, SERIES, EVENTS and STATUS. A record holds as much as fits RECORD_BYTES, or a little more.
+// lists_answer.c - the node's side of NAMES, SERIES, EVENTS and STATUS. A record holds as much as
+// fits RECORD_BYTES, or a little more.
 #include "ask/about.h"
 #include "ask/labels_wire.h"
 #include "ask/lists_wire.h"
@@ -43,7 +44,8 @@ int wire_names_request_read(struct str request, struct wire_names_request *out)
     unsigned anywhere = bytes_u8(&b);
     out->anywhere = anywhere;
     out->most = at_most(bytes_varint(&b));
-    return b.failed || bytes_left(&b) || anywhere > 1 || out->kind.size > STORE_KEY_MAX ? -EBADMSG : 0;
+    return b.failed || bytes_left(&b) || anywhere > 1 || out->kind.size > STORE_KEY_MAX ? -EBADMSG
+                                                                                        : 0;
 }
 
 struct names_state {
@@ -59,8 +61,8 @@ static int names_begin(struct wire_answer *a, struct str request, struct error *
         return no_memory(e);
     if (wire_names_request_read(request, &m))
         return bad_request(e);
-    return query_suggest(a->view->stores, a->view->count, m.kind, m.text, m.anywhere, m.most, &a->arena, &s->names,
-                         &s->count, e);
+    return query_suggest(a->view->stores, a->view->count, m.kind, m.text, m.anywhere, m.most,
+                         &a->arena, &s->names, &s->count, e);
 }
 
 static int names_step(struct wire_answer *a, struct buf *out, struct error *e)
@@ -75,7 +77,8 @@ static int names_step(struct wire_answer *a, struct buf *out, struct error *e)
     return 1;
 }
 
-const struct wire_question_row wire_names_row = {"names", false, names_begin, names_step, NULL, NULL, NULL, NULL};
+const struct wire_question_row wire_names_row = {"names", false, names_begin, names_step,
+                                                 NULL,    NULL,  NULL,        NULL};
 
 // ---- series ----
 
@@ -95,7 +98,8 @@ void wire_series_request_write(const struct query_series_filter *m, struct buf *
     buf_u64(out, (uint64_t)m->grid_ns);
 }
 
-int wire_series_request_read(struct str request, struct arena *arena, struct query_series_filter *out)
+int wire_series_request_read(struct str request, struct arena *arena,
+                             struct query_series_filter *out)
 {
     struct bytes b = bytes_of(request.data, request.size);
     *out = (struct query_series_filter){.metric = bytes_short(&b)};
@@ -114,7 +118,9 @@ int wire_series_request_read(struct str request, struct arena *arena, struct que
         out->points_to_ns = (int64_t)bytes_u64(&b);
         out->grid_ns = (int64_t)bytes_u64(&b);
     }
-    return b.failed || bytes_left(&b) || wanted > (WANT_LATEST | WANT_POINTS) || out->grid_ns < 0 ? -EBADMSG : 0;
+    return b.failed || bytes_left(&b) || wanted > (WANT_LATEST | WANT_POINTS) || out->grid_ns < 0
+               ? -EBADMSG
+               : 0;
 }
 
 struct series_state {
@@ -130,8 +136,10 @@ static int series_begin(struct wire_answer *a, struct str request, struct error 
     struct series_state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
     if (!s)
         return no_memory(e);
-    s->walk = (struct query_listing){
-        .stores = a->view->stores, .store_labels = a->view->labels, .count = a->view->count, .filter = &s->request};
+    s->walk = (struct query_listing){.stores = a->view->stores,
+                                     .store_labels = a->view->labels,
+                                     .count = a->view->count,
+                                     .filter = &s->request};
     return wire_series_request_read(request, &a->arena, &s->request) ? bad_request(e) : 0;
 }
 
@@ -187,7 +195,8 @@ static int series_step(struct wire_answer *a, struct buf *out, struct error *e)
         put_series(&s->next, s->request.points, out);
         s->has_next = false;
         if (++s->sent > s->request.most)
-            return error_set(e, -E2BIG, "more than %zu series match; name a metric or tags", s->request.most);
+            return error_set(e, -E2BIG, "more than %zu series match; name a metric or tags",
+                             s->request.most);
     } while (out->size - from < RECORD_BYTES);
     return metric != NULL;
 }
@@ -244,7 +253,10 @@ struct events_state {
 static bool add_event(const struct store_event *event, void *user)
 {
     struct events_state *s = user;
-    size_t begin = s->ends.size ? ((const size_t *)(const void *)s->ends.data)[s->ends.size / sizeof(size_t) - 1] : 0;
+    size_t begin =
+        s->ends.size
+            ? ((const size_t *)(const void *)s->ends.data)[s->ends.size / sizeof(size_t) - 1]
+            : 0;
     size_t capacity = s->all.capacity;
     if (s->all.size - begin >= RECORD_BYTES)
         buf_add(&s->ends, (const char *)&s->all.size, sizeof s->all.size);
@@ -330,7 +342,8 @@ static int status_begin(struct wire_answer *a, struct str request, struct error 
 
 static uint64_t count_points(struct store_snapshot *store)
 {
-    const struct query_series_filter all = {.points = true, .points_from_ns = INT64_MIN, .points_to_ns = INT64_MAX};
+    const struct query_series_filter all = {
+        .points = true, .points_from_ns = INT64_MIN, .points_to_ns = INT64_MAX};
     struct query_listing walk = {.stores = &store, .count = 1, .filter = &all};
     struct query_listed one;
     uint64_t points = 0;
@@ -374,4 +387,5 @@ static int status_step(struct wire_answer *a, struct buf *out, struct error *e)
     return 1;
 }
 
-const struct wire_question_row wire_status_row = {"status", false, status_begin, status_step, NULL, NULL, NULL, NULL};
+const struct wire_question_row wire_status_row = {"status", false, status_begin, status_step,
+                                                  NULL,     NULL,  NULL,         NULL};

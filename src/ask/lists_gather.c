@@ -1,4 +1,5 @@
-// lists_gather.c - the asking side of NAMES, SERIES, EVENTS and STATUS: records into lists, lists in order.
+// lists_gather.c - the asking side of NAMES, SERIES, EVENTS and STATUS: records into lists, lists
+// in order.
 #include "ask/labels_wire.h"
 #include "ask/lists_wire.h"
 #include "query/select.h"
@@ -9,7 +10,8 @@
 enum { FIRST_ROOM = 64 };
 
 // An array in an arena, twice as large when it is full. NULL: no memory.
-static void *room_for_one(struct arena *arena, void *array, size_t count, size_t *capacity, size_t size)
+static void *room_for_one(struct arena *arena, void *array, size_t count, size_t *capacity,
+                          size_t size)
 {
     if (count < *capacity)
         return array;
@@ -89,14 +91,17 @@ static int take_names(void *user, struct str host, struct str record, struct err
     return 0;
 }
 
-int hub_names(struct hub *h, const struct wire_names_request *m, const struct hub_where *where, struct arena *arena,
-              const struct str **out, size_t *count, struct hub_absent *absent, struct error *e)
+int hub_names(struct hub *h, const struct wire_names_request *m, const struct hub_where *where,
+              struct arena *arena, const struct str **out, size_t *count, struct hub_absent *absent,
+              struct error *e)
 {
     struct buf request = {0};
-    struct names n = {.arena = arena, .most = m->most && m->most < WIRE_LIST_MAX ? m->most : WIRE_LIST_MAX};
+    struct names n = {.arena = arena,
+                      .most = m->most && m->most < WIRE_LIST_MAX ? m->most : WIRE_LIST_MAX};
     wire_names_request_write(m, &request);
     int r = request.failed ? put(-ENOMEM, 0, e)
-                           : hub_ask_all(h, WIRE_NAMES, buf_str(&request), where, take_names, &n, arena, absent, e);
+                           : hub_ask_all(h, WIRE_NAMES, buf_str(&request), where, take_names, &n,
+                                         arena, absent, e);
     buf_free(&request);
     settle(&n);
     *out = n.names;
@@ -106,7 +111,8 @@ int hub_names(struct hub *h, const struct wire_names_request *m, const struct hu
 
 // ---- series ----
 
-static int read_labels(struct bytes *b, struct arena *arena, size_t most, const struct store_label **out, size_t *count)
+static int read_labels(struct bytes *b, struct arena *arena, size_t most,
+                       const struct store_label **out, size_t *count)
 {
     struct store_label *labels;
     int r = wire_labels_read(b, arena, most, &labels, count);
@@ -162,7 +168,8 @@ int wire_series_take(struct wire_series_list *list, struct str record)
             r = -E2BIG;
         if (r)
             break;
-        list->series = room_for_one(list->arena, list->series, list->count, &list->capacity, sizeof *list->series);
+        list->series = room_for_one(list->arena, list->series, list->count, &list->capacity,
+                                    sizeof *list->series);
         if (!list->series)
             return -ENOMEM;
         list->series[list->count++] = one;
@@ -179,16 +186,19 @@ static int take_series(void *user, struct str host, struct str record, struct er
     return put(wire_series_take(list, record), list->most, e);
 }
 
-int hub_series(struct hub *h, const struct query_series_filter *m, const struct hub_where *where, struct arena *arena,
-               const struct query_listed **out, size_t *count, struct hub_absent *absent, struct error *e)
+int hub_series(struct hub *h, const struct query_series_filter *m, const struct hub_where *where,
+               struct arena *arena, const struct query_listed **out, size_t *count,
+               struct hub_absent *absent, struct error *e)
 {
     struct buf request = {0};
-    struct wire_series_list list = {
-        .arena = arena, .points = m->points, .most = m->most && m->most < WIRE_LIST_MAX ? m->most : WIRE_LIST_MAX};
+    struct wire_series_list list = {.arena = arena,
+                                    .points = m->points,
+                                    .most = m->most && m->most < WIRE_LIST_MAX ? m->most
+                                                                               : WIRE_LIST_MAX};
     wire_series_request_write(m, &request);
-    int r = request.failed
-                ? put(-ENOMEM, 0, e)
-                : hub_ask_all(h, WIRE_SERIES, buf_str(&request), where, take_series, &list, arena, absent, e);
+    int r = request.failed ? put(-ENOMEM, 0, e)
+                           : hub_ask_all(h, WIRE_SERIES, buf_str(&request), where, take_series,
+                                         &list, arena, absent, e);
     buf_free(&request);
     if (list.count)
         qsort(list.series, list.count, sizeof *list.series, query_listed_compare);
@@ -217,7 +227,9 @@ int wire_events_take(struct wire_event_list *list, struct str record)
     struct bytes b = bytes_of(record.data, record.size);
     size_t before = list->count;
     struct str host = bytes_short(&b);
-    int r = b.failed || host.size == 0 || host.size > WIRE_HOST_MAX ? -EBADMSG : keep(list->arena, &host) ? 0 : -ENOMEM;
+    int r = b.failed || host.size == 0 || host.size > WIRE_HOST_MAX ? -EBADMSG
+            : keep(list->arena, &host)                              ? 0
+                                                                    : -ENOMEM;
     while (r == 0 && bytes_left(&b)) {
         struct wire_event one = {.host = host};
         struct store_event *event = &one.event;
@@ -238,7 +250,8 @@ int wire_events_take(struct wire_event_list *list, struct str record)
             r = -E2BIG;
         if (r)
             break;
-        list->events = room_for_one(list->arena, list->events, list->count, &list->capacity, sizeof *list->events);
+        list->events = room_for_one(list->arena, list->events, list->count, &list->capacity,
+                                    sizeof *list->events);
         if (!list->events)
             return -ENOMEM;
         list->events[list->count++] = one;
@@ -263,15 +276,16 @@ static int take_events(void *user, struct str host, struct str record, struct er
     return put(wire_events_take(list, record), list->most, e);
 }
 
-int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where, struct arena *arena,
-               const struct wire_event **out, size_t *count, struct hub_absent *absent, struct error *e)
+int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where,
+               struct arena *arena, const struct wire_event **out, size_t *count,
+               struct hub_absent *absent, struct error *e)
 {
     struct buf request = {0};
     struct wire_event_list list = {.arena = arena, .most = WIRE_LIST_MAX};
     wire_events_request_write(m, &request);
-    int r = request.failed
-                ? put(-ENOMEM, 0, e)
-                : hub_ask_all(h, WIRE_EVENTS, buf_str(&request), where, take_events, &list, arena, absent, e);
+    int r = request.failed ? put(-ENOMEM, 0, e)
+                           : hub_ask_all(h, WIRE_EVENTS, buf_str(&request), where, take_events,
+                                         &list, arena, absent, e);
     buf_free(&request);
     if (list.count)
         qsort(list.events, list.count, sizeof *list.events, compare_events);
@@ -303,7 +317,8 @@ int wire_status_read(struct str record, struct arena *arena, struct wire_status 
         out->points = bytes_u64(&b);
         out->dropped = bytes_u64(&b);
     }
-    if (b.failed || bytes_left(&b) || state > STORE_CRASHED || has_points > 1 || words.size >= sizeof out->damage.first)
+    if (b.failed || bytes_left(&b) || state > STORE_CRASHED || has_points > 1 ||
+        words.size >= sizeof out->damage.first)
         return -EBADMSG;
     memcpy(out->damage.first, words.data, words.size);
     return keep(arena, &out->host) && keep(arena, &out->job) ? 0 : -ENOMEM;
@@ -332,15 +347,17 @@ static int take_status(void *user, struct str host, struct str record, struct er
 
 static int compare_status(const void *a, const void *b)
 {
-    return str_compare(((const struct wire_status *)a)->host, ((const struct wire_status *)b)->host);
+    return str_compare(((const struct wire_status *)a)->host,
+                       ((const struct wire_status *)b)->host);
 }
 
 int hub_status(struct hub *h, bool counts, const struct hub_where *where, struct arena *arena,
-               const struct wire_status **out, size_t *count, struct hub_absent *absent, struct error *e)
+               const struct wire_status **out, size_t *count, struct hub_absent *absent,
+               struct error *e)
 {
     struct statuses s = {.arena = arena};
-    int r = hub_ask_all(h, WIRE_STATUS, counts ? (struct str){"\1", 1} : (struct str){0}, where, take_status, &s, arena,
-                        absent, e);
+    int r = hub_ask_all(h, WIRE_STATUS, counts ? (struct str){"\1", 1} : (struct str){0}, where,
+                        take_status, &s, arena, absent, e);
     if (s.count)
         qsort(s.all, s.count, sizeof *s.all, compare_status);
     *out = s.all;

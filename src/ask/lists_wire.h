@@ -35,7 +35,8 @@ void wire_names_request_write(const struct wire_names_request *m, struct buf *ou
 int wire_names_request_read(struct str request, struct wire_names_request *out);
 
 void wire_series_request_write(const struct query_series_filter *m, struct buf *out);
-int wire_series_request_read(struct str request, struct arena *arena, struct query_series_filter *out);
+int wire_series_request_read(struct str request, struct arena *arena,
+                             struct query_series_filter *out);
 
 // One record, into a list that grows. -EBADMSG, -ENOMEM, -E2BIG.
 struct wire_series_list {
@@ -46,8 +47,8 @@ struct wire_series_list {
 };
 int wire_series_take(struct wire_series_list *list, struct str record);
 
-// A node sends only what is asked for: a job has millions of spans beside a few annotations. `most` is that of one file of
-// a node; a request without one has the limit of a list.
+// A node sends only what is asked for: a job has millions of spans beside a few annotations. `most`
+// is that of one file of a node; a request without one has the limit of a list.
 void wire_events_request_write(const struct store_events_wanted *m, struct buf *out);
 int wire_events_request_read(struct str request, struct store_events_wanted *out);
 struct wire_event {
@@ -75,19 +76,24 @@ int wire_status_read(struct str record, struct arena *arena, struct wire_status 
 // ---- all at once; our own stores (where->local) included ----
 
 // Sorted, each once, at most `most`.
-int hub_names(struct hub *h, const struct wire_names_request *m, const struct hub_where *where, struct arena *arena,
-              const struct str **out, size_t *count, struct hub_absent *absent, struct error *e);
+int hub_names(struct hub *h, const struct wire_names_request *m, const struct hub_where *where,
+              struct arena *arena, const struct str **out, size_t *count, struct hub_absent *absent,
+              struct error *e);
 
-// Sorted by metric, then by labels; a series that several nodes have is there once, with its latest point. -E2BIG: more than `most`.
-int hub_series(struct hub *h, const struct query_series_filter *m, const struct hub_where *where, struct arena *arena,
-               const struct query_listed **out, size_t *count, struct hub_absent *absent, struct error *e);
+// Sorted by metric, then by labels; a series that several nodes have is there once, with its latest
+// point. -E2BIG: more than `most`.
+int hub_series(struct hub *h, const struct query_series_filter *m, const struct hub_where *where,
+               struct arena *arena, const struct query_listed **out, size_t *count,
+               struct hub_absent *absent, struct error *e);
 
 // Sorted by start.
-int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where, struct arena *arena,
-               const struct wire_event **out, size_t *count, struct hub_absent *absent, struct error *e);
+int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where,
+               struct arena *arena, const struct wire_event **out, size_t *count,
+               struct hub_absent *absent, struct error *e);
 
 // Sorted by host. `counts`: with points and dropped, for which nodes look at all series.
 int hub_status(struct hub *h, bool counts, const struct hub_where *where, struct arena *arena,
-               const struct wire_status **out, size_t *count, struct hub_absent *absent, struct error *e);
+               const struct wire_status **out, size_t *count, struct hub_absent *absent,
+               struct error *e);
 
 #endif

@@ -1,4 +1,5 @@
-// numbers.h - columns of numbers on the wire: pieces of at most CODEC_VALUES_MAX, each a varint size and so many bytes of the store's codecs.
+// numbers.h - columns of numbers on the wire: pieces of at most CODEC_VALUES_MAX, each a varint
+// size and so many bytes of the store's codecs.
 #ifndef SONDE_ASK_NUMBERS_H
 #define SONDE_ASK_NUMBERS_H
 

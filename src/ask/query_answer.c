@@ -1,4 +1,5 @@
-// query_answer.c - the node's half of a query: a group of series a step, or of a large group a slice. Who gathers merges slices as it merges nodes.
+// query_answer.c - the node's half of a query: a group of series a step, or of a large group a
+// slice. Who gathers merges slices as it merges nodes.
 #include "ask/about.h"
 #include "ask/query_records.h"
 #include "ask/query_wire.h"
@@ -26,7 +27,8 @@ struct state {
 bool query_order_matters(const struct query *q)
 {
     enum query_fold fold = query_aggregator_row(q->aggregator)->fold;
-    return q->aggregator != QUERY_NONE && (fold == FOLD_FIRST || fold == FOLD_LAST || fold == FOLD_DIFF);
+    return q->aggregator != QUERY_NONE &&
+           (fold == FOLD_FIRST || fold == FOLD_LAST || fold == FOLD_DIFF);
 }
 
 void query_counts_write(const struct query_counts *counts, struct buf *out)
@@ -111,8 +113,9 @@ static int step(struct wire_answer *a, struct buf *out, struct error *e)
     }
     if (s->counted)
         return 0;
-    query_counts_write(
-        &(struct query_counts){s->c.points_read, s->c.points_from_summaries, s->c.series_read, 1, s->known}, out);
+    query_counts_write(&(struct query_counts){s->c.points_read, s->c.points_from_summaries,
+                                              s->c.series_read, 1, s->known},
+                       out);
     s->counted = true;
     return 1;
 }
@@ -146,4 +149,5 @@ static int64_t until(struct str request)
     return until_ns;
 }
 
-const struct wire_question_row wire_query_row = {"query", true, begin, step, end, read_about, NULL, until};
+const struct wire_question_row wire_query_row = {"query", true,       begin, step,
+                                                 end,     read_about, NULL,  until};

@@ -1,7 +1,7 @@
 // query_gather.c - partial results of many nodes, group by group.
 //
-// Where the order of series does not matter a group is one partial that grows with each that comes; where it does, a group is the list of its
-// series, sorted when all are there.
+// Where the order of series does not matter a group is one partial that grows with each that comes;
+// where it does, a group is the list of its series, sorted when all are there.
 #include "ask/about.h"
 #include "ask/lists_wire.h"
 #include "ask/query_records.h"
@@ -34,8 +34,8 @@ struct query_gather {
     bool counts_written;
 };
 
-int query_gather_create(const struct query *q, const struct query_limits *limits, struct arena *arena,
-                        struct query_gather **out, struct error *e)
+int query_gather_create(const struct query *q, const struct query_limits *limits,
+                        struct arena *arena, struct query_gather **out, struct error *e)
 {
     struct query_gather *g = *out = calloc(1, sizeof *g);
     if (!g)
@@ -47,8 +47,9 @@ int query_gather_create(const struct query *q, const struct query_limits *limits
     g->in_order = query_order_matters(q);
     int r = (unsigned)q->aggregator >= QUERY_AGGREGATOR_COUNT
                 ? error_set(&g->error, -EINVAL, "Missing the aggregation function")
-            : q->end_ns < q->start_ns ? error_set(&g->error, -EINVAL, "The end of the time range lies before its start")
-                                      : query_grid_make(&g->c, &g->grid);
+            : q->end_ns < q->start_ns
+                ? error_set(&g->error, -EINVAL, "The end of the time range lies before its start")
+                : query_grid_make(&g->c, &g->grid);
     // What is wrong with a filter is said here, once, and not by every node.
     for (size_t i = 0; i < q->filter_count && r == 0; i++) {
         struct query_matcher m;
@@ -116,7 +117,8 @@ static int find_group(struct query_gather *g, struct str key, struct gathered **
         *out = &g->groups[*known];
         return 0;
     }
-    int r = g->count < g->capacity ? 0 : grow(g, (void **)&g->groups, &g->capacity, sizeof *g->groups);
+    int r =
+        g->count < g->capacity ? 0 : grow(g, (void **)&g->groups, &g->capacity, sizeof *g->groups);
     if (r == 0)
         r = keep_text(g, &key);
     if (r)
@@ -142,8 +144,9 @@ static const struct query_partial_tag *find_tag(const struct query_partial *p, s
 static int keep_partial(struct query_gather *g, struct gathered *group, struct str body)
 {
     struct query_partial *p;
-    int r =
-        group->count < group->capacity ? 0 : grow(g, (void **)&group->parts, &group->capacity, sizeof *group->parts);
+    int r = group->count < group->capacity
+                ? 0
+                : grow(g, (void **)&group->parts, &group->capacity, sizeof *group->parts);
     if (r)
         return r;
     p = &group->parts[group->count];
@@ -160,8 +163,9 @@ static int take_partial(struct query_gather *g, struct str body)
 {
     struct str key;
     struct gathered *group = NULL;
-    int r = query_partial_key(body, &key) ? error_set(&g->error, -EBADMSG, "a damaged partial result")
-                                          : find_group(g, key, &group);
+    int r = query_partial_key(body, &key)
+                ? error_set(&g->error, -EBADMSG, "a damaged partial result")
+                : find_group(g, key, &group);
     if (r)
         return r;
     if (g->in_order || group->count == 0)
@@ -192,9 +196,10 @@ int query_gather_take(struct query_gather *g, struct str record, struct error *e
 {
     struct bytes b = bytes_of(record.data, record.size);
     unsigned kind = bytes_u8(&b);
-    int r = kind == QUERY_RECORD_PARTIAL  ? take_partial(g, str_slice(record, 1, record.size))
-            : kind == QUERY_RECORD_COUNTS ? take_counts(g, &b)
-                                          : error_set(&g->error, -EBADMSG, "a record of no known kind");
+    int r = kind == QUERY_RECORD_PARTIAL ? take_partial(g, str_slice(record, 1, record.size))
+            : kind == QUERY_RECORD_COUNTS
+                ? take_counts(g, &b)
+                : error_set(&g->error, -EBADMSG, "a record of no known kind");
     return r ? error_set(e, r, "%s", g->error.text) : 0;
 }
 
@@ -290,7 +295,8 @@ static int on_record(void *user, struct str host, struct str record, struct erro
     return query_gather_take(user, record, e);
 }
 
-// Those that were not asked, as they hold nothing of the hosts in question, may know the metric: then there is nothing of it, and it is no mistake.
+// Those that were not asked, as they hold nothing of the hosts in question, may know the metric:
+// then there is nothing of it, and it is no mistake.
 static bool is_known_elsewhere(struct hub *h, struct str metric, const struct hub_where *where)
 {
     struct wire_names_request m = {.kind = STR("metrics"), .text = metric, .most = 1};
@@ -299,14 +305,15 @@ static bool is_known_elsewhere(struct hub *h, struct str metric, const struct hu
     const struct str *names;
     size_t count;
     // Sorted: the name itself is the first of those that begin with it.
-    bool known =
-        hub_names(h, &m, where, &arena, &names, &count, &absent, NULL) == 0 && count && str_eq(names[0], metric);
+    bool known = hub_names(h, &m, where, &arena, &names, &count, &absent, NULL) == 0 && count &&
+                 str_eq(names[0], metric);
     arena_free(&arena);
     return known;
 }
 
-int hub_query(struct hub *h, const struct query *q, const struct query_limits *limits, const struct hub_where *where,
-              struct arena *arena, struct query_result *out, struct hub_absent *absent, struct error *e)
+int hub_query(struct hub *h, const struct query *q, const struct query_limits *limits,
+              const struct hub_where *where, struct arena *arena, struct query_result *out,
+              struct hub_absent *absent, struct error *e)
 {
     *out = (struct query_result){0};
     *absent = (struct hub_absent){0};
@@ -317,10 +324,12 @@ int hub_query(struct hub *h, const struct query *q, const struct query_limits *l
         return r;
     query_plan_write(q, limits, &request);
     r = request.failed ? error_set(e, -ENOMEM, "no memory for a query")
-                       : hub_ask_all(h, WIRE_QUERY, buf_str(&request), where, on_record, gather, arena, absent, e);
+                       : hub_ask_all(h, WIRE_QUERY, buf_str(&request), where, on_record, gather,
+                                     arena, absent, e);
     if (r == 0)
         r = query_gather_finish(gather, out, e);
-    if (r == -ENOENT && wire_about_any_host(q->filters, q->filter_count) && is_known_elsewhere(h, q->metric, where)) {
+    if (r == -ENOENT && wire_about_any_host(q->filters, q->filter_count) &&
+        is_known_elsewhere(h, q->metric, where)) {
         *out = (struct query_result){0};
         r = 0;
     }

@@ -44,8 +44,12 @@ static int read_column(struct reading *r, void *values, size_t count, bool times
 // Room for `count` numbers of 8 bytes. NULL: the query's memory is used up, *failed says how.
 static void *room(struct reading *r, uint64_t count, int *failed)
 {
-    void *p = count <= SIZE_MAX / sizeof(double) ? query_alloc(r->c, r->arena, (size_t)count, sizeof(double)) : NULL;
-    *failed = p ? 0 : count > SIZE_MAX / sizeof(double) ? query_memory_limit(r->c) : query_alloc_failed(r->c);
+    void *p = count <= SIZE_MAX / sizeof(double)
+                  ? query_alloc(r->c, r->arena, (size_t)count, sizeof(double))
+                  : NULL;
+    *failed = p                                   ? 0
+              : count > SIZE_MAX / sizeof(double) ? query_memory_limit(r->c)
+                                                  : query_alloc_failed(r->c);
     return p;
 }
 
@@ -103,7 +107,8 @@ static int read_tags(struct reading *r, struct query_partial *p)
         unsigned differs = bytes_u8(&r->b);
         tag->differs = differs;
         bool sound = differs <= 1 && tag->key.size && tag->key.size <= STORE_KEY_MAX &&
-                     tag->value.size <= STORE_VALUE_MAX && (i == 0 || str_compare(tag[-1].key, tag->key) < 0);
+                     tag->value.size <= STORE_VALUE_MAX &&
+                     (i == 0 || str_compare(tag[-1].key, tag->key) < 0);
         if (!sound)
             return damaged(r->c);
     }
@@ -133,8 +138,8 @@ static void write_series(const struct query_partial *p, struct buf *out)
         const struct query_points *s = &p->series[i];
         bool same = i > 0 && s->count && s->at == s[-1].at && s->count == s[-1].count;
         bool dense = !same && query_points_dense(s);
-        buf_u8(out, (uint8_t)((same ? SAME_PLACES : 0) | (dense ? DENSE : 0) | (s->before.there ? BEFORE : 0) |
-                              (s->after.there ? AFTER : 0)));
+        buf_u8(out, (uint8_t)((same ? SAME_PLACES : 0) | (dense ? DENSE : 0) |
+                              (s->before.there ? BEFORE : 0) | (s->after.there ? AFTER : 0)));
         buf_varint(out, s->count);
         if (dense)
             buf_varint(out, zigzag(s->at[0]));
@@ -177,7 +182,8 @@ static int read_places(struct reading *r, struct query_points *s, bool dense)
 // Outside of the range, so that it is apart from every place.
 static int read_neighbours(struct reading *r, struct query_points *s, unsigned how)
 {
-    struct query_edge *const edges[] = {how & BEFORE ? &s->before : NULL, how & AFTER ? &s->after : NULL};
+    struct query_edge *const edges[] = {how & BEFORE ? &s->before : NULL,
+                                        how & AFTER ? &s->after : NULL};
     for (size_t i = 0; i < 2; i++)
         if (edges[i]) {
             *edges[i] = (struct query_edge){.there = true, .t_ns = (int64_t)bytes_u64(&r->b)};
@@ -188,7 +194,8 @@ static int read_neighbours(struct reading *r, struct query_points *s, unsigned h
     return r->b.failed || !sound ? damaged(r->c) : 0;
 }
 
-static int read_one_series(struct reading *r, struct query_points *s, const struct query_points *before)
+static int read_one_series(struct reading *r, struct query_points *s,
+                           const struct query_points *before)
 {
     unsigned how = bytes_u8(&r->b);
     uint64_t count = bytes_varint(&r->b);
@@ -196,7 +203,8 @@ static int read_one_series(struct reading *r, struct query_points *s, const stru
     unsigned places = how & (SAME_PLACES | DENSE), neighbours = how & (BEFORE | AFTER);
     bool same = places == SAME_PLACES && before && before->count == count;
     bool there = count ? count <= INT64_MAX : neighbours == (BEFORE | AFTER) && places == 0;
-    if (r->b.failed || !there || (places == SAME_PLACES && !same) || places > DENSE || how != (places | neighbours))
+    if (r->b.failed || !there || (places == SAME_PLACES && !same) || places > DENSE ||
+        how != (places | neighbours))
         return damaged(r->c);
     int failed = 0;
     if (count == 0)
@@ -343,7 +351,8 @@ static int read_sketch(struct reading *r, struct query_sketch *s, uint64_t serie
     enum { BUCKET_BYTES = 2 }; // at least
     uint64_t used = bytes_varint(&r->b);
     *s = (struct query_sketch){.smallest = NAN, .largest = NAN};
-    if (r->b.failed || used > bytes_left(&r->b) / BUCKET_BYTES || used > 2 * QUERY_SKETCH_KEY_MAX + 1)
+    if (r->b.failed || used > bytes_left(&r->b) / BUCKET_BYTES ||
+        used > 2 * QUERY_SKETCH_KEY_MAX + 1)
         return damaged(r->c);
     if (used == 0)
         return query_tick(r->c, 1);
@@ -369,9 +378,11 @@ static int read_sketch(struct reading *r, struct query_sketch *s, uint64_t serie
 static int read_sketches(struct reading *r, struct query_partial *p)
 {
     struct query_sketches *k = &p->sketches;
-    // Only the grid's own buckets, only quantiles, and only of more series than are kept: a whole group is either exact or estimated.
-    if (!r->grid->times || bytes_varint(&r->b) != r->grid->count || r->grid->count == 0 || p->series_count ||
-        p->folded || query_aggregator_row(r->c->q->aggregator)->fold != FOLD_VALUES ||
+    // Only the grid's own buckets, only quantiles, and only of more series than are kept: a whole
+    // group is either exact or estimated.
+    if (!r->grid->times || bytes_varint(&r->b) != r->grid->count || r->grid->count == 0 ||
+        p->series_count || p->folded ||
+        query_aggregator_row(r->c->q->aggregator)->fold != FOLD_VALUES ||
         p->source_series <= r->c->exact_max)
         return damaged(r->c);
     k->count = r->grid->count;
@@ -424,8 +435,8 @@ int query_partial_key(struct str record, struct str *key)
     return b.failed || group.failed || which != 0 ? -EBADMSG : 0;
 }
 
-int query_partial_read(struct query_context *c, const struct query_grid *g, struct arena *arena, struct str record,
-                       struct query_partial *out)
+int query_partial_read(struct query_context *c, const struct query_grid *g, struct arena *arena,
+                       struct str record, struct query_partial *out)
 {
     struct bytes b = bytes_of(record.data, record.size);
     *out = (struct query_partial){0};
@@ -443,5 +454,6 @@ int query_partial_read(struct query_context *c, const struct query_grid *g, stru
             return damaged(c);
         before = which;
     }
-    return out->source_series && (out->folded || out->sketched || out->series_count) ? 0 : damaged(c);
+    return out->source_series && (out->folded || out->sketched || out->series_count) ? 0
+                                                                                     : damaged(c);
 }

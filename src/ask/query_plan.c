@@ -32,9 +32,11 @@ void query_plan_write(const struct query *q, const struct query_limits *limits, 
     const struct query_rate *r = &q->rate;
     buf_short(out, q->metric);
     buf_u8(out, (uint8_t)q->aggregator);
-    buf_u8(out, (uint8_t)((d->on ? PLAN_DOWNSAMPLE : 0) | (d->all ? PLAN_ALL : 0) | (d->calendar ? PLAN_CALENDAR : 0) |
-                          (r->on ? PLAN_RATE : 0) | (r->counter ? PLAN_COUNTER : 0) |
-                          (r->drop_resets ? PLAN_DROP_RESETS : 0) | (q->explicit_tags ? PLAN_EXPLICIT_TAGS : 0)));
+    buf_u8(out,
+           (uint8_t)((d->on ? PLAN_DOWNSAMPLE : 0) | (d->all ? PLAN_ALL : 0) |
+                     (d->calendar ? PLAN_CALENDAR : 0) | (r->on ? PLAN_RATE : 0) |
+                     (r->counter ? PLAN_COUNTER : 0) | (r->drop_resets ? PLAN_DROP_RESETS : 0) |
+                     (q->explicit_tags ? PLAN_EXPLICIT_TAGS : 0)));
     if (d->on) {
         buf_varint(out, zigzag(d->interval));
         buf_u8(out, (uint8_t)d->unit);
@@ -76,10 +78,12 @@ static int read_filters(struct bytes *b, struct arena *arena, struct query *q, s
         return error_set(e, -ENOMEM, "no memory for a plan");
     for (size_t i = 0; i < count; i++) {
         unsigned kind = bytes_u8(b), group_by = bytes_u8(b);
-        filters[i] = (struct query_filter){.kind = (enum query_filter_kind)kind, .group_by = group_by & 1};
+        filters[i] =
+            (struct query_filter){.kind = (enum query_filter_kind)kind, .group_by = group_by & 1};
         filters[i].key = bytes_short(b);
         filters[i].text = bytes_short(b);
-        if (b->failed || kind >= QUERY_FILTER_COUNT || group_by > 1 || filters[i].key.size > STORE_KEY_MAX)
+        if (b->failed || kind >= QUERY_FILTER_COUNT || group_by > 1 ||
+            filters[i].key.size > STORE_KEY_MAX)
             return damaged(e);
         int r = query_filter_check(&filters[i], e);
         if (r)
@@ -90,8 +94,8 @@ static int read_filters(struct bytes *b, struct arena *arena, struct query *q, s
     return 0;
 }
 
-int query_plan_read(struct str request, struct arena *arena, struct query *q, struct query_limits *limits,
-                    struct error *e)
+int query_plan_read(struct str request, struct arena *arena, struct query *q,
+                    struct query_limits *limits, struct error *e)
 {
     struct bytes b = bytes_of(request.data, request.size);
     *q = (struct query){.metric = bytes_short(&b)};
@@ -111,13 +115,14 @@ int query_plan_read(struct str request, struct arena *arena, struct query *q, st
         q->downsample.time_zone = bytes_short(&b);
     }
     if (flags & PLAN_RATE) {
-        q->rate =
-            (struct query_rate){.on = true, .counter = flags & PLAN_COUNTER, .drop_resets = flags & PLAN_DROP_RESETS};
+        q->rate = (struct query_rate){
+            .on = true, .counter = flags & PLAN_COUNTER, .drop_resets = flags & PLAN_DROP_RESETS};
         q->rate.counter_max = bytes_f64(&b);
         q->rate.reset_value = bytes_f64(&b);
     }
-    if (b.failed || q->metric.size == 0 || q->metric.size > STORE_NAME_MAX || aggregator >= QUERY_AGGREGATOR_COUNT ||
-        flags > PLAN_FLAGS || function >= QUERY_AGGREGATOR_COUNT || fill > QUERY_FILL_ZERO ||
+    if (b.failed || q->metric.size == 0 || q->metric.size > STORE_NAME_MAX ||
+        aggregator >= QUERY_AGGREGATOR_COUNT || flags > PLAN_FLAGS ||
+        function >= QUERY_AGGREGATOR_COUNT || fill > QUERY_FILL_ZERO ||
         q->downsample.time_zone.size > ZONE_MAX ||
         (q->downsample.on && !q->downsample.all && q->downsample.interval <= 0))
         return damaged(e);

@@ -1,4 +1,5 @@
-// query_records.h - the kinds of records of a QUERY's answer, for the side that writes and the one that reads them.
+// query_records.h - the kinds of records of a QUERY's answer, for the side that writes and the one
+// that reads them.
 #ifndef SONDE_ASK_QUERY_RECORDS_H
 #define SONDE_ASK_QUERY_RECORDS_H
 

@@ -6,8 +6,9 @@
 #include <errno.h>
 
 static const struct wire_question_row *const rows[WIRE_QUESTION_COUNT] = {
-    [WIRE_QUERY] = &wire_query_row,   [WIRE_NAMES] = &wire_names_row,   [WIRE_SERIES] = &wire_series_row,
-    [WIRE_EVENTS] = &wire_events_row, [WIRE_STATUS] = &wire_status_row, [WIRE_COPY] = &wire_copy_row,
+    [WIRE_QUERY] = &wire_query_row,   [WIRE_NAMES] = &wire_names_row,
+    [WIRE_SERIES] = &wire_series_row, [WIRE_EVENTS] = &wire_events_row,
+    [WIRE_STATUS] = &wire_status_row, [WIRE_COPY] = &wire_copy_row,
     [WIRE_RECENT] = &wire_recent_row,
 };
 
@@ -22,8 +23,9 @@ int64_t wire_question_until(unsigned question, struct str request)
     return row && row->until ? row->until(request) : INT64_MAX;
 }
 
-int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
-                      struct str host, int64_t deadline_ns, const struct work_watch *watch, struct error *e)
+int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request,
+                      const struct wire_view *view, struct str host, int64_t deadline_ns,
+                      const struct work_watch *watch, struct error *e)
 {
     *a = (struct wire_answer){.view = view,
                               .host = host,

@@ -1,7 +1,7 @@
 // question.h - what can be asked of a node: one table; and answering, apart from any connection.
 //
-// An answer is a stream of records, made one after the other by wire_answer_step. What a record holds is its question's affair (query_wire.h,
-// names_wire.h, …).
+// An answer is a stream of records, made one after the other by wire_answer_step. What a record
+// holds is its question's affair (query_wire.h, names_wire.h, …).
 #ifndef SONDE_ASK_QUESTION_H
 #define SONDE_ASK_QUESTION_H
 
@@ -41,16 +41,21 @@ struct wire_about;
 
 struct wire_question_row {
     const char *name;
-    bool merged; // relays merge the answers of their children with their own; else they pass them on
+    // relays merge the answers of their children with their own; else they pass them on
+    bool merged;
     // Reads the request. -EBADMSG: it is none; or a failure in words.
     int (*begin)(struct wire_answer *a, struct str request, struct error *e);
-    // The next record, behind what is in *out: 1; 0: there are no more; or a negative errno in words.
+    // The next record, behind what is in *out: 1; 0: there are no more; or a negative errno in
+    // words.
     int (*step)(struct wire_answer *a, struct buf *out, struct error *e);
     void (*end)(struct wire_answer *a); // also after a failed begin; may be NULL
-    // Which hosts a request is about (about.h). NULL: everybody, always. A negative errno: it is none.
+    // Which hosts a request is about (about.h). NULL: everybody, always. A negative errno: it is
+    // none.
     int (*about)(struct wire_about *about, struct str request);
-    // The request without what only nodes need for which `wants` says false. -EBADMSG. NULL: all need all of it.
-    int (*narrow)(struct str request, bool (*wants)(void *user, struct str host), void *user, struct buf *out);
+    // The request without what only nodes need for which `wants` says false. -EBADMSG. NULL: all
+    // need all of it.
+    int (*narrow)(struct str request, bool (*wants)(void *user, struct str host), void *user,
+                  struct buf *out);
     // The end of the times that a request is about. NULL: all are about the present.
     int64_t (*until)(struct str request);
 };
@@ -59,9 +64,11 @@ const struct wire_question_row *wire_question_row(unsigned question); // NULL: n
 // INT64_MAX: now.
 int64_t wire_question_until(unsigned question, struct str request);
 
-// View and host must outlive the answer, and the request: what is read of it are views. wire_answer_end also after a failure.
-int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request, const struct wire_view *view,
-                      struct str host, int64_t deadline_ns, const struct work_watch *watch, struct error *e);
+// View and host must outlive the answer, and the request: what is read of it are views.
+// wire_answer_end also after a failure.
+int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request,
+                      const struct wire_view *view, struct str host, int64_t deadline_ns,
+                      const struct work_watch *watch, struct error *e);
 // The answer takes `bytes` beside its arena now. Returns what the watch returns.
 int wire_answer_hold(struct wire_answer *a, size_t bytes, struct error *e);
 int wire_answer_step(struct wire_answer *a, struct buf *out, struct error *e);

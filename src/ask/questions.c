@@ -14,8 +14,8 @@ static bool known(unsigned question, bool *merged)
     return row != NULL;
 }
 
-static int narrow(unsigned question, struct str request, bool (*wants)(void *user, struct str host), void *user,
-                  struct buf *out)
+static int narrow(unsigned question, struct str request, bool (*wants)(void *user, struct str host),
+                  void *user, struct buf *out)
 {
     const struct wire_question_row *row = wire_question_row(question);
     if (row && row->narrow)
@@ -88,8 +88,9 @@ static void end_answer(struct wire_answer *answer)
     free(answer);
 }
 
-static int begin_answer(struct wire_answer **out, unsigned question, struct str request, const struct wire_view *view,
-                        struct str host, int64_t deadline_ns, const struct work_watch *watch, struct error *e)
+static int begin_answer(struct wire_answer **out, unsigned question, struct str request,
+                        const struct wire_view *view, struct str host, int64_t deadline_ns,
+                        const struct work_watch *watch, struct error *e)
 {
     *out = malloc(sizeof **out);
     if (!*out)
@@ -120,8 +121,8 @@ static void end_gather(struct wire_gather *gather)
     free(gather);
 }
 
-static int begin_gather(struct wire_gather **out, unsigned question, struct str request, const struct work_watch *watch,
-                        struct error *e)
+static int begin_gather(struct wire_gather **out, unsigned question, struct str request,
+                        const struct work_watch *watch, struct error *e)
 {
     (void)question;
     struct wire_gather *g = *out = calloc(1, sizeof *g);

@@ -20,8 +20,8 @@ int64_t reading_until(const struct query_request *request)
     return until_ns;
 }
 
-int reading_open(const struct reading_from *from, const struct reading_for *request, int64_t until_ns,
-                 struct reading *out, struct error *e)
+int reading_open(const struct reading_from *from, const struct reading_for *request,
+                 int64_t until_ns, struct reading *out, struct error *e)
 {
     *out = (struct reading){.from = from, .request = *request};
     if (from->drainer && drain_reaches(until_ns))
@@ -39,14 +39,15 @@ int reading_open(const struct reading_from *from, const struct reading_for *requ
 
 static int compare_missing(const void *a, const void *b)
 {
-    return str_compare(((const struct wire_missing *)a)->host, ((const struct wire_missing *)b)->host);
+    return str_compare(((const struct wire_missing *)a)->host,
+                       ((const struct wire_missing *)b)->host);
 }
 
 static bool is_missing(const struct reading *d, struct str host)
 {
     struct wire_missing wanted = {.host = host};
-    return d->missing_count &&
-           bsearch(&wanted, d->missing, d->missing_count, sizeof *d->missing, compare_missing) != NULL;
+    return d->missing_count && bsearch(&wanted, d->missing, d->missing_count, sizeof *d->missing,
+                                       compare_missing) != NULL;
 }
 
 int reading_note_missing(struct reading *d, const struct hub_absent *absent, struct error *e)
@@ -64,7 +65,8 @@ int reading_note_missing(struct reading *d, const struct hub_absent *absent, str
         const struct wire_missing *m = &absent->nodes[i];
         if (is_missing(d, m->host))
             continue;
-        all[count] = (struct wire_missing){arena_str(arena, m->host), m->reason, arena_str(arena, m->text)};
+        all[count] =
+            (struct wire_missing){arena_str(arena, m->host), m->reason, arena_str(arena, m->text)};
         if (!all[count].host.data || !all[count++].text.data)
             return no_memory(e);
     }
@@ -84,7 +86,8 @@ static void add_plain(struct buf *out, struct str text)
 }
 
 // "HOST (REASON: TEXT)" behind others. False: there is no room for more.
-static bool add_name(struct buf *value, size_t left, struct str host, const char *reason, struct str text)
+static bool add_name(struct buf *value, size_t left, struct str host, const char *reason,
+                     struct str text)
 {
     if (value->size > READING_MISSING_MAX) {
         buf_printf(value, ", and %zu more", left);
@@ -102,7 +105,8 @@ void reading_name_missing(const struct reading *d, struct buf *out)
 {
     const struct wire_missing *m = d->missing;
     for (size_t i = 0; i < d->missing_count; i++)
-        if (!add_name(out, d->missing_count - i, m[i].host, wire_reason_name(m[i].reason), m[i].text))
+        if (!add_name(out, d->missing_count - i, m[i].host, wire_reason_name(m[i].reason),
+                      m[i].text))
             break;
 }
 
@@ -133,7 +137,8 @@ void reading_write_missing(const struct reading *d, struct json_writer *w)
 // All nodes; after one was missing, those that were not.
 static int make_where(struct reading *d, struct hub_where *out, struct error *e)
 {
-    int64_t deadline_ns = clock_monotonic_ns() + d->request.node_deadline_ns, last_ns = d->request.deadline_ns;
+    int64_t deadline_ns = clock_monotonic_ns() + d->request.node_deadline_ns,
+            last_ns = d->request.deadline_ns;
     *out = (struct hub_where){.deadline_ns = deadline_ns < last_ns ? deadline_ns : last_ns,
                               .watch = d->request.watch,
                               .local = &d->local,
@@ -144,8 +149,9 @@ static int make_where(struct reading *d, struct hub_where *out, struct error *e)
     const struct hub_node *nodes;
     size_t count, n = 0;
     struct str own = hub_host(d->from->hub);
-    struct str *hosts =
-        hub_nodes(d->from->hub, arena, &nodes, &count) ? NULL : arena_array(arena, count + 1, sizeof *hosts);
+    struct str *hosts = hub_nodes(d->from->hub, arena, &nodes, &count)
+                            ? NULL
+                            : arena_array(arena, count + 1, sizeof *hosts);
     if (!hosts)
         return no_memory(e);
     hosts[n++] = own; // it is asked in any case; and an empty list would mean all
@@ -159,7 +165,8 @@ static int make_where(struct reading *d, struct hub_where *out, struct error *e)
 
 // ---- questions ----
 
-// The store removes whole segments, so some points from before the window remain. Answers leave them out.
+// The store removes whole segments, so some points from before the window remain. Answers leave
+// them out.
 static struct query within_window(const struct reading_from *from, struct query q)
 {
     int64_t oldest_ns = clock_realtime_ns() - from->window_ns;
@@ -170,13 +177,14 @@ static struct query within_window(const struct reading_from *from, struct query 
     return q;
 }
 
-int reading_query(struct reading *d, const struct query *asked, struct arena *arena, struct query_result *out,
-                  struct error *e)
+int reading_query(struct reading *d, const struct query *asked, struct arena *arena,
+                  struct query_result *out, struct error *e)
 {
     struct query within = within_window(d->from, *asked);
     const struct query *q = &within;
-    struct query_limits limits = {
-        .memory_bytes = d->request.memory_bytes, .deadline_ns = d->request.deadline_ns, .watch = d->request.watch};
+    struct query_limits limits = {.memory_bytes = d->request.memory_bytes,
+                                  .deadline_ns = d->request.deadline_ns,
+                                  .watch = d->request.watch};
     if (!d->from->hub) {
         struct query own = *q;
         own.store_labels = d->view.labels;
@@ -203,7 +211,8 @@ int reading_names(struct reading *d, struct str kind, struct str text, bool anyw
 {
     struct arena *arena = d->request.arena;
     if (!d->from->hub)
-        return query_suggest(d->view.snapshots, d->view.count, kind, text, anywhere, most, arena, out, count, e);
+        return query_suggest(d->view.snapshots, d->view.count, kind, text, anywhere, most, arena,
+                             out, count, e);
     struct wire_names_request m = {.kind = kind, .text = text, .anywhere = anywhere, .most = most};
     struct hub_where where;
     struct hub_absent absent = {0};
@@ -213,8 +222,8 @@ int reading_names(struct reading *d, struct str kind, struct str text, bool anyw
     return rc ? rc : reading_note_missing(d, &absent, e);
 }
 
-int reading_series(struct reading *d, const struct query_series_filter *filter, const struct query_listed **out,
-                   size_t *count, struct error *e)
+int reading_series(struct reading *d, const struct query_series_filter *filter,
+                   const struct query_listed **out, size_t *count, struct error *e)
 {
     struct arena *arena = d->request.arena;
     if (!d->from->hub)
@@ -236,7 +245,8 @@ bool reading_metric_known(struct reading *d, struct str metric)
     if (series_metric_known(&d->view, metric))
         return true;
     // Sorted: the name itself is the first of those that begin with it.
-    return d->from->hub && reading_names(d, STR("metrics"), metric, false, 1, &names, &count, NULL) == 0 && count &&
+    return d->from->hub &&
+           reading_names(d, STR("metrics"), metric, false, 1, &names, &count, NULL) == 0 && count &&
            str_eq(names[0], metric);
 }
 
@@ -314,8 +324,8 @@ static bool pass_on(const struct store_event *event, void *user)
     return !w->over;
 }
 
-static int own_events(struct reading *d, const struct store_events_wanted *wanted, reading_event_fn *take, void *user,
-                      struct error *e)
+static int own_events(struct reading *d, const struct store_events_wanted *wanted,
+                      reading_event_fn *take, void *user, struct error *e)
 {
     struct walk w = {.take = take, .user = user};
     int rc = 0;
@@ -327,8 +337,8 @@ static int own_events(struct reading *d, const struct store_events_wanted *wante
     return rc ? error_set(e, rc, "cannot read events: %s", strerror(-rc)) : 0;
 }
 
-int reading_events(struct reading *d, const struct store_events_wanted *wanted, reading_event_fn *take, void *user,
-                   struct error *e)
+int reading_events(struct reading *d, const struct store_events_wanted *wanted,
+                   reading_event_fn *take, void *user, struct error *e)
 {
     if (!d->from->hub)
         return own_events(d, wanted, take, user, e);
@@ -349,7 +359,8 @@ int reading_events(struct reading *d, const struct store_events_wanted *wanted, 
 
 // ---- files ----
 
-static int own_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count, struct error *e)
+static int own_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count,
+                      struct error *e)
 {
     struct wire_status *all = arena_array(d->request.arena, d->view.count, sizeof *all);
     if (!all)
@@ -374,7 +385,8 @@ static int own_status(struct reading *d, bool counts, const struct wire_status *
     return 0;
 }
 
-int reading_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count, struct error *e)
+int reading_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count,
+                   struct error *e)
 {
     if (!d->from->hub)
         return own_status(d, counts, out, count, e);

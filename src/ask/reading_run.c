@@ -1,11 +1,13 @@
-// reading_run.c - a query with what belongs to it: the other names of metrics, one result for each span.
+// reading_run.c - a query with what belongs to it: the other names of metrics, one result for each
+// span.
 #include "ask/reading.h"
 #include "query/spans.h"
 
 #include <errno.h>
 
 // By the name in the request, or else by the other name under which files may have the metric.
-static int run_plain(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
+static int run_plain(struct reading *d, struct query q, struct arena *arena,
+                     struct query_result *out, struct error *e)
 {
     struct str asked = q.metric;
     int rc = reading_query(d, &q, arena, out, e);
@@ -32,21 +34,22 @@ struct spans_of_reading {
     int rc;
 };
 
-static bool take_span(const struct store_event *event, struct str host, const struct store_label *file_label,
-                      void *user)
+static bool take_span(const struct store_event *event, struct str host,
+                      const struct store_label *file_label, void *user)
 {
     struct spans_of_reading *s = user;
     s->rc = query_span_take(&s->list, event, host, file_label, s->e);
     return s->rc == 0;
 }
 
-static int run_for_span(void *user, const struct query *q, struct arena *arena, struct query_result *out,
-                        struct error *e)
+static int run_for_span(void *user, const struct query *q, struct arena *arena,
+                        struct query_result *out, struct error *e)
 {
     return run_plain(user, *q, arena, out, e);
 }
 
-int reading_run(struct reading *d, struct query q, struct arena *arena, struct query_result *out, struct error *e)
+int reading_run(struct reading *d, struct query q, struct arena *arena, struct query_result *out,
+                struct error *e)
 {
     if (!q.spans.name.size)
         return run_plain(d, q, arena, out, e);

@@ -23,7 +23,8 @@ void wire_recent_request_write(const struct wire_recent_request *m, struct buf *
     }
 }
 
-int wire_recent_request_read(struct str request, struct arena *arena, struct wire_recent_request *out)
+int wire_recent_request_read(struct str request, struct arena *arena,
+                             struct wire_recent_request *out)
 {
     struct bytes b = bytes_of(request.data, request.size);
     *out = (struct wire_recent_request){.window_ns = (int64_t)bytes_u64(&b)};
@@ -69,7 +70,9 @@ static int begin(struct wire_answer *a, struct str request, struct error *e)
     struct state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
     if (!s)
         return error_set(e, -ENOMEM, "no memory for an answer");
-    return wire_recent_request_read(request, &a->arena, &s->request) ? error_set(e, -EBADMSG, "a damaged request") : 0;
+    return wire_recent_request_read(request, &a->arena, &s->request)
+               ? error_set(e, -EBADMSG, "a damaged request")
+               : 0;
 }
 
 static void begin_store(struct wire_answer *a)
@@ -80,13 +83,15 @@ static void begin_store(struct wire_answer *a)
     int64_t first_ns, last_ns, now_ns = clock_realtime_ns();
     uint32_t id;
     bool known = store_metric_find(*store, one->metric, &id);
-    s->filter = (struct query_series_filter){.metric = known || one->other.size == 0 ? one->metric : one->other,
+    s->filter = (struct query_series_filter){.metric = known || one->other.size == 0 ? one->metric
+                                                                                     : one->other,
                                              .tags = one->tags,
                                              .tag_count = one->tag_count};
-    s->walk = (struct query_listing){.stores = store,
-                                     .store_labels = a->view->labels ? &a->view->labels[s->store] : NULL,
-                                     .count = 1,
-                                     .filter = &s->filter};
+    s->walk =
+        (struct query_listing){.stores = store,
+                               .store_labels = a->view->labels ? &a->view->labels[s->store] : NULL,
+                               .count = 1,
+                               .filter = &s->filter};
     s->from_ns = INT64_MAX; // nothing
     if (store_time_range(*store, &first_ns, &last_ns)) {
         int64_t end_ns = last_ns < now_ns ? last_ns : now_ns;
@@ -118,9 +123,11 @@ static int next_series(struct wire_answer *a, struct error *e)
             s->walking = false;
             s->store++;
         } else if (more > 0 &&
-                   store_point_before(a->view->stores[s->store], s->series.id, INT64_MAX, &newest_ns, &value) &&
+                   store_point_before(a->view->stores[s->store], s->series.id, INT64_MAX,
+                                      &newest_ns, &value) &&
                    newest_ns >= s->from_ns) {
-            s->cursor = store_cursor_open(a->view->stores[s->store], s->series.id, s->from_ns, INT64_MAX);
+            s->cursor =
+                store_cursor_open(a->view->stores[s->store], s->series.id, s->from_ns, INT64_MAX);
             return s->cursor ? 1 : error_set(e, -ENOMEM, "no memory for an answer");
         }
     }
@@ -181,7 +188,8 @@ static int read_about(struct wire_about *about, struct str request)
     return r;
 }
 
-const struct wire_question_row wire_recent_row = {"recent", false, begin, step, end, read_about, NULL, NULL};
+const struct wire_question_row wire_recent_row = {"recent", false,      begin, step,
+                                                  end,      read_about, NULL,  NULL};
 
 // ---- who asked ----
 
@@ -195,7 +203,8 @@ int wire_recent_read(struct str record, struct arena *arena, struct wire_recent 
     out->unit = bytes_short(&b);
     int r = wire_labels_read(&b, arena, QUERY_LABELS_MAX, &labels, &out->label_count);
     uint64_t count = bytes_varint(&b);
-    if (r || b.failed || out->selection >= WIRE_RECENT_SELECTIONS_MAX || count == 0 || count > WIRE_RECENT_POINTS_MAX)
+    if (r || b.failed || out->selection >= WIRE_RECENT_SELECTIONS_MAX || count == 0 ||
+        count > WIRE_RECENT_POINTS_MAX)
         return r ? r : -EBADMSG;
     int64_t *t_ns = arena_array(arena, (size_t)count, sizeof *t_ns);
     double *values = arena_array(arena, (size_t)count, sizeof *values);

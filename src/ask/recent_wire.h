@@ -1,10 +1,13 @@
-// recent_wire.h - RECENT: the points of the last moments, for who follows series as they grow (/sonde/v1/stream).
+// recent_wire.h - RECENT: the points of the last moments, for who follows series as they grow
+// (/sonde/v1/stream).
 //
 //   request   i64 window_ns, i64 from_ns, varint selections, each: short metric, short its other name (empty: none), varint tags: (short key, short value)
 //   records   short host (the node's), varint selection, u8 kind, short unit, varint labels: (short key, short value), varint count, times, values (numbers.h): points of one series, ascending
 //
-// The window ends at the node's newest point, or now, whichever is earlier: it is a length of time, so that nobody's clock matters. Who asks takes windows that overlap, knows
-// of each series what it has had, and so misses nothing that is written within the overlap. Series that have nothing new since from_ns cost next to nothing.
+// The window ends at the node's newest point, or now, whichever is earlier: it is a length of time,
+// so that nobody's clock matters. Who asks takes windows that overlap, knows of each series what it
+// has had, and so misses nothing that is written within the overlap. Series that have nothing new
+// since from_ns cost next to nothing.
 #ifndef SONDE_ASK_RECENT_WIRE_H
 #define SONDE_ASK_RECENT_WIRE_H
 
@@ -30,7 +33,8 @@ struct wire_recent_request {
     size_t selection_count;
 };
 void wire_recent_request_write(const struct wire_recent_request *m, struct buf *out);
-int wire_recent_request_read(struct str request, struct arena *arena, struct wire_recent_request *out);
+int wire_recent_request_read(struct str request, struct arena *arena,
+                             struct wire_recent_request *out);
 
 struct wire_recent {
     struct str host;

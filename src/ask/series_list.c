@@ -81,7 +81,9 @@ static int take(struct list *l, const struct query_listing *walk, struct query_l
         return 0;
     }
     if (l->count == l->most)
-        return error_set(l->e, -E2BIG, "more than %zu series match (limit series); name a metric or tags", l->most);
+        return error_set(l->e, -E2BIG,
+                         "more than %zu series match (limit series); name a metric or tags",
+                         l->most);
     if (!room_for_one(l) || !keep_labels(l, walk, &one))
         return error_set(l->e, -ENOMEM, "no memory for the list of series");
     l->all[l->count++] = one;
@@ -89,18 +91,22 @@ static int take(struct list *l, const struct query_listing *walk, struct query_l
     return 0;
 }
 
-int series_list(const struct sources_view *view, const struct query_series_filter *filter, int64_t deadline_ns,
-                struct arena *arena, const struct query_listed **out, size_t *count, struct error *e)
+int series_list(const struct sources_view *view, const struct query_series_filter *filter,
+                int64_t deadline_ns, struct arena *arena, const struct query_listed **out,
+                size_t *count, struct error *e)
 {
     struct list l = {.arena = arena, .e = e};
-    struct query_listing walk = {
-        .stores = view->snapshots, .store_labels = view->labels, .count = view->count, .filter = filter};
+    struct query_listing walk = {.stores = view->snapshots,
+                                 .store_labels = view->labels,
+                                 .count = view->count,
+                                 .filter = filter};
     struct query_listed one;
     l.most = filter->most && filter->most < SERIES_LIST_MAX ? filter->most : SERIES_LIST_MAX;
     int rc = 0, more;
     for (size_t steps = 1; !rc && (more = query_listing_next(&walk, &one)) != 0; steps++) {
         if ((more < 0 || steps % QUERY_LISTING_LOOKS == 0) && clock_monotonic_ns() > deadline_ns)
-            rc = error_set(e, -ETIMEDOUT, "listing the series took too long (limit query_deadline)");
+            rc =
+                error_set(e, -ETIMEDOUT, "listing the series took too long (limit query_deadline)");
         else if (more > 0)
             rc = take(&l, &walk, one);
     }
@@ -112,8 +118,8 @@ int series_list(const struct sources_view *view, const struct query_series_filte
     return rc;
 }
 
-int series_parse(struct str text, struct str *metric, struct store_label *tags, size_t most, size_t *count,
-                 struct error *e)
+int series_parse(struct str text, struct str *metric, struct store_label *tags, size_t most,
+                 size_t *count, struct error *e)
 {
     struct str rest = text;
     *metric = str_trim(str_cut(&rest, '{'));

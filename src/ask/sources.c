@@ -23,7 +23,8 @@ struct identity {
 
 struct source {
     char *path;
-    char *job;                   // as its meta says, else the name of its folder; NULL when there is no memory
+    // as its meta says, else the name of its folder; NULL when there is no memory
+    char *job;
     struct store_reader *reader; // NULL: `problem` says why
     struct error problem;
     struct identity identity;        // when it was opened, or tried
@@ -46,7 +47,8 @@ struct sources {
 };
 
 static const char extension[] = ".sonde";
-// How often folders are looked through: often as long as there is nothing, as a job that has just begun is asked at once.
+// How often folders are looked through: often as long as there is nothing, as a job that has just
+// begun is asked at once.
 enum { LOOK_INTERVAL_NS = NS_PER_S, LOOK_AT_NOTHING_NS = 20 * NS_PER_MS };
 
 static void release(struct source *file)
@@ -76,14 +78,16 @@ static bool unchanged(const struct identity *a, const struct identity *b)
            a->modified.tv_nsec == b->modified.tv_nsec;
 }
 
-// A file that is just being made may become readable without a change that stat(2) shows: it is written through a mapping.
+// A file that is just being made may become readable without a change that stat(2) shows: it is
+// written through a mapping.
 static bool is_young(const struct stat *st)
 {
     enum { YOUNG_S = 60 };
     return clock_realtime_ns() / NS_PER_S - st->st_mtim.tv_sec < YOUNG_S;
 }
 
-// Whether the file is being made just now: its first bytes are written last, in one piece. One that stays so for long is damaged.
+// Whether the file is being made just now: its first bytes are written last, in one piece. One that
+// stays so for long is damaged.
 static bool is_unborn(const char *path, const struct stat *st)
 {
     uint64_t begin = 0;
@@ -178,7 +182,8 @@ static void take(struct sources *s, const char *path, const struct stat *st)
         return; // not there yet
     if (file) {
         file->seen = true;
-        if (file->reader ? same_file(&file->identity, &now) : unchanged(&file->identity, &now) && !is_young(st))
+        if (file->reader ? same_file(&file->identity, &now)
+                         : unchanged(&file->identity, &now) && !is_young(st))
             return;
         struct source *fresh = make(path);
         if (!fresh)
@@ -263,7 +268,8 @@ static void look(struct sources *s)
     s->looked_ns = clock_monotonic_ns();
 }
 
-int sources_create(const char *const *paths, size_t count, bool runs, struct sources **out, struct error *e)
+int sources_create(const char *const *paths, size_t count, bool runs, struct sources **out,
+                   struct error *e)
 {
     struct sources *s = calloc(1, sizeof *s);
     *out = NULL;
@@ -326,7 +332,8 @@ void sources_look(struct sources *s)
 }
 
 // While somebody writes the file, points that were decoded are soon not all there are.
-static void name_store(struct sources *s, struct source *file, struct store_snapshot *snapshot, uint64_t *id)
+static void name_store(struct sources *s, struct source *file, struct store_snapshot *snapshot,
+                       uint64_t *id)
 {
     *id = 0;
     if (store_reader_state(file->reader) == STORE_LIVE)
@@ -361,7 +368,8 @@ int sources_open(struct sources *s, struct arena *arena, struct sources_view *ou
         struct source *file = s->files[i];
         file->uses++;
         if (file->reader && out->labels)
-            out->labels[out->count] = (struct store_label){STR("job"), str_of(file->job ? file->job : "")};
+            out->labels[out->count] =
+                (struct store_label){STR("job"), str_of(file->job ? file->job : "")};
         if (file->reader)
             out->files[out->count++] = file;
         else
@@ -430,7 +438,8 @@ static uint64_t count_points(struct store_snapshot *snapshot)
     uint64_t points = 0;
     size_t series = store_series_count(snapshot);
     for (size_t i = 0; i < series; i++) {
-        struct store_cursor *cursor = store_cursor_open(snapshot, (uint32_t)i, INT64_MIN, INT64_MAX);
+        struct store_cursor *cursor =
+            store_cursor_open(snapshot, (uint32_t)i, INT64_MIN, INT64_MAX);
         struct store_run run;
         while (cursor && store_cursor_next(cursor, &run) == 1)
             points += run.count;
@@ -457,14 +466,17 @@ uint64_t source_points(struct sources *s, struct source *file, struct store_snap
     return points;
 }
 
-int sources_wire_view(const struct sources_view *view, struct arena *arena, struct wire_view *out, struct error *e)
+int sources_wire_view(const struct sources_view *view, struct arena *arena, struct wire_view *out,
+                      struct error *e)
 {
     struct store_reader **readers = arena_array(arena, view->count, sizeof *readers);
     if (!readers)
         return error_set(e, -ENOMEM, "no memory for an answer");
     for (size_t i = 0; i < view->count; i++)
         readers[i] = (struct store_reader *)(uintptr_t)source_reader(view->files[i]);
-    *out =
-        (struct wire_view){.stores = view->snapshots, .readers = readers, .labels = view->labels, .count = view->count};
+    *out = (struct wire_view){.stores = view->snapshots,
+                              .readers = readers,
+                              .labels = view->labels,
+                              .count = view->count};
     return 0;
 }

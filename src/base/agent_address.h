@@ -1,10 +1,10 @@
-// agent_address.h - where an agent listens: a socket in the private folder of its job, and, for processes
-// that do not see this folder (a container or a job step with a /tmp of its own), the same path as an
-// abstract name.
+// agent_address.h - where an agent listens: a socket in the private folder of its job, and, for
+// processes that do not see this folder (a container or a job step with a /tmp of its own), the
+// same path as an abstract name.
 //
-// The abstract name is seen by all processes in the network namespace, and any user may take a name that
-// is free. So both sides check the other's user: the agent checks its clients, and a client checks
-// the listener.
+// The abstract name is seen by all processes in the network namespace, and any user may take a name
+// that is free. So both sides check the other's user: the agent checks its clients, and a client
+// checks the listener.
 #ifndef SONDE_BASE_AGENT_ADDRESS_H
 #define SONDE_BASE_AGENT_ADDRESS_H
 
@@ -24,7 +24,8 @@ static inline socklen_t agent_address(const char *path, bool abstract, struct so
     if (size == 0 || size >= sizeof out->sun_path)
         return 0;
     memcpy(out->sun_path + abstract, path, size);
-    return abstract ? (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + size) : (socklen_t)sizeof *out;
+    return abstract ? (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + size)
+                    : (socklen_t)sizeof *out;
 }
 
 // 0 if the listener is a process of our own user; EPERM if not, or another errno.
@@ -37,8 +38,9 @@ static inline int agent_check_owner(int fd)
     return peer.uid == geteuid() ? 0 : EPERM;
 }
 
-// Connects to the agent. 0 or an errno: ENOENT if no agent listens at either address, EPERM if another user
-// has taken the abstract name. A path is trusted; agent_check_owner checks its listener, too.
+// Connects to the agent. 0 or an errno: ENOENT if no agent listens at either address, EPERM if
+// another user has taken the abstract name. A path is trusted; agent_check_owner checks its
+// listener, too.
 static inline int agent_connect(int fd, const char *path)
 {
     struct sockaddr_un address;

@@ -50,7 +50,8 @@ void arena_reset(struct arena *a)
 
 static void *grow(struct arena *a, size_t size)
 {
-    // Chunks double, so that a large arena costs few system allocations and a small one little memory.
+    // Chunks double, so that a large arena costs few system allocations and a small one little
+    // memory.
     bool large = size >= LARGE_BYTES;
     size_t chunk = large ? size : a->chunk_bytes ? a->chunk_bytes * 2 : CHUNK_MIN_BYTES;
     if (!large && chunk > CHUNK_MAX_BYTES)

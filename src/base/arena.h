@@ -1,8 +1,9 @@
 // arena.h - memory that is given back all at once.
 //
-// For everything that lives as long as one request, one query, one file. Allocations are 16-byte aligned and
-// never freed singly. With a limit, an allocation past it fails: that is how the memory of a query is bounded.
-// An allocation of 64 KiB or more takes just its size from the system, smaller ones share chunks.
+// For everything that lives as long as one request, one query, one file. Allocations are 16-byte
+// aligned and never freed singly. With a limit, an allocation past it fails: that is how the memory
+// of a query is bounded. An allocation of 64 KiB or more takes just its size from the system,
+// smaller ones share chunks.
 #ifndef SONDE_BASE_ARENA_H
 #define SONDE_BASE_ARENA_H
 
@@ -27,8 +28,9 @@ static inline struct arena arena_limited(size_t limit_bytes)
     return (struct arena){.limit_bytes = limit_bytes};
 }
 
-void arena_free(struct arena *a);  // gives all memory back; the arena can be used again
-void arena_reset(struct arena *a); // forgets all allocations, keeps the newest chunk for the next use
+void arena_free(struct arena *a); // gives all memory back; the arena can be used again
+// forgets all allocations, keeps the newest chunk for the next use
+void arena_reset(struct arena *a);
 
 // NULL when the limit is reached or memory is out; never NULL for size 0. Not cleared.
 void *arena_alloc(struct arena *a, size_t size);

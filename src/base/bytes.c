@@ -1,6 +1,7 @@
 #include "base/bytes.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files, rings and messages are little-endian as they stand");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "files, rings and messages are little-endian as they stand");
 
 static void read_fixed(struct bytes *b, void *out, size_t size)
 {

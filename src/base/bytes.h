@@ -1,8 +1,8 @@
 // bytes.h - reading and writing little-endian binary data that may be damaged or hostile.
 //
-// A reader never looks outside [at, end). The first read that does not fit sets `failed`; from then on every read
-// returns 0 or an empty string. So a parser reads all it expects and checks `failed` once, before it believes any of it.
-// Writing goes into a struct buf.
+// A reader never looks outside [at, end). The first read that does not fit sets `failed`; from then
+// on every read returns 0 or an empty string. So a parser reads all it expects and checks `failed`
+// once, before it believes any of it. Writing goes into a struct buf.
 #ifndef SONDE_BASE_BYTES_H
 #define SONDE_BASE_BYTES_H
 

@@ -8,7 +8,8 @@
 #include <cpuid.h>
 #endif
 
-enum { SLOPE_OVER_NS = NS_PER_MS / 2 }; // over less than that, what the readings are off (some 20 ns) is too much of it
+// over less than that, what the readings are off (some 20 ns) is too much of it
+enum { SLOPE_OVER_NS = NS_PER_MS / 2 };
 
 bool clock_ticks_usable(void)
 {
@@ -16,7 +17,8 @@ bool clock_ticks_usable(void)
     unsigned a, b, c, d;
     if (!__get_cpuid(0x80000007, &a, &b, &c, &d) || !(d & 1u << 8))
         return false;
-    // The kernel watches the counter against others and leaves it for hpet or acpi_pm when it finds it wanting.
+    // The kernel watches the counter against others and leaves it for hpet or acpi_pm when it finds
+    // it wanting.
     char source[32] = "";
     FILE *f = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
     if (f) {
@@ -34,7 +36,8 @@ bool clock_ticks_usable(void)
 
 void clock_read_together(struct clock_reading *out)
 {
-    // The wall clock between two readings of boot time, those between two of the counter. The try that took least was disturbed least.
+    // The wall clock between two readings of boot time, those between two of the counter. The try
+    // that took least was disturbed least.
     out->width_ns = INT64_MAX;
     for (int i = 0; i < 5; i++) {
         uint64_t ticks = clock_ticks();
@@ -57,7 +60,8 @@ static void draw(struct clock_fit *fit, const struct clock_reading *now)
     fit->fitted_ns = now->boot_ns;
 }
 
-void clock_fit_begin(struct clock_fit *fit, const struct clock_reading *first, const struct clock_reading *second)
+void clock_fit_begin(struct clock_fit *fit, const struct clock_reading *first,
+                     const struct clock_reading *second)
 {
     *fit = (struct clock_fit){.first = *first, .last = *second};
     fit->map.set_after_ns = INT64_MIN;
@@ -81,7 +85,8 @@ static void take_jump(struct clock_fit *fit, const struct clock_reading *now)
 {
     struct clock_map *map = &fit->map;
     map->before = map->line;
-    // A counter that has begun anew gives the old readings again: those that would lie ahead of now are from before.
+    // A counter that has begun anew gives the old readings again: those that would lie ahead of now
+    // are from before.
     map->before_until_ticks = now->ticks > fit->last.ticks ? fit->last.ticks : 0;
     map->before_until_ns = now->boot_ns;
     map->line.ticks0 = now->ticks;
@@ -94,14 +99,16 @@ static void take_offset(struct clock_fit *fit, const struct clock_reading *now)
 {
     struct clock_map *map = &fit->map;
     int64_t offset = now->real_ns - now->boot_ns, change = offset - map->real_minus_boot_ns;
-    // Both clocks are slewed alike, so a small change is what the two readings are off: this one, and the one that gave the offset.
-    // On a busy machine that one may be off by more than any later one.
+    // Both clocks are slewed alike, so a small change is what the two readings are off: this one,
+    // and the one that gave the offset. On a busy machine that one may be off by more than any
+    // later one.
     if (llabs(change) <= now->width_ns + fit->offset_width_ns + 1)
         return;
     fit->offset_width_ns = now->width_ns;
     map->real_minus_boot_before_ns = map->real_minus_boot_ns;
     map->set_after_ns = fit->last.boot_ns;
-    map->real_minus_boot_ns = (offset & ~INT64_C(1)) | ((map->real_minus_boot_before_ns & 1) ^ (change < 0));
+    map->real_minus_boot_ns =
+        (offset & ~INT64_C(1)) | ((map->real_minus_boot_before_ns & 1) ^ (change < 0));
 }
 
 void clock_fit_take(struct clock_fit *fit, const struct clock_reading *now)

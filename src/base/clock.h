@@ -96,7 +96,8 @@ struct clock_map {
 static inline int64_t clock_map_boot_ns(const struct clock_map *map, uint64_t ticks, int64_t now_ns)
 {
     int64_t ns = clock_line_ns(&map->line, ticks);
-    if (__builtin_expect(map->before.ns_per_tick > 0 && (ticks <= map->before_until_ticks || ns > now_ns), 0)) {
+    if (__builtin_expect(
+            map->before.ns_per_tick > 0 && (ticks <= map->before_until_ticks || ns > now_ns), 0)) {
         int64_t then = clock_line_ns(&map->before, ticks);
         if (then <= map->before_until_ns)
             return then;
@@ -107,16 +108,18 @@ static inline int64_t clock_map_boot_ns(const struct clock_map *map, uint64_t ti
 // What the wall clock showed at a boot time.
 static inline int64_t clock_map_real_ns(const struct clock_map *map, int64_t boot_ns)
 {
-    int64_t offset = boot_ns <= map->set_after_ns ? map->real_minus_boot_before_ns : map->real_minus_boot_ns;
+    int64_t offset =
+        boot_ns <= map->set_after_ns ? map->real_minus_boot_before_ns : map->real_minus_boot_ns;
     return (int64_t)((uint64_t)boot_ns + (uint64_t)offset);
 }
 
 // Keeps a map true. One thread at a time.
 struct clock_fit {
     struct clock_map map;
-    struct clock_reading first, last; // the slope stands on `first` and the reading that drew the line
-    int64_t fitted_ns;                // when the line was drawn last, boot time
-    int64_t offset_width_ns;          // of the reading that gave the offset to the time of day
+    // the slope stands on `first` and the reading that drew the line
+    struct clock_reading first, last;
+    int64_t fitted_ns;       // when the line was drawn last, boot time
+    int64_t offset_width_ns; // of the reading that gave the offset to the time of day
 };
 
 // Reads the clocks; the slope is measured over `settle_ms` milliseconds of waiting (1 gives 2e-5,
@@ -124,7 +127,8 @@ struct clock_fit {
 void clock_fit_start(struct clock_fit *fit, unsigned settle_ms);
 
 // Begins with two readings, some time apart.
-void clock_fit_begin(struct clock_fit *fit, const struct clock_reading *first, const struct clock_reading *second);
+void clock_fit_begin(struct clock_fit *fit, const struct clock_reading *first,
+                     const struct clock_reading *second);
 
 // Takes a reading. Call it before ticks are converted, however often. The line is drawn anew
 // whenever twice the time has passed, in the end once a second; a jump of the counter (> 1 ms off

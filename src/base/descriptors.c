@@ -12,7 +12,8 @@ union control {
     char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
 };
 
-ssize_t descriptors_send(int socket, const void *data, size_t size, const int *fds, size_t count, int flags)
+ssize_t descriptors_send(int socket, const void *data, size_t size, const int *fds, size_t count,
+                         int flags)
 {
     assert(count <= DESCRIPTORS_MAX);
     struct iovec piece = {(void *)(uintptr_t)data, size};
@@ -31,19 +32,24 @@ ssize_t descriptors_send(int socket, const void *data, size_t size, const int *f
     return sendmsg(socket, &message, flags);
 }
 
-ssize_t descriptors_receive(int socket, void *data, size_t size, int fds[DESCRIPTORS_MAX], size_t *count, int flags)
+ssize_t descriptors_receive(int socket, void *data, size_t size, int fds[DESCRIPTORS_MAX],
+                            size_t *count, int flags)
 {
     union control control;
     struct iovec piece = {data, size};
-    struct msghdr message = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
     *count = 0;
     ssize_t n = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
-    for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+    for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&message); c;
+         c = CMSG_NXTHDR(&message, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
         size_t more = (c->cmsg_len - CMSG_LEN(0)) / sizeof *fds;
-        memcpy(fds + *count, CMSG_DATA(c), more * sizeof *fds); // they all fit: `control` holds no more
+        // they all fit: `control` holds no more
+        memcpy(fds + *count, CMSG_DATA(c), more * sizeof *fds);
         *count += more;
     }
     return n;

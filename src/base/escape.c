@@ -38,7 +38,8 @@ struct str unescape_word(struct str word, struct arena *arena)
 
 void escape_for_shell(struct buf *out, struct str text)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%^";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%^";
     size_t n = 0;
     while (n < text.size && memchr(plain, text.data[n], sizeof plain - 1))
         n++;

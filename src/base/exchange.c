@@ -69,8 +69,9 @@ int exchange_run(int fd, const struct exchange *x, struct error *e)
             shutdown(fd, SHUT_WR);
             sending = false;
         }
-        struct pollfd fds[] = {{.fd = fd, .events = (short)(POLLIN | (text.size > 0 ? POLLOUT : 0))},
-                               {.fd = for_more ? more : -1, .events = POLLIN}};
+        struct pollfd fds[] = {
+            {.fd = fd, .events = (short)(POLLIN | (text.size > 0 ? POLLOUT : 0))},
+            {.fd = for_more ? more : -1, .events = POLLIN}};
         int n = poll(fds, 2, wait_ms(x, for_more));
         if (n < 0 && errno == EINTR)
             continue;

@@ -6,15 +6,16 @@
 #include "base/error.h"
 #include "base/str.h"
 
-// A stream that is connected to the agent whose socket has this path (base/agent_address.h), or a negative errno.
-// -ENAMETOOLONG: no socket can have that path.
+// A stream that is connected to the agent whose socket has this path (base/agent_address.h), or a
+// negative errno. -ENAMETOOLONG: no socket can have that path.
 int exchange_open(const char *path);
 
 struct exchange {
-    const char *who;    // "the agent": the peer's name in error messages
-    struct str text;    // the text to send…
-    int more;           // …and after it the contents of this descriptor; -1: nothing
-    int patience_ms;    // timeout of a peer that neither reads nor writes: -ETIMEDOUT; waiting for `more` has none
+    const char *who; // "the agent": the peer's name in error messages
+    struct str text; // the text to send…
+    int more;        // …and after it the contents of this descriptor; -1: nothing
+    // timeout of a peer that neither reads nor writes: -ETIMEDOUT; waiting for `more` has none
+    int patience_ms;
     int64_t until_ns;   // a deadline for the whole exchange (clock_monotonic_ns); 0: none
     struct buf *answer; // gets the answer; drops bytes past its limit
 };

@@ -28,8 +28,9 @@ static inline uint64_t hash_u64_inverse(uint64_t x)
     return x ^ x >> 30 ^ x >> 60;
 }
 
-// CRC-32C (Castagnoli, reflected, initial and final inversion), as iSCSI, ext4 and Btrfs use it; crc32c(0, "123456789", 9)
-// is 0xe3069283. To go on over several pieces, pass the last result as `crc`. Hardware where there is some.
+// CRC-32C (Castagnoli, reflected, initial and final inversion), as iSCSI, ext4 and Btrfs use it;
+// crc32c(0, "123456789", 9) is 0xe3069283. To go on over several pieces, pass the last result as
+// `crc`. Hardware where there is some.
 uint32_t crc32c(uint32_t crc, const void *data, size_t size);
 
 #endif

@@ -50,7 +50,8 @@ void json_end_array(struct json_writer *w)
 static void quote(struct buf *out, struct str s)
 {
     static const char short_escape[128] = {
-        ['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't',
+        ['"'] = '"',  ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
+        ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't',
     };
     buf_add_char(out, '"');
     size_t plain = 0, i = 0; // bytes [plain, i) need no escape and go out in one piece
@@ -163,10 +164,11 @@ void json_key_bool(struct json_writer *w, const char *key, bool value)
 }
 
 // Two digits a step: half the divisions.
-static const char digit_pairs[] =
-    "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748"
-    "495051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596"
-    "979899";
+static const char digit_pairs[] = "0001020304050607080910111213141516171819202122232425262728293031"
+                                  "3233343536373839404142434445464748"
+                                  "4950515253545556575859606162636465666768697071727374757677787980"
+                                  "81828384858687888990919293949596"
+                                  "979899";
 
 static void put_eight_digits(char *out, uint32_t value)
 {
@@ -199,7 +201,8 @@ static unsigned digit_count(uint64_t value)
                                         100000000000000000,
                                         1000000000000000000,
                                         UINT64_C(10000000000000000000)};
-    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1), about = bits * 1233 >> 12; // ⌊log10(2^bits)⌋
+    // ⌊log10(2^bits)⌋
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1), about = bits * 1233 >> 12;
     return about + (value >= powers[about]);
 }
 
@@ -274,9 +277,10 @@ static size_t place_digits(char *out, uint64_t digits, int exponent)
     return (size_t)(n + exponent);
 }
 
-// Most values that people measure have few decimals: v = r / 10^6 for a whole r below 10^15. A division rounds correctly, so when it
-// gives v back, r × 10^-6 reads back as v; and of the decimals with at most 15 digits no two are the same double, so there is no shorter
-// one. 0: v is not of this kind.
+// Most values that people measure have few decimals: v = r / 10^6 for a whole r below 10^15. A
+// division rounds correctly, so when it gives v back, r × 10^-6 reads back as v; and of the
+// decimals with at most 15 digits no two are the same double, so there is no shorter one. 0: v is
+// not of this kind.
 static size_t format_few_decimals(char *out, double value)
 {
     enum { DECIMALS = 6 };
@@ -301,7 +305,8 @@ static size_t format_few_decimals(char *out, double value)
 size_t number_format(char out[NUMBER_TEXT_MAX], double value)
 {
     static const double whole_max = 9e15; // below it every whole number is a double
-    if (fabs(value) < whole_max && (double)(int64_t)value == value && !(value == 0 && signbit(value)))
+    if (fabs(value) < whole_max && (double)(int64_t)value == value &&
+        !(value == 0 && signbit(value)))
         return number_format_i64(out, (int64_t)value);
     if (!isfinite(value) || value == 0)
         return (size_t)snprintf(out, NUMBER_TEXT_MAX, "%s",

@@ -1,10 +1,11 @@
 // json_writer.h - JSON text, written straight into a buffer, no tree in between.
 //
-// Commas are put where they belong; the caller says begin/end, key, value in order. Strings are escaped, and bytes
-// that are not UTF-8 become U+FFFD, so that what comes out is always valid JSON. JSON has no NaN and no infinities:
-// json_put_double writes null for them.
+// Commas are put where they belong; the caller says begin/end, key, value in order. Strings are
+// escaped, and bytes that are not UTF-8 become U+FFFD, so that what comes out is always valid JSON.
+// JSON has no NaN and no infinities: json_put_double writes null for them.
 //
-// jansson, which reads JSON here, has names of the same kind; none of these is one of them, so that one file may hold both.
+// jansson, which reads JSON here, has names of the same kind; none of these is one of them, so that
+// one file may hold both.
 #ifndef SONDE_BASE_JSON_WRITER_H
 #define SONDE_BASE_JSON_WRITER_H
 
@@ -42,8 +43,8 @@ void json_key_bool(struct json_writer *w, const char *key, bool value);
 
 enum { NUMBER_TEXT_MAX = 40 };
 
-// The shortest decimal text that reads back as the same double, without a NUL; returns its size. What lies behind it in `out` is
-// overwritten, too.
+// The shortest decimal text that reads back as the same double, without a NUL; returns its size.
+// What lies behind it in `out` is overwritten, too.
 // 1 → "1", 0.1 → "0.1", 1e300 → "1e+300", NaN → "NaN", infinity → "inf".
 size_t number_format(char out[NUMBER_TEXT_MAX], double value);
 size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value);

@@ -19,7 +19,8 @@ void log_setup(enum log_level most, const char *who)
     atomic_store(&who_writes, who);
 }
 
-static void write_line(const char *word, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+static void write_line(const char *word, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 static void write_line(const char *word, const char *format, va_list args)
 {
     int saved = errno;

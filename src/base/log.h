@@ -1,7 +1,8 @@
 // log.h - log lines on stderr.
 //
-// "sonde: text" on a terminal or in a file; warnings and errors say so. One line a call, written with one write(2), so that
-// lines of several processes do not mix. The text is made printable (printable.h). Thread-safe.
+// "sonde: text" on a terminal or in a file; warnings and errors say so. One line a call, written
+// with one write(2), so that lines of several processes do not mix. The text is made printable
+// (printable.h). Thread-safe.
 #ifndef SONDE_BASE_LOG_H
 #define SONDE_BASE_LOG_H
 

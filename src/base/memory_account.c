@@ -3,8 +3,9 @@
 static void note_peak(struct memory_account *a, size_t held)
 {
     size_t peak = atomic_load_explicit(&a->peak_bytes, memory_order_relaxed);
-    while (held > peak && !atomic_compare_exchange_weak_explicit(&a->peak_bytes, &peak, held, memory_order_relaxed,
-                                                                 memory_order_relaxed))
+    while (held > peak &&
+           !atomic_compare_exchange_weak_explicit(&a->peak_bytes, &peak, held, memory_order_relaxed,
+                                                  memory_order_relaxed))
         ;
 }
 
@@ -14,8 +15,8 @@ static bool try_take(struct memory_account *a, size_t bytes)
     do {
         if (bytes > a->limit_bytes || held > a->limit_bytes - bytes)
             return false;
-    } while (!atomic_compare_exchange_weak_explicit(&a->held_bytes, &held, held + bytes, memory_order_relaxed,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&a->held_bytes, &held, held + bytes,
+                                                    memory_order_relaxed, memory_order_relaxed));
     note_peak(a, held + bytes);
     return true;
 }

@@ -17,7 +17,8 @@ void own_memory_set_up(size_t mapped_from_bytes)
 #ifdef __GLIBC__
     mallopt(M_ARENA_MAX, ARENAS);
     mallopt(M_MMAP_THRESHOLD,
-            (int)mapped_from_bytes); // which also ends the habit of raising it with each such block that is freed
+            // which also ends the habit of raising it with each such block that is freed
+            (int)mapped_from_bytes);
     mallopt(M_TRIM_THRESHOLD, (int)(mapped_from_bytes < TOP_MAX ? mapped_from_bytes : TOP_MAX));
 #endif
 }
@@ -70,7 +71,8 @@ void own_memory_keep(struct own_memory_keeper *k, size_t slack_bytes, int64_t no
     atomic_store(&k->least_bytes, own_memory_bytes());
 }
 
-bool own_memory_ease(struct own_memory_keeper *k, size_t above_bytes, size_t bound_bytes, int64_t now_ns)
+bool own_memory_ease(struct own_memory_keeper *k, size_t above_bytes, size_t bound_bytes,
+                     int64_t now_ns)
 {
     int64_t before_ns = atomic_load(&k->eased_ns);
     if (now_ns - before_ns < OWN_MEMORY_EASE_MS * (int64_t)NS_PER_MS ||

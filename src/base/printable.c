@@ -96,7 +96,8 @@ size_t printable_copy(char *out, size_t size, struct str text)
     char escaped[ESCAPE_MAX + 1];
     for (size_t i = 0; i < text.size;) {
         size_t n = printable((const unsigned char *)text.data + i, text.size - i);
-        struct str piece = n ? (struct str){text.data + i, n} : escape((unsigned char)text.data[i], escaped);
+        struct str piece =
+            n ? (struct str){text.data + i, n} : escape((unsigned char)text.data[i], escaped);
         if (at + piece.size + 1 > size)
             break;
         memcpy(out + at, piece.data, piece.size);

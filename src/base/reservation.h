@@ -11,7 +11,7 @@
 
 // `look` and `hold` return 0, or a negative errno and the reason, with which the work then fails.
 struct work_watch {
-    int (*look)(void *user, struct error *e);               // between pieces of work, some µs apart
+    int (*look)(void *user, struct error *e); // between pieces of work, some µs apart
     int (*hold)(void *user, size_t bytes, struct error *e); // the work uses so many bytes more
     void (*release)(void *user, size_t bytes);              // it uses so many fewer
     void *user;

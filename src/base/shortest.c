@@ -1,16 +1,18 @@
 // shortest.c - Schubfach: doubles to decimals by one look into a table of powers of ten.
 //
-// After Raffaello Giulietti, "The Schubfach way to render doubles" (2020). A double v = c × 2^q stands for all real numbers that
-// round to it: the interval from halfway to its lower neighbour to halfway to its upper one.
+// After Raffaello Giulietti, "The Schubfach way to render doubles" (2020). A double v = c × 2^q
+// stands for all real numbers that round to it: the interval from halfway to its lower neighbour to
+// halfway to its upper one.
 //
 //          lower     v     upper
 //   ─────────┼───────┼───────┼─────────      in units of 10^k, where k is chosen so that the interval is
 //     |    |    |    |    |    |    |        at least 1 and less than 10 of them wide: one or more whole
 //               s-1  s   s+1                 numbers fall into it, at most one multiple of 10
 //
-// If a multiple of 10 is inside, it has a digit less and wins; else s or s+1, whichever is inside, or closer. To decide this the
-// three points are needed as whole numbers of quarters, and a last bit that says whether there was a remainder ("round to odd"):
-// a product with 128 bits of 10^-k is enough for that.
+// If a multiple of 10 is inside, it has a digit less and wins; else s or s+1, whichever is inside,
+// or closer. To decide this the three points are needed as whole numbers of quarters, and a last
+// bit that says whether there was a remainder ("round to odd"): a product with 128 bits of 10^-k is
+// enough for that.
 #include "base/shortest.h"
 
 #include <pthread.h>
@@ -69,8 +71,8 @@ static void fill_powers(void)
             carry >>= 32;
         }
     }
-    // Downwards from a power of two so high that 128 bits are left at the end; dropping remainders on the way is exact, as
-    // ⌊⌊x/10⌋/10⌋ = ⌊x/100⌋, and no power of ten divides it.
+    // Downwards from a power of two so high that 128 bits are left at the end; dropping remainders
+    // on the way is exact, as ⌊⌊x/10⌋/10⌋ = ⌊x/100⌋, and no power of ten divides it.
     memset(x, 0, sizeof x);
     x[LIMBS - 1] = UINT32_C(1) << 31;
     for (int k = -1; k >= POWER_MIN; k--) {
@@ -126,7 +128,8 @@ static struct shortest without_zeros(uint64_t digits, int exponent)
 struct shortest shortest_decimal(double value)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (!atomic_load_explicit(&powers_filled, memory_order_acquire)) // cheaper than asking pthread_once every time
+    if (!atomic_load_explicit(&powers_filled,
+                              memory_order_acquire)) // cheaper than asking pthread_once every time
         pthread_once(&once, fill_powers);
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);

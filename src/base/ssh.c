@@ -10,11 +10,16 @@ static void add(struct ssh_words *w, size_t *count, const char *word)
     w->argv[(*count)++] = (char *)(uintptr_t)word;
 }
 
-void ssh_words(struct ssh_words *out, const char *const *options, int silent_times, const char *host,
-               const char *command)
+void ssh_words(struct ssh_words *out, const char *const *options, int silent_times,
+               const char *host, const char *command)
 {
-    static const char *const always[] = {
-        "-T", "-x", "-a", "-oBatchMode=yes", "-oConnectTimeout=8", "-oServerAliveInterval=15", "-oControlPath=none"};
+    static const char *const always[] = {"-T",
+                                         "-x",
+                                         "-a",
+                                         "-oBatchMode=yes",
+                                         "-oConnectTimeout=8",
+                                         "-oServerAliveInterval=15",
+                                         "-oControlPath=none"};
     size_t count = 0;
     snprintf(out->silent, sizeof out->silent, "-oServerAliveCountMax=%d", silent_times);
     add(out, &count, "ssh");

@@ -13,8 +13,9 @@ struct ssh_words {
     char *argv[SSH_WORDS_MAX]; // ends with NULL; never written to
 };
 
-// `options` (at most SSH_OPTIONS_MAX, ends with NULL) come first. `command` NULL: none. All of them have to live as long as *out is used, which may not be moved.
-void ssh_words(struct ssh_words *out, const char *const *options, int silent_times, const char *host,
-               const char *command);
+// `options` (at most SSH_OPTIONS_MAX, ends with NULL) come first. `command` NULL: none. All of them
+// have to live as long as *out is used, which may not be moved.
+void ssh_words(struct ssh_words *out, const char *const *options, int silent_times,
+               const char *host, const char *command);
 
 #endif

@@ -32,7 +32,10 @@ static void add_character(struct buf *out, unsigned code)
 
 static unsigned twin_of(unsigned char c)
 {
-    return c == ' ' ? WIDE_BLANK : c == DEL ? CONTROL_PICTURE_OF_DEL : c < ' ' ? CONTROL_PICTURES + c : c + WIDE_OFFSET;
+    return c == ' '   ? WIDE_BLANK
+           : c == DEL ? CONTROL_PICTURE_OF_DEL
+           : c < ' '  ? CONTROL_PICTURES + c
+                      : c + WIDE_OFFSET;
 }
 
 void storable_name_add(struct buf *out, struct str name, size_t bytes_max)

@@ -162,7 +162,8 @@ bool str_to_u64(struct str s, uint64_t *out)
         return false;
     for (size_t i = 0; i < s.size; i++) {
         unsigned digit = (unsigned)(s.data[i] - '0');
-        if (digit > 9 || __builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, digit, &value))
+        if (digit > 9 || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, digit, &value))
             return false;
     }
     *out = value;

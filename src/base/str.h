@@ -32,7 +32,8 @@ static inline bool str_eq(struct str a, struct str b)
 // Byte-wise order, as memcmp: <0, 0, >0.
 int str_compare(struct str a, struct str b);
 
-// The order for people: runs of digits count as numbers, so n2 stands before n10. 0 only for equal texts.
+// The order for people: runs of digits count as numbers, so n2 stands before n10. 0 only for equal
+// texts.
 int str_compare_natural(struct str a, struct str b);
 
 // ASCII case only.
@@ -59,8 +60,9 @@ static inline struct str str_slice(struct str s, size_t from, size_t to)
 // Without ASCII white space at both ends.
 struct str str_trim(struct str s);
 
-// Takes what stands before the first `separator` off the front of *rest and returns it; *rest is left behind the separator, or
-// empty with data NULL when there was none. `while (rest.data) { part = str_cut(&rest, ','); … }` visits every part, empty ones too.
+// Takes what stands before the first `separator` off the front of *rest and returns it; *rest is
+// left behind the separator, or empty with data NULL when there was none.
+// `while (rest.data) { part = str_cut(&rest, ','); … }` visits every part, empty ones too.
 struct str str_cut(struct str *rest, char separator);
 
 // The next word of *rest, words being separated by blanks and tabs; empty at the end.
@@ -71,8 +73,8 @@ bool str_to_double(struct str s, double *out); // decimal, exponent, inf, nan; n
 bool str_to_i64(struct str s, int64_t *out);
 bool str_to_u64(struct str s, uint64_t *out);
 
-// A buffer that grows. Zero-initialise it; buf_free when done. After a failed allocation `failed` is set, what is
-// added later is dropped, and data[0..size) is what fitted: check once, at the end.
+// A buffer that grows. Zero-initialise it; buf_free when done. After a failed allocation `failed`
+// is set, what is added later is dropped, and data[0..size) is what fitted: check once, at the end.
 struct buf {
     char *data;
     size_t size, capacity;
@@ -87,7 +89,8 @@ bool buf_grow(struct buf *b, size_t more);
 // Room for `more` bytes behind size.
 static inline bool buf_reserve(struct buf *b, size_t more)
 {
-    bool fits = !b->failed && more < b->capacity - b->size && (!b->limit || b->size + more <= b->limit);
+    bool fits =
+        !b->failed && more < b->capacity - b->size && (!b->limit || b->size + more <= b->limit);
     return __builtin_expect(fits, 1) || buf_grow(b, more);
 }
 
@@ -102,9 +105,11 @@ static inline void buf_add(struct buf *b, const void *data, size_t size)
 void buf_add_str(struct buf *b, struct str s);
 void buf_add_char(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void buf_vprintf(struct buf *b, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+void buf_vprintf(struct buf *b, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 
-// The bytes as a C string (a NUL is kept behind size); "" when empty or failed early. Valid until the next change.
+// The bytes as a C string (a NUL is kept behind size); "" when empty or failed early. Valid until
+// the next change.
 const char *buf_cstr(struct buf *b);
 
 static inline struct str buf_str(const struct buf *b)

@@ -15,6 +15,7 @@ int whole_read(int fd, struct buf *out);
 int whole_write(int fd, struct str text, int patience_ms);
 
 // The same with a line, whose end is added; -ENOMEM, too.
-int whole_say(int fd, int patience_ms, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
+int whole_say(int fd, int patience_ms, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
 
 #endif

@@ -90,7 +90,8 @@ static int by_time(const void *a, const void *b)
 typedef void take_point(void *user, size_t series, size_t at);
 
 // Calls take with every point. False: no memory.
-static bool each_point(const struct query_result *result, enum answers_order order, take_point *take, void *user)
+static bool each_point(const struct query_result *result, enum answers_order order,
+                       take_point *take, void *user)
 {
     size_t count = 0, n = 0;
     for (size_t s = 0; s < result->count; s++)
@@ -210,8 +211,8 @@ static void add_line(void *user, size_t series, size_t at)
     add_value(l->table, one->values[at]);
 }
 
-static void one_below_the_other(struct columns *table, const struct query_result *result, int digits,
-                                enum answers_order order)
+static void one_below_the_other(struct columns *table, const struct query_result *result,
+                                int digits, enum answers_order order)
 {
     static const char *const titles[] = {"time", "series", "value"};
     struct lines l = {.table = table, .result = result, .digits = digits};
@@ -220,7 +221,8 @@ static void one_below_the_other(struct columns *table, const struct query_result
     buf_free(&l.name);
 }
 
-void answers_table(struct buf *out, const struct query_result *result, struct str unit, enum answers_order order)
+void answers_table(struct buf *out, const struct query_result *result, struct str unit,
+                   enum answers_order order)
 {
     struct columns table = {0};
     int digits = answers_digits(result);
@@ -341,7 +343,8 @@ void answers_csv(struct buf *out, const struct query_result *result, enum answer
 
 // ---------------------------------------------------------------- JSON
 
-void answers_json(struct buf *out, const struct query *q, struct str metric, const struct query_result *result)
+void answers_json(struct buf *out, const struct query *q, struct str metric,
+                  const struct query_result *result)
 {
     static const struct opentsdb_style style = {.ms = true};
     static const struct opentsdb_annotations none = {0};

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 
 enum {
-    ASK_TIMEOUT_MS = 3600 * 1000, // a server has a deadline of its own; in this process Ctrl-C ends it
+    // a server has a deadline of its own; in this process Ctrl-C ends it
+    ASK_TIMEOUT_MS = 3600 * 1000,
     VALUES_SHOWN_MAX = 10,
 };
 
@@ -61,7 +62,8 @@ static void suggest_id(const struct options *o, char *const *where, size_t count
         error_set(e, e->code, "%s; did you mean %s?", words, s.best);
 }
 
-int asking_open(const struct options *o, char *const *where, size_t count, struct asking *out, struct error *e)
+int asking_open(const struct options *o, char *const *where, size_t count, struct asking *out,
+                struct error *e)
 {
     struct target_options targets = asking_targets(o);
     struct sonde_client_options options = {.timeout_ms = ASK_TIMEOUT_MS};
@@ -117,7 +119,8 @@ int asking_close(struct asking *a, int code)
 {
     if (a->missing.size)
         log_say("missing in the answer: %s", buf_cstr(&a->missing));
-    if (a->missing.size && options_flag(a->o, OPT_STRICT_ANSWER) && (code == EXIT_OK || code == EXIT_FOUND))
+    if (a->missing.size && options_flag(a->o, OPT_STRICT_ANSWER) &&
+        (code == EXIT_OK || code == EXIT_FOUND))
         code = EXIT_PARTLY;
     buf_free(&a->missing);
     sonde_client_close(a->client);
@@ -127,13 +130,14 @@ int asking_close(struct asking *a, int code)
 
 // ---------------------------------------------------------------- questions
 
-static int parse_time(const struct options *o, enum option_id id, const char *otherwise, const char **text, int64_t *ns,
-                      struct error *e)
+static int parse_time(const struct options *o, enum option_id id, const char *otherwise,
+                      const char **text, int64_t *ns, struct error *e)
 {
     char zone[LOCAL_ZONE_MAX];
     const char *given = options_text(o, id);
     *text = given ? NULL : otherwise;
-    int rc = given ? query_parse_time(str_of(given), clock_realtime_ns(), local_zone(zone), ns, e) : 0;
+    int rc =
+        given ? query_parse_time(str_of(given), clock_realtime_ns(), local_zone(zone), ns, e) : 0;
     if (!rc && given && *ns == 0)
         *text = "0"; // which as a number of nanoseconds means that there is none
     return rc ? error_prefix(e, "--%s", option_rows[id].name) : 0;
@@ -145,7 +149,8 @@ int asking_range(const struct options *o, struct asking_range *out, struct error
     int rc = parse_time(o, OPT_START, "first", &out->start, &out->start_ns, e);
     if (!rc)
         rc = parse_time(o, OPT_END, "last", &out->end, &out->end_ns, e);
-    if (!rc && options_text(o, OPT_START) && options_text(o, OPT_END) && out->end_ns < out->start_ns)
+    if (!rc && options_text(o, OPT_START) && options_text(o, OPT_END) &&
+        out->end_ns < out->start_ns)
         rc = error_set(e, -EINVAL, "the end lies before the start");
     return rc;
 }
@@ -181,18 +186,21 @@ int asking_unknown_metric(struct asking *a, struct str name, struct error *e)
     for (size_t i = 0; i < json_array_size(metrics); i++) {
         const json_t *m = json_array_get(metrics, i), *aliases = json_object_get(m, "aliases");
         nearest_offer(&near, str_of(asking_text(m, "name")));
-        json_array_foreach(aliases, k, alias) nearest_offer(&near, str_of(json_string_value(alias)));
+        json_array_foreach(aliases, k, alias)
+            nearest_offer(&near, str_of(json_string_value(alias)));
     }
     if (near.best.data)
-        error_set(e, -ENOENT, "there is no metric '%.*s'; did you mean %.*s?", STR_ARG(name), STR_ARG(near.best));
+        error_set(e, -ENOENT, "there is no metric '%.*s'; did you mean %.*s?", STR_ARG(name),
+                  STR_ARG(near.best));
     else
-        error_set(e, -ENOENT, "there is no metric '%.*s'; sonde query --list names them", STR_ARG(name));
+        error_set(e, -ENOENT, "there is no metric '%.*s'; sonde query --list names them",
+                  STR_ARG(name));
     json_decref(metrics);
     return -ENOENT;
 }
 
-int asking_query(struct asking *a, struct str metric, const struct sonde_query *q, struct sonde_result **out,
-                 struct error *e)
+int asking_query(struct asking *a, struct str metric, const struct sonde_query *q,
+                 struct sonde_result **out, struct error *e)
 {
     int rc = client_query(a->client, q, 0, out, e);
     if (rc && client_unknown_metric(e))
@@ -221,9 +229,10 @@ static void explain_key(struct str metric, struct str key, const json_t *tags)
         nearest_offer(&near, str_of(one));
         buf_printf(&keys, "%s%s", i ? ", " : "", one);
     }
-    log_say("no series of %.*s has the tag %.*s%s%.*s%s; they have %s", STR_ARG(metric), STR_ARG(key),
-            near.best.data ? " (did you mean " : "", STR_ARG(near.best.data ? near.best : STR("")),
-            near.best.data ? "?)" : "", keys.size ? buf_cstr(&keys) : "none");
+    log_say("no series of %.*s has the tag %.*s%s%.*s%s; they have %s", STR_ARG(metric),
+            STR_ARG(key), near.best.data ? " (did you mean " : "",
+            STR_ARG(near.best.data ? near.best : STR("")), near.best.data ? "?)" : "",
+            keys.size ? buf_cstr(&keys) : "none");
     buf_free(&keys);
 }
 
@@ -239,9 +248,10 @@ static void explain_value(const struct query_filter *f, struct str metric, const
             buf_printf(&shown, "%s%s", i ? ", " : "", one);
     }
     bool suggest = near.best.data && count > VALUES_SHOWN_MAX; // else the reader sees it
-    log_say("no series of %.*s has %.*s=%.*s%s%.*s%s; it is %s%s", STR_ARG(metric), STR_ARG(f->key), STR_ARG(f->text),
-            suggest ? " (did you mean " : "", STR_ARG(suggest ? near.best : STR("")), suggest ? "?)" : "",
-            buf_cstr(&shown), count > VALUES_SHOWN_MAX ? ", …" : "");
+    log_say("no series of %.*s has %.*s=%.*s%s%.*s%s; it is %s%s", STR_ARG(metric), STR_ARG(f->key),
+            STR_ARG(f->text), suggest ? " (did you mean " : "",
+            STR_ARG(suggest ? near.best : STR("")), suggest ? "?)" : "", buf_cstr(&shown),
+            count > VALUES_SHOWN_MAX ? ", …" : "");
     buf_free(&shown);
 }
 
@@ -265,10 +275,12 @@ void asking_explain_filters(struct asking *a, const struct query *q)
     buf_add_str(&name, q->metric);
     buf_add_str(&path, STR("/sonde/v1/tags?examples=0"));
     client_add_parameter(&path, "metric", buf_cstr(&name));
-    if (q->filter_count && asking_list(a, buf_cstr(&path), "tags", &tags, &ignored) == 0 && json_array_size(tags)) {
+    if (q->filter_count && asking_list(a, buf_cstr(&path), "tags", &tags, &ignored) == 0 &&
+        json_array_size(tags)) {
         for (size_t i = 0; i < q->filter_count; i++) {
             const struct query_filter *f = &q->filters[i];
-            const json_t *known = find_key(tags, f->key), *values = json_object_get(known, "examples");
+            const json_t *known = find_key(tags, f->key),
+                         *values = json_object_get(known, "examples");
             if (query_filter_passes_without_key(f->kind))
                 continue;
             if (!known)
@@ -287,7 +299,8 @@ void asking_explain_filters(struct asking *a, const struct query *q)
 static void add_time(struct buf *path, const char *key, int64_t t_ns)
 {
     char text[48];
-    snprintf(text, sizeof text, "%lld.%09lld", (long long)(t_ns / NS_PER_S), (long long)(t_ns % NS_PER_S));
+    snprintf(text, sizeof text, "%lld.%09lld", (long long)(t_ns / NS_PER_S),
+             (long long)(t_ns % NS_PER_S));
     client_add_parameter(path, key, t_ns ? text : NULL);
 }
 
@@ -297,8 +310,8 @@ void asking_add_range(struct buf *path, const struct asking_range *range)
     add_time(path, "end", range->end_ns);
 }
 
-int asking_spans(struct asking *a, const struct asking_range *range, const char *name, bool unfinished, json_t **out,
-                 struct error *e)
+int asking_spans(struct asking *a, const struct asking_range *range, const char *name,
+                 bool unfinished, json_t **out, struct error *e)
 {
     struct buf path = {0};
     buf_printf(&path, "/sonde/v1/spans?limit=0%s", unfinished ? "&unfinished" : "");

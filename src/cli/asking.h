@@ -18,9 +18,10 @@ struct asking {
     struct buf missing; // "n2 (late), n7 (not connected)"
 };
 
-// `where`: the arguments that name jobs and recordings; none: --job, or the usual ones (client/target.h).
-// Says on stderr whom it asks if no argument does.
-int asking_open(const struct options *o, char *const *where, size_t count, struct asking *out, struct error *e);
+// `where`: the arguments that name jobs and recordings; none: --job, or the usual ones
+// (client/target.h). Says on stderr whom it asks if no argument does.
+int asking_open(const struct options *o, char *const *where, size_t count, struct asking *out,
+                struct error *e);
 
 // What names are resolved by.
 struct target_options asking_targets(const struct options *o);
@@ -39,22 +40,23 @@ struct asking_range {
 int asking_range(const struct options *o, struct asking_range *out, struct error *e);
 
 // Asks, and notes who was missing. -ENOENT: there is no such metric, with the nearest one in words.
-int asking_query(struct asking *a, struct str metric, const struct sonde_query *q, struct sonde_result **out,
-                 struct error *e);
+int asking_query(struct asking *a, struct str metric, const struct sonde_query *q,
+                 struct sonde_result **out, struct error *e);
 
 // Puts into *e that there is no such metric, with the nearest one. -ENOENT.
 int asking_unknown_metric(struct asking *a, struct str name, struct error *e);
 
 // As client_list, and notes who was missing.
-int asking_list(struct asking *a, const char *path, const char *name, json_t **out, struct error *e);
+int asking_list(struct asking *a, const char *path, const char *name, json_t **out,
+                struct error *e);
 
 // The range as parameters of a path; "first" and "last" are no bounds of lists.
 void asking_add_range(struct buf *path, const struct asking_range *range);
 
-// Spans of that name (NULL: any), or (`unfinished`) only those without an end. -E2BIG: more than one
-// answer takes.
-int asking_spans(struct asking *a, const struct asking_range *range, const char *name, bool unfinished, json_t **out,
-                 struct error *e);
+// Spans of that name (NULL: any), or (`unfinished`) only those without an end. -E2BIG: more than
+// one answer takes.
+int asking_spans(struct asking *a, const struct asking_range *range, const char *name,
+                 bool unfinished, json_t **out, struct error *e);
 
 // The tags of a row as labels, sorted by key, whose texts are the row's. NULL: no memory.
 struct store_label *asking_labels(const json_t *tags, struct arena *arena, size_t *count);

@@ -1,4 +1,5 @@
-// colour.h - colours on terminals, for those who want them (NO_COLOR is not set, TERM is not "dumb").
+// colour.h - colours on terminals, for those who want them (NO_COLOR is not set, TERM is not
+// "dumb").
 #ifndef SONDE_CLI_COLOUR_H
 #define SONDE_CLI_COLOUR_H
 

@@ -1,8 +1,9 @@
 // columns.h - text in aligned columns.
 //
-// Cells are added row by row, in the order of the titles; columns_write puts them out with two blanks between, each column as wide as its widest cell.
-// Cells are printable, whatever is put into them (base/printable.h).
-// Columns that hold nothing but numbers stand to the right. The last one is not padded.
+// Cells are added row by row, in the order of the titles; columns_write puts them out with two
+// blanks between, each column as wide as its widest cell. Cells are printable, whatever is put into
+// them (base/printable.h). Columns that hold nothing but numbers stand to the right. The last one
+// is not padded.
 #ifndef SONDE_CLI_COLUMNS_H
 #define SONDE_CLI_COLUMNS_H
 
@@ -20,8 +21,10 @@ struct columns {
 
 void columns_titles(struct columns *c, const char *const *titles, size_t count);
 void columns_cell(struct columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void columns_write(const struct columns *c, struct buf *out); // sets out->failed when memory has run out before
-void columns_csv(const struct columns *c, struct buf *out);   // the same cells as RFC 4180 has them; likewise
+// sets out->failed when memory has run out before
+void columns_write(const struct columns *c, struct buf *out);
+// the same cells as RFC 4180 has them; likewise
+void columns_csv(const struct columns *c, struct buf *out);
 void columns_free(struct columns *c);
 
 #endif

@@ -14,11 +14,13 @@ int command_agent(const struct options *o)
     struct error e;
     const char *folder = options_text(o, OPT_FOLDER);
     if (!folder)
-        return command_failed(EXIT_USAGE,
-                              (error_set(&e, -EINVAL, "--folder=DIR is missing: where is the recording to go?"), &e));
+        return command_failed(
+            EXIT_USAGE,
+            (error_set(&e, -EINVAL, "--folder=DIR is missing: where is the recording to go?"), &e));
     if (options_int(o, OPT_LEVEL) == 0)
-        return command_failed(EXIT_USAGE,
-                              (error_set(&e, -EINVAL, "an agent at --telemetry-level 0 has nothing to do"), &e));
+        return command_failed(
+            EXIT_USAGE,
+            (error_set(&e, -EINVAL, "an agent at --telemetry-level 0 has nothing to do"), &e));
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde agent");
 
     own_memory_set_up(OWN_MEMORY_MAPPED_SMALL);

@@ -19,7 +19,8 @@ int command_aggregator(const struct options *o)
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde aggregator");
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);
-    const int handed[] = {options_int(o, OPT_LISTEN_FD), options_int(o, OPT_HUB_FD), options_int(o, OPT_TSDB_FD)};
+    const int handed[] = {options_int(o, OPT_LISTEN_FD), options_int(o, OPT_HUB_FD),
+                          options_int(o, OPT_TSDB_FD)};
     for (size_t i = 0; i < sizeof handed / sizeof *handed; i++)
         if (handed[i])
             fcntl(handed[i], F_SETFD, FD_CLOEXEC);
@@ -37,7 +38,8 @@ int command_aggregator(const struct options *o)
         .transport = options_text(o, OPT_TRANSPORT),
     };
     if (status == 0 && !key_file && (hub.address || hub.expect || hub.port))
-        status = error_set(&e, -EINVAL, "nodes are answered only with the job's key: --key-file=FILE");
+        status =
+            error_set(&e, -EINVAL, "nodes are answered only with the job's key: --key-file=FILE");
     if (status == 0) {
         struct aggregator_options aggregator = {
             .paths = (const char *const *)o->arguments,
@@ -51,7 +53,8 @@ int command_aggregator(const struct options *o)
             .tls_key = options_text(o, OPT_TLS_KEY),
             .job = options_text(o, OPT_JOB),
             // SONDE_SOCKET in the environment is that of the job around us, too.
-            .agent_socket = o->value[OPT_SOCKET].source == FROM_FLAG ? options_text(o, OPT_SOCKET) : NULL,
+            .agent_socket =
+                o->value[OPT_SOCKET].source == FROM_FLAG ? options_text(o, OPT_SOCKET) : NULL,
             .dump_node = options_text(o, OPT_DUMP_NODE),
             .dump_dir = options_text(o, OPT_DUMP_DIR),
             .limits = serve_limits(o),
@@ -66,8 +69,10 @@ int command_aggregator(const struct options *o)
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),
             .open_view = options_flag(o, OPT_OPEN_VIEW),
         };
-        status = control_fd >= 0 ? aggregator_run(&aggregator, control_fd, &e)
-                                 : serve_by_hand(&aggregator, options_text(o, OPT_TOKEN_FILE) || o->auth_key[0], &e);
+        status =
+            control_fd >= 0
+                ? aggregator_run(&aggregator, control_fd, &e)
+                : serve_by_hand(&aggregator, options_text(o, OPT_TOKEN_FILE) || o->auth_key[0], &e);
     }
     explicit_bzero(token, sizeof token);
     // Whoever holds the control socket has been told there.

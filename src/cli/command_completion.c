@@ -1,6 +1,6 @@
-// `sonde completion SHELL` prints a script; the script calls `sonde completion words KIND [WORD]` for
-// words that only data know: names of metrics and tags, ids of jobs. Without data, or when a job does not
-// answer at once, there are none, and nothing is said.
+// `sonde completion SHELL` prints a script; the script calls `sonde completion words KIND [WORD]`
+// for words that only data know: names of metrics and tags, ids of jobs. Without data, or when a
+// job does not answer at once, there are none, and nothing is said.
 #include "cli/asking.h"
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -13,9 +13,11 @@
 enum { WORDS_TIMEOUT_MS = 500 };
 
 // Only what a shell takes as it is: nothing that it would expand, or run.
-static void add_word(struct buf *out, struct str prefix, struct str word, const char *end, struct str typed)
+static void add_word(struct buf *out, struct str prefix, struct str word, const char *end,
+                     struct str typed)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:-+@%";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:-+@%";
     struct buf whole = {0};
     bool sound = word.size > 0;
     for (size_t i = 0; i < word.size; i++)
@@ -36,7 +38,8 @@ static ptrdiff_t last_of(struct str text, const char *characters)
     return -1;
 }
 
-// "avg:1s-avg:lo" goes on with names of metrics, "loss{ra" with tags, "loss{rank=" with their values.
+// "avg:1s-avg:lo" goes on with names of metrics, "loss{ra" with tags, "loss{rank=" with their
+// values.
 static void add_expressions(struct asking *a, struct str typed, struct buf *out)
 {
     struct error ignored;
@@ -46,8 +49,8 @@ static void add_expressions(struct asking *a, struct str typed, struct buf *out)
     if (!rest.data) {
         asking_list(a, "/sonde/v1/metrics", "metrics", &rows, &ignored);
         for (size_t i = 0; i < json_array_size(rows); i++)
-            add_word(out, str_slice(typed, 0, name_at), str_of(asking_text(json_array_get(rows, i), "name")), "",
-                     typed);
+            add_word(out, str_slice(typed, 0, name_at),
+                     str_of(asking_text(json_array_get(rows, i), "name")), "", typed);
         json_decref(rows);
         return;
     }
@@ -88,7 +91,8 @@ static int print_words(const struct options *o)
 {
     const struct target_options targets = asking_targets(o);
     const struct sonde_client_options options = {.timeout_ms = WORDS_TIMEOUT_MS};
-    struct str kind = str_of(o->arguments[1]), typed = str_of(o->argument_count > 2 ? o->arguments[2] : "");
+    struct str kind = str_of(o->arguments[1]),
+               typed = str_of(o->argument_count > 2 ? o->arguments[2] : "");
     struct asking a = {.o = o};
     struct error ignored;
     struct buf out = {0};
@@ -96,7 +100,8 @@ static int print_words(const struct options *o)
     if (str_eq(kind, STR("job"))) {
         struct ids ids = {&out, typed};
         target_each_id(&targets, add_id, &ids);
-    } else if (str_eq(kind, STR("expression")) && client_open(NULL, 0, &targets, &options, &a.client, &ignored) == 0) {
+    } else if (str_eq(kind, STR("expression")) &&
+               client_open(NULL, 0, &targets, &options, &a.client, &ignored) == 0) {
         add_expressions(&a, typed, &out);
         sonde_client_close(a.client);
     }
@@ -111,9 +116,11 @@ int command_completion(const struct options *o)
     if (o->argument_count > 1 && strcmp(o->arguments[0], "words") == 0)
         return print_words(o);
     if (o->argument_count > 1)
-        return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "'%.80s' is too much", o->arguments[1]), &e));
+        return command_failed(EXIT_USAGE,
+                              (error_set(&e, -EINVAL, "'%.80s' is too much", o->arguments[1]), &e));
     if (!help_completion(&out, o->arguments[0])) {
-        error_set(&e, -EINVAL, "no completion for '%.80s'; there is bash, zsh and fish", o->arguments[0]);
+        error_set(&e, -EINVAL, "no completion for '%.80s'; there is bash, zsh and fish",
+                  o->arguments[0]);
         return command_failed(EXIT_USAGE, &e);
     }
     return command_print(&out);

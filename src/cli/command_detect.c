@@ -1,6 +1,8 @@
-// command_detect.c - who is slower than the others, from a recording or from what a running job has recorded so far.
+// command_detect.c - who is slower than the others, from a recording or from what a running job has
+// recorded so far.
 //
-// Whatever is asked for becomes samples (round, member, value), which are played to detect.h round by round.
+// Whatever is asked for becomes samples (round, member, value), which are played to detect.h round
+// by round.
 #include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
@@ -72,17 +74,20 @@ static struct str label_value(const struct store_label *labels, size_t count, st
     return (struct str){0};
 }
 
-// "host=n3,gpu=0": the values of --by's keys, those that are there. With none of them: all tags, so that an expression's own groups are told apart.
+// "host=n3,gpu=0": the values of --by's keys, those that are there. With none of them: all tags, so
+// that an expression's own groups are told apart.
 static struct str member_name(struct work *w, const struct store_label *labels, size_t count)
 {
     struct buf name = {0};
     for (size_t i = 0; i < w->by_count; i++) {
         struct str value = label_value(labels, count, w->by[i]);
         if (value.size)
-            buf_printf(&name, "%s%.*s=%.*s", name.size ? "," : "", STR_ARG(w->by[i]), STR_ARG(value));
+            buf_printf(&name, "%s%.*s=%.*s", name.size ? "," : "", STR_ARG(w->by[i]),
+                       STR_ARG(value));
     }
     for (size_t i = 0; i < count && !w->by_count; i++)
-        buf_printf(&name, "%s%.*s=%.*s", i ? "," : "", STR_ARG(labels[i].key), STR_ARG(labels[i].value));
+        buf_printf(&name, "%s%.*s=%.*s", i ? "," : "", STR_ARG(labels[i].key),
+                   STR_ARG(labels[i].value));
     char *copy = arena_strdup(&w->arena, buf_str(&name));
     buf_free(&name);
     return copy ? str_of(copy) : (struct str){0};
@@ -103,7 +108,8 @@ static long find_member(struct work *w, const struct store_label *labels, size_t
     long member = name.data ? detect_member(w->detect, name) : -1;
     if (member < 0) {
         w->status = detect_members(w->detect) == DETECT_MEMBERS_MAX
-                        ? error_set(w->e, -E2BIG, "more than %d members: --by takes coarser tags", DETECT_MEMBERS_MAX)
+                        ? error_set(w->e, -E2BIG, "more than %d members: --by takes coarser tags",
+                                    DETECT_MEMBERS_MAX)
                         : error_set(w->e, -ENOMEM, "no memory");
         return -1;
     }
@@ -114,7 +120,8 @@ static long find_member(struct work *w, const struct store_label *labels, size_t
             w->status = error_set(w->e, -ENOMEM, "no memory");
             return -1;
         }
-        memset(records + w->records_capacity, 0, (capacity - w->records_capacity) * sizeof *records);
+        memset(records + w->records_capacity, 0,
+               (capacity - w->records_capacity) * sizeof *records);
         w->records = records;
         w->records_capacity = capacity;
     }
@@ -131,13 +138,15 @@ static bool add_sample(struct work *w, struct sample s)
 {
     if (w->count == w->capacity) {
         size_t capacity = w->capacity ? 2 * w->capacity : 4096;
-        struct sample *samples =
-            capacity <= 2 * (size_t)SAMPLES_MAX ? realloc(w->samples, capacity * sizeof *samples) : NULL;
+        struct sample *samples = capacity <= 2 * (size_t)SAMPLES_MAX
+                                     ? realloc(w->samples, capacity * sizeof *samples)
+                                     : NULL;
         if (!samples) {
-            w->status =
-                w->capacity >= SAMPLES_MAX
-                    ? error_set(w->e, -E2BIG, "more than %d values: ask for less time or longer rounds", SAMPLES_MAX)
-                    : error_set(w->e, -ENOMEM, "no memory");
+            w->status = w->capacity >= SAMPLES_MAX
+                            ? error_set(w->e, -E2BIG,
+                                        "more than %d values: ask for less time or longer rounds",
+                                        SAMPLES_MAX)
+                            : error_set(w->e, -ENOMEM, "no memory");
             return false;
         }
         w->samples = samples;
@@ -155,18 +164,21 @@ static int parse_what(struct work *w, const char *what, const char **m, struct q
     struct buf text = {0};
     struct str rest = str_of(what), first = str_cut(&rest, ':');
     if (rest.data &&
-        query_aggregator_of(first) != QUERY_AGGREGATOR_COUNT) { // an expression; names may have colons, too
+        // an expression; names may have colons, too
+        query_aggregator_of(first) != QUERY_AGGREGATOR_COUNT) {
         w->by_count = w->o->value[OPT_BY].source == FROM_DEFAULT ? 0 : w->by_count;
         *m = what;
         return query_parse_m(str_of(what), &w->arena, q, w->e);
     }
-    buf_printf(&text, "avg:%lldms-avg:%s{", (long long)(options_number(w->o, OPT_EVERY) * 1000 + 0.5), what);
+    buf_printf(&text, "avg:%lldms-avg:%s{",
+               (long long)(options_number(w->o, OPT_EVERY) * 1000 + 0.5), what);
     for (size_t i = 0; i < w->by_count; i++)
         buf_printf(&text, "%s%.*s=*", i ? "," : "", STR_ARG(w->by[i]));
     buf_add_char(&text, '}');
     *m = arena_strdup(&w->arena, buf_str(&text)); // the query points into it
     buf_free(&text);
-    return *m ? query_parse_m(str_of(*m), &w->arena, q, w->e) : error_set(w->e, -ENOMEM, "no memory");
+    return *m ? query_parse_m(str_of(*m), &w->arena, q, w->e)
+              : error_set(w->e, -ENOMEM, "no memory");
 }
 
 // The client's tags as labels, in the arena; NULL: no memory.
@@ -180,8 +192,11 @@ static struct store_label *labels_of(struct work *w, const struct sonde_tag *tag
 
 static int take_metric(struct work *w, struct asking *a, const char *m, const struct query *q)
 {
-    struct sonde_query query = {
-        .m = m, .start = w->range.start, .start_ns = w->range.start_ns, .end = w->range.end, .end_ns = w->range.end_ns};
+    struct sonde_query query = {.m = m,
+                                .start = w->range.start,
+                                .start_ns = w->range.start_ns,
+                                .end = w->range.end,
+                                .end_ns = w->range.end_ns};
     bool groups = w->by_count == 0;
     int status = asking_query(a, q->metric, &query, &w->result, w->e);
     const struct sonde_series *first = status ? NULL : sonde_result_series(w->result, 0);
@@ -193,7 +208,8 @@ static int take_metric(struct work *w, struct asking *a, const char *m, const st
             return error_set(w->e, -ENOMEM, "no memory");
         long member = find_member(w, labels, s->tag_count);
         for (size_t k = 0; k < s->count && w->status == 0; k++)
-            add_sample(w, (struct sample){s->time_ns[k], s->time_ns[k], (size_t)member, s->values[k]});
+            add_sample(w,
+                       (struct sample){s->time_ns[k], s->time_ns[k], (size_t)member, s->values[k]});
     }
     // The keys of an expression's groups tell recorded series apart, too.
     for (size_t i = 0; first && groups && i < first->tag_count && i < BY_MAX; i++)
@@ -222,15 +238,18 @@ static int take_spans(struct work *w, struct asking *a, const char *name)
     json_t **rows = calloc(json_array_size(spans) + 1, sizeof *rows);
     for (size_t i = 0; rows && i < json_array_size(spans); i++) {
         json_t *row = json_array_get(spans, i);
-        if (json_object_get(row, "end_ns") && !json_object_get(json_object_get(row, "tags"), STORE_UNFINISHED_TAG))
+        if (json_object_get(row, "end_ns") &&
+            !json_object_get(json_object_get(row, "tags"), STORE_UNFINISHED_TAG))
             rows[n++] = row;
     }
     if (n)
         qsort(rows, n, sizeof *rows, by_end);
     for (size_t i = 0; i < n && w->status == 0; i++) {
         size_t count;
-        struct store_label *labels = asking_labels(json_object_get(rows[i], "tags"), &w->arena, &count);
-        int64_t start_ns = asking_number(rows[i], "start_ns"), end_ns = asking_number(rows[i], "end_ns");
+        struct store_label *labels =
+            asking_labels(json_object_get(rows[i], "tags"), &w->arena, &count);
+        int64_t start_ns = asking_number(rows[i], "start_ns"),
+                end_ns = asking_number(rows[i], "end_ns");
         long member = labels ? find_member(w, labels, count) : -1;
         if (member >= 0)
             add_sample(w, (struct sample){w->records[member].spans++, end_ns, (size_t)member,
@@ -253,7 +272,8 @@ static int by_round(const void *a, const void *b)
     return (x->member > y->member) - (x->member < y->member);
 }
 
-static void add_bad(struct record *r, unsigned rounds, int64_t since_ns, int64_t until_ns, bool silent)
+static void add_bad(struct record *r, unsigned rounds, int64_t since_ns, int64_t until_ns,
+                    bool silent)
 {
     if (!r->bad || r->was_silent != silent)
         r->since_ns = since_ns;
@@ -313,12 +333,14 @@ static int conclude(struct work *w, struct asking *a)
         .metric = w->metric,
         .spans = options_flag(w->o, OPT_SPAN),
         .range = w->range,
-        .patience_ns = (int64_t)(options_number(w->o, OPT_EVERY) * options_int(w->o, OPT_PERSISTENCE) * NS_PER_S),
+        .patience_ns = (int64_t)(options_number(w->o, OPT_EVERY) *
+                                 options_int(w->o, OPT_PERSISTENCE) * NS_PER_S),
         .member_of = known_member,
         .user = w,
     };
     w->evidence = calloc(members, sizeof *w->evidence);
-    int status = w->evidence ? evidence_gather(&question, w->evidence, w->e) : error_set(w->e, -ENOMEM, "no memory");
+    int status = w->evidence ? evidence_gather(&question, w->evidence, w->e)
+                             : error_set(w->e, -ENOMEM, "no memory");
     if (status < 0)
         return status;
     for (size_t i = 0; i < members; i++) {
@@ -337,7 +359,8 @@ static int conclude(struct work *w, struct asking *a)
 // ---------------------------------------------------------------- the answer
 
 static const char *const states[] = {
-    [DETECT_WAITING] = "too few values", [DETECT_GOOD] = "good", [DETECT_SUSPECT] = "suspect", [DETECT_SLOW] = "slow",
+    [DETECT_WAITING] = "too few values", [DETECT_GOOD] = "good",
+    [DETECT_SUSPECT] = "suspect",        [DETECT_SLOW] = "slow",
     [DETECT_SILENT] = "silent",
 };
 
@@ -435,7 +458,8 @@ static int write_excluded(const struct work *w, const char *path, struct error *
         if (!w->records[i].bad || again)
             continue;
         if (!host.size)
-            log_say("%.*s carries no tag host: it is not in %s", STR_ARG(detect_name(w->detect, i)), path);
+            log_say("%.*s carries no tag host: it is not in %s", STR_ARG(detect_name(w->detect, i)),
+                    path);
         else
             buf_printf(&text, "%.*s\n", STR_ARG(host));
     }
@@ -502,7 +526,8 @@ static int detect_members_of(struct work *w, struct asking *a, const char *m, co
         play(w);
         status = conclude(w, a);
     }
-    return status < 0 ? command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, w->e) : answer(w);
+    return status < 0 ? command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, w->e)
+                      : answer(w);
 }
 
 int command_detect(const struct options *o)

@@ -1,7 +1,7 @@
 // `sonde doctor`: what works on this machine, in words.
 //
-// One row of the table a check. A check says one of four things, and what to do where something can be
-// done. The answers stand in this order:
+// One row of the table a check. A check says one of four things, and what to do where something can
+// be done. The answers stand in this order:
 //   missing  level 2 needs it; the exit code becomes 1
 //   no       works less well, or not at all, but level 2 does without
 //   ok       works
@@ -73,19 +73,25 @@ static void check_cycle_counter(const struct options *o, struct finding *f)
     if (clock_ticks_usable())
         find(f, OK, "runs at one rate: points are stamped with it");
     else
-        find(f, NO, "is not invariant here: points are stamped with clock_gettime, which costs more; nothing to do");
+        find(f, NO,
+             "is not invariant here: points are stamped with clock_gettime, which costs more; "
+             "nothing to do");
 }
 
 static void check_clock_source(const struct options *o, struct finding *f)
 {
     (void)o;
     char source[64];
-    if (!first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source, sizeof source))
+    if (!first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
+                    sizeof source))
         find(f, NO, "the kernel does not say which it uses; nothing to do");
-    else if (strcmp(source, "tsc") == 0 || strcmp(source, "kvm-clock") == 0 || strcmp(source, "arch_sys_counter") == 0)
+    else if (strcmp(source, "tsc") == 0 || strcmp(source, "kvm-clock") == 0 ||
+             strcmp(source, "arch_sys_counter") == 0)
         find(f, OK, "%s", source);
     else
-        find(f, NO, "%s: reading the time is a slow call here; boot with clocksource=tsc where the processor allows it",
+        find(f, NO,
+             "%s: reading the time is a slow call here; boot with clocksource=tsc where the "
+             "processor allows it",
              source);
 }
 
@@ -100,7 +106,8 @@ static void check_memfd(const struct options *o, struct finding *f)
         find(f, OK, "memfd_create with sealing");
     else
         find(f, MISSING,
-             "memfd_create with sealing: %s; programs cannot share their rings (Linux 3.17 or newer is needed)",
+             "memfd_create with sealing: %s; programs cannot share their rings (Linux 3.17 or "
+             "newer is needed)",
              strerror(errno));
     if (fd >= 0)
         close(fd);
@@ -114,7 +121,9 @@ static void check_pidfd(const struct options *o, struct finding *f)
     if (fd >= 0)
         find(f, OK, "pidfd_open");
     else
-        find(f, NO, "pidfd_open: %s; the end of programs is noticed a little later (Linux 5.3 or newer has it)",
+        find(f, NO,
+             "pidfd_open: %s; the end of programs is noticed a little later (Linux 5.3 or newer "
+             "has it)",
              strerror(errno));
     if (fd >= 0)
         close(fd);
@@ -130,7 +139,8 @@ static void check_perf(const struct options *o, struct finding *f)
         find(f, OK, "perf_event_paranoid is %s", text);
     else
         find(f, NO,
-             "perf_event_paranoid is %s: own programs at most; an administrator can set kernel.perf_event_paranoid=1",
+             "perf_event_paranoid is %s: own programs at most; an administrator can set "
+             "kernel.perf_event_paranoid=1",
              text);
 }
 
@@ -145,7 +155,9 @@ static void check_memory_lock(const struct options *o, struct finding *f)
     else if (limit.rlim_cur >= WANTED_BYTES)
         find(f, OK, "%llu KiB", (unsigned long long)limit.rlim_cur / 1024);
     else
-        find(f, NO, "only %llu KiB may be locked: perf buffers and RDMA want more; see ulimit -l and limits.conf",
+        find(f, NO,
+             "only %llu KiB may be locked: perf buffers and RDMA want more; see ulimit -l and "
+             "limits.conf",
              (unsigned long long)limit.rlim_cur / 1024);
 }
 
@@ -153,7 +165,8 @@ static void check_proc(const struct options *o, struct finding *f)
 {
     (void)o;
     char line[512];
-    if (!first_line("/proc/stat", line, sizeof line) || !first_line("/proc/meminfo", line, sizeof line)) {
+    if (!first_line("/proc/stat", line, sizeof line) ||
+        !first_line("/proc/meminfo", line, sizeof line)) {
         find(f, MISSING, "/proc cannot be read: there are no node metrics; mount it");
         return;
     }
@@ -161,7 +174,8 @@ static void check_proc(const struct options *o, struct finding *f)
     bool hidden = false;
     while (mounts && fgets(line, sizeof line, mounts)) {
         if (strncmp(line, "proc /proc ", strlen("proc /proc ")) == 0)
-            hidden = strstr(line, "hidepid=") && !strstr(line, "hidepid=0") && !strstr(line, "hidepid=off");
+            hidden = strstr(line, "hidepid=") && !strstr(line, "hidepid=0") &&
+                     !strstr(line, "hidepid=off");
     }
     if (mounts)
         fclose(mounts);
@@ -194,9 +208,11 @@ static bool gpu_on_bus(const char *vendor)
 
 // As the agent would: it starts the vendor's library, or reads /sys, and asks each GPU once.
 // `variable`: where the environment names the library; one that it names is meant to be there.
-static void check_gpus(struct finding *f, const char *source, const char *vendor, const char *variable)
+static void check_gpus(struct finding *f, const char *source, const char *vendor,
+                       const char *variable)
 {
-    struct collect_options options = {.root = "", .level = 3, .folder = "/tmp", .uid = getuid(), .sources = source};
+    struct collect_options options = {
+        .root = "", .level = 3, .folder = "/tmp", .uid = getuid(), .sources = source};
     struct collect *c;
     struct error e;
     if (collect_create(&options, &c, &e) < 0) {
@@ -219,7 +235,8 @@ static void check_gpus(struct finding *f, const char *source, const char *vendor
         find(f, count > 0 ? OK : NO, "%g answer, asked through %.*s%s%.*s", count, STR_ARG(library),
              reason.size ? "; " : "", STR_ARG(reason));
     else
-        find(f, gpu_on_bus(vendor) || getenv(variable) ? NO : ABSENT, "%.*s: no metrics of such GPUs", STR_ARG(reason));
+        find(f, gpu_on_bus(vendor) || getenv(variable) ? NO : ABSENT,
+             "%.*s: no metrics of such GPUs", STR_ARG(reason));
     collect_destroy(c);
 }
 
@@ -258,15 +275,16 @@ static void check_port(const struct options *o, struct finding *f)
     int port = options_int(o, OPT_PORT);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1;
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
     if (fd >= 0)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 1) == 0)
         find(f, OK, "%d is free", port);
     else
-        find(f, NO, "%d cannot be used (%s): the next free one is taken; --port chooses another", port,
-             strerror(errno));
+        find(f, NO, "%d cannot be used (%s): the next free one is taken; --port chooses another",
+             port, strerror(errno));
     if (fd >= 0)
         close(fd);
 }
@@ -276,10 +294,12 @@ static const char *file_system_name(long type)
     static const struct {
         long type;
         const char *name;
-    } names[] = {{0xEF53, "ext4"},       {0x01021994, "tmpfs"},     {0x58465342, "xfs"},    {0x9123683E, "btrfs"},
-                 {0x6969, "nfs"},        {0x794c7630, "overlayfs"}, {0x0BD00BD0, "lustre"}, {0x47504653, "gpfs"},
-                 {0x65735546, "fuse"},   {0x2FC12FC1, "zfs"},       {0x517B, "smb"},        {0xFF534D42, "cifs"},
-                 {0x19830326, "beegfs"}, {0x00C36400, "ceph"},      {0x858458f6, "ramfs"},  {0x01021997, "9p"}};
+    } names[] = {{0xEF53, "ext4"},       {0x01021994, "tmpfs"}, {0x58465342, "xfs"},
+                 {0x9123683E, "btrfs"},  {0x6969, "nfs"},       {0x794c7630, "overlayfs"},
+                 {0x0BD00BD0, "lustre"}, {0x47504653, "gpfs"},  {0x65735546, "fuse"},
+                 {0x2FC12FC1, "zfs"},    {0x517B, "smb"},       {0xFF534D42, "cifs"},
+                 {0x19830326, "beegfs"}, {0x00C36400, "ceph"},  {0x858458f6, "ramfs"},
+                 {0x01021997, "9p"}};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (names[i].type == type)
             return names[i].name;
@@ -339,7 +359,9 @@ static void check_run_folder(const struct options *o, struct finding *f)
         unsigned long long free_mib = (unsigned long long)space.f_bavail * space.f_frsize >> 20;
         find(f, free_mib < FREE_WANTED_MIB ? NO : OK, "%s: %s, %llu MiB free%s", base,
              file_system_name((long)kind.f_type), free_mib,
-             free_mib < FREE_WANTED_MIB ? ", which is little: set TMPDIR or --run-dir to another folder" : "");
+             free_mib < FREE_WANTED_MIB
+                 ? ", which is little: set TMPDIR or --run-dir to another folder"
+                 : "");
     }
     if (made)
         rmdir(base);
@@ -357,8 +379,9 @@ static void check_job(const struct options *o, struct finding *f)
     }
     snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
     if (access(folder, F_OK) != 0) {
-        find(f, MISSING, "%s is not here, so nothing that programs emit is recorded: the job is over, or %s", folder,
-             SEGMENT_FOLDER_HINT);
+        find(f, MISSING,
+             "%s is not here, so nothing that programs emit is recorded: the job is over, or %s",
+             folder, SEGMENT_FOLDER_HINT);
         return;
     }
     int fd = exchange_open(path);
@@ -432,7 +455,8 @@ struct report {
 static void add_finding(struct report *r, const char *name, const struct finding *f)
 {
     static const char *const words[] = {[MISSING] = "missing", [NO] = "no", [OK] = "ok"};
-    static const char *const colours[] = {[MISSING] = COLOUR_RED, [NO] = COLOUR_YELLOW, [OK] = COLOUR_GREEN};
+    static const char *const colours[] = {
+        [MISSING] = COLOUR_RED, [NO] = COLOUR_YELLOW, [OK] = COLOUR_GREEN};
     bool coloured = colour_wanted(STDOUT_FILENO);
     struct buf *out = &r->parts[f->verdict];
     if (f->verdict == ABSENT) {
@@ -451,8 +475,8 @@ static bool is_absent(const char *reason)
     return !strstr(reason, strerror(EACCES)) && !strstr(reason, strerror(EPERM));
 }
 
-// A line for the sources of node metrics that work, and one for each that is kept from working, GPUs apart:
-// they have checks of their own.
+// A line for the sources of node metrics that work, and one for each that is kept from working,
+// GPUs apart: they have checks of their own.
 static void add_sources(struct report *r)
 {
     static struct source_here sources[SOURCES_HERE_MAX];
@@ -474,17 +498,19 @@ static void add_sources(struct report *r)
         dearest = sources[i].core_share > dearest->core_share ? &sources[i] : dearest;
     }
     if (gives)
-        buf_printf(&names, "; at their rates they take %.2g %% of a core, %.*s %.2g %% of it", 100 * share,
-                   STR_ARG(dearest->name), 100 * dearest->core_share);
+        buf_printf(&names, "; at their rates they take %.2g %% of a core, %.*s %.2g %% of it",
+                   100 * share, STR_ARG(dearest->name), 100 * dearest->core_share);
     find(&f, gives ? OK : MISSING, "%s", gives ? buf_cstr(&names) : "no source gives anything");
     add_finding(r, "node metrics", &f);
     buf_free(&names);
     for (int i = 0; i < count; i++) {
-        if ((sources[i].gives && !sources[i].missing[0]) || str_starts(sources[i].name, STR("gpu-")))
+        if ((sources[i].gives && !sources[i].missing[0]) ||
+            str_starts(sources[i].name, STR("gpu-")))
             continue;
         char name[64];
         snprintf(name, sizeof name, "%.*s", STR_ARG(sources[i].name));
-        find(&f, !sources[i].gives && is_absent(sources[i].missing) ? ABSENT : NO, "%s", sources[i].missing);
+        find(&f, !sources[i].gives && is_absent(sources[i].missing) ? ABSENT : NO, "%s",
+             sources[i].missing);
         add_finding(r, name, &f);
     }
 }
@@ -504,8 +530,8 @@ int command_doctor(const struct options *o)
     for (int verdict = MISSING; verdict <= OK; verdict++)
         buf_add_str(&out, buf_str(&r.parts[verdict]));
     if (r.parts[ABSENT].size)
-        buf_printf(&out, "%-8s %-16s %s: not on this machine; sonde metrics says why\n", "absent", "hardware",
-                   buf_cstr(&r.parts[ABSENT]));
+        buf_printf(&out, "%-8s %-16s %s: not on this machine; sonde metrics says why\n", "absent",
+                   "hardware", buf_cstr(&r.parts[ABSENT]));
     for (int verdict = MISSING; verdict < VERDICTS; verdict++)
         buf_free(&r.parts[verdict]);
     int printed = command_print(&out);

@@ -77,17 +77,21 @@ static int open_client(const struct options *o, struct http_client **out, struct
         return rc;
     *out = target.client;
     return *out ? 0
-                : error_set(e, -EINVAL, "%s is a recording: only running jobs are dumped; copy its files", target.path);
+                : error_set(e, -EINVAL,
+                            "%s is a recording: only running jobs are dumped; copy its files",
+                            target.path);
 }
 
-static int make_body(const struct options *o, const json_t *status, struct buf *out, struct error *e)
+static int make_body(const struct options *o, const json_t *status, struct buf *out,
+                     struct error *e)
 {
     const json_t *dump = json_object_get(status, "dump");
     const char *to = options_text(o, OPT_TO), *since = options_text(o, OPT_SINCE);
     char name[256], path[FOLDER_PATH_MAX] = "";
     snprintf(name, sizeof name, "sonde-dump-%s", text_of(status, "job"));
     if (!dump)
-        return error_set(e, -EINVAL, "only running jobs are dumped; recordings are files already: copy those");
+        return error_set(e, -EINVAL,
+                         "only running jobs are dumped; recordings are files already: copy those");
     if (!to && !text_of(dump, "configured")[0])
         to = name;
     int rc = to ? runs_path(to, path, e) : 0; // the aggregator has another folder of its own
@@ -105,8 +109,8 @@ static int make_body(const struct options *o, const json_t *status, struct buf *
 static void *ask(void *user)
 {
     struct asked *a = user;
-    a->status = http_ask(a->client, "/sonde/v1/dump", buf_str(&a->body), "application/json", DUMP_TIMEOUT_MS, NULL,
-                         &a->answer, &a->e);
+    a->status = http_ask(a->client, "/sonde/v1/dump", buf_str(&a->body), "application/json",
+                         DUMP_TIMEOUT_MS, NULL, &a->answer, &a->e);
     pthread_mutex_lock(&a->lock);
     a->ended = true;
     pthread_cond_signal(&a->over);
@@ -134,8 +138,9 @@ static void show_progress(struct http_client *c)
     if (json_is_true(json_object_get(dump, "running"))) {
         char bytes[32];
         summary_bytes_text((double)number_of(dump, "bytes"), bytes, sizeof bytes);
-        fprintf(stderr, "\r\033[Ksonde: %lld of %lld nodes, %lld points, %s", number_of(dump, "files"),
-                number_of(dump, "nodes"), number_of(dump, "points"), bytes);
+        fprintf(stderr, "\r\033[Ksonde: %lld of %lld nodes, %lld points, %s",
+                number_of(dump, "files"), number_of(dump, "nodes"), number_of(dump, "points"),
+                bytes);
     }
     json_decref(status);
 }
@@ -143,8 +148,8 @@ static void show_progress(struct http_client *c)
 static int make_dump(const struct options *o, struct asked *a, struct error *e)
 {
     struct http_client *beside = NULL;
-    bool shown =
-        isatty(STDERR_FILENO) && !options_flag(o, OPT_QUIET) && http_client_create_like(a->client, &beside, e) == 0;
+    bool shown = isatty(STDERR_FILENO) && !options_flag(o, OPT_QUIET) &&
+                 http_client_create_like(a->client, &beside, e) == 0;
     pthread_t thread;
     int failed = pthread_create(&thread, NULL, ask, a);
     if (failed) {
@@ -172,7 +177,8 @@ static bool has_failed(const json_t *file)
 
 static void print_table(const json_t *files, struct buf *out)
 {
-    static const char *const titles[] = {"node", "new points", "travelled", "bytes", "state", "file"};
+    static const char *const titles[] = {"node",  "new points", "travelled",
+                                         "bytes", "state",      "file"};
     struct columns table = {0};
     columns_titles(&table, titles, sizeof titles / sizeof *titles);
     for (size_t i = 0; i < json_array_size(files); i++) {
@@ -190,8 +196,8 @@ static void print_table(const json_t *files, struct buf *out)
     columns_free(&table);
 }
 
-// What has travelled, and what is there now. The two cannot be compared: points travel in another form than they
-// have in a file.
+// What has travelled, and what is there now. The two cannot be compared: points travel in another
+// form than they have in a file.
 static void print_sums(const json_t *files, size_t whole, struct buf *out)
 {
     char came[32], all[32];
@@ -203,8 +209,8 @@ static void print_sums(const json_t *files, size_t whole, struct buf *out)
     }
     summary_bytes_text((double)came_bytes, came, sizeof came);
     summary_bytes_text((double)bytes, all, sizeof all);
-    buf_printf(out, "%zu file%s of %s; %lld new point%s, for which %s travelled\n", whole, whole == 1 ? "" : "s", all,
-               points, points == 1 ? "" : "s", came);
+    buf_printf(out, "%zu file%s of %s; %lld new point%s, for which %s travelled\n", whole,
+               whole == 1 ? "" : "s", all, points, points == 1 ? "" : "s", came);
 }
 
 // Who is not there, by name. Returns how many.
@@ -222,7 +228,8 @@ static size_t name_absent(const json_t *all)
     for (size_t i = 0; i < json_array_size(missing); i++) {
         const json_t *m = json_array_get(missing, i);
         const char *text = text_of(m, "text");
-        log_error("no data of node %s: %s%s%s", text_of(m, "host"), text_of(m, "reason"), text[0] ? ": " : "", text);
+        log_error("no data of node %s: %s%s%s", text_of(m, "host"), text_of(m, "reason"),
+                  text[0] ? ": " : "", text);
     }
     return absent;
 }
@@ -254,7 +261,8 @@ static int report(const struct options *o, const struct asked *a, struct error *
     json_decref(all);
     int code = command_print(&out);
     if (!whole && !absent)
-        return command_failed(EXIT_FAILED, (error_set(e, -ENOENT, "the job has recorded nothing yet"), e));
+        return command_failed(EXIT_FAILED,
+                              (error_set(e, -ENOENT, "the job has recorded nothing yet"), e));
     return !whole ? EXIT_FAILED : absent ? EXIT_PARTLY : code;
 }
 

@@ -34,12 +34,15 @@ static bool own_metric(struct str name, struct store_metric *m)
 static void print_recording(const struct import_dragon_recording *r)
 {
     if (r->bad)
-        log_warning("%s: %llu rows could not be read and are left out", r->path, (unsigned long long)r->bad);
+        log_warning("%s: %llu rows could not be read and are left out", r->path,
+                    (unsigned long long)r->bad);
     struct buf out = {0};
-    buf_printf(&out, "%s: %llu values in %llu series, %llu rows", r->path, (unsigned long long)r->values,
-               (unsigned long long)r->series, (unsigned long long)r->rows);
+    buf_printf(&out, "%s: %llu values in %llu series, %llu rows", r->path,
+               (unsigned long long)r->values, (unsigned long long)r->series,
+               (unsigned long long)r->rows);
     if (r->repeats)
-        buf_printf(&out, " (%llu replaced by later rows of the same time)", (unsigned long long)r->repeats);
+        buf_printf(&out, " (%llu replaced by later rows of the same time)",
+                   (unsigned long long)r->repeats);
     buf_printf(&out, ", %llu bytes\n", (unsigned long long)r->file_bytes);
     command_print(&out);
 }
@@ -61,36 +64,41 @@ int command_import(const struct options *o)
     struct error e;
     const char *folder = options_text(o, OPT_OUTPUT), *given = options_text(o, OPT_HOST);
     if (!folder)
-        return command_failed(EXIT_USAGE,
-                              (error_set(&e, -EINVAL, "-o DIR is missing: where is the recording to go?"), &e));
+        return command_failed(
+            EXIT_USAGE,
+            (error_set(&e, -EINVAL, "-o DIR is missing: where is the recording to go?"), &e));
     if (given && (strchr(given, '/') || given[0] == '.' || strlen(given) > HOST_MAX))
-        return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--host: '%.80s' is no host's name", given), &e));
+        return command_failed(
+            EXIT_USAGE, (error_set(&e, -EINVAL, "--host: '%.80s' is no host's name", given), &e));
     const char *format = options_text(o, OPT_FORMAT);
     if (strcmp(format, "dragon-sqlite") == 0)
         return import_databases(o, folder, &e) < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
     if (o->argument_count > 1)
-        return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "%s: one FILE only", format), &e));
+        return command_failed(EXIT_USAGE,
+                              (error_set(&e, -EINVAL, "%s: one FILE only", format), &e));
     char host[HOST_MAX + 1], path[FOLDER_PATH_MAX];
     if (given)
         snprintf(host, sizeof host, "%s", given);
     else
         host_of(o->arguments[0], host);
     int n = snprintf(path, sizeof path, "%s/%s.sonde", folder, host);
-    int status = n < 0 || n >= (int)sizeof path ? error_set(&e, -ENAMETOOLONG, "the path of the recording is too long")
-                                                : folder_make_all(folder, &e);
+    int status = n < 0 || n >= (int)sizeof path
+                     ? error_set(&e, -ENAMETOOLONG, "the path of the recording is too long")
+                     : folder_make_all(folder, &e);
     struct store_import_stats stats = {0};
     if (status == 0)
-        status = store_import(strcmp(format, "wide-csv") == 0 ? IMPORT_WIDE_CSV : IMPORT_DASK, o->arguments[0], path,
-                              str_of(host), &stats, &e);
+        status = store_import(strcmp(format, "wide-csv") == 0 ? IMPORT_WIDE_CSV : IMPORT_DASK,
+                              o->arguments[0], path, str_of(host), &stats, &e);
     if (status < 0)
         return command_failed(EXIT_FAILED, &e);
     if (stats.bad_rows || stats.bad_cells)
-        log_warning("%s: %llu rows and %llu cells could not be read and are left out", o->arguments[0],
-                    (unsigned long long)stats.bad_rows, (unsigned long long)stats.bad_cells);
+        log_warning("%s: %llu rows and %llu cells could not be read and are left out",
+                    o->arguments[0], (unsigned long long)stats.bad_rows,
+                    (unsigned long long)stats.bad_cells);
     struct buf out = {0};
     buf_printf(&out, "%s: %llu values in %llu series, %llu rows, %llu bytes (%.3f a value)\n", path,
-               (unsigned long long)stats.values, (unsigned long long)stats.columns, (unsigned long long)stats.rows,
-               (unsigned long long)stats.file_bytes,
+               (unsigned long long)stats.values, (unsigned long long)stats.columns,
+               (unsigned long long)stats.rows, (unsigned long long)stats.file_bytes,
                stats.values ? (double)stats.file_bytes / (double)stats.values : 0);
     return command_print(&out);
 }

@@ -8,7 +8,8 @@
 #include "base/printable.h"
 #include "store/inspect.h"
 
-static const char *const states[] = {[STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
+static const char *const states[] = {
+    [STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
 
 static double per_value(uint64_t bytes, uint64_t values)
 {
@@ -27,13 +28,17 @@ static void add_text(struct buf *out, const char *path, const struct store_inspe
     buf_printf(out, "  state   %s, format %u.%u\n", states[i->state], i->major, i->minor);
     if (i->values > 0)
         buf_printf(out, "  time    %s to %s\n", first, last);
-    buf_printf(out, "  holds   %llu metrics, %llu series, %llu sets, %llu spans and annotations\n", (ull)i->metrics,
-               (ull)i->series, (ull)i->sets, (ull)i->events);
-    buf_printf(out, "  values  %llu, of them %llu not sealed yet\n", (ull)i->values, (ull)i->live_values);
+    buf_printf(out, "  holds   %llu metrics, %llu series, %llu sets, %llu spans and annotations\n",
+               (ull)i->metrics, (ull)i->series, (ull)i->sets, (ull)i->events);
+    buf_printf(out, "  values  %llu, of them %llu not sealed yet\n", (ull)i->values,
+               (ull)i->live_values);
     buf_printf(out, "  bytes   %llu (%.3f a value), %llu on the disk\n", (ull)i->file_bytes,
                per_value(i->file_bytes, i->values), (ull)i->disk_bytes);
-    buf_printf(out, "  blocks  %llu, of them %llu cold: %llu bytes, of them %llu for time stamps, %llu for headers\n",
-               (ull)i->blocks, (ull)i->cold_blocks, (ull)i->block_bytes, (ull)i->time_bytes, (ull)i->directory_bytes);
+    buf_printf(out,
+               "  blocks  %llu, of them %llu cold: %llu bytes, of them %llu for time stamps, %llu "
+               "for headers\n",
+               (ull)i->blocks, (ull)i->cold_blocks, (ull)i->block_bytes, (ull)i->time_bytes,
+               (ull)i->directory_bytes);
     struct columns table = {0};
     static const char *const titles[] = {"  codec", "columns", "values", "bytes", "bytes a value"};
     columns_titles(&table, titles, sizeof titles / sizeof titles[0]);
@@ -50,8 +55,8 @@ static void add_text(struct buf *out, const char *path, const struct store_inspe
         columns_write(&table, out);
     columns_free(&table);
     if (i->damage.blocks)
-        printable_printf(out, "  damage  %llu blocks, %llu bytes: %s", (ull)i->damage.blocks, (ull)i->damage.bytes,
-                         i->damage.first);
+        printable_printf(out, "  damage  %llu blocks, %llu bytes: %s", (ull)i->damage.blocks,
+                         (ull)i->damage.bytes, i->damage.first);
     else
         buf_printf(out, "  damage  none");
     buf_add_char(out, '\n');

@@ -8,8 +8,8 @@
 static const char *const kinds[] = {[STORE_GAUGE] = "gauge", [STORE_COUNTER] = "counter"};
 
 // Why this machine lacks the source's metrics; "" when it has them.
-static struct str missing_here(const struct source_here *sources, int source_count, struct str source,
-                               struct buf *words)
+static struct str missing_here(const struct source_here *sources, int source_count,
+                               struct str source, struct buf *words)
 {
     words->size = 0;
     sources_here_reason(sources, source_count, source, words);

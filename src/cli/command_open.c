@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// Prints the address and, if the person's browser is likely to be elsewhere, the ssh line; else opens it.
-static void show(const struct options *o, const struct job *job, const char *url, const char *folder,
-                 char file[OPEN_PAGE_PATH_MAX])
+// Prints the address and, if the person's browser is likely to be elsewhere, the ssh line; else
+// opens it.
+static void show(const struct options *o, const struct job *job, const char *url,
+                 const char *folder, char file[OPEN_PAGE_PATH_MAX])
 {
     char line[TUNNEL_LINE_MAX];
     printf("%s\n", url);
@@ -30,10 +31,12 @@ static void show(const struct options *o, const struct job *job, const char *url
 
 static int show_job(const struct options *o, const struct job *job, struct error *e)
 {
-    char path[FOLDER_PATH_MAX + 16], control[TOKEN_TEXT_MAX], view[TOKEN_TEXT_MAX], file[OPEN_PAGE_PATH_MAX];
+    char path[FOLDER_PATH_MAX + 16], control[TOKEN_TEXT_MAX], view[TOKEN_TEXT_MAX],
+        file[OPEN_PAGE_PATH_MAX];
     char url[JOB_URL_MAX + TOKEN_TEXT_MAX + 16];
     if (!job->url[0])
-        return error_set(e, -ENOENT, "the aggregator of job %s does not run, so no page is served", job->id);
+        return error_set(e, -ENOENT, "the aggregator of job %s does not run, so no page is served",
+                         job->id);
     snprintf(path, sizeof path, "%s/token", job->folder);
     int rc = token_read(path, false, control, e);
     if (rc)
@@ -77,7 +80,8 @@ int command_open(const struct options *o)
     const char *given = o->argument_count ? o->arguments[0] : NULL;
     bool path = given && access(given, F_OK) == 0;
     log_setup(LOG_WARNING, "sonde");
-    if (!path && job_find(options_text(o, OPT_RUN_DIR), given ? given : getenv("SONDE_JOB"), &job, &e) == 0) {
+    if (!path && job_find(options_text(o, OPT_RUN_DIR), given ? given : getenv("SONDE_JOB"), &job,
+                          &e) == 0) {
         int rc = show_job(o, &job, &e);
         job_free(&job);
         return rc ? command_failed(EXIT_FAILED, &e) : EXIT_OK;

@@ -1,8 +1,10 @@
-// command_probe.c - a small fixed piece of work on each GPU or core, timed, as lines that `sonde put` and script collectors take.
+// command_probe.c - a small fixed piece of work on each GPU or core, timed, as lines that
+// `sonde put` and script collectors take.
 //
-// Every device is probed in a process of its own: what a driver keeps is gone with it, and one that hangs costs that device's answer. How many GPUs there are
-// is asked in a process of its own, too: who has asked a driver cannot have children that use it. GPUs work side by side; cores one after the
-// other, as they share their memory.
+// Every device is probed in a process of its own: what a driver keeps is gone with it, and one that
+// hangs costs that device's answer. How many GPUs there are is asked in a process of its own, too:
+// who has asked a driver cannot have children that use it. GPUs work side by side; cores one after
+// the other, as they share their memory.
 #include "cli/commands.h"
 
 #include "base/clock.h"
@@ -61,8 +63,8 @@ static int start(struct target *t, struct error *e)
     }
     if (t->pid == 0) {
         struct said said = {0};
-        said.status =
-            t->index == COUNT ? probe_count(t->kind, &said.why) : probe_run(t->kind, t->index, &said.result, &said.why);
+        said.status = t->index == COUNT ? probe_count(t->kind, &said.why)
+                                        : probe_run(t->kind, t->index, &said.result, &said.why);
         _exit(write(ends[1], &said, sizeof said) == (ssize_t)sizeof said ? 0 : 1);
     }
     close(ends[1]);
@@ -107,7 +109,8 @@ static int count_devices(enum probe_kind kind, int timeout_ms, struct error *e)
 }
 
 // Appends "gpu", "cpu" (all of them) or "gpu:3".
-static int add_targets(struct target *targets, size_t *count, const char *what, int timeout_ms, struct error *e)
+static int add_targets(struct target *targets, size_t *count, const char *what, int timeout_ms,
+                       struct error *e)
 {
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         size_t size = strlen(kinds[k].name);
@@ -124,27 +127,30 @@ static int add_targets(struct target *targets, size_t *count, const char *what, 
             end = (uint64_t)there;
         }
         for (uint64_t i = first; i < end && *count < TARGETS_MAX; i++)
-            targets[(*count)++] = (struct target){.kind = (enum probe_kind)k, .index = (int)i, .from = -1};
+            targets[(*count)++] =
+                (struct target){.kind = (enum probe_kind)k, .index = (int)i, .from = -1};
         return 0;
     }
     return error_set(e, -EINVAL, "'%s' is nothing to probe: gpu, gpu:0, cpu or cpu:0", what);
 }
 
 // Without a word: the GPUs, where there are any, else the cores.
-static int choose(struct target *targets, size_t *count, const struct options *o, int timeout_ms, struct error *e)
+static int choose(struct target *targets, size_t *count, const struct options *o, int timeout_ms,
+                  struct error *e)
 {
     int status = 0;
     for (int i = 0; i < o->argument_count && status == 0; i++)
         status = add_targets(targets, count, o->arguments[i], timeout_ms, e);
-    if (o->argument_count == 0 && (add_targets(targets, count, "gpu", timeout_ms, e) < 0 || *count == 0))
+    if (o->argument_count == 0 &&
+        (add_targets(targets, count, "gpu", timeout_ms, e) < 0 || *count == 0))
         status = add_targets(targets, count, "cpu", timeout_ms, e);
     return status;
 }
 
 // ---------------------------------------------------------------- what they say
 
-static void print_value(struct buf *out, const struct target *t, const struct probe_result *r, const char *metric,
-                        double seconds)
+static void print_value(struct buf *out, const struct target *t, const struct probe_result *r,
+                        const char *metric, double seconds)
 {
     if (isnan(seconds))
         return;
@@ -173,7 +179,8 @@ static bool finish(struct target *t, bool in_time, struct buf *out)
 }
 
 // Waits for targets first … end - 1. Returns how many gave a figure.
-static size_t gather(struct target *targets, size_t first, size_t end, int64_t deadline_ns, struct buf *out)
+static size_t gather(struct target *targets, size_t first, size_t end, int64_t deadline_ns,
+                     struct buf *out)
 {
     size_t good = 0, left = 0;
     struct pollfd polled[TARGETS_MAX];
@@ -184,7 +191,9 @@ static size_t gather(struct target *targets, size_t first, size_t end, int64_t d
         bool late = wait_ns <= 0;
         for (size_t i = first; i < end; i++)
             polled[i - first] = (struct pollfd){.fd = targets[i].from, .events = POLLIN};
-        if (poll(polled, end - first, late ? 0 : (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS)) < 0 && errno != EINTR)
+        if (poll(polled, end - first, late ? 0 : (int)((wait_ns + NS_PER_MS - 1) / NS_PER_MS)) <
+                0 &&
+            errno != EINTR)
             late = true;
         for (size_t i = first; i < end; i++) {
             bool there = polled[i - first].revents != 0;
@@ -203,8 +212,8 @@ int command_probe(const struct options *o)
     struct target *targets = calloc(TARGETS_MAX, sizeof *targets);
     size_t count = 0, good = 0;
     int64_t timeout_ns = (int64_t)(options_number(o, OPT_TIMEOUT) * NS_PER_S);
-    int status =
-        targets ? choose(targets, &count, o, (int)(timeout_ns / NS_PER_MS), &e) : error_set(&e, -ENOMEM, "no memory");
+    int status = targets ? choose(targets, &count, o, (int)(timeout_ns / NS_PER_MS), &e)
+                         : error_set(&e, -ENOMEM, "no memory");
     if (status < 0) {
         free(targets);
         return command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e);
@@ -216,7 +225,8 @@ int command_probe(const struct options *o)
             if (start(&targets[end], &e) < 0)
                 log_warning("%s", e.text);
             end++;
-        } while (end < count && targets[end].kind != PROBE_CPU && targets[end - 1].kind != PROBE_CPU);
+        } while (end < count && targets[end].kind != PROBE_CPU &&
+                 targets[end - 1].kind != PROBE_CPU);
         good += gather(targets, i, end, clock_monotonic_ns() + timeout_ns, &out);
         i = end;
     }

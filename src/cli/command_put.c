@@ -34,8 +34,8 @@ static int find_socket(const struct options *o, char out[FOLDER_SOCKET_MAX + 1],
         job_free(&job);
     }
     if (strlen(path) > FOLDER_SOCKET_MAX)
-        return error_set(e, -ENAMETOOLONG, "the path of the socket is longer than %d bytes: %.60s…", FOLDER_SOCKET_MAX,
-                         path);
+        return error_set(e, -ENAMETOOLONG, "the path of the socket is longer than %d bytes: %.60s…",
+                         FOLDER_SOCKET_MAX, path);
     memcpy(out, path, strlen(path) + 1);
     return 0;
 }
@@ -55,13 +55,17 @@ static int send_to(const char *path, struct str lines, int more, struct buf *rep
     int fd = exchange_open(path);
     if (fd == -ENOENT && !folder_is_here(path))
         return error_set(e, fd,
-                         "no agent answers at %s: its job is over, or the folder is not to be seen from here. %s", path,
-                         SEGMENT_FOLDER_HINT);
+                         "no agent answers at %s: its job is over, or the folder is not to be seen "
+                         "from here. %s",
+                         path, SEGMENT_FOLDER_HINT);
     if (fd < 0)
         return error_set(e, fd, "no agent answers at %s: %s", path,
                          fd == -ENOENT || fd == -ECONNREFUSED ? "its job is over" : strerror(-fd));
-    struct exchange x = {
-        .who = "the agent", .text = lines, .more = more, .patience_ms = PUT_ANSWER_TIMEOUT_MS, .answer = reply};
+    struct exchange x = {.who = "the agent",
+                         .text = lines,
+                         .more = more,
+                         .patience_ms = PUT_ANSWER_TIMEOUT_MS,
+                         .answer = reply};
     int status = exchange_run(fd, &x, e);
     close(fd);
     return status;
@@ -159,8 +163,10 @@ int command_annotate(const struct options *o)
     buf_add_str(&line, STR("annotate"));
     for (int i = 1; i < o->argument_count; i++) {
         struct str value = str_of(o->arguments[i]), key = str_cut(&value, '=');
-        if (!value.data || !key.size || o->arguments[i][strcspn(o->arguments[i], " \t\r\n=")] != '=') {
-            error_set(&e, -EINVAL, "'%.80s' is not a tag: sonde annotate TEXT KEY=VALUE", o->arguments[i]);
+        if (!value.data || !key.size ||
+            o->arguments[i][strcspn(o->arguments[i], " \t\r\n=")] != '=') {
+            error_set(&e, -EINVAL, "'%.80s' is not a tag: sonde annotate TEXT KEY=VALUE",
+                      o->arguments[i]);
             buf_free(&line);
             return command_failed(EXIT_USAGE, &e);
         }

@@ -13,7 +13,8 @@
 // ---------------------------------------------------------------- the question
 
 // The result as the engine's, for who writes it down. Points stay where they are.
-static int view_of(const struct sonde_result *r, struct arena *arena, struct query_result *out, struct error *e)
+static int view_of(const struct sonde_result *r, struct arena *arena, struct query_result *out,
+                   struct error *e)
 {
     struct query_series *all = arena_array(arena, sonde_result_count(r), sizeof *all);
     for (size_t i = 0; all && i < sonde_result_count(r); i++) {
@@ -48,8 +49,8 @@ static struct str unit_of(const struct sonde_result *r, const struct query *q)
     return same && sonde_result_count(r) ? str_of(sonde_result_series(r, 0)->unit) : STR("");
 }
 
-static int write_answer(const struct options *o, const struct query *q, const struct sonde_result *r,
-                        struct arena *arena, struct error *e)
+static int write_answer(const struct options *o, const struct query *q,
+                        const struct sonde_result *r, struct arena *arena, struct error *e)
 {
     struct query_result result;
     struct buf out = {0};
@@ -69,8 +70,8 @@ static int write_answer(const struct options *o, const struct query *q, const st
     return command_print(&out);
 }
 
-static int ask(struct asking *a, const char *m, const struct query *q, const struct asking_range *range,
-               struct arena *arena, struct error *e)
+static int ask(struct asking *a, const char *m, const struct query *q,
+               const struct asking_range *range, struct arena *arena, struct error *e)
 {
     struct sonde_query query = {.m = m,
                                 .start = range->start,
@@ -90,8 +91,10 @@ static int ask(struct asking *a, const char *m, const struct query *q, const str
     return code;
 }
 
-// A name without an aggregator, with or without tags: every series by itself. Names may have colons, tags' values as well: those need the aggregator.
-static int parse_expression(struct str text, struct arena *arena, const char **m, struct query *q, struct error *e)
+// A name without an aggregator, with or without tags: every series by itself. Names may have
+// colons, tags' values as well: those need the aggregator.
+static int parse_expression(struct str text, struct arena *arena, const char **m, struct query *q,
+                            struct error *e)
 {
     struct str rest = text, name = str_cut(&rest, '{');
     bool alone = str_find_char(name, ':') < 0;
@@ -99,7 +102,8 @@ static int parse_expression(struct str text, struct arena *arena, const char **m
     return *m ? query_parse_m(str_of(*m), arena, q, e) : error_set(e, -ENOMEM, "no memory");
 }
 
-static int answer(struct asking *a, const char *m, const struct query *q, struct arena *arena, struct error *e)
+static int answer(struct asking *a, const char *m, const struct query *q, struct arena *arena,
+                  struct error *e)
 {
     struct asking_range range;
     if (asking_range(a->o, &range, e) < 0)
@@ -116,20 +120,27 @@ int command_query(const struct options *o)
     const char *m = NULL;
     int skip = query_lists_wanted(o) ? 0 : 1, code;
     if (options_flag(o, OPT_JSON) && options_flag(o, OPT_CSV))
-        return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL, "--json and --csv contradict each other"), &e));
-    if (options_flag(o, OPT_PLOT) && (options_flag(o, OPT_JSON) || options_flag(o, OPT_CSV) || query_lists_wanted(o)))
+        return command_failed(
+            EXIT_USAGE, (error_set(&e, -EINVAL, "--json and --csv contradict each other"), &e));
+    if (options_flag(o, OPT_PLOT) &&
+        (options_flag(o, OPT_JSON) || options_flag(o, OPT_CSV) || query_lists_wanted(o)))
         return command_failed(
             EXIT_USAGE,
-            (error_set(&e, -EINVAL, "--plot draws an expression; it goes with no list, --json or --csv"), &e));
+            (error_set(&e, -EINVAL,
+                       "--plot draws an expression; it goes with no list, --json or --csv"),
+             &e));
     if (query_lists_wanted(o) > 1)
         return command_failed(
             EXIT_USAGE,
-            (error_set(&e, -EINVAL, "--list, --spans, --annotations and --tags are one question each"), &e));
+            (error_set(&e, -EINVAL,
+                       "--list, --spans, --annotations and --tags are one question each"),
+             &e));
     if (o->argument_count < skip)
-        return command_failed(EXIT_USAGE, (error_set(&e, -EINVAL,
-                                                     "an expression is missing, as in sonde query cpu_percent, or "
-                                                     "'avg:1s-avg:cpu_percent'; --list names the series"),
-                                           &e));
+        return command_failed(
+            EXIT_USAGE, (error_set(&e, -EINVAL,
+                                   "an expression is missing, as in sonde query cpu_percent, or "
+                                   "'avg:1s-avg:cpu_percent'; --list names the series"),
+                         &e));
     if (skip && parse_expression(str_of(o->arguments[0]), &arena, &m, &q, &e) < 0)
         code = command_failed(EXIT_USAGE, &e);
     else if (asking_open(o, o->arguments + skip, (size_t)(o->argument_count - skip), &a, &e) < 0)

@@ -34,7 +34,8 @@ int command_relay(const struct options *o)
     };
     int usage = 0;
     if (!relay.parent_count)
-        usage = error_set(&e, -EINVAL, "--parent=HOST:PORT is missing or no such thing: who asks this node?");
+        usage = error_set(&e, -EINVAL,
+                          "--parent=HOST:PORT is missing or no such thing: who asks this node?");
     else if (!relay.key_file)
         usage = error_set(&e, -EINVAL, "--key-file=FILE is missing: the job's key");
     int status = usage ? usage : relay_run(&relay, control_fd, &e);

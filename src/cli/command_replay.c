@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-// What is there is served as it is: folders are looked through by the server, also later. What is not may be the id of a job.
-static int find_paths(const struct options *o, struct recordings *found, const char ***paths, size_t *count,
-                      struct error *e)
+// What is there is served as it is: folders are looked through by the server, also later. What is
+// not may be the id of a job.
+static int find_paths(const struct options *o, struct recordings *found, const char ***paths,
+                      size_t *count, struct error *e)
 {
     size_t given = (size_t)o->argument_count, taken = 0;
     *found = (struct recordings){0};
@@ -78,8 +79,9 @@ int serve_recordings(const struct options *o, serve_ready_fn *ready, void *user)
         };
         if (found.what[0])
             log_line(LOG_INFO, "%s", found.what);
-        status = ready ? serve_until_signal(&replay, ready, user, &e)
-                       : serve_by_hand(&replay, options_text(o, OPT_TOKEN_FILE) || o->auth_key[0], &e);
+        status =
+            ready ? serve_until_signal(&replay, ready, user, &e)
+                  : serve_by_hand(&replay, options_text(o, OPT_TOKEN_FILE) || o->auth_key[0], &e);
     }
     recordings_close(&found);
     free(paths);

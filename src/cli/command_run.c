@@ -13,7 +13,8 @@ enum { DAY_S = 86400, DRAGON_PORT = 4243 };
 static int check_together(const struct options *o, struct error *e)
 {
     const char *dump_dir = options_text(o, OPT_DUMP_DIR);
-    // Of two that contradict each other the nearer one counts: a flag before the environment before the file.
+    // Of two that contradict each other the nearer one counts: a flag before the environment before
+    // the file.
     if (options_flag(o, OPT_NO_RECORD) && options_text(o, OPT_RECORD) &&
         o->value[OPT_NO_RECORD].source == o->value[OPT_RECORD].source)
         return error_set(e, -EINVAL, "--record and --no-record contradict each other");
@@ -24,17 +25,18 @@ static int check_together(const struct options *o, struct error *e)
     if (options_int(o, OPT_REMOTE_TUNNEL_PORT) && !options_text(o, OPT_REMOTE_TUNNEL_NODE))
         return error_set(e, -EINVAL, "a tunnel needs another end: --remote-tunnel-node NODE");
     if (options_flag(o, OPT_OPEN_VIEW) && options_text(o, OPT_REMOTE_TUNNEL_NODE))
-        return error_set(
-            e, -EINVAL,
-            "--view-without-token and --remote-tunnel-node: every user of that node could read; give Grafana "
-            "the URL that sonde token --url prints");
+        return error_set(e, -EINVAL,
+                         "--view-without-token and --remote-tunnel-node: every user of that node "
+                         "could read; give Grafana "
+                         "the URL that sonde token --url prints");
     return wire_transport_check(options_text(o, OPT_TRANSPORT), e);
 }
 
 // --dragon-compatible opens Dragon's port, unless it is told otherwise.
 static int dragon_port(const struct options *o)
 {
-    bool own = options_flag(o, OPT_DRAGON_COMPATIBLE) && o->value[OPT_TSDB_PORT].source == FROM_DEFAULT;
+    bool own =
+        options_flag(o, OPT_DRAGON_COMPATIBLE) && o->value[OPT_TSDB_PORT].source == FROM_DEFAULT;
     return own ? DRAGON_PORT : options_int(o, OPT_TSDB_PORT);
 }
 
@@ -44,16 +46,17 @@ int command_run(const struct options *o)
     long rank = 0;
     int copies = options_int(o, OPT_LEVEL) > 0 ? allocation_copies(&rank) : 0;
     if (copies > 0) {
-        error_set(
-            &e, -EINVAL,
-            "this is one of %d copies of sonde run: start it once, and let it start the copies (sonde run mpirun … or "
-            "sonde run srun …)",
-            copies);
+        error_set(&e, -EINVAL,
+                  "this is one of %d copies of sonde run: start it once, and let it start the "
+                  "copies (sonde run mpirun … or "
+                  "sonde run srun …)",
+                  copies);
         return rank == 0 ? command_failed(EXIT_USAGE, &e) : EXIT_USAGE;
     }
     if (check_together(o, &e) < 0)
         return command_failed(EXIT_USAGE, &e);
-    bool no_record = options_flag(o, OPT_NO_RECORD) && o->value[OPT_NO_RECORD].source >= o->value[OPT_RECORD].source;
+    bool no_record = options_flag(o, OPT_NO_RECORD) &&
+                     o->value[OPT_NO_RECORD].source >= o->value[OPT_RECORD].source;
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde");
     struct launch_options launch = {
         .command = o->arguments,

@@ -22,7 +22,8 @@ enum {
     STATUS_TIMEOUT_MS = 10000,
 };
 
-// A job as it answers over HTTP, for all its nodes; as the files of this machine say where it does not.
+// A job as it answers over HTTP, for all its nodes; as the files of this machine say where it does
+// not.
 struct shown {
     struct job job;
     bool elsewhere;              // it is that of SONDE_URL, and nothing of it is on this machine
@@ -51,7 +52,8 @@ static void full_url(struct shown *j)
 
 static int by_time(const void *a, const void *b)
 {
-    int64_t s = asking_number(*(json_t *const *)a, "t_ns"), t = asking_number(*(json_t *const *)b, "t_ns");
+    int64_t s = asking_number(*(json_t *const *)a, "t_ns"),
+            t = asking_number(*(json_t *const *)b, "t_ns");
     return (s > t) - (s < t);
 }
 
@@ -111,7 +113,8 @@ static bool ask_job(struct asking *all, struct shown *j, struct error *e)
     return j->known;
 }
 
-// The job that SONDE_URL names, unless it is among those of this machine. It says itself what it is called.
+// The job that SONDE_URL names, unless it is among those of this machine. It says itself what it is
+// called.
 static int add_elsewhere(struct shown *all, size_t *count, struct error *e)
 {
     const char *url = getenv("SONDE_URL"), *id = getenv("SONDE_JOB");
@@ -264,8 +267,8 @@ static void write_cut_off(struct buf *out, const char *job, const struct summary
     for (size_t i = 0; i < s->cut_off_count; i++) {
         char since[32];
         time_text(s->cut_off[i].since_ns, since);
-        printable_printf(out, "%s: %s on %s has not answered since %s and is left out", job, s->cut_off[i].source,
-                         s->cut_off[i].host, since);
+        printable_printf(out, "%s: %s on %s has not answered since %s and is left out", job,
+                         s->cut_off[i].source, s->cut_off[i].host, since);
         buf_add_char(out, '\n');
     }
 }
@@ -275,7 +278,8 @@ static void write_failing(struct buf *out, const char *job, const struct summary
     for (size_t i = 0; i < s->failing_count; i++) {
         char since[32];
         time_text(s->failing[i].since_ns, since);
-        printable_printf(out, "%s: %s (on %s, since %s)", job, s->failing[i].text, s->failing[i].host, since);
+        printable_printf(out, "%s: %s (on %s, since %s)", job, s->failing[i].text,
+                         s->failing[i].host, since);
         buf_add_char(out, '\n');
     }
 }
@@ -284,7 +288,8 @@ static void write_share(struct buf *out, const char *name, uint64_t bytes, uint6
 {
     static const double MIB = 1 << 20;
     if (bytes && limit_bytes)
-        buf_printf(out, "%s %.1f of %.0f MiB, ", name, (double)bytes / MIB, (double)limit_bytes / MIB);
+        buf_printf(out, "%s %.1f of %.0f MiB, ", name, (double)bytes / MIB,
+                   (double)limit_bytes / MIB);
 }
 
 // The memory of the job's agent and aggregator on this machine.
@@ -322,7 +327,8 @@ static void command_cell(struct columns *table, const char *command)
 
 static void write_table(struct buf *out, const struct shown *all, size_t count)
 {
-    static const char *const titles[] = {"job", "since", "nodes", "points", "dropped", "command", "URL"};
+    static const char *const titles[] = {"job",     "since",   "nodes", "points",
+                                         "dropped", "command", "URL"};
     struct columns table = {0};
     struct buf notes = {0};
     columns_titles(&table, titles, sizeof titles / sizeof titles[0]);

@@ -30,9 +30,12 @@ static int find_file(const struct options *o, char out[FOLDER_PATH_MAX + 16], st
         given = around;
     if (given) {
         int n = snprintf(out, FOLDER_PATH_MAX + 16, "%s", given);
-        return n < FOLDER_PATH_MAX + 16 ? 0 : error_set(e, -ENAMETOOLONG, "the path of the token file is too long");
+        return n < FOLDER_PATH_MAX + 16
+                   ? 0
+                   : error_set(e, -ENAMETOOLONG, "the path of the token file is too long");
     }
-    int rc = job_find(options_text(o, OPT_RUN_DIR), o->argument_count ? o->arguments[0] : NULL, &job, e);
+    int rc =
+        job_find(options_text(o, OPT_RUN_DIR), o->argument_count ? o->arguments[0] : NULL, &job, e);
     if (rc)
         return rc;
     snprintf(out, FOLDER_PATH_MAX + 16, "%s/token", job.folder);
@@ -42,9 +45,12 @@ static int find_file(const struct options *o, char out[FOLDER_PATH_MAX + 16], st
 
 static int choose_role(const struct options *o, enum role *out, struct error *e)
 {
-    bool view = options_flag(o, OPT_VIEW), write = options_flag(o, OPT_WRITE), control = options_flag(o, OPT_CONTROL);
+    bool view = options_flag(o, OPT_VIEW), write = options_flag(o, OPT_WRITE),
+         control = options_flag(o, OPT_CONTROL);
     *out = control ? ROLE_CONTROL : write ? ROLE_WRITE : ROLE_VIEW;
-    return view + write + control > 1 ? error_set(e, -EINVAL, "choose one of --view, --write and --control") : 0;
+    return view + write + control > 1
+               ? error_set(e, -EINVAL, "choose one of --view, --write and --control")
+               : 0;
 }
 
 static int check_form(const struct options *o, enum role role, struct error *e)
@@ -54,9 +60,11 @@ static int check_form(const struct options *o, enum role role, struct error *e)
     if (options_flag(o, OPT_HEADER))
         return error_set(e, -EINVAL, "choose one of --url and --header");
     if (options_text(o, OPT_TOKEN_FILE))
-        return error_set(e, -EINVAL, "a --token-file has no URL: give a JOB that runs with it, or nothing");
+        return error_set(e, -EINVAL,
+                         "a --token-file has no URL: give a JOB that runs with it, or nothing");
     if (role == ROLE_CONTROL)
-        return error_set(e, -EINVAL, "a password in a URL is never good for control: take --view or --write");
+        return error_set(e, -EINVAL,
+                         "a password in a URL is never good for control: take --view or --write");
     return 0;
 }
 
@@ -86,7 +94,8 @@ int command_token(const struct options *o)
             buf_printf(&out, "%.*s://sonde:%s@%.*s\n", STR_ARG(scheme), token,
                        STR_ARG(str_slice(rest, strlen("//"), rest.size)));
         else
-            buf_printf(&out, "%s%s\n", options_flag(o, OPT_HEADER) ? "Authorization: Bearer " : "", token);
+            buf_printf(&out, "%s%s\n", options_flag(o, OPT_HEADER) ? "Authorization: Bearer " : "",
+                       token);
         explicit_bzero(control, sizeof control);
     }
     job_free(&job);

@@ -15,13 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Pictures: a half second between two, as nodes are sampled twice a second. A request may take 5 s; a key
-// that comes while it waits is heard after 0.3 s.
+// Pictures: a half second between two, as nodes are sampled twice a second. A request may take 5 s;
+// a key that comes while it waits is heard after 0.3 s.
 enum { TICK_MS = 500, ASK_MS = 5000, PATIENCE_MS = 300 };
 
-static const int64_t BUCKETS_NS[] = {INT64_C(1) * NS_PER_S,  INT64_C(2) * NS_PER_S,  INT64_C(5) * NS_PER_S,
-                                     INT64_C(15) * NS_PER_S, INT64_C(60) * NS_PER_S, INT64_C(300) * NS_PER_S,
-                                     INT64_C(600) * NS_PER_S};
+static const int64_t BUCKETS_NS[] = {
+    INT64_C(1) * NS_PER_S,  INT64_C(2) * NS_PER_S,   INT64_C(5) * NS_PER_S,  INT64_C(15) * NS_PER_S,
+    INT64_C(60) * NS_PER_S, INT64_C(300) * NS_PER_S, INT64_C(600) * NS_PER_S};
 enum { BUCKETS = sizeof BUCKETS_NS / sizeof BUCKETS_NS[0] };
 
 struct top {
@@ -388,7 +388,8 @@ static int run(struct top *top, const struct options *o, struct error *e)
         rc = loop(top);
     }
     terminal_give_back();
-    return rc ? command_failed(EXIT_FAILED, (error_set(e, rc, "cannot use the terminal: %s", strerror(-rc)), e))
+    return rc ? command_failed(EXIT_FAILED,
+                               (error_set(e, rc, "cannot use the terminal: %s", strerror(-rc)), e))
               : EXIT_OK;
 }
 
@@ -399,10 +400,11 @@ int command_top(const struct options *o)
     struct sonde_client_options more = {.timeout_ms = ASK_MS, .stop = wanted, .user = &top};
     log_setup(LOG_ERROR, "sonde");
     if (!options_flag(o, OPT_ONCE) && !terminal_is_one())
-        return command_failed(EXIT_USAGE, (error_set(&e, -ENOTTY,
-                                                     "sonde top needs a terminal; sonde top --once prints one screen "
-                                                     "as text"),
-                                           &e));
+        return command_failed(
+            EXIT_USAGE, (error_set(&e, -ENOTTY,
+                                   "sonde top needs a terminal; sonde top --once prints one screen "
+                                   "as text"),
+                         &e));
     top_model_create(&top.model);
     top_model_show(&top.model, kind_of(options_text(o, OPT_SHOW)), NULL);
     int64_t at_ns = 0;

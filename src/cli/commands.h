@@ -1,4 +1,5 @@
-// commands.h - one function a subcommand, each in its own file (command_run.c, command_query.c, …). They return the exit code.
+// commands.h - one function a subcommand, each in its own file (command_run.c, command_query.c, …).
+// They return the exit code.
 #ifndef SONDE_CLI_COMMANDS_H
 #define SONDE_CLI_COMMANDS_H
 
@@ -11,8 +12,8 @@
 // "sonde: error: TEXT" on stderr; returns `code`.
 int command_failed(int code, const struct error *e);
 
-// Writes what is in the buffer to standard output and frees it. EXIT_OK, also when the reader has gone (as `| head` does); EXIT_FAILED with a word
-// when it could not be written.
+// Writes what is in the buffer to standard output and frees it. EXIT_OK, also when the reader has
+// gone (as `| head` does); EXIT_FAILED with a word when it could not be written.
 int command_print(struct buf *out);
 
 #endif

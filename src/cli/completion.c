@@ -1,5 +1,6 @@
-// Completion scripts, generated from the tables. They complete commands, options, the values of choices, files and folders; where another program's command
-// line follows (`sonde run`), they hand over to that program's own completion.
+// Completion scripts, generated from the tables. They complete commands, options, the values of
+// choices, files and folders; where another program's command line follows (`sonde run`), they hand
+// over to that program's own completion.
 #include "cli/help.h"
 
 static bool completes(const struct option_row *row, enum command_id command)
@@ -62,17 +63,18 @@ static void bash_commands(struct buf *out, bool (*among)(const char *command))
     }
 }
 
-// What sonde itself says of KIND. Bash breaks words at ':' and '=': it is asked about all of the word, and
-// what stands before the break is cut off again. Nothing of it is expanded.
-static const char bash_ask[] = "_sonde_words()\n{\n"
-                               "    local whole=${COMP_LINE:0:${COMP_POINT:-0}} word=${COMP_WORDS[COMP_CWORD]} i\n"
-                               "    whole=${whole##* } whole=${whole#[\\'\\\"]} word=${word#[\\'\\\"]}\n"
-                               "    [[ $whole == *\"$word\" ]] && [[ -n $whole ]] || whole=$word\n"
-                               "    [[ $word == [:=] ]] && word=\n"
-                               "    while IFS= read -r i; do\n"
-                               "        COMPREPLY+=(\"${i:$((${#whole} - ${#word}))}\")\n"
-                               "    done < <(\"${COMP_WORDS[0]}\" completion words \"$1\" \"$whole\" 2>/dev/null)\n"
-                               "}\n";
+// What sonde itself says of KIND. Bash breaks words at ':' and '=': it is asked about all of the
+// word, and what stands before the break is cut off again. Nothing of it is expanded.
+static const char bash_ask[] =
+    "_sonde_words()\n{\n"
+    "    local whole=${COMP_LINE:0:${COMP_POINT:-0}} word=${COMP_WORDS[COMP_CWORD]} i\n"
+    "    whole=${whole##* } whole=${whole#[\\'\\\"]} word=${word#[\\'\\\"]}\n"
+    "    [[ $whole == *\"$word\" ]] && [[ -n $whole ]] || whole=$word\n"
+    "    [[ $word == [:=] ]] && word=\n"
+    "    while IFS= read -r i; do\n"
+    "        COMPREPLY+=(\"${i:$((${#whole} - ${#word}))}\")\n"
+    "    done < <(\"${COMP_WORDS[0]}\" completion words \"$1\" \"$whole\" 2>/dev/null)\n"
+    "}\n";
 
 static void bash_words(struct buf *out, enum command_id command)
 {
@@ -103,8 +105,9 @@ static void bash_alternatives(struct buf *out, bool files)
     const char *between = "";
     for (int id = 0; id < OPT_COUNT; id++) {
         const struct option_row *row = &option_rows[id];
-        if (row->type == OPTION_FLAG || row->type == OPTION_OPTIONAL || row->type == OPTION_CHOICE || !row->name[0] ||
-            is_dynamic(row) || (row->type == OPTION_PATH) != files)
+        if (row->type == OPTION_FLAG || row->type == OPTION_OPTIONAL ||
+            row->type == OPTION_CHOICE || !row->name[0] || is_dynamic(row) ||
+            (row->type == OPTION_PATH) != files)
             continue;
         buf_printf(out, "%s", between);
         bash_names(out, row);
@@ -159,7 +162,8 @@ static void add_bash(struct buf *out)
     buf_printf(out, ")\n        return;;\n");
     for (size_t i = 0; i < sizeof dynamic_options / sizeof *dynamic_options; i++)
         buf_printf(out,
-                   "    --%s)\n        compopt -o nospace 2>/dev/null\n        _sonde_words %s\n        return;;\n",
+                   "    --%s)\n        compopt -o nospace 2>/dev/null\n        _sonde_words %s\n   "
+                   "     return;;\n",
                    dynamic_options[i].option, dynamic_options[i].kind);
     bash_choices(out);
     buf_printf(out, "    esac\n"
@@ -178,17 +182,18 @@ static void add_bash(struct buf *out)
         buf_printf(out, " %s", command_rows[i].name);
     buf_printf(out, "'\n    elif [[ $command == @(");
     bash_wrappers(out);
-    buf_printf(out, ") && $word != -* ]]; then\n"
-                    "        COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
-                    "        return\n"
-                    "    elif [[ $word != -* ]]; then\n"
-                    "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
-                    "        local given=\n"
-                    "        for ((i = 2; i < COMP_CWORD; i++)); do\n"
-                    "            [[ ${COMP_WORDS[i]} == -* || ${COMP_WORDS[i-1]} == -* ]] || given=yes\n"
-                    "        done\n"
-                    "        [[ $before == [:=] ]] && given=\n"
-                    "        if [[ $command == @(");
+    buf_printf(out,
+               ") && $word != -* ]]; then\n"
+               "        COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
+               "        return\n"
+               "    elif [[ $word != -* ]]; then\n"
+               "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+               "        local given=\n"
+               "        for ((i = 2; i < COMP_CWORD; i++)); do\n"
+               "            [[ ${COMP_WORDS[i]} == -* || ${COMP_WORDS[i-1]} == -* ]] || given=yes\n"
+               "        done\n"
+               "        [[ $before == [:=] ]] && given=\n"
+               "        if [[ $command == @(");
     bash_commands(out, takes_expression);
     buf_printf(out, ") && -z $given ]]; then\n"
                     "            compopt -o nospace +o filenames 2>/dev/null\n"
@@ -278,13 +283,14 @@ static void add_zsh(struct buf *out)
         if (i == COMMAND_COMPLETION)
             buf_printf(out, "            '1:shell:(bash zsh fish)';;\n");
         else if (i == COMMAND_HELP)
-            buf_printf(out, "            '1:command:->command'\n            _describe command commands;;\n");
+            buf_printf(
+                out,
+                "            '1:command:->command'\n            _describe command commands;;\n");
         else if (command_rows[i].own)
             buf_printf(out, "            '*::command:_normal';;\n");
         else if (takes_expression(command_rows[i].name))
-            buf_printf(
-                out,
-                "            '1:expression:{_sonde_words expression}' '*:job or file:{_sonde_words job; _files}';;\n");
+            buf_printf(out, "            '1:expression:{_sonde_words expression}' '*:job or "
+                            "file:{_sonde_words job; _files}';;\n");
         else if (takes_jobs(command_rows[i].name))
             buf_printf(out, "            '*:job or file:{_sonde_words job; _files}';;\n");
         else
@@ -316,7 +322,8 @@ static void add_fish(struct buf *out)
             const struct option_row *row = &option_rows[id];
             if (!completes(row, (enum command_id)i))
                 continue;
-            buf_printf(out, "complete -c sonde -n '__fish_seen_subcommand_from %s' -l %s", name, row->name);
+            buf_printf(out, "complete -c sonde -n '__fish_seen_subcommand_from %s' -l %s", name,
+                       row->name);
             if (row->letter)
                 buf_printf(out, " -s %c", row->letter);
             if (row->type == OPTION_PATH)
@@ -324,7 +331,8 @@ static void add_fish(struct buf *out)
             else if (row->type != OPTION_FLAG && row->type != OPTION_OPTIONAL)
                 buf_printf(out, " -x");
             if (is_dynamic(row))
-                buf_printf(out, " -a '(sonde completion words %s (commandline -ct) 2>/dev/null)'", kind_of(row));
+                buf_printf(out, " -a '(sonde completion words %s (commandline -ct) 2>/dev/null)'",
+                           kind_of(row));
             if (row->type == OPTION_CHOICE) {
                 buf_printf(out, " -a '");
                 add_choices(out, row);
@@ -334,15 +342,19 @@ static void add_fish(struct buf *out)
             add_fish_text(out, row->help);
             buf_printf(out, "'\n");
         }
-        const char *kinds[] = {takes_expression(name) ? "expression" : NULL, takes_jobs(name) ? "job" : NULL};
+        const char *kinds[] = {takes_expression(name) ? "expression" : NULL,
+                               takes_jobs(name) ? "job" : NULL};
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
             if (kinds[k])
                 buf_printf(out,
-                           "complete -c sonde -n '__fish_seen_subcommand_from %s' -a '(sonde completion words %s "
+                           "complete -c sonde -n '__fish_seen_subcommand_from %s' -a '(sonde "
+                           "completion words %s "
                            "(commandline -ct) 2>/dev/null)'\n",
                            name, kinds[k]);
     }
-    buf_printf(out, "complete -c sonde -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n");
+    buf_printf(
+        out,
+        "complete -c sonde -n '__fish_seen_subcommand_from completion' -f -a 'bash zsh fish'\n");
 }
 
 bool help_completion(struct buf *out, const char *shell)

@@ -43,12 +43,14 @@ static bool is_file_key(struct str key)
 }
 
 // Whoever can read the file, or guess the key, could do with the job what its user can.
-static void take_auth_key(const char *path, size_t line, const char *key, size_t size, struct options *o)
+static void take_auth_key(const char *path, size_t line, const char *key, size_t size,
+                          struct options *o)
 {
     struct buf file = {0};
     struct error e = {0};
     if (size < TOKEN_FILE_MIN || !token_valid((struct str){key, size}))
-        error_set(&e, -EINVAL, "it has to be %d to %d of A-Z a-z 0-9 - . _ ~ (openssl rand -hex 32 makes one)",
+        error_set(&e, -EINVAL,
+                  "it has to be %d to %d of A-Z a-z 0-9 - . _ ~ (openssl rand -hex 32 makes one)",
                   TOKEN_FILE_MIN, TOKEN_MAX);
     else
         secrets_read(path, SECRETS_PRIVATE, &file, &e);
@@ -56,10 +58,12 @@ static void take_auth_key(const char *path, size_t line, const char *key, size_t
     if (!e.code)
         memcpy(o->auth_key, key, size + 1);
     else if (o->command == COMMAND_RUN)
-        log_warning("%s:%zu: auth_key is not used, the job makes its own token: %s", path, line, e.text);
+        log_warning("%s:%zu: auth_key is not used, the job makes its own token: %s", path, line,
+                    e.text);
 }
 
-// Files for other versions, and for Dragon, may have keys that we do not know. `sonde run` says so; who only asks a job does not.
+// Files for other versions, and for Dragon, may have keys that we do not know. `sonde run` says so;
+// who only asks a job does not.
 static int unknown_key(const struct options *o, const char *path, size_t line, struct str key)
 {
     if (o->command != COMMAND_RUN)
@@ -75,24 +79,27 @@ static int unknown_key(const struct options *o, const char *path, size_t line, s
         nearest_offer(&near, str_of(file_keys[i].key));
     int shown = key.size > 80 ? 80 : (int)key.size;
     if (near.best.data)
-        log_warning("%s:%zu: ignored the unknown key '%.*s'; did you mean %s?", path, line, shown, key.data,
-                    near.best.data);
+        log_warning("%s:%zu: ignored the unknown key '%.*s'; did you mean %s?", path, line, shown,
+                    key.data, near.best.data);
     else
-        log_warning("%s:%zu: ignored the unknown key '%.*s'; see sonde help run", path, line, shown, key.data);
+        log_warning("%s:%zu: ignored the unknown key '%.*s'; see sonde help run", path, line, shown,
+                    key.data);
     return 0;
 }
 
-// {cpu: 0.1, disk: off} as an option's text: "cpu=0.1,disk=off". False where something in it is no single word.
+// {cpu: 0.1, disk: off} as an option's text: "cpu=0.1,disk=off". False where something in it is no
+// single word.
 static bool join_mapping(yaml_document_t *document, const yaml_node_t *mapping, struct buf *out)
 {
-    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < mapping->data.mapping.pairs.top;
-         pair++) {
+    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
+         pair < mapping->data.mapping.pairs.top; pair++) {
         const yaml_node_t *both[] = {yaml_document_get_node(document, pair->key),
                                      yaml_document_get_node(document, pair->value)};
         for (size_t i = 0; i < 2; i++) {
             if (both[i]->type != YAML_SCALAR_NODE)
                 return false;
-            struct str word = {(const char *)both[i]->data.scalar.value, both[i]->data.scalar.length};
+            struct str word = {(const char *)both[i]->data.scalar.value,
+                               both[i]->data.scalar.length};
             if (word.size == 0 || strcspn(word.data, ",= \t\n") != word.size)
                 return false;
             buf_printf(out, "%s%.*s", i == 1 ? "=" : out->size ? "," : "", STR_ARG(word));
@@ -101,26 +108,30 @@ static bool join_mapping(yaml_document_t *document, const yaml_node_t *mapping, 
     return out->size > 0 && !out->failed;
 }
 
-// A list of scripts as an option's text, one a line: "name=x rate=5 COMMAND". An item is a command, or a mapping. False where something else is in it.
+// A list of scripts as an option's text, one a line: "name=x rate=5 COMMAND". An item is a command,
+// or a mapping. False where something else is in it.
 static bool join_scripts(yaml_document_t *document, const yaml_node_t *list, struct buf *out)
 {
-    for (const yaml_node_item_t *item = list->data.sequence.items.start; item < list->data.sequence.items.top; item++) {
+    for (const yaml_node_item_t *item = list->data.sequence.items.start;
+         item < list->data.sequence.items.top; item++) {
         const yaml_node_t *node = yaml_document_get_node(document, *item), *command = node;
         buf_printf(out, "%s", out->size ? "\n" : "");
         if (node->type == YAML_MAPPING_NODE) {
             command = NULL;
-            for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top;
-                 pair++) {
+            for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+                 pair < node->data.mapping.pairs.top; pair++) {
                 const yaml_node_t *key = yaml_document_get_node(document, pair->key),
                                   *value = yaml_document_get_node(document, pair->value);
                 if (key->type != YAML_SCALAR_NODE || value->type != YAML_SCALAR_NODE)
                     return false;
-                const char *name = (const char *)key->data.scalar.value, *word = (const char *)value->data.scalar.value;
+                const char *name = (const char *)key->data.scalar.value,
+                           *word = (const char *)value->data.scalar.value;
                 if (strcmp(name, "command") == 0) {
                     command = value;
                     continue;
                 }
-                if (strcmp(name, "name") != 0 && strcmp(name, "rate") != 0 && strcmp(name, "timeout") != 0)
+                if (strcmp(name, "name") != 0 && strcmp(name, "rate") != 0 &&
+                    strcmp(name, "timeout") != 0)
                     return false;
                 if (!*word || strcspn(word, " \t\n") != value->data.scalar.length)
                     return false;
@@ -140,8 +151,8 @@ static bool join_scripts(yaml_document_t *document, const yaml_node_t *list, str
 }
 
 // One "key: value". `given` marks the options that the file has set already.
-static int apply(const char *path, yaml_document_t *document, const yaml_node_t *key, const yaml_node_t *value,
-                 struct options *o, bool *given, struct error *e)
+static int apply(const char *path, yaml_document_t *document, const yaml_node_t *key,
+                 const yaml_node_t *value, struct options *o, bool *given, struct error *e)
 {
     size_t line = key->start_mark.line + 1;
     if (key->type != YAML_SCALAR_NODE)
@@ -153,14 +164,17 @@ static int apply(const char *path, yaml_document_t *document, const yaml_node_t 
     bool auth_key = id == OPT_COUNT && is_file_key(name);
     if (id == OPT_COUNT && !auth_key)
         return unknown_key(o, path, line, name);
-    bool mapping = id < OPT_COUNT && option_rows[id].type == OPTION_SOURCES && value->type == YAML_MAPPING_NODE;
-    bool list = id < OPT_COUNT && option_rows[id].type == OPTION_SCRIPTS && value->type == YAML_SEQUENCE_NODE;
+    bool mapping = id < OPT_COUNT && option_rows[id].type == OPTION_SOURCES &&
+                   value->type == YAML_MAPPING_NODE;
+    bool list = id < OPT_COUNT && option_rows[id].type == OPTION_SCRIPTS &&
+                value->type == YAML_SEQUENCE_NODE;
     bool joins = mapping || list;
     if (value->type != YAML_SCALAR_NODE && !joins)
-        return error_set(e, -EINVAL, "%s:%zu: %.*s takes one value, not a list or a mapping", path, line,
-                         STR_ARG(name));
+        return error_set(e, -EINVAL, "%s:%zu: %.*s takes one value, not a list or a mapping", path,
+                         line, STR_ARG(name));
     if (auth_key) {
-        take_auth_key(path, line, (const char *)value->data.scalar.value, value->data.scalar.length, o);
+        take_auth_key(path, line, (const char *)value->data.scalar.value, value->data.scalar.length,
+                      o);
         return 0;
     }
     if (given[id])
@@ -172,12 +186,14 @@ static int apply(const char *path, yaml_document_t *document, const yaml_node_t 
     if (list && !join_scripts(document, value, &joined)) {
         buf_free(&joined);
         return error_set(e, -EINVAL,
-                         "%s:%zu: %.*s takes commands of one line, or mappings of command, rate, timeout and name",
+                         "%s:%zu: %.*s takes commands of one line, or mappings of command, rate, "
+                         "timeout and name",
                          path, line, STR_ARG(name));
     }
     if (mapping && !join_mapping(document, value, &joined)) {
         buf_free(&joined);
-        return error_set(e, -EINVAL, "%s:%zu: %.*s takes lines of the form name: word", path, line, STR_ARG(name));
+        return error_set(e, -EINVAL, "%s:%zu: %.*s takes lines of the form name: word", path, line,
+                         STR_ARG(name));
     }
     const char *text = joins ? buf_cstr(&joined) : (const char *)value->data.scalar.value;
     char *copy = strdup(text); // the document's own is freed with it
@@ -186,7 +202,8 @@ static int apply(const char *path, yaml_document_t *document, const yaml_node_t 
         return error_set(e, -ENOMEM, "out of memory");
     struct options checked = *o;
     int status = options_set(&checked, (enum option_id)id, copy, FROM_FILE, e);
-    bool taken = status == 0 && o->value[id].source <= FROM_FILE && option_on(&option_rows[id], o->command);
+    bool taken =
+        status == 0 && o->value[id].source <= FROM_FILE && option_on(&option_rows[id], o->command);
     if (!taken)
         free(copy);
     if (status < 0)
@@ -199,13 +216,15 @@ static int apply(const char *path, yaml_document_t *document, const yaml_node_t 
     return 0;
 }
 
-static int read_document(const char *path, yaml_document_t *document, struct options *o, struct error *e)
+static int read_document(const char *path, yaml_document_t *document, struct options *o,
+                         struct error *e)
 {
     const yaml_node_t *root = yaml_document_get_root_node(document);
     if (!root) // an empty file says nothing
         return 0;
     if (root->type != YAML_MAPPING_NODE)
-        return error_set(e, -EINVAL, "%s:%zu: expected lines of the form key: value", path, root->start_mark.line + 1);
+        return error_set(e, -EINVAL, "%s:%zu: expected lines of the form key: value", path,
+                         root->start_mark.line + 1);
     bool given[OPT_COUNT] = {false};
     int status = 0;
     for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
@@ -226,7 +245,8 @@ int config_read(const char *path, struct options *o, struct error *e)
         buf_free(&text);
         return status;
     }
-    yaml_parser_set_input_string(&parser, (const unsigned char *)(text.data ? text.data : ""), text.size);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)(text.data ? text.data : ""),
+                                 text.size);
     yaml_document_t document;
     if (yaml_parser_load(&parser, &document)) {
         status = read_document(path, &document, o, e);

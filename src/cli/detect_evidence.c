@@ -9,8 +9,9 @@
 #include <stdlib.h>
 
 enum {
-    GRID_NS = 10 * NS_PER_MS, // samples lie on whole multiples of their rate, which is this at least
-    OFF_GRID_MAX = 1,         // the last sample of a program is taken when it ends
+    // samples lie on whole multiples of their rate, which is this at least
+    GRID_NS = 10 * NS_PER_MS,
+    OFF_GRID_MAX = 1, // the last sample of a program is taken when it ends
 };
 
 struct found {
@@ -36,7 +37,8 @@ static long member_of(struct search *s, const json_t *row)
     return labels ? s->q->member_of(s->q->user, labels, count) : -1;
 }
 
-static void add_values(struct search *s, size_t member, uint64_t count, int64_t last_ns, int64_t node_last_ns)
+static void add_values(struct search *s, size_t member, uint64_t count, int64_t last_ns,
+                       int64_t node_last_ns)
 {
     struct evidence *e = &s->out[member];
     e->values += count;
@@ -61,8 +63,8 @@ static int count_points(struct search *s)
         long member = member_of(s, row);
         if (member < 0)
             continue;
-        add_values(s, (size_t)member, (uint64_t)asking_number(row, "points"), asking_number(row, "last_ns"),
-                   asking_number(row, "node_last_ns"));
+        add_values(s, (size_t)member, (uint64_t)asking_number(row, "points"),
+                   asking_number(row, "last_ns"), asking_number(row, "node_last_ns"));
         s->found[member].off_grid += (uint64_t)asking_number(row, "off_grid");
     }
     if (!status)
@@ -91,13 +93,14 @@ static int count_spans(struct search *s, const char *name)
     int status = asking_spans(s->q->asking, &s->q->range, name, !name, &spans, s->e);
     for (size_t i = 0; !status && i < json_array_size(spans); i++) {
         const json_t *row = json_array_get(spans, i);
-        bool open =
-            !json_object_get(row, "end_ns") || json_object_get(json_object_get(row, "tags"), STORE_UNFINISHED_TAG);
+        bool open = !json_object_get(row, "end_ns") ||
+                    json_object_get(json_object_get(row, "tags"), STORE_UNFINISHED_TAG);
         long member = open == !name ? member_of(s, row) : -1;
         if (member < 0)
             continue;
         if (name) {
-            add_values(s, (size_t)member, 1, asking_number(row, "end_ns"), node_last_ns(s, asking_text(row, "node")));
+            add_values(s, (size_t)member, 1, asking_number(row, "end_ns"),
+                       node_last_ns(s, asking_text(row, "node")));
             continue;
         }
         struct found *f = &s->found[member];
@@ -112,8 +115,8 @@ static int count_spans(struct search *s, const char *name)
     return status;
 }
 
-static void write_text(struct evidence *e, const struct evidence_question *q, const struct found *f, int64_t node_ns,
-                       uint64_t least)
+static void write_text(struct evidence *e, const struct evidence_question *q, const struct found *f,
+                       int64_t node_ns, uint64_t least)
 {
     char last[64], since[64];
     const char *what = q->spans ? "span" : "value";
@@ -127,14 +130,16 @@ static void write_text(struct evidence *e, const struct evidence_question *q, co
         answers_local_time(node_ns, 0, since, sizeof since);
         snprintf(e->text, sizeof e->text, "nothing of its node since %s", since);
     } else if (!q->spans && collect_find(q->metric)) {
-        snprintf(e->text, sizeof e->text, "its node goes on, but has not measured it since %s", last);
+        snprintf(e->text, sizeof e->text, "its node goes on, but has not measured it since %s",
+                 last);
     } else if (!q->spans && !by_clock && e->values < least) {
-        snprintf(e->text, sizeof e->text, "%llu values, the last at %s; the members that go on have at least %llu",
+        snprintf(e->text, sizeof e->text,
+                 "%llu values, the last at %s; the members that go on have at least %llu",
                  (unsigned long long)e->values, last, (unsigned long long)least);
     } else {
         e->should_go_on = false;
-        snprintf(e->text, sizeof e->text, "%llu %s%s, the last at %s", (unsigned long long)e->values, what,
-                 e->values == 1 ? "" : "s", last);
+        snprintf(e->text, sizeof e->text, "%llu %s%s, the last at %s",
+                 (unsigned long long)e->values, what, e->values == 1 ? "" : "s", last);
     }
 }
 
@@ -151,7 +156,8 @@ static void judge(struct search *s, size_t members)
         if (detect_verdict_of(q->detect, i)->state != DETECT_SILENT)
             continue;
         bool lost = s->out[i].values && last_ns && newest_ns - last_ns > q->patience_ns;
-        write_text(&s->out[i], q, &s->found[i], lost ? last_ns : 0, least == UINT64_MAX ? 0 : least);
+        write_text(&s->out[i], q, &s->found[i], lost ? last_ns : 0,
+                   least == UINT64_MAX ? 0 : least);
     }
 }
 

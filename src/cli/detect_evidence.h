@@ -1,7 +1,8 @@
-// detect_evidence.h - why a member of `sonde detect` stopped giving values: it hangs, or it has ended.
+// detect_evidence.h - why a member of `sonde detect` stopped giving values: it hangs, or it has
+// ended.
 //
-// The end of values alone proves nothing, because a member that finishes first stops, too. A member is
-// silent only if the recording proves that it should have gone on:
+// The end of values alone proves nothing, because a member that finishes first stops, too. A member
+// is silent only if the recording proves that it should have gone on:
 //
 //   one of its spans is open                  it has not left the span
 //   its node sends no points at all           the node is lost
@@ -39,8 +40,8 @@ struct evidence_question {
     void *user;
 };
 
-// Fills in an entry for every member; those whose state is not silent have no text. 0, -ENOMEM, or why
-// the job does not answer.
+// Fills in an entry for every member; those whose state is not silent have no text. 0, -ENOMEM, or
+// why the job does not answer.
 int evidence_gather(const struct evidence_question *q, struct evidence *out, struct error *e);
 
 #endif

@@ -13,7 +13,8 @@ static size_t characters(struct str s)
     return n;
 }
 
-// Adds the words of `text`, broken at HELP_WIDTH; lines after the first begin at `indent`. `column` is where the first word stands.
+// Adds the words of `text`, broken at HELP_WIDTH; lines after the first begin at `indent`. `column`
+// is where the first word stands.
 static void add_wrapped(struct buf *out, struct str text, size_t column, size_t indent)
 {
     bool first = true;
@@ -96,7 +97,8 @@ static void add_option(struct buf *out, const struct option_row *row)
 void help_command(struct buf *out, enum command_id command, bool colours)
 {
     const struct command_row *row = &command_rows[command];
-    buf_printf(out, "Usage: sonde %s [OPTION…]%s%s\n\n", row->name, row->arguments[0] ? " " : "", row->arguments);
+    buf_printf(out, "Usage: sonde %s [OPTION…]%s%s\n\n", row->name, row->arguments[0] ? " " : "",
+               row->arguments);
     buf_add_char(out, (char)(row->summary[0] & ~32));
     buf_printf(out, "%s.\n", row->summary + 1);
     if (row->text[0]) {

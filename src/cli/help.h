@@ -18,7 +18,8 @@ void help_markdown(struct buf *out);                                       // do
 // The completion script of "bash", "zsh" or "fish"; false for any other shell.
 bool help_completion(struct buf *out, const char *shell);
 
-// "default 2; SONDE_LEVEL; telemetry_level" - what stands behind an option's help. Empty when there is nothing to say.
+// "default 2; SONDE_LEVEL; telemetry_level" - what stands behind an option's help. Empty when there
+// is nothing to say.
 void help_origins(struct buf *out, const struct option_row *row);
 
 // Whether the option belongs into this command's help.

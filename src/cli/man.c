@@ -104,7 +104,9 @@ void help_man_command(struct buf *out, enum command_id command)
     buf_printf(out, ".TH SONDE\\-");
     for (const char *c = row->name; *c; c++)
         buf_add_char(out, (char)(*c & ~32));
-    buf_printf(out, " 1 \"\" \"sonde " SONDE_VERSION "\" \"User Commands\"\n.SH NAME\nsonde\\-%s \\- ", row->name);
+    buf_printf(out,
+               " 1 \"\" \"sonde " SONDE_VERSION "\" \"User Commands\"\n.SH NAME\nsonde\\-%s \\- ",
+               row->name);
     add_roff_text(out, row->summary);
     buf_printf(out, "\n.SH SYNOPSIS\n");
     man_synopsis(out, row);
@@ -129,7 +131,8 @@ void help_man(struct buf *out)
     for (int i = 0; i < COMMAND_COUNT; i++)
         man_command(out, (enum command_id)i);
     buf_printf(out, ".SH CONFIGURATION FILE\n"
-                    "YAML, one line \"key: value\" an option; the keys stand behind the options. What flags say goes "
+                    "YAML, one line \"key: value\" an option; the keys stand behind the options. "
+                    "What flags say goes "
                     "before the environment, that before "
                     "the file, that before the defaults.\n");
     man_exits(out);
@@ -162,7 +165,8 @@ static void markdown_option(struct buf *out, const struct option_row *row)
     buf_printf(out, "| `");
     if (row->letter)
         buf_printf(out, "-%c`, `", row->letter);
-    buf_printf(out, "--%s%s%s` | ", row->name, row->argument[0] && row->argument[0] != '[' ? " " : "", row->argument);
+    buf_printf(out, "--%s%s%s` | ", row->name,
+               row->argument[0] && row->argument[0] != '[' ? " " : "", row->argument);
     add_cell(out, row->help);
     buf_printf(out, " | ");
     add_code(out, strcmp(row->initial, "-1") == 0 ? "" : row->initial);
@@ -181,8 +185,8 @@ static void markdown_option(struct buf *out, const struct option_row *row)
 static void markdown_command(struct buf *out, enum command_id command)
 {
     const struct command_row *row = &command_rows[command];
-    buf_printf(out, "## sonde %s\n\n`sonde %s [OPTION…]%s%s`\n\n", row->name, row->name, row->arguments[0] ? " " : "",
-               row->arguments);
+    buf_printf(out, "## sonde %s\n\n`sonde %s [OPTION…]%s%s`\n\n", row->name, row->name,
+               row->arguments[0] ? " " : "", row->arguments);
     buf_add_char(out, (char)(row->summary[0] & ~32));
     buf_printf(out, "%s.\n\n", row->summary + 1);
     struct str rest = str_of(row->text);
@@ -195,8 +199,8 @@ static void markdown_command(struct buf *out, enum command_id command)
         if (!help_shows(&option_rows[id], command) || id == OPT_HELP)
             continue;
         if (!any)
-            buf_printf(
-                out, "| option | what it does | default | environment | configuration key |\n|---|---|---|---|---|\n");
+            buf_printf(out, "| option | what it does | default | environment | configuration key "
+                            "|\n|---|---|---|---|---|\n");
         any = true;
         markdown_option(out, &option_rows[id]);
     }
@@ -216,12 +220,14 @@ void help_markdown(struct buf *out)
 {
     buf_printf(out, "# The sonde command\n\n"
                     "Made from the table of options by `sonde help --markdown`; do not edit.\n\n"
-                    "What flags say goes before the environment, that before the configuration file, that before the "
+                    "What flags say goes before the environment, that before the configuration "
+                    "file, that before the "
                     "defaults.\n\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         markdown_command(out, (enum command_id)i);
     buf_printf(out, "## Configuration file\n\n"
-                    "YAML, named by `--config`, `SONDE_CONFIG` or `DRAGON_TELEMETRY_CONFIG`: one line `key: value` an "
+                    "YAML, named by `--config`, `SONDE_CONFIG` or `DRAGON_TELEMETRY_CONFIG`: one "
+                    "line `key: value` an "
                     "option. An unknown key is an error. "
                     "These keys of the Dragon Telemetry Service are accepted and not used:\n\n"
                     "| key | because |\n|---|---|\n");
@@ -230,15 +236,17 @@ void help_markdown(struct buf *out)
         add_cell(out, file_keys[i].help);
         buf_printf(out, " |\n");
     }
-    buf_printf(
-        out,
-        "\n## Ranks\n\n"
-        "Everything that a program emits carries the tag `rank` if its launcher gave it a rank. If several launchers "
-        "did, "
-        "the innermost counts, which started the process: torchrun under `srun torchrun`, Open MPI in "
-        "`mpirun python`, srun if a rank starts `srun`. sonde finds the innermost launcher in the environments of the "
-        "parent processes; if they do not tell, the first of this table counts. `SONDE_TAGS=rank=N` overrides all.\n\n"
-        "| variable | launcher | counts |\n|---|---|---|\n");
+    buf_printf(out, "\n## Ranks\n\n"
+                    "Everything that a program emits carries the tag `rank` if its launcher gave "
+                    "it a rank. If several launchers "
+                    "did, "
+                    "the innermost counts, which started the process: torchrun under `srun "
+                    "torchrun`, Open MPI in "
+                    "`mpirun python`, srun if a rank starts `srun`. sonde finds the innermost "
+                    "launcher in the environments of the "
+                    "parent processes; if they do not tell, the first of this table counts. "
+                    "`SONDE_TAGS=rank=N` overrides all.\n\n"
+                    "| variable | launcher | counts |\n|---|---|---|\n");
     for (size_t i = 0; i < sizeof rank_rows / sizeof *rank_rows; i++) {
         buf_printf(out, "| `%s` | ", rank_rows[i].rank);
         add_cell(out, rank_rows[i].launchers);
@@ -249,8 +257,9 @@ void help_markdown(struct buf *out)
             buf_printf(out, "in a job step, not in a batch script");
         buf_printf(out, " |\n");
     }
-    buf_printf(out, "\nsonde does not read `LOCAL_RANK`, which is no rank of the job. Dask workers have "
-                    "names instead of numbers ([dask.md](dask.md)).\n");
+    buf_printf(out,
+               "\nsonde does not read `LOCAL_RANK`, which is no rank of the job. Dask workers have "
+               "names instead of numbers ([dask.md](dask.md)).\n");
     buf_printf(out, "\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
     for (size_t i = 0; i < exit_row_count; i++) {
         buf_printf(out, "| %d | ", exit_rows[i].code);

@@ -1,7 +1,8 @@
 // nearest.h - "did you mean …?"
 //
-// The candidate that takes the fewest edits (insert, delete, replace, swap neighbours) from what was typed; a candidate that
-// starts with what was typed counts as near, too. Case is ignored. Far-fetched ones are not offered.
+// The candidate that takes the fewest edits (insert, delete, replace, swap neighbours) from what
+// was typed; a candidate that starts with what was typed counts as near, too. Case is ignored.
+// Far-fetched ones are not offered.
 #ifndef SONDE_CLI_NEAREST_H
 #define SONDE_CLI_NEAREST_H
 

@@ -30,7 +30,8 @@ static bool choose_browser(char *out, size_t size)
     return is_set("DISPLAY") || is_set("WAYLAND_DISPLAY");
 }
 
-static int write_link(const char *url, const char *folder, char file[OPEN_PAGE_PATH_MAX], struct error *e)
+static int write_link(const char *url, const char *folder, char file[OPEN_PAGE_PATH_MAX],
+                      struct error *e)
 {
     char name[64];
     struct buf text = {0};
@@ -41,7 +42,8 @@ static int write_link(const char *url, const char *folder, char file[OPEN_PAGE_P
                "<!doctype html><html lang=\"en\"><meta http-equiv=\"refresh\" content=\"0;url=%s\">"
                "<title>sonde</title><a href=\"%s\">The page of this job</a></html>\n",
                url, url);
-    int rc = text.failed ? error_set(e, -ENOMEM, "out of memory") : folder_write(folder, name, buf_str(&text), e);
+    int rc = text.failed ? error_set(e, -ENOMEM, "out of memory")
+                         : folder_write(folder, name, buf_str(&text), e);
     buf_free(&text);
     return rc;
 }

@@ -16,9 +16,9 @@
 #define EVERY_COMMAND ((1u << COMMAND_COUNT) - 1)
 
 const struct option_row option_rows[OPT_COUNT] = {
-#define OPTION(id, name, letter, argument, type, least, most, choices, initial, environment, key, dragon_key, \
-               commands, help)                                                                                \
-    [OPT_##id] = {name,    letter,      argument, OPTION_##type, least,    most, choices,                     \
+#define OPTION(id, name, letter, argument, type, least, most, choices, initial, environment, key, \
+               dragon_key, commands, help)                                                        \
+    [OPT_##id] = {name,    letter,      argument, OPTION_##type, least,    most, choices,         \
                   initial, environment, key,      dragon_key,    commands, help},
 #define FILE_KEY(key, help)
 #include "cli/options.def"
@@ -52,7 +52,8 @@ static const struct {
     {"i", "--nodes=N begins on N of the job's nodes and keeps the others in reserve"},
     {"idle", "--nodes=N begins on N of the job's nodes and keeps the others in reserve"},
     {"s", "leave it out: outside of an allocation sonde run works on this machine alone"},
-    {"single-node-override", "leave it out: outside of an allocation sonde run works on this machine alone"},
+    {"single-node-override",
+     "leave it out: outside of an allocation sonde run works on this machine alone"},
     {"m", "leave it out: in an allocation sonde run works on all of its nodes"},
     {"multi-node-override", "leave it out: in an allocation sonde run works on all of its nodes"},
     {"w", "leave it out: sonde run finds Slurm and PBS; --hosts=LIST reaches nodes by ssh"},
@@ -90,7 +91,8 @@ void option_expects(const struct option_row *row, char *out, size_t size)
         snprintf(out, size, "one of %s", row->choices);
         break;
     case OPTION_SOURCES:
-        snprintf(out, size, "sources of node metrics: NAME=SECONDS, NAME=off or NAME, separated by commas");
+        snprintf(out, size,
+                 "sources of node metrics: NAME=SECONDS, NAME=off or NAME, separated by commas");
         break;
     case OPTION_SCRIPTS:
         snprintf(out, size, "commands, each after its rate=SECONDS, timeout=SECONDS and name=NAME");
@@ -105,7 +107,8 @@ void option_expects(const struct option_row *row, char *out, size_t size)
 
 static bool parse_flag(struct str s, double *out)
 {
-    static const char *const yes[] = {"1", "true", "yes", "on"}, *const no[] = {"0", "false", "no", "off"};
+    static const char *const yes[] = {"1", "true", "yes", "on"}, *const no[] = {"0", "false", "no",
+                                                                                "off"};
     for (size_t i = 0; i < sizeof yes / sizeof yes[0]; i++) {
         if (str_eq_nocase(s, str_of(yes[i])) || str_eq_nocase(s, str_of(no[i]))) {
             *out = str_eq_nocase(s, str_of(yes[i]));
@@ -209,11 +212,13 @@ static int check_sources(const char *text, struct error *e)
         nearest_offer(&near, collect_source_name(i));
     if (near.best.data)
         return error_set(e, failed, "there is no source '%.*s'; did you mean %.*s?",
-                         (int)(unknown.size < 80 ? unknown.size : 80), unknown.data, STR_ARG(near.best));
+                         (int)(unknown.size < 80 ? unknown.size : 80), unknown.data,
+                         STR_ARG(near.best));
     return failed;
 }
 
-int options_set(struct options *o, enum option_id id, const char *text, enum option_source source, struct error *e)
+int options_set(struct options *o, enum option_id id, const char *text, enum option_source source,
+                struct error *e)
 {
     const struct option_row *row = &option_rows[id];
     struct str s = str_of(text);
@@ -224,7 +229,9 @@ int options_set(struct options *o, enum option_id id, const char *text, enum opt
         return error_set(e, -EINVAL, "'%.60s' is not %s", text, expects);
     }
     if (row->type == OPTION_PATH && source == FROM_FLAG && text[0] == '-' && text[1])
-        return error_set(e, -EINVAL, "'%.60s' looks like an option, not like a path; ./%.60s is one", text, text);
+        return error_set(e, -EINVAL,
+                         "'%.60s' looks like an option, not like a path; ./%.60s is one", text,
+                         text);
     int failed = row->type == OPTION_SOURCES   ? check_sources(text, e)
                  : row->type == OPTION_SCRIPTS ? scripts_check(text, e)
                                                : 0;
@@ -255,7 +262,8 @@ static const char *words_for(struct str name)
     return NULL;
 }
 
-static int option_unknown(enum command_id command, const char *shown, struct str name, struct error *e)
+static int option_unknown(enum command_id command, const char *shown, struct str name,
+                          struct error *e)
 {
     const char *instead = command == COMMAND_RUN ? words_for(name) : NULL;
     if (instead)
@@ -263,11 +271,12 @@ static int option_unknown(enum command_id command, const char *shown, struct str
     const char *near = option_nearest(command, name);
     if (near)
         return error_set(e, -EINVAL, "unknown option '%.80s'; did you mean --%s?", shown, near);
-    return error_set(e, -EINVAL, "unknown option '%.80s'; see sonde %s --help", shown, command_rows[command].name);
+    return error_set(e, -EINVAL, "unknown option '%.80s'; see sonde %s --help", shown,
+                     command_rows[command].name);
 }
 
-static int set_flag_value(struct options *o, int id, const char *shown, int shown_size, const char *text,
-                          struct error *e)
+static int set_flag_value(struct options *o, int id, const char *shown, int shown_size,
+                          const char *text, struct error *e)
 {
     // Scripts add up.
     char *before = o->value[id].owned, *joined = NULL;
@@ -313,11 +322,13 @@ static int parse_short(struct options *o, int argc, char **argv, int *at, struct
     const char *word = argv[*at];
     for (const char *letter = word + 1; *letter; letter++) {
         int id = 0;
-        while (id < OPT_COUNT && !(option_on(&option_rows[id], o->command) && option_rows[id].letter == *letter))
+        while (id < OPT_COUNT &&
+               !(option_on(&option_rows[id], o->command) && option_rows[id].letter == *letter))
             id++;
         if (id == OPT_COUNT)
-            return option_unknown(o->command, word,
-                                  words_for((struct str){letter, 1}) ? (struct str){letter, 1} : str_of(word + 1), e);
+            return option_unknown(
+                o->command, word,
+                words_for((struct str){letter, 1}) ? (struct str){letter, 1} : str_of(word + 1), e);
         char shown[3] = {'-', *letter, 0};
         if (option_rows[id].type == OPTION_FLAG) {
             int status = set_flag_value(o, id, shown, 2, "true", e);
@@ -326,7 +337,8 @@ static int parse_short(struct options *o, int argc, char **argv, int *at, struct
             continue;
         }
         if (!letter[1] && *at + 1 >= argc)
-            return error_set(e, -EINVAL, "%s needs a value: %s %s", shown, shown, option_rows[id].argument);
+            return error_set(e, -EINVAL, "%s needs a value: %s %s", shown, shown,
+                             option_rows[id].argument);
         return set_flag_value(o, id, shown, 2, letter[1] ? letter + 1 : argv[++*at], e);
     }
     return 0;
@@ -347,8 +359,8 @@ static bool is_option(const char *word)
     return word[0] == '-' && word[1] && !(word[1] >= '0' && word[1] <= '9') && word[1] != '.';
 }
 
-int options_parse_flags(enum command_id command, int argc, char **argv, struct options *o, bool *wants_help,
-                        struct error *e)
+int options_parse_flags(enum command_id command, int argc, char **argv, struct options *o,
+                        bool *wants_help, struct error *e)
 {
     const struct command_row *row = &command_rows[command];
     memset(o, 0, sizeof *o);
@@ -367,7 +379,8 @@ int options_parse_flags(enum command_id command, int argc, char **argv, struct o
             only_arguments = true;
             continue;
         }
-        int status = argv[i][1] == '-' ? parse_long(o, argc, argv, &i, e) : parse_short(o, argc, argv, &i, e);
+        int status = argv[i][1] == '-' ? parse_long(o, argc, argv, &i, e)
+                                       : parse_short(o, argc, argv, &i, e);
         if (status < 0)
             return status;
         if (options_flag(o, OPT_HELP)) {
@@ -378,9 +391,11 @@ int options_parse_flags(enum command_id command, int argc, char **argv, struct o
     if (o->argument_count < argc)
         argv[o->argument_count] = NULL;
     if (o->argument_count < row->least)
-        return error_set(e, -EINVAL, "something is missing: sonde %s %s", row->name, row->arguments);
+        return error_set(e, -EINVAL, "something is missing: sonde %s %s", row->name,
+                         row->arguments);
     if (o->argument_count > row->most)
-        return error_set(e, -EINVAL, "'%.80s' is too much; see sonde %s --help", o->arguments[row->most], row->name);
+        return error_set(e, -EINVAL, "'%.80s' is too much; see sonde %s --help",
+                         o->arguments[row->most], row->name);
     return 0;
 }
 

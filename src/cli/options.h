@@ -1,7 +1,8 @@
 // options.h - what the command line, the environment and the configuration file say, put together.
 //
-// One table of commands (commands.def), one of options (options.def), one of exit codes (exits.def). Parsing, help, configuration keys, man
-// pages, completion and docs/cli.md are made from them; nothing about an option is written down anywhere else.
+// One table of commands (commands.def), one of options (options.def), one of exit codes
+// (exits.def). Parsing, help, configuration keys, man pages, completion and docs/cli.md are made
+// from them; nothing about an option is written down anywhere else.
 //
 // Order, the first that says something counts: flag, environment, configuration file, default.
 #ifndef SONDE_CLI_OPTIONS_H
@@ -108,21 +109,24 @@ struct options {
     char auth_key[TOKEN_TEXT_MAX]; // of the configuration file; "" = none
 };
 
-// Reads argv (argc words after the command's name, then NULL) into *o, and fills in defaults. -EINVAL with
-// one line for people. Texts and array stay argv's: `sonde run` allocates nothing here, so that it can
-// still become its command when there is no memory. *wants_help: --help was given, and the rest was not
-// read.
-int options_parse_flags(enum command_id command, int argc, char **argv, struct options *o, bool *wants_help,
-                        struct error *e);
+// Reads argv (argc words after the command's name, then NULL) into *o, and fills in defaults.
+// -EINVAL with one line for people. Texts and array stay argv's: `sonde run` allocates nothing
+// here, so that it can still become its command when there is no memory. *wants_help: --help was
+// given, and the rest was not read.
+int options_parse_flags(enum command_id command, int argc, char **argv, struct options *o,
+                        bool *wants_help, struct error *e);
 
-// Fills in what flags left open: from the environment, then from the file, where there is one. -EINVAL or what reading the file gave.
+// Fills in what flags left open: from the environment, then from the file, where there is one.
+// -EINVAL or what reading the file gave.
 int options_complete(struct options *o, struct error *e);
 
 // Frees what options_* allocated.
 void options_free(struct options *o);
 
-// Sets one value from `text` when it is valid for the row; else -EINVAL and the reason, without saying where it came from.
-int options_set(struct options *o, enum option_id id, const char *text, enum option_source source, struct error *e);
+// Sets one value from `text` when it is valid for the row; else -EINVAL and the reason, without
+// saying where it came from.
+int options_set(struct options *o, enum option_id id, const char *text, enum option_source source,
+                struct error *e);
 
 static inline bool options_flag(const struct options *o, enum option_id id)
 {

@@ -17,7 +17,8 @@ enum { NAME_MOST = 32, VALUE = QUANTITY_WIDTH + 1, LINE_LEAST = 10, TIME_TEXT_MA
 static void name_of(const struct query_series *s, struct buf *out)
 {
     for (size_t i = 0; i < s->tag_count; i++)
-        buf_printf(out, "%s%.*s=%.*s", i ? " " : "", STR_ARG(s->tags[i].key), STR_ARG(s->tags[i].value));
+        buf_printf(out, "%s%.*s=%.*s", i ? " " : "", STR_ARG(s->tags[i].key),
+                   STR_ARG(s->tags[i].value));
     if (!s->tag_count)
         buf_add_str(out, s->metric);
 }
@@ -38,7 +39,8 @@ static void extent(const struct query_series *s, double *least, double *most, do
 }
 
 // The mean of the points in each of `width` equal parts of the range; NaN where there are none.
-static void means(const struct query_series *s, int64_t first_ns, int64_t last_ns, int width, double *out, int *counts)
+static void means(const struct query_series *s, int64_t first_ns, int64_t last_ns, int width,
+                  double *out, int *counts)
 {
     double each = (double)(last_ns - first_ns) / width;
     for (int i = 0; i < width; i++) {
@@ -113,7 +115,8 @@ void plot_series(struct buf *out, const struct query_result *result, struct str 
     if (!values || !counts || screen_create(&line, names, 1, utf8) < 0)
         out->failed = true;
     if (!out->failed && first_ns <= last_ns) {
-        buf_printf(out, "%-*s %*s %*s%*s%*s\n", names, "", width, "", VALUE, "least", VALUE, "most", VALUE, "last");
+        buf_printf(out, "%-*s %*s %*s%*s%*s\n", names, "", width, "", VALUE, "least", VALUE, "most",
+                   VALUE, "last");
         for (size_t i = 0; i < result->count; i++) {
             const struct query_series *s = &result->series[i];
             double least, low, high, greatest, last;

@@ -11,7 +11,8 @@ static void digits(double value, const char *prefix, char out[QUANTITY_MAX])
     snprintf(out, QUANTITY_MAX, "%.*f%s", size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2, value, prefix);
 }
 
-static void scaled(double value, double step, const char *const *prefixes, size_t count, char out[QUANTITY_MAX])
+static void scaled(double value, double step, const char *const *prefixes, size_t count,
+                   char out[QUANTITY_MAX])
 {
     size_t i = 0;
     // 999.6 would read 1000: it is the next prefix's 1.
@@ -66,8 +67,9 @@ const char *quantity_unit(const char *unit, int rate)
 {
     static const struct {
         const char *name, *gauge, *rate;
-    } rows[] = {{"bytes", "B", "B/s"}, {"percent", "%", "%/s"}, {"seconds", "s", "s/s"}, {"watts", "W", "W/s"},
-                {"joules", "J", "W"},  {"celsius", "C", "C/s"}, {"hertz", "Hz", "Hz/s"}, {"", "", "/s"}};
+    } rows[] = {{"bytes", "B", "B/s"},   {"percent", "%", "%/s"}, {"seconds", "s", "s/s"},
+                {"watts", "W", "W/s"},   {"joules", "J", "W"},    {"celsius", "C", "C/s"},
+                {"hertz", "Hz", "Hz/s"}, {"", "", "/s"}};
     for (size_t i = 0; unit && i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(unit, rows[i].name) == 0)
             return rate ? rows[i].rate : rows[i].gauge;

@@ -73,7 +73,8 @@ static void add_span(struct columns *table, const json_t *row, bool csv)
     add_time(table, row, "start_ns", csv);
     if (json_object_get(row, "end_ns"))
         columns_cell(table, "%.*f", csv ? 9 : 3,
-                     (double)(asking_number(row, "end_ns") - asking_number(row, "start_ns")) / NS_PER_S);
+                     (double)(asking_number(row, "end_ns") - asking_number(row, "start_ns")) /
+                         NS_PER_S);
     else
         columns_cell(table, "%s", csv ? "" : "-"); // it goes on
     columns_cell(table, "%s", asking_text(row, "node"));
@@ -101,13 +102,18 @@ static void add_key(struct columns *table, const json_t *row, bool csv)
     buf_free(&examples);
 }
 
-static const struct list series = {
-    "/sonde/v1/series?points&limit=0", "series", {"series", "kind", "unit", "points", "first", "last"}, add_series};
+static const struct list series = {"/sonde/v1/series?points&limit=0",
+                                   "series",
+                                   {"series", "kind", "unit", "points", "first", "last"},
+                                   add_series};
 static const struct list spans = {
     "/sonde/v1/spans?limit=0", "spans", {"span", "start", "seconds", "node", "tags"}, add_span};
-static const struct list annotations = {
-    "/sonde/v1/annotations?limit=0", "annotations", {"time", "node", "tags", "annotation"}, add_annotation};
-static const struct list tags = {"/sonde/v1/tags?examples=5", "tags", {"tag", "values", "examples"}, add_key};
+static const struct list annotations = {"/sonde/v1/annotations?limit=0",
+                                        "annotations",
+                                        {"time", "node", "tags", "annotation"},
+                                        add_annotation};
+static const struct list tags = {
+    "/sonde/v1/tags?examples=5", "tags", {"tag", "values", "examples"}, add_key};
 
 // ---------------------------------------------------------------- JSON
 
@@ -188,8 +194,8 @@ static void rows_as_json(const struct list *l, json_t *const *rows, size_t count
 
 int query_lists_wanted(const struct options *o)
 {
-    return options_flag(o, OPT_LIST) + (options_text(o, OPT_SPANS) != NULL) + options_flag(o, OPT_ANNOTATIONS) +
-           (options_text(o, OPT_TAGS) != NULL);
+    return options_flag(o, OPT_LIST) + (options_text(o, OPT_SPANS) != NULL) +
+           options_flag(o, OPT_ANNOTATIONS) + (options_text(o, OPT_TAGS) != NULL);
 }
 
 static int by_start(const void *a, const void *b)
@@ -202,7 +208,8 @@ static int by_start(const void *a, const void *b)
     return str_compare_natural(str_of(asking_text(x, "node")), str_of(asking_text(y, "node")));
 }
 
-static int write_rows(const struct options *o, const struct list *l, json_t *const *rows, size_t count)
+static int write_rows(const struct options *o, const struct list *l, json_t *const *rows,
+                      size_t count)
 {
     struct buf out = {0};
     struct columns table = {0};

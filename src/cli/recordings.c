@@ -58,12 +58,14 @@ static int add(struct recordings *r, const struct target *t, struct error *e)
     return S_ISDIR(info.st_mode) ? add_folder(r, t->path, e) : add_path(r, t->path, e);
 }
 
-int recordings_find(const struct options *o, char *const *paths, size_t count, struct recordings *out, struct error *e)
+int recordings_find(const struct options *o, char *const *paths, size_t count,
+                    struct recordings *out, struct error *e)
 {
-    struct target_options options = {.run_dir = options_text(o, OPT_RUN_DIR),
-                                     .runs = options_text(o, OPT_RUNS),
-                                     .job = o->value[OPT_JOB].source == FROM_FLAG ? options_text(o, OPT_JOB) : NULL,
-                                     .files = true};
+    struct target_options options = {
+        .run_dir = options_text(o, OPT_RUN_DIR),
+        .runs = options_text(o, OPT_RUNS),
+        .job = o->value[OPT_JOB].source == FROM_FLAG ? options_text(o, OPT_JOB) : NULL,
+        .files = true};
     int status = 0;
     *out = (struct recordings){0};
     for (size_t i = 0; i < (count ? count : 1) && status == 0; i++) {

@@ -11,11 +11,13 @@ enum { RECORDINGS_FILES_MAX = 16384 };
 struct recordings {
     char **paths; // of the files
     size_t count;
-    char what[FOLDER_PATH_MAX + 128]; // for people: "running job 17"; empty when the paths were given
+    // for people: "running job 17"; empty when the paths were given
+    char what[FOLDER_PATH_MAX + 128];
 };
 
 // Finds the files. Nothing is opened yet. With words.
-int recordings_find(const struct options *o, char *const *paths, size_t count, struct recordings *out, struct error *e);
+int recordings_find(const struct options *o, char *const *paths, size_t count,
+                    struct recordings *out, struct error *e);
 void recordings_close(struct recordings *r);
 
 #endif

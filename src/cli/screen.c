@@ -8,15 +8,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Blue, yellow and magenta are told apart by all kinds of colour blindness; bold and reverse say the same without colour.
+// Blue, yellow and magenta are told apart by all kinds of colour blindness; bold and reverse say
+// the same without colour.
 static const struct {
     const char *colour, *plain;
 } looks[STYLE_COUNT] = {
-    [STYLE_PLAIN] = {"\033[0m", "\033[0m"},           [STYLE_DIM] = {"\033[0;2m", "\033[0;2m"},
-    [STYLE_BOLD] = {"\033[0;1m", "\033[0;1m"},        [STYLE_TITLE] = {"\033[0;1;4m", "\033[0;1;4m"},
-    [STYLE_SELECTED] = {"\033[0;7m", "\033[0;7m"},    [STYLE_BAR] = {"\033[0;34m", "\033[0m"},
-    [STYLE_BAR_HIGH] = {"\033[0;1;33m", "\033[0;1m"}, [STYLE_SPARK] = {"\033[0;36m", "\033[0m"},
-    [STYLE_GOOD] = {"\033[0;36m", "\033[0m"},         [STYLE_ALARM] = {"\033[0;1;35m", "\033[0;1;7m"},
+    [STYLE_PLAIN] = {"\033[0m", "\033[0m"},
+    [STYLE_DIM] = {"\033[0;2m", "\033[0;2m"},
+    [STYLE_BOLD] = {"\033[0;1m", "\033[0;1m"},
+    [STYLE_TITLE] = {"\033[0;1;4m", "\033[0;1;4m"},
+    [STYLE_SELECTED] = {"\033[0;7m", "\033[0;7m"},
+    [STYLE_BAR] = {"\033[0;34m", "\033[0m"},
+    [STYLE_BAR_HIGH] = {"\033[0;1;33m", "\033[0;1m"},
+    [STYLE_SPARK] = {"\033[0;36m", "\033[0m"},
+    [STYLE_GOOD] = {"\033[0;36m", "\033[0m"},
+    [STYLE_ALARM] = {"\033[0;1;35m", "\033[0;1;7m"},
 };
 
 static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
@@ -31,8 +37,9 @@ static int within(int value, int most)
 
 int screen_create(struct screen *s, int columns, int rows, bool utf8)
 {
-    *s = (struct screen){
-        .columns = within(columns, SCREEN_COLUMNS_MAX), .rows = within(rows, SCREEN_ROWS_MAX), .utf8 = utf8};
+    *s = (struct screen){.columns = within(columns, SCREEN_COLUMNS_MAX),
+                         .rows = within(rows, SCREEN_ROWS_MAX),
+                         .utf8 = utf8};
     s->cells = calloc((size_t)s->columns * (size_t)s->rows, sizeof *s->cells);
     if (!s->cells)
         return -ENOMEM;
@@ -65,18 +72,20 @@ static uint32_t code_point(const unsigned char *s, size_t n)
     return c;
 }
 
-// Columns of a character: 0 (joins the one before), 1 or 2. The ranges of East Asian width W and F, and
-// of combining marks, as blocks.
+// Columns of a character: 0 (joins the one before), 1 or 2. The ranges of East Asian width W and F,
+// and of combining marks, as blocks.
 static int columns_of(uint32_t c)
 {
     static const struct {
         uint32_t from, to;
-    } none[] = {{0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},    {0x610, 0x61a},   {0x64b, 0x65f},
-                {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200f},  {0x20d0, 0x20ff}, {0xfe00, 0xfe0f},
-                {0xfe20, 0xfe2f}, {0xfeff, 0xfeff}, {0xe0100, 0xe01ef}},
-      two[] = {{0x1100, 0x115f},   {0x231a, 0x231b},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},  {0xa960, 0xa97f},
-               {0xac00, 0xd7a3},   {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},  {0xffe0, 0xffe6},
-               {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}};
+    } none[] = {{0x300, 0x36f},    {0x483, 0x489},   {0x591, 0x5bd},   {0x610, 0x61a},
+                {0x64b, 0x65f},    {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200f},
+                {0x20d0, 0x20ff},  {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff},
+                {0xe0100, 0xe01ef}},
+      two[] = {{0x1100, 0x115f},   {0x231a, 0x231b},  {0x2e80, 0x303e},   {0x3041, 0xa4cf},
+               {0xa960, 0xa97f},   {0xac00, 0xd7a3},  {0xf900, 0xfaff},   {0xfe30, 0xfe6f},
+               {0xff00, 0xff60},   {0xffe0, 0xffe6},  {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff},
+               {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         if (c >= none[i].from && c <= none[i].to)
             return 0;
@@ -146,7 +155,8 @@ static void join(struct screen *s, int row, int column, const char *glyph, size_
     }
 }
 
-static int put_safe(struct screen *s, int row, int column, int width, enum screen_style style, struct str text)
+static int put_safe(struct screen *s, int row, int column, int width, enum screen_style style,
+                    struct str text)
 {
     int taken = 0;
     if (row < 0 || row >= s->rows || column < 0)
@@ -175,7 +185,8 @@ static int put_safe(struct screen *s, int row, int column, int width, enum scree
     return taken;
 }
 
-int screen_text(struct screen *s, int row, int column, int width, enum screen_style style, const char *text)
+int screen_text(struct screen *s, int row, int column, int width, enum screen_style style,
+                const char *text)
 {
     struct buf safe = {0};
     printable_add(&safe, str_of(text));
@@ -184,7 +195,8 @@ int screen_text(struct screen *s, int row, int column, int width, enum screen_st
     return taken;
 }
 
-int screen_printf(struct screen *s, int row, int column, int width, enum screen_style style, const char *format, ...)
+int screen_printf(struct screen *s, int row, int column, int width, enum screen_style style,
+                  const char *format, ...)
 {
     struct buf text = {0};
     va_list args;
@@ -196,7 +208,8 @@ int screen_printf(struct screen *s, int row, int column, int width, enum screen_
     return taken;
 }
 
-void screen_right(struct screen *s, int row, int column, int width, enum screen_style style, const char *text)
+void screen_right(struct screen *s, int row, int column, int width, enum screen_style style,
+                  const char *text)
 {
     int own = screen_width(text);
     int left = own < width ? width - own : 0;
@@ -211,7 +224,8 @@ void screen_style(struct screen *s, int row, int column, int width, enum screen_
 
 // ---------------------------------------------------------------- bars and sparklines
 
-void screen_bar(struct screen *s, int row, int column, int width, double share, enum screen_style style)
+void screen_bar(struct screen *s, int row, int column, int width, double share,
+                enum screen_style style)
 {
     if (isnan(share) || width <= 0 || row < 0 || row >= s->rows)
         return;
@@ -238,8 +252,8 @@ const char *screen_level(double value, double least, double most, bool utf8)
     return utf8 ? levels[level] : ascii_levels[level];
 }
 
-void screen_spark(struct screen *s, int row, int column, const double *values, int count, double least, double most,
-                  enum screen_style style)
+void screen_spark(struct screen *s, int row, int column, const double *values, int count,
+                  double least, double most, enum screen_style style)
 {
     for (int i = 0; i < count && column + i < s->columns && row >= 0 && row < s->rows; i++) {
         const char *glyph = screen_level(values[i], least, most, s->utf8);
@@ -266,7 +280,8 @@ static void style_out(struct buf *out, int style, bool colour)
 }
 
 // Whether the cell, or the half that belongs to it, has to be written anew.
-static bool changed(const struct screen_cell *now, const struct screen_cell *before, int column, int columns)
+static bool changed(const struct screen_cell *now, const struct screen_cell *before, int column,
+                    int columns)
 {
     if (!same(&now[column], &before[column]))
         return true;
@@ -275,7 +290,8 @@ static bool changed(const struct screen_cell *now, const struct screen_cell *bef
     return false;
 }
 
-void screen_update(struct buf *out, const struct screen *now, const struct screen *before, bool colour)
+void screen_update(struct buf *out, const struct screen *now, const struct screen *before,
+                   bool colour)
 {
     int style = -1;
     bool all = !before || before->columns != now->columns || before->rows != now->rows;
@@ -283,10 +299,12 @@ void screen_update(struct buf *out, const struct screen *now, const struct scree
         buf_add_str(out, STR("\033[0m\033[2J"));
     for (int row = 0; row < now->rows; row++) {
         const struct screen_cell *cells = &now->cells[(size_t)row * (size_t)now->columns];
-        const struct screen_cell *old = all ? NULL : &before->cells[(size_t)row * (size_t)now->columns];
+        const struct screen_cell *old =
+            all ? NULL : &before->cells[(size_t)row * (size_t)now->columns];
         int at = -1; // the terminal's cursor is at this column of the row
         for (int i = 0; i < now->columns; i++) {
-            if (!cells[i].size || (old ? !changed(cells, old, i, now->columns) : same(&cells[i], &blank)))
+            if (!cells[i].size ||
+                (old ? !changed(cells, old, i, now->columns) : same(&cells[i], &blank)))
                 continue;
             if (at != i)
                 buf_printf(out, "\033[%d;%dH", row + 1, i + 1);

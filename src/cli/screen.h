@@ -2,7 +2,8 @@
 //
 // A program draws each picture from scratch into a screen. screen_update writes only the cells that
 // differ from the picture before, so an unchanged screen costs no byte. The escapes are those that
-// every terminal since the VT100 obeys (CSI row;column H, CSI … m), so no terminal database is read.
+// every terminal since the VT100 obeys (CSI row;column H, CSI … m), so no terminal database is
+// read.
 //
 //   cells[row * columns + column]    a character of two columns leaves the cell behind it empty
 //
@@ -45,13 +46,15 @@ int screen_create(struct screen *s, int columns, int rows, bool utf8);
 void screen_free(struct screen *s);
 void screen_clear(struct screen *s);
 
-// Writes text into one row, at most `width` columns of it, cut at the right border; returns the columns
-// that it took. Row and column outside of the screen draw nothing.
-int screen_text(struct screen *s, int row, int column, int width, enum screen_style style, const char *text);
-int screen_printf(struct screen *s, int row, int column, int width, enum screen_style style, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+// Writes text into one row, at most `width` columns of it, cut at the right border; returns the
+// columns that it took. Row and column outside of the screen draw nothing.
+int screen_text(struct screen *s, int row, int column, int width, enum screen_style style,
+                const char *text);
+int screen_printf(struct screen *s, int row, int column, int width, enum screen_style style,
+                  const char *format, ...) __attribute__((format(printf, 6, 7)));
 // The same, but the text ends at column + width.
-void screen_right(struct screen *s, int row, int column, int width, enum screen_style style, const char *text);
+void screen_right(struct screen *s, int row, int column, int width, enum screen_style style,
+                  const char *text);
 // Gives cells of a row another style.
 void screen_style(struct screen *s, int row, int column, int width, enum screen_style style);
 
@@ -60,15 +63,18 @@ int screen_width(const char *text);
 
 // A bar of `share` (0 to 1) in `width` columns; NaN draws nothing. In eighths of a column where the
 // screen is UTF-8, else in whole columns of '#'.
-void screen_bar(struct screen *s, int row, int column, int width, double share, enum screen_style style);
+void screen_bar(struct screen *s, int row, int column, int width, double share,
+                enum screen_style style);
 // One character a value, between least and most; NaN is a blank.
-void screen_spark(struct screen *s, int row, int column, const double *values, int count, double least, double most,
-                  enum screen_style style);
+void screen_spark(struct screen *s, int row, int column, const double *values, int count,
+                  double least, double most, enum screen_style style);
 // The character of a sparkline for one value.
 const char *screen_level(double value, double least, double most, bool utf8);
 
-// Appends what turns `before` into `now` on a terminal. `before` NULL, or of another size: everything.
-void screen_update(struct buf *out, const struct screen *now, const struct screen *before, bool colour);
+// Appends what turns `before` into `now` on a terminal. `before` NULL, or of another size:
+// everything.
+void screen_update(struct buf *out, const struct screen *now, const struct screen *before,
+                   bool colour);
 
 // The picture as lines of text without trailing blanks; with colour, with escapes for styles only.
 void screen_plain(struct buf *out, const struct screen *s, bool colour);

@@ -37,7 +37,8 @@ struct service_limits serve_limits(const struct options *o)
     };
 }
 
-int serve_until_signal(const struct aggregator_options *options, serve_ready_fn *ready, void *user, struct error *e)
+int serve_until_signal(const struct aggregator_options *options, serve_ready_fn *ready, void *user,
+                       struct error *e)
 {
     sigset_t ends;
     sigemptyset(&ends);
@@ -51,8 +52,8 @@ int serve_until_signal(const struct aggregator_options *options, serve_ready_fn 
     bool v6 = strchr(options->listen, ':') != NULL;
     char view[TOKEN_TEXT_MAX], address[ADDRESS_MAX], url[ADDRESS_MAX + TOKEN_TEXT_MAX + 16];
     token_of_role(str_of(options->token), ROLE_VIEW, view);
-    snprintf(address, sizeof address, "http%s://%s%s%s:%d", options->tls_cert ? "s" : "", v6 ? "[" : "",
-             options->listen, v6 ? "]" : "", aggregator_port(aggregator));
+    snprintf(address, sizeof address, "http%s://%s%s%s:%d", options->tls_cert ? "s" : "",
+             v6 ? "[" : "", options->listen, v6 ? "]" : "", aggregator_port(aggregator));
     snprintf(url, sizeof url, "%s/?token=%s", address, view);
     ready(user, address, url);
     int number;

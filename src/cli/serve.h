@@ -18,19 +18,20 @@ bool serve_describe_run(const char *folder, struct service_run *out);
 // What the options say of the server's limits.
 struct service_limits serve_limits(const struct options *o);
 
-// Serves without a control socket: prints its address on standard error, then serves until SIGINT or
-// SIGTERM. It adds the view token to the address if standard error is a terminal, or if there is no
-// other way to learn it (`from_file` false).
+// Serves without a control socket: prints its address on standard error, then serves until SIGINT
+// or SIGTERM. It adds the view token to the address if standard error is a terminal, or if there is
+// no other way to learn it (`from_file` false).
 int serve_by_hand(const struct aggregator_options *options, bool from_file, struct error *e);
 
 // Called when the server listens: its address, and the URL of the page with the view token.
 typedef void serve_ready_fn(void *user, const char *address, const char *url);
 
 // The same, with `ready` instead of the line on standard error.
-int serve_until_signal(const struct aggregator_options *options, serve_ready_fn *ready, void *user, struct error *e);
+int serve_until_signal(const struct aggregator_options *options, serve_ready_fn *ready, void *user,
+                       struct error *e);
 
-// Serves the recordings that the arguments name, as `sonde replay` does; `ready` may be NULL, for the line on standard
-// error. Returns the exit code.
+// Serves the recordings that the arguments name, as `sonde replay` does; `ready` may be NULL, for
+// the line on standard error. Returns the exit code.
 int serve_recordings(const struct options *o, serve_ready_fn *ready, void *user);
 
 #endif

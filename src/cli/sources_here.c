@@ -45,7 +45,8 @@ int sources_here(struct source_here out[SOURCES_HERE_MAX], struct error *e)
     return values ? count : error_set(e, -ENOMEM, "out of memory");
 }
 
-void sources_here_reason(const struct source_here *sources, int count, struct str source, struct buf *out)
+void sources_here_reason(const struct source_here *sources, int count, struct str source,
+                         struct buf *out)
 {
     size_t before = out->size;
     for (int i = 0; i < count; i++) {

@@ -12,7 +12,8 @@
 
 enum { INPUT_MAX = 256, SEQUENCE_WAIT_MS = 25 };
 
-static const char enter[] = "\033[?1049h\033[?25l\033[?7l", leave[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
+static const char enter[] = "\033[?1049h\033[?25l\033[?7l",
+                  leave[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 
 static struct termios before;
 static volatile sig_atomic_t taken, resized, stopping, ending;
@@ -104,7 +105,8 @@ static void on_fault(int number)
     raise(number);
 }
 
-static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT}, others[] = {SIGWINCH, SIGTSTP, SIGCONT},
+static const int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT},
+                 others[] = {SIGWINCH, SIGTSTP, SIGCONT},
                  faults[] = {SIGSEGV, SIGABRT, SIGFPE, SIGILL};
 
 static void handle(const int *numbers, size_t count, void (*handler)(int), sigset_t *block)
@@ -251,14 +253,18 @@ static int next_key(void)
     unsigned char c = input[0];
     if (c == 0x1b) {
         if (input_size == 1)
-            read_input(SEQUENCE_WAIT_MS); // the rest of an arrow's bytes comes at once, or it was Escape
+            // the rest of an arrow's bytes comes at once, or it was Escape
+            read_input(SEQUENCE_WAIT_MS);
         if (input_size > 2 && (input[1] == '[' || input[1] == 'O'))
             return sequence();
         drop(1);
         return KEY_ESCAPE;
     }
     drop(1);
-    return c == '\r' || c == '\n' ? KEY_ENTER : c == 0x7f || c == 8 ? KEY_BACKSPACE : c == '\t' ? KEY_TAB : c;
+    return c == '\r' || c == '\n' ? KEY_ENTER
+           : c == 0x7f || c == 8  ? KEY_BACKSPACE
+           : c == '\t'            ? KEY_TAB
+                                  : c;
 }
 
 int terminal_wait(int timeout_ms)

@@ -1,8 +1,8 @@
 // terminal.h - the terminal while a full-screen program has it, and what it gets back at any end.
 //
 // terminal_take: the alternate screen, no cursor, keys one by one without echo. terminal_give_back
-// undoes it; it also happens at exit, and before SIGINT, SIGTERM, SIGHUP, SIGQUIT or a fault end the
-// process, and around a stop (Ctrl-Z).
+// undoes it; it also happens at exit, and before SIGINT, SIGTERM, SIGHUP, SIGQUIT or a fault end
+// the process, and around a stop (Ctrl-Z).
 //
 // Signals are blocked but while terminal_wait waits, so nothing else is interrupted.
 #ifndef SONDE_CLI_TERMINAL_H
@@ -29,7 +29,8 @@ enum {
 
 bool terminal_is_one(void); // standard input and output are a terminal that obeys escapes
 bool terminal_is_utf8(void);
-void terminal_size(int *columns, int *rows); // COLUMNS and LINES, or 80×24, where there is no terminal
+// COLUMNS and LINES, or 80×24, where there is no terminal
+void terminal_size(int *columns, int *rows);
 
 int terminal_take(void); // 0 or a negative errno
 void terminal_give_back(void);
@@ -39,7 +40,8 @@ void terminal_give_back(void);
 int terminal_wait(int timeout_ms);
 // A key can be read at once. Takes signals, too.
 bool terminal_has_key(void);
-// Since the last call: the size has changed, or the terminal was somebody else's (stopped and continued).
+// Since the last call: the size has changed, or the terminal was somebody else's (stopped and
+// continued).
 bool terminal_changed(void);
 
 // All of it. False: the terminal has gone.

@@ -121,7 +121,8 @@ static void take_nodes(struct top_job *job, const json_t *answer)
     {
         size_t used = strlen(job->missing);
         const char *name = json_string_value(node);
-        snprintf(job->missing + used, sizeof job->missing - used, "%s%s", used ? ", " : "", name ? name : "");
+        snprintf(job->missing + used, sizeof job->missing - used, "%s%s", used ? ", " : "",
+                 name ? name : "");
     }
 }
 
@@ -194,7 +195,8 @@ struct asked {
     struct json_writer w;
 };
 
-static void write_filter(struct json_writer *w, const char *key, const char *type, const char *value, bool group)
+static void write_filter(struct json_writer *w, const char *key, const char *type,
+                         const char *value, bool group)
 {
     json_begin_object(w);
     json_key_string(w, "tagk", str_of(key));
@@ -204,7 +206,8 @@ static void write_filter(struct json_writer *w, const char *key, const char *typ
     json_end_object(w);
 }
 
-static void write_query(struct asked *a, size_t column, const char *metric, bool counter, const char *row)
+static void write_query(struct asked *a, size_t column, const char *metric, bool counter,
+                        const char *row)
 {
     const struct top_column *c = &a->t->columns[column];
     char downsample[48];
@@ -213,7 +216,8 @@ static void write_query(struct asked *a, size_t column, const char *metric, bool
     json_begin_object(&a->w);
     json_key_string(&a->w, "metric", str_of(metric));
     // Of a counter that users emit the sum of all series says how fast it goes.
-    json_key_string(&a->w, "aggregator", str_of(counter && row && column == 0 ? "sum" : c->aggregator));
+    json_key_string(&a->w, "aggregator",
+                    str_of(counter && row && column == 0 ? "sum" : c->aggregator));
     json_key_string(&a->w, "downsample", str_of(downsample));
     if (counter) {
         json_key_bool(&a->w, "rate", true);
@@ -238,7 +242,8 @@ static void write_query(struct asked *a, size_t column, const char *metric, bool
 static void write_time(struct json_writer *w, const char *key, int64_t ns)
 {
     char text[48];
-    snprintf(text, sizeof text, "%lld.%09lld", (long long)(ns / NS_PER_S), (long long)(ns % NS_PER_S));
+    snprintf(text, sizeof text, "%lld.%09lld", (long long)(ns / NS_PER_S),
+             (long long)(ns % NS_PER_S));
     json_key_string(w, key, str_of(text));
 }
 
@@ -265,10 +270,12 @@ static int send_all(struct top_feed *f, struct asked *a, struct sonde_error *e)
     json_end_object(&a->w);
     const char *body = buf_cstr(&f->body);
     int rc = f->body.failed ? -ENOMEM
-                            : sonde_client_ask(f->client, "/sonde/v1/query?format=binary", body, &answer, &size, e);
+                            : sonde_client_ask(f->client, "/sonde/v1/query?format=binary", body,
+                                               &answer, &size, e);
     if (rc == -EINVAL)
         return 0; // nobody knows the metric any more: no values
-    if (!rc && (rc = top_feed_read(a->t, a->columns, a->rows, a->count, (struct str){answer, size}))) {
+    if (!rc &&
+        (rc = top_feed_read(a->t, a->columns, a->rows, a->count, (struct str){answer, size}))) {
         e->code = rc;
         snprintf(e->text, sizeof e->text, "the answer is damaged, or was cut");
     }
@@ -323,11 +330,12 @@ static struct top_row *row_of(struct top_table *t, const struct described *d)
     for (size_t i = 0; i < TOP_KEYS_MAX && t->keys[i] && used < sizeof name; i++) {
         struct str value = value_of(d, t->keys[i]);
         const char *word = strcmp(t->keys[i], "gpu") == 0 ? "gpu " : "";
-        used += (size_t)snprintf(name + used, sizeof name - used, "%s%s%.*s", used ? " " : "", word, STR_ARG(value));
+        used += (size_t)snprintf(name + used, sizeof name - used, "%s%s%.*s", used ? " " : "", word,
+                                 STR_ARG(value));
     }
     for (size_t i = 0; t->all_tags && i < d->tags && used < sizeof name; i++)
-        used += (size_t)snprintf(name + used, sizeof name - used, "%s%.*s=%.*s", used ? " " : "", STR_ARG(d->keys[i]),
-                                 STR_ARG(d->values[i]));
+        used += (size_t)snprintf(name + used, sizeof name - used, "%s%.*s=%.*s", used ? " " : "",
+                                 STR_ARG(d->keys[i]), STR_ARG(d->values[i]));
     if (!name[0])
         snprintf(name, sizeof name, "%s", t->all_tags ? "(no tags)" : "(no name)");
     return top_table_row(t, str_of(name), name);
@@ -340,9 +348,10 @@ static uint64_t u64_at(struct str s, size_t at)
     return n;
 }
 
-// Calls with times and values of each series, in the answer's order; the first pass finds the newest bucket.
-static int each_series(struct top_table *t, const size_t *columns, const char *const *rows, size_t queries,
-                       struct str s, bool find, int64_t *newest)
+// Calls with times and values of each series, in the answer's order; the first pass finds the
+// newest bucket.
+static int each_series(struct top_table *t, const size_t *columns, const char *const *rows,
+                       size_t queries, struct str s, bool find, int64_t *newest)
 {
     size_t i = sizeof NATIVE_BINARY_MAGIC - 1, times = 0;
     uint64_t before = 0;
@@ -365,7 +374,8 @@ static int each_series(struct top_table *t, const size_t *columns, const char *c
         bool shared = n & NATIVE_BINARY_SHARED;
         n &= ~NATIVE_BINARY_SHARED;
         i += 8;
-        if (n > (s.size - i) / 8 || (shared && n != before) || (!shared && n > (s.size - i) / 16) || d.query >= queries)
+        if (n > (s.size - i) / 8 || (shared && n != before) || (!shared && n > (s.size - i) / 16) ||
+            d.query >= queries)
             return -EBADMSG;
         if (!shared) {
             times = i;
@@ -374,7 +384,8 @@ static int each_series(struct top_table *t, const size_t *columns, const char *c
         before = n;
         struct top_row *row = NULL;
         if (!find) {
-            row = rows[d.query] ? top_table_row(t, str_of(rows[d.query]), rows[d.query]) : row_of(t, &d);
+            row = rows[d.query] ? top_table_row(t, str_of(rows[d.query]), rows[d.query])
+                                : row_of(t, &d);
             if (row && columns[d.query] == 0) {
                 row->series = d.series;
                 row->counter = d.counter;
@@ -388,15 +399,16 @@ static int each_series(struct top_table *t, const size_t *columns, const char *c
             memcpy(&value, s.data + i + 8 * (size_t)k, sizeof value);
             if (find)
                 *newest = bucket > *newest ? bucket : *newest;
-            else if (row && !(d.counter && bucket >= *newest)) // the newest bucket of a counter has only a part
+            else if (row && !(d.counter &&
+                              bucket >= *newest)) // the newest bucket of a counter has only a part
                 top_table_put(t, row, columns[d.query], bucket, value);
         }
         i += 8 * (size_t)n;
     }
 }
 
-int top_feed_read(struct top_table *t, const size_t *columns, const char *const *rows, size_t queries,
-                  struct str answer)
+int top_feed_read(struct top_table *t, const size_t *columns, const char *const *rows,
+                  size_t queries, struct str answer)
 {
     int64_t newest = INT64_MIN;
     int rc = each_series(t, columns, rows, queries, answer, true, &newest);
@@ -411,7 +423,8 @@ static bool row_by_metric(const struct top_table *t)
     return !t->columns[0].metric && !t->all_tags;
 }
 
-static int ask_table(struct top_feed *f, struct top_model *m, struct top_table *t, struct sonde_error *e)
+static int ask_table(struct top_feed *f, struct top_model *m, struct top_table *t,
+                     struct sonde_error *e)
 {
     bool follows = m->job.live && !m->at_ns;
     int64_t end = m->at_ns ? m->at_ns : m->job.last_ns, last = end / t->bucket_ns;
@@ -453,8 +466,9 @@ static const char *tags_text(const json_t *tags, struct arena *arena)
     struct buf text = {0};
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)tags, key, value) buf_printf(
-        &text, "%s%s=%s", text.size ? " " : "", key, json_string_value(value) ? json_string_value(value) : "");
+    json_object_foreach((json_t *)tags, key, value)
+        buf_printf(&text, "%s%s=%s", text.size ? " " : "", key,
+                   json_string_value(value) ? json_string_value(value) : "");
     const char *copy = arena_strdup(arena, str_of(buf_cstr(&text)));
     buf_free(&text);
     return copy ? copy : "";
@@ -475,7 +489,8 @@ static int add_events(struct top_feed *f, struct top_model *m, const char *path,
             break;
         struct top_event *own = &m->events[m->event_count++];
         *own = (struct top_event){
-            .text = arena_strdup(&m->events_arena, str_of(text_of(event, annotation ? "text" : "name"))),
+            .text = arena_strdup(&m->events_arena,
+                                 str_of(text_of(event, annotation ? "text" : "name"))),
             .node = arena_strdup(&m->events_arena, str_of(text_of(event, "node"))),
             .tags = tags_text(json_object_get(event, "tags"), &m->events_arena),
             .start_ns = time_of(event, annotation ? "t_ns" : "start_ns"),
@@ -510,7 +525,8 @@ static int ask_events(struct top_feed *f, struct top_model *m, struct sonde_erro
              (long long)(end % NS_PER_S), TOP_EVENTS_MAX / 2);
     int rc = add_events(f, m, path, "spans", e);
     snprintf(path, sizeof path, "/sonde/v1/annotations?start=%lld&end=%lld.%09lld&limit=%d",
-             (long long)(since / NS_PER_S), (long long)(end / NS_PER_S), (long long)(end % NS_PER_S), TOP_EVENTS_MAX);
+             (long long)(since / NS_PER_S), (long long)(end / NS_PER_S),
+             (long long)(end % NS_PER_S), TOP_EVENTS_MAX);
     if (!rc)
         rc = add_events(f, m, path, "annotations", e);
     qsort(m->events, m->event_count, sizeof *m->events, compare_events);

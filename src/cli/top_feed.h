@@ -1,9 +1,9 @@
 // top_feed.h - fills a top_model from a running job or a recording, through sonde_client.h.
 //
-// A tick asks for what is new since the last one: one request a table with all of its columns, over the
-// last three buckets, in binary; so 100 nodes × 9 columns are 900 series of 3 points. The whole window
-// is asked for when a view opens or the time jumps. The job's facts come every 2 s, the names of metrics
-// every 5 s. After a failure it waits 0.5 to 4 s before it asks again.
+// A tick asks for what is new since the last one: one request a table with all of its columns, over
+// the last three buckets, in binary; so 100 nodes × 9 columns are 900 series of 3 points. The whole
+// window is asked for when a view opens or the time jumps. The job's facts come every 2 s, the
+// names of metrics every 5 s. After a failure it waits 0.5 to 4 s before it asks again.
 #ifndef SONDE_CLI_TOP_FEED_H
 #define SONDE_CLI_TOP_FEED_H
 
@@ -26,15 +26,16 @@ struct top_feed {
     struct buf body;
 };
 
-// Asks for what is due. True: the model has changed. A failure is in m->job.trouble, and what is there stays.
+// Asks for what is due. True: the model has changed. A failure is in m->job.trouble, and what is
+// there stays.
 bool top_feed_tick(struct top_feed *f, struct top_model *m);
 // The view or the time has changed: everything of it is due.
 void top_feed_due(struct top_feed *f);
 void top_feed_free(struct top_feed *f);
 
-// Puts an answer of POST /sonde/v1/query?format=binary into the table. columns[q] and rows[q] are those
-// of query q; a row NULL is made from the series' tags. -EBADMSG.
-int top_feed_read(struct top_table *t, const size_t *columns, const char *const *rows, size_t queries,
-                  struct str answer);
+// Puts an answer of POST /sonde/v1/query?format=binary into the table. columns[q] and rows[q] are
+// those of query q; a row NULL is made from the series' tags. -EBADMSG.
+int top_feed_read(struct top_table *t, const size_t *columns, const char *const *rows,
+                  size_t queries, struct str answer);
 
 #endif

@@ -28,7 +28,8 @@ static const struct top_column gpu_columns[] = {
     {"TEMP", "gpu_temperature_celsius", "avg", "avg", false, "celsius", 0},
 };
 static const struct top_column process_columns[] = {
-    {"CPU %", "process_cpu_seconds_total", "sum", NULL, true, "number", 100}, // of one processor: may be above 100
+    // of one processor: may be above 100
+    {"CPU %", "process_cpu_seconds_total", "sum", NULL, true, "number", 100},
     {"MEM", "process_resident_bytes", "sum", "avg", false, "bytes", 0},
     {"READ", "process_read_bytes_total", "sum", NULL, true, "bytes", 0},
     {"WRITE", "process_write_bytes_total", "sum", NULL, true, "bytes", 0},
@@ -45,8 +46,9 @@ static const struct top_column series_columns[] = {
 
 #define COLUMNS(a) (a), sizeof(a) / sizeof(a)[0]
 
-static void add_table(struct top_model *m, const char *title, const char *empty, const struct top_column *columns,
-                      size_t count, const char *const keys[TOP_KEYS_MAX])
+static void add_table(struct top_model *m, const char *title, const char *empty,
+                      const struct top_column *columns, size_t count,
+                      const char *const keys[TOP_KEYS_MAX])
 {
     struct top_table *t = &m->tables[m->table_count++];
     int64_t least = columns == process_columns ? (int64_t)PROCESS_BUCKET_S * NS_PER_S : 0;
@@ -71,7 +73,8 @@ static void free_table(struct top_table *t)
 
 static void make_tables(struct top_model *m)
 {
-    static const char *const host[TOP_KEYS_MAX] = {"host"}, *const host_gpu[TOP_KEYS_MAX] = {"host", "gpu"},
+    static const char *const host[TOP_KEYS_MAX] = {"host"},
+                             *const host_gpu[TOP_KEYS_MAX] = {"host", "gpu"},
                              *const gpu[TOP_KEYS_MAX] = {"gpu"},
                              *const host_process[TOP_KEYS_MAX] = {"host", "pid", "command"},
                              *const process[TOP_KEYS_MAX] = {"pid", "command"};
@@ -95,7 +98,8 @@ static void make_tables(struct top_model *m)
         add_table(m, "METRIC", no_metrics, COLUMNS(metric_columns), NULL);
         break;
     case TOP_SERIES:
-        add_table(m, "SERIES", "no series of this metric has a value at this time", COLUMNS(series_columns), NULL);
+        add_table(m, "SERIES", "no series of this metric has a value at this time",
+                  COLUMNS(series_columns), NULL);
         break;
     case TOP_NODE:
         add_table(m, "GPU", no_gpus, COLUMNS(gpu_columns), gpu);
@@ -185,7 +189,8 @@ void top_table_advance(struct top_table *t, int64_t bucket)
 {
     if (bucket <= t->newest)
         return;
-    int64_t from = t->newest == INT64_MIN || bucket - t->newest > TOP_BUCKETS ? bucket - TOP_BUCKETS : t->newest;
+    int64_t from = t->newest == INT64_MIN || bucket - t->newest > TOP_BUCKETS ? bucket - TOP_BUCKETS
+                                                                              : t->newest;
     for (size_t i = 0; i < t->count; i++)
         for (size_t c = 0; c < t->column_count; c++)
             for (int64_t b = from + 1; b <= bucket; b++)
@@ -193,7 +198,8 @@ void top_table_advance(struct top_table *t, int64_t bucket)
     t->newest = bucket;
 }
 
-void top_table_put(struct top_table *t, struct top_row *row, size_t column, int64_t bucket, double value)
+void top_table_put(struct top_table *t, struct top_row *row, size_t column, int64_t bucket,
+                   double value)
 {
     double factor = t->columns[column].factor;
     if (bucket <= t->newest && bucket > t->newest - TOP_BUCKETS)
@@ -211,7 +217,8 @@ double top_table_last(const struct top_table *t, const struct top_row *row, size
     return NAN;
 }
 
-void top_table_history(const struct top_table *t, const struct top_row *row, size_t column, int count, double *out)
+void top_table_history(const struct top_table *t, const struct top_row *row, size_t column,
+                       int count, double *out)
 {
     for (int i = 0; i < count; i++) {
         int64_t b = t->newest - count + 1 + i;
@@ -305,10 +312,12 @@ size_t top_table_order(const struct top_model *m, const struct top_table *t, siz
     for (size_t i = 0; all && i < t->count; i++)
         if (shown(m, t, &t->rows[i]))
             all[n++] =
-                (struct ordered){i, t->rows[i].name, by_column ? top_table_last(t, &t->rows[i], (size_t)m->sort) : 0};
+                (struct ordered){i, t->rows[i].name,
+                                 by_column ? top_table_last(t, &t->rows[i], (size_t)m->sort) : 0};
     if (n)
         qsort(all, n, sizeof *all,
-              by_column ? (m->descending ? falling : rising) : (m->descending ? by_name_falling : by_name));
+              by_column ? (m->descending ? falling : rising)
+                        : (m->descending ? by_name_falling : by_name));
     for (size_t i = 0; i < n; i++)
         out[i] = all[i].index;
     free(all);
@@ -340,7 +349,8 @@ const struct top_row *top_model_selected(const struct top_model *m, const struct
         const struct top_table *t = &m->tables[k];
         size_t *order = malloc((t->count + 1) * sizeof *order);
         size_t n = order ? top_table_order(m, t, order) : 0;
-        const struct top_row *row = n && m->selected < before + n ? &t->rows[order[m->selected - before]] : NULL;
+        const struct top_row *row =
+            n && m->selected < before + n ? &t->rows[order[m->selected - before]] : NULL;
         free(order);
         if (row) {
             *table = t;

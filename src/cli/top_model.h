@@ -1,9 +1,9 @@
-// top_model.h - what `sonde top` shows: tables of rows (nodes, GPUs, processes, metrics, series) with the
-// last buckets of each column, and the job's facts. No terminal and no network: top_feed.h fills it in,
-// top_view.h draws it.
+// top_model.h - what `sonde top` shows: tables of rows (nodes, GPUs, processes, metrics, series)
+// with the last buckets of each column, and the job's facts. No terminal and no network: top_feed.h
+// fills it in, top_view.h draws it.
 //
-// Time is cut into buckets of bucket_ns, at whole multiples of it. A table keeps TOP_BUCKETS of them, the
-// newest of number `newest`; bucket b of a cell lies at [b % TOP_BUCKETS]. NaN: no value.
+// Time is cut into buckets of bucket_ns, at whole multiples of it. A table keeps TOP_BUCKETS of
+// them, the newest of number `newest`; bucket b of a cell lies at [b % TOP_BUCKETS]. NaN: no value.
 //
 // Sizes: a row takes columns × TOP_BUCKETS × 8 bytes. 1,000 nodes × 9 columns: 4.3 MB.
 #ifndef SONDE_CLI_TOP_MODEL_H
@@ -23,7 +23,16 @@ enum {
     TOP_KEYS_MAX = 3,
 };
 
-enum top_kind { TOP_NODES, TOP_GPUS, TOP_PROCESSES, TOP_METRICS, TOP_EVENTS, TOP_NODE, TOP_SERIES, TOP_KIND_COUNT };
+enum top_kind {
+    TOP_NODES,
+    TOP_GPUS,
+    TOP_PROCESSES,
+    TOP_METRICS,
+    TOP_EVENTS,
+    TOP_NODE,
+    TOP_SERIES,
+    TOP_KIND_COUNT
+};
 
 // A column, and the query that fills it.
 struct top_column {
@@ -110,12 +119,14 @@ void top_model_forget(struct top_model *m);
 struct top_row *top_table_row(struct top_table *t, struct str key, const char *name);
 // Makes `bucket` the newest where it is newer.
 void top_table_advance(struct top_table *t, int64_t bucket);
-void top_table_put(struct top_table *t, struct top_row *row, size_t column, int64_t bucket, double value);
+void top_table_put(struct top_table *t, struct top_row *row, size_t column, int64_t bucket,
+                   double value);
 
 // The newest value, as long as it is at most 15 s (and at least 3 buckets) old; NaN: none.
 double top_table_last(const struct top_table *t, const struct top_row *row, size_t column);
 // The values of the last `count` buckets, oldest first.
-void top_table_history(const struct top_table *t, const struct top_row *row, size_t column, int count, double *out);
+void top_table_history(const struct top_table *t, const struct top_row *row, size_t column,
+                       int count, double *out);
 bool top_table_has(const struct top_table *t, size_t column); // any row has a value
 
 // Rows that pass the filter, sorted: indices into t->rows. `out` has room for t->count.
@@ -123,6 +134,7 @@ size_t top_table_order(const struct top_model *m, const struct top_table *t, siz
 size_t top_table_shown(const struct top_model *m, const struct top_table *t); // how many those are
 // The row under the cursor. NULL: there is none.
 const struct top_row *top_model_selected(const struct top_model *m, const struct top_table **table);
-size_t top_model_rows(const struct top_model *m); // that are shown, in all tables; of TOP_EVENTS the events
+// that are shown, in all tables; of TOP_EVENTS the events
+size_t top_model_rows(const struct top_model *m);
 
 #endif

@@ -37,18 +37,23 @@ static void draw_job(struct screen *s, const struct top_model *m)
 {
     const struct top_job *job = &m->job;
     char state[64], length[QUANTITY_MAX] = "";
-    int64_t start = job->start_ns ? job->start_ns : job->first_ns, end = job->end_ns ? job->end_ns : job->last_ns;
+    int64_t start = job->start_ns ? job->start_ns : job->first_ns,
+            end = job->end_ns ? job->end_ns : job->last_ns;
     if (job->ended)
         snprintf(state, sizeof state, "ended, exit code %d", job->exit_code);
     else
-        snprintf(state, sizeof state, "%s", job->live ? "running" : job->nodes ? "recording" : "waiting for data");
+        snprintf(state, sizeof state, "%s",
+                 job->live    ? "running"
+                 : job->nodes ? "recording"
+                              : "waiting for data");
     if (start && end > start)
         quantity_duration(end - start, length);
     int right = (int)(strlen(state) + strlen(length)) + 1;
-    int left = screen_text(s, 0, 0, s->columns - right - 1, STYLE_BOLD, job->id[0] ? job->id : "sonde");
+    int left =
+        screen_text(s, 0, 0, s->columns - right - 1, STYLE_BOLD, job->id[0] ? job->id : "sonde");
     screen_text(s, 0, left + 1, s->columns - left - right - 2, STYLE_PLAIN, job->command);
-    screen_text(s, 0, s->columns - right, (int)strlen(state), job->ended && job->exit_code ? STYLE_ALARM : STYLE_GOOD,
-                state);
+    screen_text(s, 0, s->columns - right, (int)strlen(state),
+                job->ended && job->exit_code ? STYLE_ALARM : STYLE_GOOD, state);
     screen_text(s, 0, s->columns - (int)strlen(length), QUANTITY_MAX, STYLE_PLAIN, length);
 }
 
@@ -62,26 +67,30 @@ static void draw_facts(struct screen *s, const struct top_model *m)
     }
     quantity_text((double)job->points, "", points);
     quantity_text((double)job->dropped, "", dropped);
-    int at = screen_printf(s, 1, 0, s->columns, STYLE_PLAIN, "%zu node%s", job->nodes, job->nodes == 1 ? "" : "s");
+    int at = screen_printf(s, 1, 0, s->columns, STYLE_PLAIN, "%zu node%s", job->nodes,
+                           job->nodes == 1 ? "" : "s");
     if (job->level)
         at += screen_printf(s, 1, at, s->columns - at, STYLE_PLAIN, "  level %d", job->level);
     at += screen_printf(s, 1, at, s->columns - at, STYLE_PLAIN, "  %s points  ", points);
-    at += screen_printf(s, 1, at, s->columns - at, job->dropped ? STYLE_ALARM : STYLE_PLAIN, "%s dropped", dropped);
+    at += screen_printf(s, 1, at, s->columns - at, job->dropped ? STYLE_ALARM : STYLE_PLAIN,
+                        "%s dropped", dropped);
     if (job->missing_count)
-        screen_printf(s, 1, at + 2, s->columns - at - 2, STYLE_ALARM, "%zu missing: %s", job->missing_count,
-                      job->missing);
+        screen_printf(s, 1, at + 2, s->columns - at - 2, STYLE_ALARM, "%zu missing: %s",
+                      job->missing_count, job->missing);
 }
 
 static void draw_views(struct screen *s, const struct top_model *m)
 {
-    static const char *const names[] = {"1 Nodes", "2 GPUs", "3 Processes", "4 Metrics", "5 Events"};
+    static const char *const names[] = {"1 Nodes", "2 GPUs", "3 Processes", "4 Metrics",
+                                        "5 Events"};
     static const char *const narrow[] = {"1 Nodes", "2 GPUs", "3 Procs", "4 Metrics", "5 Events"};
     bool wide = s->columns >= 100;
     char clock[32], bucket[QUANTITY_MAX], time[80] = "";
     int at = 0;
     for (int i = 0; i < 5; i++) {
         bool here = (int)m->kind == i;
-        at += screen_text(s, 2, at, s->columns - at, here ? STYLE_SELECTED : STYLE_DIM, wide ? names[i] : narrow[i]);
+        at += screen_text(s, 2, at, s->columns - at, here ? STYLE_SELECTED : STYLE_DIM,
+                          wide ? names[i] : narrow[i]);
         at += 1 + wide;
     }
     if (m->kind == TOP_NODE || m->kind == TOP_SERIES)
@@ -109,10 +118,12 @@ static void draw_foot(struct screen *s, const struct top_model *m)
     int at = 0;
     if (m->filter[0])
         at = screen_printf(s, row, 0, s->columns / 2, STYLE_BOLD, "filter: %s  ", m->filter);
-    screen_text(s, row, at, s->columns - at, STYLE_DIM,
-                s->columns >= 116 ? "q quit  ? help  1-5 views  Enter open  Esc back  s sort  r reverse  / filter  "
-                                    "Left Right time  Space pause  End now"
-                                  : "q quit ? help 1-5 view Enter open Esc back s sort r rev / filter <-> time");
+    screen_text(
+        s, row, at, s->columns - at, STYLE_DIM,
+        s->columns >= 116
+            ? "q quit  ? help  1-5 views  Enter open  Esc back  s sort  r reverse  / filter  "
+              "Left Right time  Space pause  End now"
+            : "q quit ? help 1-5 view Enter open Esc back s sort r rev / filter <-> time");
 }
 
 static void draw_help(struct screen *s)
@@ -195,9 +206,10 @@ static void extent_of(const double *values, int count, double *least, double *mo
         }
 }
 
-// From 0 where the column's unit has one (bytes, rates), so that noise of an idle node is no mountain; a metric of users from its own least.
-static void draw_spark(struct screen *s, int row, int at, int width, const struct top_table *t, const struct top_row *r,
-                       size_t c)
+// From 0 where the column's unit has one (bytes, rates), so that noise of an idle node is no
+// mountain; a metric of users from its own least.
+static void draw_spark(struct screen *s, int row, int at, int width, const struct top_table *t,
+                       const struct top_row *r, size_t c)
 {
     double values[TOP_BUCKETS], least, most;
     int count = width < TOP_BUCKETS ? width : TOP_BUCKETS;
@@ -208,8 +220,8 @@ static void draw_spark(struct screen *s, int row, int at, int width, const struc
     screen_spark(s, row, at + width - count, values, count, least, most, STYLE_SPARK);
 }
 
-static void draw_cell(struct screen *s, int row, int at, int graph, const struct top_table *t, const struct top_row *r,
-                      size_t c)
+static void draw_cell(struct screen *s, int row, int at, int graph, const struct top_table *t,
+                      const struct top_row *r, size_t c)
 {
     char text[QUANTITY_MAX];
     const struct top_column *column = &t->columns[c];
@@ -221,20 +233,23 @@ static void draw_cell(struct screen *s, int row, int at, int graph, const struct
     if (!graph)
         return;
     if (share && graph < 2 * GRAPH_LEAST) {
-        screen_bar(s, row, at + VALUE_WIDTH + 1, graph, value / 100, high ? STYLE_BAR_HIGH : STYLE_BAR);
+        screen_bar(s, row, at + VALUE_WIDTH + 1, graph, value / 100,
+                   high ? STYLE_BAR_HIGH : STYLE_BAR);
     } else if (share) { // room for both
         int bar = graph / 2;
-        screen_bar(s, row, at + VALUE_WIDTH + 1, bar, value / 100, high ? STYLE_BAR_HIGH : STYLE_BAR);
+        screen_bar(s, row, at + VALUE_WIDTH + 1, bar, value / 100,
+                   high ? STYLE_BAR_HIGH : STYLE_BAR);
         double values[TOP_BUCKETS];
         top_table_history(t, r, c, graph - bar - 1, values);
-        screen_spark(s, row, at + VALUE_WIDTH + 2 + bar, values, graph - bar - 1, 0, 100, STYLE_SPARK);
+        screen_spark(s, row, at + VALUE_WIDTH + 2 + bar, values, graph - bar - 1, 0, 100,
+                     STYLE_SPARK);
     } else {
         draw_spark(s, row, at + VALUE_WIDTH + 1, graph, t, r, c);
     }
 }
 
-static void draw_titles(struct screen *s, int row, const struct top_model *m, const struct top_table *t,
-                        const struct layout *l, size_t rows)
+static void draw_titles(struct screen *s, int row, const struct top_model *m,
+                        const struct top_table *t, const struct layout *l, size_t rows)
 {
     char title[96];
     const char *up = m->descending ? (s->utf8 ? "▼" : "v") : (s->utf8 ? "▲" : "^");
@@ -265,7 +280,8 @@ static void draw_row(struct screen *s, int row, const struct top_table *t, const
         screen_style(s, row, 0, l->name, STYLE_SELECTED);
 }
 
-// Draws lines [m->scroll, m->scroll + page) of all tables below each other; a table's title and rows are lines, and a blank between tables.
+// Draws lines [m->scroll, m->scroll + page) of all tables below each other; a table's title and
+// rows are lines, and a blank between tables.
 static void draw_tables(struct screen *s, struct top_model *m)
 {
     int top = HEAD, bottom = s->rows - 1;
@@ -299,15 +315,17 @@ static void draw_events(struct screen *s, const struct top_model *m)
     int row = HEAD, bottom = s->rows - 1;
     bool titled[2] = {false, false};
     if (!m->event_count)
-        screen_text(s, row, 2, s->columns - 2, STYLE_DIM,
-                    "no span runs at this time, and there are no annotations in the 6 hours before");
+        screen_text(
+            s, row, 2, s->columns - 2, STYLE_DIM,
+            "no span runs at this time, and there are no annotations in the 6 hours before");
     for (size_t i = m->scroll; i < m->event_count && row < bottom; i++) {
         const struct top_event *e = &m->events[i];
         char when[32], length[QUANTITY_MAX];
         if (!titled[e->annotation]) {
             titled[e->annotation] = true;
             screen_style(s, row, 0, s->columns, STYLE_TITLE);
-            screen_printf(s, row++, 0, s->columns, STYLE_TITLE, "%s", e->annotation ? "ANNOTATIONS" : "SPANS THAT RUN");
+            screen_printf(s, row++, 0, s->columns, STYLE_TITLE, "%s",
+                          e->annotation ? "ANNOTATIONS" : "SPANS THAT RUN");
             if (row == bottom)
                 break;
         }
@@ -316,7 +334,8 @@ static void draw_events(struct screen *s, const struct top_model *m)
         screen_text(s, row, 0, 8, STYLE_DIM, when + 11);
         screen_right(s, row, 9, 7, e->annotation ? STYLE_DIM : STYLE_BOLD, length);
         int at = 17;
-        at += screen_text(s, row, at, s->columns - at, i == m->selected ? STYLE_SELECTED : STYLE_PLAIN, e->text);
+        at += screen_text(s, row, at, s->columns - at,
+                          i == m->selected ? STYLE_SELECTED : STYLE_PLAIN, e->text);
         at += 1 + screen_text(s, row, at + 1, s->columns - at - 1, STYLE_SPARK, e->node);
         screen_text(s, row, at + 1, s->columns - at - 1, STYLE_DIM, e->tags);
         row++;

@@ -2,10 +2,12 @@
 //
 //   time timestamp[ns, UTC] | value float64 | metric dictionary<int32, utf8> | a dictionary column for each tag key
 //
-// A series of ARROW_COPY_BELOW points or more is a record batch whose time and value are the answer's own bytes. Shorter ones that follow each other are copied into a
-// batch together, as thousands of batches of a point each would cost readers far more than the copy.
+// A series of ARROW_COPY_BELOW points or more is a record batch whose time and value are the
+// answer's own bytes. Shorter ones that follow each other are copied into a batch together, as
+// thousands of batches of a point each would cost readers far more than the copy.
 //
-// In the batch of one series all rows of a text column have the same word: its indexes are a run of one number, which all columns and batches that need that number share.
+// In the batch of one series all rows of a text column have the same word: its indexes are a run of
+// one number, which all columns and batches that need that number share.
 //
 //   frame (counted) ─┬─ the result (counted): times, values
 //                    ├─ words of each text column, as Arrow has a dictionary
@@ -77,7 +79,8 @@ static struct frame *frame_use(struct frame *f)
 
 // ---------------------------------------------------------------- making a frame
 
-// The sorted keys of all tags become columns 1, 2, …; a key that is called like one of ours gets "tag." in front.
+// The sorted keys of all tags become columns 1, 2, …; a key that is called like one of ours gets
+// "tag." in front.
 static int find_keys(struct frame *f)
 {
     struct map seen = {0};
@@ -96,7 +99,8 @@ static int find_keys(struct frame *f)
     f->text_count = 1 + count;
     f->texts = arena_zalloc(&f->arena, f->text_count * sizeof *f->texts);
     size_t n = 1;
-    for (struct map_slot *slot = map_next(&seen, NULL); slot && f->texts; slot = map_next(&seen, slot)) {
+    for (struct map_slot *slot = map_next(&seen, NULL); slot && f->texts;
+         slot = map_next(&seen, slot)) {
         size_t at = n++;
         for (; at > 1 && strcmp(f->texts[at - 1].name, slot->key.data) > 0; at--)
             f->texts[at].name = f->texts[at - 1].name;
@@ -183,7 +187,8 @@ static int cut_batches(struct frame *f)
     for (size_t i = 0; i < f->result->count; i++) {
         struct batch *last = f->batch_count ? &f->batches[f->batch_count - 1] : NULL;
         bool small = all[i].count < ARROW_COPY_BELOW;
-        if (small && last && all[last->first].count < ARROW_COPY_BELOW && last->rows < ARROW_BATCH_ROWS) {
+        if (small && last && all[last->first].count < ARROW_COPY_BELOW &&
+            last->rows < ARROW_BATCH_ROWS) {
             last->series++;
             last->rows += all[i].count;
         } else {
@@ -217,7 +222,8 @@ static int make_runs(struct frame *f)
     for (size_t n = 0; n < f->run_count; n++) {
         if (!f->run_sizes[n])
             continue;
-        f->runs[n] = calloc(f->run_sizes[n], sizeof(int32_t)); // the first is all zeros: pages that nobody touches
+        // the first is all zeros: pages that nobody touches
+        f->runs[n] = calloc(f->run_sizes[n], sizeof(int32_t));
         for (size_t i = 0; n && f->runs[n] && i < f->run_sizes[n]; i++)
             f->runs[n][i] = (int32_t)n;
         if (!f->runs[n])
@@ -234,7 +240,8 @@ static int frame_make(struct sonde_result *result, struct frame **out)
         return -ENOMEM;
     atomic_init(&f->uses, 1);
     f->result = result_use(result);
-    int (*const steps[])(struct frame *) = {find_keys, number_all, make_dictionaries, cut_batches, make_runs};
+    int (*const steps[])(struct frame *) = {find_keys, number_all, make_dictionaries, cut_batches,
+                                            make_runs};
     int rc = 0;
     for (size_t i = 0; i < sizeof steps / sizeof *steps && !rc; i++)
         rc = steps[i](f);
@@ -273,7 +280,8 @@ static void release_array(struct ArrowArray *a)
     a->release = NULL;
 }
 
-static struct held *array_make(struct frame *f, struct ArrowArray *out, size_t length, int64_t buffers)
+static struct held *array_make(struct frame *f, struct ArrowArray *out, size_t length,
+                               int64_t buffers)
 {
     struct held *h = calloc(1, sizeof *h);
     *out = (struct ArrowArray){0};
@@ -321,7 +329,8 @@ static int make_dictionary(struct frame *f, const struct words *w, struct ArrowA
     return 0;
 }
 
-static void shared_indexes(struct frame *f, size_t series, size_t column, struct held *h, struct ArrowArray *out)
+static void shared_indexes(struct frame *f, size_t series, size_t column, struct held *h,
+                           struct ArrowArray *out)
 {
     int32_t number = f->numbers[series * f->text_count + column];
     h->buffers[1] = f->runs[number < 0 ? 0 : number];
@@ -331,7 +340,8 @@ static void shared_indexes(struct frame *f, size_t series, size_t column, struct
     }
 }
 
-static int copied_indexes(struct frame *f, const struct batch *b, size_t column, struct held *h, struct ArrowArray *out)
+static int copied_indexes(struct frame *f, const struct batch *b, size_t column, struct held *h,
+                          struct ArrowArray *out)
 {
     size_t bits = (b->rows + 63) / 64 * 8;
     uint8_t *valid = h->owned = calloc(1, bits + b->rows * sizeof(int32_t) + 4);
@@ -385,7 +395,8 @@ static int make_batch(struct frame *f, const struct batch *b, struct ArrowArray 
             break;
         }
         out->children[out->n_children++] = child;
-        rc = i < COLUMN_TEXTS ? make_numbers(f, b, i == COLUMN_TIME, child) : make_text(f, b, i - COLUMN_TEXTS, child);
+        rc = i < COLUMN_TEXTS ? make_numbers(f, b, i == COLUMN_TIME, child)
+                              : make_text(f, b, i - COLUMN_TEXTS, child);
     }
     if (rc)
         release_array(out);
@@ -414,7 +425,8 @@ static void release_schema(struct ArrowSchema *s)
 static int schema_make(const char *format, const char *name, int64_t flags, struct ArrowSchema *out)
 {
     char *copy = strdup(name);
-    *out = (struct ArrowSchema){.format = format, .name = copy, .flags = flags, .release = release_schema};
+    *out = (struct ArrowSchema){
+        .format = format, .name = copy, .flags = flags, .release = release_schema};
     out->private_data = copy;
     return copy ? 0 : -ENOMEM;
 }
@@ -426,7 +438,8 @@ static int column_schema(const struct frame *f, size_t column, struct ArrowSchem
     if (column == COLUMN_VALUE)
         return schema_make("g", "value", 0, out);
     bool metric = column == COLUMN_TEXTS;
-    int rc = schema_make("i", f->texts[column - COLUMN_TEXTS].name, metric ? 0 : ARROW_NULLABLE, out);
+    int rc =
+        schema_make("i", f->texts[column - COLUMN_TEXTS].name, metric ? 0 : ARROW_NULLABLE, out);
     out->dictionary = calloc(1, sizeof *out->dictionary);
     return rc || !out->dictionary ? -ENOMEM : schema_make("u", "", 0, out->dictionary);
 }
@@ -463,7 +476,9 @@ static int stream_next(struct ArrowArrayStream *stream, struct ArrowArray *out)
 {
     struct batches *r = stream->private_data;
     *out = (struct ArrowArray){0};
-    return r->next == r->frame->batch_count ? 0 : -make_batch(r->frame, &r->frame->batches[r->next++], out);
+    return r->next == r->frame->batch_count
+               ? 0
+               : -make_batch(r->frame, &r->frame->batches[r->next++], out);
 }
 
 static const char *stream_error(struct ArrowArrayStream *stream)
@@ -480,7 +495,8 @@ static void stream_release(struct ArrowArrayStream *stream)
     stream->release = NULL;
 }
 
-int sonde_result_arrow(const struct sonde_result *result, struct ArrowArrayStream *out, struct sonde_error *error)
+int sonde_result_arrow(const struct sonde_result *result, struct ArrowArrayStream *out,
+                       struct sonde_error *error)
 {
     struct batches *r = calloc(1, sizeof *r);
     *out = (struct ArrowArrayStream){0};
@@ -488,7 +504,8 @@ int sonde_result_arrow(const struct sonde_result *result, struct ArrowArrayStrea
     if (rc) {
         free(r);
         return error_set(error_inside(error), rc,
-                         rc == -E2BIG ? "tags of more than 2 GiB do not fit into a table" : "out of memory");
+                         rc == -E2BIG ? "tags of more than 2 GiB do not fit into a table"
+                                      : "out of memory");
     }
     *out = (struct ArrowArrayStream){.get_schema = stream_schema,
                                      .get_next = stream_next,

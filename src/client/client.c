@@ -9,11 +9,13 @@
 
 static bool same_job(const struct target *a, const struct target *b)
 {
-    return a->client && b->client && strcmp(http_client_url(a->client), http_client_url(b->client)) == 0;
+    return a->client && b->client &&
+           strcmp(http_client_url(a->client), http_client_url(b->client)) == 0;
 }
 
 // Each running job is an origin; the recordings are one together.
-static int open_origins(struct sonde_client *c, struct target *targets, size_t count, struct error *e)
+static int open_origins(struct sonde_client *c, struct target *targets, size_t count,
+                        struct error *e)
 {
     struct target *recordings = calloc(count, sizeof *recordings);
     size_t recorded = 0;
@@ -43,7 +45,8 @@ int client_open(const char *const *where, size_t count, const struct target_opti
     int rc = c && targets ? 0 : error_set(e, -ENOMEM, "out of memory");
     *out = NULL;
     while (!rc && found < n) {
-        rc = target_find(count ? where[found] : NULL, more ? more->token : NULL, options, &targets[found], e);
+        rc = target_find(count ? where[found] : NULL, more ? more->token : NULL, options,
+                         &targets[found], e);
         found++;
     }
     if (!rc)
@@ -65,10 +68,11 @@ int client_open(const char *const *where, size_t count, const struct target_opti
     return 0;
 }
 
-int sonde_client_open(const char *where, const struct sonde_client_options *options, struct sonde_client **out,
-                      struct sonde_error *error)
+int sonde_client_open(const char *where, const struct sonde_client_options *options,
+                      struct sonde_client **out, struct sonde_error *error)
 {
-    log_setup(LOG_ERROR, "sonde"); // what is warned of (files that are left out) is in sonde_result_missing
+    // what is warned of (files that are left out) is in sonde_result_missing
+    log_setup(LOG_ERROR, "sonde");
     return client_open(&where, where != NULL, NULL, options, out, error_inside(error));
 }
 
@@ -90,23 +94,23 @@ const char *sonde_client_name(const struct sonde_client *c)
 
 // ---------------------------------------------------------------- questions
 
-static int ask_one(struct sonde_client *c, size_t i, const char *path, struct str body, int timeout_ms,
-                   struct http_answer *out, struct error *e)
+static int ask_one(struct sonde_client *c, size_t i, const char *path, struct str body,
+                   int timeout_ms, struct http_answer *out, struct error *e)
 {
-    return origin_ask(c->origins[i], path, body, "application/json", timeout_ms ? timeout_ms : c->timeout_ms, &c->look,
-                      out, e);
+    return origin_ask(c->origins[i], path, body, "application/json",
+                      timeout_ms ? timeout_ms : c->timeout_ms, &c->look, out, e);
 }
 
-int client_ask(struct sonde_client *c, const char *path, struct str body, int timeout_ms, struct http_answer *out,
-               struct error *e)
+int client_ask(struct sonde_client *c, const char *path, struct str body, int timeout_ms,
+               struct http_answer *out, struct error *e)
 {
     if (c->count > 1)
         return error_set(e, -ENOTSUP, "several running jobs cannot be asked this at once");
     return ask_one(c, 0, path, body, timeout_ms, out, e);
 }
 
-int sonde_client_ask(struct sonde_client *c, const char *path, const char *body, char **out, size_t *size,
-                     struct sonde_error *error)
+int sonde_client_ask(struct sonde_client *c, const char *path, const char *body, char **out,
+                     size_t *size, struct sonde_error *error)
 {
     struct http_answer answer;
     *out = NULL;
@@ -128,11 +132,13 @@ int sonde_client_ask(struct sonde_client *c, const char *path, const char *body,
     return 0;
 }
 
-static void write_time(struct json_writer *w, const char *key, const char *text, int64_t ns, const char *otherwise)
+static void write_time(struct json_writer *w, const char *key, const char *text, int64_t ns,
+                       const char *otherwise)
 {
     char number[48];
     if (ns) {
-        snprintf(number, sizeof number, "%lld.%09lld", (long long)(ns / 1000000000), (long long)(ns % 1000000000));
+        snprintf(number, sizeof number, "%lld.%09lld", (long long)(ns / 1000000000),
+                 (long long)(ns % 1000000000));
         text = number;
     }
     if (text || otherwise)
@@ -148,7 +154,10 @@ static void write_filters(struct json_writer *w, const struct sonde_query *q)
         const char *value = f->value ? f->value : "";
         json_begin_object(w);
         json_key_string(w, "tagk", str_of(f->key));
-        json_key_string(w, "type", str_of(f->type ? f->type : strchr(value, '*') ? "wildcard" : "literal_or"));
+        json_key_string(w, "type",
+                        str_of(f->type              ? f->type
+                               : strchr(value, '*') ? "wildcard"
+                                                    : "literal_or"));
         json_key_string(w, "filter", str_of(value));
         json_key_bool(w, "groupBy", f->group);
         json_end_object(w);
@@ -195,8 +204,9 @@ int client_plan(const struct sonde_query *q, struct buf *out, struct error *e)
     if (!q->m == !q->metric)
         return error_set(e, -EINVAL, "a query has either an expression (m) or a metric");
     if (q->m && (q->aggregator || q->downsample || q->rate || q->filter_count || q->explicit_tags))
-        return error_set(e, -EINVAL,
-                         "what is asked stands in m; aggregator, downsample, rate and filters go with metric");
+        return error_set(
+            e, -EINVAL,
+            "what is asked stands in m; aggregator, downsample, rate and filters go with metric");
     if (!q->span && (q->span_tag_count || q->span_node))
         return error_set(e, -EINVAL, "the spans that are asked about need a name");
     json_begin_object(&w);
@@ -227,12 +237,13 @@ static int question(const struct sonde_query *q, bool job_tag, struct buf *out, 
     return rc ? rc : out->failed ? error_set(e, -ENOMEM, "out of memory") : 0;
 }
 
-static int query_one(struct sonde_client *c, size_t i, struct str body, int timeout_ms, struct sonde_result **out,
-                     struct error *e)
+static int query_one(struct sonde_client *c, size_t i, struct str body, int timeout_ms,
+                     struct sonde_result **out, struct error *e)
 {
     struct http_answer answer;
     struct inside_points points;
-    int rc = origin_points(c->origins[i], body, timeout_ms ? timeout_ms : c->timeout_ms, &points, e);
+    int rc =
+        origin_points(c->origins[i], body, timeout_ms ? timeout_ms : c->timeout_ms, &points, e);
     if (!rc)
         return result_of_points(&points, out, e);
     if (rc == -ENOTSUP)
@@ -248,8 +259,8 @@ bool client_unknown_metric(const struct error *e)
 }
 
 // A metric that some of the jobs do not know has no series there.
-static int query_all(struct sonde_client *c, struct str body, int timeout_ms, struct sonde_result **out,
-                     struct error *e)
+static int query_all(struct sonde_client *c, struct str body, int timeout_ms,
+                     struct sonde_result **out, struct error *e)
 {
     struct sonde_result **parts = calloc(c->count, sizeof(struct sonde_result *));
     struct error why = {0};
@@ -274,8 +285,8 @@ static int query_all(struct sonde_client *c, struct str body, int timeout_ms, st
     return rc;
 }
 
-int client_query(struct sonde_client *c, const struct sonde_query *q, int timeout_ms, struct sonde_result **out,
-                 struct error *e)
+int client_query(struct sonde_client *c, const struct sonde_query *q, int timeout_ms,
+                 struct sonde_result **out, struct error *e)
 {
     struct buf body = {0};
     *out = NULL;
@@ -291,10 +302,13 @@ int client_query(struct sonde_client *c, const struct sonde_query *q, int timeou
 
 void client_add_parameter(struct buf *path, const char *key, const char *value)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~";
     if (!value || !*value)
         return;
-    buf_printf(path, "%c%s=", buf_str(path).size && str_find_char(buf_str(path), '?') >= 0 ? '&' : '?', key);
+    buf_printf(path,
+               "%c%s=", buf_str(path).size && str_find_char(buf_str(path), '?') >= 0 ? '&' : '?',
+               key);
     for (; *value; value++) {
         if (strchr(plain, *value))
             buf_add_char(path, *value);
@@ -303,7 +317,8 @@ void client_add_parameter(struct buf *path, const char *key, const char *value)
     }
 }
 
-// The digits that text begins with, as a number that only an unsigned one holds. False: they are none.
+// The digits that text begins with, as a number that only an unsigned one holds. False: they are
+// none.
 static bool large_number(struct str text, size_t *digits, uint64_t *number)
 {
     *digits = 0;
@@ -312,8 +327,8 @@ static bool large_number(struct str text, size_t *digits, uint64_t *number)
     return *digits >= 19 && str_to_u64(str_slice(text, 0, *digits), number) && *number > INT64_MAX;
 }
 
-// Parses an answer. Ids of spans take 64 bits, and jansson refuses integers above 2^63 - 1: the negative
-// number of the same bits stands for them. NULL: it is no JSON, or there is no memory.
+// Parses an answer. Ids of spans take 64 bits, and jansson refuses integers above 2^63 - 1: the
+// negative number of the same bits stands for them. NULL: it is no JSON, or there is no memory.
 static json_t *parse(struct str text)
 {
     struct buf out = {0};
@@ -340,13 +355,14 @@ static json_t *parse(struct str text)
         buf_add_str(&out, str_slice(text, kept, text.size));
         whole = buf_str(&out);
     }
-    json_t *root = out.failed ? NULL : json_loadb(whole.data ? whole.data : "", whole.size, 0, NULL);
+    json_t *root =
+        out.failed ? NULL : json_loadb(whole.data ? whole.data : "", whole.size, 0, NULL);
     buf_free(&out);
     return root;
 }
 
-static int list_one(struct sonde_client *c, size_t i, const char *path, const char *name, json_t *out, char **missing,
-                    struct error *e)
+static int list_one(struct sonde_client *c, size_t i, const char *path, const char *name,
+                    json_t *out, char **missing, struct error *e)
 {
     struct http_answer answer = {0};
     int rc = ask_one(c, i, path, (struct str){0}, 0, &answer, e);
@@ -368,8 +384,8 @@ static int list_one(struct sonde_client *c, size_t i, const char *path, const ch
     return rc;
 }
 
-int client_list(struct sonde_client *c, const char *path, const char *name, json_t **out, char **missing,
-                struct error *e)
+int client_list(struct sonde_client *c, const char *path, const char *name, json_t **out,
+                char **missing, struct error *e)
 {
     struct buf tagged = {0};
     char *absent = NULL;
@@ -391,8 +407,8 @@ int client_list(struct sonde_client *c, const char *path, const char *name, json
     return rc;
 }
 
-int sonde_client_query(struct sonde_client *c, const struct sonde_query *q, struct sonde_result **out,
-                       struct sonde_error *error)
+int sonde_client_query(struct sonde_client *c, const struct sonde_query *q,
+                       struct sonde_result **out, struct sonde_error *error)
 {
     return client_query(c, q, 0, out, error_inside(error));
 }

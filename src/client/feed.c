@@ -70,8 +70,10 @@ static bool select_metric(const struct sonde_query *q, struct buf *out)
     buf_add_str(out, str_of(q->metric));
     for (size_t i = 0; i < q->filter_count; i++) {
         const struct sonde_filter *f = &q->filters[i];
-        bool same = !f->type || (strcmp(f->type, "literal_or") == 0 && f->value && is_plain(str_of(f->value))) ||
-                    (strcmp(f->type, "wildcard") == 0 && f->value && strcmp(f->value, "*") == 0);
+        bool same =
+            !f->type ||
+            (strcmp(f->type, "literal_or") == 0 && f->value && is_plain(str_of(f->value))) ||
+            (strcmp(f->type, "wildcard") == 0 && f->value && strcmp(f->value, "*") == 0);
         if (!same || !is_plain(str_of(f->key)) || !f->value || !is_value(str_of(f->value)))
             return false;
         add_tag(out, i == 0, str_of(f->key), str_of(f->value));
@@ -102,8 +104,8 @@ bool feed_path(const struct sonde_query *q, struct buf *out)
 
 // ---------------------------------------------------------------- what comes
 
-int feed_open(struct origin *o, const char *path, int since_ms, const struct origin_look *look, struct feed **out,
-              struct error *e)
+int feed_open(struct origin *o, const char *path, int since_ms, const struct origin_look *look,
+              struct feed **out, struct error *e)
 {
     struct feed *f = calloc(1, sizeof *f);
     struct buf whole = {0};

@@ -65,7 +65,8 @@ static int take_job(struct http_client *c, const struct job *job, struct error *
     return c->token ? 0 : read_token(path, &c->token, e);
 }
 
-// The token of the running job that has this address; none is no error: whoever answers there says whether it needs one.
+// The token of the running job that has this address; none is no error: whoever answers there says
+// whether it needs one.
 static int find_token(struct http_client *c, struct error *e)
 {
     const char *own = getenv("SONDE_URL"), *file = getenv("SONDE_TOKEN_FILE");
@@ -74,7 +75,8 @@ static int find_token(struct http_client *c, struct error *e)
     size_t count, i = 0;
     if (file && *file && (c->from_environment || (own && strcmp(own, c->url) == 0)))
         return read_token(file, &c->token, e);
-    if (folder_base_path(getenv("SONDE_RUN_DIR"), base, NULL) < 0 || job_list(base, false, &jobs, &count, NULL) < 0)
+    if (folder_base_path(getenv("SONDE_RUN_DIR"), base, NULL) < 0 ||
+        job_list(base, false, &jobs, &count, NULL) < 0)
         return 0;
     while (i < count && strcmp(jobs[i].url, c->url) != 0)
         i++;
@@ -86,10 +88,13 @@ static int find_token(struct http_client *c, struct error *e)
 // Takes "?token=…" (and what else stands behind '?' or '#') off the address.
 static int take_url(struct http_client *c, const char *url, struct error *e)
 {
-    size_t scheme = strncasecmp(url, "http://", 7) == 0 ? 7 : strncasecmp(url, "https://", 8) == 0 ? 8 : 0;
+    size_t scheme = strncasecmp(url, "http://", 7) == 0    ? 7
+                    : strncasecmp(url, "https://", 8) == 0 ? 8
+                                                           : 0;
     size_t size = strcspn(url, "?#");
     if (!scheme || size == scheme)
-        return error_set(e, -EINVAL, "'%.200s' is no address: http://HOST:PORT or https://HOST:PORT", url);
+        return error_set(e, -EINVAL,
+                         "'%.200s' is no address: http://HOST:PORT or https://HOST:PORT", url);
     struct str parameters = str_of(url + size + (url[size] == '?'));
     parameters = str_cut(&parameters, '#');
     while (parameters.data && !c->token) {
@@ -123,7 +128,8 @@ static int locate(struct http_client *c, const char *url, const char *token, str
     return rc || c->token ? rc : find_token(c, e);
 }
 
-static int locate_job(struct http_client *c, const struct job *job, const char *token, struct error *e)
+static int locate_job(struct http_client *c, const struct job *job, const char *token,
+                      struct error *e)
 {
     int rc = keep_token(c, token, e);
     return rc ? rc : take_job(c, job, e);
@@ -157,19 +163,22 @@ static int done(struct http_client *c, int rc, struct http_client **out)
     return rc;
 }
 
-int http_client_create(const char *url, const char *token, struct http_client **out, struct error *e)
+int http_client_create(const char *url, const char *token, struct http_client **out,
+                       struct error *e)
 {
     struct http_client *c = make(e);
     return done(c, c ? locate(c, url, token, e) : -ENOMEM, out);
 }
 
-int http_client_create_for(const struct job *job, const char *token, struct http_client **out, struct error *e)
+int http_client_create_for(const struct job *job, const char *token, struct http_client **out,
+                           struct error *e)
 {
     struct http_client *c = make(e);
     return done(c, c ? locate_job(c, job, token, e) : -ENOMEM, out);
 }
 
-int http_client_create_like(const struct http_client *other, struct http_client **out, struct error *e)
+int http_client_create_like(const struct http_client *other, struct http_client **out,
+                            struct error *e)
 {
     struct http_client *c = make(e);
     if (!c)
@@ -232,7 +241,9 @@ static size_t on_body(char *data, size_t one, size_t size, void *user)
         buf_add(words, data, words->size < WORDS_MAX ? size : 0);
     } else {
         buf_add(t->body, data, size);
-        t->stopped = !t->body->failed ? 0 : t->body->size + size > HTTP_ANSWER_MAX ? -EFBIG : -ENOMEM;
+        t->stopped = !t->body->failed                         ? 0
+                     : t->body->size + size > HTTP_ANSWER_MAX ? -EFBIG
+                                                              : -ENOMEM;
     }
     return t->stopped ? 0 : size;
 }
@@ -264,8 +275,8 @@ static curl_socket_t on_open(void *user, curlsocktype purpose, struct curl_socka
     (void)purpose;
     struct transfer *t = user;
     struct error e;
-    int fd = proved_connect(&address->addr, address->addrlen, str_of(t->client->token), !t->client->token_given,
-                            t->connect_by_ns, &e);
+    int fd = proved_connect(&address->addr, address->addrlen, str_of(t->client->token),
+                            !t->client->token_given, t->connect_by_ns, &e);
     if (fd >= 0)
         return fd;
     if (e.code == -EACCES || e.code == -ETIMEDOUT)
@@ -293,8 +304,8 @@ static int open_connection(struct http_client *c, struct error *e)
     return c->easy && c->multi ? 0 : error_set(e, -ENOMEM, "cannot start libcurl");
 }
 
-static int set_up(struct transfer *t, const char *path, struct str body, const char *type, int timeout_ms,
-                  struct curl_slist **headers, struct error *e)
+static int set_up(struct transfer *t, const char *path, struct str body, const char *type,
+                  int timeout_ms, struct curl_slist **headers, struct error *e)
 {
     struct http_client *c = t->client;
     struct buf line = {0};
@@ -341,7 +352,8 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS,
                      whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : (long)HTTP_CONNECT_TIMEOUT_MS);
     if (c->token && *c->token && strncasecmp(c->url, "http://", strlen("http://")) == 0) {
-        int64_t patience_ms = whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : HTTP_CONNECT_TIMEOUT_MS;
+        int64_t patience_ms =
+            whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : HTTP_CONNECT_TIMEOUT_MS;
         t->connect_by_ns = clock_monotonic_ns() + patience_ms * NS_PER_MS;
         curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
         curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETDATA, t);
@@ -405,10 +417,12 @@ static bool loopback(const char *url)
 static int not_reached(const struct http_client *c, int code, const char *why, struct error *e)
 {
     const char *nodes = getenv("SONDE_NODELIST");
-    bool elsewhere = loopback(c->url) && (c->from_environment ? nodes && strpbrk(nodes, ",[") : c->of_job);
-    return error_set(
-        e, code, "nobody answers at %s: %s%s", c->url, why,
-        elsewhere ? "; a job that listens on loopback answers on its first node only: sonde run --listen 0.0.0.0" : "");
+    bool elsewhere =
+        loopback(c->url) && (c->from_environment ? nodes && strpbrk(nodes, ",[") : c->of_job);
+    return error_set(e, code, "nobody answers at %s: %s%s", c->url, why,
+                     elsewhere ? "; a job that listens on loopback answers on its first node only: "
+                                 "sonde run --listen 0.0.0.0"
+                               : "");
 }
 
 static int transport_failed(const struct transfer *t, CURLcode code, struct error *e)
@@ -425,9 +439,10 @@ static int transport_failed(const struct transfer *t, CURLcode code, struct erro
     case CURLE_OPERATION_TIMEDOUT:
         return error_set(e, -ETIMEDOUT, "%s does not answer in time: %s", c->url, words);
     case CURLE_PEER_FAILED_VERIFICATION:
-        return error_set(e, -EKEYREJECTED,
-                         "%s: %s; SONDE_CA names a file with certificates to trust, the job's own for one", c->url,
-                         words);
+        return error_set(
+            e, -EKEYREJECTED,
+            "%s: %s; SONDE_CA names a file with certificates to trust, the job's own for one",
+            c->url, words);
     case CURLE_SSL_CACERT_BADFILE:
         return error_set(e, -EKEYREJECTED, "the certificates to trust cannot be read: %s", words);
     case CURLE_OUT_OF_MEMORY:
@@ -435,7 +450,8 @@ static int transport_failed(const struct transfer *t, CURLcode code, struct erro
     case CURLE_PARTIAL_FILE:
     case CURLE_RECV_ERROR:
     case CURLE_GOT_NOTHING:
-        return error_set(e, -ECONNRESET, "%s ended the connection in the middle of its answer: %s", c->url, words);
+        return error_set(e, -ECONNRESET, "%s ended the connection in the middle of its answer: %s",
+                         c->url, words);
     default:
         return error_set(e, -EPROTO, "%s: %s", c->url, words);
     }
@@ -453,7 +469,8 @@ int http_refused(const struct http_answer *a, const char *who, struct error *e)
         if (codes[i].status == a->status)
             code = codes[i].code;
     json_t *root = json_loadb(a->body.data ? a->body.data : "", a->body.size, 0, NULL);
-    const char *message = json_string_value(json_object_get(json_object_get(root, "error"), "message"));
+    const char *message =
+        json_string_value(json_object_get(json_object_get(root, "error"), "message"));
     struct str words = message ? str_of(message) : buf_str(&a->body);
     words = str_trim(str_cut(&words, '\n'));
     const char *what = a->status == 401 ? " (the job's token is missing or wrong)" : "";
@@ -472,15 +489,16 @@ static int outcome(struct transfer *t, CURLcode code, struct error *e)
     curl_easy_getinfo(t->client->easy, CURLINFO_RESPONSE_CODE, &status);
     t->answer->status = (int)status;
     if (t->stopped)
-        return t->stopped == -ENOMEM ? no_memory(e)
-                                     : error_set(e, -EFBIG, "the answer is larger than %d bytes", HTTP_ANSWER_MAX);
+        return t->stopped == -ENOMEM
+                   ? no_memory(e)
+                   : error_set(e, -EFBIG, "the answer is larger than %d bytes", HTTP_ANSWER_MAX);
     if (code != CURLE_OK)
         return transport_failed(t, code, e);
     return status < 200 || status > 299 ? http_refused(t->answer, t->client->url, e) : 0;
 }
 
-int http_ask(struct http_client *c, const char *path, struct str body, const char *type, int timeout_ms,
-             const atomic_bool *cancel, struct http_answer *out, struct error *e)
+int http_ask(struct http_client *c, const char *path, struct str body, const char *type,
+             int timeout_ms, const atomic_bool *cancel, struct http_answer *out, struct error *e)
 {
     struct transfer t = {.client = c, .answer = out, .body = &out->body};
     struct curl_slist *headers = NULL;
@@ -489,7 +507,8 @@ int http_ask(struct http_client *c, const char *path, struct str body, const cha
     int rc = set_up(&t, path, body, type, timeout_ms, &headers, e);
     if (!rc) {
         rc = run(c, cancel, &code);
-        rc = rc ? error_set(e, rc, "the question to %s was cancelled", c->url) : outcome(&t, code, e);
+        rc = rc ? error_set(e, rc, "the question to %s was cancelled", c->url)
+                : outcome(&t, code, e);
         curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
     }
     curl_slist_free_all(headers);
@@ -529,7 +548,8 @@ void http_stream_close(struct http_stream *s)
     free(s);
 }
 
-int http_stream_open(struct http_client *c, const char *path, struct http_stream **out, struct error *e)
+int http_stream_open(struct http_client *c, const char *path, struct http_stream **out,
+                     struct error *e)
 {
     struct http_stream *s = calloc(1, sizeof *s);
     *out = NULL;
@@ -569,7 +589,8 @@ int http_stream_next(struct http_stream *s, int timeout_ms, struct buf *out, str
         int64_t left_ms = (end_ns - clock_monotonic_ns() + NS_PER_MS - 1) / NS_PER_MS;
         if (left_ms <= 0)
             return -EAGAIN;
-        if (curl_multi_poll(c->multi, NULL, 0, left_ms < HTTP_LOOK_MS ? (int)left_ms : HTTP_LOOK_MS, NULL) != CURLM_OK)
+        if (curl_multi_poll(c->multi, NULL, 0, left_ms < HTTP_LOOK_MS ? (int)left_ms : HTTP_LOOK_MS,
+                            NULL) != CURLM_OK)
             return no_memory(e);
     }
 }

@@ -1,4 +1,5 @@
-// lists.c - the lists of the native face as arrays of structs: a table says which member of the JSON goes where.
+// lists.c - the lists of the native face as arrays of structs: a table says which member of the
+// JSON goes where.
 //
 // A list is one block: the structs, their tags, their texts.
 #include "client/client.h"
@@ -7,7 +8,15 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-enum field_kind { FIELD_TEXT, FIELD_I64, FIELD_U64, FIELD_SIZE, FIELD_INT, FIELD_DOUBLE, FIELD_TAGS };
+enum field_kind {
+    FIELD_TEXT,
+    FIELD_I64,
+    FIELD_U64,
+    FIELD_SIZE,
+    FIELD_INT,
+    FIELD_DOUBLE,
+    FIELD_TAGS
+};
 
 struct field {
     const char *key;
@@ -75,7 +84,8 @@ static void add_tags(struct block *b, json_t *object, void *out)
     json_object_foreach(object, key, value)
     {
         const char *k = add_text(b, key, strlen(key));
-        const char *v = add_text(b, json_is_string(value) ? json_string_value(value) : "", json_string_length(value));
+        const char *v = add_text(b, json_is_string(value) ? json_string_value(value) : "",
+                                 json_string_length(value));
         if (tags)
             tags[i++] = (struct sonde_tag){k, v};
     }
@@ -88,8 +98,8 @@ static void add_field(struct block *b, const struct field *f, json_t *value, cha
 {
     char *out = row ? row + f->offset : NULL;
     if (f->kind == FIELD_TEXT) {
-        const char *text =
-            add_text(b, json_is_string(value) ? json_string_value(value) : "", json_string_length(value));
+        const char *text = add_text(b, json_is_string(value) ? json_string_value(value) : "",
+                                    json_string_length(value));
         if (out)
             memcpy(out, &text, sizeof text);
         return;
@@ -119,7 +129,8 @@ static void add_rows(struct block *b, const struct list *l, json_t *rows, char *
 {
     for (size_t i = 0; i < json_array_size(rows); i++)
         for (const struct field *f = l->fields; f->key; f++)
-            add_field(b, f, json_object_get(json_array_get(rows, i), f->key), out ? out + i * l->size : NULL);
+            add_field(b, f, json_object_get(json_array_get(rows, i), f->key),
+                      out ? out + i * l->size : NULL);
 }
 
 static int take_list(const struct list *l, json_t *rows, void **out, size_t *count, struct error *e)
@@ -139,15 +150,15 @@ static int take_list(const struct list *l, json_t *rows, void **out, size_t *cou
     return 0;
 }
 
-static int ask(struct sonde_client *c, const struct list *l, struct buf *path, void **out, size_t *count,
-               struct sonde_error *error)
+static int ask(struct sonde_client *c, const struct list *l, struct buf *path, void **out,
+               size_t *count, struct sonde_error *error)
 {
     json_t *rows = NULL;
     struct error *e = error_inside(error);
     *out = NULL;
     *count = 0;
-    int rc =
-        path->failed ? error_set(e, -ENOMEM, "out of memory") : client_list(c, buf_cstr(path), l->name, &rows, NULL, e);
+    int rc = path->failed ? error_set(e, -ENOMEM, "out of memory")
+                          : client_list(c, buf_cstr(path), l->name, &rows, NULL, e);
     buf_free(path);
     if (!rc)
         rc = take_list(l, rows, out, count, e);
@@ -155,15 +166,16 @@ static int ask(struct sonde_client *c, const struct list *l, struct buf *path, v
     return rc;
 }
 
-int sonde_client_nodes(struct sonde_client *c, struct sonde_node **out, size_t *count, struct sonde_error *error)
+int sonde_client_nodes(struct sonde_client *c, struct sonde_node **out, size_t *count,
+                       struct sonde_error *error)
 {
     struct buf path = {0};
     buf_add_str(&path, STR("/sonde/v1/nodes"));
     return ask(c, &nodes, &path, (void **)out, count, error);
 }
 
-int sonde_client_metrics(struct sonde_client *c, const char *part, struct sonde_metric_info **out, size_t *count,
-                         struct sonde_error *error)
+int sonde_client_metrics(struct sonde_client *c, const char *part, struct sonde_metric_info **out,
+                         size_t *count, struct sonde_error *error)
 {
     struct buf path = {0};
     buf_add_str(&path, STR("/sonde/v1/metrics"));
@@ -171,8 +183,8 @@ int sonde_client_metrics(struct sonde_client *c, const char *part, struct sonde_
     return ask(c, &metrics, &path, (void **)out, count, error);
 }
 
-int sonde_client_list(struct sonde_client *c, const char *match, struct sonde_series_info **out, size_t *count,
-                      struct sonde_error *error)
+int sonde_client_list(struct sonde_client *c, const char *match, struct sonde_series_info **out,
+                      size_t *count, struct sonde_error *error)
 {
     struct buf path = {0};
     buf_add_str(&path, STR("/sonde/v1/series?latest&limit=0"));
@@ -180,8 +192,9 @@ int sonde_client_list(struct sonde_client *c, const char *match, struct sonde_se
     return ask(c, &series, &path, (void **)out, count, error);
 }
 
-static int events(struct sonde_client *c, const struct list *l, const char *name, const char *start, const char *end,
-                  struct sonde_event **out, size_t *count, struct sonde_error *error)
+static int events(struct sonde_client *c, const struct list *l, const char *name, const char *start,
+                  const char *end, struct sonde_event **out, size_t *count,
+                  struct sonde_error *error)
 {
     struct buf path = {0};
     buf_printf(&path, "/sonde/v1/%s?limit=0", l->name);
@@ -197,8 +210,8 @@ int sonde_client_spans(struct sonde_client *c, const char *name, const char *sta
     return events(c, &spans, name, start, end, out, count, error);
 }
 
-int sonde_client_annotations(struct sonde_client *c, const char *start, const char *end, struct sonde_event **out,
-                             size_t *count, struct sonde_error *error)
+int sonde_client_annotations(struct sonde_client *c, const char *start, const char *end,
+                             struct sonde_event **out, size_t *count, struct sonde_error *error)
 {
     return events(c, &annotations, NULL, start, end, out, count, error);
 }

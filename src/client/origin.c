@@ -26,7 +26,8 @@ static struct str other_name(struct str name)
     return known ? known->metric.name : STR("");
 }
 
-static int open_recordings(struct origin *o, const struct target *targets, size_t count, struct error *e)
+static int open_recordings(struct origin *o, const struct target *targets, size_t count,
+                           struct error *e)
 {
     const char **paths = calloc(count, sizeof *paths);
     o->path = strdup(targets[0].path);
@@ -96,8 +97,8 @@ static void give_back(struct origin *o, struct http_client *c)
     http_client_destroy(c);
 }
 
-// What this process has emitted is in its node's store, its cells included, wherever the job is asked. If the agent does not
-// answer in time, the question is answered without it.
+// What this process has emitted is in its node's store, its cells included, wherever the job is
+// asked. If the agent does not answer in time, the question is answered without it.
 static void drain_own(struct origin *o)
 {
     if (!o->agent_socket)
@@ -110,8 +111,9 @@ static void drain_own(struct origin *o)
         drain_line_destroy(line);
 }
 
-static int ask_job(struct origin *o, const char *path, struct str body, const char *type, int timeout_ms,
-                   const struct origin_look *look, struct http_answer *out, struct error *e)
+static int ask_job(struct origin *o, const char *path, struct str body, const char *type,
+                   int timeout_ms, const struct origin_look *look, struct http_answer *out,
+                   struct error *e)
 {
     struct http_client *c;
     int rc = take(o, &c, e);
@@ -124,8 +126,8 @@ static int ask_job(struct origin *o, const char *path, struct str body, const ch
     return rc;
 }
 
-int origin_stream(struct origin *o, const char *path, const struct origin_look *look, struct http_stream **out,
-                  struct error *e)
+int origin_stream(struct origin *o, const char *path, const struct origin_look *look,
+                  struct http_stream **out, struct error *e)
 {
     struct http_client *c;
     *out = NULL;
@@ -146,7 +148,8 @@ static int64_t patience_ns(int timeout_ms)
 }
 
 // 0: the answer is in *out. Else why not, as http_ask has it.
-static int take_answer(struct origin *o, struct answer *answer, struct http_answer *out, struct error *e)
+static int take_answer(struct origin *o, struct answer *answer, struct http_answer *out,
+                       struct error *e)
 {
     out->status = answer->status;
     snprintf(out->type, sizeof out->type, "%s", answer->content_type ? answer->content_type : "");
@@ -160,26 +163,29 @@ static int take_answer(struct origin *o, struct answer *answer, struct http_answ
     return rc;
 }
 
-static int ask_recording(struct origin *o, const char *path, struct str body, int timeout_ms, struct http_answer *out,
-                         struct error *e)
+static int ask_recording(struct origin *o, const char *path, struct str body, int timeout_ms,
+                         struct http_answer *out, struct error *e)
 {
     struct answer answer;
     inside_ask(o->inside, str_of(path), body, patience_ns(timeout_ms), &answer, &out->missing);
     return take_answer(o, &answer, out, e);
 }
 
-int origin_points(struct origin *o, struct str body, int timeout_ms, struct inside_points *out, struct error *e)
+int origin_points(struct origin *o, struct str body, int timeout_ms, struct inside_points *out,
+                  struct error *e)
 {
     struct answer answer;
     struct http_answer refused = {0};
     if (!o->inside)
         return -ENOTSUP;
-    return inside_query(o->inside, body, patience_ns(timeout_ms), out, &answer) ? 0
-                                                                                : take_answer(o, &answer, &refused, e);
+    return inside_query(o->inside, body, patience_ns(timeout_ms), out, &answer)
+               ? 0
+               : take_answer(o, &answer, &refused, e);
 }
 
-int origin_ask(struct origin *o, const char *path, struct str body, const char *type, int timeout_ms,
-               const struct origin_look *look, struct http_answer *out, struct error *e)
+int origin_ask(struct origin *o, const char *path, struct str body, const char *type,
+               int timeout_ms, const struct origin_look *look, struct http_answer *out,
+               struct error *e)
 {
     *out = (struct http_answer){0};
     return o->inside ? ask_recording(o, path, body, timeout_ms, out, e)

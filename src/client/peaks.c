@@ -1,7 +1,9 @@
 // peaks.c - the highest point of each group, and when it was.
 //
-// How high is one query, answered from the summaries of blocks (0all-max). When: the range is cut into PEAK_PARTS, the part that has the value is cut again, until what
-// is left can be read point by point. From 1970 until today that is three steps. The ends of a range that are no whole part are looked at when no whole part has the value.
+// How high is one query, answered from the summaries of blocks (0all-max). When: the range is cut
+// into PEAK_PARTS, the part that has the value is cut again, until what is left can be read point
+// by point. From 1970 until today that is three steps. The ends of a range that are no whole part
+// are looked at when no whole part has the value.
 #include "client/client.h"
 
 #include "base/clock.h"
@@ -27,14 +29,15 @@ struct search {
 };
 
 // This one series, so downsampled, in [from, to].
-static int ask_series(const struct search *s, const char *downsample, int64_t from_ns, int64_t to_ns,
-                      struct sonde_result **out)
+static int ask_series(const struct search *s, const char *downsample, int64_t from_ns,
+                      int64_t to_ns, struct sonde_result **out)
 {
     struct sonde_filter *filters = calloc(s->series->tag_count + 1, sizeof *filters);
     if (!filters)
         return error_set(s->e, -ENOMEM, "out of memory");
     for (size_t i = 0; i < s->series->tag_count; i++)
-        filters[i] = (struct sonde_filter){s->series->tags[i].key, "equal_or_absent", s->series->tags[i].value, false};
+        filters[i] = (struct sonde_filter){s->series->tags[i].key, "equal_or_absent",
+                                           s->series->tags[i].value, false};
     struct sonde_query q = {.metric = s->series->metric,
                             .downsample = downsample,
                             .filters = filters,
@@ -60,7 +63,8 @@ static int64_t first_at(const struct sonde_result *r, double value)
 // Narrows the range to the part that has the value.
 static int narrow(struct search *s)
 {
-    int64_t part_ms = (s->to_ns - s->from_ns) / PEAK_PARTS / NS_PER_MS + 1, part_ns = part_ms * NS_PER_MS;
+    int64_t part_ms = (s->to_ns - s->from_ns) / PEAK_PARTS / NS_PER_MS + 1,
+            part_ns = part_ms * NS_PER_MS;
     int64_t whole_ns = (s->from_ns + part_ns - 1) / part_ns * part_ns; // where whole parts begin…
     int64_t last_ns = (s->to_ns + 1) / part_ns * part_ns;              // …and end
     char text[64];
@@ -97,7 +101,8 @@ static int narrow(struct search *s)
 static int when(struct search *s, int64_t *out_ns)
 {
     int rc = 0;
-    for (int i = 0; i < PEAK_STEPS_MAX && !rc && s->to_ns - s->from_ns > (int64_t)PEAK_READ_S * NS_PER_S; i++)
+    for (int i = 0;
+         i < PEAK_STEPS_MAX && !rc && s->to_ns - s->from_ns > (int64_t)PEAK_READ_S * NS_PER_S; i++)
         rc = narrow(s);
     struct sonde_result *r = NULL;
     if (!rc)
@@ -119,7 +124,8 @@ static const char *tag_of(const struct sonde_series *s, const char *key)
     return "";
 }
 
-static bool same_group(const struct sonde_series *a, const struct sonde_series *b, const char *const *by)
+static bool same_group(const struct sonde_series *a, const struct sonde_series *b,
+                       const char *const *by)
 {
     if (!by)
         return a == b;
@@ -129,7 +135,8 @@ static bool same_group(const struct sonde_series *a, const struct sonde_series *
     return true;
 }
 
-// Of the series that are the highest of their group the first one each, to the front; how many there are.
+// Of the series that are the highest of their group the first one each, to the front; how many
+// there are.
 static size_t keep_highest(struct sonde_series *all, size_t count, const char *const *by)
 {
     size_t n = 0;
@@ -148,14 +155,16 @@ static size_t keep_highest(struct sonde_series *all, size_t count, const char *c
     return n;
 }
 
-static int read_time(const char *text, int64_t ns, int64_t otherwise_ns, int64_t *out_ns, struct error *e)
+static int read_time(const char *text, int64_t ns, int64_t otherwise_ns, int64_t *out_ns,
+                     struct error *e)
 {
     *out_ns = ns ? ns : otherwise_ns;
-    return ns || !text ? 0 : query_parse_time(str_of(text), clock_realtime_ns(), STR(""), out_ns, e);
+    return ns || !text ? 0
+                       : query_parse_time(str_of(text), clock_realtime_ns(), STR(""), out_ns, e);
 }
 
-int sonde_client_peaks(struct sonde_client *c, const struct sonde_query *query, const char *const *by,
-                       struct sonde_result **out, struct sonde_error *error)
+int sonde_client_peaks(struct sonde_client *c, const struct sonde_query *query,
+                       const char *const *by, struct sonde_result **out, struct sonde_error *error)
 {
     struct error *e = error_inside(error);
     struct sonde_query q = {.metric = query->metric,

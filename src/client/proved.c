@@ -51,9 +51,10 @@ static int connect_to(const struct asking *a, const struct sockaddr *address, so
 static int ask(const struct asking *a, const char *nonce)
 {
     char text[256];
-    size_t size = (size_t)snprintf(
-        text, sizeof text, "GET " SERVER_PROOF_PATH "?nonce=%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: sonde\r\n\r\n",
-        nonce, a->name);
+    size_t size = (size_t)snprintf(text, sizeof text,
+                                   "GET " SERVER_PROOF_PATH
+                                   "?nonce=%s HTTP/1.1\r\nHost: %s\r\nUser-Agent: sonde\r\n\r\n",
+                                   nonce, a->name);
     for (size_t done = 0; done < size;) {
         ssize_t n = send(a->fd, text + done, size - done, MSG_NOSIGNAL);
         if (n >= 0)
@@ -72,8 +73,8 @@ static size_t body_size(struct str head)
     uint64_t size;
     for (struct str rest = head; rest.data;) {
         struct str value = str_cut(&rest, '\n'), name = str_cut(&value, ':');
-        if (value.data && str_eq_nocase(str_trim(name), STR("content-length")) && str_to_u64(str_trim(value), &size) &&
-            size < ANSWER_MAX)
+        if (value.data && str_eq_nocase(str_trim(name), STR("content-length")) &&
+            str_to_u64(str_trim(value), &size) && size < ANSWER_MAX)
             return (size_t)size;
     }
     return SIZE_MAX;
@@ -107,7 +108,8 @@ static int read_answer(const struct asking *a, char text[ANSWER_MAX], struct str
         } else if (size >= 4 && memcmp(text + size - 4, "\r\n\r\n", 4) == 0) {
             head = size;
             more = body_size((struct str){text, head});
-            if (!str_starts((struct str){text, head}, STR("HTTP/1.1 200 ")) || more > ANSWER_MAX - head)
+            if (!str_starts((struct str){text, head}, STR("HTTP/1.1 200 ")) ||
+                more > ANSWER_MAX - head)
                 return 0;
         }
     }
@@ -128,20 +130,21 @@ static int prove(const struct asking *a, const char *there, struct str token, bo
         return status;
     if (!server_proof_check(answer, token, str_of(nonce), &address))
         return error_set(a->e, -EACCES,
-                         "the server at %s does not know the job's token, so it was not sent: the token is wrong, or "
+                         "the server at %s does not know the job's token, so it was not sent: the "
+                         "token is wrong, or "
                          "the job has ended and another program has its port",
                          a->name);
     if (same_address && !str_eq(address, str_of(there)))
-        return error_set(
-            a->e, -EACCES,
-            "the server at %s answers for another one, at %.*s: the job's token was not sent; to go through "
-            "a tunnel or proxy, give the address with its token (http://…/?token=…)",
-            a->name, STR_ARG(address));
+        return error_set(a->e, -EACCES,
+                         "the server at %s answers for another one, at %.*s: the job's token was "
+                         "not sent; to go through "
+                         "a tunnel or proxy, give the address with its token (http://…/?token=…)",
+                         a->name, STR_ARG(address));
     return 0;
 }
 
-int proved_connect(const struct sockaddr *address, socklen_t size, struct str token, bool same_address,
-                   int64_t deadline_ns, struct error *e)
+int proved_connect(const struct sockaddr *address, socklen_t size, struct str token,
+                   bool same_address, int64_t deadline_ns, struct error *e)
 {
     char name[SERVER_ADDRESS_MAX];
     if (!server_address_text(address, name))

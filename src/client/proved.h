@@ -10,11 +10,11 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-// Connects, blocking until deadline_ns (clock_monotonic_ns) at most. With `same_address` the server has
-// to be at the address that the client connects to; without it, a tunnel or proxy that the user has
-// chosen may lie between. Returns the descriptor, or a negative errno with words: -EACCES (the server
-// does not know the token), -ECONNREFUSED, -ETIMEDOUT, …
-int proved_connect(const struct sockaddr *address, socklen_t size, struct str token, bool same_address,
-                   int64_t deadline_ns, struct error *e);
+// Connects, blocking until deadline_ns (clock_monotonic_ns) at most. With `same_address` the server
+// has to be at the address that the client connects to; without it, a tunnel or proxy that the user
+// has chosen may lie between. Returns the descriptor, or a negative errno with words: -EACCES (the
+// server does not know the token), -ECONNREFUSED, -ETIMEDOUT, …
+int proved_connect(const struct sockaddr *address, socklen_t size, struct str token,
+                   bool same_address, int64_t deadline_ns, struct error *e);
 
 #endif

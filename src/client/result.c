@@ -23,7 +23,8 @@ static const char *text(struct bytes *b, struct arena *arena)
     return b->failed ? NULL : arena_strdup(arena, s);
 }
 
-// A count of things that take at least `each` bytes of what is left, so that no damage makes us take much memory.
+// A count of things that take at least `each` bytes of what is left, so that no damage makes us
+// take much memory.
 static size_t count_of(struct bytes *b, size_t each)
 {
     uint64_t count = bytes_varint(b);
@@ -32,7 +33,8 @@ static size_t count_of(struct bytes *b, size_t each)
     return b->failed ? 0 : (size_t)count;
 }
 
-static int read_description(struct str description, struct arena *arena, struct sonde_series *s, struct error *e)
+static int read_description(struct str description, struct arena *arena, struct sonde_series *s,
+                            struct error *e)
 {
     struct bytes b = bytes_of(description.data, description.size);
     bytes_varint(&b); // the query: there is one
@@ -77,7 +79,8 @@ static const void *words(struct bytes *b, uint64_t count)
     return raw.data;
 }
 
-static int add_series(struct sonde_result *r, size_t *capacity, const struct sonde_series *s, struct error *e)
+static int add_series(struct sonde_result *r, size_t *capacity, const struct sonde_series *s,
+                      struct error *e)
 {
     if (r->count == *capacity) {
         *capacity = *capacity ? *capacity * 2 : 16;
@@ -105,7 +108,8 @@ static int read_all(struct sonde_result *r, struct error *e)
         bool shared = count & NATIVE_BINARY_SHARED;
         const struct sonde_series *before = r->count ? &r->series[r->count - 1] : NULL;
         count &= ~NATIVE_BINARY_SHARED;
-        if (b.failed || count > bytes_left(&b) / (shared ? 8 : 16) || (shared && (!before || before->count != count)))
+        if (b.failed || count > bytes_left(&b) / (shared ? 8 : 16) ||
+            (shared && (!before || before->count != count)))
             return damaged(e);
         s.count = (size_t)count;
         s.time_ns = shared ? before->time_ns : words(&b, count);
@@ -154,8 +158,9 @@ int result_read(struct http_answer *answer, struct sonde_result **out, struct er
 }
 
 // Texts end with a 0 here.
-static int take_series(struct sonde_result *r, const struct query_series *from, const struct inside_metric *metric,
-                       struct sonde_series *out, struct error *e)
+static int take_series(struct sonde_result *r, const struct query_series *from,
+                       const struct inside_metric *metric, struct sonde_series *out,
+                       struct error *e)
 {
     struct sonde_tag *tags = arena_array(&r->arena, from->tag_count, sizeof *tags);
     const char **keys = arena_array(&r->arena, from->aggregate_tag_count, sizeof *keys);
@@ -221,7 +226,8 @@ static bool add_missing(struct sonde_result *r, const char *more)
     return true;
 }
 
-int result_join(struct sonde_result **parts, size_t count, struct sonde_result **out, struct error *e)
+int result_join(struct sonde_result **parts, size_t count, struct sonde_result **out,
+                struct error *e)
 {
     struct sonde_result *r = make(e);
     size_t series = 0;

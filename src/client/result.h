@@ -1,4 +1,5 @@
-// result.h - an answer of /sonde/v1/query?format=binary (faces/native/binary.h) as it came; series are views into it.
+// result.h - an answer of /sonde/v1/query?format=binary (faces/native/binary.h) as it came; series
+// are views into it.
 //
 // A result is shared by whoever counts himself in: its owner and the Arrow arrays made of it.
 #ifndef SONDE_CLIENT_RESULT_H
@@ -20,16 +21,19 @@ struct sonde_result {
     size_t joined_count;
 };
 
-// Takes over body and `missing` of *answer, also when it fails. -EBADMSG: it is none, or was cut. Nothing in it is believed.
+// Takes over body and `missing` of *answer, also when it fails. -EBADMSG: it is none, or was cut.
+// Nothing in it is believed.
 int result_read(struct http_answer *answer, struct sonde_result **out, struct error *e);
 
 // The same of an answer that was not written down, which it takes over.
 int result_of_points(struct inside_points *points, struct sonde_result **out, struct error *e);
 
 // Several results as one. Takes them over, also when it fails.
-int result_join(struct sonde_result **parts, size_t count, struct sonde_result **out, struct error *e);
+int result_join(struct sonde_result **parts, size_t count, struct sonde_result **out,
+                struct error *e);
 
-// Of which `keep` says true, and of those the points from the *first on that it sets; the others go.
+// Of which `keep` says true, and of those the points from the *first on that it sets; the others
+// go.
 typedef bool result_keep_fn(void *user, const struct sonde_series *series, size_t *first);
 void result_narrow(struct sonde_result *r, result_keep_fn *keep, void *user);
 

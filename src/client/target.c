@@ -29,7 +29,8 @@ static bool find_here(const struct target_options *o, const char *id, bool dead,
     char base[FOLDER_PATH_MAX];
     struct job *jobs;
     size_t count, i = 0;
-    if (folder_base_path(run_dir(o), base, NULL) < 0 || job_list(base, dead, &jobs, &count, NULL) < 0)
+    if (folder_base_path(run_dir(o), base, NULL) < 0 ||
+        job_list(base, dead, &jobs, &count, NULL) < 0)
         return false;
     while (i < count && id && strcmp(jobs[i].id, id) != 0)
         i++;
@@ -45,7 +46,8 @@ static bool find_here(const struct target_options *o, const char *id, bool dead,
 static bool find_kept(const struct target_options *o, const char *id, char path[FOLDER_PATH_MAX])
 {
     char runs[FOLDER_PATH_MAX];
-    if (strchr(id, '/') || strlen(id) > JOB_ID_MAX || runs_path(given(o->runs, "SONDE_RUNS"), runs, NULL) < 0)
+    if (strchr(id, '/') || strlen(id) > JOB_ID_MAX ||
+        runs_path(given(o->runs, "SONDE_RUNS"), runs, NULL) < 0)
         return false;
     int n = snprintf(path, FOLDER_PATH_MAX, "%s/%s", runs, id);
     bool found = n > 0 && n < FOLDER_PATH_MAX && runs_is_run(path);
@@ -59,7 +61,8 @@ static bool find_newest_kept(const struct target_options *o, char path[FOLDER_PA
     char runs[FOLDER_PATH_MAX];
     struct runs_entry *list;
     size_t count;
-    if (runs_path(given(o->runs, "SONDE_RUNS"), runs, NULL) < 0 || runs_list(runs, &list, &count, NULL) < 0)
+    if (runs_path(given(o->runs, "SONDE_RUNS"), runs, NULL) < 0 ||
+        runs_list(runs, &list, &count, NULL) < 0)
         return false;
     if (count > 0)
         memcpy(path, list[0].path, FOLDER_PATH_MAX);
@@ -73,12 +76,14 @@ void target_each_id(const struct target_options *o, target_id_fn *take, void *us
     struct job *jobs;
     struct runs_entry *kept;
     size_t count;
-    if (folder_base_path(run_dir(o), base, NULL) == 0 && job_list(base, false, &jobs, &count, NULL) == 0) {
+    if (folder_base_path(run_dir(o), base, NULL) == 0 &&
+        job_list(base, false, &jobs, &count, NULL) == 0) {
         for (size_t i = 0; i < count; i++)
             take(user, str_of(jobs[i].id), true);
         job_list_free(jobs, count);
     }
-    if (runs_path(given(o->runs, "SONDE_RUNS"), runs, NULL) == 0 && runs_list(runs, &kept, &count, NULL) == 0) {
+    if (runs_path(given(o->runs, "SONDE_RUNS"), runs, NULL) == 0 &&
+        runs_list(runs, &kept, &count, NULL) == 0) {
         for (size_t i = 0; i < count; i++)
             take(user, str_of(strrchr(kept[i].path, '/') + 1), false);
         free(kept);
@@ -116,15 +121,16 @@ void target_describe_ids(const struct target_options *o, struct buf *out)
 static int take_path(struct target *t, const char *path, struct error *e)
 {
     if (strlen(path) >= sizeof t->path)
-        return error_set(e, -ENAMETOOLONG, "the path is longer than %d bytes: %.60s…", FOLDER_PATH_MAX - 1, path);
+        return error_set(e, -ENAMETOOLONG, "the path is longer than %d bytes: %.60s…",
+                         FOLDER_PATH_MAX - 1, path);
     t->kind = TARGET_RECORDING;
     if (path != t->path)
         memcpy(t->path, path, strlen(path) + 1);
     return 0;
 }
 
-static int take_job(struct target *t, struct job *job, const char *token, const struct target_options *o,
-                    struct error *e)
+static int take_job(struct target *t, struct job *job, const char *token,
+                    const struct target_options *o, struct error *e)
 {
     bool asked = job->url[0] && !o->files;
     t->kind = asked ? TARGET_JOB : TARGET_RECORDING;
@@ -135,8 +141,8 @@ static int take_job(struct target *t, struct job *job, const char *token, const 
 }
 
 // Runs, left behind, kept: the first that there is. -ENOENT, without words: none is.
-static int take_id(struct target *t, const char *id, const char *token, const struct target_options *o,
-                   const char **state, struct error *e)
+static int take_id(struct target *t, const char *id, const char *token,
+                   const struct target_options *o, const char **state, struct error *e)
 {
     struct job job;
     if (find_here(o, id, false, &job)) {
@@ -157,8 +163,8 @@ static int no_job(const char *id, const struct target_options *o, struct error *
 {
     struct buf others = {0};
     target_describe_ids(o, &others);
-    error_set(e, -ENOENT, "there is no job %.80s, neither running nor recorded%s%s", id, others.size ? "; " : "",
-              buf_cstr(&others));
+    error_set(e, -ENOENT, "there is no job %.80s, neither running nor recorded%s%s", id,
+              others.size ? "; " : "", buf_cstr(&others));
     buf_free(&others);
     return -ENOENT;
 }
@@ -179,14 +185,16 @@ static bool url_counts(const struct target_options *o, const char *id)
     return runs;
 }
 
-static int find_default(struct target *t, const char *token, const struct target_options *o, struct error *e)
+static int find_default(struct target *t, const char *token, const struct target_options *o,
+                        struct error *e)
 {
     const char *id = given(o->job, "SONDE_JOB"), *state = "running job";
     struct job job;
     if (url_counts(o, id)) {
         int rc = http_client_create(NULL, token, &t->client, e);
         if (!rc)
-            snprintf(t->what, sizeof t->what, "running job %s", id ? id : http_client_url(t->client));
+            snprintf(t->what, sizeof t->what, "running job %s",
+                     id ? id : http_client_url(t->client));
         return rc;
     }
     if (id) {
@@ -200,13 +208,14 @@ static int find_default(struct target *t, const char *token, const struct target
     else if (find_newest_kept(o, t->path))
         rc = take_path(t, t->path, e), state = "recording";
     else
-        return error_set(e, -ENOENT, "no job runs here and none is recorded; start one with sonde run");
+        return error_set(e, -ENOENT,
+                         "no job runs here and none is recorded; start one with sonde run");
     snprintf(t->what, sizeof t->what, "%s %s", state, strrchr(t->path, '/') + 1);
     return rc;
 }
 
-int target_find(const char *where, const char *token, const struct target_options *options, struct target *out,
-                struct error *e)
+int target_find(const char *where, const char *token, const struct target_options *options,
+                struct target *out, struct error *e)
 {
     static const struct target_options none = {0};
     const struct target_options *o = options ? options : &none;
@@ -216,8 +225,9 @@ int target_find(const char *where, const char *token, const struct target_option
     if (!where || !*where)
         return find_default(out, token, o, e);
     if (strstr(where, "://") && o->files)
-        return error_set(e, -EINVAL, "'%.200s' is an address; here a file, a folder or the id of a job is meant",
-                         where);
+        return error_set(
+            e, -EINVAL, "'%.200s' is an address; here a file, a folder or the id of a job is meant",
+            where);
     if (strstr(where, "://"))
         return http_client_create(where, token, &out->client, e);
     if (stat(where, &info) == 0)
@@ -230,8 +240,8 @@ int target_find(const char *where, const char *token, const struct target_option
         return rc;
     struct buf others = {0};
     target_describe_ids(o, &others);
-    error_set(e, rc, "'%.200s' is no file, no folder, no job and no address%s%s", where, others.size ? "; " : "",
-              buf_cstr(&others));
+    error_set(e, rc, "'%.200s' is no file, no folder, no job and no address%s%s", where,
+              others.size ? "; " : "", buf_cstr(&others));
     buf_free(&others);
     return rc;
 }

@@ -18,25 +18,29 @@
 
 #include <stdbool.h>
 
-// Where jobs and recordings are looked for, and the job of --job. Each NULL: as the environment says.
+// Where jobs and recordings are looked for, and the job of --job. Each NULL: as the environment
+// says.
 struct target_options {
     const char *run_dir, *runs, *job;
-    bool files; // only what has files on this machine: a running job is a recording, in its run folder
+    // only what has files on this machine: a running job is a recording, in its run folder
+    bool files;
 };
 
 enum target_kind { TARGET_JOB, TARGET_RECORDING };
 
 struct target {
     enum target_kind kind;
-    struct http_client *client;       // of a job; owned until it is taken (and set to NULL)
-    char path[FOLDER_PATH_MAX];       // of a recording; of a job on this machine its run folder; else empty
-    char what[FOLDER_PATH_MAX + 128]; // for people, of what no argument names: "running job 17"; else empty
+    struct http_client *client; // of a job; owned until it is taken (and set to NULL)
+    // of a recording; of a job on this machine its run folder; else empty
+    char path[FOLDER_PATH_MAX];
+    // for people, of what no argument names: "running job 17"; else empty
+    char what[FOLDER_PATH_MAX + 128];
 };
 
-// `where` and `token` may be NULL. -ENOENT: there is no such thing, and what there is instead. A job
-// is not connected to. A job that serves no HTTP is a recording, in its run folder.
-int target_find(const char *where, const char *token, const struct target_options *options, struct target *out,
-                struct error *e);
+// `where` and `token` may be NULL. -ENOENT: there is no such thing, and what there is instead. A
+// job is not connected to. A job that serves no HTTP is a recording, in its run folder.
+int target_find(const char *where, const char *token, const struct target_options *options,
+                struct target *out, struct error *e);
 void target_free(struct target *t);
 
 // The ids of all jobs that run on this machine, then of all recordings; newest first.

@@ -1,10 +1,14 @@
-// watch.c - new points as they come: from the job's stream, or where there is none, by a question every WATCH_EVERY_MS for the last seconds.
+// watch.c - new points as they come: from the job's stream, or where there is none, by a question
+// every WATCH_EVERY_MS for the last seconds.
 //
 //   look ─▶ what is there, or was missed ─▶ stream, from WATCH_WINDOW_MS ago ─▶ points … its end ─▶ look ─▶ …
 //
-// What is had twice (of looks, that overlap, and of the stream's beginning) is left out: what counts is the time of a series' last point, and nothing is told twice. A look asks
-// for more than it needs (WATCH_WINDOW_MS), as points of other nodes, and of sources that are slow, come late; and for all that has been missed while the job could not be reached, up to
-// WATCH_BACK_MS. Recordings, selections that a stream cannot follow (feed.h) and jobs that have no stream left are looked at again and again.
+// What is had twice (of looks, that overlap, and of the stream's beginning) is left out: what
+// counts is the time of a series' last point, and nothing is told twice. A look asks for more than
+// it needs (WATCH_WINDOW_MS), as points of other nodes, and of sources that are slow, come late;
+// and for all that has been missed while the job could not be reached, up to WATCH_BACK_MS.
+// Recordings, selections that a stream cannot follow (feed.h) and jobs that have no stream left are
+// looked at again and again.
 #include "client/client.h"
 #include "client/feed.h"
 
@@ -87,7 +91,8 @@ static void narrow(struct sonde_watch *w, struct sonde_result **r)
 
 static bool cured_by_waiting(int rc)
 {
-    static const int codes[] = {-ECONNREFUSED, -ECONNRESET, -EHOSTUNREACH, -ETIMEDOUT, -ETIME, -EBUSY, -EPROTO};
+    static const int codes[] = {-ECONNREFUSED, -ECONNRESET, -EHOSTUNREACH, -ETIMEDOUT,
+                                -ETIME,        -EBUSY,      -EPROTO};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (rc == codes[i])
             return true;
@@ -102,11 +107,13 @@ static int look(struct sonde_watch *w, struct sonde_result **out, struct error *
     int64_t now_ns = clock_monotonic_ns();
     int64_t missed_ms = w->asked_ns ? (now_ns - w->asked_ns) / NS_PER_MS : 0;
     *out = NULL;
-    buf_printf(&body, "{\"start\":\"%lldms-ago\",\"queries\":[%s]}",
-               (long long)(WATCH_WINDOW_MS + (missed_ms < WATCH_BACK_MS ? missed_ms : WATCH_BACK_MS)), w->plan);
-    int rc = body.failed
-                 ? error_set(e, -ENOMEM, "out of memory")
-                 : client_ask(w->client, "/sonde/v1/query?format=binary", buf_str(&body), WATCH_ANSWER_MS, &answer, e);
+    buf_printf(
+        &body, "{\"start\":\"%lldms-ago\",\"queries\":[%s]}",
+        (long long)(WATCH_WINDOW_MS + (missed_ms < WATCH_BACK_MS ? missed_ms : WATCH_BACK_MS)),
+        w->plan);
+    int rc = body.failed ? error_set(e, -ENOMEM, "out of memory")
+                         : client_ask(w->client, "/sonde/v1/query?format=binary", buf_str(&body),
+                                      WATCH_ANSWER_MS, &answer, e);
     buf_free(&body);
     // A metric that nobody knows yet: whatever comes of it will be new.
     bool unknown = rc == -EINVAL && e && str_starts(str_of(e->text), STR("No such name"));
@@ -121,7 +128,8 @@ static int look(struct sonde_watch *w, struct sonde_result **out, struct error *
 }
 
 // What has come by the stream. 0 also where it has ended: a look says why, or that all is well.
-static int listen_for(struct sonde_watch *w, int timeout_ms, struct sonde_result **out, struct error *e)
+static int listen_for(struct sonde_watch *w, int timeout_ms, struct sonde_result **out,
+                      struct error *e)
 {
     int rc = feed_next(w->feed, timeout_ms, out, e);
     if (rc == 0)
@@ -148,7 +156,8 @@ static int news(struct sonde_watch *w, int timeout_ms, struct sonde_result **out
     w->feed = NULL;
     int rc = look(w, out, e);
     if (!rc && w->path &&
-        feed_open(w->client->origins[0], w->path, WATCH_WINDOW_MS, &w->client->look, &w->feed, NULL)) {
+        feed_open(w->client->origins[0], w->path, WATCH_WINDOW_MS, &w->client->look, &w->feed,
+                  NULL)) {
         free(w->path);
         w->path = NULL;
     }
@@ -156,8 +165,8 @@ static int news(struct sonde_watch *w, int timeout_ms, struct sonde_result **out
     return rc;
 }
 
-int sonde_client_watch(struct sonde_client *c, const struct sonde_query *query, struct sonde_watch **out,
-                       struct sonde_error *error)
+int sonde_client_watch(struct sonde_client *c, const struct sonde_query *query,
+                       struct sonde_watch **out, struct sonde_error *error)
 {
     struct sonde_error own;
     struct error *e = error_inside(error ? error : &own);
@@ -165,7 +174,9 @@ int sonde_client_watch(struct sonde_client *c, const struct sonde_query *query, 
     struct sonde_result *none;
     *out = NULL;
     if (query->span || query->downsample || (query->m && strncmp(query->m, "none:", 5) != 0))
-        return error_set(e, -EINVAL, "points are watched as they come: a metric and filters (none:METRIC{TAG=VALUE})");
+        return error_set(
+            e, -EINVAL,
+            "points are watched as they come: a metric and filters (none:METRIC{TAG=VALUE})");
     struct sonde_watch *w = calloc(1, sizeof *w);
     int rc = w ? client_plan(query, &plan, e) : error_set(e, -ENOMEM, "out of memory");
     if (!rc) {
@@ -190,7 +201,9 @@ static bool wait_ms(const struct sonde_watch *w, int64_t ms, int64_t end_ns)
     if (until_ns > end_ns)
         until_ns = end_ns;
     while ((left_ns = until_ns - clock_monotonic_ns()) > 0) {
-        int64_t nap_ns = left_ns < (int64_t)WATCH_EVERY_MS * NS_PER_MS ? left_ns : (int64_t)WATCH_EVERY_MS * NS_PER_MS;
+        int64_t nap_ns = left_ns < (int64_t)WATCH_EVERY_MS * NS_PER_MS
+                             ? left_ns
+                             : (int64_t)WATCH_EVERY_MS * NS_PER_MS;
         struct timespec nap = {.tv_nsec = (long)nap_ns};
         nanosleep(&nap, NULL);
         if (w->client->look.stop && w->client->look.stop(w->client->look.user))
@@ -199,7 +212,8 @@ static bool wait_ms(const struct sonde_watch *w, int64_t ms, int64_t end_ns)
     return false;
 }
 
-int sonde_watch_next(struct sonde_watch *w, int timeout_ms, struct sonde_result **out, struct sonde_error *error)
+int sonde_watch_next(struct sonde_watch *w, int timeout_ms, struct sonde_result **out,
+                     struct sonde_error *error)
 {
     struct sonde_error own;
     struct error *e = error_inside(error ? error : &own);

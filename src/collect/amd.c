@@ -1,7 +1,8 @@
-// amd.c - ROCm SMI as a way to ask AMD GPUs. What it leaves out (clocks, throttling, XGMI, processes) is read beside it from the kernel's files of the same GPU.
+// amd.c - ROCm SMI as a way to ask AMD GPUs. What it leaves out (clocks, throttling, XGMI,
+// processes) is read beside it from the kernel's files of the same GPU.
 //
-// A reading that the first sample does not get has no series, unless the library was only busy. Traffic on PCIe is not asked for: the
-// library stops for a second to measure it.
+// A reading that the first sample does not get has no series, unless the library was only busy.
+// Traffic on PCIe is not asked for: the library stops for a second to measure it.
 #include "collect/gpu_sysfs.h"
 #include "collect/rocm_smi.h"
 
@@ -11,7 +12,8 @@
 #include <stdlib.h>
 
 enum { ADDRESS_SIZE = 32 };
-static const double WATTS_PER_MICROWATT = 1e-6, JOULES_PER_MICROJOULE = 1e-6, CELSIUS_PER_MILLICELSIUS = 1e-3;
+static const double WATTS_PER_MICROWATT = 1e-6, JOULES_PER_MICROJOULE = 1e-6,
+                    CELSIUS_PER_MILLICELSIUS = 1e-3;
 
 static const struct gpu_symbol symbols[] = {
 #define FUNCTION(member, arguments, names) {offsetof(struct rocm_smi, member), names},
@@ -45,7 +47,8 @@ static const char *words_of(int status)
     case ROCM_FILE_ERROR:
         return "the amdgpu driver does not answer";
     case ROCM_PERMISSION:
-        return "no permission; ask the administrator for access to /dev/kfd and /dev/dri (group render or video)";
+        return "no permission; ask the administrator for access to /dev/kfd and /dev/dri (group "
+               "render or video)";
     case ROCM_INIT_ERROR:
         return "the amdgpu driver is not loaded";
     case ROCM_BUSY:
@@ -66,11 +69,13 @@ static void stop(void *library, bool lost)
     free(amd);
 }
 
-// ROCm installs its libraries into a folder of its own, which is not always among those that are searched.
+// ROCm installs its libraries into a folder of its own, which is not always among those that are
+// searched.
 static void *open_library(struct amd *amd, const char *root, char why[GPU_WORDS_MAX])
 {
-    static const char *const names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6", "librocm_smi64.so.5",
-                                        "librocm_smi64.so.1", "librocm_smi64.so",   "/opt/rocm/lib/librocm_smi64.so"};
+    static const char *const names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6",
+                                        "librocm_smi64.so.5", "librocm_smi64.so.1",
+                                        "librocm_smi64.so",   "/opt/rocm/lib/librocm_smi64.so"};
     void *library = NULL;
     const char *wanted = gpu_library_name("SONDE_ROCM_SMI", "", root, why);
     if (wanted && wanted[0])
@@ -93,7 +98,8 @@ static bool start(const char *root, void **library, unsigned *count, char why[GP
     if (!amd->library) {
         snprintf(why, GPU_WORDS_MAX, "no ROCm SMI: %.*s", GPU_WORDS_MAX - 32, wrong);
     } else if (!amd->smi.init || !amd->smi.device_count) {
-        snprintf(why, GPU_WORDS_MAX, "no ROCm SMI: the library lacks rsmi_init or rsmi_num_monitor_devices");
+        snprintf(why, GPU_WORDS_MAX,
+                 "no ROCm SMI: the library lacks rsmi_init or rsmi_num_monitor_devices");
         dlclose(amd->library);
     } else {
         uint32_t found = 0;
@@ -163,7 +169,8 @@ static int read_energy(const struct rocm_smi *smi, uint32_t index, struct gpu_de
 {
     uint64_t count, time_ns;
     float microjoules; // of one count
-    int status = smi->energy ? smi->energy(index, &count, &microjoules, &time_ns) : ROCM_NOT_SUPPORTED;
+    int status =
+        smi->energy ? smi->energy(index, &count, &microjoules, &time_ns) : ROCM_NOT_SUPPORTED;
     if (status == ROCM_SUCCESS)
         gpu_put(d, METRIC_GPU_ENERGY, (double)count * (double)microjoules * JOULES_PER_MICROJOULE);
     return status;
@@ -174,12 +181,15 @@ static int read_temperatures(const struct rocm_smi *smi, uint32_t index, struct 
     int64_t millicelsius;
     if (!smi->temperature)
         return ROCM_NOT_SUPPORTED;
-    int status = smi->temperature(index, ROCM_TEMPERATURE_EDGE, ROCM_TEMPERATURE_CURRENT, &millicelsius);
+    int status =
+        smi->temperature(index, ROCM_TEMPERATURE_EDGE, ROCM_TEMPERATURE_CURRENT, &millicelsius);
     if (status != ROCM_SUCCESS)
-        status = smi->temperature(index, ROCM_TEMPERATURE_JUNCTION, ROCM_TEMPERATURE_CURRENT, &millicelsius);
+        status = smi->temperature(index, ROCM_TEMPERATURE_JUNCTION, ROCM_TEMPERATURE_CURRENT,
+                                  &millicelsius);
     if (status == ROCM_SUCCESS)
         gpu_put(d, METRIC_GPU_TEMPERATURE, (double)millicelsius * CELSIUS_PER_MILLICELSIUS);
-    if (smi->temperature(index, ROCM_TEMPERATURE_MEMORY, ROCM_TEMPERATURE_CURRENT, &millicelsius) == ROCM_SUCCESS)
+    if (smi->temperature(index, ROCM_TEMPERATURE_MEMORY, ROCM_TEMPERATURE_CURRENT, &millicelsius) ==
+        ROCM_SUCCESS)
         gpu_put(d, METRIC_GPU_MEMORY_TEMPERATURE, (double)millicelsius * CELSIUS_PER_MILLICELSIUS);
     return status;
 }
@@ -210,8 +220,8 @@ static const struct {
 
 // ---- one GPU ----
 
-static struct gpu_answer open_gpu(void *library, unsigned index, struct gpu_device devices[1 + GPU_PARTS_MAX],
-                                  size_t *count)
+static struct gpu_answer open_gpu(void *library, unsigned index,
+                                  struct gpu_device devices[1 + GPU_PARTS_MAX], size_t *count)
 {
     const struct amd *amd = library;
     struct amd_gpu *gpu = calloc(1, sizeof *gpu);
@@ -221,8 +231,8 @@ static struct gpu_answer open_gpu(void *library, unsigned index, struct gpu_devi
     gpu->index = index;
     if (amd->smi.pci_id && amd->smi.pci_id(index, &id) == ROCM_SUCCESS) {
         char address[ADDRESS_SIZE];
-        snprintf(address, sizeof address, "%04x:%02x:%02x.%x", (unsigned)(id >> 32), (unsigned)(id >> 8 & 0xff),
-                 (unsigned)(id >> 3 & 0x1f), (unsigned)(id & 7));
+        snprintf(address, sizeof address, "%04x:%02x:%02x.%x", (unsigned)(id >> 32),
+                 (unsigned)(id >> 8 & 0xff), (unsigned)(id >> 3 & 0x1f), (unsigned)(id & 7));
         snprintf(devices->uuid, sizeof devices->uuid, "%s", address);
         gpu->files = sysfs_gpu_at(amd->root, address);
     }
@@ -265,7 +275,8 @@ static struct gpu_answer sample(void *library, struct gpu_device *d)
     if (!gpu->begun)
         offer_what_there_is(gpu, d);
     gpu->begun = true;
-    return any ? (struct gpu_answer){0} : (struct gpu_answer){.down = true, .words = words_of(failed)};
+    return any ? (struct gpu_answer){0}
+               : (struct gpu_answer){.down = true, .words = words_of(failed)};
 }
 
 static void close_gpu(void *library, struct gpu_device *d)

@@ -1,22 +1,30 @@
-// amdgpu_metrics.c - the table that the amdgpu driver fills with one message to the GPU's firmware: device/gpu_metrics, little-endian.
+// amdgpu_metrics.c - the table that the amdgpu driver fills with one message to the GPU's firmware:
+// device/gpu_metrics, little-endian.
 //
 //   0 size of the table, 16 bits │ 2 format (1 = GPUs, 2 and 3 = processors with graphics) │ 3 revision │ 4 … fields, by revision
 //
-// Each revision has a row of places below; 0 = it has no such field. All bits set = this GPU does not say. The driver only ever adds revisions. The places
-// are facts of its public header; a revision that is not in the table is not read.
+// Each revision has a row of places below; 0 = it has no such field. All bits set = this GPU does
+// not say. The driver only ever adds revisions. The places are facts of its public header; a
+// revision that is not in the table is not read.
 #include "collect/gpu_sysfs.h"
 
 enum { LINKS = 8 }; // XGMI
 static const double HERTZ_PER_MEGAHERTZ = 1e6, BYTES_PER_KILOBYTE = 1024;
 
-// The unit is said for revision 4 and later, and holds for older GPUs with HBM; for others nobody says what it is.
+// The unit is said for revision 4 and later, and holds for older GPUs with HBM; for others nobody
+// says what it is.
 static const double JOULES_PER_ENERGY_UNIT = 1. / 65536;
 
 struct layout {
-    uint16_t size;                                                                                      // at least
-    uint16_t temperature, memory_temperature, activity, memory_activity, power, sm_clock, memory_clock; // 16 bits
-    uint16_t hbm;                                                                                       // 16 bits
-    uint16_t energy, throttle, link_read, link_write;                                                   // 64 bits
+    // at least
+    uint16_t size;
+    // 16 bits
+    uint16_t temperature, memory_temperature, activity, memory_activity, power, sm_clock,
+        memory_clock;
+    // 16 bits
+    uint16_t hbm;
+    // 64 bits
+    uint16_t energy, throttle, link_read, link_write;
 };
 
 // clang-format off
@@ -26,8 +34,10 @@ static const struct layout layouts[] = {
     [3] = {120,  4, 8, 16, 18, 22,  54,  58, 88, 24, 112,   0,   0},
     [4] = {288,  4, 6, 12, 14, 10, 240, 280,  6, 24,   0, 104, 168},
     [5] = {360,  4, 6, 12, 14, 10, 312, 352,  6, 88,   0, 176, 240},
-    [6] = {1664, 4, 6, 12, 14, 10, 264, 304,  6, 16,   0, 128, 192}, // a first form of 384 bytes was taken back
-    [7] = {344,  4, 6, 12, 14, 10, 296, 336,  6, 24,   0, 136, 200}, // and behind it each partition's figures
+    // a first form of 384 bytes was taken back
+    [6] = {1664, 4, 6, 12, 14, 10, 264, 304,  6, 16,   0, 128, 192},
+    // and behind it each partition's figures
+    [7] = {344,  4, 6, 12, 14, 10, 296, 336,  6, 24,   0, 136, 200},
     [8] = {344,  4, 6, 12, 14, 10, 296, 336,  6, 24,   0, 136, 200},
 };
 // clang-format on
@@ -38,7 +48,8 @@ static const struct {
     uint64_t mask;
     enum metric_symbol row;
 } throttles[] = {
-    {0x0000000000ff00ff, METRIC_GPU_THROTTLE_POWER_CAP}, // limits of power (0-7) and of current (16-23)
+    // limits of power (0-7) and of current (16-23)
+    {0x0000000000ff00ff, METRIC_GPU_THROTTLE_POWER_CAP},
     {0x00000fff00000000, METRIC_GPU_THROTTLE_THERMAL},
     {0x0000f00000000000, METRIC_GPU_THROTTLE_OVERHEATED}, // voltage regulators, and PROCHOT
 };
@@ -57,8 +68,8 @@ static void fill(struct gpu_device *d, enum metric_symbol row, double value)
         gpu_put(d, row, value);
 }
 
-static void fill_16(struct gpu_device *d, const unsigned char *table, size_t place, enum metric_symbol row,
-                    double scale)
+static void fill_16(struct gpu_device *d, const unsigned char *table, size_t place,
+                    enum metric_symbol row, double scale)
 {
     uint64_t value = number(table + place, 2);
     if (place && value != UINT16_MAX)
@@ -66,7 +77,8 @@ static void fill_16(struct gpu_device *d, const unsigned char *table, size_t pla
 }
 
 // Of all links; a link that is not there says so.
-static void fill_links(struct gpu_device *d, const unsigned char *table, size_t place, enum metric_symbol row)
+static void fill_links(struct gpu_device *d, const unsigned char *table, size_t place,
+                       enum metric_symbol row)
 {
     double kilobytes = 0;
     bool any = false;

@@ -9,7 +9,8 @@
 
 const struct collect_metric catalogue_metrics[METRIC_COUNT] = {
 #define METRIC(symbol, name, kind, unit, level, source, aliases, help) \
-    [METRIC_##symbol] = {{TEXT(name), TEXT(unit), TEXT(help), STORE_##kind, level}, TEXT(source), TEXT(aliases)},
+    [METRIC_##symbol] = {                                              \
+        {TEXT(name), TEXT(unit), TEXT(help), STORE_##kind, level}, TEXT(source), TEXT(aliases)},
 #include "collect/catalogue.def"
 #undef METRIC
 };

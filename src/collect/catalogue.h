@@ -1,6 +1,7 @@
 // catalogue.h - the rows of catalogue.def by symbol: catalogue_metrics[METRIC_CPU_PERCENT].
 //
-// For the code that gives the values (src/collect, and src/agent for sonde's own); everybody else asks collect_find.
+// For the code that gives the values (src/collect, and src/agent for sonde's own); everybody else
+// asks collect_find.
 #ifndef SONDE_COLLECT_CATALOGUE_H
 #define SONDE_COLLECT_CATALOGUE_H
 

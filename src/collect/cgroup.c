@@ -1,10 +1,12 @@
-// cgroup.c - what the job's control group uses and may use: memory, processor time, throttling, out-of-memory kills; versions 1 and 2.
+// cgroup.c - what the job's control group uses and may use: memory, processor time, throttling,
+// out-of-memory kills; versions 1 and 2.
 //
 // /proc/self/cgroup says which group this process is in, for each controller:      4:memory:/slurm/uid_1000/job_42/step_0     (version 1)
 //                                                                                  0::/system.slice/job_42/step_0             (version 2)
 // /proc/self/mountinfo says where the groups' folders are:   … /ROOT /sys/fs/cgroup/memory … - cgroup cgroup rw,memory
-// The folder is the mount point and the group's path behind ROOT. Slurm puts the steps of a job, and this agent as one of them, into groups
-// of their own below "job_N": that one is the job's. Elsewhere the own group is.
+// The folder is the mount point and the group's path behind ROOT. Slurm puts the steps of a job,
+// and this agent as one of them, into groups of their own below "job_N": that one is the job's.
+// Elsewhere the own group is.
 //
 // A group can have no limit of its own and stand in one that has: the smallest counts.
 #include "collect/procfile.h"
@@ -23,7 +25,8 @@ enum { PATH_SIZE = 1024, LEVELS_MAX = 8, CONTROLLERS = 4, US_PER_S = NS_PER_S / 
 static const double NO_LIMIT_BYTES = 4611686018427387904.0; // 2^62
 
 enum controller { MEMORY, CPU, CPUACCT, PIDS };
-static const struct str controller_names[CONTROLLERS] = {{"memory", 6}, {"cpu", 3}, {"cpuacct", 7}, {"pids", 4}};
+static const struct str controller_names[CONTROLLERS] = {
+    {"memory", 6}, {"cpu", 3}, {"cpuacct", 7}, {"pids", 4}};
 
 // What stands where. Rows that share a file stand together.
 static const struct item {
@@ -106,7 +109,8 @@ static int find_path(struct str text, struct str controller, struct str *path)
     return version;
 }
 
-static bool find_mount(struct str text, int version, struct str controller, struct str *root, struct str *point)
+static bool find_mount(struct str text, int version, struct str controller, struct str *root,
+                       struct str *point)
 {
     struct str line;
     while (scan_line(&text, &line)) {
@@ -141,7 +145,8 @@ static struct str cut_at_job(struct str path)
     return path;
 }
 
-static void find_group(struct group *g, struct str groups, struct str mounts, enum controller controller)
+static void find_group(struct group *g, struct str groups, struct str mounts,
+                       enum controller controller)
 {
     struct str path, root, point;
     int version = find_path(groups, controller_names[controller], &path);
@@ -149,7 +154,8 @@ static void find_group(struct group *g, struct str groups, struct str mounts, en
         return;
     if (str_eq(root, STR("/")))
         root = STR("");
-    // A path that does not begin with the root is outside of what is mounted here: the mount point is the nearest.
+    // A path that does not begin with the root is outside of what is mounted here: the mount point
+    // is the nearest.
     bool inside = str_starts(path, root) && str_find(path, STR("/..")) < 0;
     path = inside ? cut_at_job(str_slice(path, root.size, path.size)) : STR("");
     if (str_eq(path, STR("/")))
@@ -213,7 +219,8 @@ static int read_groups(struct source *s, struct cgroup *c)
         return failed;
     failed = procfile_open(&mounts, s, "/proc/self/mountinfo");
     if (!failed) {
-        if (!(failed = procfile_read(&groups, s, &groups_text)) && !(failed = procfile_read(&mounts, s, &mounts_text)))
+        if (!(failed = procfile_read(&groups, s, &groups_text)) &&
+            !(failed = procfile_read(&mounts, s, &mounts_text)))
             for (int i = 0; i < CONTROLLERS; i++)
                 find_group(&c->groups[i], groups_text, mounts_text, (enum controller)i);
         procfile_close(&mounts);
@@ -242,7 +249,8 @@ static int cgroup_open(struct source *s)
     if (opened)
         return 0;
     if (!failed)
-        failed = source_fail(s, -ENOENT, "this process is in no control group whose files can be read");
+        failed =
+            source_fail(s, -ENOENT, "this process is in no control group whose files can be read");
     cgroup_close(s);
     return failed;
 }
@@ -264,8 +272,8 @@ static void put_limit(struct source *s, struct cgroup *c, double *values)
     for (size_t i = 0; i < c->limit_count; i++) {
         struct str text;
         uint64_t bytes;
-        if (procfile_read(&c->limits[i].file, s, &text) == 0 && find_number(text, STR(""), &bytes) &&
-            (double)bytes < smallest)
+        if (procfile_read(&c->limits[i].file, s, &text) == 0 &&
+            find_number(text, STR(""), &bytes) && (double)bytes < smallest)
             smallest = (double)bytes;
     }
     if (smallest < NO_LIMIT_BYTES)
@@ -296,8 +304,12 @@ static int cgroup_sample(struct source *s, double *values)
     put_limit(s, c, values);
     if (found)
         return 0;
-    return failed ? failed : source_fail(s, -EBADMSG, "the control group's files do not hold numbers");
+    return failed ? failed
+                  : source_fail(s, -EBADMSG, "the control group's files do not hold numbers");
 }
 
-const struct source_kind source_cgroup = {
-    .name = {"cgroup", 6}, .rate_s = 1, .open = cgroup_open, .sample = cgroup_sample, .close = cgroup_close};
+const struct source_kind source_cgroup = {.name = {"cgroup", 6},
+                                          .rate_s = 1,
+                                          .open = cgroup_open,
+                                          .sample = cgroup_sample,
+                                          .close = cgroup_close};

@@ -1,7 +1,8 @@
-// collect.c - the table of sources, and what all of them have alike: which are wanted, how often, why they give nothing.
+// collect.c - the table of sources, and what all of them have alike: which are wanted, how often,
+// why they give nothing.
 //
-// A source whose files may hang is sampled in a thread of its own (deadline.h) into values of its own. While it hangs, nothing of
-// it is touched here; its memory is then the thread's.
+// A source whose files may hang is sampled in a thread of its own (deadline.h) into values of its
+// own. While it hangs, nothing of it is touched here; its memory is then the thread's.
 #include "base/clock.h"
 #include "collect/deadline.h"
 #include "collect/source.h"
@@ -119,24 +120,28 @@ static bool is_named(const struct source_kind *kind, struct str name)
 }
 
 // "NAME", "-NAME", "NAME=off", "NAME=on", "NAME=SECONDS". *alone: nothing but the name.
-static int parse_choice(struct str word, struct str *name, struct choice *choice, bool *alone, struct error *e)
+static int parse_choice(struct str word, struct str *name, struct choice *choice, bool *alone,
+                        struct error *e)
 {
     struct str value = word;
     bool minus = word.data[0] == '-';
     *name = str_cut(&value, '=');
     *name = str_slice(*name, minus, name->size);
     *alone = !value.data && !minus;
-    *choice = (struct choice){.off = minus || str_eq(value, STR("off")) || str_eq(value, STR("false"))};
+    *choice =
+        (struct choice){.off = minus || str_eq(value, STR("off")) || str_eq(value, STR("false"))};
     if (*alone || choice->off || str_eq(value, STR("on")) || str_eq(value, STR("true")))
         return 0;
     if (!str_to_double(value, &choice->rate_s) ||
         !(choice->rate_s >= COLLECT_RATE_MIN_S && choice->rate_s <= COLLECT_RATE_MAX_S))
-        return error_set(e, -EINVAL, "'%.*s' for source '%.*s' is neither on, off nor seconds from %g to %g",
+        return error_set(e, -EINVAL,
+                         "'%.*s' for source '%.*s' is neither on, off nor seconds from %g to %g",
                          STR_ARG(value), STR_ARG(*name), COLLECT_RATE_MIN_S, COLLECT_RATE_MAX_S);
     return 0;
 }
 
-static int choose(const char *list, struct choice choices[SOURCES], struct str *unknown, struct error *e)
+static int choose(const char *list, struct choice choices[SOURCES], struct str *unknown,
+                  struct error *e)
 {
     bool only = false, named[SOURCES] = {false};
     *unknown = (struct str){0};
@@ -156,7 +161,9 @@ static int choose(const char *list, struct choice choices[SOURCES], struct str *
             }
             if (!found) {
                 *unknown = name;
-                return error_set(e, -EINVAL, "there is no source '%.*s'; `sonde metrics` lists them", STR_ARG(name));
+                return error_set(e, -EINVAL,
+                                 "there is no source '%.*s'; `sonde metrics` lists them",
+                                 STR_ARG(name));
             }
             if (failed)
                 return failed;
@@ -188,7 +195,8 @@ double collect_source_rate(struct str source)
 }
 
 // The user's word, else the slower one of the source's own and the collector's.
-static int64_t rate_of(const struct collect *c, const struct source_kind *kind, const struct choice *choice)
+static int64_t rate_of(const struct collect *c, const struct source_kind *kind,
+                       const struct choice *choice)
 {
     if (choice->rate_s > 0)
         return (int64_t)llround(choice->rate_s * NS_PER_S);
@@ -240,7 +248,8 @@ int collect_create(const struct collect_options *options, struct collect **out, 
         c->options.deadline_ns = DEADLINE_DEFAULT_NS;
     if (c->options.silence_ns <= 0)
         c->options.silence_ns = SILENCE_DEFAULT_NS;
-    c->rate_ns = (int64_t)llround((options->rate_s > 0 ? options->rate_s : RATE_DEFAULT_S) * NS_PER_S);
+    c->rate_ns =
+        (int64_t)llround((options->rate_s > 0 ? options->rate_s : RATE_DEFAULT_S) * NS_PER_S);
     for (size_t i = 0; i < SOURCES && !failed; i++) {
         struct source *s = c->slots[i].source = calloc(1, sizeof *s);
         if (!s) {
@@ -299,7 +308,8 @@ static int run_apart(struct slot *slot, int64_t deadline_ns, double *values)
 {
     int failed = deadline_run(slot->deadline, deadline_ns, &slot->hangs_ns);
     if (failed) {
-        snprintf(slot->cut_off, sizeof slot->cut_off, "has not answered for %.1f s: left out until it does",
+        snprintf(slot->cut_off, sizeof slot->cut_off,
+                 "has not answered for %.1f s: left out until it does",
                  (double)slot->hangs_ns / NS_PER_S);
         return failed;
     }
@@ -351,6 +361,7 @@ struct str collect_reason(const struct collect *c, struct str source)
 {
     for (size_t i = 0; i < SOURCES; i++)
         if (str_eq(kinds[i]->name, source))
-            return str_of(c->slots[i].cut_off[0] ? c->slots[i].cut_off : c->slots[i].source->reason);
+            return str_of(c->slots[i].cut_off[0] ? c->slots[i].cut_off
+                                                 : c->slots[i].source->reason);
     return STR("there is no such source");
 }

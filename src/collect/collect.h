@@ -1,9 +1,9 @@
 // collect.h - metrics of the node: their sources and the catalogue of all metrics.
 //
-// A source is one file (cpu.c, memory.c, …) that registers its rows of the catalogue and a sample function. Files in /proc and /sys are kept open and
-// re-read with one pread; a sample allocates nothing; a value that cannot be read is
-// store_missing(), never 0. Used by the sampling thread only; the catalogue is constant and free
-// for all.
+// A source is one file (cpu.c, memory.c, …) that registers its rows of the catalogue and a sample
+// function. Files in /proc and /sys are kept open and re-read with one pread; a sample allocates
+// nothing; a value that cannot be read is store_missing(), never 0. Used by the sampling thread
+// only; the catalogue is constant and free for all.
 #ifndef SONDE_COLLECT_COLLECT_H
 #define SONDE_COLLECT_COLLECT_H
 
@@ -11,7 +11,8 @@
 
 #include <sys/types.h>
 
-// One built-in metric: a row of the catalogue (catalogue.def), from which the names here, docs/metrics.md and `sonde metrics` come.
+// One built-in metric: a row of the catalogue (catalogue.def), from which the names here,
+// docs/metrics.md and `sonde metrics` come.
 struct collect_metric {
     struct store_metric metric;
     struct str source;  // "cpu"
@@ -26,32 +27,38 @@ const struct collect_metric *collect_find(struct str name);
 bool collect_alias(size_t index, struct str *alias, struct str *metric);
 
 struct collect_options {
-    const char *root;                 // "" or a folder that holds other /proc and /sys trees, for tests
+    // "" or a folder that holds other /proc and /sys trees, for tests
+    const char *root;
     const struct store_label *labels; // put on every series (host)
     size_t label_count;
     int level;
-    double rate_s;       // seconds between samples of sources without a slower rate of their own; ≤ 0 = 0.5
-    const char *folder;  // the run folder
-    uid_t uid;           // whose processes are "own"
-    const char *job;     // SONDE_JOB of the job whose processes are counted; NULL = none
-    const char *sources; // which, and how often: see collect_check_sources; NULL or "" = all, each at its own rate
+    // seconds between samples of sources without a slower rate of their own; ≤ 0 = 0.5
+    double rate_s;
+    const char *folder; // the run folder
+    uid_t uid;          // whose processes are "own"
+    const char *job;    // SONDE_JOB of the job whose processes are counted; NULL = none
+    // which, and how often: see collect_check_sources; NULL or "" = all, each at its own rate
+    const char *sources;
     int64_t deadline_ns; // how long a source that may hang is waited for; 0 = 20 ms
     int64_t silence_ns;  // how long it has hung when collect_hangs first tells of it; 0 = 1 s
 };
 
 struct collect;
 
-// A list of sources, separated by commas or blanks: "NAME=SECONDS" sets a rate, "NAME=off" and "-NAME" leave the source out, "NAME=on" changes nothing;
-// where a NAME stands alone, only such names (and those with =) are sampled. -EINVAL with e set if
-// `list` is malformed; *unknown is then the unknown name, or empty.
+// A list of sources, separated by commas or blanks: "NAME=SECONDS" sets a rate, "NAME=off" and
+// "-NAME" leave the source out, "NAME=on" changes nothing; where a NAME stands alone, only such
+// names (and those with =) are sampled. -EINVAL with e set if `list` is malformed; *unknown is then
+// the unknown name, or empty.
 #define COLLECT_RATE_MIN_S 0.01
 #define COLLECT_RATE_MAX_S 3600.0
 int collect_check_sources(const char *list, struct str *unknown, struct error *e);
 
-// The names that such a list may hold, in the order in which they are sampled; empty behind the last.
+// The names that such a list may hold, in the order in which they are sampled; empty behind the
+// last.
 struct str collect_source_name(size_t index);
 
-// How many seconds there are at least between its samples, unless such a list says otherwise; 0 = the collector's rate.
+// How many seconds there are at least between its samples, unless such a list says otherwise; 0 =
+// the collector's rate.
 double collect_source_rate(struct str source);
 
 // Opens the sources of this level. It leaves out missing sources with a reason (collect_reason).
@@ -60,8 +67,9 @@ double collect_source_rate(struct str source);
 int collect_create(const struct collect_options *options, struct collect **out, struct error *e);
 void collect_destroy(struct collect *c);
 
-// What a sample consists of: `count` series, each with its labels; fixed between two calls of collect_series that return the same
-// generation. The sampler defines them in the store as one set per source.
+// What a sample consists of: `count` series, each with its labels; fixed between two calls of
+// collect_series that return the same generation. The sampler defines them in the store as one set
+// per source.
 struct collect_series {
     const struct collect_metric *metric;
     const struct store_label *labels;
@@ -71,17 +79,20 @@ struct collect_set {
     struct str source;
     const struct collect_series *series;
     size_t count;
-    int64_t rate_ns;     // it is to be sampled at multiples of this since the epoch
-    uint32_t generation; // changes when the series have (an interface came or went): define the set anew
+    int64_t rate_ns; // it is to be sampled at multiples of this since the epoch
+    // changes when the series have (an interface came or went): define the set anew
+    uint32_t generation;
 };
 size_t collect_set_count(const struct collect *c);
 void collect_get_set(const struct collect *c, size_t set, struct collect_set *out);
 
-// Reads set `set` into values[count] (store_missing() where there is none). Returns how many values there are, 0 when the source has
-// nothing now, negative errno when it failed as a whole (-ETIMEDOUT: it hangs, and the others go on). `t_ns` is the sampling instant.
+// Reads set `set` into values[count] (store_missing() where there is none). Returns how many values
+// there are, 0 when the source has nothing now, negative errno when it failed as a whole
+// (-ETIMEDOUT: it hangs, and the others go on). `t_ns` is the sampling instant.
 int collect_sample(struct collect *c, size_t set, int64_t t_ns, double *values);
 
-// Whether some of the set hung at its last sample, and has for silence_ns; *part (may be NULL) is which, "" for all of it, valid until the next sample.
+// Whether some of the set hung at its last sample, and has for silence_ns; *part (may be NULL) is
+// which, "" for all of it, valid until the next sample.
 bool collect_hangs(const struct collect *c, size_t set, struct str *part);
 
 // Why a source gives nothing, or not all that it could: "" when it does.

@@ -5,10 +5,12 @@
 //   intr 206444 0 0 …                            the total stands first; the rest can be very long
 //   ctxt 1234                                    lines come in any order, with others in between
 //
-// The busy share compares two readings. The kernel's idle and iowait can step back a little, so each column's step is taken as at least 0;
-// when the sum of all steps back the counters were reset (a migrated virtual machine), and there is no share this time.
+// The busy share compares two readings. The kernel's idle and iowait can step back a little, so
+// each column's step is taken as at least 0; when the sum of all steps back the counters were reset
+// (a migrated virtual machine), and there is no share this time.
 //
-// The same is done for each processor: their maximum and standard deviation tell one busy thread from work that is spread evenly.
+// The same is done for each processor: their maximum and standard deviation tell one busy thread
+// from work that is spread evenly.
 #include "collect/procfile.h"
 
 #include <errno.h>
@@ -16,7 +18,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MODE_IDLE = 3, MODE_IOWAIT = 4, MODES_SUMMED = 8, MODES = 10 }; // guest time is in user's already
+// guest time is in user's already
+enum { MODE_IDLE = 3, MODE_IOWAIT = 4, MODES_SUMMED = 8, MODES = 10 };
 
 enum { CORES_MAX = 8192, CORES_FIRST = 16 };
 

@@ -65,7 +65,8 @@ static int start_thread(struct deadline *d)
     return -failed;
 }
 
-int deadline_create(void (*call)(void *job), void (*dispose_job)(void *job), void *job, struct deadline **out)
+int deadline_create(void (*call)(void *job), void (*dispose_job)(void *job), void *job,
+                    struct deadline **out)
 {
     *out = NULL;
     struct deadline *d = calloc(1, sizeof *d);

@@ -4,9 +4,10 @@
 //              │      │     │        │      └ the same for writes ┘    │ │     └ weighted
 //              reads  merged sectors ms                in flight now ──┘ └ ms with at least one
 //
-// The places are the format. Sectors are of 512 bytes, whatever the disk's are. Partitions are told from disks by not being in /sys/block. Disks that
-// stand on others (device mapper, software RAID) and disks in memory are left out: their traffic would be counted twice or is none.
-// So are disks that have never done anything.
+// The places are the format. Sectors are of 512 bytes, whatever the disk's are. Partitions are told
+// from disks by not being in /sys/block. Disks that stand on others (device mapper, software RAID)
+// and disks in memory are left out: their traffic would be counted twice or is none. So are disks
+// that have never done anything.
 #include "collect/procfile.h"
 
 #include "base/clock.h"
@@ -82,7 +83,8 @@ static bool put_disk(struct source *s, double *values, struct str line)
         return false;
     for (int i = 0; i < NUMBERS; i++)
         if (places[i].row != METRIC_COUNT)
-            source_put_at(s, values, instance, places[i].row, (double)numbers[i] * places[i].times / places[i].per);
+            source_put_at(s, values, instance, places[i].row,
+                          (double)numbers[i] * places[i].times / places[i].per);
     return true;
 }
 

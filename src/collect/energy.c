@@ -1,10 +1,12 @@
-// energy.c - what the node, its processors and memory draw: Intel and AMD RAPL through powercap, Cray's pm_counters.
+// energy.c - what the node, its processors and memory draw: Intel and AMD RAPL through powercap,
+// Cray's pm_counters.
 //
 //   /sys/class/powercap/intel-rapl:0/{name, energy_uj, max_energy_range_uj}     a counter that starts anew at 0 behind the range
 //   /sys/cray/pm_counters/{power, energy, cpu_power, cpu_energy, …}             "812 W 1700000000 us", "123456 J 1700000000 us"
 //
-// RAPL's counter wraps after minutes to hours; steps are added up, so that what is stored only grows. Many systems let nobody but root read it.
-// Zones: "package-0", "package-0/dram"; of Cray "node", "cpu", "memory", "accel0".
+// RAPL's counter wraps after minutes to hours; steps are added up, so that what is stored only
+// grows. Many systems let nobody but root read it. Zones: "package-0", "package-0/dram"; of Cray
+// "node", "cpu", "memory", "accel0".
 #include "collect/valuefiles.h"
 
 #include <errno.h>
@@ -29,9 +31,10 @@ static const struct {
             METRIC_POWER, prefix "power", 1, 1        \
         }                                             \
     }
-    ZONE("node", ""),          ZONE("cpu", "cpu_"),       ZONE("cpu0", "cpu0_"),     ZONE("cpu1", "cpu1_"),
-    ZONE("memory", "memory_"), ZONE("accel0", "accel0_"), ZONE("accel1", "accel1_"), ZONE("accel2", "accel2_"),
-    ZONE("accel3", "accel3_"), ZONE("accel4", "accel4_"), ZONE("accel5", "accel5_"), ZONE("accel6", "accel6_"),
+    ZONE("node", ""),          ZONE("cpu", "cpu_"),       ZONE("cpu0", "cpu0_"),
+    ZONE("cpu1", "cpu1_"),     ZONE("memory", "memory_"), ZONE("accel0", "accel0_"),
+    ZONE("accel1", "accel1_"), ZONE("accel2", "accel2_"), ZONE("accel3", "accel3_"),
+    ZONE("accel4", "accel4_"), ZONE("accel5", "accel5_"), ZONE("accel6", "accel6_"),
     ZONE("accel7", "accel7_"),
 };
 
@@ -43,7 +46,8 @@ struct energy {
     bool have_last[VALUEFILES_MAX];
 };
 
-// "intel-rapl:0" is a package, "intel-rapl:0:1" a part of it. The same counters come once more as "intel-rapl-mmio".
+// "intel-rapl:0" is a package, "intel-rapl:0:1" a part of it. The same counters come once more as
+// "intel-rapl-mmio".
 static bool add_zone(struct source *s, const char *folder, const char *name, void *user)
 {
     (void)user;
@@ -73,8 +77,8 @@ static bool add_zone(struct source *s, const char *folder, const char *name, voi
         return true;
     }
     double range_uj;
-    if (valuefiles_text(s, path, "max_energy_range_uj", range) && str_to_double(str_of(range), &range_uj) &&
-        range_uj > 0)
+    if (valuefiles_text(s, path, "max_energy_range_uj", range) &&
+        str_to_double(str_of(range), &range_uj) && range_uj > 0)
         e->range_uj[e->rapl_count] = range_uj;
     e->rapl_count++;
     return true;

@@ -7,7 +7,8 @@ static bool take_number(struct fields *f, size_t field, struct str line)
 {
     struct str rest = str_slice(line, f->table[field].name.size, line.size);
     uint64_t number;
-    if (f->have[field] || !scan_u64(&rest, &number) || !str_eq(str_trim(rest), f->table[field].unit))
+    if (f->have[field] || !scan_u64(&rest, &number) ||
+        !str_eq(str_trim(rest), f->table[field].unit))
         return false;
     f->numbers[field] = number;
     f->have[field] = true;

@@ -1,8 +1,9 @@
 // fields.h - files of lines "name value", like /proc/meminfo and /proc/vmstat: reads the numbers of
 // chosen lines.
 //
-// Lines are found by name, wherever they stand. Where each stood is remembered, so a line of no interest costs the search for its end; when a
-// name is not where it was, or the number of lines is another, all lines are looked at again.
+// Lines are found by name, wherever they stand. Where each stood is remembered, so a line of no
+// interest costs the search for its end; when a name is not where it was, or the number of lines is
+// another, all lines are looked at again.
 #ifndef SONDE_COLLECT_FIELDS_H
 #define SONDE_COLLECT_FIELDS_H
 

@@ -1,7 +1,8 @@
 // filesystem.c - how full the file systems of the run folder and of /tmp are.
 //
-// statvfs on a network file system whose server is gone does not return. Each folder is asked in a thread of its own (deadline.h) every RATE_S seconds; one
-// that does not answer is left out, with its reason, until it does.
+// statvfs on a network file system whose server is gone does not return. Each folder is asked in a
+// thread of its own (deadline.h) every RATE_S seconds; one that does not answer is left out, with
+// its reason, until it does.
 #include "collect/deadline.h"
 #include "collect/source.h"
 
@@ -37,12 +38,14 @@ static void ask(void *user)
     folder->failed = statvfs(folder->path, &folder->about) == 0 ? 0 : -errno;
 }
 
-static void put_folder(struct source *s, double *values, ptrdiff_t instance, const struct statvfs *about)
+static void put_folder(struct source *s, double *values, ptrdiff_t instance,
+                       const struct statvfs *about)
 {
     double block = (double)(about->f_frsize ? about->f_frsize : about->f_bsize);
     source_put_at(s, values, instance, METRIC_FILESYSTEM_SIZE, (double)about->f_blocks * block);
     source_put_at(s, values, instance, METRIC_FILESYSTEM_FREE, (double)about->f_bavail * block);
-    // As df counts it: of what users can have. Some file systems have no sizes, or no fixed number of files.
+    // As df counts it: of what users can have. Some file systems have no sizes, or no fixed number
+    // of files.
     fsblkcnt_t used = about->f_blocks - about->f_bfree;
     if (about->f_blocks && about->f_bfree <= about->f_blocks && used + about->f_bavail > 0)
         source_put_at(s, values, instance, METRIC_FILESYSTEM_USED_PERCENT,
@@ -63,13 +66,13 @@ static int filesystem_sample(struct source *s, double *values)
         int64_t hangs_ns;
         int code = deadline_run(f->deadlines[i], WAIT_NS, &hangs_ns);
         if (code == -ETIMEDOUT) {
-            failed = source_fail(s, code, "%s has not answered for %.1f s: left out until it does", tag,
-                                 (double)hangs_ns / NS_PER_S);
+            failed = source_fail(s, code, "%s has not answered for %.1f s: left out until it does",
+                                 tag, (double)hangs_ns / NS_PER_S);
             snprintf(s->hangs, sizeof s->hangs, "%s", tag);
             s->hangs_ns = hangs_ns;
         } else if (f->folders[i]->failed) {
-            failed =
-                source_fail(s, f->folders[i]->failed, "cannot ask about %s: %s", tag, strerror(-f->folders[i]->failed));
+            failed = source_fail(s, f->folders[i]->failed, "cannot ask about %s: %s", tag,
+                                 strerror(-f->folders[i]->failed));
         } else {
             put_folder(s, values, f->instances[i], &f->folders[i]->about);
             answered++;
@@ -87,15 +90,19 @@ static void add_folder(struct source *s, const char *root, const char *path)
         return;
     int size = snprintf(folder->path, sizeof folder->path, "%s%s", root, path);
     // A path too long for a tag keeps its end.
-    size_t length = strlen(path), skipped = length < SOURCE_TAG_SIZE ? 0 : length - (SOURCE_TAG_SIZE - 1);
+    size_t length = strlen(path),
+           skipped = length < SOURCE_TAG_SIZE ? 0 : length - (SOURCE_TAG_SIZE - 1);
     struct str tag = str_of(path + skipped);
     int failed = -ENAMETOOLONG;
-    ptrdiff_t instance =
-        size > 0 && size < PATH_SIZE && source_find(s, tag, STR("")) < 0 ? source_instance(s, tag, STR("")) : -1;
-    if (instance < 0 || (failed = deadline_create(ask, free, folder, &f->deadlines[f->count])) != 0) {
+    ptrdiff_t instance = size > 0 && size < PATH_SIZE && source_find(s, tag, STR("")) < 0
+                             ? source_instance(s, tag, STR(""))
+                             : -1;
+    if (instance < 0 ||
+        (failed = deadline_create(ask, free, folder, &f->deadlines[f->count])) != 0) {
         if (instance >= 0)
             source_ignore(s, instance);
-        source_fail(s, failed, "cannot start a thread to ask about %s: %s", path, strerror(-failed));
+        source_fail(s, failed, "cannot start a thread to ask about %s: %s", path,
+                    strerror(-failed));
         free(folder);
         return;
     }

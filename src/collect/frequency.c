@@ -1,7 +1,8 @@
-// frequency.c - how fast the processors run: /sys/devices/system/cpu/cpufreq/policyN/scaling_cur_freq, in kHz.
+// frequency.c - how fast the processors run:
+// /sys/devices/system/cpu/cpufreq/policyN/scaling_cur_freq, in kHz.
 //
-// Asking may wake a processor that sleeps; so it is done every RATE_S seconds, in a thread of its own, and of at most FREQUENCY_MAX processors
-// (policies), spread over all.
+// Asking may wake a processor that sleeps; so it is done every RATE_S seconds, in a thread of its
+// own, and of at most FREQUENCY_MAX processors (policies), spread over all.
 #include "collect/valuefiles.h"
 
 #include <errno.h>
@@ -12,7 +13,8 @@ enum { RATE_S = 5 }; // seconds between samples
 
 enum { FREQUENCY_MAX = 64, HZ_PER_KHZ = 1000 };
 
-static const struct valuefile_row row = {METRIC_CPU_FREQUENCY_MEAN, "scaling_cur_freq", HZ_PER_KHZ, 1};
+static const struct valuefile_row row = {METRIC_CPU_FREQUENCY_MEAN, "scaling_cur_freq", HZ_PER_KHZ,
+                                         1};
 
 struct choice {
     int step, at;
@@ -41,7 +43,8 @@ static int frequency_open(struct source *s)
     if (!s->state)
         return source_fail(s, -ENOMEM, "no memory");
     int policies = valuefiles_list(s, folder, prefix, count_policy, NULL);
-    struct choice choice = {.step = policies > 0 ? (policies + FREQUENCY_MAX - 1) / FREQUENCY_MAX : 1};
+    struct choice choice = {.step =
+                                policies > 0 ? (policies + FREQUENCY_MAX - 1) / FREQUENCY_MAX : 1};
     valuefiles_list(s, folder, prefix, add_policy, &choice);
     return valuefiles_done(s->state, s, "the kernel does not say how fast the processors run");
 }

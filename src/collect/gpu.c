@@ -1,21 +1,25 @@
 // gpu.c - GPUs: a source for each vendor, and the threads that ask its driver (gpu.h).
 //
-// Any call into the driver may block: a GPU that falls off the bus can hold it for minutes. So nothing is asked in the sampling thread.
+// Any call into the driver may block: a GPU that falls off the bus can hold it for minutes. So
+// nothing is asked in the sampling thread.
 //
 //   sampling thread               one thread a GPU
 //   ask all that are idle  ───▶   read the GPU and its parts into their `values`
 //   wait, at most half a rate ◀── idle again
 //   copy the values of the idle
 //
-// A GPU that does not answer within the wait is late: its values are missing at this instant, and from now on it is not waited for; what it
-// says later is taken at the next instant. When it answers promptly again it is waited for again. After HANG_NS without an answer it is down
-// (gpu_up 0, and a line in the log). A GPU that is lost is down for good, and no longer asked. The others notice nothing.
+// A GPU that does not answer within the wait is late: its values are missing at this instant, and
+// from now on it is not waited for; what it says later is taken at the next instant. When it
+// answers promptly again it is waited for again. After HANG_NS without an answer it is down (gpu_up
+// 0, and a line in the log). A GPU that is lost is down for good, and no longer asked. The others
+// notice nothing.
 //
-// State under the lock: what is asked and answered. A device's `values` belong to the GPU's thread while it is asked and to the sampling
-// thread otherwise. Whoever lets go last (a thread may be stuck in the driver when the source is closed) frees everything.
+// State under the lock: what is asked and answered. A device's `values` belong to the GPU's thread
+// while it is asked and to the sampling thread otherwise. Whoever lets go last (a thread may be
+// stuck in the driver when the source is closed) frees everything.
 //
-// Loading a library and starting the driver can take seconds, or hang: that has a thread too, and START_WAIT_NS to be done before the agent goes
-// on without it.
+// Loading a library and starting the driver can take seconds, or hang: that has a thread too, and
+// START_WAIT_NS to be done before the agent goes on without it.
 #include "collect/gpu.h"
 #include "base/arena.h"
 #include "base/clock.h"
@@ -61,7 +65,8 @@ struct gpu {
     struct gpu_answer answer; // of the last sample
     int64_t asked_ns, answered_ns;
 
-    // Of the GPU's thread while it is opening or asked; else the sampling thread's. The GPU itself comes first, then its parts.
+    // Of the GPU's thread while it is opening or asked; else the sampling thread's. The GPU itself
+    // comes first, then its parts.
     struct gpu_device *devices;
     size_t device_count;
 
@@ -95,7 +100,8 @@ struct gpus {
 
 // ---- what the ways have alike ----
 
-void gpu_offer(struct gpu_device *d, enum metric_symbol first, enum metric_symbol last, bool offered)
+void gpu_offer(struct gpu_device *d, enum metric_symbol first, enum metric_symbol last,
+               bool offered)
 {
     for (enum metric_symbol row = first; row <= last; row++)
         d->off[row - GPU_ROW_FIRST] = !offered;
@@ -109,7 +115,8 @@ void gpu_put_memory(struct gpu_device *d, double total, double used)
         gpu_put(d, METRIC_GPU_MEMORY_USED_PERCENT, 100 * used / total);
 }
 
-const char *gpu_library_name(const char *variable, const char *name, const char *root, char why[GPU_WORDS_MAX])
+const char *gpu_library_name(const char *variable, const char *name, const char *root,
+                             char why[GPU_WORDS_MAX])
 {
     const char *wanted = getenv(variable);
     if (wanted || !root[0])
@@ -216,7 +223,8 @@ static struct gpu_answer open_gpu(const struct gpus *n, struct gpu *gpu)
     gpu->devices = calloc(1 + GPU_PARTS_MAX, sizeof *gpu->devices);
     if (!gpu->devices)
         return (struct gpu_answer){.words = "no memory"};
-    struct gpu_answer answer = n->way->open(n->library, gpu->index, gpu->devices, &gpu->device_count);
+    struct gpu_answer answer =
+        n->way->open(n->library, gpu->index, gpu->devices, &gpu->device_count);
     if (!answer.words)
         answer = sample_devices(n, gpu);
     for (size_t i = 0; i < gpu->device_count; i++)
@@ -260,8 +268,8 @@ static void *run_gpu(void *user)
 
 // ---- start ----
 
-const struct gpu_way *gpu_find_way(const struct gpu_vendor *vendor, const char *root, void **library, unsigned *count,
-                                   char why[GPU_WHY_MAX])
+const struct gpu_way *gpu_find_way(const struct gpu_vendor *vendor, const char *root,
+                                   void **library, unsigned *count, char why[GPU_WHY_MAX])
 {
     size_t used = 0;
     why[0] = 0;
@@ -288,12 +296,14 @@ static void *run_start(void *user)
     unsigned count;
     const struct gpu_way *way = gpu_find_way(n->vendor, n->root, &library, &count, why);
     if (count > GPUS_MAX) {
-        log_warning("of %u %s GPUs only the first %d are sampled", count, n->vendor->name, GPUS_MAX);
+        log_warning("of %u %s GPUs only the first %d are sampled", count, n->vendor->name,
+                    GPUS_MAX);
         count = GPUS_MAX;
     }
     struct gpu *gpus = count ? calloc(count, sizeof *gpus) : NULL;
     for (unsigned i = 0; gpus && i < count; i++) {
-        gpus[i] = (struct gpu){.owner = n, .index = i, .up_place = -1, .up = true, .asked_ns = clock_monotonic_ns()};
+        gpus[i] = (struct gpu){
+            .owner = n, .index = i, .up_place = -1, .up = true, .asked_ns = clock_monotonic_ns()};
         pthread_cond_init(&gpus[i].asked, NULL);
     }
     pthread_mutex_lock(&n->lock);
@@ -329,7 +339,8 @@ static unsigned count_open(const struct gpus *n)
 // ---- series ----
 
 // Under the lock. One series of the set, with the labels of its GPU; its place or -1.
-static int16_t add_series(struct source *s, enum metric_symbol row, const struct store_label *labels, size_t count)
+static int16_t add_series(struct source *s, enum metric_symbol row,
+                          const struct store_label *labels, size_t count)
 {
     if (s->place[row - s->first_row] < 0 || s->count == STORE_SET_SERIES_MAX)
         return -1;
@@ -337,8 +348,9 @@ static int16_t add_series(struct source *s, enum metric_symbol row, const struct
     return (int16_t)s->count++;
 }
 
-static const struct store_label *make_labels(struct source *s, struct arena *memory, const struct store_label *own,
-                                             size_t own_count, size_t *count)
+static const struct store_label *make_labels(struct source *s, struct arena *memory,
+                                             const struct store_label *own, size_t own_count,
+                                             size_t *count)
 {
     size_t given = s->options->label_count;
     struct store_label *labels = arena_array(memory, given + own_count, sizeof *labels);
@@ -357,8 +369,10 @@ static const struct store_label *make_labels(struct source *s, struct arena *mem
     return labels;
 }
 
-// One series for each of the job's processes that holds memory of it. `own`: the device's own labels.
-static bool add_holders(struct source *s, struct gpus *n, struct gpu_device *d, struct store_label own[OWN_LABELS_MAX])
+// One series for each of the job's processes that holds memory of it. `own`: the device's own
+// labels.
+static bool add_holders(struct source *s, struct gpus *n, struct gpu_device *d,
+                        struct store_label own[OWN_LABELS_MAX])
 {
     for (size_t i = 0; i < d->known_count; i++) {
         struct gpu_holder *holder = &d->known[i];
@@ -382,8 +396,9 @@ static bool add_device(struct source *s, struct gpus *n, struct gpu *gpu, struct
 {
     char index[12];
     snprintf(index, sizeof index, "%u", gpu->index);
-    struct store_label own[OWN_LABELS_MAX] = {
-        {STR("gpu"), str_of(index)}, {STR("uuid"), str_of(d ? d->uuid : "")}, {STR("mig"), str_of(d ? d->part : "")}};
+    struct store_label own[OWN_LABELS_MAX] = {{STR("gpu"), str_of(index)},
+                                              {STR("uuid"), str_of(d ? d->uuid : "")},
+                                              {STR("mig"), str_of(d ? d->part : "")}};
     size_t count;
     const struct store_label *labels = make_labels(s, &n->memory, own, OWN_LABELS_MAX, &count);
     if (!labels)
@@ -392,19 +407,24 @@ static bool add_device(struct source *s, struct gpus *n, struct gpu *gpu, struct
         gpu->up_place = add_series(s, METRIC_GPU_UP, labels, count);
     for (int row = 0; d && row < GPU_ROWS; row++) {
         enum metric_symbol symbol = (enum metric_symbol)(GPU_ROW_FIRST + row);
-        d->place[row] = d->listed[row] && symbol != METRIC_GPU_UP ? add_series(s, symbol, labels, count) : (int16_t)-1;
+        d->place[row] = d->listed[row] && symbol != METRIC_GPU_UP
+                            ? add_series(s, symbol, labels, count)
+                            : (int16_t)-1;
     }
     return !d || add_holders(s, n, d, own);
 }
 
-// Under the lock. Series for what is open now; a GPU that is still opening, or never opened, has gpu_up only. gpu_count stands first.
+// Under the lock. Series for what is open now; a GPU that is still opening, or never opened, has
+// gpu_up only. gpu_count stands first.
 static int make_series(struct source *s, struct gpus *n)
 {
     const struct store_label own[] = {{STR("vendor"), str_of(n->vendor->tag)},
                                       {STR("library"), str_of(n->way ? n->way->name : "")}};
     size_t most = 1;
     for (unsigned i = 0; i < n->gpu_count; i++)
-        most += 1 + (n->gpus[i].state == GPU_OPENING ? 0 : n->gpus[i].device_count * (GPU_ROWS + GPU_HOLDERS_MAX));
+        most += 1 + (n->gpus[i].state == GPU_OPENING
+                         ? 0
+                         : n->gpus[i].device_count * (GPU_ROWS + GPU_HOLDERS_MAX));
     struct collect_series *series = malloc(most * sizeof *series);
     if (!series)
         return source_fail(s, -ENOMEM, "no memory");
@@ -429,8 +449,8 @@ static int make_series(struct source *s, struct gpus *n)
     }
     arena_free(&older);
     if (s->count == STORE_SET_SERIES_MAX)
-        log_warning("the %s GPUs of this node have more than %d metrics: the rest is left out", n->vendor->name,
-                    STORE_SET_SERIES_MAX);
+        log_warning("the %s GPUs of this node have more than %d metrics: the rest is left out",
+                    n->vendor->name, STORE_SET_SERIES_MAX);
     return whole ? 0 : source_fail(s, -ENOMEM, "no memory");
 }
 
@@ -442,8 +462,8 @@ static unsigned count_stuck(const struct gpus *n)
     unsigned count = !n->started;
     for (unsigned i = 0; i < n->gpu_count; i++) {
         const struct gpu *gpu = &n->gpus[i];
-        count +=
-            gpu->state == GPU_OPENING || (gpu->state == GPU_ASKED && gpu->late) || (gpu->answer.lost && !gpu->left);
+        count += gpu->state == GPU_OPENING || (gpu->state == GPU_ASKED && gpu->late) ||
+                 (gpu->answer.lost && !gpu->left);
     }
     return count;
 }
@@ -491,7 +511,8 @@ static int gpus_open(struct source *s, const struct gpu_vendor *vendor)
     }
     int64_t until_ns = clock_monotonic_ns() + START_WAIT_NS;
     pthread_mutex_lock(&n->lock);
-    while ((!n->started || count_open(n) < n->gpu_count) && condition_wait_until(&n->changed, &n->lock, until_ns))
+    while ((!n->started || count_open(n) < n->gpu_count) &&
+           condition_wait_until(&n->changed, &n->lock, until_ns))
         ;
     failed = n->started && n->why[0] ? source_fail(s, -ENODEV, "%s", n->why) : make_series(s, n);
     pthread_mutex_unlock(&n->lock);
@@ -500,7 +521,8 @@ static int gpus_open(struct source *s, const struct gpu_vendor *vendor)
     return failed;
 }
 
-static const struct gpu_holder *find_holder(const struct gpu_holder *holders, size_t count, uint64_t pid)
+static const struct gpu_holder *find_holder(const struct gpu_holder *holders, size_t count,
+                                            uint64_t pid)
 {
     for (size_t i = 0; i < count; i++)
         if (holders[i].pid == pid)
@@ -524,7 +546,8 @@ static void look_at_holder(const struct gpus *n, struct gpu_holder *holder)
 }
 
 // The job's processes that came or went change the series, for the samples to come.
-static void take_holders(struct source *s, const struct gpus *n, struct gpu_device *d, double *values)
+static void take_holders(struct source *s, const struct gpus *n, struct gpu_device *d,
+                         double *values)
 {
     for (size_t i = 0; i < d->holder_count; i++) {
         struct gpu_holder *holder = &d->holders[i];
@@ -541,7 +564,8 @@ static void take_holders(struct source *s, const struct gpus *n, struct gpu_devi
             values[holder->place] = holder->bytes;
     }
     for (size_t i = 0; i < d->known_count; i++)
-        s->changed |= d->known[i].of_job && !find_holder(d->holders, d->holder_count, d->known[i].pid);
+        s->changed |=
+            d->known[i].of_job && !find_holder(d->holders, d->holder_count, d->known[i].pid);
     memcpy(d->known, d->holders, d->holder_count * sizeof *d->known);
     d->known_count = d->holder_count;
 }
@@ -597,7 +621,8 @@ static void report(const char *vendor, struct gpu *gpu, bool up, int64_t silent_
                     (double)silent_ns / NS_PER_S);
 }
 
-// Under the lock. Takes what has been answered, and says what is wrong: with the first GPU that has something.
+// Under the lock. Takes what has been answered, and says what is wrong: with the first GPU that has
+// something.
 static void gather(struct source *s, struct gpus *n, double *values)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -605,7 +630,8 @@ static void gather(struct source *s, struct gpus *n, double *values)
     for (unsigned i = 0; i < n->gpu_count; i++) {
         struct gpu *gpu = &n->gpus[i];
         bool up = gpu->state == GPU_ASKED || (gpu->state == GPU_IDLE && !gpu->answer.down);
-        int64_t silent_ns = gpu->state == GPU_ASKED || gpu->state == GPU_OPENING ? now_ns - gpu->asked_ns : 0;
+        int64_t silent_ns =
+            gpu->state == GPU_ASKED || gpu->state == GPU_OPENING ? now_ns - gpu->asked_ns : 0;
         if (gpu->state == GPU_IDLE) {
             take_values(s, n, gpu, values);
             gpu->late = gpu->answered_ns - gpu->asked_ns > n->wait_ns;
@@ -621,7 +647,8 @@ static void gather(struct source *s, struct gpus *n, double *values)
         if (gpu->state == GPU_GONE || (gpu->state == GPU_IDLE && gpu->answer.words))
             source_fail(s, 0, "GPU %u: %s", gpu->index, gpu->answer.words);
         else if (silent_ns >= n->wait_ns)
-            source_fail(s, 0, "GPU %u has not answered for %.1f s", gpu->index, (double)silent_ns / NS_PER_S);
+            source_fail(s, 0, "GPU %u has not answered for %.1f s", gpu->index,
+                        (double)silent_ns / NS_PER_S);
     }
     values[0] = up_count;
 }
@@ -636,9 +663,11 @@ static int gpus_sample(struct source *s, double *values)
     } else if (n->why[0]) {
         result = source_fail(s, -ENODEV, "%s", n->why);
     } else if (count_open(n) != n->listed) {
-        // The set that this instant's values belong to is the older one: they begin with the next instant.
+        // The set that this instant's values belong to is the older one: they begin with the next
+        // instant.
         result = make_series(s, n);
-        result = result ? result : source_fail(s, -EAGAIN, "more %s GPUs have come up", n->vendor->name);
+        result =
+            result ? result : source_fail(s, -EAGAIN, "more %s GPUs have come up", n->vendor->name);
     } else {
         ask(s, n, values);
         gather(s, n, values);
@@ -680,10 +709,10 @@ static int open_intel(struct source *s)
     return gpus_open(s, &gpu_vendors[GPU_INTEL]);
 }
 
-#define GPUS(label, opener)                                                                            \
-    {                                                                                                  \
-        .name = {label, sizeof label - 1}, .open = opener, .sample = gpus_sample, .close = gpus_close, \
-        .remake = gpus_remake, .own_series = true,                                                     \
+#define GPUS(label, opener)                                                       \
+    {                                                                             \
+        .name = {label, sizeof label - 1}, .open = opener, .sample = gpus_sample, \
+        .close = gpus_close, .remake = gpus_remake, .own_series = true,           \
     }
 
 const struct source_kind source_nvidia = GPUS("gpu-nvidia", open_nvidia);

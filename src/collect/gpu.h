@@ -47,10 +47,12 @@ struct gpu_holder {
 // One GPU, or a part of it that has metrics of its own. Used by one thread at a time.
 struct gpu_device {
     char uuid[GPU_UUID_SIZE];
-    char part[12];           // "" or, of a part, its index in its GPU (tag mig)
-    bool off[GPU_ROWS];      // not available; a row that is not off after the first sample gets a series
+    char part[12]; // "" or, of a part, its index in its GPU (tag mig)
+    // not available; a row that is not off after the first sample gets a series
+    bool off[GPU_ROWS];
     double values[GPU_ROWS]; // by row - GPU_ROW_FIRST; missing before each sample
-    struct gpu_holder holders[GPU_HOLDERS_MAX]; // pid and bytes, if the backend knows them; none before each sample
+    // pid and bytes, if the backend knows them; none before each sample
+    struct gpu_holder holders[GPU_HOLDERS_MAX];
     size_t holder_count;
     void *own; // the backend's own
 
@@ -64,16 +66,17 @@ struct gpu_device {
 struct gpu_way {
     const char *name; // tag library of gpu_count
 
-    // Starts it. False with `why` when it is not here, does not work or knows no GPU: *library is then not used. `root` as in collect_options,
-    // and there until `stop`.
+    // Starts it. False with `why` when it is not here, does not work or knows no GPU: *library is
+    // then not used. `root` as in collect_options, and there until `stop`.
     bool (*start)(const char *root, void **library, unsigned *count, char why[GPU_WORDS_MAX]);
 
     // `lost`: a GPU is, and the driver may never come back from a call.
     void (*stop)(void *library, bool lost);
 
-    // Opens GPU `index`: devices[0], with its parts behind it, and their number into *count, which stays 0 when it cannot be opened.
-    struct gpu_answer (*open)(void *library, unsigned index, struct gpu_device devices[1 + GPU_PARTS_MAX],
-                              size_t *count);
+    // Opens GPU `index`: devices[0], with its parts behind it, and their number into *count, which
+    // stays 0 when it cannot be opened.
+    struct gpu_answer (*open)(void *library, unsigned index,
+                              struct gpu_device devices[1 + GPU_PARTS_MAX], size_t *count);
 
     // Reads all there is into d->values. `words` only when there was nothing at all.
     struct gpu_answer (*sample)(void *library, struct gpu_device *d);
@@ -91,9 +94,10 @@ struct gpu_vendor {
 };
 extern const struct gpu_vendor gpu_vendors[GPU_MAKES];
 
-// The first of the vendor's ways that has a GPU, started, with their number in *count; NULL: none, and `why`.
-const struct gpu_way *gpu_find_way(const struct gpu_vendor *vendor, const char *root, void **library, unsigned *count,
-                                   char why[GPU_WHY_MAX]);
+// The first of the vendor's ways that has a GPU, started, with their number in *count; NULL: none,
+// and `why`.
+const struct gpu_way *gpu_find_way(const struct gpu_vendor *vendor, const char *root,
+                                   void **library, unsigned *count, char why[GPU_WHY_MAX]);
 
 static inline void gpu_put(struct gpu_device *d, enum metric_symbol row, double value)
 {
@@ -106,23 +110,27 @@ static inline double gpu_get(const struct gpu_device *d, enum metric_symbol row)
 }
 
 // Rows first … last can be had, or not.
-void gpu_offer(struct gpu_device *d, enum metric_symbol first, enum metric_symbol last, bool offered);
+void gpu_offer(struct gpu_device *d, enum metric_symbol first, enum metric_symbol last,
+               bool offered);
 
 // Memory in use, of `total` bytes, with its share.
 void gpu_put_memory(struct gpu_device *d, double total, double used);
 
-// The functions of a library by name: for each its place in a struct of pointers and its symbols, newest first, separated by blanks.
+// The functions of a library by name: for each its place in a struct of pointers and its symbols,
+// newest first, separated by blanks.
 struct gpu_symbol {
     size_t offset;
     const char *names;
 };
 
-// Opens the library `name` and finds its functions (NULL where there is none). NULL with `why` when it cannot.
+// Opens the library `name` and finds its functions (NULL where there is none). NULL with `why` when
+// it cannot.
 void *gpu_library(const char *name, const struct gpu_symbol *symbols, size_t count, void *functions,
                   char why[GPU_WORDS_MAX]);
 
 // The library to open: that of the environment variable or, unless the root folder is another one,
 // `name`. NULL with `why`.
-const char *gpu_library_name(const char *variable, const char *name, const char *root, char why[GPU_WORDS_MAX]);
+const char *gpu_library_name(const char *variable, const char *name, const char *root,
+                             char why[GPU_WORDS_MAX]);
 
 #endif

@@ -16,7 +16,8 @@ struct listing {
     char root[1];
 };
 
-// CUDA counts GPUs in an order of its own, unless it is told their UUIDs; the others count as their management libraries do.
+// CUDA counts GPUs in an order of its own, unless it is told their UUIDs; the others count as their
+// management libraries do.
 static const char *const variables[GPU_MAKES] = {
     [GPU_NVIDIA] = "CUDA_VISIBLE_DEVICES",
     [GPU_AMD] = "ROCR_VISIBLE_DEVICES",
@@ -60,7 +61,8 @@ static void list(const struct listing *l, enum gpu_make make)
         char number[16];
         snprintf(number, sizeof number, "%u", i);
         if (opened > 0 && !answer.lost)
-            say(l, i, variables[make], str_of(make == GPU_NVIDIA && devices[0].uuid[0] ? devices[0].uuid : number));
+            say(l, i, variables[make],
+                str_of(make == GPU_NVIDIA && devices[0].uuid[0] ? devices[0].uuid : number));
         for (size_t d = 0; d < opened; d++)
             way->close(library, &devices[d]);
     }

@@ -9,8 +9,8 @@ enum {
     GPU_LIST_LINE_MAX = 256,
 };
 
-// Asks the drivers in a thread of its own, as they may block. Returns a descriptor to read from, or a negative errno. On it stands a line for each GPU, of whatever
-// make, and then its end:
+// Asks the drivers in a thread of its own, as they may block. Returns a descriptor to read from, or
+// a negative errno. On it stands a line for each GPU, of whatever make, and then its end:
 //
 //   INDEX VARIABLE=VALUE        0 CUDA_VISIBLE_DEVICES=GPU-8f1…
 //

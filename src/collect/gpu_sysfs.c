@@ -1,4 +1,5 @@
-// gpu_sysfs.c - AMD and Intel GPUs, as far as their kernel drivers (amdgpu, i915, xe) tell in /sys: no library, no privileges.
+// gpu_sysfs.c - AMD and Intel GPUs, as far as their kernel drivers (amdgpu, i915, xe) tell in /sys:
+// no library, no privileges.
 //
 //   /sys/class/drm/card0/device/vendor               0x1002 AMD, 0x8086 Intel
 //                               gpu_busy_percent …   one number a file
@@ -6,10 +7,12 @@
 //                               gpu_metrics          amdgpu: a table (amdgpu_metrics.c)
 //                               ras/umc_err_count    amdgpu: errors of the memory, "ue: 0" and "ce: 0"
 //
-// Which sensor is which is read from its label, never from its number. The GPUs of a vendor are numbered in the order of their cards; the tag uuid is
-// the serial number that amdgpu gives, else the PCI address.
+// Which sensor is which is read from its label, never from its number. The GPUs of a vendor are
+// numbered in the order of their cards; the tag uuid is the serial number that amdgpu gives, else
+// the PCI address.
 //
-// Not read: pcie_bw, for which amdgpu stops for a second, and the table's own count of PCIe traffic, whose unit differs from revision to revision.
+// Not read: pcie_bw, for which amdgpu stops for a second, and the table's own count of PCIe
+// traffic, whose unit differs from revision to revision.
 #include "collect/gpu_sysfs.h"
 #include "collect/kfd.h"
 
@@ -20,7 +23,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { GPUS_MAX = 64, CARDS_MAX = 256, SENSORS_MAX = 16, PATH_SIZE = 1024, TEXT_SIZE = 64, TABLE_SIZE = 4096 };
+enum {
+    GPUS_MAX = 64,
+    CARDS_MAX = 256,
+    SENSORS_MAX = 16,
+    PATH_SIZE = 1024,
+    TEXT_SIZE = 64,
+    TABLE_SIZE = 4096
+};
 
 // In a card's folder. Of two files for one row the first that is there is taken.
 static const struct {
@@ -36,7 +46,8 @@ static const struct {
     {"device/tile0/gt0/freq0/act_freq", METRIC_GPU_SM_CLOCK, 1e6},
 };
 
-// In its hwmon folder: KIND, a number, ENDING; label NULL = where there is none to read, "" = whatever it says. Likewise the first counts.
+// In its hwmon folder: KIND, a number, ENDING; label NULL = where there is none to read, "" =
+// whatever it says. Likewise the first counts.
 static const struct {
     const char *kind, *ending, *label;
     enum metric_symbol row;
@@ -86,7 +97,8 @@ static int open_in(const char *folder, const char *name)
 {
     char path[PATH_SIZE];
     int size = snprintf(path, sizeof path, "%s/%s", folder, name);
-    return size > 0 && (size_t)size < sizeof path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    return size > 0 && (size_t)size < sizeof path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+                                                  : -1;
 }
 
 static bool read_file(const char *folder, const char *name, char out[TEXT_SIZE])
@@ -110,7 +122,8 @@ static bool read_number(int fd, double *out)
     return errno == 0 && end != text && *end == 0;
 }
 
-static void keep(struct sysfs_gpu *gpu, enum metric_symbol row, double scale, const char *folder, const char *name)
+static void keep(struct sysfs_gpu *gpu, enum metric_symbol row, double scale, const char *folder,
+                 const char *name)
 {
     int *fd = &gpu->fds[row - GPU_ROW_FIRST];
     double number;
@@ -248,7 +261,8 @@ static struct sysfs_gpu *open_card(const char *root, const char *card)
     gpu->errors = open_in(card, "device/ras/umc_err_count");
     address_of(card, address);
     gpu->kfd = kfd_open(root, address);
-    // What it says now is what it offers: a file that cannot be read now was not kept, and a table says of each field whether it is there.
+    // What it says now is what it offers: a file that cannot be read now was not kept, and a table
+    // says of each field whether it is there.
     struct gpu_device trial;
     for (int row = 0; row < GPU_ROWS; row++)
         trial.values[row] = store_missing();
@@ -316,13 +330,17 @@ struct sysfs_gpu *sysfs_gpu_at(const char *root, const char *address)
 
 // ---- the ways ----
 
-static bool start(const char *vendor, const char *root, void **library, unsigned *count, char why[GPU_WORDS_MAX])
+static bool start(const char *vendor, const char *root, void **library, unsigned *count,
+                  char why[GPU_WORDS_MAX])
 {
     bool cards[CARDS_MAX] = {false};
     struct sysfs_gpus *all = calloc(1, sizeof *all);
-    int failed = !all ? -ENOMEM : drm_path(root, all->drm) ? list_cards(all->drm, cards) : -ENAMETOOLONG;
+    int failed = !all                       ? -ENOMEM
+                 : drm_path(root, all->drm) ? list_cards(all->drm, cards)
+                                            : -ENAMETOOLONG;
     if (failed) {
-        snprintf(why, GPU_WORDS_MAX, "cannot open %.80s/sys/class/drm: %s", root, strerror(-failed));
+        snprintf(why, GPU_WORDS_MAX, "cannot open %.80s/sys/class/drm: %s", root,
+                 strerror(-failed));
         free(all);
         return false;
     }
@@ -341,7 +359,8 @@ static bool start(const char *vendor, const char *root, void **library, unsigned
     *library = all;
     if (all->count)
         return true;
-    snprintf(why, GPU_WORDS_MAX, "there is no such GPU in %.80s/sys/class/drm, or its driver tells nothing", root);
+    snprintf(why, GPU_WORDS_MAX,
+             "there is no such GPU in %.80s/sys/class/drm, or its driver tells nothing", root);
     free(all);
     return false;
 }
@@ -362,8 +381,8 @@ static void stop(void *library, bool lost)
     free(library);
 }
 
-static struct gpu_answer open_gpu(void *library, unsigned index, struct gpu_device devices[1 + GPU_PARTS_MAX],
-                                  size_t *count)
+static struct gpu_answer open_gpu(void *library, unsigned index,
+                                  struct gpu_device devices[1 + GPU_PARTS_MAX], size_t *count)
 {
     const struct sysfs_gpus *all = library;
     char card[PATH_SIZE], id[TEXT_SIZE];

@@ -1,4 +1,5 @@
-// gpu_sysfs.h - one AMD or Intel GPU in /sys: all that gpu_sysfs.c knows of it, also beside a library that leaves something out.
+// gpu_sysfs.h - one AMD or Intel GPU in /sys: all that gpu_sysfs.c knows of it, also beside a
+// library that leaves something out.
 #ifndef SONDE_COLLECT_GPU_SYSFS_H
 #define SONDE_COLLECT_GPU_SYSFS_H
 
@@ -17,7 +18,8 @@ void sysfs_gpu_offer(const struct sysfs_gpu *gpu, struct gpu_device *d);
 // Fills rows that are still missing. False if it has no values.
 bool sysfs_gpu_fill(struct sysfs_gpu *gpu, struct gpu_device *d);
 
-// amdgpu_metrics.c: the same from the table of an amdgpu driver (device/gpu_metrics), whose layout has a version. Other versions: nothing.
+// amdgpu_metrics.c: the same from the table of an amdgpu driver (device/gpu_metrics), whose layout
+// has a version. Other versions: nothing.
 bool amdgpu_metrics_fill(const unsigned char *table, size_t size, struct gpu_device *d);
 
 #endif

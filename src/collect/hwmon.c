@@ -1,7 +1,9 @@
-// hwmon.c - temperatures and fans: /sys/class/hwmon/hwmonN/{name, temp1_input, temp1_label, fan1_input, …}.
+// hwmon.c - temperatures and fans: /sys/class/hwmon/hwmonN/{name, temp1_input, temp1_label,
+// fan1_input, …}.
 //
-// Temperatures are in thousandths of a degree, fans in turns a minute. Some sensors are asked over slow buses: every RATE_S seconds, in a thread of its
-// own. Chips of one name are told apart by their folder's.
+// Temperatures are in thousandths of a degree, fans in turns a minute. Some sensors are asked over
+// slow buses: every RATE_S seconds, in a thread of its own. Chips of one name are told apart by
+// their folder's.
 #include "collect/valuefiles.h"
 
 #include <errno.h>
@@ -34,10 +36,12 @@ static bool add_sensor(struct source *s, const char *folder, const char *file, v
     static const char ending[] = "_input";
     size_t size = strlen(file), stem = size - (sizeof ending - 1);
     char label[SOURCE_TAG_SIZE], label_file[NAME_SIZE], chip[SOURCE_TAG_SIZE];
-    if (h->count == SENSORS_MAX || size < sizeof ending || size >= NAME_SIZE || strcmp(file + stem, ending) != 0)
+    if (h->count == SENSORS_MAX || size < sizeof ending || size >= NAME_SIZE ||
+        strcmp(file + stem, ending) != 0)
         return h->count < SENSORS_MAX;
     int written = snprintf(label_file, sizeof label_file, "%.*s_label", (int)stem, file);
-    if (written < 0 || (size_t)written >= sizeof label_file || !valuefiles_text(s, folder, label_file, label))
+    if (written < 0 || (size_t)written >= sizeof label_file ||
+        !valuefiles_text(s, folder, label_file, label))
         snprintf(label, sizeof label, "%.*s", (int)stem, file);
     if (!valuefiles_text(s, folder, "name", chip))
         snprintf(chip, sizeof chip, "unknown");
@@ -50,7 +54,8 @@ static bool add_sensor(struct source *s, const char *folder, const char *file, v
             snprintf(label, sizeof label, "%.*s", (int)stem, file); // two sensors of one label
     }
     memcpy(h->names[h->count], file, size + 1);
-    h->rows[h->count] = (struct valuefile_row){h->sensors->row, h->names[h->count], 1, h->sensors->per};
+    h->rows[h->count] =
+        (struct valuefile_row){h->sensors->row, h->names[h->count], 1, h->sensors->per};
     ptrdiff_t instance = source_instance(s, str_of(chip), str_of(label));
     if (instance < 0)
         return true;

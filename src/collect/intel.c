@@ -1,10 +1,14 @@
-// intel.c - Sysman of Level Zero as a way to ask Intel GPUs. What it leaves out is read beside it from the kernel's files of the same GPU.
+// intel.c - Sysman of Level Zero as a way to ask Intel GPUs. What it leaves out is read beside it
+// from the kernel's files of the same GPU.
 //
-// A GPU is made of parts that are asked one by one: engines, memory modules, sensors … Which are there is found out once. Of parts that stand for
-// the whole GPU and for each tile, those of the whole are taken; where there are only tiles, they are put together: memory and traffic
-// are summed, activity is the mean, temperature and clocks are the highest, and one tile that is held back holds back the GPU.
+// A GPU is made of parts that are asked one by one: engines, memory modules, sensors … Which are
+// there is found out once. Of parts that stand for the whole GPU and for each tile, those of the
+// whole are taken; where there are only tiles, they are put together: memory and traffic are
+// summed, activity is the mean, temperature and clocks are the highest, and one tile that is held
+// back holds back the GPU.
 //
-// Utilisation, power and memory bandwidth come from counters with a time of their own: they are missing in the first sample.
+// Utilisation, power and memory bandwidth come from counters with a time of their own: they are
+// missing in the first sample.
 #include "collect/gpu_sysfs.h"
 #include "collect/level_zero.h"
 
@@ -44,7 +48,8 @@ struct parts {
 
 struct intel_gpu {
     zes_handle handle;
-    struct parts engines, memories, ports, clocks, memory_clocks, sensors, memory_sensors, corrected, uncorrected;
+    struct parts engines, memories, ports, clocks, memory_clocks, sensors, memory_sensors,
+        corrected, uncorrected;
     zes_handle power; // NULL = none
     struct zes_activity activity[PARTS_MAX];
     struct zes_bandwidth bandwidth[PARTS_MAX];
@@ -80,8 +85,10 @@ static const char *words_of(int result)
 
 // ---- start ----
 
-// Sysman alone or, in libraries that cannot do that yet, with the compute driver, whose devices are then Sysman's.
-static int list_drivers(const struct level_zero *zes, bool *older, zes_handle drivers[DRIVERS_MAX], uint32_t *count)
+// Sysman alone or, in libraries that cannot do that yet, with the compute driver, whose devices are
+// then Sysman's.
+static int list_drivers(const struct level_zero *zes, bool *older, zes_handle drivers[DRIVERS_MAX],
+                        uint32_t *count)
 {
     *count = DRIVERS_MAX;
     *older = false;
@@ -106,16 +113,19 @@ static int list_drivers(const struct level_zero *zes, bool *older, zes_handle dr
 static void add_card(struct intel *intel, zes_handle handle)
 {
     const struct level_zero *zes = &intel->zes;
-    struct zes_device_properties properties = {.type = ZES_DEVICE_PROPERTIES, .core.type = ZE_DEVICE_PROPERTIES};
+    struct zes_device_properties properties = {.type = ZES_DEVICE_PROPERTIES,
+                                               .core.type = ZE_DEVICE_PROPERTIES};
     struct zes_pci_properties pci = {.type = ZES_PCI_PROPERTIES};
     struct card card = {.handle = handle};
     if (zes->properties && zes->properties(handle, &properties) == ZES_SUCCESS) {
-        if (properties.core.device_type != ZE_DEVICE_GPU || properties.core.vendor_id != ZES_VENDOR_INTEL)
+        if (properties.core.device_type != ZE_DEVICE_GPU ||
+            properties.core.vendor_id != ZES_VENDOR_INTEL)
             return;
         memcpy(card.uuid, properties.core.uuid, sizeof card.uuid);
     }
     if (zes->pci && zes->pci(handle, &pci) == ZES_SUCCESS)
-        snprintf(card.address, sizeof card.address, "%04x:%02x:%02x.%x", pci.domain, pci.bus, pci.device, pci.function);
+        snprintf(card.address, sizeof card.address, "%04x:%02x:%02x.%x", pci.domain, pci.bus,
+                 pci.device, pci.function);
     for (unsigned i = 0; i < intel->count; i++)
         if (card.address[0] && strcmp(intel->cards[i].address, card.address) == 0)
             return;
@@ -134,7 +144,8 @@ static int find_cards(struct intel *intel)
     for (uint32_t i = 0; result == ZES_SUCCESS && i < count && i < DRIVERS_MAX; i++) {
         zes_handle found[GPUS_MAX];
         uint32_t devices = GPUS_MAX;
-        int each = (older ? intel->zes.older_devices : intel->zes.devices)(drivers[i], &devices, found);
+        int each =
+            (older ? intel->zes.older_devices : intel->zes.devices)(drivers[i], &devices, found);
         for (uint32_t k = 0; each == ZES_SUCCESS && k < devices && k < GPUS_MAX; k++)
             add_card(intel, found[k]);
     }
@@ -157,7 +168,8 @@ static bool start(const char *root, void **library, unsigned *count, char why[GP
     if (intel)
         intel->root = root;
     if (intel && name)
-        intel->library = gpu_library(name, symbols, sizeof symbols / sizeof *symbols, &intel->zes, wrong);
+        intel->library =
+            gpu_library(name, symbols, sizeof symbols / sizeof *symbols, &intel->zes, wrong);
     if (intel && intel->library) {
         int failed = find_cards(intel);
         *count = intel->count;
@@ -188,8 +200,8 @@ static size_t list(list_function *function, zes_handle device, zes_handle out[PA
 }
 
 // The parts of a kind that stand for the whole GPU; where there are none, those of its tiles.
-static struct parts find_parts(list_function *enumerate, properties_function *describe, enum zes_type type,
-                               uint32_t kind, zes_handle device)
+static struct parts find_parts(list_function *enumerate, properties_function *describe,
+                               enum zes_type type, uint32_t kind, zes_handle device)
 {
     zes_handle all[PARTS_MAX];
     struct parts of_gpu = {0}, of_tiles = {0};
@@ -236,31 +248,34 @@ static zes_handle find_power(const struct level_zero *zes, zes_handle device)
 
 static void find_all_parts(const struct level_zero *zes, struct intel_gpu *gpu)
 {
-    static const uint32_t engines[] = {ZES_ENGINE_ALL, ZES_ENGINE_COMPUTE, ZES_ENGINE_RENDER_AND_COMPUTE};
-    for (size_t i = 0; zes->activity && i < sizeof engines / sizeof *engines && !gpu->engines.count; i++)
-        gpu->engines = find_parts(zes->engines, zes->engine, ZES_ENGINE_PROPERTIES, engines[i], gpu->handle);
+    static const uint32_t engines[] = {ZES_ENGINE_ALL, ZES_ENGINE_COMPUTE,
+                                       ZES_ENGINE_RENDER_AND_COMPUTE};
+    for (size_t i = 0; zes->activity && i < sizeof engines / sizeof *engines && !gpu->engines.count;
+         i++)
+        gpu->engines =
+            find_parts(zes->engines, zes->engine, ZES_ENGINE_PROPERTIES, engines[i], gpu->handle);
     gpu->memories = find_memories(zes, gpu->handle);
     gpu->power = find_power(zes, gpu->handle);
     if (zes->frequency_state) {
-        gpu->clocks =
-            find_parts(zes->frequencies, zes->frequency, ZES_FREQUENCY_PROPERTIES, ZES_FREQUENCY_GPU, gpu->handle);
-        gpu->memory_clocks =
-            find_parts(zes->frequencies, zes->frequency, ZES_FREQUENCY_PROPERTIES, ZES_FREQUENCY_MEMORY, gpu->handle);
+        gpu->clocks = find_parts(zes->frequencies, zes->frequency, ZES_FREQUENCY_PROPERTIES,
+                                 ZES_FREQUENCY_GPU, gpu->handle);
+        gpu->memory_clocks = find_parts(zes->frequencies, zes->frequency, ZES_FREQUENCY_PROPERTIES,
+                                        ZES_FREQUENCY_MEMORY, gpu->handle);
     }
     if (zes->temperature) {
-        gpu->sensors =
-            find_parts(zes->sensors, zes->sensor, ZES_TEMPERATURE_PROPERTIES, ZES_TEMPERATURE_GPU, gpu->handle);
+        gpu->sensors = find_parts(zes->sensors, zes->sensor, ZES_TEMPERATURE_PROPERTIES,
+                                  ZES_TEMPERATURE_GPU, gpu->handle);
         if (!gpu->sensors.count)
-            gpu->sensors =
-                find_parts(zes->sensors, zes->sensor, ZES_TEMPERATURE_PROPERTIES, ZES_TEMPERATURE_GLOBAL, gpu->handle);
-        gpu->memory_sensors =
-            find_parts(zes->sensors, zes->sensor, ZES_TEMPERATURE_PROPERTIES, ZES_TEMPERATURE_MEMORY, gpu->handle);
+            gpu->sensors = find_parts(zes->sensors, zes->sensor, ZES_TEMPERATURE_PROPERTIES,
+                                      ZES_TEMPERATURE_GLOBAL, gpu->handle);
+        gpu->memory_sensors = find_parts(zes->sensors, zes->sensor, ZES_TEMPERATURE_PROPERTIES,
+                                         ZES_TEMPERATURE_MEMORY, gpu->handle);
     }
     if (zes->errors) {
-        gpu->corrected =
-            find_parts(zes->error_sets, zes->error_set, ZES_RAS_PROPERTIES, ZES_RAS_CORRECTABLE, gpu->handle);
-        gpu->uncorrected =
-            find_parts(zes->error_sets, zes->error_set, ZES_RAS_PROPERTIES, ZES_RAS_UNCORRECTABLE, gpu->handle);
+        gpu->corrected = find_parts(zes->error_sets, zes->error_set, ZES_RAS_PROPERTIES,
+                                    ZES_RAS_CORRECTABLE, gpu->handle);
+        gpu->uncorrected = find_parts(zes->error_sets, zes->error_set, ZES_RAS_PROPERTIES,
+                                      ZES_RAS_UNCORRECTABLE, gpu->handle);
     }
     if (zes->throughput)
         gpu->ports.count = list(zes->ports, gpu->handle, gpu->ports.handles);
@@ -279,8 +294,10 @@ static int read_activity(const struct level_zero *zes, struct intel_gpu *gpu, st
         result = zes->activity(gpu->engines.handles[i], &now);
         if (result != ZES_SUCCESS)
             break;
-        if (before->time_us && now.time_us > before->time_us && now.active_us >= before->active_us) {
-            double share = 100 * (double)(now.active_us - before->active_us) / (double)(now.time_us - before->time_us);
+        if (before->time_us && now.time_us > before->time_us &&
+            now.active_us >= before->active_us) {
+            double share = 100 * (double)(now.active_us - before->active_us) /
+                           (double)(now.time_us - before->time_us);
             sum += share < 100 ? share : 100; // the two are not read at quite the same moment
             counted++;
         }
@@ -319,7 +336,8 @@ static int read_bandwidth(const struct level_zero *zes, struct intel_gpu *gpu, s
         uint64_t bytes = now.read - before->read + now.written - before->written;
         bool forth = now.read >= before->read && now.written >= before->written;
         if (before->time_us && now.time_us > before->time_us && forth && now.most) {
-            sum += 100 * (double)bytes * US_PER_S / (double)(now.time_us - before->time_us) / (double)now.most;
+            sum += 100 * (double)bytes * US_PER_S / (double)(now.time_us - before->time_us) /
+                   (double)now.most;
             counted++;
         }
         *before = now;
@@ -338,13 +356,14 @@ static int read_energy(const struct level_zero *zes, struct intel_gpu *gpu, stru
     gpu_put(d, METRIC_GPU_ENERGY, (double)now.microjoules * JOULES_PER_MICROJOULE);
     if (before.time_us && now.time_us > before.time_us && now.microjoules >= before.microjoules)
         gpu_put(d, METRIC_GPU_POWER,
-                (double)(now.microjoules - before.microjoules) / (double)(now.time_us - before.time_us));
+                (double)(now.microjoules - before.microjoules) /
+                    (double)(now.time_us - before.time_us));
     gpu->energy = now;
     return result;
 }
 
-static int read_highest(const struct level_zero *zes, const struct parts *sensors, struct gpu_device *d,
-                        enum metric_symbol row)
+static int read_highest(const struct level_zero *zes, const struct parts *sensors,
+                        struct gpu_device *d, enum metric_symbol row)
 {
     int result = sensors->count ? ZES_SUCCESS : ZES_UNSUPPORTED;
     for (size_t i = 0; i < sensors->count && result == ZES_SUCCESS; i++) {
@@ -356,18 +375,20 @@ static int read_highest(const struct level_zero *zes, const struct parts *sensor
     return result;
 }
 
-static int read_temperature(const struct level_zero *zes, struct intel_gpu *gpu, struct gpu_device *d)
+static int read_temperature(const struct level_zero *zes, struct intel_gpu *gpu,
+                            struct gpu_device *d)
 {
     return read_highest(zes, &gpu->sensors, d, METRIC_GPU_TEMPERATURE);
 }
 
-static int read_memory_temperature(const struct level_zero *zes, struct intel_gpu *gpu, struct gpu_device *d)
+static int read_memory_temperature(const struct level_zero *zes, struct intel_gpu *gpu,
+                                   struct gpu_device *d)
 {
     return read_highest(zes, &gpu->memory_sensors, d, METRIC_GPU_MEMORY_TEMPERATURE);
 }
 
-static int read_clocks(const struct level_zero *zes, const struct parts *clocks, struct gpu_device *d,
-                       enum metric_symbol row, uint32_t *throttle)
+static int read_clocks(const struct level_zero *zes, const struct parts *clocks,
+                       struct gpu_device *d, enum metric_symbol row, uint32_t *throttle)
 {
     int result = clocks->count ? ZES_SUCCESS : ZES_UNSUPPORTED;
     for (size_t i = 0; i < clocks->count && result == ZES_SUCCESS; i++) {
@@ -395,14 +416,15 @@ static int read_clock(const struct level_zero *zes, struct intel_gpu *gpu, struc
     return result;
 }
 
-static int read_memory_clock(const struct level_zero *zes, struct intel_gpu *gpu, struct gpu_device *d)
+static int read_memory_clock(const struct level_zero *zes, struct intel_gpu *gpu,
+                             struct gpu_device *d)
 {
     uint32_t unused = 0;
     return read_clocks(zes, &gpu->memory_clocks, d, METRIC_GPU_MEMORY_CLOCK, &unused);
 }
 
-static int read_error_sets(const struct level_zero *zes, const struct parts *sets, struct gpu_device *d,
-                           enum metric_symbol row)
+static int read_error_sets(const struct level_zero *zes, const struct parts *sets,
+                           struct gpu_device *d, enum metric_symbol row)
 {
     int result = sets->count ? ZES_SUCCESS : ZES_UNSUPPORTED;
     double sum = 0;
@@ -422,7 +444,8 @@ static int read_corrected(const struct level_zero *zes, struct intel_gpu *gpu, s
     return read_error_sets(zes, &gpu->corrected, d, METRIC_GPU_ECC_CORRECTED);
 }
 
-static int read_uncorrected(const struct level_zero *zes, struct intel_gpu *gpu, struct gpu_device *d)
+static int read_uncorrected(const struct level_zero *zes, struct intel_gpu *gpu,
+                            struct gpu_device *d)
 {
     return read_error_sets(zes, &gpu->uncorrected, d, METRIC_GPU_ECC_UNCORRECTED);
 }
@@ -460,7 +483,8 @@ static int read_processes(const struct level_zero *zes, struct intel_gpu *gpu, s
     uint32_t count = PROCESSES_MAX;
     for (int i = 0; i < PROCESSES_MAX; i++)
         gpu->processes[i] = (struct zes_process){.type = ZES_PROCESS_STATE};
-    int result = zes->processes ? zes->processes(gpu->handle, &count, gpu->processes) : ZES_UNSUPPORTED;
+    int result =
+        zes->processes ? zes->processes(gpu->handle, &count, gpu->processes) : ZES_UNSUPPORTED;
     if (result != ZES_SUCCESS)
         return result;
     double bytes = 0;
@@ -500,8 +524,8 @@ struct own {
 
 // ---- one GPU ----
 
-static struct gpu_answer open_gpu(void *library, unsigned index, struct gpu_device devices[1 + GPU_PARTS_MAX],
-                                  size_t *count)
+static struct gpu_answer open_gpu(void *library, unsigned index,
+                                  struct gpu_device devices[1 + GPU_PARTS_MAX], size_t *count)
 {
     const struct intel *intel = library;
     const struct card *card = &intel->cards[index];

@@ -5,7 +5,8 @@
 //   LOC:    1020304    2030405   Local timer interrupts
 //   ERR:          0
 //
-// On large nodes the file has hundreds of lines of hundreds of numbers: every RATE_S seconds. Interrupts that have never come are left out.
+// On large nodes the file has hundreds of lines of hundreds of numbers: every RATE_S seconds.
+// Interrupts that have never come are left out.
 #include "collect/procfile.h"
 
 #include <errno.h>
@@ -31,7 +32,8 @@ static int interrupts_sample(struct source *s, double *values)
         size_t count = 0;
         for (; count < processors && scan_u64(&line, &number); count++)
             sum += number;
-        ptrdiff_t instance = count && sum ? source_instance(s, name, STR("")) : source_find(s, name, STR(""));
+        ptrdiff_t instance =
+            count && sum ? source_instance(s, name, STR("")) : source_find(s, name, STR(""));
         lines++;
         if (instance >= 0 && count)
             source_put_at(s, values, instance, METRIC_INTERRUPT_COUNT, (double)sum);

@@ -31,7 +31,8 @@ bool job_process_has(int proc, uint64_t pid, const struct job_mark *mark)
         const char *hit = memmem(text, size, mark->text, wanted);
         found = hit && ((hit == text && offset == 0) || (hit > text && hit[-1] == 0));
         offset += got;
-        kept = size < wanted ? size : wanted; // one byte more than could be its beginning: what stands in front of it
+        // one byte more than could be its beginning: what stands in front of it
+        kept = size < wanted ? size : wanted;
         memmove(text, text + size - kept, kept);
     }
     close(fd);
@@ -40,15 +41,16 @@ bool job_process_has(int proc, uint64_t pid, const struct job_mark *mark)
 
 void job_process_command(struct str stat_line, char command[JOB_COMMAND_SIZE])
 {
-    const char *data = stat_line.data, *open = stat_line.size ? memchr(data, '(', stat_line.size) : NULL,
+    const char *data = stat_line.data,
+               *open = stat_line.size ? memchr(data, '(', stat_line.size) : NULL,
                *close = stat_line.size ? memrchr(data, ')', stat_line.size) : NULL;
     size_t size = open && close > open ? (size_t)(close - open - 1) : 0;
     if (size >= JOB_COMMAND_SIZE)
         size = JOB_COMMAND_SIZE - 1;
     for (size_t i = 0; i < size; i++) {
         char c = open[1 + i];
-        bool plain =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || memchr("_.:/-+", c, 6);
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     memchr("_.:/-+", c, 6);
         command[i] = plain ? c : '_';
     }
     command[size] = 0;

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { JOB_COMMAND_SIZE = 17 }; // with its NUL: the kernel keeps 15 bytes; kernel threads may have 16
+// with its NUL: the kernel keeps 15 bytes; kernel threads may have 16
+enum { JOB_COMMAND_SIZE = 17 };
 
 // "SONDE_JOB=id" with its NUL; empty = there is no job, and no process is of it.
 struct job_mark {
@@ -17,11 +18,12 @@ struct job_mark {
 // NULL, "" or an id that is too long: there is no job.
 void job_mark_set(struct job_mark *mark, const char *job);
 
-// Whether the process `pid` was started with the mark in its environment. `proc` is a descriptor of /proc.
-// False too when the process is gone or its environment cannot be read.
+// Whether the process `pid` was started with the mark in its environment. `proc` is a descriptor of
+// /proc. False too when the process is gone or its environment cannot be read.
 bool job_process_has(int proc, uint64_t pid, const struct job_mark *mark);
 
-// What stands in the brackets of a line of /proc/PID/stat; bytes that would look strange in a tag become '_'.
+// What stands in the brackets of a line of /proc/PID/stat; bytes that would look strange in a tag
+// become '_'.
 void job_process_command(struct str stat_line, char command[JOB_COMMAND_SIZE]);
 
 #endif

@@ -4,7 +4,8 @@
 //                                       properties   lines "location_id 49408", "domain 0": its PCI address in numbers
 //                     /proc/4711/vram_56789          bytes of that GPU's memory that process 4711 holds
 //
-// There is a file for each GPU and process that has opened kfd at all: those that hold nothing are not counted.
+// There is a file for each GPU and process that has opened kfd at all: those that hold nothing are
+// not counted.
 #include "collect/kfd.h"
 
 #include <dirent.h>
@@ -13,7 +14,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { NODES_MAX = 256, PROCESSES_MAX = 4096, PATH_SIZE = 1024, PROPERTIES_SIZE = 4096, NAME_SIZE = 300 };
+enum {
+    NODES_MAX = 256,
+    PROCESSES_MAX = 4096,
+    PATH_SIZE = 1024,
+    PROPERTIES_SIZE = 4096,
+    NAME_SIZE = 300
+};
 
 struct kfd {
     DIR *processes;

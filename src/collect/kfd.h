@@ -1,4 +1,5 @@
-// kfd.h - which processes compute on an AMD GPU, from the compute part of its driver (kfd) in /sys. No privileges, processes of all users.
+// kfd.h - which processes compute on an AMD GPU, from the compute part of its driver (kfd) in /sys.
+// No privileges, processes of all users.
 #ifndef SONDE_COLLECT_KFD_H
 #define SONDE_COLLECT_KFD_H
 

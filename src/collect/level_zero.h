@@ -1,8 +1,10 @@
-// level_zero.h - what sonde needs of Sysman, the part of Intel's Level Zero that tells how its GPUs are, opened at run time.
+// level_zero.h - what sonde needs of Sysman, the part of Intel's Level Zero that tells how its GPUs
+// are, opened at run time.
 //
-// The declarations are sonde's own, made from the public specification: only the functions that are used and the layouts that they take.
-// Handles are opaque. Structures begin with their type and a link to extensions, which is always NULL here. Every function but those that list
-// drivers and devices may be missing (NULL).
+// The declarations are sonde's own, made from the public specification: only the functions that are
+// used and the layouts that they take. Handles are opaque. Structures begin with their type and a
+// link to extensions, which is always NULL here. Every function but those that list drivers and
+// devices may be missing (NULL).
 #ifndef SONDE_COLLECT_LEVEL_ZERO_H
 #define SONDE_COLLECT_LEVEL_ZERO_H
 
@@ -93,7 +95,8 @@ struct zes_pci_stats {
     struct zes_pci_speed speed;
 };
 
-// Of engines, memory modules, error sets, power domains, temperature sensors and frequencies alike: what each is, and whether it is of a tile.
+// Of engines, memory modules, error sets, power domains, temperature sensors and frequencies alike:
+// what each is, and whether it is of a tile.
 struct zes_part_properties {
     uint32_t type;
     void *next;
@@ -139,7 +142,8 @@ struct zes_bandwidth {
     uint64_t time_us;
 };
 
-// Categories: resets, faults of programs, of drivers, of compute units, of other units, of caches, of displays.
+// Categories: resets, faults of programs, of drivers, of compute units, of other units, of caches,
+// of displays.
 enum { ZES_RAS_CATEGORIES = 7, ZES_RAS_HARDWARE_FIRST = 3, ZES_RAS_HARDWARE_LAST = 5 };
 struct zes_ras_state {
     uint32_t type;
@@ -169,7 +173,8 @@ _Static_assert(sizeof(struct zes_memory_state) == 40, "as Level Zero lays it out
 _Static_assert(sizeof(struct zes_process) == 48, "as Level Zero lays it out");
 
 // FUNCTION(member, arguments, symbols)
-#define ZES_LIST(FUNCTION, member, symbol) FUNCTION(member, (zes_handle, uint32_t *, zes_handle *), symbol)
+#define ZES_LIST(FUNCTION, member, symbol) \
+    FUNCTION(member, (zes_handle, uint32_t *, zes_handle *), symbol)
 #define ZES_FUNCTIONS(FUNCTION)                                                                   \
     FUNCTION(init, (uint32_t), "zesInit")                                                         \
     FUNCTION(drivers, (uint32_t *, zes_handle *), "zesDriverGet")                                 \
@@ -202,7 +207,8 @@ _Static_assert(sizeof(struct zes_process) == 48, "as Level Zero lays it out");
     FUNCTION(errors, (zes_handle, uint8_t, struct zes_ras_state *), "zesRasGetState")             \
     ZES_LIST(FUNCTION, ports, "zesDeviceEnumFabricPorts")                                         \
     FUNCTION(throughput, (zes_handle, struct zes_throughput *), "zesFabricPortGetThroughput")     \
-    FUNCTION(processes, (zes_handle, uint32_t *, struct zes_process *), "zesDeviceProcessesGetState")
+    FUNCTION(processes, (zes_handle, uint32_t *, struct zes_process *),                           \
+             "zesDeviceProcessesGetState")
 
 struct level_zero {
 #define FUNCTION(member, arguments, symbols) int(*member) arguments;

@@ -1,4 +1,5 @@
-// load.c - /proc/loadavg: "0.41 0.12 0.04 1/93 7740", the one file here that has places instead of names.
+// load.c - /proc/loadavg: "0.41 0.12 0.04 1/93 7740", the one file here that has places instead of
+// names.
 #include "collect/procfile.h"
 
 #include <errno.h>
@@ -54,5 +55,8 @@ static int load_sample(struct source *s, double *values)
     return found ? 0 : source_fail(s, -EBADMSG, "/proc/loadavg does not hold load averages");
 }
 
-const struct source_kind source_load = {
-    .name = {"load", 4}, .rate_s = 1, .open = load_open, .sample = load_sample, .close = load_close};
+const struct source_kind source_load = {.name = {"load", 4},
+                                        .rate_s = 1,
+                                        .open = load_open,
+                                        .sample = load_sample,
+                                        .close = load_close};

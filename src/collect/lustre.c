@@ -5,7 +5,8 @@
 //   read_bytes                12 samples [bytes] 4096 1048576 8392704        count, …, smallest, largest, sum
 //   open                      34 samples [regs]                              (newer: [usecs] and times)
 //
-// LLITE is /proc/fs/lustre/llite, of newer clients /sys/kernel/debug/lustre/llite, which often only root may read. In a thread of its own.
+// LLITE is /proc/fs/lustre/llite, of newer clients /sys/kernel/debug/lustre/llite, which often only
+// root may read. In a thread of its own.
 #include "collect/procfile.h"
 #include "collect/valuefiles.h"
 
@@ -50,9 +51,11 @@ static bool add_mount(struct source *s, const char *folder, const char *name, vo
     struct lustre *l = s->state;
     struct mount *mount = &l->mounts[l->count];
     int size = snprintf(mount->path, sizeof mount->path, "%s/%s/stats", folder, name);
-    if (size < 0 || (size_t)size >= sizeof mount->path || procfile_open(&mount->file, s, mount->path) != 0)
+    if (size < 0 || (size_t)size >= sizeof mount->path ||
+        procfile_open(&mount->file, s, mount->path) != 0)
         return true;
-    // "scratch-ffff8c1f": the file system, and a number of this mount that is another one after each boot.
+    // "scratch-ffff8c1f": the file system, and a number of this mount that is another one after
+    // each boot.
     struct str file_system = str_of(name);
     const char *dash = strrchr(name, '-');
     if (dash && dash > name)
@@ -97,9 +100,10 @@ static size_t put_line(struct source *s, double *values, ptrdiff_t instance, str
             return 0;
         source_put_at(s, values, instance, lines[i].count, (double)count);
         // "samples [bytes] smallest largest sum"; a line without samples ends there
-        bool bytes = str_eq(str_word(&line), STR("samples")) && str_eq(str_word(&line), STR("[bytes]"));
-        if (lines[i].sum != METRIC_COUNT && bytes && scan_u64(&line, &number) && scan_u64(&line, &number) &&
-            scan_u64(&line, &number))
+        bool bytes =
+            str_eq(str_word(&line), STR("samples")) && str_eq(str_word(&line), STR("[bytes]"));
+        if (lines[i].sum != METRIC_COUNT && bytes && scan_u64(&line, &number) &&
+            scan_u64(&line, &number) && scan_u64(&line, &number))
             source_put_at(s, values, instance, lines[i].sum, (double)number);
         return 1;
     }

@@ -104,11 +104,13 @@ static int memory_sample(struct source *s, double *values)
     for (int field = HUGE_PAGES; field <= HUGE_PAGES_FREE; field++)
         if (have[field])
             source_put(s, values, fields[field].row,
-                       have[HUGE_PAGE_SIZE] ? (double)n[field] * (double)n[HUGE_PAGE_SIZE] * KIB : store_missing());
+                       have[HUGE_PAGE_SIZE] ? (double)n[field] * (double)n[HUGE_PAGE_SIZE] * KIB
+                                            : store_missing());
     if (have[TOTAL] && have[AVAILABLE] && n[AVAILABLE] <= n[TOTAL]) {
         source_put(s, values, METRIC_MEMORY_USED, (double)(n[TOTAL] - n[AVAILABLE]) * KIB);
         if (n[TOTAL] > 0)
-            source_put(s, values, METRIC_MEMORY_USED_PERCENT, 100 * (1 - (double)n[AVAILABLE] / (double)n[TOTAL]));
+            source_put(s, values, METRIC_MEMORY_USED_PERCENT,
+                       100 * (1 - (double)n[AVAILABLE] / (double)n[TOTAL]));
     }
     if (have[SWAP_SIZE] && have[SWAP_UNUSED] && n[SWAP_UNUSED] <= n[SWAP_SIZE])
         source_put(s, values, METRIC_SWAP_USED, (double)(n[SWAP_SIZE] - n[SWAP_UNUSED]) * KIB);

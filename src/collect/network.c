@@ -4,8 +4,9 @@
 //    face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
 //     eth0: 132523858    2756    0    0    0     0          0         0   135489    1671    0    0    0     0       0          0
 //
-// Columns are found by their names in the second line. An interface that has never counted anything (it is down, or nothing goes through it) is left
-// out until it does. Interfaces of containers come and go; their series go some samples after them.
+// Columns are found by their names in the second line. An interface that has never counted anything
+// (it is down, or nothing goes through it) is left out until it does. Interfaces of containers come
+// and go; their series go some samples after them.
 #include "collect/procfile.h"
 
 #include <errno.h>
@@ -27,7 +28,8 @@ enum { WANTED = sizeof columns / sizeof *columns };
 
 struct network {
     struct procfile file;
-    enum metric_symbol rows[COLUMNS_MAX]; // of each number behind the name; METRIC_COUNT = not wanted
+    // of each number behind the name; METRIC_COUNT = not wanted
+    enum metric_symbol rows[COLUMNS_MAX];
     size_t row_count;
 };
 
@@ -37,7 +39,8 @@ static void read_titles(struct network *n, struct str line)
     str_cut(&line, '|');
     for (int direction = 0; line.data && direction < 2; direction++) {
         struct str part = str_cut(&line, '|');
-        for (struct str title = str_word(&part); title.size && n->row_count < COLUMNS_MAX; title = str_word(&part)) {
+        for (struct str title = str_word(&part); title.size && n->row_count < COLUMNS_MAX;
+             title = str_word(&part)) {
             enum metric_symbol row = METRIC_COUNT;
             for (int i = 0; i < WANTED; i++)
                 if (str_eq(title, columns[i].name))
@@ -51,7 +54,8 @@ static bool put_interface(struct source *s, double *values, struct str line, ptr
 {
     struct network *n = s->state;
     uint64_t numbers[COLUMNS_MAX], any = 0;
-    struct str name = str_trim(str_slice(line, 0, (size_t)colon)), rest = str_slice(line, (size_t)colon + 1, line.size);
+    struct str name = str_trim(str_slice(line, 0, (size_t)colon)),
+               rest = str_slice(line, (size_t)colon + 1, line.size);
     size_t count = 0;
     while (count < n->row_count && scan_u64(&rest, &numbers[count]))
         any |= numbers[count++];

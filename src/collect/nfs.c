@@ -1,11 +1,13 @@
-// nfs.c - the NFS client: calls and retransmissions (/proc/net/rpc/nfs), bytes of each mount (/proc/self/mountstats).
+// nfs.c - the NFS client: calls and retransmissions (/proc/net/rpc/nfs), bytes of each mount
+// (/proc/self/mountstats).
 //
 //   rpc 1234 5 1234                                                          calls, sent again, renewed rights
 //
 //   device server:/home mounted on /home with fstype nfs4 statvers=1.1
 //           bytes:  1 2 3 4 5 6 7 8     read, written by programs; the same around the cache; from, to the server; pages
 //
-// The kernel writes down what it knows and asks no server; but the list can be long, so it is read every RATE_S seconds, in a thread of its own.
+// The kernel writes down what it knows and asks no server; but the list can be long, so it is read
+// every RATE_S seconds, in a thread of its own.
 #include "collect/procfile.h"
 
 #include <errno.h>
@@ -49,7 +51,9 @@ static struct str nfs_folder(struct str line)
     if (type.size && type.data[0] != ' ' && type.data[0] != '4')
         return STR("");
     struct str folder = str_slice(rest, 0, (size_t)with);
-    return folder.size < SOURCE_TAG_SIZE ? folder : str_slice(folder, folder.size - (SOURCE_TAG_SIZE - 1), folder.size);
+    return folder.size < SOURCE_TAG_SIZE
+               ? folder
+               : str_slice(folder, folder.size - (SOURCE_TAG_SIZE - 1), folder.size);
 }
 
 static size_t put_mounts(struct source *s, double *values, struct str text)

@@ -1,4 +1,5 @@
-// nvidia.c - NVML as a way to ask NVIDIA GPUs: start and end, and the MIG instances of a GPU as its parts.
+// nvidia.c - NVML as a way to ask NVIDIA GPUs: start and end, and the MIG instances of a GPU as its
+// parts.
 #include "collect/nvidia_device.h"
 
 #include <stdio.h>
@@ -29,7 +30,8 @@ static bool start(const char *root, void **library, unsigned *count, char why[GP
         return false;
     struct nvml *nvml = calloc(1, sizeof *nvml);
     if (!nvml || !nvml_open(nvml, name, wrong)) {
-        snprintf(why, GPU_WORDS_MAX, "no NVIDIA library: %.*s", GPU_WORDS_MAX - 32, nvml ? wrong : "no memory");
+        snprintf(why, GPU_WORDS_MAX, "no NVIDIA library: %.*s", GPU_WORDS_MAX - 32,
+                 nvml ? wrong : "no memory");
         free(nvml);
         return false;
     }
@@ -53,7 +55,8 @@ static bool start(const char *root, void **library, unsigned *count, char why[GP
     return false;
 }
 
-static int open_device(const struct nvml *nvml, struct gpu_device *d, nvml_device handle, nvml_device parent)
+static int open_device(const struct nvml *nvml, struct gpu_device *d, nvml_device handle,
+                       nvml_device parent)
 {
     struct nvidia_device *own = calloc(1, sizeof *own);
     if (!own)
@@ -70,7 +73,8 @@ static int open_device(const struct nvml *nvml, struct gpu_device *d, nvml_devic
 }
 
 // No more than there is room for.
-static int open_mig(const struct nvml *nvml, nvml_device handle, struct gpu_device *devices, size_t *count)
+static int open_mig(const struct nvml *nvml, nvml_device handle, struct gpu_device *devices,
+                    size_t *count)
 {
     unsigned current = 0, pending, most = 0;
     if (!nvml->mig_mode || !nvml->mig_count_max || !nvml->mig_handle)
@@ -94,8 +98,8 @@ static int open_mig(const struct nvml *nvml, nvml_device handle, struct gpu_devi
     return NVML_SUCCESS;
 }
 
-static struct gpu_answer open_gpu(void *library, unsigned index, struct gpu_device devices[1 + GPU_PARTS_MAX],
-                                  size_t *count)
+static struct gpu_answer open_gpu(void *library, unsigned index,
+                                  struct gpu_device devices[1 + GPU_PARTS_MAX], size_t *count)
 {
     const struct nvml *nvml = library;
     nvml_device handle;

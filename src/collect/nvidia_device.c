@@ -1,12 +1,16 @@
-// nvidia_device.c - the readings of one GPU: a table of calls, each for one or more rows of the catalogue.
+// nvidia_device.c - the readings of one GPU: a table of calls, each for one or more rows of the
+// catalogue.
 //
-// A call that fails for good (not supported, no permission, too old a driver) is not made again, and its rows get no series. One that
-// fails otherwise leaves its rows missing this time. A GPU that is lost ends the sample: each further call could block.
+// A call that fails for good (not supported, no permission, too old a driver) is not made again,
+// and its rows get no series. One that fails otherwise leaves its rows missing this time. A GPU
+// that is lost ends the sample: each further call could block.
 //
-// A MIG instance has memory, processes and GPM metrics of its own; what the driver says of it besides is the whole GPU's, and would count twice.
+// A MIG instance has memory, processes and GPM metrics of its own; what the driver says of it
+// besides is the whole GPU's, and would count twice.
 //
-// PCIe traffic is read from the driver's 64-bit counters. nvmlDeviceGetPcieThroughput would give it on older drivers, but stops for
-// 20 ms a call; 32-bit counters wrap several times a second and would be wrong. Both are left out: then there is no PCIe metric.
+// PCIe traffic is read from the driver's 64-bit counters. nvmlDeviceGetPcieThroughput would give it
+// on older drivers, but stops for 20 ms a call; 32-bit counters wrap several times a second and
+// would be wrong. Both are left out: then there is no PCIe metric.
 #include "collect/nvidia_device.h"
 
 #include "base/clock.h"
@@ -14,8 +18,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const int64_t GPM_INTERVAL_NS = 100 * (int64_t)NS_PER_MS; // NVML's shortest between two samples
-static const double HERTZ_PER_MEGAHERTZ = 1e6, WATTS_PER_MILLIWATT = 1e-3, JOULES_PER_MILLIJOULE = 1e-3;
+// NVML's shortest between two samples
+static const int64_t GPM_INTERVAL_NS = 100 * (int64_t)NS_PER_MS;
+static const double HERTZ_PER_MEGAHERTZ = 1e6, WATTS_PER_MILLIWATT = 1e-3,
+                    JOULES_PER_MILLIJOULE = 1e-3;
 static const double BYTES_PER_KIBIBYTE = 1024;
 
 static void put(struct nvidia_device *d, enum metric_symbol row, double value)
@@ -75,7 +81,8 @@ static int read_energy(const struct nvml *nvml, struct nvidia_device *d)
 static int read_temperature(const struct nvml *nvml, struct nvidia_device *d)
 {
     struct nvml_temperature now = {.version = NVML_TEMPERATURE_V1, .sensor = NVML_TEMPERATURE_GPU};
-    int result = nvml->temperature_v ? nvml->temperature_v(d->handle, &now) : NVML_FUNCTION_NOT_FOUND;
+    int result =
+        nvml->temperature_v ? nvml->temperature_v(d->handle, &now) : NVML_FUNCTION_NOT_FOUND;
     if (nvml_is_final(result) && nvml->temperature) {
         unsigned celsius = 0;
         result = nvml->temperature(d->handle, NVML_TEMPERATURE_GPU, &celsius);
@@ -86,7 +93,8 @@ static int read_temperature(const struct nvml *nvml, struct nvidia_device *d)
     return result;
 }
 
-static int read_clock(const struct nvml *nvml, struct nvidia_device *d, unsigned which, enum metric_symbol row)
+static int read_clock(const struct nvml *nvml, struct nvidia_device *d, unsigned which,
+                      enum metric_symbol row)
 {
     unsigned megahertz;
     int result = nvml->clock(d->handle, which, &megahertz);
@@ -146,10 +154,10 @@ static int read_processes(const struct nvml *nvml, struct nvidia_device *d)
         known = known && memory != NVML_NOT_AVAILABLE;
         bytes += memory;
         if (memory != NVML_NOT_AVAILABLE && d->gpu->holder_count < GPU_HOLDERS_MAX)
-            d->gpu->holders[d->gpu->holder_count++] =
-                (struct gpu_holder){.pid = nvml->processes ? d->processes[i].pid : d->processes_v1[i].pid,
-                                    .bytes = (double)memory,
-                                    .place = -1};
+            d->gpu->holders[d->gpu->holder_count++] = (struct gpu_holder){
+                .pid = nvml->processes ? d->processes[i].pid : d->processes_v1[i].pid,
+                .bytes = (double)memory,
+                .place = -1};
     }
     put(d, METRIC_GPU_PROCESSES, count);
     if (known)
@@ -180,9 +188,12 @@ static const struct {
     uint32_t id;
     enum metric_symbol row;
 } gpm_rows[] = {
-    {NVML_GPM_SM_ACTIVE, METRIC_GPU_SM_ACTIVE},         {NVML_GPM_SM_OCCUPANCY, METRIC_GPU_SM_OCCUPANCY},
-    {NVML_GPM_TENSOR_ACTIVE, METRIC_GPU_TENSOR_ACTIVE}, {NVML_GPM_DRAM_ACTIVE, METRIC_GPU_DRAM_ACTIVE},
-    {NVML_GPM_FP64_ACTIVE, METRIC_GPU_FP64_ACTIVE},     {NVML_GPM_FP32_ACTIVE, METRIC_GPU_FP32_ACTIVE},
+    {NVML_GPM_SM_ACTIVE, METRIC_GPU_SM_ACTIVE},
+    {NVML_GPM_SM_OCCUPANCY, METRIC_GPU_SM_OCCUPANCY},
+    {NVML_GPM_TENSOR_ACTIVE, METRIC_GPU_TENSOR_ACTIVE},
+    {NVML_GPM_DRAM_ACTIVE, METRIC_GPU_DRAM_ACTIVE},
+    {NVML_GPM_FP64_ACTIVE, METRIC_GPU_FP64_ACTIVE},
+    {NVML_GPM_FP32_ACTIVE, METRIC_GPU_FP32_ACTIVE},
     {NVML_GPM_FP16_ACTIVE, METRIC_GPU_FP16_ACTIVE},
 };
 enum { GPM_ROWS = sizeof gpm_rows / sizeof *gpm_rows };
@@ -230,18 +241,23 @@ static const struct {
     size_t function, instead; // either will do
     bool mig;                 // also of an instance
 } readings[] = {
-    {METRIC_GPU_UTILIZATION, METRIC_GPU_MEMORY_ACTIVITY, read_utilization, NEEDS(utilization), NEEDS(utilization),
-     false},
-    {METRIC_GPU_MEMORY_TOTAL, METRIC_GPU_MEMORY_USED_PERCENT, read_memory, NEEDS(memory), NEEDS(memory_v2), true},
+    {METRIC_GPU_UTILIZATION, METRIC_GPU_MEMORY_ACTIVITY, read_utilization, NEEDS(utilization),
+     NEEDS(utilization), false},
+    {METRIC_GPU_MEMORY_TOTAL, METRIC_GPU_MEMORY_USED_PERCENT, read_memory, NEEDS(memory),
+     NEEDS(memory_v2), true},
     {METRIC_GPU_POWER, METRIC_GPU_POWER, read_power, NEEDS(power), NEEDS(power), false},
     {METRIC_GPU_ENERGY, METRIC_GPU_ENERGY, read_energy, NEEDS(energy), NEEDS(energy), false},
-    {METRIC_GPU_TEMPERATURE, METRIC_GPU_TEMPERATURE, read_temperature, NEEDS(temperature), NEEDS(temperature_v), false},
+    {METRIC_GPU_TEMPERATURE, METRIC_GPU_TEMPERATURE, read_temperature, NEEDS(temperature),
+     NEEDS(temperature_v), false},
     {METRIC_GPU_SM_CLOCK, METRIC_GPU_SM_CLOCK, read_sm_clock, NEEDS(clock), NEEDS(clock), false},
-    {METRIC_GPU_MEMORY_CLOCK, METRIC_GPU_MEMORY_CLOCK, read_memory_clock, NEEDS(clock), NEEDS(clock), false},
-    {METRIC_GPU_THROTTLE_POWER_CAP, METRIC_GPU_THROTTLE_REASONS, read_clock_reasons, NEEDS(clock_reasons),
-     NEEDS(clock_reasons), false},
-    {METRIC_GPU_PROCESSES, METRIC_GPU_PROCESS_MEMORY, read_processes, NEEDS(processes), NEEDS(processes_v1), true},
-    {METRIC_GPU_XID_EVENTS, METRIC_GPU_XID_LAST, read_events, NEEDS(events_wait), NEEDS(events_wait), false},
+    {METRIC_GPU_MEMORY_CLOCK, METRIC_GPU_MEMORY_CLOCK, read_memory_clock, NEEDS(clock),
+     NEEDS(clock), false},
+    {METRIC_GPU_THROTTLE_POWER_CAP, METRIC_GPU_THROTTLE_REASONS, read_clock_reasons,
+     NEEDS(clock_reasons), NEEDS(clock_reasons), false},
+    {METRIC_GPU_PROCESSES, METRIC_GPU_PROCESS_MEMORY, read_processes, NEEDS(processes),
+     NEEDS(processes_v1), true},
+    {METRIC_GPU_XID_EVENTS, METRIC_GPU_XID_LAST, read_events, NEEDS(events_wait),
+     NEEDS(events_wait), false},
     {METRIC_GPU_SM_ACTIVE, METRIC_GPU_FP16_ACTIVE, read_gpm, NEEDS(gpm_get), NEEDS(gpm_get), true},
 };
 enum { READINGS = sizeof readings / sizeof *readings };
@@ -253,7 +269,8 @@ static bool has_function(const struct nvml *nvml, size_t function)
     return address != NULL;
 }
 
-static bool all_off(const struct nvidia_device *d, enum metric_symbol first, enum metric_symbol last)
+static bool all_off(const struct nvidia_device *d, enum metric_symbol first,
+                    enum metric_symbol last)
 {
     for (enum metric_symbol row = first; row <= last; row++)
         if (!d->gpu->off[row - GPU_ROW_FIRST])
@@ -272,8 +289,10 @@ static const struct {
     {NVML_FIELD_MEMORY_TEMPERATURE, 0, METRIC_GPU_MEMORY_TEMPERATURE, 1, false},
     {NVML_FIELD_PCIE_TX, 0, METRIC_GPU_PCIE_TRANSMIT, 1, true},
     {NVML_FIELD_PCIE_RX, 0, METRIC_GPU_PCIE_RECEIVE, 1, true},
-    {NVML_FIELD_NVLINK_DATA_TX, NVML_SCOPE_ALL_LINKS, METRIC_GPU_NVLINK_TRANSMIT, BYTES_PER_KIBIBYTE, true},
-    {NVML_FIELD_NVLINK_DATA_RX, NVML_SCOPE_ALL_LINKS, METRIC_GPU_NVLINK_RECEIVE, BYTES_PER_KIBIBYTE, true},
+    {NVML_FIELD_NVLINK_DATA_TX, NVML_SCOPE_ALL_LINKS, METRIC_GPU_NVLINK_TRANSMIT,
+     BYTES_PER_KIBIBYTE, true},
+    {NVML_FIELD_NVLINK_DATA_RX, NVML_SCOPE_ALL_LINKS, METRIC_GPU_NVLINK_RECEIVE, BYTES_PER_KIBIBYTE,
+     true},
     {NVML_FIELD_ECC_SINGLE_VOLATILE, 0, METRIC_GPU_ECC_CORRECTED, 1, false},
     {NVML_FIELD_ECC_DOUBLE_VOLATILE, 0, METRIC_GPU_ECC_UNCORRECTED, 1, false},
 };
@@ -305,14 +324,16 @@ static bool field_is_wide(const struct nvml_field *f)
     return f->type == NVML_U64 || f->type == NVML_ULONG || f->type == NVML_I64;
 }
 
-// Bytes over all NVLinks by the newer counters, which are one a link. Links that are not there, or are off, say so.
+// Bytes over all NVLinks by the newer counters, which are one a link. Links that are not there, or
+// are off, say so.
 static int read_links(const struct nvml *nvml, struct nvidia_device *d)
 {
     struct nvml_field asked[2 * NVML_LINKS_MAX];
     double sum[2] = {0};
     bool any[2] = {false};
     for (uint32_t i = 0; i < 2 * NVML_LINKS_MAX; i++)
-        asked[i] = (struct nvml_field){.id = i % 2 ? NVML_FIELD_LINK_RX : NVML_FIELD_LINK_TX, .scope = i / 2};
+        asked[i] = (struct nvml_field){.id = i % 2 ? NVML_FIELD_LINK_RX : NVML_FIELD_LINK_TX,
+                                       .scope = i / 2};
     int result = nvml->fields(d->handle, 2 * NVML_LINKS_MAX, asked);
     for (int i = 0; i < 2 * NVML_LINKS_MAX && result == NVML_SUCCESS; i++) {
         if (asked[i].result == NVML_GPU_IS_LOST)
@@ -362,7 +383,8 @@ static int read_fields(const struct nvml *nvml, struct nvidia_device *d)
         int each = result == NVML_SUCCESS ? asked[i].result : result;
         if (each == NVML_GPU_IS_LOST)
             return each;
-        if (nvml_is_final(each) || (each == NVML_SUCCESS && fields[field].wide && !field_is_wide(&asked[i])))
+        if (nvml_is_final(each) ||
+            (each == NVML_SUCCESS && fields[field].wide && !field_is_wide(&asked[i])))
             give_up_field(d, field);
         else if (each == NVML_SUCCESS)
             put(d, fields[field].row, field_number(&asked[i]) * fields[field].scale);
@@ -375,7 +397,8 @@ static int read_fields(const struct nvml *nvml, struct nvidia_device *d)
 
 static void open_events(const struct nvml *nvml, struct nvidia_device *d)
 {
-    if (d->parent || !nvml->events_create || !nvml->events_register || !nvml->events_wait || !nvml->events_free)
+    if (d->parent || !nvml->events_create || !nvml->events_register || !nvml->events_wait ||
+        !nvml->events_free)
         return;
     if (nvml->events_create(&d->events) != NVML_SUCCESS)
         d->events = NULL;
@@ -404,20 +427,27 @@ static void open_gpm(const struct nvml *nvml, struct nvidia_device *d)
         return;
     if (d->parent && nvml->mig_gpu_instance(d->handle, &d->mig_gpu_instance) != NVML_SUCCESS)
         return;
-    if (nvml->gpm_support(d->parent ? d->parent : d->handle, &support) != NVML_SUCCESS || !support.supported)
+    if (nvml->gpm_support(d->parent ? d->parent : d->handle, &support) != NVML_SUCCESS ||
+        !support.supported)
         return;
     d->gpm_get = calloc(1, sizeof *d->gpm_get);
-    if (!d->gpm_get || nvml->gpm_alloc(&d->gpm[0]) != NVML_SUCCESS || nvml->gpm_alloc(&d->gpm[1]) != NVML_SUCCESS)
+    if (!d->gpm_get || nvml->gpm_alloc(&d->gpm[0]) != NVML_SUCCESS ||
+        nvml->gpm_alloc(&d->gpm[1]) != NVML_SUCCESS)
         close_gpm(nvml, d);
 }
 
-int nvidia_device_open(const struct nvml *nvml, struct nvidia_device *d, nvml_device handle, nvml_device parent)
+int nvidia_device_open(const struct nvml *nvml, struct nvidia_device *d, nvml_device handle,
+                       nvml_device parent)
 {
-    *d = (struct nvidia_device){
-        .gpu = d->gpu, .handle = handle, .parent = parent, .gpm_newest = -1, .xid_last = store_missing()};
-    gpu_offer(d->gpu, METRIC_GPU_LINK_TRANSMIT, METRIC_GPU_LINK_RECEIVE, false); // NVLink has its own
-    int result =
-        nvml->device_uuid ? nvml->device_uuid(handle, d->gpu->uuid, sizeof d->gpu->uuid) : NVML_FUNCTION_NOT_FOUND;
+    *d = (struct nvidia_device){.gpu = d->gpu,
+                                .handle = handle,
+                                .parent = parent,
+                                .gpm_newest = -1,
+                                .xid_last = store_missing()};
+    // NVLink has its own
+    gpu_offer(d->gpu, METRIC_GPU_LINK_TRANSMIT, METRIC_GPU_LINK_RECEIVE, false);
+    int result = nvml->device_uuid ? nvml->device_uuid(handle, d->gpu->uuid, sizeof d->gpu->uuid)
+                                   : NVML_FUNCTION_NOT_FOUND;
     d->gpu->uuid[result == NVML_SUCCESS ? sizeof d->gpu->uuid - 1 : 0] = 0;
     if (result == NVML_GPU_IS_LOST)
         return result;
@@ -448,7 +478,8 @@ int nvidia_device_sample(const struct nvml *nvml, struct nvidia_device *d)
     for (int i = 0; i <= READINGS; i++) {
         // Rows of one reading go off together, or one by one as its call finds out.
         bool is_fields = i == READINGS;
-        if (is_fields ? !nvml->fields || d->parent : all_off(d, readings[i].first, readings[i].last))
+        if (is_fields ? !nvml->fields || d->parent
+                      : all_off(d, readings[i].first, readings[i].last))
             continue;
         int result = is_fields ? read_fields(nvml, d) : readings[i].read(nvml, d);
         if (result == NVML_GPU_IS_LOST)

@@ -31,12 +31,14 @@ struct nvidia_device {
     struct nvml_process_v1 processes_v1[NVIDIA_PROCESSES_MAX];
 };
 
-// Of a GPU or, with its parent, a MIG instance; d->gpu is set. What it lacks is found out here and by the first sample. Also one that failed is closed.
-int nvidia_device_open(const struct nvml *nvml, struct nvidia_device *d, nvml_device handle, nvml_device parent);
+// Of a GPU or, with its parent, a MIG instance; d->gpu is set. What it lacks is found out here and
+// by the first sample. Also one that failed is closed.
+int nvidia_device_open(const struct nvml *nvml, struct nvidia_device *d, nvml_device handle,
+                       nvml_device parent);
 void nvidia_device_close(const struct nvml *nvml, struct nvidia_device *d);
 
-// Reads all there is into d->gpu->values. NVML_SUCCESS when there is any; NVML_GPU_IS_LOST at once when some call says so;
-// else what the last call said.
+// Reads all there is into d->gpu->values. NVML_SUCCESS when there is any; NVML_GPU_IS_LOST at once
+// when some call says so; else what the last call said.
 int nvidia_device_sample(const struct nvml *nvml, struct nvidia_device *d);
 
 #endif

@@ -20,7 +20,8 @@ bool nvml_open(struct nvml *nvml, const char *name, char why[GPU_WORDS_MAX])
     if (nvml->init && nvml->device_count && nvml->device_handle)
         return true;
     nvml_close(nvml);
-    snprintf(why, GPU_WORDS_MAX, "it is not NVML: it lacks nvmlInit, nvmlDeviceGetCount or nvmlDeviceGetHandleByIndex");
+    snprintf(why, GPU_WORDS_MAX,
+             "it is not NVML: it lacks nvmlInit, nvmlDeviceGetCount or nvmlDeviceGetHandleByIndex");
     return false;
 }
 
@@ -40,9 +41,11 @@ static const struct {
     {NVML_UNINITIALIZED, false, "NVML is not initialised"},
     {NVML_INVALID_ARGUMENT, true, "the driver does not know what was asked"},
     {NVML_NOT_SUPPORTED, true, "not supported by this GPU"},
-    {NVML_NO_PERMISSION, true, "no permission; ask the administrator for access to /dev/nvidia* and to GPU counters"},
+    {NVML_NO_PERMISSION, true,
+     "no permission; ask the administrator for access to /dev/nvidia* and to GPU counters"},
     {NVML_INSUFFICIENT_POWER, false, "a power cable of the GPU is not connected"},
-    {NVML_DRIVER_NOT_LOADED, false, "the NVIDIA driver is not loaded (nvidia-smi would say the same)"},
+    {NVML_DRIVER_NOT_LOADED, false,
+     "the NVIDIA driver is not loaded (nvidia-smi would say the same)"},
     {NVML_TIMEOUT, false, "the driver did not answer in time"},
     {NVML_IRQ_ISSUE, false, "the driver gets no interrupts from the GPU"},
     {NVML_LIBRARY_NOT_FOUND, false, "a part of the NVIDIA driver is not installed"},

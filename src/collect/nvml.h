@@ -1,8 +1,10 @@
 // nvml.h - what sonde needs of NVIDIA's management library, and the library opened at run time.
 //
-// The declarations are sonde's own, made from NVML's public documentation: only the functions that are used, only the layouts that they take.
-// Handles are opaque. Every function but `init`, `device_count` and `device_handle` may be missing (NULL) in an older library: that costs
-// its metrics only. Of several names of one function, which differ in nothing that is used, the first that is there is taken.
+// The declarations are sonde's own, made from NVML's public documentation: only the functions that
+// are used, only the layouts that they take. Handles are opaque. Every function but `init`,
+// `device_count` and `device_handle` may be missing (NULL) in an older library: that costs its
+// metrics only. Of several names of one function, which differ in nothing that is used, the first
+// that is there is taken.
 #ifndef SONDE_COLLECT_NVML_H
 #define SONDE_COLLECT_NVML_H
 
@@ -110,8 +112,8 @@ struct nvml_temperature {
 };
 _Static_assert(sizeof(struct nvml_temperature) == 12, "as NVML lays it out");
 
-// As the second version of the call has it. The third's has had 32 bytes in some drivers (535.43 to 535.86), and 24 in all others: it is not called
-// while there is the second.
+// As the second version of the call has it. The third's has had 32 bytes in some drivers (535.43 to
+// 535.86), and 24 in all others: it is not called while there is the second.
 struct nvml_process {
     uint32_t pid;
     uint64_t memory; // NVML_NOT_AVAILABLE where the driver does not know
@@ -166,40 +168,45 @@ struct nvml_gpm_get {
 };
 
 // FUNCTION(member, arguments, symbols, newest first, separated by blanks)
-#define NVML_FUNCTIONS(FUNCTION)                                                                                   \
-    FUNCTION(init, (void), "nvmlInit_v2 nvmlInit")                                                                 \
-    FUNCTION(shutdown, (void), "nvmlShutdown")                                                                     \
-    FUNCTION(device_count, (unsigned *), "nvmlDeviceGetCount_v2 nvmlDeviceGetCount")                               \
-    FUNCTION(device_handle, (unsigned, nvml_device *), "nvmlDeviceGetHandleByIndex_v2 nvmlDeviceGetHandleByIndex") \
-    FUNCTION(device_uuid, (nvml_device, char *, unsigned), "nvmlDeviceGetUUID")                                    \
-    FUNCTION(utilization, (nvml_device, struct nvml_utilization *), "nvmlDeviceGetUtilizationRates")               \
-    FUNCTION(memory_v2, (nvml_device, struct nvml_memory_v2 *), "nvmlDeviceGetMemoryInfo_v2")                      \
-    FUNCTION(memory, (nvml_device, struct nvml_memory *), "nvmlDeviceGetMemoryInfo")                               \
-    FUNCTION(power, (nvml_device, unsigned *), "nvmlDeviceGetPowerUsage")                                          \
-    FUNCTION(energy, (nvml_device, unsigned long long *), "nvmlDeviceGetTotalEnergyConsumption")                   \
-    FUNCTION(temperature, (nvml_device, unsigned, unsigned *), "nvmlDeviceGetTemperature")                         \
-    FUNCTION(temperature_v, (nvml_device, struct nvml_temperature *), "nvmlDeviceGetTemperatureV")                 \
-    FUNCTION(clock, (nvml_device, unsigned, unsigned *), "nvmlDeviceGetClockInfo")                                 \
-    FUNCTION(clock_reasons, (nvml_device, unsigned long long *),                                                   \
-             "nvmlDeviceGetCurrentClocksEventReasons nvmlDeviceGetCurrentClocksThrottleReasons")                   \
-    FUNCTION(fields, (nvml_device, int, struct nvml_field *), "nvmlDeviceGetFieldValues")                          \
-    FUNCTION(processes, (nvml_device, unsigned *, struct nvml_process *),                                          \
-             "nvmlDeviceGetComputeRunningProcesses_v2 nvmlDeviceGetComputeRunningProcesses_v3")                    \
-    FUNCTION(processes_v1, (nvml_device, unsigned *, struct nvml_process_v1 *),                                    \
-             "nvmlDeviceGetComputeRunningProcesses")                                                               \
-    FUNCTION(mig_mode, (nvml_device, unsigned *, unsigned *), "nvmlDeviceGetMigMode")                              \
-    FUNCTION(mig_count_max, (nvml_device, unsigned *), "nvmlDeviceGetMaxMigDeviceCount")                           \
-    FUNCTION(mig_handle, (nvml_device, unsigned, nvml_device *), "nvmlDeviceGetMigDeviceHandleByIndex")            \
-    FUNCTION(mig_gpu_instance, (nvml_device, unsigned *), "nvmlDeviceGetGpuInstanceId")                            \
-    FUNCTION(events_create, (nvml_events *), "nvmlEventSetCreate")                                                 \
-    FUNCTION(events_register, (nvml_device, unsigned long long, nvml_events), "nvmlDeviceRegisterEvents")          \
-    FUNCTION(events_wait, (nvml_events, struct nvml_event *, unsigned), "nvmlEventSetWait_v2 nvmlEventSetWait")    \
-    FUNCTION(events_free, (nvml_events), "nvmlEventSetFree")                                                       \
-    FUNCTION(gpm_support, (nvml_device, struct nvml_gpm_support *), "nvmlGpmQueryDeviceSupport")                   \
-    FUNCTION(gpm_alloc, (nvml_gpm_sample *), "nvmlGpmSampleAlloc")                                                 \
-    FUNCTION(gpm_free, (nvml_gpm_sample), "nvmlGpmSampleFree")                                                     \
-    FUNCTION(gpm_sample, (nvml_device, nvml_gpm_sample), "nvmlGpmSampleGet")                                       \
-    FUNCTION(gpm_sample_mig, (nvml_device, unsigned, nvml_gpm_sample), "nvmlGpmMigSampleGet")                      \
+#define NVML_FUNCTIONS(FUNCTION)                                                                   \
+    FUNCTION(init, (void), "nvmlInit_v2 nvmlInit")                                                 \
+    FUNCTION(shutdown, (void), "nvmlShutdown")                                                     \
+    FUNCTION(device_count, (unsigned *), "nvmlDeviceGetCount_v2 nvmlDeviceGetCount")               \
+    FUNCTION(device_handle, (unsigned, nvml_device *),                                             \
+             "nvmlDeviceGetHandleByIndex_v2 nvmlDeviceGetHandleByIndex")                           \
+    FUNCTION(device_uuid, (nvml_device, char *, unsigned), "nvmlDeviceGetUUID")                    \
+    FUNCTION(utilization, (nvml_device, struct nvml_utilization *),                                \
+             "nvmlDeviceGetUtilizationRates")                                                      \
+    FUNCTION(memory_v2, (nvml_device, struct nvml_memory_v2 *), "nvmlDeviceGetMemoryInfo_v2")      \
+    FUNCTION(memory, (nvml_device, struct nvml_memory *), "nvmlDeviceGetMemoryInfo")               \
+    FUNCTION(power, (nvml_device, unsigned *), "nvmlDeviceGetPowerUsage")                          \
+    FUNCTION(energy, (nvml_device, unsigned long long *), "nvmlDeviceGetTotalEnergyConsumption")   \
+    FUNCTION(temperature, (nvml_device, unsigned, unsigned *), "nvmlDeviceGetTemperature")         \
+    FUNCTION(temperature_v, (nvml_device, struct nvml_temperature *), "nvmlDeviceGetTemperatureV") \
+    FUNCTION(clock, (nvml_device, unsigned, unsigned *), "nvmlDeviceGetClockInfo")                 \
+    FUNCTION(clock_reasons, (nvml_device, unsigned long long *),                                   \
+             "nvmlDeviceGetCurrentClocksEventReasons nvmlDeviceGetCurrentClocksThrottleReasons")   \
+    FUNCTION(fields, (nvml_device, int, struct nvml_field *), "nvmlDeviceGetFieldValues")          \
+    FUNCTION(processes, (nvml_device, unsigned *, struct nvml_process *),                          \
+             "nvmlDeviceGetComputeRunningProcesses_v2 nvmlDeviceGetComputeRunningProcesses_v3")    \
+    FUNCTION(processes_v1, (nvml_device, unsigned *, struct nvml_process_v1 *),                    \
+             "nvmlDeviceGetComputeRunningProcesses")                                               \
+    FUNCTION(mig_mode, (nvml_device, unsigned *, unsigned *), "nvmlDeviceGetMigMode")              \
+    FUNCTION(mig_count_max, (nvml_device, unsigned *), "nvmlDeviceGetMaxMigDeviceCount")           \
+    FUNCTION(mig_handle, (nvml_device, unsigned, nvml_device *),                                   \
+             "nvmlDeviceGetMigDeviceHandleByIndex")                                                \
+    FUNCTION(mig_gpu_instance, (nvml_device, unsigned *), "nvmlDeviceGetGpuInstanceId")            \
+    FUNCTION(events_create, (nvml_events *), "nvmlEventSetCreate")                                 \
+    FUNCTION(events_register, (nvml_device, unsigned long long, nvml_events),                      \
+             "nvmlDeviceRegisterEvents")                                                           \
+    FUNCTION(events_wait, (nvml_events, struct nvml_event *, unsigned),                            \
+             "nvmlEventSetWait_v2 nvmlEventSetWait")                                               \
+    FUNCTION(events_free, (nvml_events), "nvmlEventSetFree")                                       \
+    FUNCTION(gpm_support, (nvml_device, struct nvml_gpm_support *), "nvmlGpmQueryDeviceSupport")   \
+    FUNCTION(gpm_alloc, (nvml_gpm_sample *), "nvmlGpmSampleAlloc")                                 \
+    FUNCTION(gpm_free, (nvml_gpm_sample), "nvmlGpmSampleFree")                                     \
+    FUNCTION(gpm_sample, (nvml_device, nvml_gpm_sample), "nvmlGpmSampleGet")                       \
+    FUNCTION(gpm_sample_mig, (nvml_device, unsigned, nvml_gpm_sample), "nvmlGpmMigSampleGet")      \
     FUNCTION(gpm_get, (struct nvml_gpm_get *), "nvmlGpmMetricsGet")
 
 struct nvml {
@@ -216,7 +223,8 @@ void nvml_close(struct nvml *nvml);
 // In words that say what to do, where something can be done.
 const char *nvml_words(int result);
 
-// Whether asking again is of no use: the device, the library or the permissions are not made for it.
+// Whether asking again is of no use: the device, the library or the permissions are not made for
+// it.
 bool nvml_is_final(int result);
 
 #endif

@@ -46,7 +46,8 @@ static size_t put_line(struct source *s, double *values, int resource, struct st
                 source_put(s, values, resources[resource].percent[k], percent);
                 found++;
             } else if (str_eq(key, STR("total")) && scan_u64(&value, &us) && value.size == 0) {
-                source_put(s, values, resources[resource].seconds[k], (double)us * NS_PER_US / NS_PER_S);
+                source_put(s, values, resources[resource].seconds[k],
+                           (double)us * NS_PER_US / NS_PER_S);
                 found++;
             }
         }
@@ -73,7 +74,9 @@ static int pressure_sample(struct source *s, double *values)
     }
     if (found)
         return 0;
-    return failed ? failed : source_fail(s, -EBADMSG, "/proc/pressure holds no shares of time that are known");
+    return failed
+               ? failed
+               : source_fail(s, -EBADMSG, "/proc/pressure holds no shares of time that are known");
 }
 
 static void pressure_close(struct source *s)
@@ -100,9 +103,14 @@ static int pressure_open(struct source *s)
         return 0;
     pressure_close(s);
     // A kernel that was started without it refuses with this when the files are read.
-    return failed == -EOPNOTSUPP ? source_fail(s, failed, "the kernel does not measure pressure (start it with psi=1)")
-                                 : failed;
+    return failed == -EOPNOTSUPP
+               ? source_fail(s, failed,
+                             "the kernel does not measure pressure (start it with psi=1)")
+               : failed;
 }
 
-const struct source_kind source_pressure = {
-    .name = {"pressure", 8}, .rate_s = 1, .open = pressure_open, .sample = pressure_sample, .close = pressure_close};
+const struct source_kind source_pressure = {.name = {"pressure", 8},
+                                            .rate_s = 1,
+                                            .open = pressure_open,
+                                            .sample = pressure_sample,
+                                            .close = pressure_close};

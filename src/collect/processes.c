@@ -1,4 +1,5 @@
-// processes.c - the processes of this user and of this job: how many, their threads, memory, processor time and I/O.
+// processes.c - the processes of this user and of this job: how many, their threads, memory,
+// processor time and I/O.
 //
 // Four steps, each only when it is needed:
 //
@@ -16,19 +17,20 @@
 //            /proc/PID/io each, at every sample.
 //
 // Walks and details cost time in proportion to what runs on the node; both are measured, and at the
-// source's own rate they take at most 1/WALK_SHARE and 1/DETAILS_SHARE of a processor (at least every
-// PERIOD_MAX_NS). Where counts would be out of date they are missing. A rate that the user asks for is
-// kept instead, and one line says what it costs when that is more than 1/COST_SHARE of a processor.
+// source's own rate they take at most 1/WALK_SHARE and 1/DETAILS_SHARE of a processor (at least
+// every PERIOD_MAX_NS). Where counts would be out of date they are missing. A rate that the user
+// asks for is kept instead, and one line says what it costs when that is more than 1/COST_SHARE of
+// a processor.
 //
 // A process of the job is shown from the second time that it is read until it ends: one that lives
-// shorter than two samples gets no series. Of more than SHOWN_MAX, those that used most processor time
-// since the last details and those with most memory are shown, SHOWN_EACH of both at a time; at most
-// SHOWN_EVER in all, and the reason of the source says when that is reached.
+// shorter than two samples gets no series. Of more than SHOWN_MAX, those that used most processor
+// time since the last details and those with most memory are shown, SHOWN_EACH of both at a time;
+// at most SHOWN_EVER in all, and the reason of the source says when that is reached.
 //
 //   arithmetic: 256 × 2 preads of some 2 µs in 2 s are 0.05 % of a core; a job of 4 processes, 0.001 %
 //
-// The processor time is a counter: what a process used since it was read last is added, so a process
-// that ends takes nothing away.
+// The processor time is a counter: what a process used since it was read last is added, so a
+// process that ends takes nothing away.
 #include "base/clock.h"
 #include "base/log.h"
 #include "collect/job_process.h"
@@ -44,14 +46,16 @@
 #include <unistd.h>
 
 enum {
-    PROCESSES_MAX = 131072, // that are told apart; more are not looked at, and the counts are missing
+    // that are told apart; more are not looked at, and the counts are missing
+    PROCESSES_MAX = 131072,
     PROCESSES_FIRST = 256,
     LIST_SIZE = 32768,
     STAT_SIZE = 1024, // a line of /proc/PID/stat is at most about 400 bytes
     FILES_MAX = 512,  // kept open: stat of each of ours, io of each that is shown
     IO_SIZE = 512,    // /proc/PID/io is at most about 200 bytes
     LOOK_AGAIN = 64,  // walks after which the owner of a known process is looked at again
-    JOB_LOOKS = 3,    // walks in which the environment of a new process is read: it may not have called exec yet
+    // walks in which the environment of a new process is read: it may not have called exec yet
+    JOB_LOOKS = 3,
     WALK_SHARE = 20000,
     DETAILS_SHARE = 20000,
     SHOWN_EACH = 10,
@@ -77,13 +81,15 @@ enum {
 
 struct process {
     uint64_t pid, inode;
-    uint64_t start, ticks;         // start distinguishes two processes that had the same number; 0 = no details yet
+    // start distinguishes two processes that had the same number; 0 = no details yet
+    uint64_t start, ticks;
     int stat, io;                  // its /proc/PID/stat and /proc/PID/io; -1 = not kept open
     uint64_t used, pages, threads; // used: ticks since the last details of all
     uint64_t parent, read_bytes, write_bytes;
     char command[JOB_COMMAND_SIZE];
     bool ours, of_job, shown, picked;
-    bool zombie;   // it has ended, and its parent has not asked how: only its processor time is left
+    // it has ended, and its parent has not asked how: only its processor time is left
+    bool zombie;
     bool io_known; // the two numbers of bytes are of this sample
     uint8_t job_looks, reads;
 };
@@ -122,7 +128,8 @@ static int64_t cpu_time_ns(void)
     return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// How long to leave it alone after what was begun then and is done now. A rate that the user asks for is kept.
+// How long to leave it alone after what was begun then and is done now. A rate that the user asks
+// for is kept.
 static int64_t wait_after(const struct source *s, int64_t begun_ns, int share)
 {
     if (s->rate_asked)
@@ -202,7 +209,8 @@ static bool look_at(struct processes *p, const char *name, uid_t uid, struct pro
 
 static int read_stat(struct processes *p, struct process *process, uint64_t numbers[STAT_NEEDED]);
 
-// A child of the job is of the job, also where its environment was cleared or cannot be read. `listed` of this walk so far.
+// A child of the job is of the job, also where its environment was cleared or cannot be read.
+// `listed` of this walk so far.
 static bool is_child_of_job(struct processes *p, struct process *process, size_t listed)
 {
     uint64_t numbers[STAT_NEEDED];
@@ -223,7 +231,8 @@ static void look_for_job(struct processes *p, struct process *process, size_t li
         process->pid == (uint64_t)getpid()) // sonde is not the job
         return;
     process->job_looks++;
-    process->of_job = job_process_has(p->folder, process->pid, &p->job) || is_child_of_job(p, process, listed);
+    process->of_job =
+        job_process_has(p->folder, process->pid, &p->job) || is_child_of_job(p, process, listed);
     p->unsure |= !process->of_job && process->job_looks < JOB_LOOKS;
 }
 
@@ -288,14 +297,17 @@ static int walk_list(struct source *s, struct processes *p, size_t *count)
             *process = (struct process){.pid = pid, .inode = entry->d_ino, .stat = -1, .io = -1};
             if (same) {
                 *process = *known;
-            } else if (known) { // the kernel forgot the inode, or it is another process: the start will tell
+            } else if (
+                // the kernel forgot the inode, or it is another process: the start will tell
+                known) {
                 process->start = known->start;
                 process->ticks = known->ticks;
                 process->used = known->used;
                 process->shown = known->shown;
                 process->reads = known->reads;
             }
-            if ((!same || (p->walks + pid) % LOOK_AGAIN == 0) && !look_at(p, entry->d_name, s->options->uid, process))
+            if ((!same || (p->walks + pid) % LOOK_AGAIN == 0) &&
+                !look_at(p, entry->d_name, s->options->uid, process))
                 continue;
             if (same)
                 known->stat = known->io = -1; // they have moved on
@@ -335,7 +347,8 @@ static int walk(struct source *s)
 
 // ---- details ----
 
-// The line's numbers; the name in brackets may hold anything, brackets and blanks too, so what follows begins behind the last one.
+// The line's numbers; the name in brackets may hold anything, brackets and blanks too, so what
+// follows begins behind the last one.
 static bool parse_stat(struct str line, uint64_t numbers[STAT_NEEDED])
 {
     const char *bracket = line.size ? memrchr(line.data, ')', line.size) : NULL;
@@ -345,18 +358,18 @@ static bool parse_stat(struct str line, uint64_t numbers[STAT_NEEDED])
     for (int i = 0; i < STAT_NEEDED; i++) {
         struct str word = str_word(&rest);
         numbers[i] = i == STAT_STATE && word.size ? (unsigned char)word.data[0] : 0;
-        bool needed = i == STAT_PARENT || i == STAT_UTIME || i == STAT_STIME || i == STAT_THREADS || i == STAT_START ||
-                      i == STAT_RSS;
+        bool needed = i == STAT_PARENT || i == STAT_UTIME || i == STAT_STIME || i == STAT_THREADS ||
+                      i == STAT_START || i == STAT_RSS;
         if (needed && !str_to_u64(word, &numbers[i]))
             return false;
     }
     return true;
 }
 
-// Reads a file of the process from its beginning; keeps it open when there is room. The size, or a negative errno:
-// -ESRCH or -ENOENT when the process is gone.
-static ssize_t read_file(struct processes *p, const struct process *process, int *file, const char *name, char *text,
-                         size_t size)
+// Reads a file of the process from its beginning; keeps it open when there is room. The size, or a
+// negative errno: -ESRCH or -ENOENT when the process is gone.
+static ssize_t read_file(struct processes *p, const struct process *process, int *file,
+                         const char *name, char *text, size_t size)
 {
     int fd = *file;
     if (fd < 0) {
@@ -410,7 +423,9 @@ static int read_process(struct processes *p, struct process *process)
     for (int group = OWN; group <= (process->of_job ? JOB : OWN); group++)
         if (ticks > before)
             p->ticks_total[group] += ticks - before;
-    process->reads = !same ? 1 : process->reads < UINT8_MAX ? (uint8_t)(process->reads + 1) : process->reads;
+    process->reads = !same                        ? 1
+                     : process->reads < UINT8_MAX ? (uint8_t)(process->reads + 1)
+                                                  : process->reads;
     process->shown = process->shown && same && process->of_job;
     process->used = (same ? process->used : 0) + (ticks > before ? ticks - before : 0);
     process->zombie = numbers[STAT_STATE] == 'Z' || numbers[STAT_STATE] == 'X';
@@ -421,7 +436,8 @@ static int read_process(struct processes *p, struct process *process)
     return 0;
 }
 
-// "read_bytes: 4096": what came from and went to storage, as pidstat counts it. Other users' and hardened processes' is not readable.
+// "read_bytes: 4096": what came from and went to storage, as pidstat counts it. Other users' and
+// hardened processes' is not readable.
 static void read_io(struct processes *p, struct process *process)
 {
     char text[IO_SIZE];
@@ -460,7 +476,8 @@ static void show(struct processes *p, struct process *process)
     p->shown_ever++;
 }
 
-// Of the job's processes that are not picked yet the one that used most, or holds most; NULL when none does.
+// Of the job's processes that are not picked yet the one that used most, or holds most; NULL when
+// none does.
 static struct process *greatest(const struct processes *p, bool by_memory)
 {
     struct process *best = NULL;
@@ -492,7 +509,8 @@ static void show_greatest(struct processes *p)
     }
 }
 
-// After details of all, so that what they used is of the same time. Where there is room for all, all are shown.
+// After details of all, so that what they used is of the same time. Where there is room for all,
+// all are shown.
 static void choose_shown(struct processes *p)
 {
     if (p->count[JOB] > SHOWN_MAX)
@@ -513,10 +531,12 @@ static void put_process(struct source *s, double *values, const struct process *
     ptrdiff_t instance = source_instance(s, str_of(pid), str_of(process->command));
     if (instance < 0)
         return;
-    source_put_at(s, values, instance, METRIC_PROCESS_CPU, (double)process->ticks / p->ticks_per_second);
+    source_put_at(s, values, instance, METRIC_PROCESS_CPU,
+                  (double)process->ticks / p->ticks_per_second);
     if (process->zombie)
         return;
-    source_put_at(s, values, instance, METRIC_PROCESS_RESIDENT, (double)process->pages * p->page_bytes);
+    source_put_at(s, values, instance, METRIC_PROCESS_RESIDENT,
+                  (double)process->pages * p->page_bytes);
     source_put_at(s, values, instance, METRIC_PROCESS_THREADS, (double)process->threads);
     if (process->io_known) {
         source_put_at(s, values, instance, METRIC_PROCESS_READ, (double)process->read_bytes);
@@ -538,7 +558,8 @@ static void put_shown(struct source *s, double *values)
     }
     source_forget_unseen(s);
     if (p->shown_ever == SHOWN_EVER)
-        source_fail(s, 0, "%d processes have had series of their own: new ones get none", SHOWN_EVER);
+        source_fail(s, 0, "%d processes have had series of their own: new ones get none",
+                    SHOWN_EVER);
 }
 
 // ---- the whole ----
@@ -568,8 +589,10 @@ static void put_details(struct source *s, double *values)
         if (sums[group].read + sums[group].gone < p->count[group])
             continue; // a sum over some of them is not the sum
         source_put(s, values, group_rows[group].threads, (double)sums[group].threads);
-        source_put(s, values, group_rows[group].resident, (double)sums[group].pages * p->page_bytes);
-        source_put(s, values, group_rows[group].cpu, (double)p->ticks_total[group] / p->ticks_per_second);
+        source_put(s, values, group_rows[group].resident,
+                   (double)sums[group].pages * p->page_bytes);
+        source_put(s, values, group_rows[group].cpu,
+                   (double)p->ticks_total[group] / p->ticks_per_second);
     }
     p->details_due_ns = s->instant_ns + wait_after(s, begun, DETAILS_SHARE);
 }
@@ -579,7 +602,8 @@ static void read_shown(struct processes *p)
 {
     for (size_t i = 0; i < p->last_count; i++) {
         struct process *process = &p->last[i];
-        if (process->shown || (process->of_job && process->ours && process->reads < 2 && p->count[JOB] <= SHOWN_MAX))
+        if (process->shown ||
+            (process->of_job && process->ours && process->reads < 2 && p->count[JOB] <= SHOWN_MAX))
             read_process(p, process);
     }
 }
@@ -603,7 +627,8 @@ static void say_cost(struct source *s, int64_t cost_ns)
         return;
     double share = (double)p->cost_ns / COST_SAMPLES / (double)s->rate_ns;
     if (share * COST_SHARE > 1)
-        log_warning("reading the processes every %g s, as --collect asks, takes %.2f %% of a core on this node",
+        log_warning("reading the processes every %g s, as --collect asks, takes %.2f %% of a core "
+                    "on this node",
                     (double)s->rate_ns / NS_PER_S, 100 * share);
 }
 
@@ -611,8 +636,8 @@ static int processes_sample(struct source *s, double *values)
 {
     struct processes *p = s->state;
     int64_t now = s->instant_ns, begun = s->rate_asked ? cpu_time_ns() : 0;
-    bool unchanged =
-        is_unchanged(p, s) && p->valid && !p->unsure && now >= p->walked_ns && now < p->walked_ns + WALK_MAX_NS;
+    bool unchanged = is_unchanged(p, s) && p->valid && !p->unsure && now >= p->walked_ns &&
+                     now < p->walked_ns + WALK_MAX_NS;
     bool walks = !unchanged && is_due(now, p->walk_due_ns);
     s->reason[0] = 0; // without /proc/loadavg every sample walks
     int failed = walks ? walk(s) : 0;
@@ -650,7 +675,8 @@ static int processes_open(struct source *s)
     if (folder < 0)
         return folder;
     struct processes *p = calloc(1, sizeof *p);
-    struct process *last = calloc(PROCESSES_FIRST, sizeof *last), *now = calloc(PROCESSES_FIRST, sizeof *now);
+    struct process *last = calloc(PROCESSES_FIRST, sizeof *last),
+                   *now = calloc(PROCESSES_FIRST, sizeof *now);
     if (!p || !last || !now) {
         free(p);
         free(last);

@@ -13,7 +13,8 @@ int procfile_open(struct procfile *f, struct source *s, const char *path)
     *f = (struct procfile){.fd = -1, .path = path};
     int size = snprintf(full, sizeof full, "%s%s", s->options->root ? s->options->root : "", path);
     if (size < 0 || (size_t)size >= sizeof full)
-        return source_fail(s, -ENAMETOOLONG, "cannot open %s: the root folder's path is too long", path);
+        return source_fail(s, -ENAMETOOLONG, "cannot open %s: the root folder's path is too long",
+                           path);
     f->fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (f->fd < 0)
         return source_fail(s, -errno, "cannot open %s: %s", full, strerror(errno));
@@ -35,7 +36,8 @@ int procfile_folder(struct source *s, const char *path)
     char full[4096];
     int size = snprintf(full, sizeof full, "%s%s", s->options->root ? s->options->root : "", path);
     if (size < 0 || (size_t)size >= sizeof full)
-        return source_fail(s, -ENAMETOOLONG, "cannot open %s: the root folder's path is too long", path);
+        return source_fail(s, -ENAMETOOLONG, "cannot open %s: the root folder's path is too long",
+                           path);
     int fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return fd >= 0 ? fd : source_fail(s, -errno, "cannot open %s: %s", full, strerror(errno));
 }

@@ -1,7 +1,9 @@
-// procfile.h - a file in /proc or /sys that is opened once and read again with one pread a sample; and the numbers in it.
+// procfile.h - a file in /proc or /sys that is opened once and read again with one pread a sample;
+// and the numbers in it.
 //
-// The kernel makes the contents anew at every read from offset 0. One pread into a buffer with room to spare gets all of it, of one moment.
-// When the buffer turns out full it is doubled, up to PROCFILE_SIZE_MAX: after the first reads nothing is allocated.
+// The kernel makes the contents anew at every read from offset 0. One pread into a buffer with room
+// to spare gets all of it, of one moment. When the buffer turns out full it is doubled, up to
+// PROCFILE_SIZE_MAX: after the first reads nothing is allocated.
 #ifndef SONDE_COLLECT_PROCFILE_H
 #define SONDE_COLLECT_PROCFILE_H
 
@@ -27,7 +29,8 @@ void procfile_close(struct procfile *f);
 // Opens the folder ROOT/path: its file descriptor, or a negative errno and source_fail.
 int procfile_folder(struct source *s, const char *path);
 
-// Its contents now; valid until the next read. A failure (also: nothing in it) is said with source_fail.
+// Its contents now; valid until the next read. A failure (also: nothing in it) is said with
+// source_fail.
 int procfile_read(struct procfile *f, struct source *s, struct str *out);
 
 // The next line of *rest, without its newline; false at the end.
@@ -44,7 +47,8 @@ static inline bool scan_line(struct str *rest, struct str *line)
     return true;
 }
 
-// Takes a decimal number and the blanks before it off the front of *s. False, and *s as it was, when there is none or it is too big.
+// Takes a decimal number and the blanks before it off the front of *s. False, and *s as it was,
+// when there is none or it is too big.
 static inline bool scan_u64(struct str *s, uint64_t *out)
 {
     const char *at = s->data, *end = s->data + s->size;
@@ -53,7 +57,8 @@ static inline bool scan_u64(struct str *s, uint64_t *out)
     const char *digits = at;
     uint64_t value = 0;
     for (; at < end && (unsigned char)(*at - '0') <= 9; at++)
-        if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
             return false;
     if (at == digits)
         return false;

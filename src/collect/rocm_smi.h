@@ -1,8 +1,9 @@
 // rocm_smi.h - what sonde needs of AMD's ROCm SMI library, opened at run time.
 //
-// The declarations are sonde's own, made from the library's public documentation. Only functions whose arguments have been the same since
-// ROCm 4 are used, and no structure whose layout has changed: clocks and XGMI, which the library tells in such ones, are read from /sys.
-// Devices are numbers from 0. Every function but `init` and `device_count` may be missing (NULL).
+// The declarations are sonde's own, made from the library's public documentation. Only functions
+// whose arguments have been the same since ROCm 4 are used, and no structure whose layout has
+// changed: clocks and XGMI, which the library tells in such ones, are read from /sys. Devices are
+// numbers from 0. Every function but `init` and `device_count` may be missing (NULL).
 #ifndef SONDE_COLLECT_ROCM_SMI_H
 #define SONDE_COLLECT_ROCM_SMI_H
 
@@ -27,7 +28,8 @@ enum {
     ROCM_TEMPERATURE_CURRENT = 0,
 };
 
-// Locks are between threads only: with locks between processes, one that died could stop all others. Libraries without the flag ignore it.
+// Locks are between threads only: with locks between processes, one that died could stop all
+// others. Libraries without the flag ignore it.
 static const uint64_t ROCM_INIT_THREAD_LOCKS = 0x400000000000000;
 
 static const uint64_t ROCM_BLOCK_MEMORY = 1; // the controller of the GPU's memory (UMC)

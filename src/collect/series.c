@@ -2,7 +2,8 @@
 //
 //   values:  plain 0 … plain n-1 │ instance 0: row 0 … row k-1 │ instance 1: row 0 … row k-1 │ …
 //
-// Series are made anew when instances come or go, between two samples; nothing is allocated otherwise.
+// Series are made anew when instances come or go, between two samples; nothing is allocated
+// otherwise.
 #include "collect/source.h"
 
 #include <errno.h>
@@ -23,21 +24,23 @@ int series_begin(struct source *s)
         return -ENOMEM;
     for (size_t i = 0; i < s->row_count; i++) {
         size_t *rows = is_tagged(s, i) ? &s->tagged_rows : &s->plain_rows;
-        bool ours = is_tagged(s, i) || s->kind->own_series || str_eq(source_rows(s->kind), s->kind->name);
+        bool ours =
+            is_tagged(s, i) || s->kind->own_series || str_eq(source_rows(s->kind), s->kind->name);
         bool wanted = ours && catalogue_metrics[s->first_row + i].metric.level <= s->options->level;
         s->place[i] = wanted ? (int16_t)(*rows)++ : -1;
     }
     return 0;
 }
 
-static size_t fill_series(struct source *s, struct collect_series *series, struct store_label *labels)
+static size_t fill_series(struct source *s, struct collect_series *series,
+                          struct store_label *labels)
 {
     const struct collect_options *o = s->options;
     size_t count = s->plain_rows;
     for (size_t i = 0; i < s->row_count; i++)
         if (s->place[i] >= 0 && !is_tagged(s, i))
-            series[s->place[i]] =
-                (struct collect_series){&catalogue_metrics[s->first_row + i], o->labels, o->label_count};
+            series[s->place[i]] = (struct collect_series){&catalogue_metrics[s->first_row + i],
+                                                          o->labels, o->label_count};
     for (size_t k = 0; k < s->instance_count; k++) {
         struct source_instance *instance = &s->instances[k];
         instance->base = -1;
@@ -49,11 +52,12 @@ static size_t fill_series(struct source *s, struct collect_series *series, struc
             labels[label_count] = o->labels[label_count];
         for (int tag = 0; tag < SOURCE_TAGS_MAX && s->kind->keys[tag]; tag++)
             if (instance->tags[tag][0])
-                labels[label_count++] = (struct store_label){str_of(s->kind->keys[tag]), str_of(instance->tags[tag])};
+                labels[label_count++] =
+                    (struct store_label){str_of(s->kind->keys[tag]), str_of(instance->tags[tag])};
         for (size_t i = 0; i < s->row_count; i++)
             if (s->place[i] >= 0 && is_tagged(s, i))
-                series[count + (size_t)s->place[i]] =
-                    (struct collect_series){&catalogue_metrics[s->first_row + i], labels, label_count};
+                series[count + (size_t)s->place[i]] = (struct collect_series){
+                    &catalogue_metrics[s->first_row + i], labels, label_count};
         labels += label_count;
         count += s->tagged_rows;
     }
@@ -66,8 +70,8 @@ int series_make(struct source *s)
         return 0;
     size_t most = s->plain_rows + s->instance_count * s->tagged_rows;
     struct collect_series *series = malloc((most + 1) * sizeof *series);
-    struct store_label *labels =
-        malloc((s->instance_count * (s->options->label_count + SOURCE_TAGS_MAX) + 1) * sizeof *labels);
+    struct store_label *labels = malloc(
+        (s->instance_count * (s->options->label_count + SOURCE_TAGS_MAX) + 1) * sizeof *labels);
     if (!series || !labels) {
         free(series);
         free(labels);
@@ -133,7 +137,8 @@ ptrdiff_t source_instance(struct source *s, struct str first, struct str second)
         return -1;
     if (s->instance_count == SOURCE_INSTANCES_MAX ||
         s->plain_rows + (s->instance_count + 1) * s->tagged_rows > STORE_SET_SERIES_MAX)
-        return source_fail(s, -1, "there are too many of tag '%s': the rest is left out", s->kind->keys[0]);
+        return source_fail(s, -1, "there are too many of tag '%s': the rest is left out",
+                           s->kind->keys[0]);
     if (s->instance_count == s->instance_capacity) {
         size_t capacity = s->instance_capacity ? 2 * s->instance_capacity : 8;
         struct source_instance *larger = realloc(s->instances, capacity * sizeof *larger);

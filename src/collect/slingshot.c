@@ -1,6 +1,8 @@
-// slingshot.c - counters of HPE Slingshot network cards: /sys/class/cxi/DEVICE/device/telemetry/NAME, "number@time".
+// slingshot.c - counters of HPE Slingshot network cards:
+// /sys/class/cxi/DEVICE/device/telemetry/NAME, "number@time".
 //
-// The driver asks the card at times of its own; more often than once a second tells nothing new. In a thread of its own, as for InfiniBand.
+// The driver asks the card at times of its own; more often than once a second tells nothing new. In
+// a thread of its own, as for InfiniBand.
 #include "collect/valuefiles.h"
 
 #include <errno.h>

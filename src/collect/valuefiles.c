@@ -10,14 +10,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static bool full_path(const struct source *s, const char *folder, const char *name, char out[VALUEFILES_PATH])
+static bool full_path(const struct source *s, const char *folder, const char *name,
+                      char out[VALUEFILES_PATH])
 {
-    int size = snprintf(out, VALUEFILES_PATH, "%s%s/%s", s->options->root ? s->options->root : "", folder, name);
+    int size = snprintf(out, VALUEFILES_PATH, "%s%s/%s", s->options->root ? s->options->root : "",
+                        folder, name);
     return size > 0 && size < VALUEFILES_PATH;
 }
 
 int valuefiles_list(struct source *s, const char *folder, const char *prefix,
-                    bool (*each)(struct source *s, const char *folder, const char *name, void *user), void *user)
+                    bool (*each)(struct source *s, const char *folder, const char *name,
+                                 void *user),
+                    void *user)
 {
     char path[VALUEFILES_PATH];
     struct dirent **names;
@@ -29,7 +33,8 @@ int valuefiles_list(struct source *s, const char *folder, const char *prefix,
     bool on = true;
     for (int i = 0; i < count; i++) {
         const char *name = names[i]->d_name;
-        if (on && name[0] != '.' && strncmp(name, prefix, strlen(prefix)) == 0 && used < VALUEFILES_NAMES_MAX) {
+        if (on && name[0] != '.' && strncmp(name, prefix, strlen(prefix)) == 0 &&
+            used < VALUEFILES_NAMES_MAX) {
             used++;
             on = each(s, folder, name, user);
         }
@@ -39,7 +44,8 @@ int valuefiles_list(struct source *s, const char *folder, const char *prefix,
     return used;
 }
 
-bool valuefiles_text(struct source *s, const char *folder, const char *name, char out[SOURCE_TAG_SIZE])
+bool valuefiles_text(struct source *s, const char *folder, const char *name,
+                     char out[SOURCE_TAG_SIZE])
 {
     char path[VALUEFILES_PATH];
     int fd = full_path(s, folder, name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -54,8 +60,8 @@ bool valuefiles_text(struct source *s, const char *folder, const char *name, cha
     return out[0] != 0;
 }
 
-bool valuefiles_add(struct valuefiles *v, struct source *s, const char *folder, const struct valuefile_row *row,
-                    ptrdiff_t instance)
+bool valuefiles_add(struct valuefiles *v, struct source *s, const char *folder,
+                    const struct valuefile_row *row, ptrdiff_t instance)
 {
     char path[VALUEFILES_PATH];
     if (v->count == VALUEFILES_MAX || !full_path(s, folder, row->file, path))

@@ -1,4 +1,5 @@
-// vmstat.c - /proc/vmstat: what the memory had to do: faults, paging, swapping, pages from far NUMA nodes, out-of-memory kills.
+// vmstat.c - /proc/vmstat: what the memory had to do: faults, paging, swapping, pages from far NUMA
+// nodes, out-of-memory kills.
 #include "collect/fields.h"
 #include "collect/procfile.h"
 

@@ -21,7 +21,8 @@ struct member {
     char *name;
     size_t name_size;
     bool gone;
-    double given;                   // this round's value, as a logarithm, worse is larger; NaN: none
+    // this round's value, as a logarithm, worse is larger; NaN: none
+    double given;
     double last[DETECT_WINDOW_MAX]; // the newest values, a ring
     float jumps[JUMPS];             // |value - the one before|, a ring
     unsigned values, jump_count;    // so many were there, in all
@@ -30,7 +31,8 @@ struct member {
     unsigned stretch_count;
     double best;  // least mean of a stretch; NaN: none yet
     double level; // NaN: too few values
-    // A ring: up to which noise of levels it was over the line, in each of the newest rounds that had a value of it; 0: whatever the noise it was not.
+    // A ring: up to which noise of levels it was over the line, in each of the newest rounds that
+    // had a value of it; 0: whatever the noise it was not.
     float bearable[JUDGED];
     unsigned judged;       // so many were there, in all
     unsigned over, missed; // rounds running
@@ -57,8 +59,8 @@ struct detect *detect_create(const struct detect_options *given)
     o.score = o.score != 0 ? o.score : 4;
     o.noise_floor = o.noise_floor != 0 ? o.noise_floor : 0.02;
     // Written so that NaN is refused as well.
-    bool good = o.window <= DETECT_WINDOW_MAX && o.slowdown >= 1 && o.score > 0 && o.noise_floor > 0 &&
-                !(o.not_peers && o.not_own);
+    bool good = o.window <= DETECT_WINDOW_MAX && o.slowdown >= 1 && o.score > 0 &&
+                o.noise_floor > 0 && !(o.not_peers && o.not_own);
     struct detect *d = good ? calloc(1, sizeof *d) : NULL;
     if (d)
         d->o = o;
@@ -89,7 +91,9 @@ static bool grow(struct detect *d)
     double *room = members ? realloc(d->room, 4 * capacity * sizeof *room) : NULL;
     if (room)
         d->room = room;
-    double *pooled = room ? realloc(d->pooled, (capacity < POOLED_MAX ? POOLED_MAX : capacity) * sizeof *pooled) : NULL;
+    double *pooled =
+        room ? realloc(d->pooled, (capacity < POOLED_MAX ? POOLED_MAX : capacity) * sizeof *pooled)
+             : NULL;
     if (!pooled)
         return false;
     d->pooled = pooled;
@@ -198,13 +202,15 @@ static void take(struct member *m, unsigned window)
     double sorted[DETECT_WINDOW_MAX];
     memcpy(sorted, m->last, there * sizeof *sorted);
     median_sort(sorted, there);
-    // Of a window that fills, the better of the two in the middle: its one outlier moves nothing either.
+    // Of a window that fills, the better of the two in the middle: its one outlier moves nothing
+    // either.
     m->level = there < window ? sorted[(there - 1) / 2] : median_of(sorted, window);
     m->widen = sqrt((double)window / there);
 }
 
-// Standard deviation of a level that nothing disturbs, from what values jump by, of all members together. (A jump is the difference of two values, so √2
-// times as wide as one; the median of n is √(π/2n) as wide.)
+// Standard deviation of a level that nothing disturbs, from what values jump by, of all members
+// together. (A jump is the difference of two values, so √2 times as wide as one; the median of n is
+// √(π/2n) as wide.)
 static double noise_of_levels(struct detect *d)
 {
     size_t count = 0, each = d->count < POOLED_MAX ? POOLED_MAX / d->count : 1;
@@ -221,20 +227,23 @@ static double noise_of_levels(struct detect *d)
     return d->o.window == 1 ? value : value * sqrt(M_PI_2 / d->o.window);
 }
 
-// One comparison of every member with the others: x[i] (NaN: not known) minus the median of the others' x.
+// One comparison of every member with the others: x[i] (NaN: not known) minus the median of the
+// others' x.
 struct comparison {
     double *sorted, *apart; // of those that are known: x, and |x - their median|
     size_t count;
     double median, noise; // noise: of a single x
     double floor;
-    double line, score; // over it, who exceeds the others by that at least, and by so many times the noise
+    // over it, who exceeds the others by that at least, and by so many times the noise
+    double line, score;
 };
 
 // `half` of d->room: 0 or 1.
 static struct comparison compare_begin(const struct detect *d, unsigned half, double noise)
 {
     double *room = d->room + 2 * half * d->capacity;
-    return (struct comparison){.sorted = room, .apart = room + d->capacity, .noise = noise, .floor = d->o.noise_floor};
+    return (struct comparison){
+        .sorted = room, .apart = room + d->capacity, .noise = noise, .floor = d->o.noise_floor};
 }
 
 static void compare_add(struct comparison *c, double x)
@@ -248,7 +257,8 @@ static void compare_end(struct comparison *c, const struct detect_options *o, si
 {
     if (!c->count)
         return;
-    // Of many members some are far out by chance: the tail of n normal values begins √(2 ln n) out, and adds up like noise does.
+    // Of many members some are far out by chance: the tail of n normal values begins √(2 ln n) out,
+    // and adds up like noise does.
     c->line = log(o->slowdown);
     c->score = sqrt(o->score * o->score + 2 * log((double)members));
     median_sort(c->sorted, c->count);
@@ -261,8 +271,9 @@ static void compare_end(struct comparison *c, const struct detect_options *o, si
 // What x exceeds the others by, and what that is worth.
 struct excess {
     double by;
-    double score;   // in units of the noise
-    float bearable; // the noise of levels up to which that is over the line; 0: it is not, whatever that is
+    double score; // in units of the noise
+    // the noise of levels up to which that is over the line; 0: it is not, whatever that is
+    float bearable;
 };
 
 // Of x the noise is `widen` times as much. `alone`: what it exceeds when there are no others.
@@ -272,14 +283,16 @@ static struct excess compare(const struct comparison *c, double x, double widen,
     double by = others ? x - median_without(c->sorted, c->count, x) : alone;
     // The median of the others scatters, too: one of them like a single value, of many less.
     double wide = widen * sqrt(1 + (others ? (others < 3 ? 1.0 : M_PI_2) / (double)others : 0));
-    // What few others are apart by says little: it counts by half for two, more and more fully for many.
+    // What few others are apart by says little: it counts by half for two, more and more fully for
+    // many.
     double spread = 0;
     if (others > 1)
-        spread = median_without(c->apart, c->count, fabs(x - c->median)) / MAD_OF_NORMAL * (double)(others - 1) /
-                 (double)others;
+        spread = median_without(c->apart, c->count, fabs(x - c->median)) / MAD_OF_NORMAL *
+                 (double)(others - 1) / (double)others;
     spread = fmax(spread, c->floor);
     bool can = by >= c->line && by >= c->score * spread;
-    return (struct excess){by, by / fmax(c->noise * wide, spread), can ? (float)(by / c->score / wide) : 0};
+    return (struct excess){by, by / fmax(c->noise * wide, spread),
+                           can ? (float)(by / c->score / wide) : 0};
 }
 
 static bool is_over(float bearable, double noise)
@@ -287,7 +300,8 @@ static bool is_over(float bearable, double noise)
     return bearable > 0 && (double)bearable >= noise;
 }
 
-// How many rounds running it has been over the line, by the noise as it is known now: that of the first rounds is a guess.
+// How many rounds running it has been over the line, by the noise as it is known now: that of the
+// first rounds is a guess.
 static unsigned rounds_over(struct member *m, float bearable, double noise)
 {
     m->bearable[m->judged++ % JUDGED] = bearable;
@@ -297,7 +311,8 @@ static unsigned rounds_over(struct member *m, float bearable, double noise)
     return running < JUDGED || m->over < JUDGED ? running : m->over + 1;
 }
 
-static void judge(struct detect *d, struct member *m, const struct comparison *peers, const struct comparison *own)
+static void judge(struct detect *d, struct member *m, const struct comparison *peers,
+                  const struct comparison *own)
 {
     double noise = peers->noise;
     struct detect_verdict *v = &m->verdict;
@@ -310,7 +325,9 @@ static void judge(struct detect *d, struct member *m, const struct comparison *p
     v->own = exp(by_own.by);
     bool over_peers = is_over(by_peers.bearable, noise), over_own = is_over(by_own.bearable, noise);
     v->by_peers = over_peers;
-    v->score = over_peers == over_own ? fmax(by_peers.score, by_own.score) : over_peers ? by_peers.score : by_own.score;
+    v->score = over_peers == over_own ? fmax(by_peers.score, by_own.score)
+               : over_peers           ? by_peers.score
+                                      : by_own.score;
     m->over = v->rounds = rounds_over(m, fmaxf(by_peers.bearable, by_own.bearable), noise);
     v->state = !m->over ? DETECT_GOOD : m->over < d->o.persistence ? DETECT_SUSPECT : DETECT_SLOW;
     if (isnan(by_peers.by) && isnan(by_own.by)) {
@@ -335,7 +352,8 @@ void detect_round(struct detect *d)
     struct comparison peers = compare_begin(d, 0, noise), own = compare_begin(d, 1, noise);
     for (size_t i = 0; i < d->count; i++) {
         const struct member *m = &d->members[i];
-        // Who gives nothing in this round, but is not silent, is there by what it gave before: not all are equally fast.
+        // Who gives nothing in this round, but is not silent, is there by what it gave before: not
+        // all are equally fast.
         if (m->gone || (isnan(m->given) && m->missed + 1 >= d->o.persistence))
             continue;
         compare_add(&peers, m->level);
@@ -353,7 +371,9 @@ void detect_round(struct detect *d)
         } else if (++m->missed >= d->o.persistence) {
             m->verdict.state = DETECT_SILENT;
             m->verdict.rounds =
-                m->missed; // how often it was over the line is remembered: one that hangs each time gives few values
+                // how often it was over the line is remembered: one that hangs each time gives few
+                // values
+                m->missed;
         }
         m->given = NAN;
     }

@@ -1,7 +1,10 @@
-// gpu_driver.h - of the makers' driver libraries, what the probe calls: NVIDIA's libcuda.so.1, AMD's libamdhip64. Opened at run time, never linked.
+// gpu_driver.h - of the makers' driver libraries, what the probe calls: NVIDIA's libcuda.so.1,
+// AMD's libamdhip64. Opened at run time, never linked.
 //
-// HIP is the CUDA driver's interface under other names: the same parameters, the same meaning, the same numbers of errors. Each row below has both names.
-// The CUDA ones are those of the driver API since CUDA 9.2 (2018), the HIP ones those since ROCm 5.5; where a function has a second version, its symbol ends in _v2.
+// HIP is the CUDA driver's interface under other names: the same parameters, the same meaning, the
+// same numbers of errors. Each row below has both names. The CUDA ones are those of the driver API
+// since CUDA 9.2 (2018), the HIP ones those since ROCm 5.5; where a function has a second version,
+// its symbol ends in _v2.
 #ifndef SONDE_DETECT_GPU_DRIVER_H
 #define SONDE_DETECT_GPU_DRIVER_H
 
@@ -14,8 +17,9 @@
 enum {
     GPU_SUCCESS = 0,
     GPU_OUT_OF_MEMORY = 2,
-    GPU_NOT_INITIALIZED = 3, // in a process that was forked after its parent had asked the driver, too
-    GPU_UNAVAILABLE = 46,    // CUDA only, as those of MPS
+    // in a process that was forked after its parent had asked the driver, too
+    GPU_NOT_INITIALIZED = 3,
+    GPU_UNAVAILABLE = 46, // CUDA only, as those of MPS
     GPU_NO_DEVICE = 100,
     GPU_MPS_NOT_READY = 807,
     GPU_MPS_CLIENTS = 808,
@@ -29,28 +33,34 @@ enum { GPU_UUID_BYTES = 16 };
 typedef uint64_t gpu_memory; // an address on the device
 
 // Each row: our name, CUDA's symbol, HIP's, the parameters.
-#define GPU_FUNCTIONS(F)                                                                                          \
-    F(init, "cuInit", "hipInit", (unsigned flags))                                                                \
-    F(device_count, "cuDeviceGetCount", "hipGetDeviceCount", (int *count))                                        \
-    F(device_get, "cuDeviceGet", "hipDeviceGet", (int *device, int index))                                        \
-    F(device_name, "cuDeviceGetName", "hipDeviceGetName", (char *name, int size, int device))                     \
-    F(device_uuid, "cuDeviceGetUuid", "hipDeviceGetUuid", (unsigned char uuid[GPU_UUID_BYTES], int device))       \
-    F(device_attribute, "cuDeviceGetAttribute", "hipDeviceGetAttribute", (int *value, int attribute, int device)) \
-    F(context_create, "cuCtxCreate_v2", "hipCtxCreate", (void **context, unsigned flags, int device))             \
-    F(context_destroy, "cuCtxDestroy_v2", "hipCtxDestroy", (void *context))                                       \
-    F(module_load, "cuModuleLoadData", "hipModuleLoadData", (void **module, const void *text))                    \
-    F(module_function, "cuModuleGetFunction", "hipModuleGetFunction",                                             \
-      (void **function, void *module, const char *name))                                                          \
-    F(memory_alloc, "cuMemAlloc_v2", "hipMalloc", (gpu_memory * memory, size_t bytes))                            \
-    F(memory_free, "cuMemFree_v2", "hipFree", (gpu_memory memory))                                                \
-    F(memory_set, "cuMemsetD32_v2", "hipMemsetD32", (gpu_memory memory, unsigned value, size_t count))            \
-    F(launch, "cuLaunchKernel", "hipModuleLaunchKernel",                                                          \
-      (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,     \
-       unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra))                   \
-    F(event_create, "cuEventCreate", "hipEventCreateWithFlags", (void **event, unsigned flags))                   \
-    F(event_record, "cuEventRecord", "hipEventRecord", (void *event, void *stream))                               \
-    F(event_wait, "cuEventSynchronize", "hipEventSynchronize", (void *event))                                     \
-    F(event_elapsed, "cuEventElapsedTime", "hipEventElapsedTime", (float *milliseconds, void *from, void *to))    \
+#define GPU_FUNCTIONS(F)                                                                           \
+    F(init, "cuInit", "hipInit", (unsigned flags))                                                 \
+    F(device_count, "cuDeviceGetCount", "hipGetDeviceCount", (int *count))                         \
+    F(device_get, "cuDeviceGet", "hipDeviceGet", (int *device, int index))                         \
+    F(device_name, "cuDeviceGetName", "hipDeviceGetName", (char *name, int size, int device))      \
+    F(device_uuid, "cuDeviceGetUuid", "hipDeviceGetUuid",                                          \
+      (unsigned char uuid[GPU_UUID_BYTES], int device))                                            \
+    F(device_attribute, "cuDeviceGetAttribute", "hipDeviceGetAttribute",                           \
+      (int *value, int attribute, int device))                                                     \
+    F(context_create, "cuCtxCreate_v2", "hipCtxCreate",                                            \
+      (void **context, unsigned flags, int device))                                                \
+    F(context_destroy, "cuCtxDestroy_v2", "hipCtxDestroy", (void *context))                        \
+    F(module_load, "cuModuleLoadData", "hipModuleLoadData", (void **module, const void *text))     \
+    F(module_function, "cuModuleGetFunction", "hipModuleGetFunction",                              \
+      (void **function, void *module, const char *name))                                           \
+    F(memory_alloc, "cuMemAlloc_v2", "hipMalloc", (gpu_memory * memory, size_t bytes))             \
+    F(memory_free, "cuMemFree_v2", "hipFree", (gpu_memory memory))                                 \
+    F(memory_set, "cuMemsetD32_v2", "hipMemsetD32",                                                \
+      (gpu_memory memory, unsigned value, size_t count))                                           \
+    F(launch, "cuLaunchKernel", "hipModuleLaunchKernel",                                           \
+      (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,        \
+       unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, \
+       void **extra))                                                                              \
+    F(event_create, "cuEventCreate", "hipEventCreateWithFlags", (void **event, unsigned flags))    \
+    F(event_record, "cuEventRecord", "hipEventRecord", (void *event, void *stream))                \
+    F(event_wait, "cuEventSynchronize", "hipEventSynchronize", (void *event))                      \
+    F(event_elapsed, "cuEventElapsedTime", "hipEventElapsedTime",                                  \
+      (float *milliseconds, void *from, void *to))                                                 \
     F(error_name, "cuGetErrorName", "hipDrvGetErrorName", (int error, const char **name))
 
 enum { GPU_LIBRARY_NAMES_MAX = 5 };
@@ -62,9 +72,11 @@ struct gpu_make {
     int multiprocessors;                          // the attribute
     bool uuid_is_text;                            // its 16 bytes are characters
     unsigned rounds;                              // of the work, for some milliseconds
-    size_t memory_bytes;                          // that are read: half of it is twice the largest cache there is
-    // The work (two functions: sonde_compute, sonde_memory) in the form that module_load takes, for the GPU of the context. *allocated is for the caller to
-    // free, after module_load. 0, or a negative errno with words.
+    // that are read: half of it is twice the largest cache there is
+    size_t memory_bytes;
+    // The work (two functions: sonde_compute, sonde_memory) in the form that module_load takes, for
+    // the GPU of the context. *allocated is for the caller to free, after module_load. 0, or a
+    // negative errno with words.
     int (*make_work)(const char **work, char **allocated, struct error *e);
 };
 

@@ -11,8 +11,9 @@
 #include <string.h>
 
 enum {
-    CHAINS = 8,       // of multiply-adds, as deep as an addition takes on any core there is
-    ROUNDS = 3000000, // of each chain in a stretch: some 12 ms, several times what a scheduler gives at a time
+    CHAINS = 8, // of multiply-adds, as deep as an addition takes on any core there is
+    // of each chain in a stretch: some 12 ms, several times what a scheduler gives at a time
+    ROUNDS = 3000000,
     MEMORY_BYTES = 32 << 20,
     PASSES = 2, // in a stretch
     STRETCHES = 3,
@@ -23,7 +24,8 @@ static int cpu_count(struct error *e)
 {
     cpu_set_t allowed;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return error_set(e, -errno, "cannot ask for the cores of this process: %s", strerror(errno));
+        return error_set(e, -errno, "cannot ask for the cores of this process: %s",
+                         strerror(errno));
     return CPU_COUNT(&allowed);
 }
 
@@ -33,14 +35,16 @@ static int pin(int index, struct error *e)
     cpu_set_t allowed, one;
     CPU_ZERO(&one);
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return error_set(e, -errno, "cannot ask for the cores of this process: %s", strerror(errno));
+        return error_set(e, -errno, "cannot ask for the cores of this process: %s",
+                         strerror(errno));
     int core = -1;
     int left = index;
     for (size_t i = 0; i < CPU_SETSIZE && core < 0; i++)
         if (CPU_ISSET(i, &allowed) && left-- == 0)
             core = (int)i;
     if (core < 0)
-        return error_set(e, -ENOENT, "there is no core %d: this process may use %d", index, CPU_COUNT(&allowed));
+        return error_set(e, -ENOENT, "there is no core %d: this process may use %d", index,
+                         CPU_COUNT(&allowed));
     CPU_SET((size_t)core, &one);
     if (sched_setaffinity(0, sizeof one, &one) != 0)
         return error_set(e, -errno, "cannot run on core %d: %s", core, strerror(errno));
@@ -82,7 +86,8 @@ static void memory_stretch(const uint64_t *data)
     kept = (double)sum;
 }
 
-// Who shares a busy core gets his share in pieces: the more the stretches differ, the more of them there are, as long as that takes no time to speak of.
+// Who shares a busy core gets his share in pieces: the more the stretches differ, the more of them
+// there are, as long as that takes no time to speak of.
 static double time_stretches(void (*stretch)(const uint64_t *data), const uint64_t *data)
 {
     double sorted[STRETCHES_MAX], all_s = 0;
@@ -93,8 +98,8 @@ static double time_stretches(void (*stretch)(const uint64_t *data), const uint64
         sorted[count] = (double)(clock_monotonic_ns() - start_ns) / NS_PER_S;
         all_s += sorted[count];
         median_sort(sorted, ++count);
-    } while (count < STRETCHES ||
-             (count < STRETCHES_MAX && all_s < DIFFER_MAX_S && sorted[count - 1] > sorted[0] * ALIKE));
+    } while (count < STRETCHES || (count < STRETCHES_MAX && all_s < DIFFER_MAX_S &&
+                                   sorted[count - 1] > sorted[0] * ALIKE));
     return median_of(sorted, count);
 }
 

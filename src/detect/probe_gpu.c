@@ -1,13 +1,15 @@
 // probe_gpu.c - the probe of GPUs, through their maker's own library.
 //
-// Times are taken by the GPU, between events in a queue that is filled ahead of it: what the processor does meanwhile is not in them; other programs on the GPU
-// are. A batch, for each kind of work, and the median of its stretches is the time:
+// Times are taken by the GPU, between events in a queue that is filled ahead of it: what the
+// processor does meanwhile is not in them; other programs on the GPU are. A batch, for each kind of
+// work, and the median of its stretches is the time:
 //
 //   warm-up  │ stretch │ stretch │ stretch │ stretch │ stretch │      stretch = some launches, longer than a GPU gives to one program at a time
 //            event     event     event     event     event     event
 //
-// Where its stretches are not alike (a clock still rises, a program comes or goes) there is another batch, a few at most: the last one counts. The work itself
-// is each maker's: work_cuda.c, work_hip.c.
+// Where its stretches are not alike (a clock still rises, a program comes or goes) there is another
+// batch, a few at most: the last one counts. The work itself is each maker's: work_cuda.c,
+// work_hip.c.
 #include "detect/gpu_driver.h"
 #include "detect/median.h"
 #include "detect/probe.h"
@@ -23,8 +25,10 @@
 
 enum {
     THREADS = 256,
-    BLOCKS_EACH = 4, // on every multiprocessor: eight chains of 1,024 threads keep its 128 lanes busy
-    // 2,048 threads with 16 bytes each on the way are 32 KB a multiprocessor; 4.8 TB/s in 700 ns are 25 KB for each of 132.
+    // on every multiprocessor: eight chains of 1,024 threads keep its 128 lanes busy
+    BLOCKS_EACH = 4,
+    // 2,048 threads with 16 bytes each on the way are 32 KB a multiprocessor; 4.8 TB/s in 700 ns
+    // are 25 KB for each of 132.
     MEMORY_BLOCKS_EACH = 8,
     STRETCHES = 5,
     BATCHES_MAX = 4,
@@ -58,8 +62,8 @@ static int failed(const struct gpu_driver *g, int result, const char *what, stru
     g->error_name(result, &name);
     for (size_t i = 0; i < sizeof busy / sizeof *busy && !words; i++)
         words = busy[i].error == result ? busy[i].words : NULL;
-    return error_set(e, words ? -EBUSY : -EIO, "%s: %s (%d)%s%s", what, name ? name : "an error", result,
-                     words ? ": " : "", words ? words : "");
+    return error_set(e, words ? -EBUSY : -EIO, "%s: %s (%d)%s%s", what, name ? name : "an error",
+                     result, words ? ": " : "", words ? words : "");
 }
 
 void *gpu_library_open(const char *const names[GPU_LIBRARY_NAMES_MAX])
@@ -117,7 +121,9 @@ static int find_driver(struct gpu_driver *g, struct error *e)
         *e = why;
     }
     return best == -ENOENT
-               ? error_set(e, best, "there is neither libcuda.so.1 (NVIDIA's driver) nor libamdhip64 (AMD's ROCm)")
+               ? error_set(
+                     e, best,
+                     "there is neither libcuda.so.1 (NVIDIA's driver) nor libamdhip64 (AMD's ROCm)")
                : best;
 }
 
@@ -137,8 +143,9 @@ struct kernel {
 };
 
 // Puts a batch into the queue and waits for its end.
-static int time_batch(const struct gpu_driver *g, const struct kernel *k, void *const events[STRETCHES + 1],
-                      unsigned warm_up, double seconds[STRETCHES])
+static int time_batch(const struct gpu_driver *g, const struct kernel *k,
+                      void *const events[STRETCHES + 1], unsigned warm_up,
+                      double seconds[STRETCHES])
 {
     int result = GPU_SUCCESS;
     unsigned launches = warm_up + STRETCHES * k->launches;
@@ -146,7 +153,8 @@ static int time_batch(const struct gpu_driver *g, const struct kernel *k, void *
         if (i >= warm_up && (i - warm_up) % k->launches == 0)
             result = g->event_record(events[(i - warm_up) / k->launches], NULL);
         if (result == GPU_SUCCESS)
-            result = g->launch(k->function, k->blocks, 1, 1, THREADS, 1, 1, 0, NULL, k->parameters, NULL);
+            result = g->launch(k->function, k->blocks, 1, 1, THREADS, 1, 1, 0, NULL, k->parameters,
+                               NULL);
     }
     if (result == GPU_SUCCESS)
         result = g->event_record(events[STRETCHES], NULL);
@@ -181,17 +189,21 @@ static int time_kernel(const struct gpu_driver *g, const struct kernel *k, doubl
     return result;
 }
 
-static int time_compute(const struct gpu_driver *g, void *module, unsigned blocks, gpu_memory out, double *seconds)
+static int time_compute(const struct gpu_driver *g, void *module, unsigned blocks, gpu_memory out,
+                        double *seconds)
 {
     unsigned rounds = g->make->rounds;
     void *parameters[] = {&out, &rounds};
-    struct kernel k = {.blocks = blocks, .parameters = parameters, .launches = LAUNCHES, .warm_up = WARM_UP};
+    struct kernel k = {
+        .blocks = blocks, .parameters = parameters, .launches = LAUNCHES, .warm_up = WARM_UP};
     int result = g->module_function(&k.function, module, "sonde_compute");
     return result == GPU_SUCCESS ? time_kernel(g, &k, seconds) : result;
 }
 
-// Half as much where there is less room; fewer would time the cache. Without the room: success, and NaN.
-static int time_memory(const struct gpu_driver *g, void *module, unsigned blocks, gpu_memory out, double *seconds)
+// Half as much where there is less room; fewer would time the cache. Without the room: success, and
+// NaN.
+static int time_memory(const struct gpu_driver *g, void *module, unsigned blocks, gpu_memory out,
+                       double *seconds)
 {
     *seconds = NAN;
     gpu_memory data = 0;
@@ -230,7 +242,8 @@ static int load_work(const struct gpu_driver *g, void **module, struct error *e)
     return result == GPU_SUCCESS ? 0 : failed(g, result, "the work cannot be loaded", e);
 }
 
-static int run_in_context(const struct gpu_driver *g, int device, struct probe_result *out, struct error *e)
+static int run_in_context(const struct gpu_driver *g, int device, struct probe_result *out,
+                          struct error *e)
 {
     void *module;
     gpu_memory result_at;
@@ -253,13 +266,15 @@ static int run_in_context(const struct gpu_driver *g, int device, struct probe_r
 }
 
 // As nvidia-smi writes it, GPU-8-4-4-4-12; as rocm-smi does, GPU-16.
-static void write_uuid(const struct gpu_make *make, const unsigned char bytes[GPU_UUID_BYTES], char out[PROBE_UUID_MAX])
+static void write_uuid(const struct gpu_make *make, const unsigned char bytes[GPU_UUID_BYTES],
+                       char out[PROBE_UUID_MAX])
 {
     size_t at = (size_t)snprintf(out, PROBE_UUID_MAX, "GPU-");
     for (int i = 0; i < GPU_UUID_BYTES; i++) {
         bool dash = !make->uuid_is_text && (i == 4 || i == 6 || i == 8 || i == 10);
         if (!make->uuid_is_text)
-            at += (size_t)snprintf(out + at, PROBE_UUID_MAX - at, "%s%02x", dash ? "-" : "", bytes[i]);
+            at += (size_t)snprintf(out + at, PROBE_UUID_MAX - at, "%s%02x", dash ? "-" : "",
+                                   bytes[i]);
         else if (isalnum(bytes[i]))
             out[at++] = (char)bytes[i];
     }

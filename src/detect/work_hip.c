@@ -1,6 +1,7 @@
-// work_hip.c - the probe's work for AMD's GPUs: HIP has no portable assembly, so its text is compiled for the GPU at hand by the library that comes with ROCm for
-// that (libhiprtc), in some tenths of a second. Threads ask for their numbers by the compiler's own functions: no header is needed. It has been compiled for gfx906 to gfx1030; it has not been run
-// on a real GPU yet.
+// work_hip.c - the probe's work for AMD's GPUs: HIP has no portable assembly, so its text is
+// compiled for the GPU at hand by the library that comes with ROCm for that (libhiprtc), in some
+// tenths of a second. Threads ask for their numbers by the compiler's own functions: no header is
+// needed. It has been compiled for gfx906 to gfx1030; it has not been run on a real GPU yet.
 #include "detect/gpu_driver.h"
 
 #include <dlfcn.h>
@@ -9,7 +10,8 @@
 #include <string.h>
 
 static const char text[] =
-    // Eight chains of multiply-adds a thread; the result is written only if it is negative, which it never is.
+    // Eight chains of multiply-adds a thread; the result is written only if it is negative, which
+    // it never is.
     "extern \"C\" __attribute__((global)) void sonde_compute(float *out, unsigned rounds)\n"
     "{\n"
     "    float c[8];\n"
@@ -22,26 +24,29 @@ static const char text[] =
     "    if (sum < 0)\n"
     "        *out = sum;\n"
     "}\n"
-    // All threads together read `vectors` of 16 bytes, neighbours by neighbours. There are 256 in a group.
+    // All threads together read `vectors` of 16 bytes, neighbours by neighbours. There are 256 in a
+    // group.
     "typedef float sonde_vector __attribute__((ext_vector_type(4)));\n"
-    "extern \"C\" __attribute__((global)) void sonde_memory(const sonde_vector *data, unsigned long long vectors, "
+    "extern \"C\" __attribute__((global)) void sonde_memory(const sonde_vector *data, unsigned "
+    "long long vectors, "
     "float *out)\n"
     "{\n"
     "    float sum = 0;\n"
-    "    unsigned long long i = __builtin_amdgcn_workgroup_id_x() * 256ull + __builtin_amdgcn_workitem_id_x();\n"
+    "    unsigned long long i = __builtin_amdgcn_workgroup_id_x() * 256ull + "
+    "__builtin_amdgcn_workitem_id_x();\n"
     "    for (; i < vectors; i += __builtin_amdgcn_grid_size_x())\n"
     "        sum += data[i].x + data[i].y + data[i].z + data[i].w;\n"
     "    if (sum < 0)\n"
     "        *out = sum;\n"
     "}\n";
 
-#define HIPRTC_FUNCTIONS(F)                                                                          \
-    F(create, "hiprtcCreateProgram",                                                                 \
-      (void **program, const char *source, const char *name, int header_count, const char **headers, \
-       const char **header_names))                                                                   \
-    F(compile, "hiprtcCompileProgram", (void *program, int option_count, const char **options))      \
-    F(code_size, "hiprtcGetCodeSize", (void *program, size_t *size))                                 \
-    F(code, "hiprtcGetCode", (void *program, char *code))                                            \
+#define HIPRTC_FUNCTIONS(F)                                                                     \
+    F(create, "hiprtcCreateProgram",                                                            \
+      (void **program, const char *source, const char *name, int header_count,                  \
+       const char **headers, const char **header_names))                                        \
+    F(compile, "hiprtcCompileProgram", (void *program, int option_count, const char **options)) \
+    F(code_size, "hiprtcGetCodeSize", (void *program, size_t *size))                            \
+    F(code, "hiprtcGetCode", (void *program, char *code))                                       \
     F(destroy, "hiprtcDestroyProgram", (void **program))
 
 struct hiprtc {
@@ -52,8 +57,9 @@ struct hiprtc {
 
 static int open_compiler(struct hiprtc *c, struct error *e)
 {
-    static const char *const names[GPU_LIBRARY_NAMES_MAX] = {"libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5",
-                                                             "libhiprtc.so", "/opt/rocm/lib/libhiprtc.so"};
+    static const char *const names[GPU_LIBRARY_NAMES_MAX] = {"libhiprtc.so.7", "libhiprtc.so.6",
+                                                             "libhiprtc.so.5", "libhiprtc.so",
+                                                             "/opt/rocm/lib/libhiprtc.so"};
     void *library = gpu_library_open(names);
     if (!library)
         return error_set(e, -ENOENT, "there is no libhiprtc (ROCm's compiler at run time)");
@@ -111,7 +117,9 @@ const struct gpu_make gpu_make_hip = {
     .hip = true,
     .multiprocessors = 63, // hipDeviceAttributeMultiprocessorCount
     .uuid_is_text = true,
-    .rounds = 20000, // of 8 multiply-adds a thread: 128 cycles a round and compute unit (64 lanes), 1.5 ms at 1.7 GHz
+    // of 8 multiply-adds a thread: 128 cycles a round and compute unit (64 lanes), 1.5 ms at 1.7
+    // GHz
+    .rounds = 20000,
     .memory_bytes = (size_t)1 << 30, // an MI300X has a cache of 256 MiB
     .make_work = make_work,
 };

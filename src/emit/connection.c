@@ -1,9 +1,11 @@
-// connection.c - the socket to the agent: a HELLO with the segment, then doorbells. Only the first HELLO of a process may
-// wait, and only for an agent whose queue of connections is full: a short program would be over before it is found.
+// connection.c - the socket to the agent: a HELLO with the segment, then doorbells. Only the first
+// HELLO of a process may wait, and only for an agent whose queue of connections is full: a short
+// program would be over before it is found.
 //
-// The program may have closed our descriptors (daemons close all of them) and their numbers may be other files' by now, so
-// the inode is compared before every use. Whoever listens at the agent's path gets a HELLO only if it is a process of our
-// own user: when a job has ended, another user may have made its folder again.
+// The program may have closed our descriptors (daemons close all of them) and their numbers may be
+// other files' by now, so the inode is compared before every use. Whoever listens at the agent's
+// path gets a HELLO only if it is a process of our own user: when a job has ended, another user may
+// have made its folder again.
 #include "base/agent_address.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
@@ -48,8 +50,8 @@ void emit_close(struct emit_file *f)
     f->fd = -1;
 }
 
-// The descriptor of the segment that the agent may have; the caller closes it. A new one: with the program's own, an agent
-// could write.
+// The descriptor of the segment that the agent may have; the caller closes it. A new one: with the
+// program's own, an agent could write.
 static int descriptor_to_pass(const struct emit_segment *s)
 {
     char path[64];
@@ -62,9 +64,10 @@ static int descriptor_to_pass(const struct emit_segment *s)
 static bool send_hello(const struct emit_process *p, int fd, int segment_fd)
 {
     const int fds[] = {segment_fd, p->segment.agent_file.fd};
-    struct segment_hello hello = {.magic = SEGMENT_HELLO_MAGIC,
-                                  .version = SEGMENT_VERSION,
-                                  .moves = atomic_load_explicit(&p->header->moves, memory_order_relaxed)};
+    struct segment_hello hello = {
+        .magic = SEGMENT_HELLO_MAGIC,
+        .version = SEGMENT_VERSION,
+        .moves = atomic_load_explicit(&p->header->moves, memory_order_relaxed)};
     ssize_t sent = descriptors_send(fd, &hello, sizeof hello, fds, 2, MSG_DONTWAIT | MSG_NOSIGNAL);
     return sent == (ssize_t)sizeof hello;
 }
@@ -84,11 +87,13 @@ static int try_connect(const struct emit_process *p, int fd)
     return failed;
 }
 
-// A socket whose connect() waits for room in the listener's queue, or not at all. All else says MSG_DONTWAIT.
+// A socket whose connect() waits for room in the listener's queue, or not at all. All else says
+// MSG_DONTWAIT.
 static int make_socket(bool wait)
 {
     struct timeval most = {.tv_usec = QUEUE_WAIT_MS * 1000};
-    int fd = emit_high_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0));
+    int fd =
+        emit_high_fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0));
     if (fd >= 0 && wait && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) != 0) {
         close(fd);
         return -1;
@@ -107,7 +112,8 @@ int emit_connect(struct emit_process *p, bool wait)
 {
     emit_close(&p->socket);
     if (!emit_is_open(&p->segment.file) || !emit_is_open(&p->segment.agent_file))
-        return EBADF; // the program has closed them: an agent that has them goes on, no other one can get them
+        // the program has closed them: an agent that has them goes on, no other one can get them
+        return EBADF;
     int fd = make_socket(wait);
     if (fd < 0)
         return errno;
@@ -118,10 +124,12 @@ int emit_connect(struct emit_process *p, bool wait)
     }
     close(fd);
     if (!p->said_no_agent && failed == EPERM)
-        emit_say("another user listens at %s: nothing is handed over; start the job again with sonde run",
+        emit_say("another user listens at %s: nothing is handed over; start the job again with "
+                 "sonde run",
                  p->socket_path);
     else if (!p->said_no_agent)
-        emit_say("no agent at %s yet (%s); it will find this program when it starts", p->socket_path, strerror(failed));
+        emit_say("no agent at %s yet (%s); it will find this program when it starts",
+                 p->socket_path, strerror(failed));
     p->said_no_agent = true;
     return failed;
 }
@@ -130,8 +138,9 @@ void emit_connection_tend(struct emit_process *p)
 {
     int64_t now = clock_read_ns(CLOCK_MONOTONIC_COARSE);
     int64_t due = atomic_load_explicit(&p->connect_after_ns, memory_order_relaxed);
-    if (now < due || !atomic_compare_exchange_strong_explicit(&p->connect_after_ns, &due, now + NS_PER_S,
-                                                              memory_order_relaxed, memory_order_relaxed))
+    if (now < due ||
+        !atomic_compare_exchange_strong_explicit(&p->connect_after_ns, &due, now + NS_PER_S,
+                                                 memory_order_relaxed, memory_order_relaxed))
         return;
     if (!emit_trylock(p))
         return; // another time
@@ -143,8 +152,10 @@ void emit_connection_tend(struct emit_process *p)
 void emit_bell(struct emit_process *p)
 {
     if (atomic_load_explicit(&p->agent->asleep, memory_order_relaxed) && emit_trylock(p)) {
-        if (atomic_exchange_explicit(&p->agent->asleep, 0, memory_order_relaxed) && emit_is_open(&p->socket) &&
-            send(p->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+        if (atomic_exchange_explicit(&p->agent->asleep, 0, memory_order_relaxed) &&
+            emit_is_open(&p->socket) &&
+            send(p->socket.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN &&
+            errno != EWOULDBLOCK)
             emit_close(&p->socket);
         emit_unlock(p);
     }

@@ -1,7 +1,9 @@
-// definitions.c - what handles mean: metrics, groups, and the process itself, written into the segment once.
+// definitions.c - what handles mean: metrics, groups, and the process itself, written into the
+// segment once.
 //
-// A definition is encoded straight behind the published ones (segment.h draws it). If its identity (name and tags) is known
-// already, the bytes are simply not published, and the next definition overwrites them.
+// A definition is encoded straight behind the published ones (segment.h draws it). If its identity
+// (name and tags) is known already, the bytes are simply not published, and the next definition
+// overwrites them.
 #include "base/storable_name.h"
 #include "emit/ring.h"
 #include "emit/tags.h"
@@ -15,8 +17,8 @@ enum {
     IDENTITY = 6, // its offset: from `what` on
     DEFINITION_FIXED = 8,
     DEFINITION_BYTES_MAX = DEFINITION_FIXED + 2 + SEGMENT_NAME_MAX +
-                           SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 2 + SEGMENT_UNIT_MAX + 2 +
-                           SEGMENT_TEXT_MAX + 8,
+                           SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 2 +
+                           SEGMENT_UNIT_MAX + 2 + SEGMENT_TEXT_MAX + 8,
     GROUP_BYTES_MAX = DEFINITION_FIXED + 4 + 4 * SEGMENT_GROUP_MAX + 8,
     RESERVE_STEP = 64 << 10,
 };
@@ -35,7 +37,8 @@ struct draft {
 static bool reserve_next(struct emit_process *p)
 {
     if (p->definitions_bytes + DEFINITION_BYTES_MAX > p->definitions_reserved) {
-        if (!emit_reserve(&p->segment.file, p->at.definitions + p->definitions_reserved, RESERVE_STEP))
+        if (!emit_reserve(&p->segment.file, p->at.definitions + p->definitions_reserved,
+                          RESERVE_STEP))
             return false;
         p->definitions_reserved += RESERVE_STEP;
     }
@@ -47,8 +50,8 @@ static bool reserve_next(struct emit_process *p)
     return true;
 }
 
-static bool draft_begin(struct emit_process *p, struct draft *d, enum segment_what what, unsigned kind, int level,
-                        unsigned tags)
+static bool draft_begin(struct emit_process *p, struct draft *d, enum segment_what what,
+                        unsigned kind, int level, unsigned tags)
 {
     if (p->definitions >= SEGMENT_DEFINITIONS_MAX ||
         SEGMENT_DEFINITIONS_BYTES - p->definitions_bytes < DEFINITION_BYTES_MAX) {
@@ -78,7 +81,8 @@ static void draft_tag(struct draft *d, struct sonde_tag tag)
 static int64_t draft_publish(struct emit_process *p, struct draft *d, size_t identity_bytes)
 {
     bool added;
-    uint64_t *handle = map_add(&p->by_identity, (struct str){d->start + IDENTITY, identity_bytes}, &added);
+    uint64_t *handle =
+        map_add(&p->by_identity, (struct str){d->start + IDENTITY, identity_bytes}, &added);
     if (!handle) {
         errno = ENOMEM;
         return -1;
@@ -91,7 +95,8 @@ static int64_t draft_publish(struct emit_process *p, struct draft *d, size_t ide
     memcpy(d->start, &size, sizeof size);
     *handle = p->definitions++;
     p->definitions_bytes += size;
-    atomic_store_explicit(&p->header->definitions_bytes, p->definitions_bytes, memory_order_release);
+    atomic_store_explicit(&p->header->definitions_bytes, p->definitions_bytes,
+                          memory_order_release);
     atomic_store_explicit(&p->cells_end, p->definitions, memory_order_release);
     return (int64_t)*handle;
 }
@@ -112,7 +117,8 @@ bool emit_define_process(struct emit_process *p)
     struct draft d;
     if (!draft_begin(p, &d, SEGMENT_PROCESS, 0, 0, p->process_tags))
         return false;
-    d.at = emit_put_str(d.at, str_slice(str_of(program_invocation_short_name), 0, SEGMENT_NAME_MAX));
+    d.at =
+        emit_put_str(d.at, str_slice(str_of(program_invocation_short_name), 0, SEGMENT_NAME_MAX));
     for (unsigned i = 0; i < p->process_tags; i++)
         draft_tag(&d, tags[i]);
     size_t identity = (size_t)(d.at - d.start) - IDENTITY;
@@ -135,7 +141,8 @@ static const char *check_metric(const struct sonde_metric *m, unsigned process_t
         return "more than 16 tags, with host and those of the process";
     for (size_t i = 0; i < m->tag_count; i++) {
         if (!emit_tag_valid(&m->tags[i]))
-            return "a tag's key is 1 to 128 of A-Z a-z 0-9 _ . / : - and letters, its value at most 1024 bytes";
+            return "a tag's key is 1 to 128 of A-Z a-z 0-9 _ . / : - and letters, its value at "
+                   "most 1024 bytes";
         for (size_t j = 0; j < i; j++)
             if (strcmp(m->tags[i].key, m->tags[j].key) == 0)
                 return "it has the same tag twice";
@@ -165,7 +172,8 @@ sonde_handle sonde_define_sized(const struct sonde_metric *given, size_t size)
     struct sonde_metric m = {0};
     if (!given || !emit_on())
         return 0;
-    memcpy(&m, given, size < sizeof m ? size : sizeof m); // a newer program's additions are not known here
+    // a newer program's additions are not known here
+    memcpy(&m, given, size < sizeof m ? size : sizeof m);
     if (m.level > p->level)
         return 0;
     const char *wrong = check_metric(&m, p->process_tags);
@@ -178,7 +186,8 @@ sonde_handle sonde_define_sized(const struct sonde_metric *given, size_t size)
     emit_lock(p);
     struct draft d;
     int64_t handle = -1;
-    if (draft_begin(p, &d, SEGMENT_METRIC, (unsigned)m.kind, m.level < 1 ? 1 : m.level, tag_count)) {
+    if (draft_begin(p, &d, SEGMENT_METRIC, (unsigned)m.kind, m.level < 1 ? 1 : m.level,
+                    tag_count)) {
         d.at = emit_put_str(d.at, str_of(m.name));
         for (unsigned i = 0; i < tag_count; i++)
             draft_tag(&d, tags[i]);
@@ -233,7 +242,8 @@ sonde_handle sonde_group(const sonde_handle *metrics, size_t count)
     }
     emit_unlock(p);
     if (handle < 0)
-        refuse(p, "group", "", errno == ENOMEM ? "no memory" : "this process has too many definitions");
+        refuse(p, "group", "",
+               errno == ENOMEM ? "no memory" : "this process has too many definitions");
     return handle < 0 ? 0 : (sonde_handle)handle;
 }
 

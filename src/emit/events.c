@@ -1,8 +1,8 @@
 // events.c - spans and annotations.
 //
-// Each slot has a stack with the open spans of its thread, in the program's own memory, made at the first span: what a
-// span's end needs to write a whole record. A begin that finds no room there (64 deep, or 64 KiB of tags) is not recorded,
-// but counted, so that its end does not end another.
+// Each slot has a stack with the open spans of its thread, in the program's own memory, made at the
+// first span: what a span's end needs to write a whole record. A begin that finds no room there (64
+// deep, or 64 KiB of tags) is not recorded, but counted, so that its end does not end another.
 #include "base/clock.h"
 #include "emit/ring.h"
 #include "emit/tags.h"
@@ -17,7 +17,8 @@ enum {
     STACK_BYTES = 64 << 10,
     DEPTH_MAX = 64,
     FRAME_FIXED = 24,
-    TEXT_BYTES_MAX = 4 + SEGMENT_TEXT_MAX + SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 8
+    TEXT_BYTES_MAX =
+        4 + SEGMENT_TEXT_MAX + SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 8
 };
 
 // A frame: start, id, parent, text as in the record.
@@ -47,7 +48,8 @@ static struct span_stack *stack_of(const struct ring *r)
 {
     struct span_stack **stack = &open_spans[r->index].stack;
     if (!*stack) {
-        void *fresh = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void *fresh =
+            mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         *stack = fresh == MAP_FAILED ? NULL : fresh;
     }
     return *stack;
@@ -58,8 +60,10 @@ static void refuse(void)
     atomic_fetch_add_explicit(&emit_process.header->refused, 1, memory_order_relaxed);
 }
 
-// The text of a record, padded; returns its size. What is over a limit is cut (the name) or left out (a tag), and counted.
-static size_t encode_text(char *out, const char *name, size_t name_max, const struct sonde_tag *tags, size_t count)
+// The text of a record, padded; returns its size. What is over a limit is cut (the name) or left
+// out (a tag), and counted.
+static size_t encode_text(char *out, const char *name, size_t name_max,
+                          const struct sonde_tag *tags, size_t count)
 {
     struct str whole = str_of(name ? name : ""), kept = emit_cut(whole, name_max);
     if (kept.size < whole.size)
@@ -88,8 +92,8 @@ static uint64_t next_id(struct ring *r)
     return ((uint64_t)r->index << 40) + ++r->spans;
 }
 
-static void put_event(enum segment_type type, unsigned flags, uint64_t start, uint64_t end, uint64_t id,
-                      uint64_t parent, const char *text, size_t text_bytes)
+static void put_event(enum segment_type type, unsigned flags, uint64_t start, uint64_t end,
+                      uint64_t id, uint64_t parent, const char *text, size_t text_bytes)
 {
     size_t bytes = SEGMENT_EVENT_WORDS * 8 + text_bytes;
     struct ring *r = emit_room_if_needed(bytes, 1);
@@ -153,14 +157,16 @@ void sonde_span_end(void)
               end_of_frame - at - FRAME_FIXED);
 }
 
-void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const struct sonde_tag *tags, size_t count)
+void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const struct sonde_tag *tags,
+                   size_t count)
 {
     struct ring *r = emit_on() ? emit_ring(1) : NULL;
     if (!r)
         return;
     char text[TEXT_BYTES_MAX];
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
-    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)start_ns, (uint64_t)end_ns, next_id(r), 0, text, bytes);
+    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)start_ns, (uint64_t)end_ns, next_id(r),
+              0, text, bytes);
 }
 
 struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags, size_t count,
@@ -171,7 +177,8 @@ struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags
     return sonde_span_open_at(name, clock_realtime_ns(), tags, count, parent);
 }
 
-struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns, const struct sonde_tag *tags, size_t count,
+struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns,
+                                     const struct sonde_tag *tags, size_t count,
                                      const struct sonde_span *parent)
 {
     struct sonde_span span = {0};
@@ -183,26 +190,29 @@ struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns, const s
     span = (struct sonde_span){next_id(r), 0, start_ns, emit_process.header->pid};
     if (parent && parent->process == span.process)
         span.parent = parent->id;
-    put_event(SEGMENT_SPAN_BEGIN, SEGMENT_TIME_NS, (uint64_t)span.start_ns, 0, span.id, span.parent, text, bytes);
+    put_event(SEGMENT_SPAN_BEGIN, SEGMENT_TIME_NS, (uint64_t)span.start_ns, 0, span.id, span.parent,
+              text, bytes);
     return span;
 }
 
-void sonde_span_close(const struct sonde_span *span, const char *name, const struct sonde_tag *tags, size_t count)
+void sonde_span_close(const struct sonde_span *span, const char *name, const struct sonde_tag *tags,
+                      size_t count)
 {
     if (span->id && emit_on())
         sonde_span_close_at(span, name, clock_realtime_ns(), tags, count);
 }
 
-void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_t end_ns, const struct sonde_tag *tags,
-                         size_t count)
+void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_t end_ns,
+                         const struct sonde_tag *tags, size_t count)
 {
     struct ring *r = span->id && emit_on() ? emit_ring(1) : NULL;
-    if (!r || span->process != emit_process.header->pid) // opened before a fork: it is the parent's to close
+    if (!r || span->process !=
+                  emit_process.header->pid) // opened before a fork: it is the parent's to close
         return;
     char text[TEXT_BYTES_MAX];
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
-    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)span->start_ns, (uint64_t)end_ns, span->id, span->parent,
-              text, bytes);
+    put_event(SEGMENT_SPAN_END, SEGMENT_TIME_NS, (uint64_t)span->start_ns, (uint64_t)end_ns,
+              span->id, span->parent, text, bytes);
 }
 
 void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# one_object.sh LD OBJCOPY AR OUT.a FOLDER IN.a [MORE.a…]: joins the objects of an archive, and what they need of the others, into one and makes its hidden names local.
+# one_object.sh LD OBJCOPY AR OUT.a FOLDER IN.a [MORE.a…]: joins the objects of an archive, and what
+# they need of the others, into one and makes its hidden names local.
 set -e
 ld=$1 objcopy=$2 ar=$3 out=$4 folder=$5 in=$6
 shift 6

@@ -1,10 +1,13 @@
-// process.c - starts sonde in a process, gives rings to threads, and starts it again in forked children.
+// process.c - starts sonde in a process, gives rings to threads, and starts it again in forked
+// children.
 //
-// fork(): the handlers hold the lock over it, so that what the child inherits is whole. The child closes its copies of our
-// descriptors, forgets its ring and changes `mark`; nothing more, as most children only exec. Its first call that
-// has something to say finds `mark` changed and moves a fresh segment, with the same definitions, to the place of the parent's: all pointers
-// and handles stay good. A child of a bare clone() runs no handlers, but `mark` lies in a page that the kernel wipes
-// (MADV_WIPEONFORK): it is found out at the next slow path, at most a quarter of a ring later.
+// fork(): the handlers hold the lock over it, so that what the child inherits is whole. The child
+// closes its copies of our descriptors, forgets its ring and changes `mark`; nothing more, as most
+// children only exec. Its first call that has something to say finds `mark` changed and moves a
+// fresh segment, with the same definitions, to the place of the parent's: all pointers and handles
+// stay good. A child of a bare clone() runs no handlers, but `mark` lies in a page that the kernel
+// wipes (MADV_WIPEONFORK): it is found out at the next slow path, at most a quarter of a ring
+// later.
 #include "emit/process.h"
 #include "base/clock.h"
 #include "emit/process_start.h"
@@ -23,16 +26,18 @@
 
 enum { MARK_CLEARED = 0, MARK_OURS = 1, MARK_FORKED = 2 };
 
-struct emit_process emit_process = {
-    .lock = PTHREAD_MUTEX_INITIALIZER, .segment = {.file = {.fd = -1}, .agent_file = {.fd = -1}}, .socket = {.fd = -1}};
+struct emit_process emit_process = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                                    .segment = {.file = {.fd = -1}, .agent_file = {.fd = -1}},
+                                    .socket = {.fd = -1}};
 struct ring emit_no_ring;
 __thread struct ring *emit_self = &emit_no_ring;
 
 static pthread_key_t thread_ends;
 
-// Past pthread_sigmask(), which never blocks the signal that glibc cancels threads with. Its handler does not always ask
-// whether the thread is cancellable by now (glibc 2.36), so to disable cancellation is not enough. Signals of faults stay
-// deliverable: the kernel ends a process that has blocked them.
+// Past pthread_sigmask(), which never blocks the signal that glibc cancels threads with. Its
+// handler does not always ask whether the thread is cancellable by now (glibc 2.36), so to disable
+// cancellation is not enough. Signals of faults stay deliverable: the kernel ends a process that
+// has blocked them.
 static uint64_t change_signals(int how, uint64_t set)
 {
     uint64_t before = 0;
@@ -93,7 +98,8 @@ void emit_say(const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    struct emit_interrupts before = disable_interrupts(); // an application does not expect to be cancelled in here
+    // an application does not expect to be cancelled in here
+    struct emit_interrupts before = disable_interrupts();
     log_line(LOG_WARNING, "%s", text);
     restore_interrupts(before);
 }
@@ -151,7 +157,8 @@ static bool start_in_child(struct emit_process *p)
         memcpy(fresh.base + p->at.definitions, p->base + p->at.definitions, p->definitions_bytes);
         struct segment_header *h = (struct segment_header *)(void *)fresh.base;
         atomic_store_explicit(&h->definitions_bytes, p->definitions_bytes, memory_order_release);
-        if (mremap(fresh.base, fresh.bytes, fresh.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p->base) != MAP_FAILED) {
+        if (mremap(fresh.base, fresh.bytes, fresh.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p->base) !=
+            MAP_FAILED) {
             munmap(p->agent, SEGMENT_AGENT_BYTES);
             fresh.base = p->base;
             use_segment(p, &fresh);
@@ -164,13 +171,15 @@ static bool start_in_child(struct emit_process *p)
         }
     }
     emit_segment_destroy(&fresh);
-    // Not enough memory, descriptors, address space. Nothing may go into the parent's segment, so this process is off.
+    // Not enough memory, descriptors, address space. Nothing may go into the parent's segment, so
+    // this process is off.
     emit_say("off in the forked process %d: cannot make its shared memory", (int)getpid());
     atomic_store(&p->state, EMIT_OFF);
     return false;
 }
 
-// Handlers of this thread's fork() that have run: they may be registered more than once (watch_forks).
+// Handlers of this thread's fork() that have run: they may be registered more than once
+// (watch_forks).
 static __thread unsigned fork_handlers;
 
 static void before_fork(void)
@@ -204,7 +213,8 @@ static void after_fork_in_child(void)
 static void make_mark(struct emit_process *p)
 {
     _Atomic uint8_t *none = NULL;
-    void *page = mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *page =
+        mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return;
     madvise(page, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14 only fork() itself is noticed
@@ -213,9 +223,9 @@ static void make_mark(struct emit_process *p)
         munmap(page, SEGMENT_PAGE);
 }
 
-// Before a thread takes the lock for the first time: a fork() beside that waits for the lock, rather than leave a child with one
-// that nobody holds. No thread waits for another one here: in a forked child the other one does not exist. So several threads may
-// register the handlers.
+// Before a thread takes the lock for the first time: a fork() beside that waits for the lock,
+// rather than leave a child with one that nobody holds. No thread waits for another one here: in a
+// forked child the other one does not exist. So several threads may register the handlers.
 // A fork() that has run its handlers already does not wait: its child finds the mark cleared.
 static bool watch_forks(void)
 {
@@ -225,15 +235,17 @@ static bool watch_forks(void)
     if (!p->mark)
         make_mark(p);
     if (p->mark && !watched) {
-        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); // if not: as after a bare clone()
+        // if not: as after a bare clone()
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
         watched = true;
     }
     restore_interrupts(before);
     return p->mark != NULL;
 }
 
-// For ThreadSanitizer in an application. It sees what a library copies with memcpy(), but not the library's atomics, and so
-// takes two threads that have a slot one after the other for a race. It exports these; elsewhere they are NULL.
+// For ThreadSanitizer in an application. It sees what a library copies with memcpy(), but not the
+// library's atomics, and so takes two threads that have a slot one after the other for a race. It
+// exports these; elsewhere they are NULL.
 extern void __tsan_acquire(void *at) __attribute__((weak, visibility("default")));
 extern void __tsan_release(void *at) __attribute__((weak, visibility("default")));
 
@@ -255,7 +267,8 @@ static uint64_t ring_bytes_wanted(void)
     const char *text = secure_getenv("SONDE_RING_BYTES");
     uint64_t wanted = SEGMENT_RING_DEFAULT, bytes = SEGMENT_RING_MIN;
     if (text && *text && !str_to_u64(str_of(text), &wanted))
-        emit_say("SONDE_RING_BYTES=%s is not a number of bytes; using %d", text, SEGMENT_RING_DEFAULT);
+        emit_say("SONDE_RING_BYTES=%s is not a number of bytes; using %d", text,
+                 SEGMENT_RING_DEFAULT);
     while (bytes < wanted && bytes < SEGMENT_RING_MAX)
         bytes *= 2;
     return bytes;
@@ -286,7 +299,8 @@ static bool read_environment(struct emit_process *p)
     }
     p->level = wanted > 4 ? 4 : (int)wanted;
     if (strlen(path) >= sizeof p->socket_path) {
-        emit_say("off: SONDE_SOCKET is longer than a socket's path can be (%zu bytes)", sizeof p->socket_path - 1);
+        emit_say("off: SONDE_SOCKET is longer than a socket's path can be (%zu bytes)",
+                 sizeof p->socket_path - 1);
         return false;
     }
     memcpy(p->socket_path, path, strlen(path) + 1);
@@ -393,7 +407,8 @@ static struct ring *claim(struct emit_process *p)
             __tsan_acquire(r);
         if (!emit_reserve(&p->segment.file, (size_t)((char *)r - p->base), SEGMENT_PAGE))
             return NULL;
-        // The head goes on from where the last thread left it, and so do the cells: nothing is lost in between.
+        // The head goes on from where the last thread left it, and so do the cells: nothing is lost
+        // in between.
         r->mask = p->ring_bytes - 1;
         r->index = i;
         r->ticks = p->header->clock == SEGMENT_CLOCK_TICKS;

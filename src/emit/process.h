@@ -20,7 +20,8 @@
 
 enum emit_state { EMIT_NEW, EMIT_ON, EMIT_OFF };
 
-// A descriptor in the application's table: it may close ours, and the number may be another file's then.
+// A descriptor in the application's table: it may close ours, and the number may be another file's
+// then.
 struct emit_file {
     int fd; // -1 = not open
     uint64_t inode;
@@ -31,7 +32,8 @@ struct emit_segment {
     size_t bytes;
     struct segment_agent *agent;
     struct emit_file file, agent_file; // stay open so that an agent can find them
-    bool sealed; // no process can map the segment for writing; else the program passes a read-only descriptor
+    // no process can map the segment for writing; else the program passes a read-only descriptor
+    bool sealed;
 };
 
 // What a thread allowed before nothing could interrupt it.
@@ -56,14 +58,16 @@ struct emit_process {
     uint32_t clock; // enum segment_clock
     uint32_t slots;
     _Atomic uint32_t slots_free;
-    _Atomic(_Atomic uint8_t *) mark; // whose segment that is; in a page that the kernel clears in children
+    // whose segment that is; in a page that the kernel clears in children
+    _Atomic(_Atomic uint8_t *) mark;
 
     uint32_t definitions; // so many
     size_t definitions_bytes;
     size_t definitions_reserved, gauges_reserved; // bytes
     uint64_t ring_reserved[SEGMENT_SLOTS_MAX];    // bytes of its data, by slot
     unsigned process_tags;
-    struct map by_identity;     // of a definition (its bytes from `what` to the last tag) to its handle
+    // of a definition (its bytes from `what` to the last tag) to its handle
+    struct map by_identity;
     _Atomic uint32_t cells_end; // handles below it have cells; 0 in a child that has no segment yet
 
     struct emit_file socket;
@@ -74,7 +78,8 @@ struct emit_process {
 
 extern struct emit_process emit_process;
 
-// This thread's ring; &emit_no_ring (limit 0, cells_end 0: everything takes the slow path) until it needs one.
+// This thread's ring; &emit_no_ring (limit 0, cells_end 0: everything takes the slow path) until it
+// needs one.
 extern __thread struct ring *emit_self;
 extern struct ring emit_no_ring;
 
@@ -82,32 +87,38 @@ extern struct ring emit_no_ring;
 void emit_lock(struct emit_process *p);
 bool emit_trylock(struct emit_process *p); // false: another thread has it
 void emit_unlock(struct emit_process *p);
-void emit_say(const char *format, ...) __attribute__((format(printf, 1, 2))); // with SONDE_LOG, on stderr
+// with SONDE_LOG, on stderr
+void emit_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // Whether sonde is on; the first call decides it. Also takes note of a fork.
 bool emit_on(void);
 
-// This thread's ring, claimed if need be; NULL when there is none to be had, and then `points` are counted as dropped.
+// This thread's ring, claimed if need be; NULL when there is none to be had, and then `points` are
+// counted as dropped.
 struct ring *emit_ring(uint64_t points);
 
-// segment.c: makes and maps a segment of the process' layout. Returns 0 or a negative errno (e says why, *s is empty).
-// Lowers p->slots when address space or RLIMIT_FSIZE do not allow more.
+// segment.c: makes and maps a segment of the process' layout. Returns 0 or a negative errno (e says
+// why, *s is empty). Lowers p->slots when address space or RLIMIT_FSIZE do not allow more.
 int emit_segment_create(struct emit_process *p, struct emit_segment *s, struct error *e);
 void emit_segment_destroy(struct emit_segment *s);
 
-// Has the kernel set memory aside for this part of a file of ours. Where it has none to give (vm.overcommit_memory=2), the
-// first touch of a page would end the program with SIGBUS; false instead. True where the program has closed the descriptor.
+// Has the kernel set memory aside for this part of a file of ours. Where it has none to give
+// (vm.overcommit_memory=2), the first touch of a page would end the program with SIGBUS; false
+// instead. True where the program has closed the descriptor.
 bool emit_reserve(const struct emit_file *f, size_t offset, size_t bytes);
 
 // connection.c
-// A HELLO, if the agent is there; `wait`: up to 100 ms if its queue is full. 0 or an errno. The lock is held.
+// A HELLO, if the agent is there; `wait`: up to 100 ms if its queue is full. 0 or an errno. The
+// lock is held.
 int emit_connect(struct emit_process *p, bool wait);
 bool emit_is_connected(const struct emit_process *p); // and the agent has not hung up
-void emit_connection_tend(struct emit_process *p);    // at most once a second: connects again where that is needed
-void emit_bell(struct emit_process *p);               // the agent sleeps and should not
-void emit_close(struct emit_file *f);                 // unless the application has closed it already
-bool emit_is_open(const struct emit_file *f);         // and still ours
-uint64_t emit_inode(int fd);                          // 0 = not open
+// at most once a second: connects again where that is needed
+void emit_connection_tend(struct emit_process *p);
+void emit_bell(struct emit_process *p); // the agent sleeps and should not
+// unless the application has closed it already
+void emit_close(struct emit_file *f);
+bool emit_is_open(const struct emit_file *f); // and still ours
+uint64_t emit_inode(int fd);                  // 0 = not open
 
 int emit_high_fd(int fd); // moved away from 0, 1, 2; takes and gives errors
 

@@ -1,5 +1,5 @@
-// process_start.h - numbers of /proc/PID/stat, for emit and ingest: when a process began, which together with its pid tells it
-// from all others, and its parent.
+// process_start.h - numbers of /proc/PID/stat, for emit and ingest: when a process began, which
+// together with its pid tells it from all others, and its parent.
 #ifndef SONDE_EMIT_PROCESS_START_H
 #define SONDE_EMIT_PROCESS_START_H
 
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROCESS_STAT_PARENT = 4, PROCESS_STAT_START = 22 }; // fields, counted from 1; those behind the name
+// fields, counted from 1; those behind the name
+enum { PROCESS_STAT_PARENT = 4, PROCESS_STAT_START = 22 };
 
 // 0 = no such process, or it is not to be seen.
 static inline uint64_t process_stat_number(const char *stat_path, int wanted)

@@ -82,7 +82,8 @@ static void take_entry(struct str entry, struct candidate all[SOURCES])
 {
     struct str value = entry, name = str_cut(&value, '=');
     for (size_t i = 0; i < SOURCES; i++)
-        if (all[i].value && str_eq(name, str_of(sources[i].rank)) && str_eq(value, str_of(all[i].value)))
+        if (all[i].value && str_eq(name, str_of(sources[i].rank)) &&
+            str_eq(value, str_of(all[i].value)))
             all[i].present = true;
 }
 
@@ -169,7 +170,8 @@ const char *emit_rank(void)
         if (!all[i].value)
             continue;
         bool task = sources[i].guard == RANK_STEP && all[i].distance == task_distance;
-        if (!best || all[i].distance < best->distance || (task && all[i].distance == best->distance))
+        if (!best || all[i].distance < best->distance ||
+            (task && all[i].distance == best->distance))
             best = &all[i];
     }
     return best->value;

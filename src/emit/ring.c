@@ -1,8 +1,10 @@
 // ring.c - the hot paths: points, rows and cells.
 //
-// A point is: one comparison with `limit`, the clock, three stores, and the store of head that publishes them. `limit` is the
-// least of three marks, so that one comparison answers all of "is there room, does it fit before the ring's end, is it time to
-// look whether the agent sleeps, or has gone". A thread that has no ring yet has emit_no_ring, whose limit is 0. Whatever is rare is in emit_room().
+// A point is: one comparison with `limit`, the clock, three stores, and the store of head that
+// publishes them. `limit` is the least of three marks, so that one comparison answers all of "is
+// there room, does it fit before the ring's end, is it time to look whether the agent sleeps, or
+// has gone". A thread that has no ring yet has emit_no_ring, whose limit is 0. Whatever is rare is
+// in emit_room().
 #include "emit/ring.h"
 
 #include "sonde.h"
@@ -11,7 +13,8 @@
 
 enum {
     POINT_BYTES = 24,
-    LOOK_MS = 100, // a thread that emits looks about so often for the agent, to connect again after a restart
+    // a thread that emits looks about so often for the agent, to connect again after a restart
+    LOOK_MS = 100,
     STEP_MIN = 64, // bytes; a look takes as long as some points
     STEP_MAX = 8192,
     RESERVE_BYTES = SEGMENT_RING_MIN,
@@ -29,7 +32,8 @@ static uint64_t next_step(struct ring *r)
     return r->step;
 }
 
-// Has memory set aside for the first `end` bytes of the ring's data, in steps. False: there is none.
+// Has memory set aside for the first `end` bytes of the ring's data, in steps. False: there is
+// none.
 static bool reserve_data(struct emit_process *p, const struct ring *r, uint64_t end)
 {
     uint64_t *reserved = &p->ring_reserved[r->index];
@@ -60,7 +64,8 @@ __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t po
     else
         emit_connection_tend(p);
     if (size - used < pad + bytes || !reserve_data(p, r, head + pad + bytes)) {
-        atomic_store_explicit(&r->dropped, atomic_load_explicit(&r->dropped, memory_order_relaxed) + points,
+        atomic_store_explicit(&r->dropped,
+                              atomic_load_explicit(&r->dropped, memory_order_relaxed) + points,
                               memory_order_relaxed);
         r->limit = head;
         return NULL;
@@ -142,7 +147,8 @@ void sonde_put_row_at(sonde_handle group, const double *values, int64_t time_ns)
     put_row(group, values, SEGMENT_TIME_NS, time_ns);
 }
 
-// Cells ------------------------------------------------------------------------------------------------
+// Cells
+// ------------------------------------------------------------------------------------------------
 
 // A page at a time: the agent looks no further, so it makes no pages that nobody has written.
 static uint32_t cells_end_for(sonde_handle metric)
@@ -151,7 +157,8 @@ static uint32_t cells_end_for(sonde_handle metric)
     return (metric / CELLS_A_PAGE + 1) * CELLS_A_PAGE;
 }
 
-// False for NaN and the infinities. A sum that has become one of them would never be a number again.
+// False for NaN and the infinities. A sum that has become one of them would never be a number
+// again.
 static inline bool is_finite(double sum)
 {
     return sum - sum == 0;
@@ -164,19 +171,22 @@ __attribute__((noinline, cold)) static void refuse_amount(void)
 
 static bool reserve_cells(struct emit_process *p, size_t area, uint32_t from, uint32_t end)
 {
-    return emit_reserve(&p->segment.file, area + from * sizeof(double), (end - from) * sizeof(double));
+    return emit_reserve(&p->segment.file, area + from * sizeof(double),
+                        (end - from) * sizeof(double));
 }
 
 // All threads that found no slot share these cells.
 static void add_to_common(struct emit_process *p, sonde_handle metric, double amount)
 {
-    uint32_t end = cells_end_for(metric), known = atomic_load_explicit(&p->header->common_end, memory_order_relaxed);
+    uint32_t end = cells_end_for(metric),
+             known = atomic_load_explicit(&p->header->common_end, memory_order_relaxed);
     if (known < end && !reserve_cells(p, p->at.common, known, end)) {
         refuse_amount();
         return;
     }
-    while (known < end && !atomic_compare_exchange_weak_explicit(&p->header->common_end, &known, end,
-                                                                 memory_order_release, memory_order_relaxed))
+    while (known < end &&
+           !atomic_compare_exchange_weak_explicit(&p->header->common_end, &known, end,
+                                                  memory_order_release, memory_order_relaxed))
         ;
     _Atomic uint64_t *cell = (_Atomic uint64_t *)(void *)(p->base + p->at.common) + metric;
     uint64_t before = atomic_load_explicit(cell, memory_order_relaxed), after;
@@ -189,7 +199,8 @@ static void add_to_common(struct emit_process *p, sonde_handle metric, double am
             return;
         }
         memcpy(&after, &sum, sizeof after);
-    } while (!atomic_compare_exchange_weak_explicit(cell, &before, after, memory_order_relaxed, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(cell, &before, after, memory_order_relaxed,
+                                                    memory_order_relaxed));
 }
 
 __attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double amount)
@@ -202,7 +213,8 @@ __attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double
         add_to_common(p, metric, amount);
         return;
     }
-    uint32_t end = cells_end_for(metric), known = atomic_load_explicit(&r->cells_end, memory_order_relaxed);
+    uint32_t end = cells_end_for(metric),
+             known = atomic_load_explicit(&r->cells_end, memory_order_relaxed);
     if (end > known) {
         if (!reserve_cells(p, (size_t)((char *)r - p->base) + SLOT_CELLS, known, end)) {
             refuse_amount();
@@ -220,7 +232,8 @@ void sonde_cell_add(sonde_handle metric, double amount)
         add_slow(metric, amount);
         return;
     }
-    // No other thread writes it, and an aligned double is stored whole: volatile is all that is needed for the agent to see it.
+    // No other thread writes it, and an aligned double is stored whole: volatile is all that is
+    // needed for the agent to see it.
     volatile double *cell = (volatile double *)(void *)((char *)r + SLOT_CELLS) + metric;
     double sum = *cell + amount;
     if (__builtin_expect(!is_finite(sum), 0))
@@ -231,13 +244,15 @@ void sonde_cell_add(sonde_handle metric, double amount)
 
 __attribute__((noinline, cold)) static bool set_slow(sonde_handle metric)
 {
-    return emit_on() && metric < atomic_load_explicit(&emit_process.cells_end, memory_order_acquire);
+    return emit_on() &&
+           metric < atomic_load_explicit(&emit_process.cells_end, memory_order_acquire);
 }
 
 void sonde_cell_set(sonde_handle metric, double value)
 {
     struct emit_process *p = &emit_process;
-    if (__builtin_expect(metric >= atomic_load_explicit(&p->cells_end, memory_order_relaxed), 0) && !set_slow(metric))
+    if (__builtin_expect(metric >= atomic_load_explicit(&p->cells_end, memory_order_relaxed), 0) &&
+        !set_slow(metric))
         return;
     uint64_t bits, missing;
     double none = sonde_missing();

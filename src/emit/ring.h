@@ -5,15 +5,17 @@
 #include "base/clock.h"
 #include "emit/process.h"
 
-// This thread's ring with room for `bytes` (a multiple of 8, at most a record) in one piece behind its head. NULL: the ring
-// is full, or there is none; `points` are counted as dropped.
+// This thread's ring with room for `bytes` (a multiple of 8, at most a record) in one piece behind
+// its head. NULL: the ring is full, or there is none; `points` are counted as dropped.
 struct ring *emit_room(size_t bytes, uint64_t points);
 
 // The same; asks only where the room that is known does not do.
 static inline struct ring *emit_room_if_needed(size_t bytes, uint64_t points)
 {
     struct ring *r = emit_self;
-    return atomic_load_explicit(&r->head, memory_order_relaxed) + bytes > r->limit ? emit_room(bytes, points) : r;
+    return atomic_load_explicit(&r->head, memory_order_relaxed) + bytes > r->limit
+               ? emit_room(bytes, points)
+               : r;
 }
 
 static inline uint64_t emit_time(const struct ring *r)

@@ -29,11 +29,12 @@ static int make_memfd(const char *name)
 static bool size_allowed(size_t bytes)
 {
     struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+           bytes <= limit.rlim_cur;
 }
 
-// After mlockall(MCL_FUTURE) the kernel fills a new mapping with memory at once, unless nobody may touch it. So the mapping
-// is made untouchable, released from the lock, and opened then.
+// After mlockall(MCL_FUTURE) the kernel fills a new mapping with memory at once, unless nobody may
+// touch it. So the mapping is made untouchable, released from the lock, and opened then.
 static void *map(int fd, size_t bytes)
 {
     if (!size_allowed(bytes) || ftruncate(fd, (off_t)bytes) != 0)
@@ -50,14 +51,15 @@ static void *map(int fd, size_t bytes)
     return NULL;
 }
 
-// From here on our mapping alone writes the segment. Without the seal, the file's mode keeps other users from opening the
-// descriptor that they were passed once more, for writing.
+// From here on our mapping alone writes the segment. Without the seal, the file's mode keeps other
+// users from opening the descriptor that they were passed once more, for writing.
 static bool seal_segment(struct emit_segment *s)
 {
     enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
     if (fcntl(s->file.fd, F_ADD_SEALS, SEALS | F_SEAL_FUTURE_WRITE) == 0)
         s->sealed = true;
-    else if (errno != EINVAL || fchmod(s->file.fd, S_IRUSR) != 0 || fcntl(s->file.fd, F_ADD_SEALS, SEALS) != 0)
+    else if (errno != EINVAL || fchmod(s->file.fd, S_IRUSR) != 0 ||
+             fcntl(s->file.fd, F_ADD_SEALS, SEALS) != 0)
         return false;
     return true;
 }
@@ -66,7 +68,10 @@ bool emit_reserve(const struct emit_file *f, size_t offset, size_t bytes)
 {
     int failed;
     do
-        failed = emit_is_open(f) && fallocate(f->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0 ? errno : 0;
+        failed = emit_is_open(f) &&
+                         fallocate(f->fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0
+                     ? errno
+                     : 0;
     while (failed == EINTR);
     return failed == 0 || failed == EOPNOTSUPP || failed == ENOSYS;
 }
@@ -101,7 +106,8 @@ int emit_segment_create(struct emit_process *p, struct emit_segment *s, struct e
     if (s->base && emit_reserve(&s->file, 0, SEGMENT_PAGE) && seal_segment(s) && make_agent_area(s))
         return 0;
     emit_segment_destroy(s);
-    return error_set(e, -ENOMEM, "cannot map %zu MiB of shared memory (ulimit -v, -f, -l, -n)", p->at.bytes >> 20);
+    return error_set(e, -ENOMEM, "cannot map %zu MiB of shared memory (ulimit -v, -f, -l, -n)",
+                     p->at.bytes >> 20);
 }
 
 void emit_segment_destroy(struct emit_segment *s)

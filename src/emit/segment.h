@@ -1,7 +1,8 @@
 // segment.h - the memory that a program shares with the agent of its node, byte by byte.
 //
-// Each process has two memfds, both sealed against a change of their size. Both sides map each of them whole, from
-// offset 0: an offset would have to be a multiple of the page size, which is 64 KiB on some machines.
+// Each process has two memfds, both sealed against a change of their size. Both sides map each of
+// them whole, from offset 0: an offset would have to be a multiple of the page size, which is 64
+// KiB on some machines.
 //
 // The segment, "sonde": only the program can write it. The program seals it against every later
 // mapping for writing (F_SEAL_FUTURE_WRITE); before Linux 5.1 it passes a read-only descriptor
@@ -27,8 +28,9 @@
 //      │ slot 1 …                    │
 //      └─────────────────────────────┘
 //
-// The agent's area, "sonde-agent": the agent writes it, and so may any process that gets its descriptor.
-// The program takes its contents for a hint: a wrong tail costs points, never memory outside of the ring.
+// The agent's area, "sonde-agent": the agent writes it, and so may any process that gets its
+// descriptor. The program takes its contents for a hint: a wrong tail costs points, never memory
+// outside of the ring.
 //
 //    0 ┌─────────────────────────────┐
 //      │ struct segment_agent 64 KiB │ tails, conversion; the program reserves this memory
@@ -36,15 +38,17 @@
 //      │ accounts             6 MiB  │ one struct segment_account a handle; the agent reserves the pages that it writes
 //      └─────────────────────────────┘
 //
-// Definitions. Handles count from 1 in the order of the definitions; number 0 says what the process itself is. Each starts on a
-// multiple of 8 and is written whole before `definitions_bytes` is raised over it (release):
+// Definitions. Handles count from 1 in the order of the definitions; number 0 says what the process
+// itself is. Each starts on a multiple of 8 and is written whole before `definitions_bytes` is
+// raised over it (release):
 //
 //    u32 size (all of it, with padding; a multiple of 8)   u8 kind   u8 level   u8 what   u8 tags
 //    what = SEGMENT_PROCESS, SEGMENT_METRIC:  u16 size, name;  `tags` times (u16 size, key; u16 size, value);  u16 size, unit;  u16 size, help
 //    what = SEGMENT_GROUP:                    u32 count;  u32 handles[count]     (0 = a metric that is off: its values are passed over)
 //
-// Records. A stream of 64-bit words in the ring data; `head` and the tail count bytes since the ring was made, data[position % ring_bytes]
-// is where a byte lies. No record wraps: what is left at the end is filled with a pad.
+// Records. A stream of 64-bit words in the ring data; `head` and the tail count bytes since the
+// ring was made, data[position % ring_bytes] is where a byte lies. No record wraps: what is left at
+// the end is filled with a pad.
 //
 //    63                        32 31            16 15     8 7      0
 //    ┌───────────────────────────┬────────────────┬────────┬────────┐
@@ -59,10 +63,11 @@
 //    PAD         anything
 //    A time is what header.clock says; with SEGMENT_TIME_NS in flags it is ns since the epoch, given by the caller.
 //
-// HELLO, program → agent, the first thing on a connection to the agent's Unix socket (SOCK_STREAM): struct segment_hello in
-// one sendmsg with two descriptors (SCM_RIGHTS): the segment's, then the agent's area's. The program sends it only to a
-// listener of its own user. No text protocol begins with its first byte. Every byte that follows is a doorbell: "a ring is
-// filling up, and you said that you sleep". The agent sends nothing back. An agent of another version closes the connection.
+// HELLO, program → agent, the first thing on a connection to the agent's Unix socket (SOCK_STREAM):
+// struct segment_hello in one sendmsg with two descriptors (SCM_RIGHTS): the segment's, then the
+// agent's area's. The program sends it only to a listener of its own user. No text protocol begins
+// with its first byte. Every byte that follows is a doorbell: "a ring is filling up, and you said
+// that you sleep". The agent sends nothing back. An agent of another version closes the connection.
 #ifndef SONDE_EMIT_SEGMENT_H
 #define SONDE_EMIT_SEGMENT_H
 
@@ -73,8 +78,9 @@
 #define SEGMENT_MAGIC UINT64_C(0x67657365646e6f73)       // "sondeseg"
 #define SEGMENT_HELLO_MAGIC UINT64_C(0x0a1a65646e6f737f) // "\x7fsonde\x1a\n"
 // What to do where a program, or sonde put, does not see the folder of the job.
-#define SEGMENT_FOLDER_HINT                                                                                          \
-    "In a container, bind the folder above it (apptainer --bind DIR, podman or docker -v DIR:DIR); where TMPDIR is " \
+#define SEGMENT_FOLDER_HINT                                                                \
+    "In a container, bind the folder above it (apptainer --bind DIR, podman or docker -v " \
+    "DIR:DIR); where TMPDIR is "                                                           \
     "private, give sonde run a --run-dir that both see"
 
 #define SEGMENT_NAME "sonde"
@@ -127,37 +133,50 @@ struct segment_header {
     uint64_t magic;
     uint32_t version;
     uint32_t pid;
-    uint64_t start_ticks; // of the process, field 22 of /proc/PID/stat: a pid may come back, the pair does not
-    uint64_t bytes;       // of the segment, as segment_layout() has it
-    uint64_t ring_bytes;  // a power of two
+    // of the process, field 22 of /proc/PID/stat: a pid may come back, the pair does not
+    uint64_t start_ticks;
+    uint64_t bytes;      // of the segment, as segment_layout() has it
+    uint64_t ring_bytes; // a power of two
     uint32_t slots;
     uint32_t level;
     uint32_t clock;
-    _Atomic uint32_t moves; // how often the program has gone over to another agent; raised behind socket_path
+    // how often the program has gone over to another agent; raised behind socket_path
+    _Atomic uint32_t moves;
     char socket_path[SEGMENT_PATH_MAX]; // whose agent this is for; up to here alike in all versions
-    uint64_t agent_inode;               // of the agent's area, for an agent that looks through /proc/PID/fd
+    // of the agent's area, for an agent that looks through /proc/PID/fd
+    uint64_t agent_inode;
 
     // Written by the program as it runs, read by the agent.
     _Alignas(SEGMENT_LINE) _Atomic uint64_t definitions_bytes; // published with release
-    _Atomic uint32_t slots_used;                               // slots from here on were never touched
-    _Atomic uint64_t refused;                                  // definitions and tags over a limit or with a bad name
-    _Atomic uint64_t
-        dropped; // values lost outside of the rings: those of threads without a slot, and values that are no numbers
+    // slots from here on were never touched
+    _Atomic uint32_t slots_used;
+    // definitions and tags over a limit or with a bad name
+    _Atomic uint64_t refused;
+    // values lost outside of the rings: those of threads without a slot, and values that are no
+    // numbers
+    _Atomic uint64_t dropped;
     _Atomic uint32_t common_end; // handles from here on were never added to in the common cells
 };
 
 struct segment_agent {
     // 1: the agent sleeps; the program that makes it 0 rings. One bell a sleep.
     _Alignas(SEGMENT_LINE) _Atomic uint32_t asleep;
-    _Atomic uint32_t attached; // agents that have attached this segment so far; 0: the emitted data may never be read
-    // How far the agents so far have read what is counted elsewhere, for the next one: the header's counts, ring.dropped.
+    // agents that have attached this segment so far; 0: the emitted data may never be read
+    _Atomic uint32_t attached;
+    // How far the agents so far have read what is counted elsewhere, for the next one: the header's
+    // counts, ring.dropped.
     _Atomic uint64_t dropped, refused;
-    // Of the accounts below. Stamps are boot time in ns, and each sample's is later than the one before.
-    _Atomic uint64_t recording; // the agents of one job share this number; accounts of other agents do not count
-    _Atomic uint64_t since;     // stamps before this are from other agents
-    _Atomic uint64_t complete;  // stamps up to this are from samples whose accounts were written in all programs
-    // How the agent turns the times of the records between a ring's `bytes` and `claimed` into those that it stores
-    // (ingest/conversion.h). The next agent repeats it: a record that is stored twice has the same time twice, and is one.
+    // Of the accounts below. Stamps are boot time in ns, and each sample's is later than the one
+    // before.
+
+    // the agents of one job share this number; accounts of other agents do not count
+    _Atomic uint64_t recording;
+    _Atomic uint64_t since; // stamps before this are from other agents
+    // stamps up to this are from samples whose accounts were written in all programs
+    _Atomic uint64_t complete;
+    // How the agent turns the times of the records between a ring's `bytes` and `claimed` into
+    // those that it stores (ingest/conversion.h). The next agent repeats it: a record that is
+    // stored twice has the same time twice, and is one.
     _Alignas(SEGMENT_LINE) _Atomic uint64_t conversion[SEGMENT_CONVERSION_WORDS];
     struct {
         _Alignas(SEGMENT_LINE) _Atomic uint64_t bytes; // up to here the agent has read
@@ -170,9 +189,9 @@ struct segment_agent {
     } tails[];
 };
 
-// How much of a counter cell of this program is in the total of its series. The next agent subtracts it from that total: the
-// rest is what ended programs have added. The agent writes the older of two entries before it records the total, so the other
-// one holds if the agent is killed.
+// How much of a counter cell of this program is in the total of its series. The next agent
+// subtracts it from that total: the rest is what ended programs have added. The agent writes the
+// older of two entries before it records the total, so the other one holds if the agent is killed.
 struct segment_account {
     struct {
         _Atomic uint64_t stamp; // 0: none; published with release behind the other two
@@ -184,17 +203,19 @@ struct segment_account {
 // The head of a slot. One thread writes it; the agent reads head, cells_end, dropped.
 struct ring {
     _Alignas(SEGMENT_LINE) _Atomic uint64_t head; // published with release behind the record
-    uint64_t
-        limit; // the producer's own: up to here it may write without looking; head + record ≤ limit and no record wraps
+    // the producer's own: up to here it may write without looking; head + record ≤ limit and no
+    // record wraps
+    uint64_t limit;
     uint64_t mask;              // ring_bytes - 1
     _Atomic uint32_t cells_end; // handles from here on were never added to in this slot
     uint32_t index;             // of the slot
     _Atomic uint64_t dropped;   // points (a row of n counts n), spans and notes that did not fit
     uint64_t spans;             // ever begun here: makes ids
-    uint32_t looked_ms;         // the producer's own: when it last looked whether the agent is there
-    uint32_t step;              // so many bytes later it looks again
-    bool ticks;                 // header.clock, close at hand
-    _Atomic bool used;          // a thread has it
+    // the producer's own: when it last looked whether the agent is there
+    uint32_t looked_ms;
+    uint32_t step;     // so many bytes later it looks again
+    bool ticks;        // header.clock, close at hand
+    _Atomic bool used; // a thread has it
 };
 
 struct segment_hello {
@@ -203,12 +224,14 @@ struct segment_hello {
     uint32_t moves; // header.moves: of two agents, the one that got the last HELLO reads on
 };
 
-_Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is in the first page of any size");
+_Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE,
+               "the header is in the first page of any size");
 _Static_assert(sizeof(struct ring) == SEGMENT_LINE, "what the hot path touches is one cache line");
 _Static_assert(sizeof(struct segment_agent) == SEGMENT_LINE + 8 * SEGMENT_CONVERSION_WORDS &&
                    sizeof(((struct segment_agent *)0)->tails[0]) == SEGMENT_LINE,
                "the agent's words do not share lines");
-_Static_assert(SEGMENT_RECORD_WORDS_MAX * 8 * 2 <= SEGMENT_RING_MIN, "a pad and a record fit into any ring");
+_Static_assert(SEGMENT_RECORD_WORDS_MAX * 8 * 2 <= SEGMENT_RING_MIN,
+               "a pad and a record fit into any ring");
 _Static_assert((SEGMENT_GROUP_MAX + 2) <= SEGMENT_RECORD_WORDS_MAX, "a full row is a record");
 _Static_assert((SEGMENT_EVENT_WORDS + 1) * 8 + 4 + SEGMENT_TEXT_MAX +
                        SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) <=
@@ -221,12 +244,15 @@ enum {
     SLOT_CELLS = SEGMENT_PAGE,
     SLOT_DATA = SLOT_CELLS + SEGMENT_CELLS_BYTES,
     SEGMENT_AGENT_RESERVED = SEGMENT_PAGE_MAX, // accounts follow
-    SEGMENT_AGENT_BYTES = SEGMENT_AGENT_RESERVED + SEGMENT_DEFINITIONS_MAX * (int)sizeof(struct segment_account),
+    SEGMENT_AGENT_BYTES =
+        SEGMENT_AGENT_RESERVED + SEGMENT_DEFINITIONS_MAX * (int)sizeof(struct segment_account),
 };
 
-_Static_assert(sizeof(struct segment_agent) + SEGMENT_SLOTS_MAX * SEGMENT_LINE <= SEGMENT_AGENT_RESERVED,
+_Static_assert(sizeof(struct segment_agent) + SEGMENT_SLOTS_MAX * SEGMENT_LINE <=
+                   SEGMENT_AGENT_RESERVED,
                "the agent's area has room for the tails of all slots");
-_Static_assert(SEGMENT_AGENT_BYTES % SEGMENT_PAGE_MAX == 0, "the agent's area is whole pages of any size");
+_Static_assert(SEGMENT_AGENT_BYTES % SEGMENT_PAGE_MAX == 0,
+               "the agent's area is whole pages of any size");
 
 struct segment_layout {
     size_t definitions, gauges, common, slots, slot_bytes, bytes;
@@ -244,7 +270,8 @@ static inline struct segment_layout segment_layout(uint32_t slots, uint64_t ring
     return l;
 }
 
-static inline uint64_t segment_word(enum segment_type type, unsigned flags, uint64_t words, uint32_t handle)
+static inline uint64_t segment_word(enum segment_type type, unsigned flags, uint64_t words,
+                                    uint32_t handle)
 {
     return (uint64_t)type | (uint64_t)flags << 8 | words << 16 | (uint64_t)handle << 32;
 }

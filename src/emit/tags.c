@@ -1,4 +1,5 @@
-// tags.c - which tags are valid (as the store has it), and the tags that everything from this process carries.
+// tags.c - which tags are valid (as the store has it), and the tags that everything from this
+// process carries.
 #include "emit/tags.h"
 
 #include "base/storable_name.h"
@@ -22,7 +23,8 @@ struct str emit_cut(struct str s, size_t bytes)
     return str_slice(s, 0, bytes);
 }
 
-unsigned emit_tags_of_process(struct sonde_tag tags[SEGMENT_TAGS_MAX], struct emit_tag_store *store, unsigned *refused)
+unsigned emit_tags_of_process(struct sonde_tag tags[SEGMENT_TAGS_MAX], struct emit_tag_store *store,
+                              unsigned *refused)
 {
     unsigned count = 0;
     bool has_rank = false;
@@ -50,9 +52,9 @@ unsigned emit_tags_of_process(struct sonde_tag tags[SEGMENT_TAGS_MAX], struct em
         for (unsigned i = 0; good && i < count; i++)
             good = strcmp(tags[i].key, tag.key) != 0;
         if (!good) {
-            emit_say(
-                "the tag \"%.60s\" in SONDE_TAGS is not used: write key=value,key=value, each key once, at most %d", at,
-                SEGMENT_TAGS_MAX - 2);
+            emit_say("the tag \"%.60s\" in SONDE_TAGS is not used: write key=value,key=value, each "
+                     "key once, at most %d",
+                     at, SEGMENT_TAGS_MAX - 2);
             (*refused)++;
             continue;
         }

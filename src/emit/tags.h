@@ -1,4 +1,5 @@
-// tags.h - tags: which are valid, where those of the process come from, how they are written. Internal to src/emit.
+// tags.h - tags: which are valid, where those of the process come from, how they are written.
+// Internal to src/emit.
 #ifndef SONDE_EMIT_TAGS_H
 #define SONDE_EMIT_TAGS_H
 
@@ -27,8 +28,9 @@ struct emit_tag_store {
     char text[EMIT_TAG_TEXT_MAX]; // the tags point into this text
 };
 
-// SONDE_TAGS, and `rank` where a launcher gives one (rank.h) and SONDE_TAGS does not. Returns how many, at most SEGMENT_TAGS_MAX - 1; *refused is
-// raised by those that are bad.
-unsigned emit_tags_of_process(struct sonde_tag tags[SEGMENT_TAGS_MAX], struct emit_tag_store *store, unsigned *refused);
+// SONDE_TAGS, and `rank` where a launcher gives one (rank.h) and SONDE_TAGS does not. Returns how
+// many, at most SEGMENT_TAGS_MAX - 1; *refused is raised by those that are bad.
+unsigned emit_tags_of_process(struct sonde_tag tags[SEGMENT_TAGS_MAX], struct emit_tag_store *store,
+                              unsigned *refused);
 
 #endif

@@ -1,8 +1,8 @@
 // unheard.c - whether an agent takes what this process emits, and how much waits in vain.
 //
-// An agent is there when it has taken the segment once (segment_agent.attached), or while our connection to it is open: the
-// HELLO may still be in its queue. Without one, everything that was emitted lies in the rings and cells and counts as
-// dropped, until an agent finds this process.
+// An agent is there when it has taken the segment once (segment_agent.attached), or while our
+// connection to it is open: the HELLO may still be in its queue. Without one, everything that was
+// emitted lies in the rings and cells and counts as dropped, until an agent finds this process.
 #include "emit/ring.h"
 
 #include "sonde.h"
@@ -23,7 +23,8 @@ static uint64_t count_records(struct ring *r, uint64_t size)
     // Acquire: the records before head are whole. Its thread may go on behind it.
     uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire), count = 0;
     for (uint64_t at = 0; head <= size && at < head;) {
-        uint64_t word = *(uint64_t *)(void *)((char *)r + SLOT_DATA + at), words = word >> 16 & 0xffff;
+        uint64_t word = *(uint64_t *)(void *)((char *)r + SLOT_DATA + at),
+                 words = word >> 16 & 0xffff;
         unsigned type = word & 0xff;
         if (words == 0)
             break;
@@ -35,16 +36,18 @@ static uint64_t count_records(struct ring *r, uint64_t size)
 
 static uint64_t count_cells(const struct emit_process *p, uint32_t slots)
 {
-    const _Atomic uint64_t *gauges = (const _Atomic uint64_t *)(const void *)(p->base + p->at.gauges);
-    const _Atomic uint64_t *common = (const _Atomic uint64_t *)(const void *)(p->base + p->at.common);
+    const _Atomic uint64_t *gauges =
+        (const _Atomic uint64_t *)(const void *)(p->base + p->at.gauges);
+    const _Atomic uint64_t *common =
+        (const _Atomic uint64_t *)(const void *)(p->base + p->at.common);
     uint32_t common_end = atomic_load_explicit(&p->header->common_end, memory_order_acquire);
     uint64_t count = 0;
     for (uint32_t i = 1; i < p->definitions; i++) {
         bool used = gauges[i] || (i < common_end && common[i]);
         for (uint32_t s = 0; !used && s < slots; s++) {
             const char *slot = p->base + p->at.slots + p->at.slot_bytes * s;
-            uint32_t end =
-                atomic_load_explicit(&((const struct ring *)(const void *)slot)->cells_end, memory_order_acquire);
+            uint32_t end = atomic_load_explicit(
+                &((const struct ring *)(const void *)slot)->cells_end, memory_order_acquire);
             used = i < end && ((const _Atomic uint64_t *)(const void *)(slot + SLOT_CELLS))[i];
         }
         count += used;
@@ -60,7 +63,8 @@ uint64_t emit_unheard_values(struct emit_process *p)
         uint32_t slots = atomic_load_explicit(&p->header->slots_used, memory_order_acquire);
         for (uint32_t i = 0; i < slots; i++)
             count +=
-                count_records((struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i), p->ring_bytes);
+                count_records((struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i),
+                              p->ring_bytes);
         count += count_cells(p, slots);
     }
     emit_unlock(p);
@@ -88,15 +92,18 @@ int sonde_check(char *why, size_t size)
     emit_lock(p);
     int failed = is_heard(p) ? 0 : emit_connect(p, false);
     if (failed == ENOENT && !folder_is_here(p->socket_path, folder))
-        snprintf(
-            why, size,
-            "nothing is recorded: the folder %s of the job is not here. In a container, bind it (apptainer: "
-            "--bind %s; docker, podman: -v %s:%s); where TMPDIR is private, give sonde run a --run-dir that both see",
-            folder, folder, folder, folder);
+        snprintf(why, size,
+                 "nothing is recorded: the folder %s of the job is not here. In a container, bind "
+                 "it (apptainer: "
+                 "--bind %s; docker, podman: -v %s:%s); where TMPDIR is private, give sonde run a "
+                 "--run-dir that both see",
+                 folder, folder, folder, folder);
     else if (failed == EPERM)
-        snprintf(why, size, "nothing is recorded: another user listens at %s; start the job again", p->socket_path);
+        snprintf(why, size, "nothing is recorded: another user listens at %s; start the job again",
+                 p->socket_path);
     else if (failed)
-        snprintf(why, size, "nothing is recorded until an agent listens at %s (%s)", p->socket_path, strerror(failed));
+        snprintf(why, size, "nothing is recorded until an agent listens at %s (%s)", p->socket_path,
+                 strerror(failed));
     emit_unlock(p);
     return -failed;
 }

@@ -2,7 +2,8 @@
 
 #include "http/workers.h"
 
-int service_read(struct service *service, struct request *r, int64_t until_ns, struct reading *out, struct error *e)
+int service_read(struct service *service, struct request *r, int64_t until_ns, struct reading *out,
+                 struct error *e)
 {
     struct reading_for request = {.arena = &r->arena,
                                   .watch = workers_watch(),
@@ -18,7 +19,8 @@ void service_read_end(struct reading *d, struct answer *a)
     if (a)
         reading_name_missing(d, &value);
     if (value.size)
-        answer_header(a, "X-Sonde-Missing", value.failed ? NULL : arena_strdup(d->request.arena, buf_str(&value)));
+        answer_header(a, "X-Sonde-Missing",
+                      value.failed ? NULL : arena_strdup(d->request.arena, buf_str(&value)));
     buf_free(&value);
     reading_close(d);
 }

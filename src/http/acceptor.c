@@ -1,4 +1,5 @@
-// acceptor.c - an epoll over the listening socket, those who have said nothing yet, clients of the line protocol and where their lines go.
+// acceptor.c - an epoll over the listening socket, those who have said nothing yet, clients of the
+// line protocol and where their lines go.
 #include "http/acceptor.h"
 
 #include "base/agent_address.h"
@@ -21,7 +22,8 @@ enum {
     NO_ROOM_MS = 5,                 // and when the table has no room
     PLACE_LOOK_MS = 5,              // between two looks for a free place while connections wait,
     SILENT_LOOK_MS = 1000,          // and while all of these are silent
-    WAITING_SHARE = 4,              // so many times as many connections may wait as the table has places
+    // so many times as many connections may wait as the table has places
+    WAITING_SHARE = 4,
 };
 
 struct side {
@@ -61,7 +63,8 @@ static bool watch(struct acceptor *a, struct side *side, uint32_t events)
     if (side->watched == events)
         return true;
     int how = side->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    // Errors and hang-ups come even where nothing is asked for; a side without interest is taken out.
+    // Errors and hang-ups come even where nothing is asked for; a side without interest is taken
+    // out.
     if (!events)
         how = EPOLL_CTL_DEL;
     side->watched = events;
@@ -116,7 +119,8 @@ static void free_dead(struct acceptor *a)
     }
 }
 
-static struct client *keep(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
+static struct client *keep(struct acceptor *a, int fd, const struct sockaddr_storage *address,
+                           socklen_t size)
 {
     struct client *c = calloc(1, sizeof *c);
     if (!c)
@@ -149,7 +153,8 @@ static bool turn_away_one(struct acceptor *a)
 }
 
 // False: it need not wait, or too many connections wait.
-static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
+static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *address,
+                     socklen_t size)
 {
     struct connections *table = a->o.connections;
     struct peer peer;
@@ -170,8 +175,8 @@ static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *
     return true;
 }
 
-// Reads the client's first byte and leaves it in the socket. False if there is none yet, or if the connection has ended and
-// is dropped.
+// Reads the client's first byte and leaves it in the socket. False if there is none yet, or if the
+// connection has ended and is dropped.
 static bool peek_first(struct acceptor *a, struct client *c, char *first)
 {
     ssize_t n = recv(c->here.fd, first, 1, MSG_PEEK | MSG_DONTWAIT);
@@ -192,7 +197,8 @@ static void hear_waiting(struct acceptor *a, struct client *c)
     watch(a, &c->here, 0); // until it has a place
 }
 
-// Whether its client on this machine has closed its socket. A client that has only shut down its sending side still reads answers.
+// Whether its client on this machine has closed its socket. A client that has only shut down its
+// sending side still reads answers.
 static bool has_gone(const struct client *c)
 {
     struct peer now;
@@ -223,7 +229,8 @@ static void admit(struct acceptor *a, struct client *c)
         drop(a, c, true);
 }
 
-// Gives free places to connections with requests, the oldest first. A client without a free place does not hold up the others.
+// Gives free places to connections with requests, the oldest first. A client without a free place
+// does not hold up the others.
 static void admit_waiting(struct acceptor *a)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -252,7 +259,8 @@ static void reset(int fd)
     close(fd);
 }
 
-static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage *address, socklen_t size)
+static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage *address,
+                       socklen_t size)
 {
     if (!connections_in_pace(a->o.connections, fd, (const struct sockaddr *)address)) {
         reset(fd);
@@ -264,7 +272,8 @@ static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage
         a->o.give(a->o.user, fd, (const struct sockaddr *)address, size);
         return;
     }
-    struct connection *entry = connections_add(a->o.connections, fd, (const struct sockaddr *)address);
+    struct connection *entry =
+        connections_add(a->o.connections, fd, (const struct sockaddr *)address);
     struct client *c = entry ? keep(a, fd, address, size) : NULL;
     if (!c) {
         if (entry)
@@ -293,7 +302,8 @@ static void accept_all(struct acceptor *a)
             pause_for(a, NO_ROOM_MS);
             return;
         }
-        int fd = accept4(a->o.listening, (struct sockaddr *)&address, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = accept4(a->o.listening, (struct sockaddr *)&address, &size,
+                         SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
             accept_one(a, fd, &address, size);
             continue;
@@ -394,11 +404,13 @@ static void settle(struct acceptor *a, struct client *c)
         reach_agent(a, c);
     if (c->agent.out.size && c->agent.fd >= 0 && !send_some(&c->agent))
         lose_agent(a, c, false);
-    if (a->o.lines->has_ended(c->session) && c->agent.fd >= 0 && !c->agent.out.size && !c->agent_told) {
+    if (a->o.lines->has_ended(c->session) && c->agent.fd >= 0 && !c->agent.out.size &&
+        !c->agent_told) {
         shutdown(c->agent.fd, SHUT_WR);
         c->agent_told = true;
     }
-    bool broken = (c->here.out.size && !send_some(&c->here)) || c->here.out.failed || c->agent.out.failed;
+    bool broken =
+        (c->here.out.size && !send_some(&c->here)) || c->here.out.failed || c->agent.out.failed;
     if (broken || (a->o.lines->has_ended(c->session) && c->agent.fd < 0 && !c->here.out.size)) {
         drop(a, c, true);
         return;
@@ -408,7 +420,9 @@ static void settle(struct acceptor *a, struct client *c)
                       (uint32_t)(!a->o.lines->has_ended(c->session) && room ? EPOLLIN : 0) |
                           (uint32_t)(c->here.out.size ? EPOLLOUT : 0));
     if (c->agent.fd >= 0)
-        good = watch(a, &c->agent, (uint32_t)EPOLLIN | (uint32_t)(c->agent.out.size ? EPOLLOUT : 0)) && good;
+        good =
+            watch(a, &c->agent, (uint32_t)EPOLLIN | (uint32_t)(c->agent.out.size ? EPOLLOUT : 0)) &&
+            good;
     if (!good)
         drop(a, c, true);
 }
@@ -430,7 +444,8 @@ static void deal_with(struct acceptor *a, struct side *side, uint32_t events)
         hear_agent(a, c);
     if (side == &c->here && events & EPOLLERR)
         drop(a, c, true);
-    else if (side == &c->here && events & (EPOLLIN | EPOLLHUP) && !a->o.lines->has_ended(c->session))
+    else if (side == &c->here && events & (EPOLLIN | EPOLLHUP) &&
+             !a->o.lines->has_ended(c->session))
         read_client(a, c);
     else if (side == &c->here && events & EPOLLHUP)
         drop(a, c, true); // nobody is there to be answered
@@ -478,7 +493,8 @@ int acceptor_create(const struct acceptor_options *options, struct acceptor **ou
     a->stop = eventfd(0, EFD_CLOEXEC);
     struct epoll_event knock = {.events = EPOLLIN, .data.ptr = &a->o.listening},
                        end = {.events = EPOLLIN, .data.ptr = &a->stop};
-    int rc = a->epoll < 0 || a->stop < 0 || epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->o.listening, &knock) != 0 ||
+    int rc = a->epoll < 0 || a->stop < 0 ||
+                     epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->o.listening, &knock) != 0 ||
                      epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->stop, &end) != 0
                  ? -errno
                  : -pthread_create(&a->thread, NULL, run, a);

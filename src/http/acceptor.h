@@ -1,17 +1,20 @@
-// acceptor.h - who knocks: HTTP clients are handed on by their first byte, clients of a line protocol are served here.
+// acceptor.h - who knocks: HTTP clients are handed on by their first byte, clients of a line
+// protocol are served here.
 //
 //   listening socket ── accept ── first byte ── a capital letter, or anything else that is no small letter ── `give` (the HTTP library)
 //                                          └── a small letter ── line_protocol.h ── its socket
 //
-// Without a line protocol each is handed on at once. The library never listens by itself: told to stop that, it aborts
-// the process once in some hundred times when requests come in just then: its threads and its caller both take
-// the socket out of an epoll (seen with 0.9.75; in newer ones, too).
+// Without a line protocol each is handed on at once. The library never listens by itself: told to
+// stop that, it aborts the process once in some hundred times when requests come in just then: its
+// threads and its caller both take the socket out of an epoll (seen with 0.9.75; in newer ones,
+// too).
 //
-// Connections for which the table has no place wait here (connections.h). The oldest one that has sent something gets the next
-// place; a silent connection takes none.
+// Connections for which the table has no place wait here (connections.h). The oldest one that has
+// sent something gets the next place; a silent connection takes none.
 //
-// One thread, which waits for all of them at once. Connections that it keeps are in the table of connections (connections.h) from the start, so its limits and
-// time-outs hold for those that say nothing, too; those that it hands on enter it when the library takes them.
+// One thread, which waits for all of them at once. Connections that it keeps are in the table of
+// connections (connections.h) from the start, so its limits and time-outs hold for those that say
+// nothing, too; those that it hands on enter it when the library takes them.
 #ifndef SONDE_HTTP_ACCEPTOR_H
 #define SONDE_HTTP_ACCEPTOR_H
 

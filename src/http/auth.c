@@ -86,7 +86,8 @@ static enum role basic_role(const struct auth *auth, struct str encoded)
     if (encoded.size > BASIC_MAX)
         return ROLE_NOBODY;
     base64_decode_init(&decoding);
-    if (!base64_decode_update(&decoding, &size, text, encoded.size, encoded.data) || !base64_decode_final(&decoding))
+    if (!base64_decode_update(&decoding, &size, text, encoded.size, encoded.data) ||
+        !base64_decode_final(&decoding))
         return ROLE_NOBODY;
     struct str password = {(const char *)text, size};
     str_cut(&password, ':');
@@ -129,13 +130,15 @@ static char *clean_target(struct request *r)
 // What a browser says about the page that asks. `said`: whether it says anything.
 static bool is_own_page(const struct auth *auth, const struct request *r, bool *said)
 {
-    struct str site = str_trim(r->headers[HEADER_FETCH_SITE]), origin = str_trim(r->headers[HEADER_ORIGIN]);
+    struct str site = str_trim(r->headers[HEADER_FETCH_SITE]),
+               origin = str_trim(r->headers[HEADER_ORIGIN]);
     struct str scheme = auth->tls ? STR("https://") : STR("http://");
     *said = site.size || origin.size;
     if (site.size && !str_eq_nocase(site, STR("same-origin")) && !str_eq_nocase(site, STR("none")))
         return false;
-    return !origin.size || (str_starts(origin, scheme) && str_eq_nocase(str_slice(origin, scheme.size, origin.size),
-                                                                        str_trim(r->headers[HEADER_HOST])));
+    return !origin.size ||
+           (str_starts(origin, scheme) && str_eq_nocase(str_slice(origin, scheme.size, origin.size),
+                                                        str_trim(r->headers[HEADER_HOST])));
 }
 
 static bool check_origin(const struct auth *auth, const struct request *r, struct answer *a)
@@ -149,7 +152,8 @@ static bool check_origin(const struct auth *auth, const struct request *r, struc
         return false;
     }
     if (!is_own_page(auth, r, &said)) {
-        answer_error(a, 403, "without a token pages of other sites may not read from this server", NULL);
+        answer_error(a, 403, "without a token pages of other sites may not read from this server",
+                     NULL);
         return false;
     }
     return true;
@@ -157,7 +161,8 @@ static bool check_origin(const struct auth *auth, const struct request *r, struc
 
 static bool refuse_cookie(struct answer *a, const char *why)
 {
-    answer_error(a, 403, why, "A browser's session is for this server's own pages. Programs send a token.");
+    answer_error(a, 403, why,
+                 "A browser's session is for this server's own pages. Programs send a token.");
     return false;
 }
 
@@ -176,28 +181,31 @@ static bool check_cookie(const struct auth *auth, struct request *r, struct answ
     return true;
 }
 
-// Of the root, relative: a proxy may show it below another path (/user/me/proxy/4242/), which only the
-// browser knows. The same goes for the path of the cookie.
+// Of the root, relative: a proxy may show it below another path (/user/me/proxy/4242/), which only
+// the browser knows. The same goes for the path of the cookie.
 static bool is_root(const char *target)
 {
     return target[0] == '/' && (!target[1] || target[1] == '?');
 }
 
-// The link stood in another page (a chat, a file): browsers send no SameSite=Strict cookie along a redirect
-// from there, but they do from a page of ours.
+// The link stood in another page (a chat, a file): browsers send no SameSite=Strict cookie along a
+// redirect from there, but they do from a page of ours.
 static void lead_on(struct answer *a, const char *target)
 {
     a->status = 200;
     a->content_type = "text/html; charset=UTF-8";
-    buf_add_str(&a->body, STR("<!doctype html><html lang=\"en\"><title>sonde</title><meta http-equiv=\"refresh\" "
-                              "content=\"0;url="));
+    buf_add_str(
+        &a->body,
+        STR("<!doctype html><html lang=\"en\"><title>sonde</title><meta http-equiv=\"refresh\" "
+            "content=\"0;url="));
     answer_add_html(&a->body, target ? target : "");
     buf_add_str(&a->body, STR("\"></html>\n"));
 }
 
 // A browser that opens a page with the token: it gets a session, and goes on to the page without
 // it.
-static bool send_on(const struct auth *auth, struct request *r, struct answer *a, const char *cookie)
+static bool send_on(const struct auth *auth, struct request *r, struct answer *a,
+                    const char *cookie)
 {
     char id[SESSION_ID_SIZE + 1];
     if (!auth->sessions || r->method != METHOD_GET ||
@@ -210,8 +218,8 @@ static bool send_on(const struct auth *auth, struct request *r, struct answer *a
     a->content_type = NULL;
     bool root = is_root(target), said;
     answer_header(a, "Set-Cookie",
-                  arena_printf(&r->arena, "%s=%s%s; HttpOnly; SameSite=Strict%s", cookie, id, root ? "" : "; Path=/",
-                               auth->tls ? "; Secure" : ""));
+                  arena_printf(&r->arena, "%s=%s%s; HttpOnly; SameSite=Strict%s", cookie, id,
+                               root ? "" : "; Path=/", auth->tls ? "; Secure" : ""));
     if (root)
         target = arena_printf(&r->arena, ".%s", target);
     if (is_own_page(auth, r, &said))
@@ -225,7 +233,8 @@ static bool send_on(const struct auth *auth, struct request *r, struct answer *a
 static bool is_open_view(const struct auth *auth, struct request *r)
 {
     struct str ignored;
-    if (!auth->open_view || r->headers[HEADER_AUTHORIZATION].size || request_parameter(r, "token", &ignored))
+    if (!auth->open_view || r->headers[HEADER_AUTHORIZATION].size ||
+        request_parameter(r, "token", &ignored))
         return false;
     peer_look_in_proc(&r->peer);
     return r->peer.local && peer_is_own(&r->peer);
@@ -237,7 +246,8 @@ static bool check_open_view(const struct auth *auth, struct request *r, struct a
     if (!check_origin(auth, r, a))
         return false;
     if (request_parameter(r, "jsonp", &callback)) {
-        answer_error(a, 403, "jsonp is not answered without a token", "Any page could run it as a script.");
+        answer_error(a, 403, "jsonp is not answered without a token",
+                     "Any page could run it as a script.");
         return false;
     }
     r->role = ROLE_VIEW;
@@ -263,15 +273,18 @@ bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
     }
     if (r->role)
         return true;
-    if (sessions_check(auth->sessions, cookie_value(r->headers[HEADER_COOKIE], str_of(cookie)), &r->peer))
+    if (sessions_check(auth->sessions, cookie_value(r->headers[HEADER_COOKIE], str_of(cookie)),
+                       &r->peer))
         return check_cookie(auth, r, a);
     if (is_open_view(auth, r))
         return check_open_view(auth, r, a);
     static char challenge[] = "Bearer realm=\"sonde\"";
     answer_header(a, "WWW-Authenticate", challenge);
     answer_error(a, 401, "a token is needed",
-                 "Send a token of the job (sonde token) as \"Authorization: Bearer TOKEN\", or open the address with "
-                 "?token=TOKEN. A data source in Grafana needs the URL that sonde token --url prints: requests for "
+                 "Send a token of the job (sonde token) as \"Authorization: Bearer TOKEN\", or "
+                 "open the address with "
+                 "?token=TOKEN. A data source in Grafana needs the URL that sonde token --url "
+                 "prints: requests for "
                  "suggestions lose ?token=.");
     return false;
 }

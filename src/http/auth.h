@@ -12,8 +12,9 @@
 // host, and with requests that other pages make. So a cookie is no token and only views; the server
 // ignores it where the browser names another page, and for JSONP.
 //
-// With open_view, a request that shows no proof at all, and comes over loopback from a socket of our
-// own uid, may view. `ssh -L` is such a socket, too: everybody who reaches its other end may view.
+// With open_view, a request that shows no proof at all, and comes over loopback from a socket of
+// our own uid, may view. `ssh -L` is such a socket, too: everybody who reaches its other end may
+// view.
 //
 // Without a token (only on loopback), a page from elsewhere in a browser of this machine must not
 // read the data: neither by a name that it resolves to 127.0.0.1 (DNS rebinding: the Host header

@@ -23,11 +23,12 @@ enum {
 
 // The client of a younger silent connection may be about to send its request.
 static const int64_t YOUNG_NS = NS_PER_S;
-// If no connection has come for so long, the library has dropped the connections of the reserved places.
+// If no connection has come for so long, the library has dropped the connections of the reserved
+// places.
 static const int64_t RESERVED_NS = 5 * (int64_t)NS_PER_S;
 
-// So many connections at once, then one each `interval`: `full_ns` is the time at which as many as `burst` may
-// come again.
+// So many connections at once, then one each `interval`: `full_ns` is the time at which as many as
+// `burst` may come again.
 struct pace {
     int64_t full_ns;
 };
@@ -121,8 +122,8 @@ static void free_client(struct connections *c, struct client *client)
     free(client);
 }
 
-// It has lost a connection, or got none. Of those that have none left the known ones stay, the latest of them; a stranger
-// stays while it is ahead of its pace.
+// It has lost a connection, or got none. Of those that have none left the known ones stay, the
+// latest of them; a stranger stays while it is ahead of its pace.
 static void forget_clients(struct connections *c, struct client *client)
 {
     struct client *oldest = NULL;
@@ -162,9 +163,11 @@ static void shut(struct connections *c, struct connection *connection)
 static void shut_overdue(struct connections *c, int64_t now_ns)
 {
     for (struct connection *i = c->first; i; i = i->next) {
-        int64_t timeout_ns = c->options.timeout_ns[i->phase], unproved_ns = c->options.unproved_timeout_ns;
+        int64_t timeout_ns = c->options.timeout_ns[i->phase],
+                unproved_ns = c->options.unproved_timeout_ns;
         bool late = timeout_ns && now_ns - i->since_ns >= timeout_ns;
-        late |= unproved_ns && !i->proved && !i->client->own && now_ns - i->opened_ns >= unproved_ns;
+        late |=
+            unproved_ns && !i->proved && !i->client->own && now_ns - i->opened_ns >= unproved_ns;
         if (i->shut || !late)
             continue;
         shut(c, i);
@@ -203,7 +206,8 @@ static int64_t look_interval_ns(const struct connection_options *options)
     return shortest_ns / LOOKS_PER_TIMEOUT + 1;
 }
 
-int connections_create(const struct connection_options *options, struct connections **out, struct error *e)
+int connections_create(const struct connection_options *options, struct connections **out,
+                       struct error *e)
 {
     struct connections *c = calloc(1, sizeof *c);
     *out = NULL;
@@ -218,7 +222,8 @@ int connections_create(const struct connection_options *options, struct connecti
         pthread_cond_destroy(&c->changed);
         pthread_mutex_destroy(&c->lock);
         free(c);
-        return error_set(e, -rc, "cannot start the thread that watches connections: %s", strerror(rc));
+        return error_set(e, -rc, "cannot start the thread that watches connections: %s",
+                         strerror(rc));
     }
     *out = c;
     return 0;
@@ -261,12 +266,13 @@ static bool goes_before(const struct connection *a, const struct connection *b)
 }
 
 // One of a client's (NULL: of all) connections; NULL when all of them are busy.
-static struct connection *find_idle(const struct connections *c, const struct client *client, bool unproved_only)
+static struct connection *find_idle(const struct connections *c, const struct client *client,
+                                    bool unproved_only)
 {
     struct connection *first = NULL;
     for (struct connection *i = c->first; i; i = i->next) {
-        if (i->shut || i->phase == PHASE_ANSWERING || (i->proved && (is_busy(i) || unproved_only)) ||
-            (client && i->client != client))
+        if (i->shut || i->phase == PHASE_ANSWERING ||
+            (i->proved && (is_busy(i) || unproved_only)) || (client && i->client != client))
             continue;
         if (goes_before(i, first))
             first = i;
@@ -292,7 +298,8 @@ static const struct client *find_crowd(const struct connections *c, bool strange
     for (const struct client *i = c->clients; i; i = i->next) {
         if (!i->unproved || (strange_only && !is_strange(i)))
             continue;
-        if (!crowd || (crowd->own && !i->own) || (crowd->own == i->own && i->unproved > crowd->unproved))
+        if (!crowd || (crowd->own && !i->own) ||
+            (crowd->own == i->own && i->unproved > crowd->unproved))
             crowd = i;
     }
     return crowd;
@@ -304,8 +311,9 @@ static bool make_room(struct connections *c, const struct client *client)
     if (is_strange(client)) {
         if (o->most_unproved_per_client && client->unproved >= o->most_unproved_per_client)
             evict(c, client, true);
-        const struct client *crowd =
-            o->most_unproved && c->unproved_strange >= o->most_unproved ? find_crowd(c, true) : NULL;
+        const struct client *crowd = o->most_unproved && c->unproved_strange >= o->most_unproved
+                                         ? find_crowd(c, true)
+                                         : NULL;
         if (crowd)
             evict(c, crowd, true);
     }
@@ -326,7 +334,8 @@ static bool is_harmless(const struct connection *connection, int64_t now_ns)
     int64_t since_ns = connection->proved ? connection->since_ns : connection->opened_ns;
     if (is_strange(connection->client))
         return true;
-    return now_ns - since_ns >= YOUNG_NS && recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+    return now_ns - since_ns >= YOUNG_NS &&
+           recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
 // The clients of connections on their way are not known yet: all of them may be this client's.
@@ -355,10 +364,12 @@ static bool may_wait(const struct peer *peer, const struct client *client)
     return peer_is_own(peer) || (client && client->known_ns);
 }
 
-bool connections_should_wait(struct connections *c, int fd, const struct sockaddr *client, struct peer *peer)
+bool connections_should_wait(struct connections *c, int fd, const struct sockaddr *client,
+                             struct peer *peer)
 {
     pthread_mutex_lock(&c->lock);
-    unsigned least = c->options.most < c->options.most_per_client ? c->options.most : c->options.most_per_client;
+    unsigned least =
+        c->options.most < c->options.most_per_client ? c->options.most : c->options.most_per_client;
     bool room = c->counts.open + c->reserved < least; // for whomever: the kernel need not be asked
     pthread_mutex_unlock(&c->lock);
     if (room)
@@ -454,7 +465,8 @@ bool connections_in_pace(struct connections *c, int fd, const struct sockaddr *a
         return true;
     pthread_mutex_lock(&c->lock);
     struct client *client = find_client(c, &peer);
-    in_pace = client && (!is_strange(client) || step(&c->options, &client->pace, clock_monotonic_ns()));
+    in_pace =
+        client && (!is_strange(client) || step(&c->options, &client->pace, clock_monotonic_ns()));
     c->counts.refused += !in_pace;
     if (client)
         forget_clients(c, client);
@@ -548,7 +560,8 @@ void connections_prove(struct connections *c, struct connection *connection)
     pthread_mutex_unlock(&c->lock);
 }
 
-void connections_phase(struct connections *c, struct connection *connection, enum connection_phase phase)
+void connections_phase(struct connections *c, struct connection *connection,
+                       enum connection_phase phase)
 {
     pthread_mutex_lock(&c->lock);
     c->counts.busy -= is_busy(connection);

@@ -1,5 +1,5 @@
-// connections.h - the table of open connections: how many, from which clients, and how long each may
-// stay in its phase.
+// connections.h - the table of open connections: how many, from which clients, and how long each
+// may stay in its phase.
 //
 // The HTTP library bounds inactivity, but a client that sends one byte a second is never inactive.
 // So every connection is in a phase, and each phase has a time after which the connection is shut
@@ -9,29 +9,30 @@
 //
 // A telnet client is TALKING all the time; its time begins anew with every piece that it sends.
 //
-// When the table, or a client's share of it, is full, the table shuts down the connection that has been
-// WAITING or TALKING longest: idle connections never keep a new client out. If all are busy, it shuts
-// the new one down at once.
+// When the table, or a client's share of it, is full, the table shuts down the connection that has
+// been WAITING or TALKING longest: idle connections never keep a new client out. If all are busy,
+// it shuts the new one down at once.
 //
 // A client is a uid on this machine, else an address. A connection is *unproved* until a request
-// on it has shown a token. Unproved connections are always the first to make room, beginning with the
-// client that has most of them. A client other than the server's own user may have few of them, for a
-// short time. The table remembers a client that has shown a token once, and allows it more. So a client
-// without a token locks out only itself. It also opens only so many connections a second: the acceptor
-// resets further ones before anybody reads from them, so that a flood takes little processor time from
-// the requests of others.
+// on it has shown a token. Unproved connections are always the first to make room, beginning with
+// the client that has most of them. A client other than the server's own user may have few of them,
+// for a short time. The table remembers a client that has shown a token once, and allows it more.
+// So a client without a token locks out only itself. It also opens only so many connections a
+// second: the acceptor resets further ones before anybody reads from them, so that a flood takes
+// little processor time from the requests of others.
 //
-// A dashboard with many panels sends more requests at once than its client's share, and must not lose any. New connections of
-// the server's own user and of known clients therefore wait before the table (the acceptor keeps them) until a place is free or
-// a connection has been idle for a second. Meanwhile responses end their connections, which frees places.
+// A dashboard with many panels sends more requests at once than its client's share, and must not
+// lose any. New connections of the server's own user and of known clients therefore wait before the
+// table (the acceptor keeps them) until a place is free or a connection has been idle for a second.
+// Meanwhile responses end their connections, which frees places.
 //
-// Connections that are shut down stay in the table until their owners have closed them. The acceptor
-// asks for room before it accepts (connections_room), so that a flood of clients waits in the kernel's
-// queue, not in descriptors.
+// Connections that are shut down stay in the table until their owners have closed them. The
+// acceptor asks for room before it accepts (connections_room), so that a flood of clients waits in
+// the kernel's queue, not in descriptors.
 //
 // Closing is shutdown(2) on the socket: its owner, a thread of the HTTP library, sees the end and
-// cleans up. The table holds its lock meanwhile, and connections_remove takes the lock before the library
-// closes the socket: so the descriptor's number is never that of another connection.
+// cleans up. The table holds its lock meanwhile, and connections_remove takes the lock before the
+// library closes the socket: so the descriptor's number is never that of another connection.
 #ifndef SONDE_HTTP_CONNECTIONS_H
 #define SONDE_HTTP_CONNECTIONS_H
 
@@ -43,7 +44,14 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-enum connection_phase { PHASE_WAITING, PHASE_READING, PHASE_ANSWERING, PHASE_SENDING, PHASE_TALKING, PHASE_COUNT };
+enum connection_phase {
+    PHASE_WAITING,
+    PHASE_READING,
+    PHASE_ANSWERING,
+    PHASE_SENDING,
+    PHASE_TALKING,
+    PHASE_COUNT
+};
 
 struct connections;
 struct connection;
@@ -59,31 +67,34 @@ struct connection_options {
 };
 
 // Starts the thread that watches over the time-outs.
-int connections_create(const struct connection_options *options, struct connections **out, struct error *e);
+int connections_create(const struct connection_options *options, struct connections **out,
+                       struct error *e);
 void connections_destroy(struct connections *c); // when all connections are removed
 
-// False: the client is unknown and opens connections faster than it may; reset this one, which counts as
-// refused.
+// False: the client is unknown and opens connections faster than it may; reset this one, which
+// counts as refused.
 bool connections_in_pace(struct connections *c, int fd, const struct sockaddr *client);
 
 // A new connection; NULL: no memory, shut it down. Thread-safe, like all that follows.
 struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client);
 void connections_remove(struct connections *c, struct connection *connection);
 
-// Whether a new connection should wait: the table is full for its client, and the client is no stranger. *peer then describes the
-// client.
-bool connections_should_wait(struct connections *c, int fd, const struct sockaddr *client, struct peer *peer);
+// Whether a new connection should wait: the table is full for its client, and the client is no
+// stranger. *peer then describes the client.
+bool connections_should_wait(struct connections *c, int fd, const struct sockaddr *client,
+                             struct peer *peer);
 
-// Whether a waiting connection with a request has a place now. If necessary, shuts down a connection that has been idle for a
-// second.
+// Whether a waiting connection with a request has a place now. If necessary, shuts down a
+// connection that has been idle for a second.
 bool connections_take_place(struct connections *c, const struct peer *peer);
 
-// Keeps a place for a connection that another thread is about to add. Release it after connections_add, or if the connection was
-// dropped.
+// Keeps a place for a connection that another thread is about to add. Release it after
+// connections_add, or if the connection was dropped.
 void connections_reserve(struct connections *c);
 void connections_release(struct connections *c);
 
-// A connection begins to wait; and it waits no more: it is about to be added, or was closed without a place.
+// A connection begins to wait; and it waits no more: it is about to be added, or was closed without
+// a place.
 enum wait_end { WAIT_ADMITTED, WAIT_EVICTED, WAIT_TIMED_OUT };
 void connections_wait(struct connections *c);
 void connections_wait_ended(struct connections *c, enum wait_end how);
@@ -97,12 +108,13 @@ bool connections_room(struct connections *c);
 // Lives as long as the connection.
 const struct peer *connection_peer(const struct connection *connection);
 
-// A request on the connection has shown a token. The connection's owner calls it; repeated calls cost
-// nothing.
+// A request on the connection has shown a token. The connection's owner calls it; repeated calls
+// cost nothing.
 void connections_prove(struct connections *c, struct connection *connection);
 
 // Starts a phase, and its time.
-void connections_phase(struct connections *c, struct connection *connection, enum connection_phase phase);
+void connections_phase(struct connections *c, struct connection *connection,
+                       enum connection_phase phase);
 
 // Waits until no connection is in READING, ANSWERING or SENDING, but no longer than `most_ns`.
 void connections_drain(struct connections *c, int64_t most_ns);

@@ -33,7 +33,8 @@ static int add_tags(struct request *r, const json_t *tags, struct error *e)
         const json_t *tag = json_array_get(tags, i);
         const json_t *key = json_object_get(tag, "key"), *value = json_object_get(tag, "value");
         if (!json_is_object(tag) || !is_name(key) || !is_name(value))
-            return error_set(e, -EINVAL, "tags have to look like {\"key\":\"host\",\"value\":\"*\"}");
+            return error_set(e, -EINVAL,
+                             "tags have to look like {\"key\":\"host\",\"value\":\"*\"}");
         rc = add(r, STR("tag"), arena_printf(&r->arena, "%s=%s", text_of(key), text_of(value)), e);
     }
     return rc;
@@ -47,7 +48,8 @@ static int add_list(struct request *r, struct str key, const json_t *list, struc
     for (size_t i = 0; i < json_array_size(list) && !rc; i++) {
         const char *value = json_string_value(json_array_get(list, i));
         if (!value)
-            rc = error_set(e, -EINVAL, "%.*s has to be a list of texts", STR_ARG(str_slice(key, 0, 100)));
+            rc = error_set(e, -EINVAL, "%.*s has to be a list of texts",
+                           STR_ARG(str_slice(key, 0, 100)));
         else
             buf_printf(&text, "%s%s", i ? "," : "", value);
     }
@@ -69,7 +71,8 @@ static int add_members(struct request *r, json_t *object, struct error *e)
         if (json_is_string(value))
             rc = add(r, str_of(key), arena_printf(&r->arena, "%s", json_string_value(value)), e);
         else if (json_is_integer(value))
-            rc = add(r, str_of(key), arena_printf(&r->arena, "%lld", (long long)json_integer_value(value)), e);
+            rc = add(r, str_of(key),
+                     arena_printf(&r->arena, "%lld", (long long)json_integer_value(value)), e);
         else if (strcmp(key, "tags") == 0)
             rc = add_tags(r, value, e);
         else if (json_is_array(value))
@@ -104,19 +107,23 @@ static int add_last_query(struct request *r, const json_t *query, struct error *
     }
     buf_add_char(&text, '}');
     if (!rc)
-        rc = add(r, STR("timeseries"), text.failed ? NULL : arena_strdup(&r->arena, buf_str(&text)), e);
+        rc = add(r, STR("timeseries"), text.failed ? NULL : arena_strdup(&r->arena, buf_str(&text)),
+                 e);
     buf_free(&text);
     return rc;
 }
 
 static int add_last(struct request *r, json_t *object, struct error *e)
 {
-    const json_t *queries = json_object_get(object, "queries"), *scan = json_object_get(object, "backScan");
+    const json_t *queries = json_object_get(object, "queries"),
+                 *scan = json_object_get(object, "backScan");
     if (!json_is_array(queries) || !json_array_size(queries))
         return error_set(e, -EINVAL, "Missing queries");
-    int rc = json_is_true(json_object_get(object, "resolveNames")) ? add(r, STR("resolve"), "", e) : 0;
+    int rc =
+        json_is_true(json_object_get(object, "resolveNames")) ? add(r, STR("resolve"), "", e) : 0;
     if (!rc && json_is_integer(scan))
-        rc = add(r, STR("back_scan"), arena_printf(&r->arena, "%lld", (long long)json_integer_value(scan)), e);
+        rc = add(r, STR("back_scan"),
+                 arena_printf(&r->arena, "%lld", (long long)json_integer_value(scan)), e);
     for (size_t i = 0; i < json_array_size(queries) && !rc; i++)
         rc = add_last_query(r, json_array_get(queries, i), e);
     return rc;

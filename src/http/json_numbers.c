@@ -12,7 +12,9 @@ static bool in_word(char c)
 
 static bool is_unsafe(struct str word)
 {
-    struct str name = str_starts(word, STR("-")) || str_starts(word, STR("+")) ? str_slice(word, 1, word.size) : word;
+    struct str name = str_starts(word, STR("-")) || str_starts(word, STR("+"))
+                          ? str_slice(word, 1, word.size)
+                          : word;
     double number;
     if (str_eq(name, STR("NaN")) || str_eq(name, STR("Infinity")))
         return true;

@@ -13,7 +13,8 @@ struct line_protocol {
     // Takes any piece of what the client sends; empty at the end of input. Appends answers to
     // *reply, and lines to *onward.
     void (*feed)(void *session, struct str piece, struct buf *reply, struct buf *onward);
-    // What the other end of `socket` said, as the client is told it. *rest holds what is no whole line yet.
+    // What the other end of `socket` said, as the client is told it. *rest holds what is no whole
+    // line yet.
     void (*answered)(struct str piece, struct buf *rest, struct buf *reply);
     bool (*is_admitted)(const void *session); // it has shown a token, or needs none
     bool (*has_ended)(const void *session);   // nothing more is read

@@ -65,7 +65,8 @@ int listen_take(int fd, struct listener *out, struct error *e)
     if (!listens || (address.ss_family != AF_INET && address.ss_family != AF_INET6))
         return error_set(e, -EINVAL, "descriptor %d does not listen on a port", fd);
     out->fd = fd;
-    out->port = ntohs(((const struct sockaddr_in *)&address)->sin_port); // at the same place in both families
+    // at the same place in both families
+    out->port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
     out->loopback = is_loopback((const struct sockaddr *)&address);
     return 0;
 }
@@ -98,7 +99,8 @@ int listen_for_nodes(const char *address, struct listener *out, struct error *e)
     if (fd < 0 && (!address || inet_pton(AF_INET, address, &v4.sin_addr) == 1))
         fd = listen_anywhere((struct sockaddr *)&v4, sizeof v4);
     if (fd < 0)
-        return error_set(e, fd, "cannot listen for nodes on %s: %s", address ? address : "any address", strerror(-fd));
+        return error_set(e, fd, "cannot listen for nodes on %s: %s",
+                         address ? address : "any address", strerror(-fd));
     return listen_take(fd, out, e);
 }
 
@@ -110,10 +112,11 @@ void listen_refuse(int fd)
     shutdown(fd, SHUT_RDWR);
 }
 
-static int try_ports(struct sockaddr *address, socklen_t size, const char *name, int port, bool exact,
-                     struct listener *out, struct error *e)
+static int try_ports(struct sockaddr *address, socklen_t size, const char *name, int port,
+                     bool exact, struct listener *out, struct error *e)
 {
-    int first = port ? port : LISTEN_PORT_DEFAULT, last = exact ? first : first + LISTEN_PORT_TRIES - 1, rc = 0;
+    int first = port ? port : LISTEN_PORT_DEFAULT,
+        last = exact ? first : first + LISTEN_PORT_TRIES - 1, rc = 0;
     if (last > PORT_MAX)
         last = PORT_MAX;
     for (int p = first; p <= last; p++) {
@@ -127,11 +130,15 @@ static int try_ports(struct sockaddr *address, socklen_t size, const char *name,
             return error_set(e, rc, "cannot listen on %s port %d: %s", name, p, strerror(-rc));
     }
     if (exact)
-        return error_set(e, rc, "port %d is taken by another program; choose another with --port", first);
-    return error_set(e, rc, "ports %d to %d are all taken by other programs; choose another with --port", first, last);
+        return error_set(e, rc, "port %d is taken by another program; choose another with --port",
+                         first);
+    return error_set(e, rc,
+                     "ports %d to %d are all taken by other programs; choose another with --port",
+                     first, last);
 }
 
-int listen_on(const char *address, int port, bool exact, bool loopback_only, struct listener *out, struct error *e)
+int listen_on(const char *address, int port, bool exact, bool loopback_only, struct listener *out,
+              struct error *e)
 {
     *out = (struct listener){.fd = -1};
     const char *name = address && *address ? address : "127.0.0.1";
@@ -144,10 +151,10 @@ int listen_on(const char *address, int port, bool exact, bool loopback_only, str
     int rc;
     out->loopback = is_loopback(found->ai_addr);
     if (loopback_only && !out->loopback)
-        rc = error_set(
-            e, -EPERM,
-            "listening on %s without a token would show the data to everybody; give a token, or listen on 127.0.0.1",
-            name);
+        rc = error_set(e, -EPERM,
+                       "listening on %s without a token would show the data to everybody; give a "
+                       "token, or listen on 127.0.0.1",
+                       name);
     else
         rc = try_ports(found->ai_addr, found->ai_addrlen, name, port, exact, out, e);
     freeaddrinfo(found);

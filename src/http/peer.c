@@ -64,8 +64,8 @@ static void put_address(uint32_t out[4], const struct peer_end *end)
 static bool is_answer(const struct inet_diag_msg *m, const struct inet_diag_sockid *asked)
 {
     enum { TCP_LISTENING = 10 };
-    return m->idiag_state != TCP_LISTENING && m->idiag_inode && m->id.idiag_sport == asked->idiag_sport &&
-           m->id.idiag_dport == asked->idiag_dport;
+    return m->idiag_state != TCP_LISTENING && m->idiag_inode &&
+           m->id.idiag_sport == asked->idiag_sport && m->id.idiag_dport == asked->idiag_dport;
 }
 
 // Fills *p where the socket is there, and the kernel tells.
@@ -74,7 +74,9 @@ static void ask_kernel(const struct peer_end *own, const struct peer_end *client
     struct {
         struct nlmsghdr header;
         struct inet_diag_req_v2 request;
-    } ask = {.header = {.nlmsg_len = sizeof ask, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST},
+    } ask = {.header = {.nlmsg_len = sizeof ask,
+                        .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                        .nlmsg_flags = NLM_F_REQUEST},
              .request = {.sdiag_family = is_v4(client) ? AF_INET : AF_INET6,
                          .sdiag_protocol = IPPROTO_TCP,
                          .idiag_states = UINT32_MAX,
@@ -91,13 +93,14 @@ static void ask_kernel(const struct peer_end *own, const struct peer_end *client
     socklen_t from_size = sizeof from;
     // The answer is there when send() comes back.
     ssize_t n = send(fd, &ask, sizeof ask, 0) == (ssize_t)sizeof ask
-                    ? recvfrom(fd, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size)
+                    ? recvfrom(fd, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from,
+                               &from_size)
                     : -1;
     close(fd);
     const struct nlmsghdr *header = (const void *)answer;
     const struct inet_diag_msg *m = NLMSG_DATA(header);
-    if (n < (ssize_t)NLMSG_LENGTH(sizeof *m) || from.nl_pid != 0 || header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
-        !is_answer(m, &ask.request.id))
+    if (n < (ssize_t)NLMSG_LENGTH(sizeof *m) || from.nl_pid != 0 ||
+        header->nlmsg_type != SOCK_DIAG_BY_FAMILY || !is_answer(m, &ask.request.id))
         return;
     p->known = true;
     p->uid = m->idiag_uid;
@@ -118,8 +121,8 @@ static void write_end(const struct peer_end *end, bool v4, char out[48])
     snprintf(out + at, 48 - at, ":%04X", (unsigned)ntohs(end->port));
 }
 
-static void search_table(const char *path, bool v4, const struct peer_end *own, const struct peer_end *client,
-                         struct peer *p)
+static void search_table(const char *path, bool v4, const struct peer_end *own,
+                         const struct peer_end *client, struct peer *p)
 {
     char here[48], there[48], line[512], local[80], remote[80];
     write_end(client, v4, here);
@@ -128,7 +131,8 @@ static void search_table(const char *path, bool v4, const struct peer_end *own, 
     while (f && !p->known && fgets(line, sizeof line, f)) {
         unsigned uid;
         unsigned long long inode;
-        if (sscanf(line, "%*u: %79s %79s %*s %*s %*s %*s %u %*u %llu", local, remote, &uid, &inode) != 4)
+        if (sscanf(line, "%*u: %79s %79s %*s %*s %*s %*s %u %*u %llu", local, remote, &uid,
+                   &inode) != 4)
             continue;
         if (strcmp(local, here) != 0 || strcmp(remote, there) != 0 || !inode)
             continue;
@@ -159,8 +163,8 @@ void peer_look(int fd, const struct sockaddr *client, struct peer *out)
         return;
     bool has_own = getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
                    read_end((const struct sockaddr *)&address, &out->own);
-    out->local =
-        is_loopback(&out->other) || (has_own && memcmp(out->own.address, out->other.address, PEER_ADDRESS_BYTES) == 0);
+    out->local = is_loopback(&out->other) ||
+                 (has_own && memcmp(out->own.address, out->other.address, PEER_ADDRESS_BYTES) == 0);
     if (has_own && out->local)
         ask_kernel(&out->own, &out->other, out);
 }
@@ -174,7 +178,8 @@ bool peer_equal(const struct peer *a, const struct peer *b)
 {
     if (a->known && b->known)
         return a->uid == b->uid;
-    return memcmp(a->other.address, b->other.address, PEER_ADDRESS_BYTES) == 0 && a->known == b->known;
+    return memcmp(a->other.address, b->other.address, PEER_ADDRESS_BYTES) == 0 &&
+           a->known == b->known;
 }
 
 // ---- the process
@@ -224,8 +229,9 @@ bool peer_is_program_here(const struct peer *p)
     bool here = false, forwarded = false;
     for (struct dirent *entry = readdir(proc); entry; entry = readdir(proc)) {
         struct stat st;
-        if (!isdigit((unsigned char)entry->d_name[0]) || fstatat(dirfd(proc), entry->d_name, &st, 0) != 0 ||
-            st.st_uid != geteuid() || !holds(dirfd(proc), entry->d_name, wanted))
+        if (!isdigit((unsigned char)entry->d_name[0]) ||
+            fstatat(dirfd(proc), entry->d_name, &st, 0) != 0 || st.st_uid != geteuid() ||
+            !holds(dirfd(proc), entry->d_name, wanted))
             continue;
         here = true;
         forwarded |= is_ssh(dirfd(proc), entry->d_name);

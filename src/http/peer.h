@@ -42,7 +42,8 @@ void peer_look_in_proc(struct peer *p);
 
 bool peer_is_own(const struct peer *p);
 
-// The same client: one uid on this machine, whichever of its many addresses it comes from; else one address.
+// The same client: one uid on this machine, whichever of its many addresses it comes from; else one
+// address.
 bool peer_equal(const struct peer *a, const struct peer *b);
 
 // Looks through /proc: milliseconds.

@@ -43,7 +43,8 @@ static int hex_digit(char c)
 }
 
 // %41 becomes A and, in parameters, + a blank.
-static int decode(struct arena *arena, struct str text, bool plus_is_blank, struct str *out, struct error *e)
+static int decode(struct arena *arena, struct str text, bool plus_is_blank, struct str *out,
+                  struct error *e)
 {
     char *to = arena_alloc(arena, text.size + 1);
     if (!to)
@@ -86,7 +87,8 @@ int request_parse_target(struct request *r, struct str target, struct error *e)
     for (size_t i = 0; i < rest.size; i++)
         most += rest.data[i] == '&';
     if (most > REQUEST_PARAMETERS_MAX)
-        return error_set(e, -E2BIG, "more than %d parameters in the address", REQUEST_PARAMETERS_MAX);
+        return error_set(e, -E2BIG, "more than %d parameters in the address",
+                         REQUEST_PARAMETERS_MAX);
     r->parameter_count = 0;
     r->parameters = arena_array(&r->arena, most ? most : 1, sizeof *r->parameters);
     if (!r->parameters)
@@ -124,14 +126,16 @@ bool request_flag(const struct request *r, const char *name)
     return request_parameter(r, name, &value);
 }
 
-int request_count(const struct request *r, const char *name, int64_t otherwise, int64_t *out, struct error *e)
+int request_count(const struct request *r, const char *name, int64_t otherwise, int64_t *out,
+                  struct error *e)
 {
     struct str text;
     *out = otherwise;
     if (!request_parameter(r, name, &text) || !text.size)
         return 0;
     if (!str_to_i64(text, out) || *out < 0)
-        return error_set(e, -EINVAL, "Unable to parse '%s' as a number: '%.*s'", name, STR_ARG(text));
+        return error_set(e, -EINVAL, "Unable to parse '%s' as a number: '%.*s'", name,
+                         STR_ARG(text));
     return 0;
 }
 
@@ -145,7 +149,8 @@ bool request_accepts(struct str header, struct str token, bool any)
         while (weights.data) {
             struct str value = str_cut(&weights, ';');
             struct str key = str_trim(str_cut(&value, '='));
-            if (str_eq_nocase(key, STR("q")) && value.data && !str_to_double(str_trim(value), &weight))
+            if (str_eq_nocase(key, STR("q")) && value.data &&
+                !str_to_double(str_trim(value), &weight))
                 weight = 0;
         }
         if (str_eq_nocase(name, token))
@@ -174,10 +179,12 @@ static int inflate_body(struct request *r, size_t limit_bytes, struct error *e)
     inflateEnd(&z);
     int result = 0;
     if (out.failed)
-        result =
-            error_set(e, -E2BIG, "the body is larger than %zu bytes when inflated (limit body_bytes)", limit_bytes);
+        result = error_set(e, -E2BIG,
+                           "the body is larger than %zu bytes when inflated (limit body_bytes)",
+                           limit_bytes);
     else if (rc != Z_STREAM_END)
-        result = error_set(e, -EINVAL, "the body says that it is compressed, but cannot be inflated");
+        result =
+            error_set(e, -EINVAL, "the body says that it is compressed, but cannot be inflated");
     else if (!(r->body = arena_str(&r->arena, buf_str(&out))).data)
         result = error_set(e, -ENOMEM, "no memory for the body");
     buf_free(&out);
@@ -192,7 +199,8 @@ int request_decode_body(struct request *r, size_t limit_bytes, struct error *e)
     if (str_eq_nocase(encoding, STR("gzip")) || str_eq_nocase(encoding, STR("x-gzip")) ||
         str_eq_nocase(encoding, STR("deflate")))
         return inflate_body(r, limit_bytes, e);
-    return error_set(e, -ENOTSUP, "Content-Encoding \"%.*s\" is not known here; use gzip or none", STR_ARG(encoding));
+    return error_set(e, -ENOTSUP, "Content-Encoding \"%.*s\" is not known here; use gzip or none",
+                     STR_ARG(encoding));
 }
 
 void request_free(struct request *r)
@@ -202,5 +210,6 @@ void request_free(struct request *r)
 
 bool request_is_proxied(const struct request *r)
 {
-    return r->headers[HEADER_FORWARDED].size || r->headers[HEADER_FORWARDED_FOR].size || r->headers[HEADER_VIA].size;
+    return r->headers[HEADER_FORWARDED].size || r->headers[HEADER_FORWARDED_FOR].size ||
+           r->headers[HEADER_VIA].size;
 }

@@ -1,7 +1,8 @@
 // request.h - an HTTP request, taken apart, without the library that received it.
 //
-// Handlers see nothing else: they can be tested without a socket. All of it lives in the request's own arena. What came from
-// outside is bounded: parameters by REQUEST_PARAMETERS_MAX, the body by the server's limit, also while it is inflated.
+// Handlers see nothing else: they can be tested without a socket. All of it lives in the request's
+// own arena. What came from outside is bounded: parameters by REQUEST_PARAMETERS_MAX, the body by
+// the server's limit, also while it is inflated.
 #ifndef SONDE_HTTP_REQUEST_H
 #define SONDE_HTTP_REQUEST_H
 
@@ -65,23 +66,27 @@ struct request {
 
 enum request_method request_method_of(struct str name);
 
-// Fills target, path and parameters. -EINVAL: broken % escapes, a NUL, not a path. -E2BIG: too many parameters.
+// Fills target, path and parameters. -EINVAL: broken % escapes, a NUL, not a path. -E2BIG: too many
+// parameters.
 int request_parse_target(struct request *r, struct str target, struct error *e);
 
-// The last parameter of that name; false when there is none. A parameter without '=' has an empty value.
+// The last parameter of that name; false when there is none. A parameter without '=' has an empty
+// value.
 bool request_parameter(const struct request *r, const char *name, struct str *value);
 
 // A flag as OpenTSDB reads them: given at all, whatever its value.
 bool request_flag(const struct request *r, const char *name);
 
 // A whole number from 0 on; `otherwise` where it is not given. -EINVAL with OpenTSDB's words.
-int request_count(const struct request *r, const char *name, int64_t otherwise, int64_t *out, struct error *e);
+int request_count(const struct request *r, const char *name, int64_t otherwise, int64_t *out,
+                  struct error *e);
 
-// Whether the header, a list with weights ("gzip, deflate;q=0"), accepts `token`. `any` says whether "*" counts.
+// Whether the header, a list with weights ("gzip, deflate;q=0"), accepts `token`. `any` says
+// whether "*" counts.
 bool request_accepts(struct str header, struct str token, bool any);
 
-// The body in clear: inflates it where Content-Encoding says gzip or deflate. -E2BIG: past limit_bytes. -EINVAL: broken.
-// -ENOTSUP: another encoding.
+// The body in clear: inflates it where Content-Encoding says gzip or deflate. -E2BIG: past
+// limit_bytes. -EINVAL: broken. -ENOTSUP: another encoding.
 int request_decode_body(struct request *r, size_t limit_bytes, struct error *e);
 
 void request_free(struct request *r);

@@ -18,7 +18,9 @@ void answer_add_html(struct buf *out, const char *text)
 
 void answer_begin(struct answer *a, size_t limit_bytes)
 {
-    *a = (struct answer){.status = 200, .content_type = "application/json; charset=UTF-8", .body.limit = limit_bytes};
+    *a = (struct answer){.status = 200,
+                         .content_type = "application/json; charset=UTF-8",
+                         .body.limit = limit_bytes};
 }
 
 void answer_free(struct answer *a)
@@ -98,8 +100,8 @@ static void compress_body(struct answer *a)
 {
     enum { LEVEL_FAST = 1, WINDOW_GZIP = 15 + 16, MEMORY_DEFAULT = 8 };
     z_stream z = {.next_in = (unsigned char *)a->body.data, .avail_in = (unsigned)a->body.size};
-    if (a->body.size > UINT_MAX ||
-        deflateInit2(&z, LEVEL_FAST, Z_DEFLATED, WINDOW_GZIP, MEMORY_DEFAULT, Z_DEFAULT_STRATEGY) != Z_OK)
+    if (a->body.size > UINT_MAX || deflateInit2(&z, LEVEL_FAST, Z_DEFLATED, WINDOW_GZIP,
+                                                MEMORY_DEFAULT, Z_DEFAULT_STRATEGY) != Z_OK)
         return;
     struct buf out = {0};
     if (buf_reserve(&out, a->body.size)) {

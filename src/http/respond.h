@@ -1,6 +1,8 @@
-// respond.h - what goes back: a status, a body that handlers write with the JSON writer, a few headers.
+// respond.h - what goes back: a status, a body that handlers write with the JSON writer, a few
+// headers.
 //
-// A handler fills a struct answer and knows nothing of sockets. Errors have OpenTSDB's form: {"error":{"code":…,"message":…}}.
+// A handler fills a struct answer and knows nothing of sockets. Errors have OpenTSDB's form:
+// {"error":{"code":…,"message":…}}.
 #ifndef SONDE_HTTP_RESPOND_H
 #define SONDE_HTTP_RESPOND_H
 
@@ -26,10 +28,11 @@ struct answer {
     const char *content_type;
     struct answer_header headers[ANSWER_HEADERS_MAX];
     size_t header_count;
-    const char *policy;    // Content-Security-Policy; NULL: nothing is loaded, nothing runs
-    const char *cache;     // Cache-Control; NULL: no-store
-    bool jsonp;            // a script for pages of other servers (answer_finish)
-    struct stream *stream; // instead of a body: what comes, as it comes. The answer's until the server takes it
+    const char *policy; // Content-Security-Policy; NULL: nothing is loaded, nothing runs
+    const char *cache;  // Cache-Control; NULL: no-store
+    bool jsonp;         // a script for pages of other servers (answer_finish)
+    // instead of a body: what comes, as it comes. The answer's until the server takes it
+    struct stream *stream;
 };
 
 // Adds a text to a page of HTML: its signs < > & " ' are escaped.
@@ -44,11 +47,12 @@ void answer_header(struct answer *a, const char *name, char *value);
 // Throws away what was written and writes the error instead. `details` may be NULL.
 void answer_error(struct answer *a, int status, const char *message, const char *details);
 
-// The same for what a function reported: -EINVAL and -ENOENT are 400, -E2BIG 413, -ETIMEDOUT 408, -EBUSY and -ECANCELED 503, everything else 500.
+// The same for what a function reported: -EINVAL and -ENOENT are 400, -E2BIG 413, -ETIMEDOUT 408,
+// -EBUSY and -ECANCELED 503, everything else 500.
 void answer_failure(struct answer *a, const struct error *e);
 
-// Last step: an answer that outgrew its limit becomes a 413; wraps it for ?jsonp=; compresses it where the client takes gzip
-// and it is large.
+// Last step: an answer that outgrew its limit becomes a 413; wraps it for ?jsonp=; compresses it
+// where the client takes gzip and it is large.
 void answer_finish(struct answer *a, const struct request *r);
 
 #endif

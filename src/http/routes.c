@@ -10,7 +10,8 @@ static const struct {
     enum request_method method;
     const char *name;
 } method_names[] = {
-    {METHOD_GET, "GET"}, {METHOD_HEAD, "HEAD"}, {METHOD_POST, "POST"}, {METHOD_PUT, "PUT"}, {METHOD_DELETE, "DELETE"},
+    {METHOD_GET, "GET"}, {METHOD_HEAD, "HEAD"},     {METHOD_POST, "POST"},
+    {METHOD_PUT, "PUT"}, {METHOD_DELETE, "DELETE"},
 };
 
 // "/api/v1/x" is "/api/x"; of a higher version there is none: false, and the answer is made.
@@ -80,7 +81,8 @@ static bool allow_origin(const struct site *site, const struct request *r, struc
 static void answer_preflight(struct answer *a)
 {
     static char methods[] = "GET, POST, PUT, DELETE",
-                headers[] = "Authorization, Content-Type, Content-Encoding, Accept", seconds[] = "600";
+                headers[] = "Authorization, Content-Type, Content-Encoding, Accept",
+                seconds[] = "600";
     answer_header(a, "Access-Control-Allow-Methods", methods);
     answer_header(a, "Access-Control-Allow-Headers", headers);
     answer_header(a, "Access-Control-Max-Age", seconds);
@@ -108,15 +110,16 @@ static enum role role_needed(const struct route *route, const struct request *r)
 
 static bool refuse_role(struct answer *a, const struct request *r, enum role needed)
 {
-    answer_error(a, 403,
-                 r->by_cookie ? "a browser's session may only view"
-                 : needed == ROLE_WRITE
-                     ? "this token may only view; putting points and annotations needs the write token"
-                     : "this needs the job's control token",
-                 needed == ROLE_WRITE
-                     ? "sonde token --write prints it."
-                     : "Send \"Authorization: Bearer TOKEN\" with the token that is in SONDE_TOKEN_FILE, or that "
-                       "sonde token --control prints.");
+    answer_error(
+        a, 403,
+        r->by_cookie ? "a browser's session may only view"
+        : needed == ROLE_WRITE
+            ? "this token may only view; putting points and annotations needs the write token"
+            : "this needs the job's control token",
+        needed == ROLE_WRITE ? "sonde token --write prints it."
+                             : "Send \"Authorization: Bearer TOKEN\" with the token that is in "
+                               "SONDE_TOKEN_FILE, or that "
+                               "sonde token --control prints.");
     return false;
 }
 
@@ -140,23 +143,29 @@ static bool check_here(const struct request *r, struct answer *a)
 {
     if (!request_is_proxied(r) && peer_is_program_here(&r->peer))
         return true;
-    answer_error(a, 403, "only programs on this machine may ask this",
-                 "It has to come from the node that sonde run runs on, through no tunnel and no proxy.");
+    answer_error(
+        a, 403, "only programs on this machine may ask this",
+        "It has to come from the node that sonde run runs on, through no tunnel and no proxy.");
     return false;
 }
 
-// OpenTSDB's clients that can only GET name the method in the address, where that changes something.
+// OpenTSDB's clients that can only GET name the method in the address, where that changes
+// something.
 static bool override_method(const struct route *route, struct request *r, struct answer *a)
 {
     struct str name;
-    if (r->method != METHOD_GET || route->access != ACCESS_NOTES || !request_parameter(r, "method_override", &name))
+    if (r->method != METHOD_GET || route->access != ACCESS_NOTES ||
+        !request_parameter(r, "method_override", &name))
         return true;
     for (size_t i = 0; i < sizeof method_names / sizeof *method_names; i++)
-        if (str_eq_nocase(name, str_of(method_names[i].name)) && method_names[i].method != METHOD_HEAD) {
+        if (str_eq_nocase(name, str_of(method_names[i].name)) &&
+            method_names[i].method != METHOD_HEAD) {
             r->method = method_names[i].method;
             return true;
         }
-    answer_error(a, 405, name.size ? "Unknown or unsupported method override value" : "Missing method override value",
+    answer_error(a, 405,
+                 name.size ? "Unknown or unsupported method override value"
+                           : "Missing method override value",
                  "method_override has to be get, post, put or delete.");
     return false;
 }
@@ -201,15 +210,18 @@ bool routes_admit(const struct site *site, struct request *r, struct answer *a, 
     return route != NULL;
 }
 
-// What needs no token is answered in a thread that serves all connections: nothing is inflated for it.
-static int decode_body(const struct site *site, const struct route *route, struct request *r, struct error *e)
+// What needs no token is answered in a thread that serves all connections: nothing is inflated for
+// it.
+static int decode_body(const struct site *site, const struct route *route, struct request *r,
+                       struct error *e)
 {
     if (route->access != ACCESS_OPEN)
         return request_decode_body(r, site->body_bytes, e);
     struct str encoding = str_trim(r->headers[HEADER_CONTENT_ENCODING]);
     return !encoding.size || str_eq_nocase(encoding, STR("identity"))
                ? 0
-               : error_set(e, -ENOTSUP, "the body of a request without a token may not be compressed");
+               : error_set(e, -ENOTSUP,
+                           "the body of a request without a token may not be compressed");
 }
 
 void routes_answer(const struct site *site, struct request *r, struct answer *a)

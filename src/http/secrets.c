@@ -16,11 +16,13 @@ static int check_private(int fd, const char *path, struct error *e)
     if (!S_ISREG(st.st_mode))
         return error_set(e, -EINVAL, "%s is not a regular file", path);
     if (st.st_uid != geteuid())
-        return error_set(e, -EPERM, "%s belongs to another user (uid %u); use a file of your own", path,
-                         (unsigned)st.st_uid);
+        return error_set(e, -EPERM, "%s belongs to another user (uid %u); use a file of your own",
+                         path, (unsigned)st.st_uid);
     if (st.st_mode & 077)
-        return error_set(e, -EPERM, "%s can be opened by other users (mode %04o); make it yours alone: chmod 600 %s",
-                         path, (unsigned)st.st_mode & 07777u, path);
+        return error_set(
+            e, -EPERM,
+            "%s can be opened by other users (mode %04o); make it yours alone: chmod 600 %s", path,
+            (unsigned)st.st_mode & 07777u, path);
     return 0;
 }
 
@@ -28,7 +30,8 @@ int secrets_read(const char *path, enum secrets_how how, struct buf *out, struct
 {
     *out = (struct buf){.limit = SECRETS_FILE_MAX};
     // O_NONBLOCK: a pipe must not keep us waiting.
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (how == SECRETS_NO_LINK ? O_NOFOLLOW : 0));
+    int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (how == SECRETS_NO_LINK ? O_NOFOLLOW : 0));
     if (fd < 0 && errno == ELOOP)
         return error_set(e, -ELOOP, "%s is a link; name the file itself", path);
     if (fd < 0)

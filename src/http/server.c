@@ -1,9 +1,12 @@
-// server.c - the HTTP server: libmicrohttpd's threads on one side, the table of routes on the other.
+// server.c - the HTTP server: libmicrohttpd's threads on one side, the table of routes on the
+// other.
 //
-// A few threads with an epoll each serve all connections. A request goes through calls of receive(): its headers (where what needs no
-// body, such as a missing token, is decided), the pieces of its body, its end. Then its connection sleeps, and it is answered in a
-// worker (workers.h), whatever that takes; when the answer is there receive() is called once more, and sends it. Routes that need no token
-// (/healthz) do next to nothing, so they are answered at once, however busy the workers are.
+// A few threads with an epoll each serve all connections. A request goes through calls of
+// receive(): its headers (where what needs no body, such as a missing token, is decided), the
+// pieces of its body, its end. Then its connection sleeps, and it is answered in a worker
+// (workers.h), whatever that takes; when the answer is there receive() is called once more, and
+// sends it. Routes that need no token (/healthz) do next to nothing, so they are answered at once,
+// however busy the workers are.
 //
 //   socket ── libmicrohttpd ── receive ── workers ── routes_answer ── handlers
 //                  └── connections: limits and time-outs
@@ -30,12 +33,14 @@
 enum {
     THREADS_MIN = 2,
     THREADS_MAX = 4,
-    // What the library needs per connection beside the headers' text: a node for each parameter and header, the read buffer's
-    // slack, the answer's headers. Mapped, so that only what is used takes memory.
+    // What the library needs per connection beside the headers' text: a node for each parameter and
+    // header, the read buffer's slack, the answer's headers. Mapped, so that only what is used
+    // takes memory.
     POOL_EXTRA_BYTES = 128 * 1024,
     STALL_EXTRA_S = 30, // without any progress, beyond the query deadline
-    OVERSIZE_FACTOR =
-        4, // so many times the largest body is read and thrown away to be able to say that it was too large
+    // so many times the largest body is read and thrown away to be able to say that it was too
+    // large
+    OVERSIZE_FACTOR = 4,
 };
 
 struct server {
@@ -76,7 +81,8 @@ static void free_exchange(struct exchange *x)
 static struct MHD_Response *response_of_body(struct answer *a)
 {
     // The buffer was made with malloc, so the library can take it over.
-    struct MHD_Response *response = MHD_create_response_from_buffer(a->body.size, a->body.data, MHD_RESPMEM_MUST_FREE);
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(a->body.size, a->body.data, MHD_RESPMEM_MUST_FREE);
     if (response)
         a->body = (struct buf){0};
     return response;
@@ -87,7 +93,8 @@ static void add_headers(struct MHD_Response *response, const struct answer *a)
     if (a->content_type)
         MHD_add_response_header(response, "Content-Type", a->content_type);
     MHD_add_response_header(response, "Cache-Control", a->cache ? a->cache : "no-store");
-    // No page may frame an answer, run a script in it, or include it (but for JSONP, which is made for that).
+    // No page may frame an answer, run a script in it, or include it (but for JSONP, which is made
+    // for that).
     MHD_add_response_header(response, "Content-Security-Policy",
                             a->policy ? a->policy
                                       : "default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -96,16 +103,19 @@ static void add_headers(struct MHD_Response *response, const struct answer *a)
     if (!a->jsonp)
         MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    MHD_add_response_header(response, "Referrer-Policy", "no-referrer"); // an address may hold the token
+    // an address may hold the token
+    MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
     for (size_t i = 0; i < a->header_count; i++)
         MHD_add_response_header(response, a->headers[i].name, a->headers[i].value);
 }
 
-static enum MHD_Result send_answer(struct server *g, struct exchange *x, struct MHD_Connection *connection)
+static enum MHD_Result send_answer(struct server *g, struct exchange *x,
+                                   struct MHD_Connection *connection)
 {
     struct MHD_Response *response;
     if (x->answer.stream) {
-        response = g->o.streams.response(g->o.streams.user, x->answer.stream, connection, x->connection);
+        response =
+            g->o.streams.response(g->o.streams.user, x->answer.stream, connection, x->connection);
         x->answer.stream = NULL;
     } else {
         if (!x->worked)
@@ -130,7 +140,8 @@ static enum MHD_Result send_answer(struct server *g, struct exchange *x, struct 
 static void read_headers(struct exchange *x, struct MHD_Connection *connection)
 {
     for (int i = 0; i < HEADER_COUNT; i++) {
-        const char *value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, request_header_names[i]);
+        const char *value =
+            MHD_lookup_connection_value(connection, MHD_HEADER_KIND, request_header_names[i]);
         if (value)
             x->request.headers[i] = arena_str(&x->request.arena, str_of(value));
     }
@@ -139,7 +150,8 @@ static void read_headers(struct exchange *x, struct MHD_Connection *connection)
 static void refuse_headers(struct exchange *x)
 {
     char text[128];
-    snprintf(text, sizeof text, "the request's headers are larger than %zu bytes (limit header_bytes)",
+    snprintf(text, sizeof text,
+             "the request's headers are larger than %zu bytes (limit header_bytes)",
              x->server->o.header_bytes);
     answer_error(&x->answer, 431, text, NULL);
     x->decided = true;
@@ -161,8 +173,8 @@ static void refuse_size(struct exchange *x)
 }
 
 // What can be said from the headers alone.
-static enum MHD_Result begin(struct server *g, struct exchange *x, struct MHD_Connection *connection,
-                             const char *method)
+static enum MHD_Result begin(struct server *g, struct exchange *x,
+                             struct MHD_Connection *connection, const char *method)
 {
     struct error e = {0};
     uint64_t length = 0;
@@ -173,7 +185,8 @@ static enum MHD_Result begin(struct server *g, struct exchange *x, struct MHD_Co
     const char *text = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
     bool has_length = text && str_to_u64(str_of(text), &length), too_large;
     bool asks = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect") != NULL;
-    const union MHD_ConnectionInfo *size = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    const union MHD_ConnectionInfo *size =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (size && size->header_size > g->o.header_bytes) {
         refuse_headers(x);
     } else if (request_parse_target(&x->request, x->request.target, &e) != 0) {
@@ -190,7 +203,8 @@ static enum MHD_Result begin(struct server *g, struct exchange *x, struct MHD_Co
     if (x->request.role)
         connections_prove(g->o.connections, x->connection);
     too_large = has_length && length > body_max(x);
-    // A body that is small is read to its end all the same, for clients that read no answer before they have sent everything.
+    // A body that is small is read to its end all the same, for clients that read no answer before
+    // they have sent everything.
     if (x->decided && (too_large || asks))
         return send_answer(g, x, connection);
     return MHD_YES;
@@ -209,7 +223,8 @@ static void add_to_body(struct server *g, struct exchange *x, const char *data, 
     x->decided = true;
 }
 
-static enum MHD_Result take_body(struct server *g, struct exchange *x, const char *data, size_t *size)
+static enum MHD_Result take_body(struct server *g, struct exchange *x, const char *data,
+                                 size_t *size)
 {
     size_t limit = g->o.site->body_bytes;
     x->body_seen += *size;
@@ -255,7 +270,8 @@ static void wake(void *user)
     MHD_resume_connection(x->http);
 }
 
-static enum MHD_Result answer(struct server *g, struct exchange *x, struct MHD_Connection *connection)
+static enum MHD_Result answer(struct server *g, struct exchange *x,
+                              struct MHD_Connection *connection)
 {
     connections_phase(g->o.connections, x->connection, PHASE_ANSWERING);
     x->request.arrived_ns = clock_monotonic_ns();
@@ -278,8 +294,9 @@ static enum MHD_Result answer(struct server *g, struct exchange *x, struct MHD_C
     return MHD_YES;
 }
 
-static enum MHD_Result receive(void *user, struct MHD_Connection *connection, const char *url, const char *method,
-                               const char *version, const char *upload, size_t *upload_size, void **context)
+static enum MHD_Result receive(void *user, struct MHD_Connection *connection, const char *url,
+                               const char *method, const char *version, const char *upload,
+                               size_t *upload_size, void **context)
 {
     (void)url, (void)version;
     struct server *g = user;
@@ -298,13 +315,15 @@ static enum MHD_Result receive(void *user, struct MHD_Connection *connection, co
 static void *begin_exchange(void *user, const char *target, struct MHD_Connection *connection)
 {
     struct server *g = user;
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct exchange *x = info && info->socket_context ? calloc(1, sizeof *x) : NULL;
     if (!x)
         return NULL;
     x->server = g;
     x->connection = info->socket_context;
-    x->request.fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    x->request.fd =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     x->request.peer = *connection_peer(x->connection);
     x->request.target = arena_str(&x->request.arena, str_of(target));
     connections_phase(g->o.connections, x->connection, PHASE_READING);
@@ -335,14 +354,16 @@ static void notice_connection(void *user, struct MHD_Connection *connection, voi
         return;
     }
     int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    const union MHD_ConnectionInfo *client = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const union MHD_ConnectionInfo *client =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     *context = connections_add(g->o.connections, fd, client ? client->client_addr : NULL);
     connections_release(g->o.connections);
     if (!*context)
         shutdown(fd, SHUT_RDWR);
 }
 
-static void log_library(void *user, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
+static void log_library(void *user, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
 static void log_library(void *user, const char *format, va_list args)
 {
     (void)user;
@@ -394,16 +415,18 @@ static int start_daemon(struct server *g, struct error *e)
                                    {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
                                    {MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem none = {MHD_OPTION_END, 0, NULL};
-    // It has no limit of its own: one that is reached stops the library for good, which then waits for a lock that it holds (0.9.75). The acceptor sees to it.
-    unsigned flags =
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_NO_LISTEN_SOCKET;
-    g->daemon =
-        MHD_start_daemon(flags | (cert ? MHD_USE_TLS : 0u), 0, NULL, NULL, receive, g, MHD_OPTION_EXTERNAL_LOGGER,
-                         log_library, NULL, MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
-                         (unsigned)INT_MAX, MHD_OPTION_CONNECTION_TIMEOUT, stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                         g->o.header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_NOTIFY_CONNECTION, notice_connection, g,
-                         MHD_OPTION_URI_LOG_CALLBACK, begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, g,
-                         MHD_OPTION_ARRAY, cert ? tls : &none, MHD_OPTION_END);
+    // It has no limit of its own: one that is reached stops the library for good, which then waits
+    // for a lock that it holds (0.9.75). The acceptor sees to it.
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+                     MHD_USE_NO_LISTEN_SOCKET;
+    g->daemon = MHD_start_daemon(
+        flags | (cert ? MHD_USE_TLS : 0u), 0, NULL, NULL, receive, g, MHD_OPTION_EXTERNAL_LOGGER,
+        log_library, NULL, MHD_OPTION_THREAD_POOL_SIZE, thread_count, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)INT_MAX, MHD_OPTION_CONNECTION_TIMEOUT, stall_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, g->o.header_bytes + POOL_EXTRA_BYTES,
+        MHD_OPTION_NOTIFY_CONNECTION, notice_connection, g, MHD_OPTION_URI_LOG_CALLBACK,
+        begin_exchange, g, MHD_OPTION_NOTIFY_COMPLETED, end_exchange, g, MHD_OPTION_ARRAY,
+        cert ? tls : &none, MHD_OPTION_END);
     int rc = g->daemon ? acceptor_create(&accepting, &g->acceptor, e) : 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc)
@@ -413,7 +436,8 @@ static int start_daemon(struct server *g, struct error *e)
     if (g->daemon)
         return 0;
     return cert ? error_set(e, -EINVAL,
-                            "cannot start the HTTPS server: are the certificate and its key in PEM files, and do they "
+                            "cannot start the HTTPS server: are the certificate and its key in PEM "
+                            "files, and do they "
                             "belong together?")
                 : error_set(e, -EIO, "cannot start the HTTP server: %s", strerror(errno));
 }

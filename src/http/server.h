@@ -19,7 +19,8 @@ struct workers;
 // What answers that never end need of the layer above (struct answer's `stream`).
 struct server_streams {
     void *user;
-    // The response that sends `stream`; takes the stream over. NULL: no memory, the stream is closed.
+    // The response that sends `stream`; takes the stream over. NULL: no memory, the stream is
+    // closed.
     struct MHD_Response *(*response)(void *user, struct stream *stream, struct MHD_Connection *http,
                                      struct connection *connection);
     void (*close)(struct stream *stream); // one that was not taken over

@@ -49,7 +49,8 @@ bool server_address_text(const struct sockaddr *address, char out[SERVER_ADDRESS
     return true;
 }
 
-void server_proof_make(struct str token, struct str nonce, struct str address, char out[SERVER_PROOF_CHARACTERS + 1])
+void server_proof_make(struct str token, struct str nonce, struct str address,
+                       char out[SERVER_PROOF_CHARACTERS + 1])
 {
     static const char label[] = "sonde server proof\n";
     struct hmac_sha256_ctx mac;
@@ -73,7 +74,8 @@ bool server_proof_check(struct str answer, struct str token, struct str nonce, s
     bool proved = false;
     for (int i = 0; i < SERVER_PROOFS_MAX && answer.data; i++) {
         struct str proof = str_cut(&answer, '\n');
-        proved |= proof.size == SERVER_PROOF_CHARACTERS && memeql_sec(proof.data, expected, SERVER_PROOF_CHARACTERS);
+        proved |= proof.size == SERVER_PROOF_CHARACTERS &&
+                  memeql_sec(proof.data, expected, SERVER_PROOF_CHARACTERS);
     }
     return proved;
 }

@@ -5,10 +5,10 @@
 //     ◀── ADDRESS, PROOF, PROOF, … (a line each) ───   ADDRESS: its end of this connection, "127.0.0.1:4242"
 //     ── the same connection: Authorization: …  ───▶   PROOF = HMAC-SHA-256(token, label, NONCE, ADDRESS), for each token
 //
-// When a server has died, a program of another user can take its port. That program does not know the
-// token, so it cannot make a proof. A proof that it gets from the real server names the real server's
-// address, and not the one that the client has connected to. The client chooses the nonce, so an old
-// proof is worth nothing. NONCE and PROOF are hexadecimal.
+// When a server has died, a program of another user can take its port. That program does not know
+// the token, so it cannot make a proof. A proof that it gets from the real server names the real
+// server's address, and not the one that the client has connected to. The client chooses the nonce,
+// so an old proof is worth nothing. NONCE and PROOF are hexadecimal.
 #ifndef SONDE_HTTP_SERVER_PROOF_H
 #define SONDE_HTTP_SERVER_PROOF_H
 
@@ -34,11 +34,12 @@ bool server_nonce_valid(struct str nonce);
 // address.
 bool server_address_text(const struct sockaddr *address, char out[SERVER_ADDRESS_MAX]);
 
-void server_proof_make(struct str token, struct str nonce, struct str address, char out[SERVER_PROOF_CHARACTERS + 1]);
+void server_proof_make(struct str token, struct str nonce, struct str address,
+                       char out[SERVER_PROOF_CHARACTERS + 1]);
 
-// Whether an answer (ADDRESS and PROOFs) proves the token for this nonce. *address is the server's end of
-// the connection, as the server sees it: the caller compares it with the address that it has connected
-// to.
+// Whether an answer (ADDRESS and PROOFs) proves the token for this nonce. *address is the server's
+// end of the connection, as the server sees it: the caller compares it with the address that it has
+// connected to.
 bool server_proof_check(struct str answer, struct str token, struct str nonce, struct str *address);
 
 #endif

@@ -65,7 +65,8 @@ bool sessions_check(struct sessions *s, struct str id, const struct peer *peer)
     for (size_t i = 0; i < SESSIONS_MAX; i++) {
         struct session *session = &s->all[i];
         bool live = session->used_ns && now_ns - session->used_ns < idle_ns;
-        if (!memeql_sec(session->id, id.data, SESSION_ID_SIZE) || !live || !peer_equal(&session->peer, peer))
+        if (!memeql_sec(session->id, id.data, SESSION_ID_SIZE) || !live ||
+            !peer_equal(&session->peer, peer))
             continue;
         session->used_ns = now_ns;
         found = true;

@@ -59,11 +59,13 @@ int token_read(const char *path, bool make, char out[TOKEN_TEXT_MAX], struct err
     struct str token = {text.data, strcspn(buf_cstr(&text), "\r\n")};
     if (token.size < TOKEN_FILE_MIN)
         rc = error_set(e, -EINVAL,
-                       "the token in %s has %zu characters; it needs at least %d: remove the file, and sonde makes one",
+                       "the token in %s has %zu characters; it needs at least %d: remove the file, "
+                       "and sonde makes one",
                        path, token.size, TOKEN_FILE_MIN);
     else if (!token_valid(token))
-        rc =
-            error_set(e, -EINVAL, "the token in %s has to consist of up to %d of A-Z a-z 0-9 - . _ ~", path, TOKEN_MAX);
+        rc = error_set(e, -EINVAL,
+                       "the token in %s has to consist of up to %d of A-Z a-z 0-9 - . _ ~", path,
+                       TOKEN_MAX);
     else
         snprintf(out, TOKEN_TEXT_MAX, "%.*s", STR_ARG(token));
     secrets_free(&text);

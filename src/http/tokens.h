@@ -1,12 +1,13 @@
-// tokens.h - the tokens of a job: a file holds the control token, the other two are derived from it.
+// tokens.h - the tokens of a job: a file holds the control token, the other two are derived from
+// it.
 //
 //   control   in the file: everything
 //   write     HMAC-SHA-256(control, "sonde write token") in hexadecimal: reads and puts
 //   view      HMAC-SHA-256(control, "sonde view token") in hexadecimal: reads
 //
-// A derived token reveals nothing about the control token unless an attacker can guess the control token.
-// So a token in a file has at least TOKEN_FILE_MIN characters. A fixed file gives every job the
-// same view token, which a Grafana data source can keep.
+// A derived token reveals nothing about the control token unless an attacker can guess the control
+// token. So a token in a file has at least TOKEN_FILE_MIN characters. A fixed file gives every job
+// the same view token, which a Grafana data source can keep.
 #ifndef SONDE_HTTP_TOKENS_H
 #define SONDE_HTTP_TOKENS_H
 
@@ -30,8 +31,8 @@ bool token_valid(struct str token);
 // Makes a new token.
 int token_make(char out[TOKEN_TEXT_MAX], struct error *e);
 
-// Reads the first line of a private file (secrets.h, SECRETS_NO_LINK). With `make`, makes a missing file
-// (mode 0600) with a new token. -EPERM, -EINVAL, -ELOOP, …: the message says what to do.
+// Reads the first line of a private file (secrets.h, SECRETS_NO_LINK). With `make`, makes a missing
+// file (mode 0600) with a new token. -EPERM, -EINVAL, -ELOOP, …: the message says what to do.
 int token_read(const char *path, bool make, char out[TOKEN_TEXT_MAX], struct error *e);
 
 // Derives the token of `role` (VIEW, WRITE or CONTROL) from a control token.

@@ -1,6 +1,7 @@
 // workers.c - a queue, a list of what runs, one lock.
 //
-// As long as there may be more threads, one is always idle: it is the one that notices, after slow_after_ns, that what runs is slow.
+// As long as there may be more threads, one is always idle: it is the one that notices, after
+// slow_after_ns, that what runs is slow.
 #include "http/workers.h"
 
 #include "base/clock.h"
@@ -45,7 +46,8 @@ static void start_thread(struct workers *w)
         return;
     int rc = pthread_create(&w->threads[w->thread_count], NULL, work, w);
     if (rc)
-        log_warning("cannot start a thread for requests: %s", strerror(rc)); // there is one at least: it goes slower
+        // there is one at least: it goes slower
+        log_warning("cannot start a thread for requests: %s", strerror(rc));
     else
         w->thread_count++;
 }
@@ -110,10 +112,10 @@ static int grow(struct workers *w, size_t *part, size_t bytes, struct error *e)
     pthread_mutex_lock(&w->lock);
     w->refused_memory++;
     pthread_mutex_unlock(&w->lock);
-    return error_set(
-        e, -EBUSY,
-        "all requests together need more than %zu MiB (limit total_memory_bytes): ask again later, or for less",
-        w->options.memory->limit_bytes >> 20);
+    return error_set(e, -EBUSY,
+                     "all requests together need more than %zu MiB (limit total_memory_bytes): ask "
+                     "again later, or for less",
+                     w->options.memory->limit_bytes >> 20);
 }
 
 static int hold_query(void *user, size_t bytes, struct error *e)
@@ -215,8 +217,10 @@ static int look(void *user, struct error *e)
         job->judged = true;
     }
     if (atomic_load_explicit(&job->refused, memory_order_relaxed))
-        return error_set(e, -EBUSY, "%u requests take long already (limit slow_queries): ask again later, or for less",
-                         w->options.slow_max);
+        return error_set(
+            e, -EBUSY,
+            "%u requests take long already (limit slow_queries): ask again later, or for less",
+            w->options.slow_max);
     if (now_ns - job->looked_ns < (int64_t)LOOK_MS * NS_PER_MS)
         return 0;
     job->looked_ns = now_ns;
@@ -238,7 +242,9 @@ const struct work_watch *workers_watch(void)
 // When the next call of options.idle is due; 0: none is.
 static int64_t next_idle_ns(const struct workers *w)
 {
-    int64_t after_ns = w->ended_ns && w->idle_calls < WORKERS_IDLE_MAX ? w->options.idle[w->idle_calls].after_ns : 0;
+    int64_t after_ns = w->ended_ns && w->idle_calls < WORKERS_IDLE_MAX
+                           ? w->options.idle[w->idle_calls].after_ns
+                           : 0;
     return after_ns ? w->ended_ns + after_ns : 0;
 }
 
@@ -274,7 +280,8 @@ static struct job *next_job(struct workers *w)
         if (w->running && w->queue) {
             condition_wait_until(&w->changed, &w->lock, next_ns);
         } else if (!w->running && next_idle_ns(w)) {
-            if (!condition_wait_until(&w->changed, &w->lock, next_idle_ns(w)) && !w->running && !w->queue)
+            if (!condition_wait_until(&w->changed, &w->lock, next_idle_ns(w)) && !w->running &&
+                !w->queue)
                 tell_idle(w);
         } else {
             pthread_cond_wait(&w->changed, &w->lock);
@@ -340,7 +347,8 @@ bool workers_put(struct workers *w, struct job *job)
     job->slow = job->judged = false;
     job->query_bytes = job->answer_bytes = 0;
     atomic_store(&job->refused, false);
-    job->watch = (struct work_watch){.look = look, .hold = hold_query, .release = release_query, .user = job};
+    job->watch = (struct work_watch){
+        .look = look, .hold = hold_query, .release = release_query, .user = job};
     pthread_mutex_lock(&w->lock);
     bool open = !atomic_load(&w->stop);
     if (open) {

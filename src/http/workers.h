@@ -1,15 +1,19 @@
-// workers.h - the threads that answer requests, so that the threads of the HTTP library never wait for one.
+// workers.h - the threads that answer requests, so that the threads of the HTTP library never wait
+// for one.
 //
 //   HTTP library ── suspend, workers_put ──▶ queue ──▶ a worker: job->run ──▶ resume, the answer is sent
 //
-// At most `at_once` requests run that are younger than `slow_after_ns`; older ones no longer count, so short requests go past
-// long ones. There are `threads_max` threads, and at most `slow_max` requests may be slow: one more is ended (-EBUSY, limit slow_queries), so that
-// threads are always left. The queue needs no bound of its own: each connection has one request under way, and the table of connections has one.
+// At most `at_once` requests run that are younger than `slow_after_ns`; older ones no longer count,
+// so short requests go past long ones. There are `threads_max` threads, and at most `slow_max`
+// requests may be slow: one more is ended (-EBUSY, limit slow_queries), so that threads are always
+// left. The queue needs no bound of its own: each connection has one request under way, and the
+// table of connections has one.
 //
-// A request whose client has hung up ends at its next check (-ECANCELED). The memory of all requests
-// counts against one account: bodies while they arrive, the memory of queries, answers until they are
-// sent. Past the account's limit a request ends (-EBUSY, limit total_memory_bytes). When no request has run
-// for a while, the workers call `idle`, so that the process can free what it kept for the next request.
+// A request whose client has hung up ends at its next check (-ECANCELED). The memory of all
+// requests counts against one account: bodies while they arrive, the memory of queries, answers
+// until they are sent. Past the account's limit a request ends (-EBUSY, limit total_memory_bytes).
+// When no request has run for a while, the workers call `idle`, so that the process can free what
+// it kept for the next request.
 #ifndef SONDE_HTTP_WORKERS_H
 #define SONDE_HTTP_WORKERS_H
 
@@ -50,29 +54,32 @@ struct workers_options {
     int64_t slow_after_ns;
     struct memory_account *memory;
     struct workers_idle idle[WORKERS_IDLE_MAX]; // the earliest first
-    void (*eased)(void *user);                  // called after each request, when its memory is freed; may be NULL
-    void *user;                                 // of all these
+    // called after each request, when its memory is freed; may be NULL
+    void (*eased)(void *user);
+    void *user; // of all these
 };
 
 // Starts the first thread; others come when they are needed.
 int workers_create(const struct workers_options *options, struct workers **out, struct error *e);
 
-// Ends what runs at its next look, runs what is queued (each ends at its first look), waits for the threads.
+// Ends what runs at its next look, runs what is queued (each ends at its first look), waits for the
+// threads.
 void workers_stop(struct workers *w);
 void workers_destroy(struct workers *w);
 
-// Thread-safe. `job` and what it points to must live until it has ended and its memory is let go. False: the workers have stopped.
+// Thread-safe. `job` and what it points to must live until it has ended and its memory is let go.
+// False: the workers have stopped.
 bool workers_put(struct workers *w, struct job *job);
 
 // What the request that this thread is answering is to be told and asked; NULL outside of a worker.
 const struct work_watch *workers_watch(void);
 
-// The answer that this thread is making needs `bytes`, beside what its queries need. Does nothing outside of a worker.
-// -EBUSY: the limit.
+// The answer that this thread is making needs `bytes`, beside what its queries need. Does nothing
+// outside of a worker. -EBUSY: the limit.
 int workers_hold_answer(size_t bytes, struct error *e);
 
-// Counts the part of the job's body that has arrived, or will. Before workers_put, any thread. -EBUSY:
-// the limit.
+// Counts the part of the job's body that has arrived, or will. Before workers_put, any thread.
+// -EBUSY: the limit.
 int workers_hold_body(struct workers *w, struct job *job, size_t bytes, struct error *e);
 
 // The job's queries have ended: only the body and the answer's `bytes` still count. Any thread.

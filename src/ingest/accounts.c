@@ -1,16 +1,20 @@
-// accounts.c - how much of each program's counter cells is in the totals, kept where it survives a killed agent.
+// accounts.c - how much of each program's counter cells is in the totals, kept where it survives a
+// killed agent.
 //
-// An agent that takes over knows the total of a series from the recording, and each living program's cell. The total holds what
-// ended programs have added, too, and what it holds of the living ones is in their accounts (struct segment_account):
+// An agent that takes over knows the total of a series from the recording, and each living
+// program's cell. The total holds what ended programs have added, too, and what it holds of the
+// living ones is in their accounts (struct segment_account):
 //
 //     what ended programs have added = total − Σ accounts of the programs that live
 //
-// so a total is exact after any number of agents, whatever the programs add meanwhile. The same rule serves a program that was
-// let go and comes back: its account is subtracted from what counts as added by ended programs.
+// so a total is exact after any number of agents, whatever the programs add meanwhile. The same
+// rule serves a program that was let go and comes back: its account is subtracted from what counts
+// as added by ended programs.
 //
-// A sample writes the accounts of all programs, then says in each that they are complete, then records the totals. An account
-// carries the total, so it does not matter whether the agent is killed before or after a row is recorded. Accounts of a sample
-// that was never complete do not count: the entry before them does, and so does the row before.
+// A sample writes the accounts of all programs, then says in each that they are complete, then
+// records the totals. An account carries the total, so it does not matter whether the agent is
+// killed before or after a row is recorded. Accounts of a sample that was never complete do not
+// count: the entry before them does, and so does the row before.
 //
 // Totals do not fall, so of two totals the greater one is the later one.
 #include "ingest/ingest_internal.h"
@@ -59,7 +63,8 @@ void accounts_resume(struct ingest *in, struct program *p)
         // Release: who finds our number here finds from when on accounts are ours.
         atomic_store_explicit(&agent->recording, in->recording, memory_order_release);
     }
-    // Once we have sampled, what others have completed is known; our own stamps must not vouch for theirs.
+    // Once we have sampled, what others have completed is known; our own stamps must not vouch for
+    // theirs.
     if (in->epoch == 0 && p->accounts_complete > in->complete && p->accounts_complete < in->began)
         in->complete = p->accounts_complete;
 }
@@ -75,7 +80,10 @@ static bool reserve(struct program *p, uint32_t definition)
     off_t from = SEGMENT_AGENT_RESERVED + (off_t)c->accounts_reserved;
     int failed;
     do
-        failed = fallocate(p->lock_fd, FALLOC_FL_KEEP_SIZE, from, (off_t)(wanted - c->accounts_reserved)) ? errno : 0;
+        failed =
+            fallocate(p->lock_fd, FALLOC_FL_KEEP_SIZE, from, (off_t)(wanted - c->accounts_reserved))
+                ? errno
+                : 0;
     while (failed == EINTR);
     if (failed && failed != EOPNOTSUPP && failed != ENOSYS)
         return false;
@@ -83,28 +91,32 @@ static bool reserve(struct program *p, uint32_t definition)
     return true;
 }
 
-bool accounts_join(const struct ingest *in, struct program *p, uint32_t definition, struct accumulator *a,
-                   double *value)
+bool accounts_join(const struct ingest *in, struct program *p, uint32_t definition,
+                   struct accumulator *a, double *value)
 {
     if (!reserve(p, definition))
         return false;
     struct segment_account *account = account_of(p, definition);
     uint64_t complete = in->complete > p->accounts_complete ? in->complete : p->accounts_complete;
-    complete = complete < in->stamp ? complete : in->stamp; // what a program wrote there itself may be anything
+    // what a program wrote there itself may be anything
+    complete = complete < in->stamp ? complete : in->stamp;
     uint64_t since = a->goes_on || in->began < p->accounts_since ? p->accounts_since : in->began;
     uint64_t stamps[2];
     for (unsigned i = 0; i < 2; i++) {
         stamps[i] = atomic_load_explicit(&account->of[i].stamp, memory_order_acquire);
-        if (stamps[i] && (stamps[i] < since || stamps[i] > complete || !isfinite(number_of(&account->of[i].value)) ||
+        if (stamps[i] && (stamps[i] < since || stamps[i] > complete ||
+                          !isfinite(number_of(&account->of[i].value)) ||
                           !isfinite(number_of(&account->of[i].total)))) {
             stamps[i] = 0;
-            atomic_store_explicit(&account->of[i].stamp, 0, memory_order_release); // the next to be written
+            // the next to be written
+            atomic_store_explicit(&account->of[i].stamp, 0, memory_order_release);
         }
     }
     unsigned newest = stamps[1] > stamps[0];
     if (!stamps[newest])
         return false;
-    // Another agent's total may be ahead of the recording. One of our own is not: we know who added to it.
+    // Another agent's total may be ahead of the recording. One of our own is not: we know who added
+    // to it.
     double total = number_of(&account->of[newest].total);
     double base = stamps[newest] < in->began && total > a->base ? total : a->base;
     *value = number_of(&account->of[newest].value);
@@ -116,7 +128,8 @@ bool accounts_join(const struct ingest *in, struct program *p, uint32_t definiti
     return true;
 }
 
-void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, double value, double total)
+void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, double value,
+                    double total)
 {
     if (!reserve(p, definition))
         return;

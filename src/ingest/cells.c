@@ -1,9 +1,10 @@
 // cells.c - samples the cells of all programs.
 //
-// A metric's cell in one program is its gauge word plus the sum of what its threads have added. A series may have cells in several
-// programs (they share name and tags): one of them *owns* it, that is, has it in its set of the store, and the others add to it. When the
-// owner goes, the next one takes it over, and what the gone one had counted stays in the total. An agent that takes over from
-// another one goes on from the recorded total (accounts.c).
+// A metric's cell in one program is its gauge word plus the sum of what its threads have added. A
+// series may have cells in several programs (they share name and tags): one of them *owns* it, that
+// is, has it in its set of the store, and the others add to it. When the owner goes, the next one
+// takes it over, and what the gone one had counted stays in the total. An agent that takes over
+// from another one goes on from the recorded total (accounts.c).
 //
 // Cells that nobody has touched are not recorded: all-zero memory is "never set, nothing added".
 #include "ingest/ingest_internal.h"
@@ -22,7 +23,8 @@ static double value_of(uint64_t word)
 
 static struct accumulator *accumulator(struct ingest *in, uint32_t series)
 {
-    if (!ingest_grow(&in->accumulator_of, &in->accumulator_of_capacity, (size_t)series + 1, sizeof *in->accumulator_of))
+    if (!ingest_grow(&in->accumulator_of, &in->accumulator_of_capacity, (size_t)series + 1,
+                     sizeof *in->accumulator_of))
         return NULL;
     if (!in->accumulator_of[series]) {
         if (!ingest_grow(&in->accumulators, &in->accumulator_capacity, in->accumulator_count + 1,
@@ -34,13 +36,15 @@ static struct accumulator *accumulator(struct ingest *in, uint32_t series)
     return &in->accumulators[in->accumulator_of[series] - 1];
 }
 
-// A new total goes on from the recorded one. All of it counts as added by ended programs until those that live join.
+// A new total goes on from the recorded one. All of it counts as added by ended programs until
+// those that live join.
 static void begin_total(const struct ingest *in, const struct definition *d, struct accumulator *a)
 {
     if (a->begun || d->kind != STORE_COUNTER)
         return;
     a->begun = true;
-    a->goes_on = in->recorded && in->recorded(in->recorded_user, d->series, &a->base) && isfinite(a->base);
+    a->goes_on =
+        in->recorded && in->recorded(in->recorded_user, d->series, &a->base) && isfinite(a->base);
     if (!a->goes_on)
         a->base = 0;
     a->gone = a->base;
@@ -92,17 +96,21 @@ static void read_cells(struct ingest *in, struct program *p)
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
     struct cells *c = &p->cells;
     program_definitions(in, p);
-    if (p->definition_count == 0 || !ingest_grow(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
+    if (p->definition_count == 0 ||
+        !ingest_grow(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
         return;
     memset(c->sums, 0, p->definition_count * sizeof *c->sums);
     uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
     for (uint32_t s = 0; s < used && s < p->slots; s++) {
         const char *slot = p->base + p->at.slots + p->at.slot_bytes * s;
         add_cells(p, slot + SLOT_CELLS,
-                  atomic_load_explicit(&((const struct ring *)(const void *)slot)->cells_end, memory_order_acquire));
+                  atomic_load_explicit(&((const struct ring *)(const void *)slot)->cells_end,
+                                       memory_order_acquire));
     }
-    add_cells(p, p->base + p->at.common, atomic_load_explicit(&h->common_end, memory_order_acquire));
-    const volatile uint64_t *gauge = (const volatile uint64_t *)(const volatile void *)(p->base + p->at.gauges);
+    add_cells(p, p->base + p->at.common,
+              atomic_load_explicit(&h->common_end, memory_order_acquire));
+    const volatile uint64_t *gauge =
+        (const volatile uint64_t *)(const volatile void *)(p->base + p->at.gauges);
     for (uint32_t i = 1; i < p->definition_count; i++) {
         if (p->definitions[i].state != DEFINITION_METRIC)
             continue;
@@ -116,7 +124,8 @@ static void read_cells(struct ingest *in, struct program *p)
         else if (!d->has_sum)
             c->sums[i] = store_missing(); // set to that
     }
-    // A counter that was set to what is no number keeps its last value: totals that other programs add to would be lost.
+    // A counter that was set to what is no number keeps its last value: totals that other programs
+    // add to would be lost.
     for (size_t k = 0; k < c->count; k++) {
         double value = c->sums[c->definitions[k]];
         if (p->definitions[c->definitions[k]].kind == STORE_COUNTER && !isfinite(value))
@@ -138,7 +147,8 @@ static double total_of(double total, double more)
 // Whether a sample is about the program.
 static bool concerns(const struct program *p, enum cells_whose whose)
 {
-    return whose == CELLS_ALL || (whose == CELLS_ENDING ? p->gone : p->asked && p->cells.unrecorded);
+    return whose == CELLS_ALL ||
+           (whose == CELLS_ENDING ? p->gone : p->asked && p->cells.unrecorded);
 }
 
 static void accumulate(struct ingest *in, struct program *p, enum cells_whose whose)
@@ -152,7 +162,8 @@ static void accumulate(struct ingest *in, struct program *p, enum cells_whose wh
             a->sum = d->kind == STORE_COUNTER ? a->gone : store_missing();
         }
         if (!store_is_missing(p->cells.values[k]))
-            a->sum = d->kind == STORE_COUNTER ? total_of(a->sum, p->cells.values[k]) : p->cells.values[k];
+            a->sum = d->kind == STORE_COUNTER ? total_of(a->sum, p->cells.values[k])
+                                              : p->cells.values[k];
         if (due)
             a->due = in->epoch;
         if (a->owner == INGEST_NOBODY) {
@@ -191,11 +202,13 @@ static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, i
 {
     struct cells *c = &p->cells;
     size_t from = chunk * INGEST_CELL_CHUNK,
-           count = c->count - from < INGEST_CELL_CHUNK ? c->count - from : INGEST_CELL_CHUNK, owned = 0;
+           count = c->count - from < INGEST_CELL_CHUNK ? c->count - from : INGEST_CELL_CHUNK,
+           owned = 0;
     uint32_t series[INGEST_CELL_CHUNK];
     double values[INGEST_CELL_CHUNK];
     for (size_t i = 0; i < count; i++) {
-        const struct accumulator *a = accumulator(in, series[i] = p->definitions[c->definitions[from + i]].series);
+        const struct accumulator *a =
+            accumulator(in, series[i] = p->definitions[c->definitions[from + i]].series);
         bool owner = a->owner == p->id && a->column == from + i && is_due(in, a);
         values[i] = owner ? a->sum : store_missing();
         owned += owner && !store_is_missing(a->sum);
@@ -216,8 +229,9 @@ static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, i
     return owned;
 }
 
-// A question may come between an instant and its sample, which is then the later one of the two: it takes the place of
-// the earlier one, so that no counter falls. A clock that was set back by more is believed.
+// A question may come between an instant and its sample, which is then the later one of the two: it
+// takes the place of the earlier one, so that no counter falls. A clock that was set back by more
+// is believed.
 static int64_t not_before(const struct ingest *in, int64_t t_ns)
 {
     return t_ns < in->sampled_ns && in->sampled_ns - t_ns < NS_PER_S ? in->sampled_ns : t_ns;

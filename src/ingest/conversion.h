@@ -30,14 +30,16 @@
 
 #include "base/clock.h"
 
-#define INGEST_FUTURE_MAX_NS ((int64_t)NS_PER_S) // what clocks of one machine or of its neighbours may differ
+#define INGEST_FUTURE_MAX_NS \
+    ((int64_t)NS_PER_S) // what clocks of one machine or of its neighbours may differ
 
 struct conversion {
     struct clock_map map;
     int64_t start_ns; // of the program, boot time: nothing is earlier
     int64_t now_ns;   // boot time: nothing is later
     int64_t lanes;
-    int64_t unit, turn; // of programs that define the same series: half of a time, modulo `unit`, is `turn`
+    // of programs that define the same series: half of a time, modulo `unit`, is `turn`
+    int64_t unit, turn;
 };
 
 // False for numbers with which the arithmetic below could overflow: a program may have written
@@ -45,8 +47,8 @@ struct conversion {
 static inline bool conversion_sane(const struct conversion *c)
 {
     const int64_t limit = INT64_C(1) << 61;
-    const int64_t numbers[] = {c->start_ns, c->now_ns, c->map.real_minus_boot_ns, c->map.real_minus_boot_before_ns,
-                               c->map.before_until_ns};
+    const int64_t numbers[] = {c->start_ns, c->now_ns, c->map.real_minus_boot_ns,
+                               c->map.real_minus_boot_before_ns, c->map.before_until_ns};
     for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i] < -limit || numbers[i] > limit)
             return false;
@@ -60,23 +62,26 @@ struct conversion_source {
 };
 
 // Now, by the clock of the source: boot time, or the wall clock.
-static inline int64_t conversion_now_ns(const struct conversion *c, const struct conversion_source *from)
+static inline int64_t conversion_now_ns(const struct conversion *c,
+                                        const struct conversion_source *from)
 {
     return from->ticks ? c->now_ns : clock_map_real_ns(&c->map, c->now_ns);
 }
 
 // The time of a word by that clock. One that cannot be is put to the nearest that can, and sets
 // *clamped.
-static inline int64_t conversion_clock_ns(const struct conversion *c, const struct conversion_source *from,
-                                          uint64_t word, bool *clamped)
+static inline int64_t conversion_clock_ns(const struct conversion *c,
+                                          const struct conversion_source *from, uint64_t word,
+                                          bool *clamped)
 {
     int64_t t, first = c->start_ns, last = c->now_ns + INGEST_FUTURE_MAX_NS;
     if (__builtin_expect(from->ticks, 1)) {
         t = clock_map_boot_ns(&c->map, word, last);
     } else {
         // It may be from before the clock was set.
-        int64_t offset = c->map.real_minus_boot_ns,
-                other = c->map.set_after_ns == INT64_MIN ? offset : c->map.real_minus_boot_before_ns;
+        int64_t offset = c->map.real_minus_boot_ns, other = c->map.set_after_ns == INT64_MIN
+                                                                ? offset
+                                                                : c->map.real_minus_boot_before_ns;
         t = (int64_t)word;
         first += offset < other ? offset : other;
         last += offset > other ? offset : other;
@@ -88,16 +93,17 @@ static inline int64_t conversion_clock_ns(const struct conversion *c, const stru
 }
 
 // From that clock to the time of day.
-static inline int64_t conversion_real_ns(const struct conversion *c, const struct conversion_source *from,
-                                         int64_t clock_ns)
+static inline int64_t conversion_real_ns(const struct conversion *c,
+                                         const struct conversion_source *from, int64_t clock_ns)
 {
     return from->ticks ? clock_map_real_ns(&c->map, clock_ns) : clock_ns;
 }
 
 // The time of day for a point: later than *newest, in the turn of its ring. *newest is by the clock
 // of the source, and is updated. Returns false if that time is too far ahead.
-static inline bool conversion_distinct_ns(const struct conversion *c, const struct conversion_source *from,
-                                          int64_t clock_ns, int64_t *newest, int64_t *out)
+static inline bool conversion_distinct_ns(const struct conversion *c,
+                                          const struct conversion_source *from, int64_t clock_ns,
+                                          int64_t *newest, int64_t *out)
 {
     int64_t t = (clock_ns & -c->lanes) | from->lane;
     if (__builtin_expect(t <= *newest, 0)) {

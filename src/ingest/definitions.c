@@ -1,7 +1,8 @@
 // definitions.c - from a program's definitions to series and sets of the store.
 //
-// A definition is copied out of the shared memory before it is looked at. One that makes no sense ends the reading of this program's definitions
-// for good: their sizes are the only way from one to the next. What it defined before goes on.
+// A definition is copied out of the shared memory before it is looked at. One that makes no sense
+// ends the reading of this program's definitions for good: their sizes are the only way from one to
+// the next. What it defined before goes on.
 #include "base/bytes.h"
 #include "ingest/ingest_internal.h"
 
@@ -11,8 +12,12 @@
 enum { DEFINITION_BYTES_MAX = 32 << 10 };
 
 // What libsonde accepts, the store takes.
-_Static_assert((int)SEGMENT_NAME_MAX == (int)STORE_NAME_MAX && (int)SEGMENT_UNIT_MAX == (int)STORE_UNIT_MAX, "metrics");
-_Static_assert((int)SEGMENT_KEY_MAX == (int)STORE_KEY_MAX && (int)SEGMENT_VALUE_MAX == (int)STORE_VALUE_MAX, "tags");
+_Static_assert((int)SEGMENT_NAME_MAX == (int)STORE_NAME_MAX &&
+                   (int)SEGMENT_UNIT_MAX == (int)STORE_UNIT_MAX,
+               "metrics");
+_Static_assert((int)SEGMENT_KEY_MAX == (int)STORE_KEY_MAX &&
+                   (int)SEGMENT_VALUE_MAX == (int)STORE_VALUE_MAX,
+               "tags");
 _Static_assert((int)SEGMENT_TAGS_MAX == (int)STORE_LABELS_MAX, "the tags of a series");
 _Static_assert((int)SEGMENT_GROUP_MAX == (int)STORE_SET_SERIES_MAX, "a group is a set");
 _Static_assert((int)SEGMENT_TEXT_MAX == (int)STORE_TEXT_MAX, "annotations and help texts");
@@ -66,7 +71,8 @@ static void define_metric(struct ingest *in, struct program *p, const struct sto
     d->kind = (uint8_t)m->kind;
     if (m->level > in->level)
         d->state = DEFINITION_OFF;
-    else if (ingest_labels(in, p, tags, count, all, &all_count) && store_define_metric(in->store, m, &metric) == 0 &&
+    else if (ingest_labels(in, p, tags, count, all, &all_count) &&
+             store_define_metric(in->store, m, &metric) == 0 &&
              store_define_series(in->store, metric, all, all_count, &d->series) == 0) {
         d->state = DEFINITION_METRIC;
         turns_define(in, p, d->series);
@@ -74,10 +80,12 @@ static void define_metric(struct ingest *in, struct program *p, const struct sto
         d->state = DEFINITION_LIMIT;
 }
 
-static bool define_group(struct ingest *in, struct program *p, struct bytes *b, struct definition *d)
+static bool define_group(struct ingest *in, struct program *p, struct bytes *b,
+                         struct definition *d)
 {
     uint32_t members = bytes_u32(b);
-    if (b->failed || members == 0 || members > SEGMENT_GROUP_MAX || bytes_left(b) < 4 * (size_t)members)
+    if (b->failed || members == 0 || members > SEGMENT_GROUP_MAX ||
+        bytes_left(b) < 4 * (size_t)members)
         return false;
     struct group *g = calloc(1, sizeof *g + members * sizeof *g->from);
     uint32_t *series = calloc(members, sizeof *series);
@@ -117,7 +125,8 @@ static bool define(struct ingest *in, struct program *p, const char *copy, size_
 {
     struct bytes b = bytes_of(copy, size);
     bytes_u32(&b);
-    uint8_t kind = bytes_u8(&b), level = bytes_u8(&b), what = bytes_u8(&b), tag_count = bytes_u8(&b);
+    uint8_t kind = bytes_u8(&b), level = bytes_u8(&b), what = bytes_u8(&b),
+            tag_count = bytes_u8(&b);
     struct definition d = {0};
     struct store_label tags[SEGMENT_TAGS_MAX];
     if ((what == SEGMENT_PROCESS) != (p->definition_count == 0) || tag_count > SEGMENT_TAGS_MAX)
@@ -128,8 +137,9 @@ static bool define(struct ingest *in, struct program *p, const char *copy, size_
             return false;
         }
     } else if (what == SEGMENT_METRIC || what == SEGMENT_PROCESS) {
-        struct store_metric m = {
-            .name = take_u16(&b), .kind = kind == STORE_COUNTER ? STORE_COUNTER : STORE_GAUGE, .level = level};
+        struct store_metric m = {.name = take_u16(&b),
+                                 .kind = kind == STORE_COUNTER ? STORE_COUNTER : STORE_GAUGE,
+                                 .level = level};
         if (!take_tags(&b, tag_count, tags))
             return false;
         m.unit = take_u16(&b);
@@ -158,10 +168,12 @@ void program_definitions(struct ingest *in, struct program *p)
     _Alignas(8) char copy[DEFINITION_BYTES_MAX];
     bool good = end <= SEGMENT_DEFINITIONS_BYTES && end > p->definitions_at;
     while (good && p->definitions_at < end) {
-        uint32_t size = *(const volatile uint32_t *)(const volatile void *)(area + p->definitions_at);
-        good = size % 8 == 0 && size >= 8 && size <= sizeof copy && size <= end - p->definitions_at &&
-               p->definition_count < SEGMENT_DEFINITIONS_MAX &&
-               ingest_grow(&p->definitions, &p->definition_capacity, p->definition_count + 1, sizeof *p->definitions);
+        uint32_t size =
+            *(const volatile uint32_t *)(const volatile void *)(area + p->definitions_at);
+        good = size % 8 == 0 && size >= 8 && size <= sizeof copy &&
+               size <= end - p->definitions_at && p->definition_count < SEGMENT_DEFINITIONS_MAX &&
+               ingest_grow(&p->definitions, &p->definition_capacity, p->definition_count + 1,
+                           sizeof *p->definitions);
         if (!good)
             break;
         memcpy(copy, area + p->definitions_at, size);

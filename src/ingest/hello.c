@@ -1,4 +1,5 @@
-// hello.c - takes a program's HELLO (emit/segment.h) and its descriptor off a socket. The peer may send anything.
+// hello.c - takes a program's HELLO (emit/segment.h) and its descriptor off a socket. The peer may
+// send anything.
 #include "ingest/hello.h"
 #include "base/log.h"
 #include "emit/segment.h"
@@ -17,8 +18,10 @@ static int receive(int socket, struct segment_hello *hello, struct ingest_descri
         struct cmsghdr align;
         char bytes[CMSG_SPACE(FDS_MAX * sizeof(int))];
     } control;
-    struct msghdr message = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
     ssize_t n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0)
         return -errno;
@@ -76,7 +79,8 @@ void ingest_warn_version(pid_t pid)
     static bool warned;
     if (!warned)
         log_warning(
-            "process %ld is linked with a libsonde of another version, and this agent cannot read its data: link "
+            "process %ld is linked with a libsonde of another version, and this agent cannot read "
+            "its data: link "
             "the program with the libsonde of this sonde (%s); more such programs are not listed",
             (long)pid, SONDE_VERSION);
     warned = true;

@@ -34,7 +34,8 @@ static bool copy_labels(struct ingest *in, const struct store_label *labels, siz
     if (!at)
         return false;
     for (size_t i = 0; i < count; i++) {
-        in->labels[i] = (struct store_label){{at, labels[i].key.size}, {at + labels[i].key.size, labels[i].value.size}};
+        in->labels[i] = (struct store_label){{at, labels[i].key.size},
+                                             {at + labels[i].key.size, labels[i].value.size}};
         memcpy(at, labels[i].key.data, labels[i].key.size);
         memcpy(at + labels[i].key.size, labels[i].value.data, labels[i].value.size);
         at += labels[i].key.size + labels[i].value.size;
@@ -43,7 +44,8 @@ static bool copy_labels(struct ingest *in, const struct store_label *labels, siz
     return true;
 }
 
-int ingest_create(struct store *store, const struct ingest_options *options, struct ingest **out, struct error *e)
+int ingest_create(struct store *store, const struct ingest_options *options, struct ingest **out,
+                  struct error *e)
 {
     *out = NULL;
     if (options->label_count > STORE_LABELS_MAX)
@@ -60,13 +62,16 @@ int ingest_create(struct store *store, const struct ingest_options *options, str
     in->keep = options->keep;
     in->forget = options->forget;
     in->keep_user = options->keep_user;
-    in->recording = options->socket_path ? hash_bytes(options->socket_path, strlen(options->socket_path), 0) : 0;
+    in->recording = options->socket_path
+                        ? hash_bytes(options->socket_path, strlen(options->socket_path), 0)
+                        : 0;
     in->began = accounts_stamp(in);
     in->turns = 1;
     in->turns_taken = calloc(in->programs_max, sizeof *in->turns_taken);
     in->points = malloc(INGEST_BATCH_POINTS * sizeof *in->points);
     in->socket_path = options->socket_path ? strdup(options->socket_path) : NULL;
-    if (!in->points || !in->turns_taken || !copy_labels(in, options->labels, options->label_count) ||
+    if (!in->points || !in->turns_taken ||
+        !copy_labels(in, options->labels, options->label_count) ||
         (options->socket_path && !in->socket_path)) {
         ingest_destroy(in);
         return error_set(e, -ENOMEM, "no memory for the ingest");
@@ -102,8 +107,8 @@ void ingest_destroy(struct ingest *in)
     free(in);
 }
 
-bool ingest_labels(const struct ingest *in, const struct program *p, const struct store_label *own, size_t own_count,
-                   struct store_label *out, size_t *count)
+bool ingest_labels(const struct ingest *in, const struct program *p, const struct store_label *own,
+                   size_t own_count, struct store_label *out, size_t *count)
 {
     const struct store_label *from[] = {in->labels, own, p ? p->tags : NULL};
     size_t sizes[] = {in->label_count, own_count, p ? p->tag_count : 0};
@@ -137,14 +142,16 @@ size_t ingest_drain(struct ingest *in, double *fullest)
             program_look(in->programs[i]);
     }
     size_t points = 0;
-    // Who shares a series is known before any point is stored: all that the heads cover is defined, and every program has its turn.
+    // Who shares a series is known before any point is stored: all that the heads cover is defined,
+    // and every program has its turn.
     for (size_t i = 0; i < in->program_count; i++)
         program_read_heads(in, in->programs[i]);
     for (size_t i = 0; i < in->program_count; i++)
         program_definitions(in, in->programs[i]);
     for (size_t i = 0; i < in->program_count; i++)
         turns_take(in, in->programs[i]);
-    // Whether a program is gone was known before its rings are read: what it wrote is all there now.
+    // Whether a program is gone was known before its rings are read: what it wrote is all there
+    // now.
     for (size_t i = 0; i < in->program_count; i++)
         points += program_drain(in, in->programs[i], &full);
     points += programs_gone(in);

@@ -1,7 +1,7 @@
 // ingest.h - the agent's side of emitting: rings and cells of programs, and text lines.
 //
-// Called by the one thread that owns the store. Everything read from a program is untrusted: whatever is in
-// its shared memory, only that program's own data suffer, and it is counted.
+// Called by the one thread that owns the store. Everything read from a program is untrusted:
+// whatever is in its shared memory, only that program's own data suffer, and it is counted.
 #ifndef SONDE_INGEST_INGEST_H
 #define SONDE_INGEST_INGEST_H
 
@@ -19,11 +19,14 @@ struct ingest_options {
     int level;           // metrics above it are not taken
     size_t programs_max; // 0 = 4096
 
-    // The last value of a series in the recording when this agent began; false: none. NULL: of no series.
-    // The totals of counters go on from it (accounts.c), and so do StatsD's counters and gauges.
+    // The last value of a series in the recording when this agent began; false: none. NULL: of no
+    // series. The totals of counters go on from it (accounts.c), and so do StatsD's counters and
+    // gauges.
     bool (*recorded)(void *user, uint32_t series, double *value);
-    // Calls `each` with the events of the recording as it was when this agent began, until it returns false. NULL: there are none.
-    void (*open_spans)(void *user, bool (*each)(const struct store_event *event, void *each_user), void *each_user);
+    // Calls `each` with the events of the recording as it was when this agent began, until it
+    // returns false. NULL: there are none.
+    void (*open_spans)(void *user, bool (*each)(const struct store_event *event, void *each_user),
+                       void *each_user);
     void *recorded_user; // of both
 
     // Called when a program is attached, and (forget) when it has been read to its end, so that the
@@ -46,20 +49,22 @@ struct ingest_stats {
     uint64_t lines, lines_bad; // text protocols
 };
 
-int ingest_create(struct store *store, const struct ingest_options *options, struct ingest **out, struct error *e);
+int ingest_create(struct store *store, const struct ingest_options *options, struct ingest **out,
+                  struct error *e);
 void ingest_destroy(struct ingest *in); // drains once more
 
 // The descriptors of the two memfds of a program (src/emit/segment.h).
 struct ingest_descriptors {
     int segment, agent_area; // -1 = none
-    uint32_t moves;          // how often the program had gone over to another agent (sonde_connect) when it passed them
+    // how often the program had gone over to another agent (sonde_connect) when it passed them
+    uint32_t moves;
 };
 
 void ingest_descriptors_close(struct ingest_descriptors *fds);
 
-// Takes over a program's segment. This call closes the descriptors. `pid` is the peer's as the kernel said it.
-// -EBUSY: this segment is attached already; -EPROTO: not a segment; -EPROTONOSUPPORT: of another version of sonde;
-// -ENFILE: programs_max.
+// Takes over a program's segment. This call closes the descriptors. `pid` is the peer's as the
+// kernel said it. -EBUSY: this segment is attached already; -EPROTO: not a segment;
+// -EPROTONOSUPPORT: of another version of sonde; -ENFILE: programs_max.
 int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid);
 
 // Finds programs that started before this agent, or that a dead agent left behind. Looks through
@@ -71,12 +76,14 @@ int ingest_adopt(struct ingest *in);
 // fullest ring was, 0..1: the caller comes back sooner when it was high.
 size_t ingest_drain(struct ingest *in, double *fullest);
 
-// The program with this pid has closed its connection: look at once whether it is gone. A program that we cannot see (a negative pid) is let
-// go with its connection, also if it has run another program or was only told to close all descriptors; it may connect again.
+// The program with this pid has closed its connection: look at once whether it is gone. A program
+// that we cannot see (a negative pid) is let go with its connection, also if it has run another
+// program or was only told to close all descriptors; it may connect again.
 void ingest_hangup(struct ingest *in, pid_t pid);
 
-// Records all cells at t_ns: counters summed over threads and programs (those gone included), gauges as they are. Time does not run
-// backwards between two samples: within a second, an earlier t_ns replaces the sample before.
+// Records all cells at t_ns: counters summed over threads and programs (those gone included),
+// gauges as they are. Time does not run backwards between two samples: within a second, an earlier
+// t_ns replaces the sample before.
 size_t ingest_sample_cells(struct ingest *in, int64_t t_ns);
 
 // Process `pid` sends a query: the next ingest_sample_asked records its cells, or those of its
@@ -91,15 +98,17 @@ void ingest_get_stats(const struct ingest *in, struct ingest_stats *out);
 // not count them again.
 void ingest_counts_recorded(struct ingest *in);
 
-// Text: OpenTSDB ("put m ts v k=v"), StatsD ("m:1|c|@0.1|#k:v"), Influx ("m,k=v f=1 ts"), plain ("m 0.5 k=v"), told apart line by line.
+// Text: OpenTSDB ("put m ts v k=v"), StatsD ("m:1|c|@0.1|#k:v"), Influx ("m,k=v f=1 ts"), plain ("m
+// 0.5 k=v"), told apart line by line.
 struct ingest_lines;
 int ingest_lines_create(struct ingest *in, struct ingest_lines **out); // one a connection
 void ingest_lines_destroy(struct ingest_lines *l);
 
-// Any piece of the stream; a line cut in two is put together. Answers for the sender (bad lines: one clear line each) are
-// appended to *reply.
+// Any piece of the stream; a line cut in two is put together. Answers for the sender (bad lines:
+// one clear line each) are appended to *reply.
 void ingest_lines_feed(struct ingest_lines *l, struct str piece, struct buf *reply);
-void ingest_lines_end(struct ingest_lines *l, struct buf *reply); // the last line may lack its newline
+// the last line may lack its newline
+void ingest_lines_end(struct ingest_lines *l, struct buf *reply);
 
 // A StatsD-style flush of counters, gauges and sets at t_ns; call it with the cells.
 void ingest_lines_sample(struct ingest *in, int64_t t_ns);

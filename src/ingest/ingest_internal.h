@@ -39,8 +39,8 @@ struct definition {
     struct group *group;
 };
 
-// The cells in use of one program, in the order in which they were found. A chunk of them is a set of the store; only the last one
-// grows, so few sets are ever made.
+// The cells in use of one program, in the order in which they were found. A chunk of them is a set
+// of the store; only the last one grows, so few sets are ever made.
 struct cells {
     uint32_t *definitions; // which
     double *values;        // as last read
@@ -72,24 +72,31 @@ struct program {
     struct segment_layout at;
     const char *base; // all of it, read-only
     struct segment_agent *agent;
-    int lock_fd;    // the agent's area once more: the holder of its lock reads the segment; -1 = it could not be opened
+    // the agent's area once more: the holder of its lock reads the segment; -1 = it could not be
+    // opened
+    int lock_fd;
     bool owned;     // we hold the lock, and the members below come from the agent before us
     uint32_t moves; // header.moves when the program handed itself over to us
 
-    uint64_t *heads;              // of this round, by slot
-    uint32_t used;                // slots that have a ring, as of this round
-    uint64_t *tails;              // ours; those in the segment are for the program and for the next agent
-    uint64_t *dropped;            // as last read, by slot
-    int64_t *newest;              // time of the last point or row by the program's clock, by slot
-    uint64_t lost, refused;       // header.dropped, header.refused as last read
-    uint8_t *commits;             // which of the two counts in the segment was written last, by slot
+    uint64_t *heads; // of this round, by slot
+    uint32_t used;   // slots that have a ring, as of this round
+    // ours; those in the segment are for the program and for the next agent
+    uint64_t *tails;
+    uint64_t *dropped;      // as last read, by slot
+    int64_t *newest;        // time of the last point or row by the program's clock, by slot
+    uint64_t lost, refused; // header.dropped, header.refused as last read
+    // which of the two counts in the segment was written last, by slot
+    uint8_t *commits;
     struct conversion conversion; // of this drain; at first, of the agent before us
-    bool shares;                  // another program defines one of its series: it has a turn (conversion.h)
+    // another program defines one of its series: it has a turn (conversion.h)
+    bool shares;
     uint32_t turn;
     uint64_t sharing_seen; // in->sharing when that was looked at
-    bool interrupted;      // that was killed in its drain: what it had claimed is taken by its conversion
+    // that was killed in its drain: what it had claimed is taken by its conversion
+    bool interrupted;
     uint64_t accounts_since,
-        accounts_complete; // stamps of the accounts that count (segment.h), as another agent left them
+        // stamps of the accounts that count (segment.h), as another agent left them
+        accounts_complete;
 
     size_t definitions_at; // bytes read
     bool definitions_bad;  // they made no sense; no more are read
@@ -101,7 +108,8 @@ struct program {
 
     struct cells cells;
     struct open_spans open_spans;
-    // Numbers of spans whose end this drain has read in an earlier slot than their begin: another thread has closed them.
+    // Numbers of spans whose end this drain has read in an earlier slot than their begin: another
+    // thread has closed them.
     uint64_t *ended_early;
     size_t ended_early_count, ended_early_capacity;
 };
@@ -130,7 +138,8 @@ struct ingest {
     int level;
     size_t programs_max;
     bool (*recorded)(void *user, uint32_t series, double *value);
-    void (*open_spans)(void *user, bool (*each)(const struct store_event *event, void *each_user), void *each_user);
+    void (*open_spans)(void *user, bool (*each)(const struct store_event *event, void *each_user),
+                       void *each_user);
     void *recorded_user;
     void (*keep)(void *user, uint64_t program, const struct ingest_descriptors *fds);
     void (*forget)(void *user, uint64_t program);
@@ -161,7 +170,8 @@ struct ingest {
     uint64_t recording; // names the agents of this job (segment.h)
     uint64_t began;     // stamp: later ones are ours
     uint64_t stamp;     // of the last sample
-    uint64_t complete;  // the last stamp that agents before this one have completed, as far as we have seen
+    // the last stamp that agents before this one have completed, as far as we have seen
+    uint64_t complete;
 
     struct open_spans recorded_spans; // open in the recording, and not yet given to their programs
     bool recorded_spans_read;
@@ -173,16 +183,17 @@ struct ingest {
     void (*lines_free)(struct ingest *in);
 };
 
-// Labels of a series: the agent's, then those given, then those of the program, of which each key is taken once, first come. False: over
-// STORE_LABELS_MAX. `out` has room for STORE_LABELS_MAX.
-bool ingest_labels(const struct ingest *in, const struct program *p, const struct store_label *own, size_t own_count,
-                   struct store_label *out, size_t *count);
+// Labels of a series: the agent's, then those given, then those of the program, of which each key
+// is taken once, first come. False: over STORE_LABELS_MAX. `out` has room for STORE_LABELS_MAX.
+bool ingest_labels(const struct ingest *in, const struct program *p, const struct store_label *own,
+                   size_t own_count, struct store_label *out, size_t *count);
 
 // programs.c
 void program_free(struct ingest *in, struct program *p);
-void program_look(struct program *p);                  // sets gone
-int program_own(struct ingest *in, struct program *p); // 0; -EBUSY: another agent still reads it; -ENOMEM
-size_t programs_gone(struct ingest *in);               // lets go of them
+void program_look(struct program *p); // sets gone
+// 0; -EBUSY: another agent still reads it; -ENOMEM
+int program_own(struct ingest *in, struct program *p);
+size_t programs_gone(struct ingest *in); // lets go of them
 
 // definitions.c: reads new definitions.
 void program_definitions(struct ingest *in, struct program *p);
@@ -192,26 +203,33 @@ void program_warn(struct program *p, const char *what); // once a program
 // turns.c
 void turns_define(struct ingest *in, struct program *p, uint32_t series); // p defines it
 void turns_let_go(struct ingest *in, struct program *p);                  // all that it has defined
-void turns_take(struct ingest *in, struct program *p);                    // if p shares a series and has no turn yet
-// Those of the program's rings in use, in p->conversion. True: they have changed. All programs have taken theirs.
+// if p shares a series and has no turn yet
+void turns_take(struct ingest *in, struct program *p);
+// Those of the program's rings in use, in p->conversion. True: they have changed. All programs have
+// taken theirs.
 bool turns_share(const struct ingest *in, struct program *p, uint32_t rings);
 bool turns_valid(const struct conversion *c);
 
 // rings.c
 bool program_resume(struct program *p);  // where the agent before us has stopped; false: no memory
 void program_counted(struct program *p); // the next agent does not count these again
-// How far each ring in use is written. A ring that is begun meanwhile holds nothing that is older. Takes the program, if it is free.
+// How far each ring in use is written. A ring that is begun meanwhile holds nothing that is older.
+// Takes the program, if it is free.
 void program_read_heads(struct ingest *in, struct program *p);
 uint64_t program_spans_begun(const struct program *p, uint32_t slot);        // as the program says
 size_t program_drain(struct ingest *in, struct program *p, double *fullest); // up to these heads
 void ingest_flush_points(struct ingest *in);
 
-// accounts.c: how much of each counter cell is in its series' total, kept in the agent's area of the program.
-uint64_t accounts_stamp(struct ingest *in);                 // later than all before
-void accounts_resume(struct ingest *in, struct program *p); // continues from the accounts of earlier agents
-bool accounts_join(const struct ingest *in, struct program *p, uint32_t definition, struct accumulator *a,
+// accounts.c: how much of each counter cell is in its series' total, kept in the agent's area of
+// the program.
+uint64_t accounts_stamp(struct ingest *in); // later than all before
+// continues from the accounts of earlier agents
+void accounts_resume(struct ingest *in, struct program *p);
+bool accounts_join(const struct ingest *in, struct program *p, uint32_t definition,
+                   struct accumulator *a,
                    double *value); // a new cell; true: *value of it is in the total
-void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, double value, double total);
+void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, double value,
+                    double total);
 void accounts_complete(struct program *p, uint64_t stamp);
 
 // cells.c

@@ -1,7 +1,8 @@
 // lines.c - text lines from a connection into the store, with an answer for every bad one.
 //
-// The first line of a connection is line 1. A bad line costs itself: "line 3: value 'abc' is not a number" goes back, it is counted, and the
-// lines behind it are taken. After ANSWERS_MAX answers bad lines are only counted, and ingest_lines_end says how many there were.
+// The first line of a connection is line 1. A bad line costs itself: "line 3: value 'abc' is not a
+// number" goes back, it is counted, and the lines behind it are taken. After ANSWERS_MAX answers
+// bad lines are only counted, and ingest_lines_end says how many there were.
 #include "ingest/lines_cells.h"
 #include "ingest/lines_split.h"
 
@@ -14,7 +15,8 @@
 
 enum { ANSWERS_MAX = 100 };
 
-// A time further ahead than this comes from a mistake (a wrong unit, a wrong date), not from a clock: the sender is told.
+// A time further ahead than this comes from a mistake (a wrong unit, a wrong date), not from a
+// clock: the sender is told.
 #define MISTAKE_NS (INT64_C(3600) * NS_PER_S)
 
 // One for all connections of an agent.
@@ -75,7 +77,8 @@ void ingest_lines_destroy(struct ingest_lines *l)
     free(l);
 }
 
-// The time for what came without one: now, and never twice the same, because of two points of a series at one time only one is kept.
+// The time for what came without one: now, and never twice the same, because of two points of a
+// series at one time only one is kept.
 static int64_t stamp_now(struct ingest_lines_state *state)
 {
     int64_t now = clock_realtime_ns();
@@ -107,7 +110,8 @@ static const char *store_words(int code)
 }
 
 // The line's own tags stand above those that everything on this node has: a relay may say host=.
-static size_t all_labels(const struct ingest *in, const struct line *line, struct store_label out[2 * STORE_LABELS_MAX])
+static size_t all_labels(const struct ingest *in, const struct line *line,
+                         struct store_label out[2 * STORE_LABELS_MAX])
 {
     size_t count = line->label_count;
     memcpy(out, line->labels, count * sizeof *out);
@@ -121,7 +125,8 @@ static size_t all_labels(const struct ingest *in, const struct line *line, struc
     return count;
 }
 
-static int define(struct ingest *in, const struct line *line, const struct line_item *item, uint32_t *series)
+static int define(struct ingest *in, const struct line *line, const struct line_item *item,
+                  uint32_t *series)
 {
     struct store_metric metric = {.name = item->name,
                                   .unit = item->unit,
@@ -143,7 +148,8 @@ static void count_refusal(struct ingest *in, int code)
         in->stats.dropped_store++;
 }
 
-// The time of the line: its own, or now. One that is ahead of the wall clock is put to now (conversion.h says why).
+// The time of the line: its own, or now. One that is ahead of the wall clock is put to now
+// (conversion.h says why).
 static int64_t time_of_line(struct ingest *in, const struct line *line)
 {
     if (line->has_time && line->t_ns <= clock_realtime_ns() + INGEST_FUTURE_MAX_NS)
@@ -155,7 +161,8 @@ static int64_t time_of_line(struct ingest *in, const struct line *line)
 static bool take_annotation(struct ingest *in, struct line *line)
 {
     struct store_label labels[2 * STORE_LABELS_MAX];
-    struct store_event event = {.kind = STORE_ANNOTATION, .text = line->annotation, .labels = labels};
+    struct store_event event = {
+        .kind = STORE_ANNOTATION, .text = line->annotation, .labels = labels};
     event.start_ns = event.end_ns = time_of_line(in, line);
     event.label_count = all_labels(in, line, labels);
     int failed = store_append_event(in->store, &event);
@@ -189,7 +196,8 @@ static bool take_items(struct ingest *in, struct line *line)
         }
         if (failed) {
             count_refusal(in, failed);
-            all = line_fail(line, "'%s' is not stored: %s", line_quote(item->name), store_words(failed));
+            all = line_fail(line, "'%s' is not stored: %s", line_quote(item->name),
+                            store_words(failed));
         }
     }
     return all;
@@ -215,7 +223,8 @@ static void take_line(void *user, struct str text, bool too_long)
         line_fail(line, "longer than %d bytes", LINE_SIZE_MAX);
         answer(l, line->error);
     } else if (str_eq(bare, STR("version"))) {
-        buf_printf(l->reply, "sonde %s\n", SONDE_VERSION); // how OpenTSDB's collectors ask whether anybody is there
+        // how OpenTSDB's collectors ask whether anybody is there
+        buf_printf(l->reply, "sonde %s\n", SONDE_VERSION);
     } else if (!line_parse(line, text) || !take_items(l->in, line)) {
         answer(l, line->error);
     }
@@ -233,8 +242,8 @@ void ingest_lines_end(struct ingest_lines *l, struct buf *reply)
     l->reply = reply;
     lines_split_end(&l->split, LINE_SIZE_MAX, take_line, l);
     if (l->bad > ANSWERS_MAX)
-        buf_printf(reply, "%llu lines were refused, the first %d are listed\n", (unsigned long long)l->bad,
-                   ANSWERS_MAX);
+        buf_printf(reply, "%llu lines were refused, the first %d are listed\n",
+                   (unsigned long long)l->bad, ANSWERS_MAX);
     l->bad = 0;
     l->split.number = 0;
     l->reply = NULL;

@@ -1,7 +1,8 @@
 // lines_cells.c - the table of cells and their sampling.
 //
-// Series are numbers that the store gave out; a map leads from them to the cells, which stand in one array. A set keeps only the
-// hashes of its members: two members in 4 billion pairs being taken for one is good enough for a count.
+// Series are numbers that the store gave out; a map leads from them to the cells, which stand in
+// one array. A set keeps only the hashes of its members: two members in 4 billion pairs being taken
+// for one is good enough for a count.
 #include "ingest/lines_cells.h"
 
 #include "base/hash.h"
@@ -33,7 +34,8 @@ struct line_cells {
     void *recorded_user;
 };
 
-struct line_cells *line_cells_create(bool (*recorded)(void *user, uint32_t series, double *value), void *user)
+struct line_cells *line_cells_create(bool (*recorded)(void *user, uint32_t series, double *value),
+                                     void *user)
 {
     struct line_cells *c = calloc(1, sizeof *c);
     if (!c)
@@ -84,7 +86,8 @@ static int find_cell(struct line_cells *c, uint32_t series, enum line_kind kind,
     *out = &c->cells[c->count++];
     **out = (struct cell){.series = series, .kind = kind};
     double value;
-    if (kind != LINE_MEMBER && c->recorded && c->recorded(c->recorded_user, series, &value) && isfinite(value))
+    if (kind != LINE_MEMBER && c->recorded && c->recorded(c->recorded_user, series, &value) &&
+        isfinite(value))
         (*out)->value = value; // an agent before this one has added up to it
     return 0;
 }
@@ -128,7 +131,8 @@ static int add_member(struct cell *cell, struct str member)
 int line_cells_apply(struct line_cells *c, uint32_t series, const struct line_item *item)
 {
     struct cell *cell;
-    int failed = find_cell(c, series, item->kind == LINE_GAUGE_ADD ? LINE_GAUGE : item->kind, &cell);
+    int failed =
+        find_cell(c, series, item->kind == LINE_GAUGE_ADD ? LINE_GAUGE : item->kind, &cell);
     if (failed)
         return failed;
     if (item->kind == LINE_MEMBER)

@@ -1,8 +1,9 @@
 // lines_influx.c - "measurement,tag=value field=1.5,other=2i,text=\"skipped\" 1700000000000000000".
 //
-// A backslash makes the next byte ordinary where that is a comma, a blank, a '=' or a backslash; anywhere else it stands for itself. Text fields
-// are passed over. Numbers, whole numbers (i, u) and truth values each are a point: named like the measurement when the field is
-// called "value", else measurement_field. The time is in nanoseconds.
+// A backslash makes the next byte ordinary where that is a comma, a blank, a '=' or a backslash;
+// anywhere else it stands for itself. Text fields are passed over. Numbers, whole numbers (i, u)
+// and truth values each are a point: named like the measurement when the field is called "value",
+// else measurement_field. The time is in nanoseconds.
 #include "ingest/lines_parse.h"
 
 static bool is_escape(struct str text, size_t at)
@@ -112,11 +113,12 @@ static bool parse_field(struct line *l, struct str measurement, struct str key, 
     }
     struct str value = take(rest, find_stop(*rest, ", "));
     if (!parse_number(value, &item.value))
-        return line_fail(l, "value '%s' of field '%s' is not a number", line_quote(value), line_quote(key));
+        return line_fail(l, "value '%s' of field '%s' is not a number", line_quote(value),
+                         line_quote(key));
     if (!str_eq(key, STR("value"))) {
         if (measurement.size + 1 + key.size > STORE_NAME_MAX)
-            return line_fail(l, "name '%s' with field '%s' is longer than %d bytes", line_quote(measurement),
-                             line_quote(key), STORE_NAME_MAX);
+            return line_fail(l, "name '%s' with field '%s' is longer than %d bytes",
+                             line_quote(measurement), line_quote(key), STORE_NAME_MAX);
         char *name = arena_alloc(&l->arena, measurement.size + 1 + key.size);
         if (!name)
             return line_fail(l, "no memory for the names of so many fields");
@@ -144,7 +146,8 @@ static bool parse_tags(struct line *l, struct str *rest)
 bool line_parse_influx(struct line *l, struct str text)
 {
     struct str rest = text, measurement = take(&rest, find_stop(rest, ", "));
-    if (!unescape(l, &measurement) || !line_check_name(l, "name", measurement, STORE_NAME_MAX) || !parse_tags(l, &rest))
+    if (!unescape(l, &measurement) || !line_check_name(l, "name", measurement, STORE_NAME_MAX) ||
+        !parse_tags(l, &rest))
         return false;
     while (skip(&rest, ' '))
         ;
@@ -162,7 +165,8 @@ bool line_parse_influx(struct line *l, struct str text)
     if (rest.data[0] != ' ')
         return line_fail(l, "'%s' behind a field is not understood", line_quote(time));
     if (!str_to_i64(time, &l->t_ns) || l->t_ns < 0)
-        return line_fail(l, "time '%s' is not a number of nanoseconds since 1970", line_quote(time));
+        return line_fail(l, "time '%s' is not a number of nanoseconds since 1970",
+                         line_quote(time));
     l->has_time = true;
     return true;
 }

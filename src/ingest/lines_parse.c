@@ -47,7 +47,8 @@ const char *line_quote(struct str text)
 
 static bool name_byte(unsigned char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '-' && c <= ':') || c == '_' || c >= 0x80;
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '-' && c <= ':') || c == '_' ||
+           c >= 0x80;
 }
 
 bool line_check_name(struct line *l, const char *what, struct str name, size_t limit)
@@ -58,7 +59,8 @@ bool line_check_name(struct line *l, const char *what, struct str name, size_t l
         return line_fail(l, "%s '%s' is longer than %zu bytes", what, line_quote(name), limit);
     for (size_t i = 0; i < name.size; i++)
         if (!name_byte((unsigned char)name.data[i]))
-            return line_fail(l, "%s '%s' may hold only letters, digits and _ . / : -", what, line_quote(name));
+            return line_fail(l, "%s '%s' may hold only letters, digits and _ . / : -", what,
+                             line_quote(name));
     return true;
 }
 
@@ -67,7 +69,8 @@ bool line_add_label(struct line *l, struct str key, struct str value)
     if (!line_check_name(l, "tag", key, STORE_KEY_MAX))
         return false;
     if (value.size > STORE_VALUE_MAX)
-        return line_fail(l, "the value of tag '%s' is longer than %d bytes", line_quote(key), STORE_VALUE_MAX);
+        return line_fail(l, "the value of tag '%s' is longer than %d bytes", line_quote(key),
+                         STORE_VALUE_MAX);
     for (size_t i = 0; i < l->label_count; i++)
         if (str_eq(l->labels[i].key, key))
             return line_fail(l, "tag '%s' is there twice", line_quote(key));
@@ -89,8 +92,9 @@ bool line_add_item(struct line *l, const struct line_item *item)
     return true;
 }
 
-// A time as OpenTSDB has it: seconds since the epoch, with a fraction or not, or milliseconds. How large the number is says which; micro- and
-// nanoseconds are told in the same way. (1e11 s is the year 5138; 1e11 ms, 1973.)
+// A time as OpenTSDB has it: seconds since the epoch, with a fraction or not, or milliseconds. How
+// large the number is says which; micro- and nanoseconds are told in the same way. (1e11 s is the
+// year 5138; 1e11 ms, 1973.)
 static bool parse_time(struct line *l, struct str text)
 {
     static const struct {
@@ -101,8 +105,10 @@ static bool parse_time(struct line *l, struct str text)
                   {INT64_MAX, 1}};
     struct str fraction = text, whole = str_cut(&fraction, '.');
     int64_t number, part = 0;
-    if (whole.size == 0 || whole.data[0] < '0' || whole.data[0] > '9' || !str_to_i64(whole, &number))
-        return line_fail(l, "time '%s' is not a number of seconds or milliseconds since 1970", line_quote(text));
+    if (whole.size == 0 || whole.data[0] < '0' || whole.data[0] > '9' ||
+        !str_to_i64(whole, &number))
+        return line_fail(l, "time '%s' is not a number of seconds or milliseconds since 1970",
+                         line_quote(text));
     size_t scale = 0;
     while (number >= scales[scale].below && scales[scale].ns_each > 1)
         scale++;
@@ -111,7 +117,8 @@ static bool parse_time(struct line *l, struct str text)
         for (size_t i = 0; i < fraction.size; i++) {
             unsigned digit = (unsigned)(fraction.data[i] - '0');
             if (digit > 9)
-                return line_fail(l, "time '%s' is not a number of seconds or milliseconds since 1970",
+                return line_fail(l,
+                                 "time '%s' is not a number of seconds or milliseconds since 1970",
                                  line_quote(text));
             unit /= 10;
             part += unit * (int64_t)digit;
@@ -151,7 +158,9 @@ static bool parse_opentsdb(struct line *l, struct str rest)
     struct line_item item = {.kind = LINE_POINT, .name = str_word(&rest)};
     struct str time = str_word(&rest), value = str_word(&rest);
     if (value.size == 0)
-        return line_fail(l, "put needs a name, a time and a value (expected: put name time value [tag=value ...])");
+        return line_fail(
+            l,
+            "put needs a name, a time and a value (expected: put name time value [tag=value ...])");
     return parse_time(l, time) && parse_value(l, value, &item.value) && parse_tag_words(l, rest) &&
            line_add_item(l, &item);
 }
@@ -159,7 +168,8 @@ static bool parse_opentsdb(struct line *l, struct str rest)
 static bool parse_plain(struct line *l, struct str rest)
 {
     struct line_item item = {.kind = LINE_POINT, .name = str_word(&rest)};
-    if (!line_check_name(l, "name", item.name, STORE_NAME_MAX) || !parse_value(l, str_word(&rest), &item.value))
+    if (!line_check_name(l, "name", item.name, STORE_NAME_MAX) ||
+        !parse_value(l, str_word(&rest), &item.value))
         return false;
     struct str behind = rest, word = str_word(&behind);
     if (word.size && str_find_char(word, '=') < 0) {
@@ -182,8 +192,9 @@ static bool parse_annotation(struct line *l, struct str rest)
     for (; word.size && !str_eq(word, STR("--")); word = str_word(&behind)) {
         struct str value = word, key = str_cut(&value, '=');
         if (!value.data)
-            return line_fail(l, "'%s' is not a tag (expected: annotate [time] [tag=value ...] -- text)",
-                             line_quote(word));
+            return line_fail(
+                l, "'%s' is not a tag (expected: annotate [time] [tag=value ...] -- text)",
+                line_quote(word));
         value = unescape_word(value, &l->arena);
         if (!value.data)
             return line_fail(l, "too many bytes in tags");
@@ -192,7 +203,8 @@ static bool parse_annotation(struct line *l, struct str rest)
     }
     struct str text = unescape_word(str_trim(behind), &l->arena);
     if (!text.size)
-        return line_fail(l, "the text is missing (expected: annotate [time] [tag=value ...] -- text)");
+        return line_fail(l,
+                         "the text is missing (expected: annotate [time] [tag=value ...] -- text)");
     if (text.size > STORE_TEXT_MAX)
         return line_fail(l, "the text is longer than %d bytes", STORE_TEXT_MAX);
     l->annotation = text;

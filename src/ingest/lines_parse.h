@@ -7,8 +7,9 @@
 //   annotate 1700000000 rank=3 -- rate halved an annotation: time if any, tags if any, "--", the text. In the text and in the values of its
 //                                             tags \s \n \r \t \\ stand for bytes that end words and lines (base/escape.h)
 //
-// Told apart line by line: "put " or "annotate " in front; a ':' and then a '|' in the first word; a '=' in the second word; else plain. Pure: knows no store,
-// no sockets, no clock. The line is hostile; nothing outside of it is read, and every count has a limit.
+// Told apart line by line: "put " or "annotate " in front; a ':' and then a '|' in the first word;
+// a '=' in the second word; else plain. Pure: knows no store, no sockets, no clock. The line is
+// hostile; nothing outside of it is read, and every count has a limit.
 #ifndef SONDE_INGEST_LINES_PARSE_H
 #define SONDE_INGEST_LINES_PARSE_H
 
@@ -53,9 +54,10 @@ struct line {
 void line_init(struct line *l);
 void line_free(struct line *l);
 
-// Takes `text` (no newline in it, at most LINE_SIZE_MAX bytes) apart. True: the items, labels and time in *l, which are views of `text` or of the
-// arena and hold until the next call. There may be no items (an Influx line with nothing but text fields). False: l->error says
-// what is wrong, in words for the sender.
+// Takes `text` (no newline in it, at most LINE_SIZE_MAX bytes) apart. True: the items, labels and
+// time in *l, which are views of `text` or of the arena and hold until the next call. There may be
+// no items (an Influx line with nothing but text fields). False: l->error says what is wrong, in
+// words for the sender.
 bool line_parse(struct line *l, struct str text);
 
 // For the files of the single protocols.
@@ -68,7 +70,8 @@ size_t line_influx_word(struct str text);
 // Sets the error message; returns false.
 bool line_fail(struct line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Text of the sender's for line_fail's "%s": cut, and without bytes that a terminal would act on. Four can be in use at once.
+// Text of the sender's for line_fail's "%s": cut, and without bytes that a terminal would act on.
+// Four can be in use at once.
 const char *line_quote(struct str text);
 
 // Whether it can name a metric or a tag; says so when not. `what`: "name", "tag".

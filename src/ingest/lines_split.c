@@ -1,7 +1,8 @@
 // lines_split.c - whole lines in a piece are given out as views of it; only a cut line is copied.
 #include "ingest/lines_split.h"
 
-static void give(struct lines_split *s, struct str line, size_t size_max, lines_split_fn *each, void *user)
+static void give(struct lines_split *s, struct str line, size_t size_max, lines_split_fn *each,
+                 void *user)
 {
     s->number++;
     if (str_ends(line, STR("\r")))
@@ -17,7 +18,8 @@ static void give_too_long(struct lines_split *s, lines_split_fn *each, void *use
     each(user, (struct str){NULL, 0}, true);
 }
 
-void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max, lines_split_fn *each, void *user)
+void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max,
+                      lines_split_fn *each, void *user)
 {
     while (piece.size) {
         const char *newline = memchr(piece.data, '\n', piece.size);

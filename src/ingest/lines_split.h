@@ -10,10 +10,12 @@ struct lines_split {
     uint64_t number;    // of the last line given out, from 1
 };
 
-// `line` is without its newline (and the carriage return before it). too_long: only that there was such a line.
+// `line` is without its newline (and the carriage return before it). too_long: only that there was
+// such a line.
 typedef void lines_split_fn(void *user, struct str line, bool too_long);
 
-void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max, lines_split_fn *each, void *user);
+void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max,
+                      lines_split_fn *each, void *user);
 void lines_split_end(struct lines_split *s, size_t size_max, lines_split_fn *each,
                      void *user); // gives out a last line without newline
 void lines_split_free(struct lines_split *s);

@@ -1,7 +1,9 @@
-// lines_statsd.c - "name:value|type|@rate|#tag:value,tag": StatsD as Etsy wrote it, with Datadog's tags.
+// lines_statsd.c - "name:value|type|@rate|#tag:value,tag": StatsD as Etsy wrote it, with Datadog's
+// tags.
 //
-// Types: c counter, g gauge, ms and h and d timers and distributions (each value is a point), s set. One line may hold several values
-// ("m:1:2:3|ms"). What Datadog's clients add and nothing here needs (container ids, time stamps, cardinality) is passed over.
+// Types: c counter, g gauge, ms and h and d timers and distributions (each value is a point), s
+// set. One line may hold several values ("m:1:2:3|ms"). What Datadog's clients add and nothing here
+// needs (container ids, time stamps, cardinality) is passed over.
 #include "ingest/lines_parse.h"
 
 #include <math.h>
@@ -11,8 +13,12 @@ static const struct {
     enum line_kind kind;
     struct str unit;
 } types[] = {
-    {{"c", 1}, LINE_COUNT, {"", 0}}, {{"g", 1}, LINE_GAUGE, {"", 0}}, {{"ms", 2}, LINE_POINT, {"milliseconds", 12}},
-    {{"h", 1}, LINE_POINT, {"", 0}}, {{"d", 1}, LINE_POINT, {"", 0}}, {{"s", 1}, LINE_MEMBER, {"", 0}},
+    {{"c", 1}, LINE_COUNT, {"", 0}},
+    {{"g", 1}, LINE_GAUGE, {"", 0}},
+    {{"ms", 2}, LINE_POINT, {"milliseconds", 12}},
+    {{"h", 1}, LINE_POINT, {"", 0}},
+    {{"d", 1}, LINE_POINT, {"", 0}},
+    {{"s", 1}, LINE_MEMBER, {"", 0}},
 };
 
 static bool parse_tags(struct line *l, struct str rest)
@@ -68,8 +74,10 @@ bool line_parse_statsd(struct line *l, struct str text)
     while (sections.data) {
         struct str section = str_cut(&sections, '|');
         struct str behind = str_slice(section, 1, section.size);
-        if (str_starts(section, STR("@")) && !(str_to_double(behind, &rate) && rate > 0 && rate <= 1))
-            return line_fail(l, "sample rate '%s' is not above 0 and at most 1", line_quote(behind));
+        if (str_starts(section, STR("@")) &&
+            !(str_to_double(behind, &rate) && rate > 0 && rate <= 1))
+            return line_fail(l, "sample rate '%s' is not above 0 and at most 1",
+                             line_quote(behind));
         if (str_starts(section, STR("#")) && !parse_tags(l, behind))
             return false;
     }

@@ -56,7 +56,8 @@ static struct str copied(char **at, struct str text)
 
 static struct open_span *copy_of(const struct store_event *event)
 {
-    size_t bytes = sizeof(struct open_span) + event->label_count * sizeof(struct store_label) + event->text.size;
+    size_t bytes = sizeof(struct open_span) + event->label_count * sizeof(struct store_label) +
+                   event->text.size;
     for (size_t i = 0; i < event->label_count; i++)
         bytes += event->labels[i].key.size + event->labels[i].value.size;
     struct open_span *copy = malloc(bytes);
@@ -83,10 +84,12 @@ static void drop(struct ingest *in, struct open_span *span)
 void open_spans_add(struct ingest *in, struct open_spans *s, const struct store_event *event)
 {
     open_spans_remove(in, s, event->id);
-    struct open_span *copy = in->open_span_bytes < OPEN_SPANS_BYTES_MAX && reserve(s) ? copy_of(event) : NULL;
+    struct open_span *copy =
+        in->open_span_bytes < OPEN_SPANS_BYTES_MAX && reserve(s) ? copy_of(event) : NULL;
     if (!copy) {
         if (!in->open_spans_warned)
-            log_warning("programs have more open spans than the %d MiB that the agent remembers: spans that a killed "
+            log_warning("programs have more open spans than the %d MiB that the agent remembers: "
+                        "spans that a killed "
                         "process leaves may stay open",
                         OPEN_SPANS_BYTES_MAX >> 20);
         in->open_spans_warned = true;
@@ -147,7 +150,8 @@ void open_spans_free(struct ingest *in, struct open_spans *s)
 static bool take_recorded(const struct store_event *event, void *user)
 {
     struct ingest *in = user;
-    if (event->kind == STORE_SPAN && event->id && event->end_ns == INT64_MAX && event->label_count <= STORE_LABELS_MAX)
+    if (event->kind == STORE_SPAN && event->id && event->end_ns == INT64_MAX &&
+        event->label_count <= STORE_LABELS_MAX)
         open_spans_add(in, &in->recorded_spans, event);
     return true;
 }

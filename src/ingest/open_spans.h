@@ -1,11 +1,13 @@
 // open_spans.h - the spans that a program has begun and not ended. They end with its process.
 //
-// A process that is killed writes no ends. So the ingest keeps a copy of each begin that it has stored without an end; when the process
-// has ended, it stores each copy once more, with that time as the end and with the tag STORE_UNFINISHED_TAG. The end that a program writes
-// itself takes the place of such a record, as the last record of a span counts.
+// A process that is killed writes no ends. So the ingest keeps a copy of each begin that it has
+// stored without an end; when the process has ended, it stores each copy once more, with that time
+// as the end and with the tag STORE_UNFINISHED_TAG. The end that a program writes itself takes the
+// place of such a record, as the last record of a span counts.
 //
-// An agent that goes on with the recording of another one finds the open spans there (ingest_options.open_spans). Which program they
-// belong to follows from their ids: hash_u64(number ^ salt of the program), where the number has the slot in its upper bits.
+// An agent that goes on with the recording of another one finds the open spans there
+// (ingest_options.open_spans). Which program they belong to follows from their ids: hash_u64(number
+// ^ salt of the program), where the number has the slot in its upper bits.
 #ifndef SONDE_INGEST_OPEN_SPANS_H
 #define SONDE_INGEST_OPEN_SPANS_H
 
@@ -16,8 +18,9 @@ struct program;
 struct open_span;
 
 enum {
-    OPEN_SPANS_BYTES_MAX = 4 << 20, // of all programs: some 10,000 spans; more stay open. The agent has 16 MiB in all
-    OPEN_SPANS_SLOT_SHIFT = 40,     // of a span's number in its process (emit/events.c)
+    // of all programs: some 10,000 spans; more stay open. The agent has 16 MiB in all
+    OPEN_SPANS_BYTES_MAX = 4 << 20,
+    OPEN_SPANS_SLOT_SHIFT = 40, // of a span's number in its process (emit/events.c)
 };
 
 // Zero-initialised is empty. Open addressing by id, at most 3/4 full.
@@ -28,8 +31,9 @@ struct open_spans {
 
 void open_spans_add(struct ingest *in, struct open_spans *s, const struct store_event *event);
 void open_spans_remove(struct ingest *in, struct open_spans *s, uint64_t id);
-void open_spans_end(struct ingest *in, struct open_spans *s, int64_t end_ns); // stores their ends; empty then
-void open_spans_free(struct ingest *in, struct open_spans *s);                // empty then
+// stores their ends; empty then
+void open_spans_end(struct ingest *in, struct open_spans *s, int64_t end_ns);
+void open_spans_free(struct ingest *in, struct open_spans *s); // empty then
 
 // Gives a program, which another agent has read before, its spans that are open in the recording.
 void open_spans_resume(struct ingest *in, struct program *p);

@@ -1,8 +1,9 @@
 // programs.c - programs come, are found, are watched, and go.
 //
-// A descriptor can be mapped without fear if it is a memfd of tmpfs (a hole in one of hugetlbfs may raise SIGBUS), is sealed
-// against shrinking (reading behind its end would), and has the size that its header gives, which follows from two bounded
-// numbers. They are read once. The agent's area has one fixed size.
+// A descriptor can be mapped without fear if it is a memfd of tmpfs (a hole in one of hugetlbfs may
+// raise SIGBUS), is sealed against shrinking (reading behind its end would), and has the size that
+// its header gives, which follows from two bounded numbers. They are read once. The agent's area
+// has one fixed size.
 #include "base/hash.h"
 #include "base/log.h"
 #include "emit/process_start.h"
@@ -32,7 +33,8 @@ static uint64_t start_ticks_of(pid_t pid)
     return process_start_ticks(path);
 }
 
-// Whether the process still has the segment mapped: after an exec() it is alive, but no longer this program.
+// Whether the process still has the segment mapped: after an exec() it is alive, but no longer this
+// program.
 static bool maps_segment(const struct program *p)
 {
     char path[64], *line = NULL;
@@ -44,8 +46,8 @@ static bool maps_segment(const struct program *p)
     bool found = false;
     while (!found && getline(&line, &capacity, f) > 0) {
         unsigned long inode;
-        found = strstr(line, "/memfd:" SEGMENT_NAME) && sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 &&
-                inode == p->inode;
+        found = strstr(line, "/memfd:" SEGMENT_NAME) &&
+                sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 && inode == p->inode;
     }
     free(line);
     fclose(f);
@@ -59,14 +61,16 @@ static bool has_moved(const struct program *p)
     return atomic_load_explicit(&h->moves, memory_order_acquire) != p->moves;
 }
 
-// A program that moves has two agents for a while. Both would take what lies between the tail and the head, so the second
-// waits until the first has let go. The kernel drops the lock of an agent that is killed.
+// A program that moves has two agents for a while. Both would take what lies between the tail and
+// the head, so the second waits until the first has let go. The kernel drops the lock of an agent
+// that is killed.
 int program_own(struct ingest *in, struct program *p)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (p->owned)
         return 0;
-    if (p->lock_fd >= 0 && fcntl(p->lock_fd, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES))
+    if (p->lock_fd >= 0 && fcntl(p->lock_fd, F_OFD_SETLK, &lock) != 0 &&
+        (errno == EAGAIN || errno == EACCES))
         return -EBUSY;
     p->owned = program_resume(p);
     if (p->owned)
@@ -91,7 +95,9 @@ void ingest_hangup(struct ingest *in, pid_t pid)
         if (p->pid != pid)
             continue;
         program_look(p);
-        if (!p->gone && !maps_segment(p)) // of one that we cannot see, the end of the connection is all that we learn
+        if (!p->gone &&
+            !maps_segment(
+                p)) // of one that we cannot see, the end of the connection is all that we learn
             p->gone = true;
     }
 }
@@ -99,7 +105,8 @@ void ingest_hangup(struct ingest *in, pid_t pid)
 void program_warn(struct program *p, const char *what)
 {
     if (!p->warned)
-        log_warning("process %d has overwritten the memory that it shares with us: %s makes no sense; data that cannot "
+        log_warning("process %d has overwritten the memory that it shares with us: %s makes no "
+                    "sense; data that cannot "
                     "be read are "
                     "dropped and counted",
                     (int)p->pid, what);
@@ -188,8 +195,9 @@ static int map_segment(struct program *p, int fd)
     int r = read_header(fd, &h);
     if (r != 0)
         return r;
-    if (h.slots < SEGMENT_SLOTS_MIN || h.slots > SEGMENT_SLOTS_MAX || h.ring_bytes < SEGMENT_RING_MIN ||
-        h.ring_bytes > SEGMENT_RING_MAX || (h.ring_bytes & (h.ring_bytes - 1)))
+    if (h.slots < SEGMENT_SLOTS_MIN || h.slots > SEGMENT_SLOTS_MAX ||
+        h.ring_bytes < SEGMENT_RING_MIN || h.ring_bytes > SEGMENT_RING_MAX ||
+        (h.ring_bytes & (h.ring_bytes - 1)))
         return -EPROTO;
     p->at = segment_layout(h.slots, h.ring_bytes);
     if ((uint64_t)st.st_size != p->at.bytes)
@@ -217,24 +225,27 @@ static int map_agent_area(struct program *p, int fd)
     if (agent == MAP_FAILED)
         return -errno;
     p->agent = agent;
-    // An open file of its own, as the lock belongs to that: the program and the other agent share the one that was passed.
+    // An open file of its own, as the lock belongs to that: the program and the other agent share
+    // the one that was passed.
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     p->lock_fd = open(path, O_RDWR | O_CLOEXEC);
     return 0;
 }
 
-// From clock ticks since boot to boot time; a second earlier, as ticks are coarse. A start that cannot be is ignored.
+// From clock ticks since boot to boot time; a second earlier, as ticks are coarse. A start that
+// cannot be is ignored.
 static int64_t start_of(uint64_t start_ticks)
 {
     int64_t up = clock_read_ns(CLOCK_BOOTTIME), hz = sysconf(_SC_CLK_TCK);
-    int64_t since_boot =
-        hz > 0 && start_ticks < (uint64_t)(INT64_MAX / NS_PER_S) ? (int64_t)start_ticks * (NS_PER_S / hz) : 0;
+    int64_t since_boot = hz > 0 && start_ticks < (uint64_t)(INT64_MAX / NS_PER_S)
+                             ? (int64_t)start_ticks * (NS_PER_S / hz)
+                             : 0;
     return (since_boot <= up ? since_boot : 0) - INGEST_START_SLACK_NS;
 }
 
-// How a process came by a segment: it made the segment and connected, it made the segment and was found, or it only holds the
-// descriptors (it inherited them, or keeps them: launch/keeper.h).
+// How a process came by a segment: it made the segment and connected, it made the segment and was
+// found, or it only holds the descriptors (it inherited them, or keeps them: launch/keeper.h).
 enum whose { CONNECTED, MADE_BY_IT, HELD_BY_IT };
 
 static void watch(struct program *p, uint64_t start_ticks, enum whose whose)
@@ -247,15 +258,17 @@ static void watch(struct program *p, uint64_t start_ticks, enum whose whose)
         p->gone = true;
     p->start_ticks = start_ticks_of(p->pid);
     p->start_ns = start_of(p->start_ticks);
-    // Another start than the header says: the number belongs to another process by now, or the process lives in a time namespace. A
-    // process that only holds the segment may have started in the same clock tick as the program.
+    // Another start than the header says: the number belongs to another process by now, or the
+    // process lives in a time namespace. A process that only holds the segment may have started in
+    // the same clock tick as the program.
     bool other = whose == HELD_BY_IT || (start_ticks && p->start_ticks != start_ticks);
     if (p->start_ticks && other && !maps_segment(p))
         p->gone = true;
 }
 
-// It has connected, and may be known already by a process that only holds what it made (ingest_adopt), or by a connection of before. The end of
-// this connection, and of this process, is what counts.
+// It has connected, and may be known already by a process that only holds what it made
+// (ingest_adopt), or by a connection of before. The end of this connection, and of this process, is
+// what counts.
 static void watch_anew(struct program *p, pid_t pid)
 {
     if (p->pid == pid)
@@ -265,10 +278,12 @@ static void watch_anew(struct program *p, pid_t pid)
     p->pidfd = -1;
     p->gone = false;
     p->pid = pid;
-    watch(p, ((const volatile struct segment_header *)(const volatile void *)p->base)->start_ticks, CONNECTED);
+    watch(p, ((const volatile struct segment_header *)(const volatile void *)p->base)->start_ticks,
+          CONNECTED);
 }
 
-static int attach(struct ingest *in, struct program *p, struct ingest_descriptors fds, enum whose whose)
+static int attach(struct ingest *in, struct program *p, struct ingest_descriptors fds,
+                  enum whose whose)
 {
     int r = map_segment(p, fds.segment);
     if (r == 0)
@@ -281,18 +296,22 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
             continue;
         if (whose == CONNECTED)
             watch_anew(known, p->pid);
-        if ((int32_t)(fds.moves - known->moves) > 0) // it has come back from another agent before we let go of it
+        if ((int32_t)(fds.moves - known->moves) >
+            0) // it has come back from another agent before we let go of it
             known->moves = fds.moves;
         known->gone = false;
         program_look(known);
         return -EBUSY;
     }
-    const volatile struct segment_header *h = (const volatile struct segment_header *)(const volatile void *)p->base;
+    const volatile struct segment_header *h =
+        (const volatile struct segment_header *)(const volatile void *)p->base;
     uint64_t start_ticks = h->start_ticks;
-    p->salt = hash_u64((uint64_t)h->pid << 32 ^ start_ticks ^ hash_u64(p->inode)); // the next agent gets the same
+    // the next agent gets the same
+    p->salt = hash_u64((uint64_t)h->pid << 32 ^ start_ticks ^ hash_u64(p->inode));
     p->moves = fds.moves;
     if (program_own(in, p) == -ENOMEM ||
-        !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1, sizeof(struct program *)))
+        !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1,
+                     sizeof(struct program *)))
         return -ENOMEM;
     watch(p, start_ticks, whose);
     p->id = in->next_id++;
@@ -312,7 +331,8 @@ void ingest_descriptors_close(struct ingest_descriptors *fds)
     fds->segment = fds->agent_area = -1;
 }
 
-static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_t pid, enum whose whose)
+static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_t pid,
+                          enum whose whose)
 {
     int r = in->program_count >= in->programs_max ? -ENFILE : 0;
     struct program *p = r == 0 ? calloc(1, sizeof *p) : NULL;
@@ -341,7 +361,8 @@ static int next_memfd(DIR *folder, const char *link, int flags)
 {
     char text[64];
     int looked = 0, fd = -1;
-    for (struct dirent *entry; fd < 0 && looked < ADOPT_FDS_MAX && (entry = readdir(folder)); looked++) {
+    for (struct dirent *entry; fd < 0 && looked < ADOPT_FDS_MAX && (entry = readdir(folder));
+         looked++) {
         ssize_t n = readlinkat(dirfd(folder), entry->d_name, text, sizeof text);
         if (n == (ssize_t)strlen(link) && memcmp(text, link, (size_t)n) == 0)
             fd = openat(dirfd(folder), entry->d_name, flags | O_CLOEXEC | O_NONBLOCK);
@@ -355,14 +376,16 @@ static int open_agent_area(const char *folder_path, uint64_t inode)
     struct stat st;
     int fd = -1;
     DIR *d = opendir(folder_path);
-    while (d && (fd = next_memfd(d, SEGMENT_AGENT_LINK, O_RDWR)) >= 0 && (fstat(fd, &st) != 0 || st.st_ino != inode))
+    while (d && (fd = next_memfd(d, SEGMENT_AGENT_LINK, O_RDWR)) >= 0 &&
+           (fstat(fd, &st) != 0 || st.st_ino != inode))
         close(fd);
     if (d)
         closedir(d);
     return fd;
 }
 
-// The number that the process has for itself, in the innermost of its PID namespaces; 0: it is not to be seen.
+// The number that the process has for itself, in the innermost of its PID namespaces; 0: it is not
+// to be seen.
 static uint32_t own_pid_of(pid_t pid)
 {
     char path[64], line[256];
@@ -384,7 +407,8 @@ static uint32_t own_pid_of(pid_t pid)
     return own;
 }
 
-// Whether the path, as the process sees it, is our socket. In a container it may have another name there.
+// Whether the path, as the process sees it, is our socket. In a container it may have another name
+// there.
 static bool is_our_socket(const struct ingest *in, pid_t pid, const char *path)
 {
     char there[64 + SEGMENT_PATH_MAX];
@@ -392,17 +416,19 @@ static bool is_our_socket(const struct ingest *in, pid_t pid, const char *path)
     if (!in->socket_path || strcmp(path, in->socket_path) == 0)
         return true;
     snprintf(there, sizeof there, "/proc/%d/root%s", (int)pid, path);
-    return stat(in->socket_path, &ours) == 0 && stat(there, &theirs) == 0 && S_ISSOCK(theirs.st_mode) &&
-           ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+    return stat(in->socket_path, &ours) == 0 && stat(there, &theirs) == 0 &&
+           S_ISSOCK(theirs.st_mode) && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-// Children may have inherited their parent's descriptors: adoption first looks for the makers, and takes a segment from another
-// holder only if its maker is gone.
-static bool is_ours(const struct ingest *in, int fd, pid_t pid, enum whose whose, struct segment_header *h)
+// Children may have inherited their parent's descriptors: adoption first looks for the makers, and
+// takes a segment from another holder only if its maker is gone.
+static bool is_ours(const struct ingest *in, int fd, pid_t pid, enum whose whose,
+                    struct segment_header *h)
 {
     int r = read_header(fd, h);
     h->socket_path[sizeof h->socket_path - 1] = 0;
-    if (r == -EPROTO || (h->pid == own_pid_of(pid)) != (whose == MADE_BY_IT) || !is_our_socket(in, pid, h->socket_path))
+    if (r == -EPROTO || (h->pid == own_pid_of(pid)) != (whose == MADE_BY_IT) ||
+        !is_our_socket(in, pid, h->socket_path))
         return false;
     if (r != 0)
         ingest_warn_version(pid);
@@ -418,8 +444,10 @@ static int adopt_from(struct ingest *in, pid_t pid, enum whose whose)
     if (!d)
         return 0;
     struct segment_header h;
-    for (struct ingest_descriptors fds; (fds.segment = next_memfd(d, SEGMENT_LINK, O_RDONLY)) >= 0;) {
-        fds.agent_area = is_ours(in, fds.segment, pid, whose, &h) ? open_agent_area(path, h.agent_inode) : -1;
+    for (struct ingest_descriptors fds;
+         (fds.segment = next_memfd(d, SEGMENT_LINK, O_RDONLY)) >= 0;) {
+        fds.agent_area =
+            is_ours(in, fds.segment, pid, whose, &h) ? open_agent_area(path, h.agent_inode) : -1;
         fds.moves = h.moves;
         if (fds.agent_area >= 0)
             found += attach_program(in, fds, pid, whose) == 0;
@@ -439,8 +467,8 @@ static int adopt_all(struct ingest *in, enum whose whose)
     for (struct dirent *entry; (entry = readdir(d));) {
         struct stat st;
         int64_t pid;
-        if (str_to_i64(str_of(entry->d_name), &pid) && fstatat(dirfd(d), entry->d_name, &st, 0) == 0 &&
-            st.st_uid == geteuid())
+        if (str_to_i64(str_of(entry->d_name), &pid) &&
+            fstatat(dirfd(d), entry->d_name, &st, 0) == 0 && st.st_uid == geteuid())
             found += adopt_from(in, (pid_t)pid, whose);
     }
     closedir(d);

@@ -1,10 +1,12 @@
 // rings.c - takes the records of a program's rings into the store.
 //
-// The memory belongs to somebody who may change it while it is read. So: tail and sizes are our own copies, every word is read once,
-// everything that is looked at twice is copied first, and lengths are compared with what there is. A ring whose contents make no
-// sense is skipped up to its head, and what was skipped is counted.
+// The memory belongs to somebody who may change it while it is read. So: tail and sizes are our own
+// copies, every word is read once, everything that is looked at twice is copied first, and lengths
+// are compared with what there is. A ring whose contents make no sense is skipped up to its head,
+// and what was skipped is counted.
 //
-// The fast case is a point: header word, time, value, a look into the table of definitions, and a struct store_point in the batch.
+// The fast case is a point: header word, time, value, a look into the table of definitions, and a
+// struct store_point in the batch.
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -15,8 +17,9 @@
 
 enum {
     PUBLISH_BYTES = 128 << 10, // how often a busy program learns that there is room again
-    ENDS_SOON =
-        32, // records behind a span's begin among which its end is looked for: those of 16 threads with a short one each
+    // records behind a span's begin among which its end is looked for: those of 16 threads with a
+    // short one each
+    ENDS_SOON = 32,
 };
 
 void ingest_flush_points(struct ingest *in)
@@ -57,23 +60,25 @@ __attribute__((always_inline)) static inline int64_t clock_of(struct taking *t, 
 // The time of a span's end or of an annotation.
 static int64_t moment_of(struct taking *t, uint64_t word, unsigned flags)
 {
-    return flags & SEGMENT_TIME_NS ? (int64_t)word
-                                   : conversion_real_ns(&t->p->conversion, &t->source, clock_of(t, word));
+    return flags & SEGMENT_TIME_NS
+               ? (int64_t)word
+               : conversion_real_ns(&t->p->conversion, &t->source, clock_of(t, word));
 }
 
 __attribute__((noinline, cold)) static int64_t too_far_ahead(struct taking *t)
 {
     t->in->stats.clamped++;
     if (!t->p->warned_ahead)
-        log_warning(
-            "process %d emits at times that are ahead of this node's clock by more than %d s: they are put to now",
-            (int)t->p->pid, (int)(INGEST_FUTURE_MAX_NS / NS_PER_S));
+        log_warning("process %d emits at times that are ahead of this node's clock by more than %d "
+                    "s: they are put to now",
+                    (int)t->p->pid, (int)(INGEST_FUTURE_MAX_NS / NS_PER_S));
     t->p->warned_ahead = true;
     return conversion_now_ns(&t->p->conversion, &t->source);
 }
 
 // The time of a point. False: it cannot be told from another one, and is lost.
-__attribute__((always_inline)) static inline bool time_of(struct taking *t, uint64_t word, unsigned flags, int64_t *out)
+__attribute__((always_inline)) static inline bool time_of(struct taking *t, uint64_t word,
+                                                          unsigned flags, int64_t *out)
 {
     const struct conversion *c = &t->p->conversion;
     int64_t ns;
@@ -88,7 +93,8 @@ __attribute__((always_inline)) static inline bool time_of(struct taking *t, uint
     return conversion_distinct_ns(c, &t->source, ns, &t->newest, out);
 }
 
-static void take_row(struct taking *t, const uint64_t *data, unsigned flags, uint64_t words, uint32_t handle)
+static void take_row(struct taking *t, const uint64_t *data, unsigned flags, uint64_t words,
+                     uint32_t handle)
 {
     struct ingest *in = t->in;
     const struct program *p = t->p;
@@ -116,12 +122,14 @@ static void take_row(struct taking *t, const uint64_t *data, unsigned flags, uin
         in->stats.dropped_store += g->columns;
 }
 
-// A span may be closed by another thread than the one that opened it. Slots are read in their order, so the end may come before the begin; both are
-// there then, as the heads were read in that order, too.
+// A span may be closed by another thread than the one that opened it. Slots are read in their
+// order, so the end may come before the begin; both are there then, as the heads were read in that
+// order, too.
 static void note_early_end(struct program *p, uint32_t slot, uint64_t number)
 {
     if (number >> OPEN_SPANS_SLOT_SHIFT > slot && p->ended_early_count < INGEST_ENDED_EARLY_MAX &&
-        ingest_grow(&p->ended_early, &p->ended_early_capacity, p->ended_early_count + 1, sizeof *p->ended_early))
+        ingest_grow(&p->ended_early, &p->ended_early_capacity, p->ended_early_count + 1,
+                    sizeof *p->ended_early))
         p->ended_early[p->ended_early_count++] = number;
 }
 
@@ -133,7 +141,8 @@ static bool has_ended_early(const struct program *p, uint64_t number)
     return false;
 }
 
-static void take_event(struct taking *t, const uint64_t *data, unsigned type, unsigned flags, uint64_t words)
+static void take_event(struct taking *t, const uint64_t *data, unsigned type, unsigned flags,
+                       uint64_t words)
 {
     struct ingest *in = t->in;
     struct program *p = t->p;
@@ -151,7 +160,8 @@ static void take_event(struct taking *t, const uint64_t *data, unsigned type, un
         in->stats.dropped_corrupt += words;
         return;
     }
-    struct store_event e = {.kind = type == SEGMENT_NOTE ? STORE_ANNOTATION : STORE_SPAN, .text = text, .labels = all};
+    struct store_event e = {
+        .kind = type == SEGMENT_NOTE ? STORE_ANNOTATION : STORE_SPAN, .text = text, .labels = all};
     e.start_ns = moment_of(t, copy[1], flags);
     e.end_ns = type == SEGMENT_SPAN_BEGIN ? INT64_MAX : moment_of(t, copy[2], flags);
     if (e.end_ns < e.start_ns)
@@ -177,9 +187,10 @@ static void take_event(struct taking *t, const uint64_t *data, unsigned type, un
     }
 }
 
-// Whether the end of a span that begins at `begin` is among the next records. It says all that the begin does: a short span, which is over before
-// anybody has looked, is stored once.
-static bool ends_soon(const struct program *p, const char *base, uint64_t begin, uint64_t begin_words, uint64_t head)
+// Whether the end of a span that begins at `begin` is among the next records. It says all that the
+// begin does: a short span, which is over before anybody has looked, is stored once.
+static bool ends_soon(const struct program *p, const char *base, uint64_t begin,
+                      uint64_t begin_words, uint64_t head)
 {
     uint64_t mask = p->ring_bytes - 1, at = begin + begin_words * 8;
     if (begin_words <= SEGMENT_EVENT_WORDS)
@@ -190,7 +201,8 @@ static bool ends_soon(const struct program *p, const char *base, uint64_t begin,
         uint64_t word = read_word(data), words = word >> 16 & 0xffff;
         if (words == 0 || words * 8 > head - at || words * 8 > p->ring_bytes - (at & mask))
             return false;
-        if ((word & 0xff) == SEGMENT_SPAN_END && words > SEGMENT_EVENT_WORDS && read_word(data + 3) == id)
+        if ((word & 0xff) == SEGMENT_SPAN_END && words > SEGMENT_EVENT_WORDS &&
+            read_word(data + 3) == id)
             return true;
         at += words * 8;
     }
@@ -226,7 +238,8 @@ static void publish_tail(struct program *p, uint32_t slot, uint64_t tail, int64_
 {
     unsigned commit = p->commits[slot] ^= 1;
     // Killed between any two of these stores, the tail has its count still or already.
-    atomic_store_explicit(&p->agent->tails[slot].newest[commit].newest, (uint64_t)newest, memory_order_relaxed);
+    atomic_store_explicit(&p->agent->tails[slot].newest[commit].newest, (uint64_t)newest,
+                          memory_order_relaxed);
     atomic_store_explicit(&p->agent->tails[slot].newest[commit].bytes, tail, memory_order_release);
     p->tails[slot] = tail;
     p->newest[slot] = newest;
@@ -238,7 +251,8 @@ static void publish_tail(struct program *p, uint32_t slot, uint64_t tail, int64_
 static void publish_conversion(struct program *p)
 {
     uint64_t words[SEGMENT_CONVERSION_WORDS] = {0};
-    _Static_assert(sizeof p->conversion <= sizeof words, "the agent's area has room for a conversion");
+    _Static_assert(sizeof p->conversion <= sizeof words,
+                   "the agent's area has room for a conversion");
     memcpy(words, &p->conversion, sizeof p->conversion);
     for (size_t i = 0; i < SEGMENT_CONVERSION_WORDS; i++)
         atomic_store_explicit(&p->agent->conversion[i], words[i], memory_order_relaxed);
@@ -262,8 +276,10 @@ bool program_resume(struct program *p)
         p->dropped[i] = atomic_load_explicit(&p->agent->tails[i].dropped, memory_order_relaxed);
         p->interrupted = p->interrupted || (claimed != bytes && claimed - bytes <= p->ring_bytes);
         for (unsigned k = 0; k < 2; k++) {
-            int64_t newest = (int64_t)atomic_load_explicit(&p->agent->tails[i].newest[k].newest, memory_order_relaxed);
-            if (atomic_load_explicit(&p->agent->tails[i].newest[k].bytes, memory_order_relaxed) == bytes &&
+            int64_t newest = (int64_t)atomic_load_explicit(&p->agent->tails[i].newest[k].newest,
+                                                           memory_order_relaxed);
+            if (atomic_load_explicit(&p->agent->tails[i].newest[k].bytes, memory_order_relaxed) ==
+                    bytes &&
                 newest >= p->newest[i] && newest <= INT64_MAX / 2) {
                 p->newest[i] = newest;
                 p->commits[i] = (uint8_t)k;
@@ -281,19 +297,22 @@ bool program_resume(struct program *p)
     return true;
 }
 
-static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, const struct ring *r, uint64_t head)
+static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, const struct ring *r,
+                       uint64_t head)
 {
     const char *base = (const char *)r + SLOT_DATA;
     uint64_t tail = p->tails[slot], mask = p->ring_bytes - 1, published = tail;
     const struct conversion *c = &p->conversion;
-    struct taking t = {in,
-                       p,
-                       {p->clock == SEGMENT_CLOCK_TICKS, 2 * (slot * c->unit + c->turn) & (c->lanes - 1)},
-                       p->newest[slot],
-                       clock_map_real_ns(&c->map, c->now_ns) + INGEST_FUTURE_MAX_NS,
-                       slot};
+    struct taking t = {
+        in,
+        p,
+        {p->clock == SEGMENT_CLOCK_TICKS, 2 * (slot * c->unit + c->turn) & (c->lanes - 1)},
+        p->newest[slot],
+        clock_map_real_ns(&c->map, c->now_ns) + INGEST_FUTURE_MAX_NS,
+        slot};
     if (head - tail > p->ring_bytes || head % 8) {
-        in->stats.dropped_corrupt += head - tail > p->ring_bytes ? p->ring_bytes / 8 : (head - tail) / 8;
+        in->stats.dropped_corrupt +=
+            head - tail > p->ring_bytes ? p->ring_bytes / 8 : (head - tail) / 8;
         publish_tail(p, slot, head & ~UINT64_C(7), t.newest);
         program_warn(p, "a ring's head");
         return;
@@ -303,12 +322,14 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
         const uint64_t *data = (const uint64_t *)(const void *)(base + at);
         word = read_word(data);
         words = word >> 16 & 0xffff;
-        if (__builtin_expect(words == 0 || words * 8 > head - tail || words * 8 > p->ring_bytes - at, 0))
+        if (__builtin_expect(
+                words == 0 || words * 8 > head - tail || words * 8 > p->ring_bytes - at, 0))
             break;
         if (__builtin_expect((word & 0xff) == SEGMENT_POINT && words == 3, 1)) {
             uint32_t handle = (uint32_t)(word >> 32);
             uint64_t when = read_word(data + 1), bits = read_word(data + 2);
-            const struct definition *d = handle < p->definition_count ? &p->definitions[handle] : NULL;
+            const struct definition *d =
+                handle < p->definition_count ? &p->definitions[handle] : NULL;
             if (__builtin_expect(d && d->state == DEFINITION_METRIC, 1)) {
                 struct store_point *point = &in->points[in->point_count];
                 memcpy(&point->value, &bits, sizeof bits);
@@ -328,9 +349,10 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
             break;
         }
         tail += words * 8;
-        // After every flush, so that the next agent takes little again; and at once behind an annotation, which would be there twice.
-        if (__builtin_expect(in->point_count == INGEST_BATCH_POINTS || tail - published >= PUBLISH_BYTES ||
-                                 (word & 0xff) == SEGMENT_NOTE,
+        // After every flush, so that the next agent takes little again; and at once behind an
+        // annotation, which would be there twice.
+        if (__builtin_expect(in->point_count == INGEST_BATCH_POINTS ||
+                                 tail - published >= PUBLISH_BYTES || (word & 0xff) == SEGMENT_NOTE,
                              0)) {
             ingest_flush_points(in); // in the store before the program may overwrite it
             publish_tail(p, slot, tail, t.newest);
@@ -345,12 +367,14 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
     publish_tail(p, slot, head, t.newest);
 }
 
-// A count that only grows, in memory that is not ours: how much it has grown. Nonsense counts as nothing.
+// A count that only grows, in memory that is not ours: how much it has grown. Nonsense counts as
+// nothing.
 static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic uint64_t *count)
 {
     enum { PLAUSIBLE_SHIFT = 48 };
     uint64_t now = atomic_load_explicit(count, memory_order_relaxed), more = now - *last;
-    if (!more || in->closing) // nobody will read our numbers any more: they are left for the next agent
+    if (!more ||
+        in->closing) // nobody will read our numbers any more: they are left for the next agent
         return 0;
     *last = now;
     return more >> PLAUSIBLE_SHIFT ? 0 : more;
@@ -361,8 +385,10 @@ void program_counted(struct program *p)
     if (!p->owned)
         return;
     for (uint32_t slot = 0; slot < p->slots; slot++)
-        if (atomic_load_explicit(&p->agent->tails[slot].dropped, memory_order_relaxed) != p->dropped[slot])
-            atomic_store_explicit(&p->agent->tails[slot].dropped, p->dropped[slot], memory_order_relaxed);
+        if (atomic_load_explicit(&p->agent->tails[slot].dropped, memory_order_relaxed) !=
+            p->dropped[slot])
+            atomic_store_explicit(&p->agent->tails[slot].dropped, p->dropped[slot],
+                                  memory_order_relaxed);
     atomic_store_explicit(&p->agent->dropped, p->lost, memory_order_relaxed);
     atomic_store_explicit(&p->agent->refused, p->refused, memory_order_relaxed);
 }
@@ -383,7 +409,8 @@ uint64_t program_spans_begun(const struct program *p, uint32_t slot)
     return *(const volatile uint64_t *)&ring_of(p, slot)->spans;
 }
 
-// Its rings have other turns than before: what each stores from here on is later than what all had stored.
+// Its rings have other turns than before: what each stores from here on is later than what all had
+// stored.
 static void begin_turns(struct program *p)
 {
     int64_t newest = 0;
@@ -400,8 +427,10 @@ void program_read_heads(struct ingest *in, struct program *p)
         return;
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
     uint32_t used = 0, now;
-    // Again until none is new: a thread whose ring we have not seen reads its clock after all heads that we have.
-    while ((now = atomic_load_explicit(&h->slots_used, memory_order_acquire)) > used && used < p->slots) {
+    // Again until none is new: a thread whose ring we have not seen reads its clock after all heads
+    // that we have.
+    while ((now = atomic_load_explicit(&h->slots_used, memory_order_acquire)) > used &&
+           used < p->slots) {
         used = now < p->slots ? now : p->slots;
         for (uint32_t i = 0; i < used; i++) {
             // Acquire: the records before head, and the definitions they name, are there.
@@ -411,7 +440,8 @@ void program_read_heads(struct ingest *in, struct program *p)
     p->used = used;
 }
 
-// The agent before us was killed while it took records. Those that it may have stored are stored once more, at the same times.
+// The agent before us was killed while it took records. Those that it may have stored are stored
+// once more, at the same times.
 static void repeat_claimed(struct ingest *in, struct program *p)
 {
     for (uint32_t i = 0; i < p->used; i++) {

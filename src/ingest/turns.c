@@ -12,7 +12,8 @@ enum { EVEN = 2 };
 
 void turns_define(struct ingest *in, struct program *p, uint32_t series)
 {
-    if (!ingest_grow(&in->definers, &in->definers_capacity, (size_t)series + 1, sizeof *in->definers))
+    if (!ingest_grow(&in->definers, &in->definers_capacity, (size_t)series + 1,
+                     sizeof *in->definers))
         return;
     uint32_t definers = ++in->definers[series];
     in->sharing += definers == 2; // the first one has to look, too
@@ -24,7 +25,8 @@ void turns_let_go(struct ingest *in, struct program *p)
 {
     for (size_t i = 0; i < p->definition_count; i++) {
         const struct definition *d = &p->definitions[i];
-        if (d->state == DEFINITION_METRIC && d->series < in->definers_capacity && in->definers[d->series])
+        if (d->state == DEFINITION_METRIC && d->series < in->definers_capacity &&
+            in->definers[d->series])
             in->definers[d->series]--;
     }
     if (p->shares)
@@ -35,7 +37,8 @@ static bool has_shared_series(const struct ingest *in, const struct program *p)
 {
     for (size_t i = 0; i < p->definition_count; i++) {
         const struct definition *d = &p->definitions[i];
-        if (d->state == DEFINITION_METRIC && d->series < in->definers_capacity && in->definers[d->series] > 1)
+        if (d->state == DEFINITION_METRIC && d->series < in->definers_capacity &&
+            in->definers[d->series] > 1)
             return true;
     }
     return false;
@@ -86,6 +89,7 @@ static bool power_of_two(int64_t n, int64_t most)
 bool turns_valid(const struct conversion *c)
 {
     enum { UNITS_MAX = 1 << 20 };
-    return power_of_two(c->unit, UNITS_MAX) && power_of_two(c->lanes, (int64_t)EVEN * UNITS_MAX * SEGMENT_SLOTS_MAX) &&
+    return power_of_two(c->unit, UNITS_MAX) &&
+           power_of_two(c->lanes, (int64_t)EVEN * UNITS_MAX * SEGMENT_SLOTS_MAX) &&
            c->lanes >= EVEN * c->unit && c->turn >= 0 && c->turn < c->unit;
 }

@@ -11,7 +11,8 @@ void agent_process_init(struct agent_process *a)
     keeper_home_init(&a->keeper);
 }
 
-int agent_process_command(struct agent_process *a, const struct job *job, struct child_command *c, struct error *e)
+int agent_process_command(struct agent_process *a, const struct job *job, struct child_command *c,
+                          struct error *e)
 {
     *c = (struct child_command){0};
     snprintf(a->socket, sizeof a->socket, "%s/agent.sock", job->folder);

@@ -24,9 +24,10 @@ struct agent_process {
 
 void agent_process_init(struct agent_process *a);
 
-// Begins the command line "sonde agent …" in *c with the places and names of the job. The first call makes the
-// socket. 0, or a negative errno with words: then *c needs no child_command_free.
-int agent_process_command(struct agent_process *a, const struct job *job, struct child_command *c, struct error *e);
+// Begins the command line "sonde agent …" in *c with the places and names of the job. The first
+// call makes the socket. 0, or a negative errno with words: then *c needs no child_command_free.
+int agent_process_command(struct agent_process *a, const struct job *job, struct child_command *c,
+                          struct error *e);
 
 // Starts an agent with that command line, and frees *c. 0 or a negative errno with words.
 int agent_process_start(struct agent_process *a, struct child_command *c, struct error *e);
@@ -34,11 +35,12 @@ int agent_process_start(struct agent_process *a, struct child_command *c, struct
 // Reads what the agent has written. Sends the wanted collectors to an agent that has become ready.
 void agent_process_read(struct agent_process *a);
 
-// Takes a line of wire/collector_line.h, without its verb: tells the agent that runs, and those that are started
-// later. 0 or a negative errno with words.
+// Takes a line of wire/collector_line.h, without its verb: tells the agent that runs, and those
+// that are started later. 0 or a negative errno with words.
 int agent_process_collect(struct agent_process *a, struct str wanted, struct error *e);
 
-// Asks the agent to end. Programs that come from now on are refused as soon as it has ended. Idempotent.
+// Asks the agent to end. Programs that come from now on are refused as soon as it has ended.
+// Idempotent.
 void agent_process_stop(struct agent_process *a);
 
 // No agent runs, and none will be started: programs are refused, and their memory is let go.

@@ -1,6 +1,6 @@
-// agent_socket.h - the socket through which programs reach the agent. The process that starts agents
-// keeps it open, so that connections wait in its queue, with the descriptors that programs pass,
-// between two agents.
+// agent_socket.h - the socket through which programs reach the agent. The process that starts
+// agents keeps it open, so that connections wait in its queue, with the descriptors that programs
+// pass, between two agents.
 #ifndef SONDE_LAUNCH_AGENT_SOCKET_H
 #define SONDE_LAUNCH_AGENT_SOCKET_H
 

@@ -11,8 +11,10 @@
 
 void aggregator_process_init(struct aggregator_process *a)
 {
-    *a = (struct aggregator_process){
-        .child = {.what = "aggregator", .control = -1}, .listening = -1, .hub_listening = -1, .dragon_listening = -1};
+    *a = (struct aggregator_process){.child = {.what = "aggregator", .control = -1},
+                                     .listening = -1,
+                                     .hub_listening = -1,
+                                     .dragon_listening = -1};
 }
 
 // Above what a child finds its descriptors under.
@@ -21,7 +23,8 @@ static int move_up(struct listener *listener, int *out, struct error *e)
     int status = 0;
     *out = fcntl(listener->fd, F_DUPFD_CLOEXEC, CHILD_HIGH_FD);
     if (*out < 0)
-        status = error_set(e, -errno, "cannot keep the port %d: %s", listener->port, strerror(errno));
+        status =
+            error_set(e, -errno, "cannot keep the port %d: %s", listener->port, strerror(errno));
     close(listener->fd);
     return status;
 }
@@ -35,11 +38,13 @@ static void open_dragon_port(struct aggregator_process *a, int port)
     if (status == 0)
         status = move_up(&listener, &a->dragon_listening, &e);
     if (status < 0)
-        log_warning("programs that import dragon.telemetry cannot write here: --tsdb-server-port %d: %s", port,
-                    strerror(-status));
+        log_warning(
+            "programs that import dragon.telemetry cannot write here: --tsdb-server-port %d: %s",
+            port, strerror(-status));
 }
 
-static int open_ports(struct aggregator_process *a, const struct aggregator_setup *s, struct error *e)
+static int open_ports(struct aggregator_process *a, const struct aggregator_setup *s,
+                      struct error *e)
 {
     struct listener listener;
     if (s->options->dragon_port) // before the HTTP server's, which takes any port
@@ -55,7 +60,8 @@ static int open_ports(struct aggregator_process *a, const struct aggregator_setu
 }
 
 int aggregator_process_start(struct aggregator_process *a, const struct aggregator_setup *s,
-                             void (*take)(void *user, const char *line), void *user, struct error *e)
+                             void (*take)(void *user, const char *line), void *user,
+                             struct error *e)
 {
     const struct launch_options *o = s->options;
     struct child_command c = {0};
@@ -81,7 +87,8 @@ int aggregator_process_start(struct aggregator_process *a, const struct aggregat
     child_command_add(&c, "--window=%.17g", o->window_s);
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--query-memory=%llu", (unsigned long long)o->query_memory_bytes);
-    child_command_add(&c, "--aggregator-memory=%llu", (unsigned long long)o->aggregator_memory_bytes);
+    child_command_add(&c, "--aggregator-memory=%llu",
+                      (unsigned long long)o->aggregator_memory_bytes);
     child_command_add(&c, "--query-deadline=%g", o->query_deadline_s);
     child_command_add(&c, "--node-deadline=%g", o->node_deadline_s);
     child_command_add(&c, "--connections=%d", o->connections);

@@ -1,7 +1,8 @@
 // aggregator_process.h - the aggregator as a child, with what outlives each aggregator: the
 // listening sockets of its HTTP server and its hub, whose ports stay the job's (http/listen.h).
 //
-// The owner polls child.control, reaps the child, and decides how often a new aggregator is started.
+// The owner polls child.control, reaps the child, and decides how often a new aggregator is
+// started.
 #ifndef SONDE_LAUNCH_AGGREGATOR_PROCESS_H
 #define SONDE_LAUNCH_AGGREGATOR_PROCESS_H
 
@@ -29,10 +30,11 @@ struct aggregator_process {
 
 void aggregator_process_init(struct aggregator_process *a);
 
-// Starts an aggregator; the first call listens. It calls take(user, LINE) for each line that the aggregator says
-// once it is ready. 0 or a negative errno with words.
+// Starts an aggregator; the first call listens. It calls take(user, LINE) for each line that the
+// aggregator says once it is ready. 0 or a negative errno with words.
 int aggregator_process_start(struct aggregator_process *a, const struct aggregator_setup *setup,
-                             void (*take)(void *user, const char *line), void *user, struct error *e);
+                             void (*take)(void *user, const char *line), void *user,
+                             struct error *e);
 
 // No aggregator runs, and none will be started: clients and nodes are refused.
 void aggregator_process_refuse(struct aggregator_process *a);

@@ -21,11 +21,11 @@ static bool is_our_address(const char *text)
         char address[INET6_ADDRSTRLEN] = "";
         int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
         if (family == AF_INET)
-            inet_ntop(family, &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr, address,
-                      sizeof address);
+            inet_ntop(family, &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr,
+                      address, sizeof address);
         else if (family == AF_INET6)
-            inet_ntop(family, &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr, address,
-                      sizeof address);
+            inet_ntop(family, &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr,
+                      address, sizeof address);
         ours = strcmp(address, text) == 0;
     }
     freeifaddrs(list);
@@ -104,7 +104,8 @@ int allocation_read_hostfile(const char *path, struct hosts *out, struct error *
     return status;
 }
 
-int allocation_find(const char *hosts, const char *hostfile, struct allocation *out, struct error *e)
+int allocation_find(const char *hosts, const char *hostfile, struct allocation *out,
+                    struct error *e)
 {
     *out = (struct allocation){0};
     const char *slurm = getenv("SLURM_JOB_NODELIST"), *pbs = getenv("PBS_NODEFILE");
@@ -155,7 +156,9 @@ static long variable(const char *name, long otherwise)
 {
     int64_t value;
     const char *text = getenv(name);
-    return text && str_to_i64(str_of(text), &value) && value >= 0 && value <= INT32_MAX ? (long)value : otherwise;
+    return text && str_to_i64(str_of(text), &value) && value >= 0 && value <= INT32_MAX
+               ? (long)value
+               : otherwise;
 }
 
 int allocation_copies(long *rank)

@@ -15,20 +15,26 @@ enum allocation_kind { ALLOCATION_LOCAL, ALLOCATION_SSH, ALLOCATION_SLURM, ALLOC
 struct allocation {
     enum allocation_kind kind;
     struct hosts hosts; // the node that we run on first; empty when local
-    bool here;          // we run on hosts.names[0]; false: on a machine that is none of them (a login node with salloc)
+    // we run on hosts.names[0]; false: on a machine that is none of them (a login node with salloc)
+    bool here;
 };
 
-// Finds it. `hosts` and `hostfile` are the options, NULL = not given; both is an error. 0 or a negative errno with words.
-int allocation_find(const char *hosts, const char *hostfile, struct allocation *out, struct error *e);
+// Finds it. `hosts` and `hostfile` are the options, NULL = not given; both is an error. 0 or a
+// negative errno with words.
+int allocation_find(const char *hosts, const char *hostfile, struct allocation *out,
+                    struct error *e);
 void allocation_free(struct allocation *a);
 
-// A file with a host a line: the first word counts ("n1 slots=4", "n1:4" is n1), '#' begins a comment, a name that comes again is left out.
+// A file with a host a line: the first word counts ("n1 slots=4", "n1:4" is n1), '#' begins a
+// comment, a name that comes again is left out.
 int allocation_read_hostfile(const char *path, struct hosts *out, struct error *e);
 
-// Whether this is one of several copies that mpirun or srun has started: their number, else 0. *rank says which one.
+// Whether this is one of several copies that mpirun or srun has started: their number, else 0.
+// *rank says which one.
 int allocation_copies(long *rank);
 
-// Whether the name (or address) is this machine's: its own name, with or without domain, or an address of its interfaces.
+// Whether the name (or address) is this machine's: its own name, with or without domain, or an
+// address of its interfaces.
 bool allocation_is_here(const char *name);
 
 #endif

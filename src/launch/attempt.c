@@ -13,7 +13,8 @@ void attempt_annotate(const char *socket, int attempt, size_t nodes)
 {
     pid_t pid = fork();
     if (pid < 0)
-        log_warning("the recording will not say where attempt %d begins: %s", attempt, strerror(errno));
+        log_warning("the recording will not say where attempt %d begins: %s", attempt,
+                    strerror(errno));
     if (pid != 0)
         return;
     char text[64], number[16], count[24];

@@ -10,7 +10,8 @@
 
 void channel_none(struct channel *c)
 {
-    *c = (struct channel){.to = -1, .from = -1, .words = -1, .pending = {.limit = CHANNEL_PENDING_MAX}};
+    *c = (struct channel){
+        .to = -1, .from = -1, .words = -1, .pending = {.limit = CHANNEL_PENDING_MAX}};
 }
 
 static void close_one(int *fd)
@@ -32,7 +33,8 @@ static _Noreturn void become(char *const argv[], const int fds[3], int death_sig
     _exit(127);
 }
 
-// A pipe whose ends are above 2 also when the launcher was started with its standard streams closed.
+// A pipe whose ends are above 2 also when the launcher was started with its standard streams
+// closed.
 static int make_pipe(int ends[2])
 {
     int made[2];
@@ -114,14 +116,16 @@ void channel_finish(struct channel *c)
 
 static void give(struct channel_line *line, void (*take)(void *user, const char *line), void *user)
 {
-    while (line->size > 0 && line->text[line->size - 1] == '\r') // ssh's words end like those of a terminal
+    while (line->size > 0 &&
+           line->text[line->size - 1] == '\r') // ssh's words end like those of a terminal
         line->size--;
     line->text[line->size] = 0;
     line->size = 0;
     take(user, line->text);
 }
 
-void channel_read(struct channel *c, bool words, void (*take)(void *user, const char *line), void *user)
+void channel_read(struct channel *c, bool words, void (*take)(void *user, const char *line),
+                  void *user)
 {
     int *fd = words ? &c->words : &c->from;
     struct channel_line *line = words ? &c->word : &c->answer;

@@ -4,7 +4,8 @@
 //   us ◀─lines─── its standard output         answers
 //   us ◀─lines─── its standard error          words for people, and why it failed
 //
-// It runs in a session of its own, so that Ctrl-C on the terminal does not reach it. When we die its standard input ends.
+// It runs in a session of its own, so that Ctrl-C on the terminal does not reach it. When we die
+// its standard input ends.
 #ifndef SONDE_LAUNCH_CHANNEL_H
 #define SONDE_LAUNCH_CHANNEL_H
 
@@ -31,8 +32,9 @@ struct channel {
     struct channel_line answer, word; // what has come of the next line
 };
 
-// Starts argv (found in PATH); `death_signal` (0 = none) is sent to it when we die. 0, or a negative errno with words; then the channel is as channel_none made it. A program that cannot be executed says
-// so on its standard error and ends.
+// Starts argv (found in PATH); `death_signal` (0 = none) is sent to it when we die. 0, or a
+// negative errno with words; then the channel is as channel_none made it. A program that cannot be
+// executed says so on its standard error and ends.
 int channel_start(struct channel *c, char *const argv[], int death_signal, struct error *e);
 void channel_none(struct channel *c);
 
@@ -47,9 +49,10 @@ static inline bool channel_waits(const struct channel *c) // something is waitin
 // Closes its standard input. Idempotent.
 void channel_finish(struct channel *c);
 
-// Reads what has come on `from` or `words` and calls take() with each whole line; at the end of the stream also with the
-// last, unfinished one, and the descriptor is closed. Longer lines are cut.
-void channel_read(struct channel *c, bool words, void (*take)(void *user, const char *line), void *user);
+// Reads what has come on `from` or `words` and calls take() with each whole line; at the end of the
+// stream also with the last, unfinished one, and the descriptor is closed. Longer lines are cut.
+void channel_read(struct channel *c, bool words, void (*take)(void *user, const char *line),
+                  void *user);
 
 // Closes all and forgets it. It has been reaped, or is left to itself.
 void channel_close(struct channel *c);

@@ -17,7 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DESCRIPTORS_CLOSED_MAX = 4096 }; // looked at one by one where the kernel cannot close them all
+// looked at one by one where the kernel cannot close them all
+enum { DESCRIPTORS_CLOSED_MAX = 4096 };
 
 void child_command_add(struct child_command *c, const char *format, ...)
 {
@@ -91,7 +92,8 @@ static _Noreturn void become(struct child_command *command, int control, pid_t p
 
 int child_start(struct child *c, const char *what, struct child_command *command, struct error *e)
 {
-    *c = (struct child){.what = what, .state = CHILD_GONE, .control = -1, .early_ends = c->early_ends + 1};
+    *c = (struct child){
+        .what = what, .state = CHILD_GONE, .control = -1, .early_ends = c->early_ends + 1};
     if (command->failed)
         return error_set(e, -ENOMEM, "cannot start the %s: out of memory", what);
     int pair[2];

@@ -105,11 +105,13 @@ static bool in_path(const char *name)
 
 static int cannot_run(const char *name, int code, struct error *e)
 {
-    // A folder of PATH that may not be looked into makes exec say EACCES, although nothing was found.
+    // A folder of PATH that may not be looked into makes exec say EACCES, although nothing was
+    // found.
     if (code == EACCES && !strchr(name, '/') && !in_path(name))
         code = ENOENT;
     if (code == ENOENT && strchr(name, '/'))
-        return error_set(e, -code, "cannot run %s: it is not there, or its interpreter is not", name);
+        return error_set(e, -code, "cannot run %s: it is not there, or its interpreter is not",
+                         name);
     if (code == ENOENT)
         return error_set(e, -code, "cannot run %s: there is no such command in PATH", name);
     return error_set(e, -code, "cannot run %s: %s", name, strerror(code));
@@ -126,9 +128,10 @@ int command_become(char *const *command, const struct command_environment *env, 
     return status;
 }
 
-// The child says through a pipe that closes on exec why it could not become the command: nothing read means that it did.
-pid_t command_start(char *const *command, const struct command_environment *env, const struct signals *signals,
-                    bool *unstarted, struct error *e)
+// The child says through a pipe that closes on exec why it could not become the command: nothing
+// read means that it did.
+pid_t command_start(char *const *command, const struct command_environment *env,
+                    const struct signals *signals, bool *unstarted, struct error *e)
 {
     int failure[2];
     *unstarted = true;

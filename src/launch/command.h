@@ -23,16 +23,16 @@ void command_set(struct command_environment *env, const char *name, const char *
     __attribute__((format(printf, 3, 4)));
 void command_environment_free(struct command_environment *env);
 
-// The arguments for exec: the command's own, with python3 (that of $VIRTUAL_ENV, else of $PATH) in front where it is a .py file. The array is freed with
-// command_arguments_free; NULL: no memory.
+// The arguments for exec: the command's own, with python3 (that of $VIRTUAL_ENV, else of $PATH) in
+// front where it is a .py file. The array is freed with command_arguments_free; NULL: no memory.
 char **command_arguments(char *const *command);
 void command_arguments_free(char **arguments);
 
-// Starts the command in the launcher's process group, so that the terminal's signals reach it; it gets
-// SIGTERM if the launcher dies. Returns the pid, or a negative errno with words. *unstarted: the fork
-// failed; otherwise the exec.
-pid_t command_start(char *const *command, const struct command_environment *env, const struct signals *signals,
-                    bool *unstarted, struct error *e);
+// Starts the command in the launcher's process group, so that the terminal's signals reach it; it
+// gets SIGTERM if the launcher dies. Returns the pid, or a negative errno with words. *unstarted:
+// the fork failed; otherwise the exec.
+pid_t command_start(char *const *command, const struct command_environment *env,
+                    const struct signals *signals, bool *unstarted, struct error *e);
 
 // Becomes it. Returns only on failure, with a negative errno and words.
 int command_become(char *const *command, const struct command_environment *env, struct error *e);

@@ -27,10 +27,12 @@ static void print_summary(const struct job *job, const struct summary *s)
 {
     char duration[32];
     summary_duration_text(job->end_ns - job->start_ns, duration, sizeof duration);
-    fprintf(stderr, "sonde: ran %s; %llu points in %llu series, %llu dropped", duration, (unsigned long long)s->points,
-            (unsigned long long)s->series, (unsigned long long)s->dropped);
+    fprintf(stderr, "sonde: ran %s; %llu points in %llu series, %llu dropped", duration,
+            (unsigned long long)s->points, (unsigned long long)s->series,
+            (unsigned long long)s->dropped);
     if (s->retired)
-        fprintf(stderr, "; the %llu oldest were removed (--size-limit, --window)", (unsigned long long)s->retired);
+        fprintf(stderr, "; the %llu oldest were removed (--size-limit, --window)",
+                (unsigned long long)s->retired);
     if (s->damaged_blocks)
         fprintf(stderr, "; %llu blocks are damaged", (unsigned long long)s->damaged_blocks);
     fputc('\n', stderr);
@@ -55,7 +57,8 @@ static void print_where(const struct job *job, const char *runs, const struct su
     const char *path = runs[0] ? job->id : job->record;
     log_say("recorded in %s", job->record);
     log_say("try: sonde open %s; sonde query --list %s%s%s", path, path,
-            s->cpu_percent.count ? "; sonde query 'avg:1s-avg:cpu_percent' " : "", s->cpu_percent.count ? path : "");
+            s->cpu_percent.count ? "; sonde query 'avg:1s-avg:cpu_percent' " : "",
+            s->cpu_percent.count ? path : "");
 }
 
 // Old recordings make room for the new one, and it is said which.
@@ -68,7 +71,8 @@ static void make_room(const struct job *job, const struct launch_options *o, con
     int status = runs_prune(runs, &o->runs_limits, clock_realtime_ns(), job->record, &removed, &e);
     char bytes[32], words[ERROR_TEXT_MAX];
     summary_bytes_text((double)removed.bytes, bytes, sizeof bytes);
-    snprintf(words, sizeof words, "removed %zu recording%s, %s (--keep, --runs-size and --runs-age say what stays): %s",
+    snprintf(words, sizeof words,
+             "removed %zu recording%s, %s (--keep, --runs-size and --runs-age say what stays): %s",
              removed.count, removed.count == 1 ? "" : "s", bytes, buf_cstr(&removed.names));
     if (removed.worthy)
         log_warning("%s", words);
@@ -79,14 +83,16 @@ static void make_room(const struct job *job, const struct launch_options *o, con
         log_warning("%s", e.text);
 }
 
-void conclusion(struct job *job, const struct launch_options *o, const struct nodes *nodes, const char *base,
-                const char *runs)
+void conclusion(struct job *job, const struct launch_options *o, const struct nodes *nodes,
+                const char *base, const char *runs)
 {
     struct summary summary = {0};
     struct error e;
     bool recorded = summary_add_folder(job->folder, &summary, &e) == 0;
     // What the programs of other nodes emitted is in their files.
-    job->emitted = summary.emitted ? JOB_EMITTED : nodes_others(nodes) ? JOB_EMITTED_UNKNOWN : JOB_EMITTED_NOTHING;
+    job->emitted = summary.emitted       ? JOB_EMITTED
+                   : nodes_others(nodes) ? JOB_EMITTED_UNKNOWN
+                                         : JOB_EMITTED_NOTHING;
     if (!o->quiet && recorded)
         print_summary(job, &summary);
     else if (!recorded)

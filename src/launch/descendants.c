@@ -35,8 +35,10 @@ static bool read_process(const char *name, struct process *out)
     int parent, session;
     if (!behind || sscanf(behind + 1, " %c %d %*d %d", &state, &parent, &session) != 3)
         return false;
-    *out = (struct process){
-        .pid = (pid_t)atoi(name), .parent = parent, .session = session, .zombie = state == 'Z' || state == 'X'};
+    *out = (struct process){.pid = (pid_t)atoi(name),
+                            .parent = parent,
+                            .session = session,
+                            .zombie = state == 'Z' || state == 'X'};
     return true;
 }
 
@@ -45,8 +47,8 @@ static size_t read_all(struct process **out)
     struct process *list = NULL;
     size_t count = 0, capacity = 0;
     DIR *folder = opendir("/proc");
-    for (struct dirent *entry = folder ? readdir(folder) : NULL; entry && count < DESCENDANTS_LOOKED_AT_MAX;
-         entry = readdir(folder)) {
+    for (struct dirent *entry = folder ? readdir(folder) : NULL;
+         entry && count < DESCENDANTS_LOOKED_AT_MAX; entry = readdir(folder)) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
         if (count == capacity) {
@@ -71,7 +73,8 @@ static int by_pid(const void *a, const void *b)
 }
 
 // Parents may have higher numbers than their children, so it goes round until nothing changes.
-static void mark(struct process *list, size_t count, bool (*spare)(void *user, pid_t child), void *user)
+static void mark(struct process *list, size_t count, bool (*spare)(void *user, pid_t child),
+                 void *user)
 {
     pid_t self = getpid();
     for (bool changed = true; changed;) {

@@ -21,9 +21,10 @@ int folder_base_path(const char *parent, char out[FOLDER_PATH_MAX], struct error
         parent = "/tmp";
     char whole[FOLDER_PATH_MAX];
     if (!realpath(parent, whole))
-        return error_set(e, -errno, "cannot use %s for running jobs: %s; set TMPDIR or --run-dir", parent,
-                         strerror(errno));
-    int n = snprintf(out, FOLDER_PATH_MAX, "%s/sonde-%u", strcmp(whole, "/") == 0 ? "" : whole, (unsigned)getuid());
+        return error_set(e, -errno, "cannot use %s for running jobs: %s; set TMPDIR or --run-dir",
+                         parent, strerror(errno));
+    int n = snprintf(out, FOLDER_PATH_MAX, "%s/sonde-%u", strcmp(whole, "/") == 0 ? "" : whole,
+                     (unsigned)getuid());
     if (n < 0 || n >= FOLDER_PATH_MAX)
         return error_set(e, -ENAMETOOLONG, "the path %s is too long", whole);
     return 0;
@@ -37,7 +38,8 @@ int folder_open_private(const char *path, struct error *e)
         struct stat link;
         if ((code == ELOOP || code == ENOTDIR) && lstat(path, &link) == 0 && S_ISLNK(link.st_mode))
             return error_set(e, -ELOOP,
-                             "%s is a link, which another user may have made: remove it, or set TMPDIR or --run-dir",
+                             "%s is a link, which another user may have made: remove it, or set "
+                             "TMPDIR or --run-dir",
                              path);
         return error_set(e, -code, "cannot open folder %s: %s", path, strerror(code));
     }
@@ -46,11 +48,14 @@ int folder_open_private(const char *path, struct error *e)
     if (fstat(fd, &info) < 0)
         status = error_set(e, -errno, "cannot look at folder %s: %s", path, strerror(errno));
     else if (info.st_uid != geteuid())
-        status = error_set(e, -EPERM, "%s belongs to user %u, not to you: set TMPDIR or --run-dir to another folder",
-                           path, (unsigned)info.st_uid);
+        status = error_set(
+            e, -EPERM,
+            "%s belongs to user %u, not to you: set TMPDIR or --run-dir to another folder", path,
+            (unsigned)info.st_uid);
     else if (info.st_mode & 077)
-        status = error_set(e, -EPERM, "%s is open to other users (mode %04o): chmod 700 it, or remove it", path,
-                           (unsigned)info.st_mode & 07777);
+        status = error_set(e, -EPERM,
+                           "%s is open to other users (mode %04o): chmod 700 it, or remove it",
+                           path, (unsigned)info.st_mode & 07777);
     if (status < 0) {
         close(fd);
         return status;
@@ -63,9 +68,10 @@ int folder_make_private(const char *path, struct error *e)
     if (mkdir(path, 0700) < 0 && errno != EEXIST) {
         int code = errno;
         if (code != ENOENT || folder_make_all(path, NULL) < 0)
-            return error_set(e, -code,
-                             "cannot make folder %s: %s; set TMPDIR or --run-dir to one that you can write in", path,
-                             strerror(code));
+            return error_set(
+                e, -code,
+                "cannot make folder %s: %s; set TMPDIR or --run-dir to one that you can write in",
+                path, strerror(code));
     }
     return folder_open_private(path, e);
 }
@@ -88,7 +94,8 @@ int folder_make_all(const char *path, struct error *e)
             if (stat(part, &info) < 0)
                 return error_set(e, -code, "cannot make folder %s: %s", part, strerror(code));
             if (!S_ISDIR(info.st_mode))
-                return error_set(e, -ENOTDIR, "cannot make folder %s: %s is not a folder", path, part);
+                return error_set(e, -ENOTDIR, "cannot make folder %s: %s is not a folder", path,
+                                 part);
         }
     }
     return 0;
@@ -199,7 +206,9 @@ int folder_remove(const char *path, struct error *e)
 {
     int status = remove_in(AT_FDCWD, path, 0, -1);
     if (status == -EXDEV)
-        return error_set(e, status, "cannot remove %s: another file system is mounted in it; unmount it first", path);
+        return error_set(e, status,
+                         "cannot remove %s: another file system is mounted in it; unmount it first",
+                         path);
     if (status < 0)
         return error_set(e, status, "cannot remove %s: %s", path, strerror(-status));
     return 0;

@@ -5,7 +5,8 @@
 //       lock                         held (flock) by the launcher as long as it lives
 //       job.json  token  hostfile  agent.sock  HOST.sonde
 //
-// /tmp belongs to everybody, so nothing is taken on trust: a base that is a link, another user's or open to others is refused.
+// /tmp belongs to everybody, so nothing is taken on trust: a base that is a link, another user's or
+// open to others is refused.
 #ifndef SONDE_LAUNCH_FOLDER_H
 #define SONDE_LAUNCH_FOLDER_H
 
@@ -25,22 +26,26 @@ enum {
 // PARENT/sonde-UID; parent NULL = $TMPDIR, else /tmp. -ENAMETOOLONG.
 int folder_base_path(const char *parent, char out[FOLDER_PATH_MAX], struct error *e);
 
-// Opens a folder that must be ours, mode 0700, no link: the descriptor, or a negative errno with the reason and what to do. -ENOENT when there is none.
+// Opens a folder that must be ours, mode 0700, no link: the descriptor, or a negative errno with
+// the reason and what to do. -ENOENT when there is none.
 int folder_open_private(const char *path, struct error *e);
 
 // The same, made first (with what is missing above it) where there is none.
 int folder_make_private(const char *path, struct error *e);
 
-// mkdir -p with mode 0700; what is there already is left as it is. -ENOTDIR, -EACCES, … with the path that failed.
+// mkdir -p with mode 0700; what is there already is left as it is. -ENOTDIR, -EACCES, … with the
+// path that failed.
 int folder_make_all(const char *path, struct error *e);
 
-// Whether files can be made in the folder: makes one and removes it. 0 or a negative errno with the reason.
+// Whether files can be made in the folder: makes one and removes it. 0 or a negative errno with the
+// reason.
 int folder_check_writable(const char *path, struct error *e);
 
 // Writes FOLDER/NAME whole or not at all, mode 0600 (base/atomic_file.h).
 int folder_write(const char *folder, const char *name, struct str text, struct error *e);
 
-// Reads a file of at most `limit` bytes into *out (which is freed by the caller). -EFBIG when it is longer.
+// Reads a file of at most `limit` bytes into *out (which is freed by the caller). -EFBIG when it is
+// longer.
 int folder_read(const char *path, size_t limit, struct buf *out, struct error *e);
 
 // Whether a file of this name holds a node's data: it ends in ".sonde" and is not hidden.

@@ -37,7 +37,8 @@ struct gather {
 static int make_mark(struct gather *g, struct error *e)
 {
     char path[FOLDER_PATH_MAX];
-    snprintf(g->mark, sizeof g->mark, ".sonde-%lld-%d", (long long)clock_realtime_ns(), (int)getpid());
+    snprintf(g->mark, sizeof g->mark, ".sonde-%lld-%d", (long long)clock_realtime_ns(),
+             (int)getpid());
     int n = snprintf(path, sizeof path, "%s/%s", g->job->record, g->mark);
     if (n >= (int)sizeof path)
         return error_set(e, -ENAMETOOLONG, "the path %.60s… is too long", g->job->record);
@@ -48,8 +49,8 @@ static int make_mark(struct gather *g, struct error *e)
     return 0;
 }
 
-int gather_create(struct placement *p, const struct allocation *nodes, const struct job *job, struct gather **out,
-                  struct error *e)
+int gather_create(struct placement *p, const struct allocation *nodes, const struct job *job,
+                  struct gather **out, struct error *e)
 {
     struct gather *g = *out = calloc(1, sizeof *g);
     struct gathered *all = calloc(nodes->hosts.count, sizeof *all);
@@ -59,7 +60,8 @@ int gather_create(struct placement *p, const struct allocation *nodes, const str
         *out = NULL;
         return error_set(e, -ENOMEM, "out of memory");
     }
-    *g = (struct gather){.placement = p, .nodes = nodes, .job = job, .all = all, .count = nodes->hosts.count};
+    *g = (struct gather){
+        .placement = p, .nodes = nodes, .job = job, .all = all, .count = nodes->hosts.count};
     g->began_ns = g->moved_ns = g->said_ns = clock_monotonic_ns();
     int status = folder_make_all(job->record, e);
     if (status == 0)
@@ -146,7 +148,8 @@ static void let_go(struct gather *g, size_t node)
     one->leaving = false;
 }
 
-bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, const char *text), void *user)
+bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, const char *text),
+                 void *user)
 {
     size_t closing = 0, asked = 0;
     for (size_t i = 0; i < g->count; i++) {
@@ -219,8 +222,10 @@ void gather_words(struct gather *g, char *out, size_t size)
     }
     char bytes[32];
     summary_bytes_text((double)g->bytes, bytes, sizeof bytes);
-    snprintf(out, size, "bringing the recordings of the other nodes here: %zu of %zu, %s; Ctrl-C leaves them there",
-             here, here + awaited, bytes);
+    snprintf(
+        out, size,
+        "bringing the recordings of the other nodes here: %zu of %zu, %s; Ctrl-C leaves them there",
+        here, here + awaited, bytes);
 }
 
 void gather_release(struct gather *g)

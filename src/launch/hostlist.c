@@ -17,13 +17,14 @@ void hosts_free(struct hosts *h)
 
 static bool is_name_byte(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
-           c == '_' || c == ':';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_' || c == ':';
 }
 
 static bool is_name(struct str name)
 {
-    if (name.size == 0 || name.size > HOST_NAME_MAX_BYTES || name.data[0] == '-' || name.data[0] == '.')
+    if (name.size == 0 || name.size > HOST_NAME_MAX_BYTES || name.data[0] == '-' ||
+        name.data[0] == '.')
         return false;
     for (size_t i = 0; i < name.size; i++) {
         if (!is_name_byte(name.data[i]))
@@ -35,8 +36,8 @@ static bool is_name(struct str name)
 int hosts_add(struct hosts *h, struct str name, struct error *e)
 {
     if (!is_name(name))
-        return error_set(e, -EINVAL, "'%.*s' is not the name of a host", name.size > 80 ? 80 : (int)name.size,
-                         name.data ? name.data : "");
+        return error_set(e, -EINVAL, "'%.*s' is not the name of a host",
+                         name.size > 80 ? 80 : (int)name.size, name.data ? name.data : "");
     if (map_get(&h->known, name))
         return 0;
     if (h->count == HOSTS_MAX)
@@ -74,19 +75,22 @@ struct entry {
     struct error *e;
     char name[HOST_NAME_MAX_BYTES + 1];
     unsigned brackets;
-    unsigned *made; // names by the whole list, also those that were there: what bounds a[1,1,1…][1,1,1…]…
+    // names by the whole list, also those that were there: what bounds a[1,1,1…][1,1,1…]…
+    unsigned *made;
 };
 
 static int fault(struct entry *entry, const char *words, struct str at)
 {
-    return error_set(entry->e, -EINVAL, "%s at '%.*s'", words, at.size > 40 ? 40 : (int)at.size, at.data);
+    return error_set(entry->e, -EINVAL, "%s at '%.*s'", words, at.size > 40 ? 40 : (int)at.size,
+                     at.data);
 }
 
 static bool take_number(struct str *rest, unsigned long *value, int *width)
 {
     *value = 0;
     *width = 0;
-    while (rest->size > 0 && rest->data[0] >= '0' && rest->data[0] <= '9' && *width < HOSTLIST_DIGITS_MAX) {
+    while (rest->size > 0 && rest->data[0] >= '0' && rest->data[0] <= '9' &&
+           *width < HOSTLIST_DIGITS_MAX) {
         *value = *value * 10 + (unsigned long)(rest->data[0] - '0');
         ++*width;
         *rest = str_slice(*rest, 1, rest->size);
@@ -96,7 +100,8 @@ static bool take_number(struct str *rest, unsigned long *value, int *width)
 
 static int add_from(struct entry *entry, size_t size, struct str rest);
 
-// The names that a bracket gives: what has been written down so far, each number, what follows the bracket.
+// The names that a bracket gives: what has been written down so far, each number, what follows the
+// bracket.
 static int add_ranges(struct entry *entry, size_t size, struct str ranges, struct str rest)
 {
     while (ranges.data) {
@@ -150,8 +155,8 @@ static int add_from(struct entry *entry, size_t size, struct str rest)
     if (entry->brackets == HOSTLIST_BRACKETS_MAX)
         return fault(entry, "too many brackets", rest);
     entry->brackets++;
-    int status =
-        add_ranges(entry, size, str_slice(ranges, 0, (size_t)close), str_slice(ranges, (size_t)close + 1, ranges.size));
+    int status = add_ranges(entry, size, str_slice(ranges, 0, (size_t)close),
+                            str_slice(ranges, (size_t)close + 1, ranges.size));
     entry->brackets--;
     return status;
 }

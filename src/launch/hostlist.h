@@ -15,15 +15,17 @@
 #include <stddef.h>
 
 enum {
-    HOSTS_MAX = 16384,                  // hosts of one job
-    HOST_NAME_MAX_BYTES = 255,          // of one name (DNS)
-    HOSTLIST_BRACKETS_MAX = 8,          // in one entry
-    HOSTLIST_DIGITS_MAX = 9,            // of one number
-    HOSTLIST_NAMES_MAX = 4 * HOSTS_MAX, // that one list may give, counted with those that come again
-    HOSTLIST_BYTES_MAX = 1 << 22,       // of a list or a file of hosts: every name at its longest
+    HOSTS_MAX = 16384,         // hosts of one job
+    HOST_NAME_MAX_BYTES = 255, // of one name (DNS)
+    HOSTLIST_BRACKETS_MAX = 8, // in one entry
+    HOSTLIST_DIGITS_MAX = 9,   // of one number
+    // that one list may give, counted with those that come again
+    HOSTLIST_NAMES_MAX = 4 * HOSTS_MAX,
+    HOSTLIST_BYTES_MAX = 1 << 22, // of a list or a file of hosts: every name at its longest
 };
 
-// Zero-initialise it; hosts_free when done. Names are owned, in the order of their first mention, each once.
+// Zero-initialise it; hosts_free when done. Names are owned, in the order of their first mention,
+// each once.
 struct hosts {
     char **names;
     size_t count, capacity;
@@ -31,8 +33,9 @@ struct hosts {
 };
 void hosts_free(struct hosts *h);
 
-// Adds a name unless it is there. -EINVAL for one that no host can have (empty, too long, a leading '-', bytes other than letters, digits and ".-_:"):
-// names end up in the arguments of ssh and srun. -E2BIG past HOSTS_MAX.
+// Adds a name unless it is there. -EINVAL for one that no host can have (empty, too long, a leading
+// '-', bytes other than letters, digits and ".-_:"): names end up in the arguments of ssh and srun.
+// -E2BIG past HOSTS_MAX.
 int hosts_add(struct hosts *h, struct str name, struct error *e);
 
 // The name's index, or -1.

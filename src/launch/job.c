@@ -30,8 +30,8 @@ static void copy_name(const char *text, char *out, size_t most)
     size_t n = 0;
     for (; text[n] && n < most; n++) {
         char c = text[n];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                     c == '_' || (c == '.' && n > 0);
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '-' || c == '_' || (c == '.' && n > 0);
         out[n] = plain ? c : '_';
     }
     out[n] = 0;
@@ -107,7 +107,8 @@ static bool exists_in(const char *folder, const char *name)
     return lstat(path, &info) == 0;
 }
 
-int job_make_folder(struct job *j, const char *base, const char *taken, int *lock_fd, struct error *e)
+int job_make_folder(struct job *j, const char *base, const char *taken, int *lock_fd,
+                    struct error *e)
 {
     // What FOLDER/agent.sock may take of a Unix socket's path.
     size_t most = FOLDER_SOCKET_MAX - strlen("/agent.sock");
@@ -120,7 +121,8 @@ int job_make_folder(struct job *j, const char *base, const char *taken, int *loc
         snprintf(path, sizeof path, "%s/%s", base, id);
         if (strlen(path) > most)
             return error_set(e, -ENAMETOOLONG,
-                             "the run folder %.80s… is too long for a socket's path (at most %zu bytes): set TMPDIR or "
+                             "the run folder %.80s… is too long for a socket's path (at most %zu "
+                             "bytes): set TMPDIR or "
                              "--run-dir to a shorter one",
                              path, most);
         if (taken && exists_in(taken, id))
@@ -136,7 +138,8 @@ int job_make_folder(struct job *j, const char *base, const char *taken, int *loc
         if (errno != EEXIST)
             return error_set(e, -errno, "cannot make run folder %s: %s", path, strerror(errno));
     }
-    return error_set(e, -EEXIST, "there are %d jobs called %s in %s", FOLDER_TWINS_MAX, j->id, base);
+    return error_set(e, -EEXIST, "there are %d jobs called %s in %s", FOLDER_TWINS_MAX, j->id,
+                     base);
 }
 
 static int lock_of(const char *folder, int how)
@@ -200,7 +203,8 @@ int job_write(const struct job *j, const char *folder, const char *name, struct 
         json_key_bool(&w, "emitted", j->emitted == JOB_EMITTED);
     json_end_object(&w);
     buf_add_char(&text, '\n');
-    int status = text.failed ? error_set(e, -ENOMEM, "out of memory") : folder_write(folder, name, buf_str(&text), e);
+    int status = text.failed ? error_set(e, -ENOMEM, "out of memory")
+                             : folder_write(folder, name, buf_str(&text), e);
     buf_free(&text);
     return status;
 }
@@ -278,7 +282,8 @@ static bool look_at(const char *base, const char *name, bool dead, struct job *o
     if (n < 0 || n >= (int)sizeof folder)
         return false;
     snprintf(path, sizeof path, "%s/" JOB_FILE, folder);
-    // First the text, then the lock: a launcher that is about to begin has no text yet, and is neither.
+    // First the text, then the lock: a launcher that is about to begin has no text yet, and is
+    // neither.
     if (job_read(path, out, NULL) < 0) {
         job_free(out);
         return false;
@@ -307,10 +312,12 @@ int job_list(const char *base, bool dead, struct job **out, size_t *count, struc
     DIR *folder = fdopendir(fd);
     struct job *list = NULL;
     size_t n = 0, capacity = 0;
-    int status = folder ? 0 : error_set(e, -errno, "cannot read folder %s: %s", base, strerror(errno));
+    int status =
+        folder ? 0 : error_set(e, -errno, "cannot read folder %s: %s", base, strerror(errno));
     if (!folder)
         close(fd);
-    for (struct dirent *entry = folder ? readdir(folder) : NULL; entry && n < JOB_LIST_MAX; entry = readdir(folder)) {
+    for (struct dirent *entry = folder ? readdir(folder) : NULL; entry && n < JOB_LIST_MAX;
+         entry = readdir(folder)) {
         if (entry->d_name[0] == '.')
             continue;
         if (n == capacity) {
@@ -357,7 +364,8 @@ int job_find(const char *parent, const char *id, struct job *out, struct error *
         *out = list[found];
         list[found] = (struct job){0};
     } else if (id && *id) {
-        status = error_set(e, -ENOENT, "job %s does not run here; sonde status lists running jobs", id);
+        status =
+            error_set(e, -ENOENT, "job %s does not run here; sonde status lists running jobs", id);
     } else {
         status = error_set(e, -ENOENT, "no job runs here; start one with sonde run");
     }

@@ -53,7 +53,8 @@ static void look_at_child(long pid, struct job_memory *out)
         out->agent_bytes = own_bytes(pid);
         out->agent_limit_bytes = number_of(line, size, "--agent-memory=");
     } else if (strcmp(command, "aggregator") == 0) {
-        uint64_t query = number_of(line, size, "--query-memory="), all = number_of(line, size, "--aggregator-memory=");
+        uint64_t query = number_of(line, size, "--query-memory="),
+                 all = number_of(line, size, "--aggregator-memory=");
         out->aggregator_bytes = own_bytes(pid);
         out->aggregator_limit_bytes = query > all / 2 ? query * 2 : all; // as serve_limits has it
     }

@@ -1,5 +1,5 @@
-// job_memory.h - the memory of a job's agent and aggregator on this machine, beside mapped files, and
-// its limits.
+// job_memory.h - the memory of a job's agent and aggregator on this machine, beside mapped files,
+// and its limits.
 #ifndef SONDE_LAUNCH_JOB_MEMORY_H
 #define SONDE_LAUNCH_JOB_MEMORY_H
 
@@ -7,7 +7,8 @@
 #include <sys/types.h>
 
 struct job_memory {
-    uint64_t agent_bytes, agent_limit_bytes; // 0 = there is no agent now, or the kernel does not tell
+    // 0 = there is no agent now, or the kernel does not tell
+    uint64_t agent_bytes, agent_limit_bytes;
     uint64_t aggregator_bytes, aggregator_limit_bytes;
 };
 

@@ -1,14 +1,14 @@
-// keeper.h - the launcher's side of agent/keeper.h: keeps the memory of programs open from one agent
-// to the next.
+// keeper.h - the launcher's side of agent/keeper.h: keeps the memory of programs open from one
+// agent to the next.
 //
 // The launcher does not read the memory. It closes the descriptors of a program when the agent says
-// so, when a new agent is ready and has not passed them again (it does not know the program), and when
-// no more agents will be started.
+// so, when a new agent is ready and has not passed them again (it does not know the program), and
+// when no more agents will be started.
 //
-// A program takes two descriptors of the launcher's limit (RLIMIT_NOFILE), of which KEEPER_SPARE stay
-// free for other uses: 480 programs with the usual 1024. The launcher does not keep the memory of
-// further programs: what such a program has not handed over when its agent is killed is lost if the
-// program ends before the next agent runs.
+// A program takes two descriptors of the launcher's limit (RLIMIT_NOFILE), of which KEEPER_SPARE
+// stay free for other uses: 480 programs with the usual 1024. The launcher does not keep the memory
+// of further programs: what such a program has not handed over when its agent is killed is lost if
+// the program ends before the next agent runs.
 #ifndef SONDE_LAUNCH_KEEPER_H
 #define SONDE_LAUNCH_KEEPER_H
 
@@ -31,12 +31,13 @@ struct keeper_home {
 
 void keeper_home_init(struct keeper_home *k);
 
-// Called before an agent is started. Returns a descriptor to hand to the child; the caller closes it.
-// -1: none could be made, and the agent runs without. Keeps what the previous agent has passed.
+// Called before an agent is started. Returns a descriptor to hand to the child; the caller closes
+// it. -1: none could be made, and the agent runs without. Keeps what the previous agent has passed.
 int keeper_home_open(struct keeper_home *k);
 
-void keeper_home_read(struct keeper_home *k);   // reads the agent's messages
-void keeper_home_settle(struct keeper_home *k); // the agent is ready: it has passed all programs that it knows
-void keeper_home_close(struct keeper_home *k);  // lets go of everything. Idempotent.
+void keeper_home_read(struct keeper_home *k); // reads the agent's messages
+// the agent is ready: it has passed all programs that it knows
+void keeper_home_settle(struct keeper_home *k);
+void keeper_home_close(struct keeper_home *k); // lets go of everything. Idempotent.
 
 #endif

@@ -31,7 +31,8 @@
 
 enum {
     PATH_BYTES = FOLDER_PATH_MAX + 128,
-    // A signal that comes later than this after the command's end is meant for us: it has hit us alone.
+    // A signal that comes later than this after the command's end is meant for us: it has hit us
+    // alone.
     HURRY_AFTER_MS = 500,
     KILL_WAIT_MS = 2000,  // for a process that was killed to be gone
     KEEP_WAIT_MS = 30000, // for other nodes to bring their recordings to their places
@@ -45,12 +46,15 @@ struct launch {
     struct job job;
     struct signals signals;
     int lock_fd;
-    char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX]; // runs: empty unless the recording goes there
+    // runs: empty unless the recording goes there
+    char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX];
     char token_file[PATH_BYTES], hostfile[PATH_BYTES];
     char token[TOKEN_TEXT_MAX];
-    char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1];   // of the hub; empty without other nodes
-    int hub_port;                                             // 0: not known yet
-    char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX]; // absolute: the aggregator goes to another folder
+    // of the hub; empty without other nodes
+    char key_file[PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1];
+    int hub_port; // 0: not known yet
+    // absolute: the aggregator goes to another folder
+    char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX];
     struct agent_process agent;
     struct aggregator_process aggregator;
     int hostfile_fd; // where it is in memory; -1: it is a file
@@ -120,7 +124,8 @@ static int make_run_folder(struct launch *l, struct error *e)
     if (status < 0)
         return status;
     if (l->runs[0])
-        snprintf(l->job.record, sizeof l->job.record, "%.*s/%s", FOLDER_PATH_MAX - JOB_ID_MAX - 2, l->runs, l->job.id);
+        snprintf(l->job.record, sizeof l->job.record, "%.*s/%s", FOLDER_PATH_MAX - JOB_ID_MAX - 2,
+                 l->runs, l->job.id);
     snprintf(l->token_file, sizeof l->token_file, "%s/token", l->job.folder);
     snprintf(l->hostfile, sizeof l->hostfile, "%s/hostfile", l->job.folder);
     status = make_token(l, e);
@@ -227,18 +232,21 @@ static void open_hub(struct launch *l)
 }
 
 // It ended although nobody asked it to.
-static void on_lost(struct launch *l, struct child *c, int (*start)(struct launch *l, struct error *e))
+static void on_lost(struct launch *l, struct child *c,
+                    int (*start)(struct launch *l, struct error *e))
 {
     char how[64];
     child_status_text(c->status, how, sizeof how);
     if (child_refused(c)) {
-        log_warning("the %s cannot work: %s; the command goes on without it", c->what, c->line + strlen("error "));
+        log_warning("the %s cannot work: %s; the command goes on without it", c->what,
+                    c->line + strlen("error "));
         refuse_clients(l, c);
         return;
     }
     if (!child_is_worth_it(c)) {
-        log_warning("the %s has ended again (%s) and is not started again; the command goes on without it", c->what,
-                    how);
+        log_warning(
+            "the %s has ended again (%s) and is not started again; the command goes on without it",
+            c->what, how);
         refuse_clients(l, c);
         return;
     }
@@ -250,7 +258,8 @@ static void on_lost(struct launch *l, struct child *c, int (*start)(struct launc
     }
 }
 
-// Where the aggregator can be reached goes into job.json: not before the agent is there, too, so that who finds the job finds all of it.
+// Where the aggregator can be reached goes into job.json: not before the agent is there, too, so
+// that who finds the job finds all of it.
 static void publish(struct launch *l)
 {
     if (!l->up || l->aggregator.child.state != CHILD_READY)
@@ -259,8 +268,8 @@ static void publish(struct launch *l)
     if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         host = l->job.host;
     bool v6 = strchr(host, ':') != NULL;
-    snprintf(l->job.url, sizeof l->job.url, "http%s://%s%.200s%s:%d", l->o->tls_cert ? "s" : "", v6 ? "[" : "", host,
-             v6 ? "]" : "", atoi(l->aggregator.child.line));
+    snprintf(l->job.url, sizeof l->job.url, "http%s://%s%.200s%s:%d", l->o->tls_cert ? "s" : "",
+             v6 ? "[" : "", host, v6 ? "]" : "", atoi(l->aggregator.child.line));
     if (l->o->tls_cert)
         snprintf(l->job.certificate, sizeof l->job.certificate, "%s", l->tls_cert);
     nodes_tell_url(l->nodes, l->job.url);
@@ -279,8 +288,10 @@ static void reap(struct launch *l)
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
         bool stopped = WIFSTOPPED(status);
         if (pid == l->command && stopped) {
-            // Ctrl-Z: the shell waits for us, so we stop, too. Without a terminal nobody would wake us.
-            int signal = WSTOPSIG(status), terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+            // Ctrl-Z: the shell waits for us, so we stop, too. Without a terminal nobody would wake
+            // us.
+            int signal = WSTOPSIG(status),
+                terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
             if (terminal >= 0)
                 close(terminal);
             if (terminal >= 0 && (signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU))
@@ -365,7 +376,8 @@ static void turn(struct launch *l, int64_t deadline_ns)
 
 // ---------------------------------------------------------------- the stages
 
-static void add_node_argument(struct launch *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_node_argument(struct launch *l, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static void add_node_argument(struct launch *l, const char *format, ...)
 {
     size_t i = 0;
@@ -405,8 +417,9 @@ static void start_telemetry(struct launch *l)
     if (start_aggregator(l, &e) < 0)
         log_warning("%s; there is no HTTP server", e.text);
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)LAUNCH_START_TIMEOUT_MS * NS_PER_MS;
-    while ((l->agent.child.state == CHILD_STARTING || l->aggregator.child.state == CHILD_STARTING) && !l->interrupted &&
-           clock_monotonic_ns() < deadline_ns)
+    while (
+        (l->agent.child.state == CHILD_STARTING || l->aggregator.child.state == CHILD_STARTING) &&
+        !l->interrupted && clock_monotonic_ns() < deadline_ns)
         turn(l, deadline_ns);
     while (nodes_starting(l->nodes) && !l->interrupted) // each has a deadline of its own
         turn(l, 0);
@@ -415,8 +428,8 @@ static void start_telemetry(struct launch *l)
     const struct child *both[] = {&l->agent.child, &l->aggregator.child};
     for (size_t i = 0; i < 2 && !l->interrupted; i++) {
         if (both[i]->state == CHILD_STARTING)
-            log_warning("the %s is not ready after %d s; the command starts all the same", both[i]->what,
-                        LAUNCH_START_TIMEOUT_MS / 1000);
+            log_warning("the %s is not ready after %d s; the command starts all the same",
+                        both[i]->what, LAUNCH_START_TIMEOUT_MS / 1000);
     }
 }
 
@@ -432,11 +445,14 @@ static void say_where(const struct launch *l)
     char view[TOKEN_TEXT_MAX];
     token_of_role(str_of(l->token), ROLE_VIEW, view);
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "sonde: job %s: %s/?token=%s (sonde status shows it again; for Grafana: sonde token --url)\n",
+        fprintf(stderr,
+                "sonde: job %s: %s/?token=%s (sonde status shows it again; for Grafana: sonde "
+                "token --url)\n",
                 l->job.id, l->job.url, view);
     else
         fprintf(stderr,
-                "sonde: job %s: %s (on %s, sonde status shows the address with a token, sonde token the token)\n",
+                "sonde: job %s: %s (on %s, sonde status shows the address with a token, sonde "
+                "token the token)\n",
                 l->job.id, l->job.url, l->job.host);
     char line[TUNNEL_LINE_MAX];
     if (tunnel_needed() && tunnel_line(&l->job, line))
@@ -460,7 +476,8 @@ static void set_environment(const struct launch *l, struct command_environment *
     command_set(env, "SONDE_HOSTFILE", "%s", l->hostfile);
     command_set(env, "SONDE_RESTART", "%d", nodes_restarts(l->nodes));
     if (l->o->dragon_port || l->o->dragon_compatible)
-        command_set(env, "DRAGON_TELEMETRY_LEVEL", "%d", child_runs(&l->agent.child) ? l->o->level : 0);
+        command_set(env, "DRAGON_TELEMETRY_LEVEL", "%d",
+                    child_runs(&l->agent.child) ? l->o->level : 0);
     if (nodes_restarts(l->nodes) > 0) // what Dragon's programs look at
         command_set(env, "DRAGON_RESILIENT_RESTART", "1");
     if (l->o->open_hub)
@@ -470,8 +487,8 @@ static void set_environment(const struct launch *l, struct command_environment *
 static bool is_telemetry(void *user, pid_t child)
 {
     const struct launch *l = user;
-    return child == l->agent.child.pid || child == l->aggregator.child.pid || child == tunnel_pid(&l->tunnel) ||
-           nodes_owns(l->nodes, child);
+    return child == l->agent.child.pid || child == l->aggregator.child.pid ||
+           child == tunnel_pid(&l->tunnel) || nodes_owns(l->nodes, child);
 }
 
 // Ends the command and all that it has left running.
@@ -513,8 +530,8 @@ static int run_attempt(struct launch *l)
     char **words = nodes_substitute(l->nodes, l->hostfile, l->o->command);
     l->ended_ns = 0;
     l->unstarted = !words;
-    pid_t pid =
-        words ? command_start(words, &env, &l->signals, &l->unstarted, &e) : error_set(&e, -ENOMEM, "out of memory");
+    pid_t pid = words ? command_start(words, &env, &l->signals, &l->unstarted, &e)
+                      : error_set(&e, -ENOMEM, "out of memory");
     substitute_free(words);
     command_environment_free(&env);
     if (nodes_restarts(l->nodes) == 0)
@@ -549,7 +566,8 @@ static int run_command(struct launch *l)
         l->ended_ns = 0; // until it is over, a signal means that it shall be
         while (!l->end_asked && !l->interrupted && !nodes_command_ended(l->nodes, code, ended_ns))
             turn(l, clock_monotonic_ns() + (int64_t)LOOK_MS * NS_PER_MS);
-        enum restart_verb verdict = l->end_asked || l->interrupted ? RESTART_OVER : nodes_verdict(l->nodes);
+        enum restart_verb verdict =
+            l->end_asked || l->interrupted ? RESTART_OVER : nodes_verdict(l->nodes);
         if (verdict != RESTART_AGAIN) {
             l->ended_ns = ended_ns;
             return verdict == RESTART_GIVE_UP ? LAUNCH_GAVE_UP : code;
@@ -560,10 +578,12 @@ static int run_command(struct launch *l)
     }
 }
 
-// The other nodes have been asked to end; each ends its agent and brings its recording to its place.
+// The other nodes have been asked to end; each ends its agent and brings its recording to its
+// place.
 static void stop_nodes(struct launch *l, int64_t began_ns)
 {
-    int64_t deadline_ns = began_ns + (int64_t)(l->o->stop_timeout_s * NS_PER_S) + (int64_t)KEEP_WAIT_MS * NS_PER_MS;
+    int64_t deadline_ns =
+        began_ns + (int64_t)(l->o->stop_timeout_s * NS_PER_S) + (int64_t)KEEP_WAIT_MS * NS_PER_MS;
     while (nodes_running(l->nodes) && !l->hurry && clock_monotonic_ns() < deadline_ns)
         turn(l, deadline_ns);
     if (nodes_running(l->nodes))
@@ -573,7 +593,8 @@ static void stop_nodes(struct launch *l, int64_t began_ns)
         turn(l, deadline_ns);
 }
 
-// Other nodes close their files; what does not lie in a folder that we share with them is brought here, by the aggregator.
+// Other nodes close their files; what does not lie in a folder that we share with them is brought
+// here, by the aggregator.
 static void gather(struct launch *l)
 {
     char words[160];
@@ -615,12 +636,14 @@ static void stop_telemetry(struct launch *l, bool keep)
     for (size_t i = 0; i < 2; i++) {
         if (!child_runs(both[i]))
             continue;
-        log_warning("the %s has not ended %s and is killed; the data that it had taken are in its file", both[i]->what,
-                    l->hurry ? "yet" : "in time");
+        log_warning(
+            "the %s has not ended %s and is killed; the data that it had taken are in its file",
+            both[i]->what, l->hurry ? "yet" : "in time");
         kill(both[i]->pid, SIGKILL);
     }
     deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
-    while ((child_runs(&l->agent.child) || child_runs(&l->aggregator.child)) && clock_monotonic_ns() < deadline_ns)
+    while ((child_runs(&l->agent.child) || child_runs(&l->aggregator.child)) &&
+           clock_monotonic_ns() < deadline_ns)
         turn(l, deadline_ns);
     stop_nodes(l, began_ns);
     stop_tunnel(l);
@@ -639,7 +662,8 @@ static int check_strict(const struct launch *l, struct error *e)
     const struct child *both[] = {&l->agent.child, &l->aggregator.child};
     for (size_t i = 0; i < 2 && l->o->nodes.strict; i++)
         if (both[i]->state != CHILD_READY)
-            return error_set(e, -EAGAIN, "the %s does not run, and the run is --strict", both[i]->what);
+            return error_set(e, -EAGAIN, "the %s does not run, and the run is --strict",
+                             both[i]->what);
     return nodes_check(l->nodes, e);
 }
 
@@ -673,7 +697,8 @@ static int run_with_telemetry(struct launch *l, struct error *e)
     return l->job.exit_code;
 }
 
-// There is nowhere to put telemetry. The command runs all the same, by the rules of restarts where there are some.
+// There is nowhere to put telemetry. The command runs all the same, by the rules of restarts where
+// there are some.
 static int run_without_telemetry(struct launch *l, struct error *e)
 {
     if (l->o->nodes.strict)
@@ -723,9 +748,10 @@ int launch_run(const struct launch_options *options, struct error *e)
         free(l);
         if (options->nodes.strict)
             return LAUNCH_FAILED;
-        log_warning("telemetry cannot start: %s; the command runs without it, and nothing is recorded; "
-                    "sonde doctor says what to repair",
-                    e->text);
+        log_warning(
+            "telemetry cannot start: %s; the command runs without it, and nothing is recorded; "
+            "sonde doctor says what to repair",
+            e->text);
         return plain_run(options, NULL, e);
     }
     l->o = options;

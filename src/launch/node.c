@@ -88,7 +88,8 @@ static void tell_each(struct node *n, const char *verb, struct str hosts)
     }
 }
 
-// Where the job answers goes into this node's job.json: commands here ask there, not the file of this node.
+// Where the job answers goes into this node's job.json: commands here ask there, not the file of
+// this node.
 static void take_url(struct node *n, struct str url)
 {
     struct error e;
@@ -160,11 +161,12 @@ static int start_agent(struct node *n, struct error *e)
     return status;
 }
 
-// Once the agent serves and it is known where the aggregator is. An end that nobody asked for is a reason to try again, a few times.
+// Once the agent serves and it is known where the aggregator is. An end that nobody asked for is a
+// reason to try again, a few times.
 static void start_relay(struct node *n)
 {
-    if (n->ending || !n->told.key[0] || !n->told.parents[0] || child_runs(&n->relay) || n->relay_refused ||
-        !child_is_worth_it(&n->relay))
+    if (n->ending || !n->told.key[0] || !n->told.parents[0] || child_runs(&n->relay) ||
+        n->relay_refused || !child_is_worth_it(&n->relay))
         return;
     struct child_command c = {0};
     child_command_add(&c, "sonde");
@@ -292,8 +294,10 @@ static int be_told(struct node *n, struct error *e)
     if (status < 0 || n->ending)
         return status;
     if (!n->told.whole)
-        return error_set(e, -ETIMEDOUT, "no job arrived on standard input within %d s (sonde run starts this command)",
-                         NODE_TOLD_MS / 1000);
+        return error_set(
+            e, -ETIMEDOUT,
+            "no job arrived on standard input within %d s (sonde run starts this command)",
+            NODE_TOLD_MS / 1000);
     struct job *job = &n->job;
     if (!n->told.job[0] || n->told.folder[0] != '/' || !n->told.token[0])
         return error_set(e, -EPROTO, "the job, its folder or its token was not told");
@@ -329,15 +333,18 @@ static int make_folder(struct node *n, struct error *e)
     if (fd < 0)
         return fd;
     close(fd);
-    sweep_dead_jobs(base); // one of this name whose launcher was killed here keeps its recording and makes room
+    // one of this name whose launcher was killed here keeps its recording and makes room
+    sweep_dead_jobs(base);
     int status = job_make_folder(&n->job, base, NULL, &n->lock_fd, e);
     if (status < 0)
         return status;
     if (strcmp(n->job.folder, n->told.folder) != 0)
-        return error_set(e, -EEXIST,
-                         "the run folder %s is there already: nodes share it (set TMPDIR or --run-dir to a folder that "
-                         "every node has to itself), or another run of this job uses it (set SONDE_JOB)",
-                         n->told.folder);
+        return error_set(
+            e, -EEXIST,
+            "the run folder %s is there already: nodes share it (set TMPDIR or --run-dir to a "
+            "folder that "
+            "every node has to itself), or another run of this job uses it (set SONDE_JOB)",
+            n->told.folder);
     memcpy(n->job.id, n->told.job, sizeof n->job.id);
     char line[sizeof n->told.token + 1];
     snprintf(line, sizeof line, "%s\n", n->told.token);
@@ -355,18 +362,21 @@ static int wait_for_agent(struct node *n, struct error *e)
 {
     int status = start_agent(n, e);
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)LAUNCH_START_TIMEOUT_MS * NS_PER_MS;
-    while (status == 0 && n->agent.child.state == CHILD_STARTING && !n->ending && clock_monotonic_ns() < deadline_ns)
+    while (status == 0 && n->agent.child.state == CHILD_STARTING && !n->ending &&
+           clock_monotonic_ns() < deadline_ns)
         status = turn(n, deadline_ns, e);
     if (status < 0 || n->ending || n->agent.child.state == CHILD_READY)
         return status;
     if (child_refused(&n->agent.child))
         return error_set(e, -EIO, "%s", n->agent.child.line + strlen("error "));
     return error_set(e, -ETIMEDOUT, "the agent %s",
-                     n->agent.child.state == CHILD_STARTING ? "is not ready in time" : "has ended at its start");
+                     n->agent.child.state == CHILD_STARTING ? "is not ready in time"
+                                                            : "has ended at its start");
 }
 
-// A folder for the recording that is there already is the launcher's, on a file system that the nodes share, unless it has said by what that is known. It writes
-// run.json there. One that is made here is this node's alone, and tells of its run itself.
+// A folder for the recording that is there already is the launcher's, on a file system that the
+// nodes share, unless it has said by what that is known. It writes run.json there. One that is made
+// here is this node's alone, and tells of its run itself.
 static bool is_shared(const struct node *n)
 {
     char path[FOLDER_PATH_MAX + sizeof n->told.mark];
@@ -416,7 +426,8 @@ static int serve(struct node *n, struct error *e)
             n->beaten_ns = now_ns;
         }
         if (now_ns >= n->heard_ns + n->told.orphan_ms * NS_PER_MS)
-            return error_set(e, -ETIMEDOUT, "nothing was heard from the first node for %lld s; this one ends",
+            return error_set(e, -ETIMEDOUT,
+                             "nothing was heard from the first node for %lld s; this one ends",
                              (long long)(n->told.orphan_ms / 1000));
     }
     return status;
@@ -428,20 +439,24 @@ static void stop_children(struct node *n)
     child_stop(&n->relay);
     agent_process_stop(&n->agent);
     int64_t deadline_ns = clock_monotonic_ns() + n->told.stop_ms * NS_PER_MS;
-    while ((child_runs(&n->agent.child) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
+    while ((child_runs(&n->agent.child) || child_runs(&n->relay)) &&
+           clock_monotonic_ns() < deadline_ns)
         turn(n, deadline_ns, NULL);
     if (child_runs(&n->agent.child)) {
-        say("agent has not ended in time and is killed; the data that it had taken are in its file");
+        say("agent has not ended in time and is killed; the data that it had taken are in its "
+            "file");
         kill(n->agent.child.pid, SIGKILL);
     }
     if (child_runs(&n->relay))
         kill(n->relay.pid, SIGKILL); // it has nothing that could be lost
     deadline_ns = clock_monotonic_ns() + (int64_t)KILL_WAIT_MS * NS_PER_MS;
-    while ((child_runs(&n->agent.child) || child_runs(&n->relay)) && clock_monotonic_ns() < deadline_ns)
+    while ((child_runs(&n->agent.child) || child_runs(&n->relay)) &&
+           clock_monotonic_ns() < deadline_ns)
         turn(n, deadline_ns, NULL);
 }
 
-// A file of that name is there, which is no copy of this job's (of `sonde dump`) that the recording itself may replace.
+// A file of that name is there, which is no copy of this job's (of `sonde dump`) that the recording
+// itself may replace.
 static bool is_in_the_way(const struct node *n, const char *file)
 {
     struct stat info;
@@ -455,8 +470,9 @@ static bool is_in_the_way(const struct node *n, const char *file)
     return !ours;
 }
 
-// A folder for the recording that is there already is the launcher's, or of a node that has ended before, on a file system that the nodes share: run.json is
-// theirs. One that is made here is this node's alone, and tells of its run itself.
+// A folder for the recording that is there already is the launcher's, or of a node that has ended
+// before, on a file system that the nodes share: run.json is theirs. One that is made here is this
+// node's alone, and tells of its run itself.
 static int keep_recording(struct node *n, struct error *e)
 {
     const char *to = n->job.record;

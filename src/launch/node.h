@@ -1,6 +1,8 @@
-// node.h - what `sonde node` does on a node other than the first: runs the agent and the relay there, for as long as the launcher wants it.
+// node.h - what `sonde node` does on a node other than the first: runs the agent and the relay
+// there, for as long as the launcher wants it.
 //
-// The launcher starts it through srun or ssh. What it has to know comes on its standard input, so that nothing of it (the token) is on a command line:
+// The launcher starts it through srun or ssh. What it has to know comes on its standard input, so
+// that nothing of it (the token) is on a command line:
 //
 //   sonde-node 1            the version of these lines
 //   job 4711
@@ -40,8 +42,8 @@
 //   kept PATH               at the end: the recording is here
 //   stays PATH: TEXT        at the end: it could not be brought there
 //
-// It ends everything on the node when its standard input is closed, on SIGTERM, SIGINT and SIGHUP, and when the launcher has been silent for too long. Lines that it
-// does not know are left alone.
+// It ends everything on the node when its standard input is closed, on SIGTERM, SIGINT and SIGHUP,
+// and when the launcher has been silent for too long. Lines that it does not know are left alone.
 #ifndef SONDE_LAUNCH_NODE_H
 #define SONDE_LAUNCH_NODE_H
 

@@ -53,7 +53,10 @@ static const struct {
 
 void told_init(struct told *t)
 {
-    *t = (struct told){.beat_ms = 5000, .orphan_ms = 120000, .stop_ms = 10000, .pending = {.limit = TOLD_LINE_MAX}};
+    *t = (struct told){.beat_ms = 5000,
+                       .orphan_ms = 120000,
+                       .stop_ms = 10000,
+                       .pending = {.limit = TOLD_LINE_MAX}};
 }
 
 void told_free(struct told *t)
@@ -80,8 +83,8 @@ static int take_owned(char **place, struct str value, struct error *e)
 static int take_text(char *place, size_t size, struct str verb, struct str value, struct error *e)
 {
     if (value.size >= size)
-        return error_set(e, -EMSGSIZE, "\"%.*s\" with %zu bytes, at most %zu are taken", STR_ARG(verb), value.size,
-                         size - 1);
+        return error_set(e, -EMSGSIZE, "\"%.*s\" with %zu bytes, at most %zu are taken",
+                         STR_ARG(verb), value.size, size - 1);
     memcpy(place, value.data, value.size);
     place[value.size] = 0;
     return 0;
@@ -112,16 +115,19 @@ static int keep(struct told *t, struct str verb, struct str value, struct error 
     return 0;
 }
 
-static int take_line(struct told *t, struct str line, told_news_fn *news, void *user, struct error *e)
+static int take_line(struct told *t, struct str line, told_news_fn *news, void *user,
+                     struct error *e)
 {
     struct str value = line, verb = str_cut(&value, ' ');
     int64_t version;
     if (!value.data)
         value = STR("");
     if (!t->versioned) {
-        if (!str_eq(verb, STR("sonde-node")) || !str_to_i64(value, &version) || version != TOLD_VERSION)
+        if (!str_eq(verb, STR("sonde-node")) || !str_to_i64(value, &version) ||
+            version != TOLD_VERSION)
             return error_set(e, -EPROTO,
-                             "this is sonde %s, which was started by another version: both nodes need the same one",
+                             "this is sonde %s, which was started by another version: both nodes "
+                             "need the same one",
                              SONDE_VERSION);
         t->versioned = true;
         return 0;

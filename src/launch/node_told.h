@@ -1,4 +1,5 @@
-// node_told.h - what `sonde node` is told: the bytes of its standard input, taken apart into facts (node.h has the lines). Nothing is done here.
+// node_told.h - what `sonde node` is told: the bytes of its standard input, taken apart into facts
+// (node.h has the lines). Nothing is done here.
 #ifndef SONDE_LAUNCH_NODE_TOLD_H
 #define SONDE_LAUNCH_NODE_TOLD_H
 
@@ -21,8 +22,9 @@ enum {
 
 struct told {
     // Empty until they are told.
-    char job[JOB_ID_MAX + 1], folder[FOLDER_PATH_MAX], token[256], key[2 * WIRE_KEY_BYTES + 1], name[HOST_NAME_MAX + 1],
-        transport[WIRE_WAY_MAX], dragon_port[8], record[FOLDER_PATH_MAX], mark[80], url[JOB_URL_MAX];
+    char job[JOB_ID_MAX + 1], folder[FOLDER_PATH_MAX], token[256], key[2 * WIRE_KEY_BYTES + 1],
+        name[HOST_NAME_MAX + 1], transport[WIRE_WAY_MAX], dragon_port[8], record[FOLDER_PATH_MAX],
+        mark[80], url[JOB_URL_MAX];
     char parents[TOLD_PARENTS_MAX];      // "ADDRESS PORT ADDRESS PORT"
     char *command, *hosts, *children;    // owned; NULL until they are told
     char *arguments[TOLD_ARGUMENTS_MAX]; // owned
@@ -51,8 +53,10 @@ typedef void told_news_fn(void *user, enum told_news news, struct str value);
 void told_init(struct told *t);
 void told_free(struct told *t);
 
-// Takes what has come, wherever lines are cut. 0, or with words -EPROTO: not this version; -EMSGSIZE: a line or a value that has no room (it is not cut); -E2BIG: more arguments;
-// -ENOMEM. Then nothing more of it holds. Lines that it does not know, and times that are none, are left alone.
+// Takes what has come, wherever lines are cut. 0, or with words -EPROTO: not this version;
+// -EMSGSIZE: a line or a value that has no room (it is not cut); -E2BIG: more arguments; -ENOMEM.
+// Then nothing more of it holds. Lines that it does not know, and times that are none, are left
+// alone.
 int told_take(struct told *t, struct str piece, told_news_fn *news, void *user, struct error *e);
 
 #endif

@@ -16,8 +16,9 @@
 
 enum {
     LATE_MS = 1000, // over the node time-out, and a silent node has been found out
-    ADDRESS_TRIES_MAX =
-        2, // names that are looked up to find our own address: a name service that is down takes seconds for each
+    // names that are looked up to find our own address: a name service that is down takes seconds
+    // for each
+    ADDRESS_TRIES_MAX = 2,
 };
 
 // A node's place in the tree of those that are asked through each other. ROOT is the aggregator.
@@ -84,7 +85,8 @@ static int make_lists(struct nodes *n, struct error *e)
     return n->list && n->words ? 0 : error_set(e, -ENOMEM, "out of memory");
 }
 
-int nodes_find(const struct nodes_options *options, const struct job *job, struct nodes **out, struct error *e)
+int nodes_find(const struct nodes_options *options, const struct job *job, struct nodes **out,
+               struct error *e)
 {
     *out = NULL;
     struct nodes *n = calloc(1, sizeof *n);
@@ -93,9 +95,11 @@ int nodes_find(const struct nodes_options *options, const struct job *job, struc
     n->o = options;
     n->job = job;
     int status = allocation_find(options->hosts, options->hostfile, &n->allocation, e);
-    if (status < 0 && status != -ENOMEM && !options->hosts && !options->hostfile && !options->strict) {
+    if (status < 0 && status != -ENOMEM && !options->hosts && !options->hostfile &&
+        !options->strict) {
         // The batch system's mistake, not the user's.
-        log_warning("the job's nodes are not known: %s; there is telemetry of this node only (--hosts names others)",
+        log_warning("the job's nodes are not known: %s; there is telemetry of this node only "
+                    "(--hosts names others)",
                     e->text);
         n->allocation = (struct allocation){.here = true};
         status = 0;
@@ -226,7 +230,8 @@ static void start_missing(struct nodes *n)
     tell_tree(n);
 }
 
-// Its recording comes first, where one is kept and the node can be reached; one that is silent may be back.
+// Its recording comes first, where one is kept and the node can be reached; one that is silent may
+// be back.
 static void take_out(struct nodes *n, size_t node)
 {
     struct error e;
@@ -245,7 +250,8 @@ static void take_out(struct nodes *n, size_t node)
     }
 }
 
-void nodes_leave(struct nodes *n, void (*tell)(void *user, const char *verb, const char *text), void *user)
+void nodes_leave(struct nodes *n, void (*tell)(void *user, const char *verb, const char *text),
+                 void *user)
 {
     size_t leaving = n->gather && !n->stopped ? gather_leaving(n->gather) : 0;
     if (leaving == 0)
@@ -314,12 +320,14 @@ static ptrdiff_t parent_of(const struct nodes *n, size_t node)
     for (;;) {
         member = wire_tree_parent(member, fanout_of(n));
         ptrdiff_t parent = node_of(n, member);
-        if (parent == ROOT || (restart_takes_part(&n->restart, (size_t)parent) && !n->tree[parent].gone))
+        if (parent == ROOT ||
+            (restart_takes_part(&n->restart, (size_t)parent) && !n->tree[parent].gone))
             return parent;
     }
 }
 
-// Its relay, and where that does not answer we ourselves. Where the relay is still to come it waits.
+// Its relay, and where that does not answer we ourselves. Where the relay is still to come it
+// waits.
 static void tell_parents(struct nodes *n, size_t node)
 {
     ptrdiff_t parent = parent_of(n, node);
@@ -373,8 +381,8 @@ void nodes_tell_port(struct nodes *n, int port)
     tell_tree(n);
 }
 
-void nodes_tell_expected(struct nodes *n, bool anew, void (*tell)(void *user, const char *verb, const char *host),
-                         void *user)
+void nodes_tell_expected(struct nodes *n, bool anew,
+                         void (*tell)(void *user, const char *verb, const char *host), void *user)
 {
     if (!anew && !n->changed)
         return;
@@ -403,13 +411,15 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
         return 0;
     find_address(n);
     if (!n->allocation.here)
-        log_warning("this machine is none of the job's nodes: the command runs here, as it would without sonde");
+        log_warning("this machine is none of the job's nodes: the command runs here, as it would "
+                    "without sonde");
     if (n->o->remote_sonde) {
         snprintf(n->program, sizeof n->program, "%s", n->o->remote_sonde);
     } else {
         ssize_t size = readlink("/proc/self/exe", n->program, sizeof n->program - 1);
         if (size < 0)
-            return error_set(e, -errno, "cannot find out where this program lies (--remote-sonde says it): %s",
+            return error_set(e, -errno,
+                             "cannot find out where this program lies (--remote-sonde says it): %s",
                              strerror(errno));
     }
     struct placement_options options = {
@@ -484,12 +494,14 @@ int nodes_check(const struct nodes *n, struct error *e)
 {
     struct buf missing = {0};
     for (size_t i = 0; n->o->strict && n->placement && i < n->restart.count; i++) {
-        if (placement_state(n->placement, i) == NODE_FAILED || placement_state(n->placement, i) == NODE_LOST)
+        if (placement_state(n->placement, i) == NODE_FAILED ||
+            placement_state(n->placement, i) == NODE_LOST)
             buf_printf(&missing, "%s%s", missing.size ? ", " : "", name_of(n, i));
     }
     int status = 0;
     if (missing.size > 0)
-        status = error_set(e, -EHOSTUNREACH, "%s did not come up, and the run is --strict", buf_cstr(&missing));
+        status = error_set(e, -EHOSTUNREACH, "%s did not come up, and the run is --strict",
+                           buf_cstr(&missing));
     buf_free(&missing);
     return status;
 }
@@ -587,7 +599,8 @@ void nodes_reboot(struct nodes *n, const char *hosts)
             log_warning("a restart without %.*s is requested, which is none of the nodes",
                         name.size > 80 ? 80 : (int)name.size, name.data);
         else if (node == 0)
-            log_warning("a restart without %.*s is requested, which is the first node and stays", STR_ARG(name));
+            log_warning("a restart without %.*s is requested, which is the first node and stays",
+                        STR_ARG(name));
         if (node > 0) {
             excluded[count++] = (size_t)node;
             buf_printf(&without, "%s%.*s", without.size ? "," : " without ", STR_ARG(name));
@@ -614,14 +627,17 @@ enum restart_verb nodes_pending(const struct nodes *n)
     return n->pending;
 }
 
-// Every other node that takes part was heard after the command's end, or that end is so long ago that a silent one has been found out.
+// Every other node that takes part was heard after the command's end, or that end is so long ago
+// that a silent one has been found out.
 static bool all_heard_since(const struct nodes *n, int64_t ended_ns)
 {
-    int64_t limit_ns = ended_ns + (int64_t)(n->o->node_timeout_s * NS_PER_S) + (int64_t)LATE_MS * NS_PER_MS;
+    int64_t limit_ns =
+        ended_ns + (int64_t)(n->o->node_timeout_s * NS_PER_S) + (int64_t)LATE_MS * NS_PER_MS;
     if (!n->placement || clock_monotonic_ns() > limit_ns)
         return true;
     for (size_t i = 0; i < n->restart.count; i++) {
-        if (restart_takes_part(&n->restart, i) && !is_own(n, i) && placement_heard_ns(n->placement, i) <= ended_ns)
+        if (restart_takes_part(&n->restart, i) && !is_own(n, i) &&
+            placement_heard_ns(n->placement, i) <= ended_ns)
             return false;
     }
     return true;
@@ -639,9 +655,11 @@ bool nodes_command_ended(struct nodes *n, int exit_code, int64_t ended_ns)
     }
     struct restart_answer answer = restart_command_ended(&n->restart, exit_code);
     if (answer.verb == RESTART_AGAIN)
-        log_warning("the command asks to be started again (exit code %d): %s", exit_code, answer.reason);
+        log_warning("the command asks to be started again (exit code %d): %s", exit_code,
+                    answer.reason);
     else if (asks)
-        log_warning("the command asks to be started again (exit code %d), but %s", exit_code, answer.reason);
+        log_warning("the command asks to be started again (exit code %d), but %s", exit_code,
+                    answer.reason);
     n->verdict = answer.verb;
     return true;
 }
@@ -665,8 +683,8 @@ void nodes_gather_begin(struct nodes *n)
         gather_finish(n->gather);
 }
 
-bool nodes_gather(struct nodes *n, void (*tell)(void *user, const char *verb, const char *text), void *user,
-                  char *words, size_t size)
+bool nodes_gather(struct nodes *n, void (*tell)(void *user, const char *verb, const char *text),
+                  void *user, char *words, size_t size)
 {
     bool more = n->gather && gather_turn(n->gather, tell, user);
     words[0] = 0;
@@ -719,14 +737,18 @@ void nodes_report(const struct nodes *n)
         if (n->gather && gather_has(n->gather, i))
             continue;
         if (problem)
-            log_warning("the recording of node %s could not be brought here: %s", name_of(n, i), problem);
+            log_warning("the recording of node %s could not be brought here: %s", name_of(n, i),
+                        problem);
         if (stays)
-            log_warning("the recording of node %s is not kept; it is still there, in %s", name_of(n, i), path);
+            log_warning("the recording of node %s is not kept; it is still there, in %s",
+                        name_of(n, i), path);
         else if (path[0] && (problem || !lies_here(path)))
             buf_printf(&elsewhere, "%s%s:%s", elsewhere.size ? ", " : "", name_of(n, i), path);
-        else if (!path[0] && n->job->record[0] && (state == NODE_LOST || state == NODE_SILENT || state == NODE_ENDING))
-            log_warning("where the recording of node %s is, it has not said; look on it in %s and %s", name_of(n, i),
-                        n->job->record, n->job->folder);
+        else if (!path[0] && n->job->record[0] &&
+                 (state == NODE_LOST || state == NODE_SILENT || state == NODE_ENDING))
+            log_warning(
+                "where the recording of node %s is, it has not said; look on it in %s and %s",
+                name_of(n, i), n->job->record, n->job->folder);
     }
     if (elsewhere.size > 0 && !n->o->quiet)
         log_say("recorded on the other nodes: %s", buf_cstr(&elsewhere));

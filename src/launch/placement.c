@@ -71,7 +71,8 @@ static void watch_room(struct node_process *n)
     struct channel *c = &n->channel;
     if (c->to < 0)
         return; // closing took it out
-    struct epoll_event event = {.events = channel_waits(c) ? EPOLLOUT : 0, .data.u64 = n->index * KINDS + TO};
+    struct epoll_event event = {.events = channel_waits(c) ? EPOLLOUT : 0,
+                                .data.u64 = n->index * KINDS + TO};
     epoll_ctl(n->all->epoll, EPOLL_CTL_MOD, c->to, &event);
 }
 
@@ -151,8 +152,9 @@ static void on_ready(struct node_process *n, const char *host)
     char own[JOB_HOST_MAX + 1];
     job_host(own);
     if (twin || strcmp(own, n->host) == 0) {
-        snprintf(n->reason, sizeof n->reason, "it calls itself %s, as %s does: a name twice would mix up their data",
-                 n->host, twin ? n->all->o.allocation->hosts.names[twin->index] : "this machine");
+        snprintf(n->reason, sizeof n->reason,
+                 "it calls itself %s, as %s does: a name twice would mix up their data", n->host,
+                 twin ? n->all->o.allocation->hosts.names[twin->index] : "this machine");
         n->refused = true;
         channel_finish(&n->channel);
         return;
@@ -195,8 +197,8 @@ static void on_answer(void *user, const char *line)
     }
 }
 
-// What srun, ssh or the node's programs print for people. A login's banner comes here, too, so it is only passed on when asked for; the last line tells why, should
-// it fail.
+// What srun, ssh or the node's programs print for people. A login's banner comes here, too, so it
+// is only passed on when asked for; the last line tells why, should it fail.
 static void on_word(void *user, const char *line)
 {
     struct node_process *n = user;
@@ -237,8 +239,8 @@ static char *make_told(const struct placement_options *o, int64_t beat_ms)
         add_line(&text, "record", o->record);
     for (const char *const *argument = o->agent_arguments; *argument; argument++)
         add_line(&text, "agent", *argument);
-    buf_printf(&text, "beat-ms %lld\norphan-ms %lld\nstop-ms %lld\n", (long long)beat_ms, (long long)orphan_ms,
-               (long long)o->stop_ms);
+    buf_printf(&text, "beat-ms %lld\norphan-ms %lld\nstop-ms %lld\n", (long long)beat_ms,
+               (long long)orphan_ms, (long long)o->stop_ms);
     char *out = text.failed ? NULL : strdup(buf_cstr(&text));
     buf_free(&text);
     return out;
@@ -249,7 +251,8 @@ static int start_process(struct node_process *n, struct error *e)
     const struct placement *p = n->all;
     char *host = p->o.allocation->hosts.names[n->index], *program = (char *)(uintptr_t)p->o.program;
     if (p->o.allocation->kind == ALLOCATION_SLURM) {
-        // --mem=0: all that the job has there, so that the step fits beside others. --cpu-bind=none: not one of the command's cores.
+        // --mem=0: all that the job has there, so that the step fits beside others.
+        // --cpu-bind=none: not one of the command's cores.
         char *argv[] = {"srun",
                         "--overlap",
                         "--nodes=1",
@@ -266,7 +269,8 @@ static int start_process(struct node_process *n, struct error *e)
                         program,
                         "node",
                         NULL};
-        return channel_start(&n->channel, argv, 0, e); // on SIGTERM srun has the node killed with -9
+        // on SIGTERM srun has the node killed with -9
+        return channel_start(&n->channel, argv, 0, e);
     }
     struct buf command = {0};
     buf_add_str(&command, STR("exec "));
@@ -276,8 +280,8 @@ static int start_process(struct node_process *n, struct error *e)
     static const char *const options[] = {"-oClearAllForwardings=yes", NULL};
     struct ssh_words ssh;
     ssh_words(&ssh, options, 20, host, buf_cstr(&command));
-    int status =
-        command.failed ? error_set(e, -ENOMEM, "out of memory") : channel_start(&n->channel, ssh.argv, SIGTERM, e);
+    int status = command.failed ? error_set(e, -ENOMEM, "out of memory")
+                                : channel_start(&n->channel, ssh.argv, SIGTERM, e);
     buf_free(&command);
     return status;
 }
@@ -329,7 +333,8 @@ static void start_one(struct node_process *n)
 
 static void launch_waiting(struct placement *p)
 {
-    for (; p->waiting > 0 && p->starting < PLACEMENT_STARTING_MAX && p->next_waiting < p->count; p->next_waiting++) {
+    for (; p->waiting > 0 && p->starting < PLACEMENT_STARTING_MAX && p->next_waiting < p->count;
+         p->next_waiting++) {
         struct node_process *n = &p->nodes[p->next_waiting];
         if (n->state == NODE_WAITING)
             start_one(n);
@@ -377,14 +382,16 @@ void placement_tell_url(struct placement *p, const char *url)
     free(p->url);
     p->url = copy;
     for (size_t i = 0; i < p->count; i++)
-        if (p->nodes[i].state == NODE_STARTING || p->nodes[i].state == NODE_UP || p->nodes[i].state == NODE_SILENT)
+        if (p->nodes[i].state == NODE_STARTING || p->nodes[i].state == NODE_UP ||
+            p->nodes[i].state == NODE_SILENT)
             send_line(&p->nodes[i], "url", url);
 }
 
 void placement_tell_collector(struct placement *p, const char *wanted)
 {
     for (size_t i = 0; i < p->count; i++)
-        if (p->nodes[i].state == NODE_STARTING || p->nodes[i].state == NODE_UP || p->nodes[i].state == NODE_SILENT)
+        if (p->nodes[i].state == NODE_STARTING || p->nodes[i].state == NODE_UP ||
+            p->nodes[i].state == NODE_SILENT)
             tell_wanted(&p->nodes[i], wanted);
 }
 
@@ -450,8 +457,8 @@ bool placement_owns(const struct placement *p, pid_t pid)
 static void give_up(struct node_process *n)
 {
     char words[REASON_MAX + 64];
-    snprintf(words, sizeof words, "it was not ready within %d s%s%s", PLACEMENT_UP_MS / 1000, n->reason[0] ? ": " : "",
-             n->reason);
+    snprintf(words, sizeof words, "it was not ready within %d s%s%s", PLACEMENT_UP_MS / 1000,
+             n->reason[0] ? ": " : "", n->reason);
     fail(n, words);
     channel_finish(&n->channel);   // should it come up after all, it ends at once
     kill(n->channel.pid, SIGTERM); // it has nothing yet that could be lost
@@ -468,11 +475,13 @@ static void tick(struct placement *p)
         bool up = n->state == NODE_UP || n->state == NODE_SILENT;
         if (beat && up)
             send_text(n, STR("beat\n"));
-        if (n->state == NODE_STARTING && now_ns - n->started_ns > (int64_t)PLACEMENT_UP_MS * NS_PER_MS)
+        if (n->state == NODE_STARTING &&
+            now_ns - n->started_ns > (int64_t)PLACEMENT_UP_MS * NS_PER_MS)
             give_up(n);
         if (n->state == NODE_UP && now_ns - n->heard_ns > p->o.node_timeout_ms * NS_PER_MS) {
             char words[64];
-            snprintf(words, sizeof words, "nothing was heard of it for %.3g s", (double)p->o.node_timeout_ms / 1000);
+            snprintf(words, sizeof words, "nothing was heard of it for %.3g s",
+                     (double)p->o.node_timeout_ms / 1000);
             set_state(n, NODE_SILENT);
             tell(n, NODE_EVENT_SILENT, words);
         }
@@ -563,7 +572,8 @@ void placement_kill_all(struct placement *p)
 
 // ---------------------------------------------------------------- the whole
 
-int placement_create(const struct placement_options *options, struct placement **out, struct error *e)
+int placement_create(const struct placement_options *options, struct placement **out,
+                     struct error *e)
 {
     *out = NULL;
     struct placement *p = calloc(1, sizeof *p);
@@ -571,8 +581,8 @@ int placement_create(const struct placement_options *options, struct placement *
         return error_set(e, -ENOMEM, "out of memory");
     p->o = *options;
     p->count = options->allocation->hosts.count;
-    p->beat_ms =
-        options->node_timeout_ms / 4 < PLACEMENT_BEAT_MAX_MS ? options->node_timeout_ms / 4 : PLACEMENT_BEAT_MAX_MS;
+    p->beat_ms = options->node_timeout_ms / 4 < PLACEMENT_BEAT_MAX_MS ? options->node_timeout_ms / 4
+                                                                      : PLACEMENT_BEAT_MAX_MS;
     if (p->beat_ms < 1)
         p->beat_ms = 1;
     p->nodes = calloc(p->count, sizeof *p->nodes);
@@ -583,7 +593,8 @@ int placement_create(const struct placement_options *options, struct placement *
     int status = 0;
     if (!p->nodes || !p->told)
         status = error_set(e, -ENOMEM, "out of memory");
-    else if (p->epoll < 0 || p->timer < 0 || epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->timer, &event) < 0)
+    else if (p->epoll < 0 || p->timer < 0 ||
+             epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->timer, &event) < 0)
         status = error_set(e, -errno, "cannot watch the other nodes: %s", strerror(errno));
     for (size_t i = 0; p->nodes && i < p->count; i++) {
         p->nodes[i].all = p;

@@ -1,9 +1,12 @@
-// placement.h - the agents of the other nodes: brings them up side by side, notices which are lost, ends them.
+// placement.h - the agents of the other nodes: brings them up side by side, notices which are lost,
+// ends them.
 //
 //   launcher ──lines──▶ srun, one step a node, or ssh, one a host ──▶ sonde node ──▶ sonde agent, sonde relay
 //
-// One step a node, because Slurm ends a step on all its nodes when it cannot be launched on one of them. On a cluster of three, three steps at once take as long as
-// one step of three tasks (70 ms); each further one costs about 20 ms, so at most PLACEMENT_STARTING_MAX are being started at a time.
+// One step a node, because Slurm ends a step on all its nodes when it cannot be launched on one of
+// them. On a cluster of three, three steps at once take as long as one step of three tasks (70 ms);
+// each further one costs about 20 ms, so at most PLACEMENT_STARTING_MAX are being started at a
+// time.
 //
 //   IDLE ─start─▶ WAITING ─▶ STARTING ──"ready"──▶ UP ──silent──▶ SILENT ──a beat──▶ UP
 //                               │                   └─────┬────────┘
@@ -11,7 +14,8 @@
 //                               ▼                         ▼
 //                             FAILED                     LOST             stop: ─▶ ENDING ─▶ ENDED
 //
-// Everything that happens comes through one descriptor; the launcher's loop watches it, hands over reaped children, and is told by a callback.
+// Everything that happens comes through one descriptor; the launcher's loop watches it, hands over
+// reaped children, and is told by a callback.
 #ifndef SONDE_LAUNCH_PLACEMENT_H
 #define SONDE_LAUNCH_PLACEMENT_H
 
@@ -24,8 +28,9 @@
 
 enum {
     PLACEMENT_STARTING_MAX = 64,
-    PLACEMENT_UP_MS = 9000,          // from its start to "ready"; named within 10 s
-    PLACEMENT_ORPHAN_FACTOR = 4,     // times the node time-out without a word from us, and a node ends by itself…
+    PLACEMENT_UP_MS = 9000, // from its start to "ready"; named within 10 s
+    // times the node time-out without a word from us, and a node ends by itself…
+    PLACEMENT_ORPHAN_FACTOR = 4,
     PLACEMENT_ORPHAN_MIN_MS = 60000, // …but not before this: a partition shall not cost its data
     PLACEMENT_BEAT_MAX_MS = 5000,
 };
@@ -46,7 +51,8 @@ enum node_state {
 enum node_finish {
     NODE_NOT_FINISHING, // or through, or lost
     NODE_CLOSING,       // its agent closes the file
-    NODE_CLOSED,        // and that is on the node alone: its relay still answers, until it is dropped or stopped
+    // and that is on the node alone: its relay still answers, until it is dropped or stopped
+    NODE_CLOSED,
 };
 
 // What the launcher is told. `words` is the reason, for people.
@@ -65,10 +71,12 @@ struct placement_options {
     const char *program;                              // `sonde` on the other nodes
     const char *job, *folder, *token, *key, *command; // key: hexadecimal
     const char *transport;                            // of data: --transport of the relays
-    int dragon_port;                                  // of each node, for programs of Dragon; 0 = none
-    const char *record;                               // where recordings go; NULL: none are kept
-    const char *const *agent_arguments;               // NULL at their end
-    const struct wanted *wanted;                      // collectors that a node is told when it is started
+    // of each node, for programs of Dragon; 0 = none
+    int dragon_port;
+    const char *record;                 // where recordings go; NULL: none are kept
+    const char *const *agent_arguments; // NULL at their end
+    // collectors that a node is told when it is started
+    const struct wanted *wanted;
     int64_t node_timeout_ms, stop_ms;
     bool verbose; // pass on all that srun and ssh say
     void (*on_event)(void *user, size_t node, enum node_event event, const char *words);
@@ -77,7 +85,8 @@ struct placement_options {
 
 struct placement;
 
-int placement_create(const struct placement_options *options, struct placement **out, struct error *e);
+int placement_create(const struct placement_options *options, struct placement **out,
+                     struct error *e);
 // Closes everything; what still runs is killed.
 void placement_destroy(struct placement *p);
 
@@ -91,20 +100,23 @@ bool placement_reaped(struct placement *p, pid_t pid, int status);
 // Whether a process is a srun or ssh of the placement's.
 bool placement_owns(const struct placement *p, pid_t pid);
 
-// Brings a node up, as soon as fewer than PLACEMENT_STARTING_MAX are being started. Node 0 is the launcher's own affair where it runs on it. `hosts` (names, separated by
-// commas) goes into the node's hostfile; placement_tell_hosts sends another to all that are up.
+// Brings a node up, as soon as fewer than PLACEMENT_STARTING_MAX are being started. Node 0 is the
+// launcher's own affair where it runs on it. `hosts` (names, separated by commas) goes into the
+// node's hostfile; placement_tell_hosts sends another to all that are up.
 void placement_start(struct placement *p, size_t node, const char *hosts);
 void placement_tell_hosts(struct placement *p, const char *hosts);
 
 // Tells all nodes, also those that are started later, where the job answers over HTTP.
 void placement_tell_url(struct placement *p, const char *url);
 
-// Told to the node when it runs, and each time when it is started: "ADDRESS PORT ADDRESS PORT", who asks it, the one to be preferred first; and the nodes that it
-// takes in, separated by commas. Nothing is said twice.
+// Told to the node when it runs, and each time when it is started: "ADDRESS PORT ADDRESS PORT", who
+// asks it, the one to be preferred first; and the nodes that it takes in, separated by commas.
+// Nothing is said twice.
 void placement_tell_parents(struct placement *p, size_t node, const char *parents);
 void placement_tell_children(struct placement *p, size_t node, const char *children);
 
-// Tells a node that is up to finish, another to end; one that finds the mark in the recording's folder shares it with us. Idempotent. "drop": we have its file.
+// Tells a node that is up to finish, another to end; one that finds the mark in the recording's
+// folder shares it with us. Idempotent. "drop": we have its file.
 void placement_finish(struct placement *p, size_t node, const char *mark);
 enum node_finish placement_finishing(const struct placement *p, size_t node);
 void placement_drop(struct placement *p, size_t node);
@@ -123,8 +135,8 @@ enum node_state placement_state(const struct placement *p, size_t node);
 // When a node was heard last, CLOCK_MONOTONIC; 0 = never.
 int64_t placement_heard_ns(const struct placement *p, size_t node);
 
-// The node's own name for itself, once it is up ("" before), and where its recording is after its end ("" unknown; *stays: it is still in the run folder there, and
-// why stands behind the path).
+// The node's own name for itself, once it is up ("" before), and where its recording is after its
+// end ("" unknown; *stays: it is still in the run folder there, and why stands behind the path).
 const char *placement_host(const struct placement *p, size_t node);
 const char *placement_recording(const struct placement *p, size_t node, bool *stays);
 

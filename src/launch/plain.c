@@ -30,7 +30,8 @@ int plain_hostfile(const struct nodes *nodes, char path[PLAIN_PATH_MAX])
     return fd;
 }
 
-static int run_with_nodes(const struct launch_options *o, const struct nodes *nodes, struct error *e)
+static int run_with_nodes(const struct launch_options *o, const struct nodes *nodes,
+                          struct error *e)
 {
     char hostfile[PLAIN_PATH_MAX];
     struct command_environment env = {0};

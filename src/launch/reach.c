@@ -13,7 +13,8 @@ static bool own_end(const struct addrinfo *to, char out[REACH_ADDRESS_MAX])
     int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bool known = fd >= 0 && connect(fd, to->ai_addr, to->ai_addrlen) == 0 &&
                  getsockname(fd, (struct sockaddr *)&own, &size) == 0 &&
-                 getnameinfo((struct sockaddr *)&own, size, out, REACH_ADDRESS_MAX, NULL, 0, NI_NUMERICHOST) == 0;
+                 getnameinfo((struct sockaddr *)&own, size, out, REACH_ADDRESS_MAX, NULL, 0,
+                             NI_NUMERICHOST) == 0;
     if (fd >= 0)
         close(fd);
     return known;

@@ -7,7 +7,8 @@
 
 enum { REACH_ADDRESS_MAX = INET6_ADDRSTRLEN };
 
-// The address from which packets to `host` (a name or a number) go out; nothing is sent. False: its name says nothing here, or there is no way to it.
+// The address from which packets to `host` (a name or a number) go out; nothing is sent. False: its
+// name says nothing here, or there is no way to it.
 bool reach_address(const char *host, char out[REACH_ADDRESS_MAX]);
 
 #endif

@@ -27,7 +27,8 @@ static int check(const struct job *job, const char *place, bool own, struct erro
     return status;
 }
 
-int record_place_find(const struct launch_options *o, struct job *job, char runs[FOLDER_PATH_MAX], struct error *e)
+int record_place_find(const struct launch_options *o, struct job *job, char runs[FOLDER_PATH_MAX],
+                      struct error *e)
 {
     struct error first = {0};
     if (o->no_record)
@@ -48,13 +49,15 @@ int record_place_find(const struct launch_options *o, struct job *job, char runs
     if (o->nodes.strict && (o->record || status < 0)) {
         if (o->record)
             *e = first;
-        error_prefix(e, "there is no place for the recording (--record DIR or --no-record changes it)");
+        error_prefix(
+            e, "there is no place for the recording (--record DIR or --no-record changes it)");
         return -EROFS;
     }
     if (status < 0)
         log_warning("no recording is kept: %s; --record DIR or SONDE_RUNS names another place",
                     first.code ? first.text : e->text);
     else if (o->record)
-        log_warning("%s: the recording goes to %s instead; --record DIR names another place", first.text, runs);
+        log_warning("%s: the recording goes to %s instead; --record DIR names another place",
+                    first.text, runs);
     return 0;
 }

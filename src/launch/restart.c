@@ -5,14 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int restart_init(struct restart *r, const struct restart_rules *rules, size_t count, struct error *e)
+int restart_init(struct restart *r, const struct restart_rules *rules, size_t count,
+                 struct error *e)
 {
     *r = (struct restart){.rules = *rules, .count = count};
     size_t wanted = rules->nodes ? rules->nodes : count;
     if (count == 0)
         return error_set(e, -EINVAL, "there are no nodes");
     if (wanted > count)
-        return error_set(e, -EINVAL, "--nodes=%zu, but the job has %zu node%s", wanted, count, count == 1 ? "" : "s");
+        return error_set(e, -EINVAL, "--nodes=%zu, but the job has %zu node%s", wanted, count,
+                         count == 1 ? "" : "s");
     r->places = calloc(count, sizeof *r->places);
     if (!r->places)
         return error_set(e, -ENOMEM, "out of memory");
@@ -65,13 +67,15 @@ static bool swap_in(struct restart *r)
 static struct restart_answer again(struct restart *r)
 {
     if (r->rules.max_restarts >= 0 && restart_count(r) >= r->rules.max_restarts)
-        return answer(RESTART_GIVE_UP, "it was started again %d times already (--max-restarts)", restart_count(r));
+        return answer(RESTART_GIVE_UP, "it was started again %d times already (--max-restarts)",
+                      restart_count(r));
     bool full = swap_in(r);
     size_t left = restart_taking_part(r);
     if (!full && !r->rules.exhaust)
-        return answer(RESTART_GIVE_UP,
-                      "%zu of %zu nodes are left and no reserve (--exhaust-resources goes on with fewer)", left,
-                      r->rules.nodes);
+        return answer(
+            RESTART_GIVE_UP,
+            "%zu of %zu nodes are left and no reserve (--exhaust-resources goes on with fewer)",
+            left, r->rules.nodes);
     r->pending = true;
     return answer(RESTART_AGAIN, "starting it again on %zu node%s", left, left == 1 ? "" : "s");
 }
@@ -89,14 +93,16 @@ struct restart_answer restart_node_lost(struct restart *r, size_t node)
     if (!r->rules.resilient && took_part)
         return answer(RESTART_GO_ON, "the command goes on without its data");
     if (node == 0)
-        return answer(RESTART_GIVE_UP, "it is the first node, without which the command cannot be started again");
+        return answer(RESTART_GIVE_UP,
+                      "it is the first node, without which the command cannot be started again");
     r->places[node] = RESTART_OUT;
     if (!took_part)
         return answer(RESTART_GO_ON, "it was a reserve");
     return again(r);
 }
 
-struct restart_answer restart_reboot(struct restart *r, const size_t *excluded, size_t excluded_count)
+struct restart_answer restart_reboot(struct restart *r, const size_t *excluded,
+                                     size_t excluded_count)
 {
     if (!r->rules.resilient)
         return answer(RESTART_REFUSED, "the run is not --resilient");

@@ -1,6 +1,8 @@
-// restart.h - when a command is started again, and on which nodes: the rules, and nothing else. No process, no clock, no file.
+// restart.h - when a command is started again, and on which nodes: the rules, and nothing else. No
+// process, no clock, no file.
 //
-// The allocation's nodes are numbered in its order; node 0 is the primary: the command's processes may keep there what they need to go on, so it is never excluded.
+// The allocation's nodes are numbered in its order; node 0 is the primary: the command's processes
+// may keep there what they need to go on, so it is never excluded.
 //
 //            begin: the first N                  takes part ──lost, or excluded by a reboot──▶ out, for good
 //   reserve ───────────────────▶ takes part          ▲
@@ -38,8 +40,9 @@ struct restart_rules {
 };
 
 enum restart_verb {
-    RESTART_GO_ON,   // nothing follows
-    RESTART_AGAIN,   // stop the command where it runs, and start it with the nodes that take part now
+    RESTART_GO_ON, // nothing follows
+    // stop the command where it runs, and start it with the nodes that take part now
+    RESTART_AGAIN,
     RESTART_GIVE_UP, // stop the command, and end
     RESTART_OVER,    // the command has ended, and that was it
     RESTART_REFUSED, // a request that is not granted; nothing follows
@@ -60,13 +63,16 @@ struct restart {
     bool pending;               // RESTART_AGAIN was answered, and the next attempt has not begun
 };
 
-// `nodes` of `count` (at least 1) take part. -EINVAL with words when there are fewer than asked for, or a node count makes no sense.
-int restart_init(struct restart *r, const struct restart_rules *rules, size_t count, struct error *e);
+// `nodes` of `count` (at least 1) take part. -EINVAL with words when there are fewer than asked
+// for, or a node count makes no sense.
+int restart_init(struct restart *r, const struct restart_rules *rules, size_t count,
+                 struct error *e);
 void restart_free(struct restart *r);
 
 // What happened. Events about nodes that are out already change nothing.
 struct restart_answer restart_node_lost(struct restart *r, size_t node);
-struct restart_answer restart_reboot(struct restart *r, const size_t *excluded, size_t excluded_count);
+struct restart_answer restart_reboot(struct restart *r, const size_t *excluded,
+                                     size_t excluded_count);
 struct restart_answer restart_command_ended(struct restart *r, int exit_code);
 
 // An attempt begins.

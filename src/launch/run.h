@@ -14,7 +14,8 @@ struct launch_options {
     const char *title;    // what people are shown in its place; NULL: the command
     int level;            // 0..4; 0: the command and nothing else
     double rate_s;
-    const char *scripts; // commands that print points, one a line (agent/scripts.h); they run where we do; NULL = none
+    // commands that print points, one a line (agent/scripts.h); they run where we do; NULL = none
+    const char *scripts;
     const char *sources; // of node metrics, and their rates (collect_check_sources); NULL = all
     double window_s;
     int dragon_port; // where programs for Dragon put points; 0 = nowhere
@@ -29,14 +30,17 @@ struct launch_options {
     bool keep; // the recording is never removed to make room
     bool no_record;
     bool dragon_compatible;
-    bool open_view;                   // our own user's programs on this machine view over HTTP without a token
-    const char *auth_key;             // the control token of the configuration file; "" = none
-    bool open_hub;                    // nodes that we do not start may join; the command is told the port
+    // our own user's programs on this machine view over HTTP without a token
+    bool open_view;
+    const char *auth_key; // the control token of the configuration file; "" = none
+    // nodes that we do not start may join; the command is told the port
+    bool open_hub;
     const char *tunnel_node;          // whose port leads to the HTTP server (tunnel.h); NULL = none
     int tunnel_port;                  // 0 = the server's own
     const char *dump_node, *dump_dir; // where `sonde dump` puts its files; NULL = not said
     const char *cors;                 // origins whose pages may read over HTTP; NULL: none
-    const char *token_file; // with the control token; made when it is not there; NULL = a token for this job alone
+    // with the control token; made when it is not there; NULL = a token for this job alone
+    const char *token_file;
     const char *tls_cert, *tls_key; // the HTTP server speaks TLS; both or neither
     uint64_t query_memory_bytes;    // limits of the HTTP server
     uint64_t aggregator_memory_bytes;

@@ -33,9 +33,9 @@ int runs_path(const char *runs, char out[FOLDER_PATH_MAX], struct error *e)
         if (me)
             home = me->pw_dir;
         if (!home || !*home)
-            return error_set(
-                e, -ENOENT,
-                "there is no home folder to keep recordings in: set SONDE_RUNS, or use --record DIR or --no-record");
+            return error_set(e, -ENOENT,
+                             "there is no home folder to keep recordings in: set SONDE_RUNS, or "
+                             "use --record DIR or --no-record");
         n = snprintf(out, FOLDER_PATH_MAX, "%s/.local/state/sonde/runs", home);
     }
     if (n < 0 || n >= FOLDER_PATH_MAX)
@@ -107,7 +107,10 @@ static int move_all(const char *run_folder, const char *to, struct error *e)
         snprintf(into, sizeof into, "%s/%s", to, entry->d_name);
         if (strlen(into) >= FOLDER_PATH_MAX)
             status = error_set(e, -ENAMETOOLONG, "the path %.80s… is too long", into);
-        else if (realpath(from, place)) // an agent without space leaves a link to where it went on (agent/overflow.h)
+        else if (
+            realpath(
+                from,
+                place)) // an agent without space leaves a link to where it went on (agent/overflow.h)
             status = move_file(place, into, e);
         else
             status = error_set(e, -errno, "cannot find %s: %s", from, strerror(errno));
@@ -122,7 +125,8 @@ int runs_keep(const struct job *j, const char *run_folder, const char *to, struc
     return status == 0 ? job_write(j, to, JOB_RUN_FILE, e) : status;
 }
 
-int runs_join(const struct job *j, const char *run_folder, const char *to, bool told, struct error *e)
+int runs_join(const struct job *j, const char *run_folder, const char *to, bool told,
+              struct error *e)
 {
     told = told || is_run(to, j->id);
     if (!told && runs_is_run(to))
@@ -142,7 +146,8 @@ static uint64_t folder_bytes(const char *path)
     uint64_t bytes = 0;
     for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
         struct stat info;
-        if (fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode))
+        if (fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(info.st_mode))
             bytes += (uint64_t)info.st_blocks * 512;
     }
     closedir(folder);
@@ -190,11 +195,14 @@ int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct e
     *count = 0;
     DIR *folder = opendir(runs);
     if (!folder)
-        return errno == ENOENT ? 0 : error_set(e, -errno, "cannot read folder %s: %s", runs, strerror(errno));
+        return errno == ENOENT
+                   ? 0
+                   : error_set(e, -errno, "cannot read folder %s: %s", runs, strerror(errno));
     struct runs_entry *list = NULL;
     size_t n = 0, capacity = 0, seen = 0;
     int status = 0;
-    for (struct dirent *entry = readdir(folder); entry && seen < RUNS_LOOKED_AT_MAX; entry = readdir(folder), seen++) {
+    for (struct dirent *entry = readdir(folder); entry && seen < RUNS_LOOKED_AT_MAX;
+         entry = readdir(folder), seen++) {
         if (n == capacity) {
             capacity = capacity ? 2 * capacity : 32;
             struct runs_entry *more = realloc(list, capacity * sizeof *list);
@@ -251,8 +259,8 @@ static int first_to_go(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns, const char *spare,
-               struct runs_removed *removed, struct error *e)
+int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns,
+               const char *spare, struct runs_removed *removed, struct error *e)
 {
     struct runs_entry *list;
     size_t count, minor = 0;
@@ -270,10 +278,12 @@ int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_n
     for (size_t turn = 0; turn < REASONS * count && status == 0; turn++) {
         struct runs_entry *one = &list[turn % count];
         size_t reason = turn / count;
-        bool goes = (reason == TOO_OLD && limits->age_ns && now_ns - one->start_ns > limits->age_ns) ||
-                    (reason == TOO_MANY && one->grade >= 2 && minor > RUNS_MINOR_MAX) ||
-                    (reason == TOO_MUCH && limits->bytes && bytes > limits->bytes);
-        if (!goes || one->keep || (spare && strcmp(one->path, spare) == 0) || runs_being_written(one->path))
+        bool goes =
+            (reason == TOO_OLD && limits->age_ns && now_ns - one->start_ns > limits->age_ns) ||
+            (reason == TOO_MANY && one->grade >= 2 && minor > RUNS_MINOR_MAX) ||
+            (reason == TOO_MUCH && limits->bytes && bytes > limits->bytes);
+        if (!goes || one->keep || (spare && strcmp(one->path, spare) == 0) ||
+            runs_being_written(one->path))
             continue;
         status = folder_remove(one->path, e);
         if (status < 0)
@@ -283,7 +293,8 @@ int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_n
         removed->count++;
         removed->worthy += one->grade < 2;
         removed->bytes += one->bytes;
-        buf_printf(&removed->names, "%s%s", removed->names.size ? ", " : "", strrchr(one->path, '/') + 1);
+        buf_printf(&removed->names, "%s%s", removed->names.size ? ", " : "",
+                   strrchr(one->path, '/') + 1);
         one->keep = true; // it is gone: no later reason asks about it
     }
     free(list);

@@ -12,8 +12,8 @@
 //         1  short, or nothing emitted
 //         0  all others, and runs whose data are unknown
 //
-// The launcher removes only folders that have a run.json of sonde, belong to the user and are not being
-// written, and never a run of --keep, which does not count against the limits either.
+// The launcher removes only folders that have a run.json of sonde, belong to the user and are not
+// being written, and never a run of --keep, which does not count against the limits either.
 #ifndef SONDE_LAUNCH_RUNS_H
 #define SONDE_LAUNCH_RUNS_H
 
@@ -32,13 +32,15 @@ int runs_path(const char *runs, char out[FOLDER_PATH_MAX], struct error *e);
 // A recording is in the folder: our run.json is there.
 bool runs_is_run(const char *folder);
 
-// Moves the *.sonde files of the run folder into `to` (which is made), and writes run.json there. What could not be moved is still
-// in the run folder; the words say so.
+// Moves the *.sonde files of the run folder into `to` (which is made), and writes run.json there.
+// What could not be moved is still in the run folder; the words say so.
 int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e);
 
-// The same beside others who keep recordings of this job, on a file system that nodes share: whose run.json of it is there already knows more, and it stays (`told`: one
-// will be). -EEXIST: another job's is there.
-int runs_join(const struct job *j, const char *run_folder, const char *to, bool told, struct error *e);
+// The same beside others who keep recordings of this job, on a file system that nodes share: whose
+// run.json of it is there already knows more, and it stays (`told`: one will be). -EEXIST: another
+// job's is there.
+int runs_join(const struct job *j, const char *run_folder, const char *to, bool told,
+              struct error *e);
 
 // Whether a writer has one of the folder's *.sonde files open (true also when that cannot be told).
 bool runs_being_written(const char *folder);
@@ -55,10 +57,10 @@ struct runs_removed {
     struct buf names; // separated by ", "; the caller frees it
 };
 
-// Removes runs beyond the limits, but never `spare` (the newest; may be NULL). Adds the removed runs to
-// *removed, which the caller zero-initialises. 0 or a negative errno with words.
-int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns, const char *spare,
-               struct runs_removed *removed, struct error *e);
+// Removes runs beyond the limits, but never `spare` (the newest; may be NULL). Adds the removed
+// runs to *removed, which the caller zero-initialises. 0 or a negative errno with words.
+int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns,
+               const char *spare, struct runs_removed *removed, struct error *e);
 
 struct runs_entry {
     char path[FOLDER_PATH_MAX];

@@ -6,7 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
+static const int passed_on[] = {SIGINT,  SIGTERM,  SIGHUP,  SIGQUIT, SIGUSR1,
+                                SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
 int signals_open(struct signals *s, struct error *e)
 {
@@ -18,7 +19,8 @@ int signals_open(struct signals *s, struct error *e)
     s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s->fd < 0)
         return error_set(e, -errno, "cannot take signals: %s", strerror(errno));
-    // Neither a reader of our messages that has gone nor a limit on files (RLIMIT_FSIZE) ends us: write() says so, too.
+    // Neither a reader of our messages that has gone nor a limit on files (RLIMIT_FSIZE) ends us:
+    // write() says so, too.
     sigaddset(&set, SIGPIPE);
     sigaddset(&set, SIGXFSZ);
     sigprocmask(SIG_BLOCK, &set, &s->before);
@@ -33,7 +35,8 @@ void signals_close(struct signals *s)
 
 void signals_restore(const struct signals *s)
 {
-    // What our own writes have raised is not for the command, which may be executed in this very process.
+    // What our own writes have raised is not for the command, which may be executed in this very
+    // process.
     sigset_t ours;
     sigemptyset(&ours);
     sigaddset(&ours, SIGPIPE);

@@ -85,7 +85,8 @@ bool substitute_wanted(char *const *words)
 {
     for (; *words; words++)
         for (size_t i = 0; i < SUBSTITUTE_COUNT; i++)
-            if (str_eq(place_of(*words), names[i].whole) || str_eq(place_of(*words), names[i].escaped) ||
+            if (str_eq(place_of(*words), names[i].whole) ||
+                str_eq(place_of(*words), names[i].escaped) ||
                 strstr(*words, names[i].anywhere.data))
                 return true;
     return false;

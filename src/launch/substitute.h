@@ -14,7 +14,13 @@
 
 #include <stdbool.h>
 
-enum substitution { SUBSTITUTE_NODELIST, SUBSTITUTE_HOSTS, SUBSTITUTE_HOSTFILE, SUBSTITUTE_NNODES, SUBSTITUTE_COUNT };
+enum substitution {
+    SUBSTITUTE_NODELIST,
+    SUBSTITUTE_HOSTS,
+    SUBSTITUTE_HOSTFILE,
+    SUBSTITUTE_NNODES,
+    SUBSTITUTE_COUNT
+};
 
 enum { SUBSTITUTE_WORD_MAX = 1 << 22 }; // bytes of a word: a list of all hosts
 

@@ -103,7 +103,8 @@ static void add_snapshot(struct store_snapshot *s, struct summary *out, uint64_t
     out->series += series_count;
     for (uint32_t id = 0; id < series_count; id++) {
         struct store_series_info info;
-        const struct store_metric *metric = store_series_get(s, id, &info) ? store_metric_get(s, info.metric) : NULL;
+        const struct store_metric *metric =
+            store_series_get(s, id, &info) ? store_metric_get(s, info.metric) : NULL;
         if (!metric)
             continue;
         struct summary_figure *figure = NULL;
@@ -127,7 +128,8 @@ static struct str tag_of(const struct store_event *event, struct str key)
     return (struct str){0};
 }
 
-// The agent's annotations say when something begins to fail and when it works again; events come in the order of their times.
+// The agent's annotations say when something begins to fail and when it works again; events come in
+// the order of their times.
 static void take_failing(const struct store_event *event, struct summary *out)
 {
     struct str said = tag_of(event, STR("failing")), host = tag_of(event, STR("host")),
@@ -135,9 +137,9 @@ static void take_failing(const struct store_event *event, struct summary *out)
     if (!said.size || !script.size)
         return;
     size_t i = 0;
-    while (i < out->failing_count &&
-           !(str_eq(str_of(out->failing[i].host), host) && str_eq(str_of(out->failing[i].script), script) &&
-             str_eq(str_of(out->failing[i].gpu), gpu)))
+    while (i < out->failing_count && !(str_eq(str_of(out->failing[i].host), host) &&
+                                       str_eq(str_of(out->failing[i].script), script) &&
+                                       str_eq(str_of(out->failing[i].gpu), gpu)))
         i++;
     if (str_eq(said, STR("no"))) {
         if (i < out->failing_count)
@@ -157,8 +159,8 @@ static void take_failing(const struct store_event *event, struct summary *out)
 static bool take_event(const struct store_event *event, void *user)
 {
     struct summary *out = user;
-    bool of_telemetry =
-        tag_of(event, STR("failing")).size || tag_of(event, STR("cut_off")).size || tag_of(event, STR("attempt")).size;
+    bool of_telemetry = tag_of(event, STR("failing")).size || tag_of(event, STR("cut_off")).size ||
+                        tag_of(event, STR("attempt")).size;
     out->emitted |= event->kind != STORE_ANNOTATION || !of_telemetry;
     if (event->kind == STORE_ANNOTATION)
         take_failing(event, out);
@@ -167,8 +169,8 @@ static bool take_event(const struct store_event *event, void *user)
     if (event->kind != STORE_ANNOTATION || !said.size || !source.size)
         return true;
     size_t i = 0;
-    while (i < out->cut_off_count &&
-           !(str_eq(str_of(out->cut_off[i].host), host) && str_eq(str_of(out->cut_off[i].source), source)))
+    while (i < out->cut_off_count && !(str_eq(str_of(out->cut_off[i].host), host) &&
+                                       str_eq(str_of(out->cut_off[i].source), source)))
         i++;
     if (str_eq(said, STR("no"))) {
         if (i < out->cut_off_count)
@@ -203,7 +205,8 @@ int summary_add_file(const char *path, struct summary *out, struct error *e)
         struct store_damage damage;
         store_reader_damage(reader, &damage);
         out->damaged_blocks += damage.blocks;
-        // The header has the same and what could not be recorded any more; a copy has only what was recorded.
+        // The header has the same and what could not be recorded any more; a copy has only what was
+        // recorded.
         struct store_losses losses;
         store_reader_losses(reader, &losses);
         out->dropped += losses.dropped > dropped ? losses.dropped : dropped;
@@ -232,7 +235,8 @@ int summary_add_folder(const char *folder, struct summary *out, struct error *e)
         any = any || added == 0;
         if (added == 0)
             continue;
-        // The others are read all the same. The caller reports the last one, if nothing can be read.
+        // The others are read all the same. The caller reports the last one, if nothing can be
+        // read.
         if (failed)
             log_warning("left out: %s", e->text);
         failed = true;

@@ -1,6 +1,8 @@
-// summary.h - a run in a few lines: what `sonde run` prints at its end and `sonde status` while it runs.
+// summary.h - a run in a few lines: what `sonde run` prints at its end and `sonde status` while it
+// runs.
 //
-// Everything is read from the node's file with the store's reader: live or closed, from this process or after another was killed.
+// Everything is read from the node's file with the store's reader: live or closed, from this
+// process or after another was killed.
 #ifndef SONDE_LAUNCH_SUMMARY_H
 #define SONDE_LAUNCH_SUMMARY_H
 
@@ -46,12 +48,12 @@ struct summary {
 // Adds what the file at `path` holds to *out (zero-initialise it).
 int summary_add_file(const char *path, struct summary *out, struct error *e);
 
-// The same for every *.sonde of a folder. Skips an unreadable file with a warning, unless it is the only
-// one.
+// The same for every *.sonde of a folder. Skips an unreadable file with a warning, unless it is the
+// only one.
 int summary_add_folder(const char *folder, struct summary *out, struct error *e);
 
-// Adds what an annotation of the agent says of a source or script that fails, or works again. In order
-// of their times.
+// Adds what an annotation of the agent says of a source or script that fails, or works again. In
+// order of their times.
 struct store_event;
 void summary_add_event(const struct store_event *event, struct summary *out);
 

@@ -15,12 +15,13 @@ static void sweep_one(struct job *j)
     if (!runs_being_written(j->folder)) {
         bool kept = !j->record[0] || runs_join(j, j->folder, j->record, false, &e) == 0;
         if (!kept)
-            log_warning("the recording of job %s, whose sonde run was killed, stays in %s: %s", j->id, j->folder,
-                        e.text);
+            log_warning("the recording of job %s, whose sonde run was killed, stays in %s: %s",
+                        j->id, j->folder, e.text);
         else if (folder_remove(j->folder, &e) < 0)
             log_warning("%s", e.text);
         else if (j->record[0])
-            log_info("the recording of job %s, whose sonde run was killed, is in %s", j->id, j->record);
+            log_info("the recording of job %s, whose sonde run was killed, is in %s", j->id,
+                     j->record);
     }
     close(lock_fd);
 }

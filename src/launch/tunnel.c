@@ -13,13 +13,16 @@
 
 bool tunnel_line(const struct job *job, char out[TUNNEL_LINE_MAX])
 {
-    const char *scheme = strstr(job->url, "://"), *host = scheme ? scheme + 3 : "", *colon = strrchr(host, ':');
+    const char *scheme = strstr(job->url, "://"), *host = scheme ? scheme + 3 : "",
+               *colon = strrchr(host, ':');
     size_t size = colon ? (size_t)(colon - host) : 0;
     struct str name = {host, size};
-    bool loopback = str_starts(name, STR("127.")) || str_eq(name, STR("localhost")) || str_eq(name, STR("[::1]"));
+    bool loopback = str_starts(name, STR("127.")) || str_eq(name, STR("localhost")) ||
+                    str_eq(name, STR("[::1]"));
     out[0] = 0;
     if (loopback)
-        snprintf(out, TUNNEL_LINE_MAX, "ssh -NL %s:%.*s:%s %s", colon + 1, STR_ARG(name), colon + 1, job->host);
+        snprintf(out, TUNNEL_LINE_MAX, "ssh -NL %s:%.*s:%s %s", colon + 1, STR_ARG(name), colon + 1,
+                 job->host);
     return loopback;
 }
 
@@ -82,7 +85,8 @@ static void wait_for_next(struct tunnel *t)
     if (now_ns - t->began_ns > (int64_t)TUNNEL_WAIT_MAX_MS * NS_PER_MS)
         t->wait_ms = TUNNEL_WAIT_MIN_MS;
     if (!t->said)
-        log_warning("the tunnel from %s is not open: %s; it is tried again and again, which is not said any more",
+        log_warning("the tunnel from %s is not open: %s; it is tried again and again, which is not "
+                    "said any more",
                     t->node, t->reason);
     t->said = true;
     t->next_ns = now_ns + t->wait_ms * NS_PER_MS;
@@ -93,9 +97,10 @@ static void open_tunnel(struct tunnel *t)
 {
     char forward[TUNNEL_ADDRESS_MAX + 64];
     bool v6 = strchr(t->address, ':') != NULL;
-    snprintf(forward, sizeof forward, "localhost:%d:%s%s%s:%d", t->port ? t->port : t->bind, v6 ? "[" : "", t->address,
-             v6 ? "]" : "", t->bind);
-    // Its own connection, so that it ends with us; a port that is taken there is a failure, not a tunnel to nowhere.
+    snprintf(forward, sizeof forward, "localhost:%d:%s%s%s:%d", t->port ? t->port : t->bind,
+             v6 ? "[" : "", t->address, v6 ? "]" : "", t->bind);
+    // Its own connection, so that it ends with us; a port that is taken there is a failure, not a
+    // tunnel to nowhere.
     const char *const options[] = {"-N", "-R", forward, "-oExitOnForwardFailure=yes", NULL};
     struct ssh_words ssh;
     ssh_words(&ssh, options, 4, t->node, NULL);

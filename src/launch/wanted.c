@@ -21,7 +21,8 @@ int wanted_take(struct wanted *c, struct str wanted, struct error *e)
     if (!str_trim(rest).size)
         return 0;
     if (!place)
-        return error_set(e, -E2BIG, "collector %.*s is left out: there are %d", STR_ARG(name), COLLECTORS_MAX);
+        return error_set(e, -E2BIG, "collector %.*s is left out: there are %d", STR_ARG(name),
+                         COLLECTORS_MAX);
     *place = strndup(wanted.data, wanted.size);
     return *place ? 0 : error_set(e, -ENOMEM, "no memory for collector %.*s", STR_ARG(name));
 }

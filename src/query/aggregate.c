@@ -1,7 +1,8 @@
 // The second half of a plan: what is left to fold is folded, and out come time stamps and values.
 //
-// Series that are not on a listed grid meet on an axis of their own: all their time stamps, each once. From then on there
-// is one way for all: columns over places, or, for quantiles, all series side by side, a tile of places at a time.
+// Series that are not on a listed grid meet on an axis of their own: all their time stamps, each
+// once. From then on there is one way for all: columns over places, or, for quantiles, all series
+// side by side, a tile of places at a time.
 #include "query/partial.h"
 
 #include "query/percentile.h"
@@ -41,7 +42,8 @@ static size_t unite(const struct times_list *a, const struct times_list *b, int6
 }
 
 // Pairs of lists become one list, until one is left: from one buffer into the other and back.
-static int make_axis(struct query_context *c, struct query_points *series, size_t count, struct times_list *axis)
+static int make_axis(struct query_context *c, struct query_points *series, size_t count,
+                     struct times_list *axis)
 {
     bool same = true;
     size_t total = 0;
@@ -108,10 +110,11 @@ static void place_on(const struct times_list *axis, struct query_points *p)
 
 // ---- what comes out ----
 
-// `values` at the places that are real (all, when `real` is NULL). The time stamps are shared where they can be: with
-// the grid's, which live in c->result (times_live), or with those of the series that came out before.
-static int emit(struct query_context *c, const int64_t *times, bool times_live, size_t count, const uint8_t *real,
-                const double *values, struct query_series *out)
+// `values` at the places that are real (all, when `real` is NULL). The time stamps are shared where
+// they can be: with the grid's, which live in c->result (times_live), or with those of the series
+// that came out before.
+static int emit(struct query_context *c, const int64_t *times, bool times_live, size_t count,
+                const uint8_t *real, const double *values, struct query_series *out)
 {
     size_t n = 0;
     while (real && count > 0 && !real[count - 1])
@@ -123,7 +126,8 @@ static int emit(struct query_context *c, const int64_t *times, bool times_live, 
     if (n == 0)
         return 0;
     bool whole = n == count, share = whole && times_live;
-    if (whole && !share && c->last_count == n && memcmp(c->last_times, times, n * sizeof *times) == 0) {
+    if (whole && !share && c->last_count == n &&
+        memcmp(c->last_times, times, n * sizeof *times) == 0) {
         times = c->last_times;
         share = true;
     }
@@ -148,8 +152,9 @@ static int emit(struct query_context *c, const int64_t *times, bool times_live, 
     return 0;
 }
 
-static int emit_columns(struct query_context *c, const struct query_fold_row *fold, const int64_t *times,
-                        bool times_live, struct query_columns *columns, struct query_series *out)
+static int emit_columns(struct query_context *c, const struct query_fold_row *fold,
+                        const int64_t *times, bool times_live, struct query_columns *columns,
+                        struct query_series *out)
 {
     for (size_t i = 0; i < columns->count; i++) {
         struct query_fold_state s = {columns->n[i], columns->x[i], columns->y[i]};
@@ -186,13 +191,15 @@ static int emit_single(struct query_context *c, const struct query_grid *g, stru
 
 // ---- many series ----
 
-static int quantiles(struct query_context *c, const struct query_partial *p, const struct times_list *axis,
-                     bool times_live, struct query_series *out)
+static int quantiles(struct query_context *c, const struct query_partial *p,
+                     const struct times_list *axis, bool times_live, struct query_series *out)
 {
     const struct query_aggregator_row *row = query_aggregator_row(c->q->aggregator);
     bool stored = !c->q->downsample.on && !c->q->rate.on;
     size_t rows = p->series_count, places = TILE_VALUES / rows;
-    places = places < TILE_PLACES_MIN ? TILE_PLACES_MIN : places > axis->count ? axis->count : places;
+    places = places < TILE_PLACES_MIN ? TILE_PLACES_MIN
+             : places > axis->count   ? axis->count
+                                      : places;
     double *tile = query_alloc(c, &c->group, rows * places, sizeof *tile);
     double *column = query_alloc(c, &c->group, rows, sizeof *column);
     size_t *next = query_alloc(c, &c->group, rows, sizeof *next);
@@ -208,7 +215,8 @@ static int quantiles(struct query_context *c, const struct query_partial *p, con
     for (size_t from = 0; from < axis->count; from += places) {
         size_t width = axis->count - from < places ? axis->count - from : places;
         for (size_t s = 0; s < rows; s++)
-            query_line(&p->series[s], axis->t, query_between_of(c->q), from, from + width, &next[s], tile + s * places);
+            query_line(&p->series[s], axis->t, query_between_of(c->q), from, from + width, &next[s],
+                       tile + s * places);
         for (size_t i = 0; i < width; i++) {
             for (size_t s = 0; s < rows; s++)
                 column[s] = tile[s * places + i];
@@ -221,8 +229,8 @@ static int quantiles(struct query_context *c, const struct query_partial *p, con
     return emit(c, axis->t, times_live, axis->count, real, values, out);
 }
 
-static int estimate(struct query_context *c, const struct query_grid *g, const struct query_sketches *sketches,
-                    struct query_series *out)
+static int estimate(struct query_context *c, const struct query_grid *g,
+                    const struct query_sketches *sketches, struct query_series *out)
 {
     const struct query_aggregator_row *row = query_aggregator_row(c->q->aggregator);
     double *values = query_alloc(c, &c->group, sketches->count, sizeof *values);
@@ -237,7 +245,8 @@ static int estimate(struct query_context *c, const struct query_grid *g, const s
 static int aggregate(struct query_context *c, const struct query_grid *g, struct query_partial *p,
                      struct query_series_work *work, struct query_series *out)
 {
-    const struct query_fold_row *fold = query_fold_row(query_aggregator_row(c->q->aggregator)->fold);
+    const struct query_fold_row *fold =
+        query_fold_row(query_aggregator_row(c->q->aggregator)->fold);
     if (p->folded)
         return emit_columns(c, fold, g->times, true, &p->columns, out);
     if (p->sketched)
@@ -260,7 +269,8 @@ static int aggregate(struct query_context *c, const struct query_grid *g, struct
     struct query_columns columns;
     int r = query_columns_init(c, &c->group, fold, axis.count, &columns);
     for (size_t i = 0; i < p->series_count && r == 0; i++)
-        r = query_columns_add(c, &columns, fold, query_between_of(c->q), axis.t, &p->series[i], &work->line);
+        r = query_columns_add(c, &columns, fold, query_between_of(c->q), axis.t, &p->series[i],
+                              &work->line);
     return r ? r : emit_columns(c, fold, axis.t, false, &columns, out);
 }
 
@@ -276,7 +286,8 @@ static struct str put_text(char **at, struct str text)
 }
 
 // Copies: the snapshots' texts go with them.
-static int emit_tags(struct query_context *c, const struct query_partial *p, struct query_series *out)
+static int emit_tags(struct query_context *c, const struct query_partial *p,
+                     struct query_series *out)
 {
     size_t bytes = c->q->metric.size, differing = 0;
     for (size_t i = 0; i < p->tag_count; i++) {
@@ -301,8 +312,9 @@ static int emit_tags(struct query_context *c, const struct query_partial *p, str
     return 0;
 }
 
-int query_partial_finish(struct query_context *c, const struct query_grid *g, struct query_partial *from,
-                         struct query_series_work *work, struct query_series *out)
+int query_partial_finish(struct query_context *c, const struct query_grid *g,
+                         struct query_partial *from, struct query_series_work *work,
+                         struct query_series *out)
 {
     *out = (struct query_series){.source_series = from->source_series};
     if (from->source_series == 0)

@@ -4,8 +4,8 @@
 
 #include "query/query.h"
 
-// What is kept while values are folded into one, and what comes out. All of it can be merged, except FOLD_VALUES,
-// which needs every value.
+// What is kept while values are folded into one, and what comes out. All of it can be merged,
+// except FOLD_VALUES, which needs every value.
 enum query_fold {
     FOLD_SUM,
     FOLD_AVG,
@@ -34,7 +34,8 @@ enum query_between {
 enum query_quantile {
     QUANTILE_NONE,
     QUANTILE_UPPER_MIDDLE, // x[n/2], counted from 0
-    QUANTILE_R6, // at p(n+1), between neighbours linear; of whole numbers cut to one, as OpenTSDB's p50 … are
+    // at p(n+1), between neighbours linear; of whole numbers cut to one, as OpenTSDB's p50 … are
+    QUANTILE_R6,
     QUANTILE_R3, // the value at pn, rounded to the nearest even
     QUANTILE_R7  // at 1 + p(n-1), between neighbours linear
 };

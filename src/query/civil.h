@@ -1,4 +1,5 @@
-// civil.h - days since 1970-01-01 and the dates of the Gregorian calendar, with no time zone in them.
+// civil.h - days since 1970-01-01 and the dates of the Gregorian calendar, with no time zone in
+// them.
 #ifndef SONDE_QUERY_CIVIL_H
 #define SONDE_QUERY_CIVIL_H
 
@@ -12,7 +13,8 @@ static inline int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-// Howard Hinnant's arithmetic: years that begin in March put the leap day at the end, eras of 400 years (146,097 days) repeat.
+// Howard Hinnant's arithmetic: years that begin in March put the leap day at the end, eras of 400
+// years (146,097 days) repeat.
 static inline int64_t days_of_civil(int64_t year, int month, int day)
 {
     year -= month <= 2;
@@ -28,7 +30,8 @@ static inline void civil_of_days(int64_t days, int64_t *year, int *month, int *d
     days += 719468;
     int64_t era = floor_div(days, 146097);
     int64_t day_of_era = days - era * 146097;
-    int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    int64_t year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
     int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     int64_t m = (5 * day_of_year + 2) / 153;
     *day = (int)(day_of_year - (153 * m + 2) / 5 + 1);

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-int query_columns_init(struct query_context *c, struct arena *arena, const struct query_fold_row *fold, size_t count,
-                       struct query_columns *out)
+int query_columns_init(struct query_context *c, struct arena *arena,
+                       const struct query_fold_row *fold, size_t count, struct query_columns *out)
 {
     *out = (struct query_columns){.count = count};
     out->n = query_alloc(c, arena, count, sizeof *out->n);
@@ -21,24 +21,31 @@ int query_columns_init(struct query_context *c, struct arena *arena, const struc
     return 0;
 }
 
-// What stands for the series at places from..to, which lie before its point `next` and behind the one before that.
-static void bridge(const struct query_points *p, size_t next, const int64_t *times, enum query_between between,
-                   size_t from, size_t to, double *out)
+// What stands for the series at places from..to, which lie before its point `next` and behind the
+// one before that.
+static void bridge(const struct query_points *p, size_t next, const int64_t *times,
+                   enum query_between between, size_t from, size_t to, double *out)
 {
     struct query_edge a = p->before, b = p->after;
     if (next > 0)
-        a = (struct query_edge){.there = true, .t_ns = times[p->at[next - 1]], .value = p->values[next - 1]};
+        a = (struct query_edge){
+            .there = true, .t_ns = times[p->at[next - 1]], .value = p->values[next - 1]};
     if (next < p->count)
-        b = (struct query_edge){.there = true, .t_ns = times[p->at[next]], .value = p->values[next]};
+        b = (struct query_edge){
+            .there = true, .t_ns = times[p->at[next]], .value = p->values[next]};
     bool bridged = a.there && b.there, linear = bridged && between == BETWEEN_LINEAR;
     double length = (double)(b.t_ns - a.t_ns);
-    double constant = !bridged || between == BETWEEN_NOTHING ? NAN : between == BETWEEN_PREVIOUS ? a.value : 0;
+    double constant = !bridged || between == BETWEEN_NOTHING ? NAN
+                      : between == BETWEEN_PREVIOUS          ? a.value
+                                                             : 0;
     for (size_t i = from; i < to; i++)
-        out[i - from] = linear ? a.value + (double)(times[i] - a.t_ns) * (b.value - a.value) / length : constant;
+        out[i - from] = linear
+                            ? a.value + (double)(times[i] - a.t_ns) * (b.value - a.value) / length
+                            : constant;
 }
 
-void query_line(const struct query_points *p, const int64_t *times, enum query_between between, size_t from, size_t to,
-                size_t *next, double *out)
+void query_line(const struct query_points *p, const int64_t *times, enum query_between between,
+                size_t from, size_t to, size_t *next, double *out)
 {
     size_t i = *next, place = from;
     while (place < to) {
@@ -54,8 +61,9 @@ void query_line(const struct query_points *p, const int64_t *times, enum query_b
     *next = i;
 }
 
-int query_columns_add(struct query_context *c, struct query_columns *columns, const struct query_fold_row *fold,
-                      enum query_between between, const int64_t *times, const struct query_points *series,
+int query_columns_add(struct query_context *c, struct query_columns *columns,
+                      const struct query_fold_row *fold, enum query_between between,
+                      const int64_t *times, const struct query_points *series,
                       struct query_points *line)
 {
     size_t from, places = query_points_span(series, columns->count, &from);

@@ -19,17 +19,18 @@ struct query_columns {
 };
 
 // Empty columns in `arena`.
-int query_columns_init(struct query_context *c, struct arena *arena, const struct query_fold_row *fold, size_t count,
-                       struct query_columns *out);
+int query_columns_init(struct query_context *c, struct arena *arena,
+                       const struct query_fold_row *fold, size_t count, struct query_columns *out);
 
 // One more series, whose places are indices into `times` (and below columns->count).
-int query_columns_add(struct query_context *c, struct query_columns *columns, const struct query_fold_row *fold,
-                      enum query_between between, const int64_t *times, const struct query_points *series,
+int query_columns_add(struct query_context *c, struct query_columns *columns,
+                      const struct query_fold_row *fold, enum query_between between,
+                      const int64_t *times, const struct query_points *series,
                       struct query_points *line);
 
-// The series' values at places from..to, exclusive: NaN where it is not there. *next is the index of its first point at or behind
-// `from` (0 to begin with) and is moved on to `to`.
-void query_line(const struct query_points *series, const int64_t *times, enum query_between between, size_t from,
-                size_t to, size_t *next, double *out);
+// The series' values at places from..to, exclusive: NaN where it is not there. *next is the index
+// of its first point at or behind `from` (0 to begin with) and is moved on to `to`.
+void query_line(const struct query_points *series, const int64_t *times, enum query_between between,
+                size_t from, size_t to, size_t *next, double *out);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include <inttypes.h>
 
-void query_context_begin(struct query_context *c, const struct query *q, const struct query_limits *limits,
-                         struct arena *arena, struct error *e)
+void query_context_begin(struct query_context *c, const struct query *q,
+                         const struct query_limits *limits, struct arena *arena, struct error *e)
 {
     static const struct query_limits none;
     if (!limits)
@@ -38,7 +38,8 @@ void query_context_end(struct query_context *c)
 
 static size_t memory_used(const struct query_context *c)
 {
-    return c->result->used_bytes - c->result_before + c->plan.used_bytes + c->group.used_bytes + c->buffer_bytes;
+    return c->result->used_bytes - c->result_before + c->plan.used_bytes + c->group.used_bytes +
+           c->buffer_bytes;
 }
 
 static size_t memory_left(const struct query_context *c)
@@ -56,10 +57,10 @@ int query_hold(struct query_context *c, size_t bytes)
 
 int query_memory_limit(struct query_context *c)
 {
-    return error_set(
-        c->e, -E2BIG,
-        "The query needs more than %zu MiB (memory limit): ask for fewer series, a shorter time or longer intervals",
-        c->memory_bytes >> 20);
+    return error_set(c->e, -E2BIG,
+                     "The query needs more than %zu MiB (memory limit): ask for fewer series, a "
+                     "shorter time or longer intervals",
+                     c->memory_bytes >> 20);
 }
 
 void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size)
@@ -70,16 +71,19 @@ void *query_alloc(struct query_context *c, struct arena *arena, size_t count, si
     arena->limit_bytes = limit ? limit : 1; // 0 would mean none
     void *p = arena_array(arena, count, size);
     if (p) {
-        // Arenas take memory by the chunk: reserved when it is there, as untouched memory costs nothing yet.
+        // Arenas take memory by the chunk: reserved when it is there, as untouched memory costs
+        // nothing yet.
         int r = reservation_grow(&c->reservation, memory_used(c), c->e);
         c->alloc_error = r ? r : c->alloc_error;
         return r ? NULL : p;
     }
-    // The arena does not say whether it was the limit or the system; a chunk's head and rounding make the limit bite a little early.
+    // The arena does not say whether it was the limit or the system; a chunk's head and rounding
+    // make the limit bite a little early.
     size_t wanted, slack = 4096;
     bool over = __builtin_mul_overflow(count, size, &wanted) || arena->used_bytes > limit ||
                 wanted > limit - arena->used_bytes || limit - arena->used_bytes - wanted < slack;
-    c->alloc_error = over ? query_memory_limit(c) : error_set(c->e, -ENOMEM, "no memory for the query");
+    c->alloc_error =
+        over ? query_memory_limit(c) : error_set(c->e, -ENOMEM, "no memory for the query");
     return NULL;
 }
 
@@ -93,9 +97,9 @@ int query_tick(struct query_context *c, size_t work)
     if (r)
         return r;
     if (c->deadline_ns && clock_monotonic_ns() > c->deadline_ns)
-        return error_set(
-            c->e, -ETIMEDOUT,
-            "The query did not end in time (time limit): ask for fewer series, a shorter time or longer intervals");
+        return error_set(c->e, -ETIMEDOUT,
+                         "The query did not end in time (time limit): ask for fewer series, a "
+                         "shorter time or longer intervals");
     return 0;
 }
 

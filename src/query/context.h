@@ -1,8 +1,9 @@
-// context.h - what one running query carries with it: its limits, its memory, what it has read so far.
+// context.h - what one running query carries with it: its limits, its memory, what it has read so
+// far.
 //
-// Memory comes from three arenas and some buffers that share one bound: `result` (the caller's: what is handed back), `plan` (the
-// selection: lives as long as the query), `group` (forgotten after each group of series), and the buffers that series after series goes
-// through (points.h).
+// Memory comes from three arenas and some buffers that share one bound: `result` (the caller's:
+// what is handed back), `plan` (the selection: lives as long as the query), `group` (forgotten
+// after each group of series), and the buffers that series after series goes through (points.h).
 #ifndef SONDE_QUERY_CONTEXT_H
 #define SONDE_QUERY_CONTEXT_H
 
@@ -42,12 +43,13 @@ struct query_context {
 };
 
 // `arena` is where results go. Always followed by query_context_end.
-void query_context_begin(struct query_context *c, const struct query *q, const struct query_limits *limits,
-                         struct arena *arena, struct error *e);
+void query_context_begin(struct query_context *c, const struct query *q,
+                         const struct query_limits *limits, struct arena *arena, struct error *e);
 // The reservation keeps what the results take, until the caller's request ends.
 void query_context_end(struct query_context *c);
 
-// `count` things of `size` bytes from one of the three arenas; NULL and c->e set when the memory limit is reached.
+// `count` things of `size` bytes from one of the three arenas; NULL and c->e set when the memory
+// limit is reached.
 void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size);
 
 // What a failed query_alloc failed with: -E2BIG, -ENOMEM, or what the watch said.

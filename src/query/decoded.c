@@ -1,7 +1,8 @@
 // decoded.c - a hash table of entries and a list of them, the latest used first, under one lock.
 //
-// Series that are sampled together have the same time stamps: an entry shares them with the one that was kept before it of the same file or
-// block, which halves both the memory and what goes through the processor's caches.
+// Series that are sampled together have the same time stamps: an entry shares them with the one
+// that was kept before it of the same file or block, which halves both the memory and what goes
+// through the processor's caches.
 #include "query/decoded.h"
 
 #include "base/hash.h"
@@ -14,7 +15,8 @@
 #include <string.h>
 
 enum {
-    SLOTS = 1 << 14, // chains are short: 64 MiB hold a few thousand series of files, some ten thousand of blocks
+    // chains are short: 64 MiB hold a few thousand series of files, some ten thousand of blocks
+    SLOTS = 1 << 14,
     RECLAIM_BYTES = 4 << 20,
     LATEST = 256, // files and blocks whose latest time stamps are remembered
 };
@@ -153,8 +155,8 @@ static void drop(struct query_cache *c, struct kept *k)
         free_kept(c, k);
 }
 
-const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t store, uint32_t series, int64_t from_ns,
-                                         int64_t to_ns)
+const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t store, uint32_t series,
+                                         int64_t from_ns, int64_t to_ns)
 {
     pthread_mutex_lock(&c->lock);
     struct kept *k = *slot_of(c, store, series);
@@ -178,7 +180,8 @@ void decoded_let_go(struct query_cache *c, const struct decoded_entry *entry)
     pthread_mutex_unlock(&c->lock);
 }
 
-// The time stamps as they are kept already, or as they are now; NULL: no memory. Not under the lock: comparing takes its time.
+// The time stamps as they are kept already, or as they are now; NULL: no memory. Not under the
+// lock: comparing takes its time.
 static struct times *share_times(struct query_cache *c, uint64_t store, struct decoded_entry *entry)
 {
     struct times **latest = &c->latest[hash_u64(store) % LATEST];
@@ -187,7 +190,8 @@ static struct times *share_times(struct query_cache *c, uint64_t store, struct d
     if (times)
         times->users++;
     pthread_mutex_unlock(&c->lock);
-    if (times && (!entry->count || memcmp(times->t_ns, entry->t_ns, entry->count * sizeof *entry->t_ns) == 0)) {
+    if (times && (!entry->count ||
+                  memcmp(times->t_ns, entry->t_ns, entry->count * sizeof *entry->t_ns) == 0)) {
         free(entry->t_ns);
         entry->t_ns = times->t_ns;
         return times;
@@ -206,7 +210,8 @@ static struct times *share_times(struct query_cache *c, uint64_t store, struct d
     return own;
 }
 
-void decoded_keep(struct query_cache *c, uint64_t store, uint32_t series, struct decoded_entry entry)
+void decoded_keep(struct query_cache *c, uint64_t store, uint32_t series,
+                  struct decoded_entry entry)
 {
     struct kept *k = calloc(1, sizeof *k);
     struct times *times = k ? share_times(c, store, &entry) : NULL;
@@ -216,7 +221,8 @@ void decoded_keep(struct query_cache *c, uint64_t store, uint32_t series, struct
         return;
     }
     *k = (struct kept){.entry = entry, .times = times, .store = store, .series = series};
-    k->bytes = sizeof *k + entry.run_count * sizeof *entry.runs + entry.count * sizeof *entry.values;
+    k->bytes =
+        sizeof *k + entry.run_count * sizeof *entry.runs + entry.count * sizeof *entry.values;
     pthread_mutex_lock(&c->lock);
     struct kept *before = *slot_of(c, store, series);
     if (before)
@@ -242,7 +248,8 @@ void query_cache_shrink(struct query_cache *c, size_t bytes)
     pthread_mutex_unlock(&c->lock);
 }
 
-// Entries are small blocks: what they leave is the request's only when malloc has given it back, which takes a millisecond. So it is done in large steps.
+// Entries are small blocks: what they leave is the request's only when malloc has given it back,
+// which takes a millisecond. So it is done in large steps.
 static void reclaim(void *user, size_t bytes)
 {
     size_t before = query_cache_bytes(user);

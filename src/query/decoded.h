@@ -34,11 +34,13 @@ struct decoded_entry {
 };
 
 // The entry of that series that covers the range; NULL: none. It stays as it is until it is let go.
-const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t store, uint32_t series, int64_t from_ns,
-                                         int64_t to_ns);
+const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t store, uint32_t series,
+                                         int64_t from_ns, int64_t to_ns);
 void decoded_let_go(struct query_cache *c, const struct decoded_entry *entry);
 
-// Takes over the entry's arrays (malloc), also where it cannot keep them. Replaces what there was of the series.
-void decoded_keep(struct query_cache *c, uint64_t store, uint32_t series, struct decoded_entry entry);
+// Takes over the entry's arrays (malloc), also where it cannot keep them. Replaces what there was
+// of the series.
+void decoded_keep(struct query_cache *c, uint64_t store, uint32_t series,
+                  struct decoded_entry entry);
 
 #endif

@@ -1,5 +1,6 @@
-// Points to buckets. A run that lies in one bucket comes in as its summary, without being decoded; the others are cut
-// at the buckets' borders, and what lies between two borders is folded in one go.
+// Points to buckets. A run that lies in one bucket comes in as its summary, without being decoded;
+// the others are cut at the buckets' borders, and what lies between two borders is folded in one
+// go.
 #include "query/series.h"
 
 #include "query/fold.h"
@@ -20,8 +21,8 @@ struct folding {
     struct query_fold_state state;
 };
 
-// A bucket's length in points is mostly that of the one before: looks there first. Returns how many of t[0..n) lie before the
-// border, at least 1: the caller knows that t[0] does.
+// A bucket's length in points is mostly that of the one before: looks there first. Returns how many
+// of t[0..n) lie before the border, at least 1: the caller knows that t[0] does.
 static size_t count_before(const int64_t *t, size_t n, int64_t border, size_t guess)
 {
     size_t low = 1, high = n; // t[low - 1] < border; border <= t[high], or high == n
@@ -78,8 +79,9 @@ static void close_bucket(struct folding *f)
 {
     if (!f->open)
         return;
-    double value =
-        f->fold ? f->fold->finish(&f->state) : query_quantile(f->bucket->values, f->bucket->count, f->function, false);
+    double value = f->fold
+                       ? f->fold->finish(&f->state)
+                       : query_quantile(f->bucket->values, f->bucket->count, f->function, false);
     query_points_add(f->out, query_grid_place(f->g, f->k), value);
     f->open = false;
 }
@@ -113,10 +115,11 @@ static int gather(struct folding *f, const double *v, size_t n)
     return 0;
 }
 
-// The common case, regular points and a fixed grid: buckets that begin and end in this array and hold as many points as the one
-// before. The bucket in hand begins at t[i]. Returns where the first begins that is not of this kind.
-static size_t fold_equal_buckets(struct folding *f, const int64_t *t, const double *v, size_t i, size_t n,
-                                 size_t length)
+// The common case, regular points and a fixed grid: buckets that begin and end in this array and
+// hold as many points as the one before. The bucket in hand begins at t[i]. Returns where the first
+// begins that is not of this kind.
+static size_t fold_equal_buckets(struct folding *f, const int64_t *t, const double *v, size_t i,
+                                 size_t n, size_t length)
 {
     bool sum = f->function->fold == FOLD_SUM, avg = f->function->fold == FOLD_AVG;
     int64_t *at = f->out->at + f->out->count;
@@ -124,8 +127,8 @@ static size_t fold_equal_buckets(struct folding *f, const int64_t *t, const doub
     size_t k = f->k, first = k;
     const int64_t *borders = f->g->times + 1;
     // The bucket behind must be the next: t[i + length] lies in it.
-    while (length < n - i && k + 1 < f->g->count && t[i + length - 1] < borders[k] && t[i + length] >= borders[k] &&
-           t[i + length] < borders[k + 1]) {
+    while (length < n - i && k + 1 < f->g->count && t[i + length - 1] < borders[k] &&
+           t[i + length] >= borders[k] && t[i + length] < borders[k + 1]) {
         double value = sum || avg ? query_add_up(v + i, length) : NAN;
         if (value == value) {
             value = avg ? value / (double)length : value;
@@ -169,14 +172,16 @@ static bool fold_summary(struct folding *f, const struct store_run *run)
 {
     if (!run->has_summary || !f->fold || !f->fold->summary)
         return false;
-    if (!(f->open && run->last_ns < f->border) && run->last_ns >= end_of_bucket(f->g, bucket_of(f->g, run->first_ns)))
+    if (!(f->open && run->last_ns < f->border) &&
+        run->last_ns >= end_of_bucket(f->g, bucket_of(f->g, run->first_ns)))
         return false;
     go_to(f, run->first_ns);
     return f->fold->summary(&f->state, run);
 }
 
-int query_downsample_run(struct query_context *c, const struct query_grid *g, struct query_source *s,
-                         struct query_points *bucket, struct query_points *out)
+int query_downsample_run(struct query_context *c, const struct query_grid *g,
+                         struct query_source *s, struct query_points *bucket,
+                         struct query_points *out)
 {
     struct folding f = {.c = c, .g = g, .bucket = bucket, .out = out};
     f.function = query_aggregator_row(c->q->downsample.function);
@@ -204,8 +209,8 @@ int query_downsample_run(struct query_context *c, const struct query_grid *g, st
     return more;
 }
 
-int query_fill_run(struct query_context *c, const struct query_grid *g, const struct query_points *in,
-                   struct query_points *out)
+int query_fill_run(struct query_context *c, const struct query_grid *g,
+                   const struct query_points *in, struct query_points *out)
 {
     out->count = 0;
     int r = query_points_reserve(c, out, g->count);

@@ -32,8 +32,9 @@ struct neighbour {
     int64_t from_ns, to_ns; // what it takes up, both inclusive
 };
 
-static int bucket_around(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                         struct query_series_work *work, struct neighbour *n)
+static int bucket_around(struct query_context *c, const struct query_grid *g,
+                         const struct query_selected *series, struct query_series_work *work,
+                         struct neighbour *n)
 {
     n->from_ns = n->to_ns = n->seed.t_ns = n->t_ns;
     if (!g->downsample)
@@ -46,18 +47,21 @@ static int bucket_around(struct query_context *c, const struct query_grid *g, co
 }
 
 // The last at or before at_ns, but not before reach_ns. 1, 0, or a negative errno.
-static int find_before(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                       int64_t at_ns, int64_t reach_ns, struct query_series_work *work, struct neighbour *out)
+static int find_before(struct query_context *c, const struct query_grid *g,
+                       const struct query_selected *series, int64_t at_ns, int64_t reach_ns,
+                       struct query_series_work *work, struct neighbour *out)
 {
     int r = query_tick(c, LOOKUP_WORK);
-    if (r || !query_point_before(series, at_ns, &out->t_ns, &out->seed.value) || out->t_ns < reach_ns)
+    if (r || !query_point_before(series, at_ns, &out->t_ns, &out->seed.value) ||
+        out->t_ns < reach_ns)
         return r;
     return bucket_around(c, g, series, work, out);
 }
 
 // The first behind at_ns, but not behind reach_ns.
-static int find_after(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                      int64_t at_ns, int64_t reach_ns, struct query_series_work *work, struct neighbour *out)
+static int find_after(struct query_context *c, const struct query_grid *g,
+                      const struct query_selected *series, int64_t at_ns, int64_t reach_ns,
+                      struct query_series_work *work, struct neighbour *out)
 {
     int r = query_point_after(c, series, at_ns, reach_ns, &out->t_ns, &out->seed.value);
     return r <= 0 ? r : bucket_around(c, g, series, work, out);
@@ -66,8 +70,8 @@ static int find_after(struct query_context *c, const struct query_grid *g, const
 // ---- rates ----
 
 // Computes the rate at `at`. False: there is no rate, because the counter fell.
-static bool rate_at(const struct query_context *c, const struct query_seed *before, const struct query_seed *at,
-                    struct query_edge *out)
+static bool rate_at(const struct query_context *c, const struct query_seed *before,
+                    const struct query_seed *at, struct query_edge *out)
 {
     static const struct query_grid times = {0};
     int64_t t = at->t_ns;
@@ -79,8 +83,9 @@ static bool rate_at(const struct query_context *c, const struct query_seed *befo
 }
 
 // The last before at_ns that is a number, however old: rates span NaN.
-static int find_seed(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                     int64_t at_ns, struct query_series_work *work, struct neighbour *out)
+static int find_seed(struct query_context *c, const struct query_grid *g,
+                     const struct query_selected *series, int64_t at_ns,
+                     struct query_series_work *work, struct neighbour *out)
 {
     while (at_ns > INT64_MIN) {
         int r = find_before(c, g, series, at_ns - 1, INT64_MIN, work, out);
@@ -91,8 +96,9 @@ static int find_seed(struct query_context *c, const struct query_grid *g, const 
     return 0;
 }
 
-static int rate_before(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                       int64_t at_ns, int64_t reach_ns, struct query_series_work *work, struct query_edge *out)
+static int rate_before(struct query_context *c, const struct query_grid *g,
+                       const struct query_selected *series, int64_t at_ns, int64_t reach_ns,
+                       struct query_series_work *work, struct query_edge *out)
 {
     struct neighbour n, seed;
     int r = find_before(c, g, series, at_ns, reach_ns, work, &n);
@@ -106,8 +112,9 @@ static int rate_before(struct query_context *c, const struct query_grid *g, cons
 }
 
 // What the rate behind the range is does not matter: the one before it holds until then.
-static int rate_after(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                      int64_t at_ns, int64_t reach_ns, struct query_series_work *work, struct query_edge *out)
+static int rate_after(struct query_context *c, const struct query_grid *g,
+                      const struct query_selected *series, int64_t at_ns, int64_t reach_ns,
+                      struct query_series_work *work, struct query_edge *out)
 {
     struct neighbour n, seed;
     if (!c->q->rate.counter || !c->q->rate.drop_resets) { // each point has a rate
@@ -135,22 +142,25 @@ static int take_point(int r, const struct neighbour *n, struct query_edge *out)
     return r < 0 ? r : 0;
 }
 
-static int point_before(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                        int64_t at_ns, int64_t reach_ns, struct query_series_work *work, struct query_edge *out)
+static int point_before(struct query_context *c, const struct query_grid *g,
+                        const struct query_selected *series, int64_t at_ns, int64_t reach_ns,
+                        struct query_series_work *work, struct query_edge *out)
 {
     struct neighbour n;
     return take_point(find_before(c, g, series, at_ns, reach_ns, work, &n), &n, out);
 }
 
-static int point_after(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                       int64_t at_ns, int64_t reach_ns, struct query_series_work *work, struct query_edge *out)
+static int point_after(struct query_context *c, const struct query_grid *g,
+                       const struct query_selected *series, int64_t at_ns, int64_t reach_ns,
+                       struct query_series_work *work, struct query_edge *out)
 {
     struct neighbour n;
     return take_point(find_after(c, g, series, at_ns, reach_ns, work, &n), &n, out);
 }
 
-int query_edges_find(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                     bool before, bool after, struct query_series_work *work, struct query_points *p)
+int query_edges_find(struct query_context *c, const struct query_grid *g,
+                     const struct query_selected *series, bool before, bool after,
+                     struct query_series_work *work, struct query_points *p)
 {
     uint64_t read = c->points_read, from_summaries = c->points_from_summaries;
     bool rate = c->q->rate.on;
@@ -161,11 +171,12 @@ int query_edges_find(struct query_context *c, const struct query_grid *g, const 
     }
     int r = 0;
     if (after)
-        r = (rate ? rate_after : point_after)(c, g, series, g->read_to, later(g->read_to, reach), work, &p->after);
+        r = (rate ? rate_after : point_after)(c, g, series, g->read_to, later(g->read_to, reach),
+                                              work, &p->after);
     bool needless = p->count == 0 && !p->after.there; // it is not there without both
     if (r == 0 && before && !needless && g->read_from > INT64_MIN)
-        r = (rate ? rate_before : point_before)(c, g, series, g->read_from - 1, earlier(first, reach), work,
-                                                &p->before);
+        r = (rate ? rate_before : point_before)(c, g, series, g->read_from - 1,
+                                                earlier(first, reach), work, &p->before);
     p->before.sought |= before;
     p->after.sought |= after;
     c->points_read = read;

@@ -31,9 +31,10 @@
 // Whether neighbours can show in the answers for a group of so many series.
 bool query_edges_matter(const struct query_context *c, const struct query_grid *g, size_t series);
 
-// Looks for p->before and p->after, if the caller asks for them. c->points_read, which counts points
-// of the range, does not include the points that this reads.
-int query_edges_find(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                     bool before, bool after, struct query_series_work *work, struct query_points *p);
+// Looks for p->before and p->after, if the caller asks for them. c->points_read, which counts
+// points of the range, does not include the points that this reads.
+int query_edges_find(struct query_context *c, const struct query_grid *g,
+                     const struct query_selected *series, bool before, bool after,
+                     struct query_series_work *work, struct query_points *p);
 
 #endif

@@ -1,4 +1,5 @@
-// exp.h - OpenTSDB's /api/query/exp: metrics, formulas over them and over each other, and what of it is wanted.
+// exp.h - OpenTSDB's /api/query/exp: metrics, formulas over them and over each other, and what of
+// it is wanted.
 //
 //   {"time":{"start":"1h-ago","aggregator":"sum","downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"nan"}}},
 //    "filters":[{"id":"f1","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]}],
@@ -6,7 +7,8 @@
 //    "expressions":[{"id":"e","expr":"a / b * 100","join":{"operator":"intersection"}}],
 //    "outputs":[{"id":"e","alias":"used, %"}]}
 //
-// Metrics and formulas are nodes of one list, metrics first; a formula only speaks of nodes that are worked out before it (`order`).
+// Metrics and formulas are nodes of one list, metrics first; a formula only speaks of nodes that
+// are worked out before it (`order`).
 #ifndef SONDE_QUERY_EXP_H
 #define SONDE_QUERY_EXP_H
 
@@ -50,13 +52,14 @@ struct exp {
 };
 
 // Everything in *out lives in `arena`. -EINVAL with the reason.
-int exp_parse(struct str body, int64_t now_ns, struct arena *arena, struct exp *out, struct error *e);
+int exp_parse(struct str body, int64_t now_ns, struct arena *arena, struct exp *out,
+              struct error *e);
 
-// The series of all nodes, in the order of x->nodes; those of one node have the same times. `query` runs the query of a metric (as
-// query_run). -E2BIG past `memory_bytes` of the arena.
-typedef int exp_query_fn(void *user, const struct query *q, struct arena *arena, struct query_result *out,
-                         struct error *e);
-int exp_run(const struct exp *x, exp_query_fn *query, void *user, size_t memory_bytes, int64_t deadline_ns,
-            struct arena *arena, struct query_set *sets, struct error *e);
+// The series of all nodes, in the order of x->nodes; those of one node have the same times. `query`
+// runs the query of a metric (as query_run). -E2BIG past `memory_bytes` of the arena.
+typedef int exp_query_fn(void *user, const struct query *q, struct arena *arena,
+                         struct query_result *out, struct error *e);
+int exp_run(const struct exp *x, exp_query_fn *query, void *user, size_t memory_bytes,
+            int64_t deadline_ns, struct arena *arena, struct query_set *sets, struct error *e);
 
 #endif

@@ -1,5 +1,6 @@
-// exp_parse.c - the body of /api/query/exp. What it says of a metric is what a query of /api/query says in other words: it is put into those
-// words and parsed there, so that both take and refuse the same.
+// exp_parse.c - the body of /api/query/exp. What it says of a metric is what a query of /api/query
+// says in other words: it is put into those words and parsed there, so that both take and refuse
+// the same.
 #include "query/exp.h"
 
 #include <ctype.h>
@@ -47,7 +48,8 @@ static bool true_unless(const json_t *value, bool otherwise)
 }
 
 // The list of that name; *count 0 where it is not there.
-static int list(const struct parser *p, const char *key, size_t most, const json_t **out, size_t *count)
+static int list(const struct parser *p, const char *key, size_t most, const json_t **out,
+                size_t *count)
 {
     *out = member(p->body, key);
     *count = json_array_size(*out);
@@ -78,12 +80,13 @@ static int add_node(const struct parser *p, const json_t *json, struct exp_node 
 {
     struct str id = text_of(json_object_get(json, "id"));
     if (!id_valid(id))
-        return error_set(
-            p->e, -EINVAL,
-            "The id '%.*s' must be letters, digits and _, beginning with a letter: it is used in expressions",
-            STR_ARG(str_slice(id, 0, SHOWN_MAX)));
+        return error_set(p->e, -EINVAL,
+                         "The id '%.*s' must be letters, digits and _, beginning with a letter: it "
+                         "is used in expressions",
+                         STR_ARG(str_slice(id, 0, SHOWN_MAX)));
     if (find_node(p->out, id) < p->out->node_count)
-        return error_set(p->e, -EINVAL, "The id '%.*s' is there twice", STR_ARG(str_slice(id, 0, SHOWN_MAX)));
+        return error_set(p->e, -EINVAL, "The id '%.*s' is there twice",
+                         STR_ARG(str_slice(id, 0, SHOWN_MAX)));
     *out = &p->out->nodes[p->out->node_count];
     **out = (struct exp_node){.id = arena_str(p->arena, id)};
     if (!(*out)->id.data)
@@ -107,8 +110,10 @@ static int parse_fill(const struct parser *p, const json_t *json, struct exp_fil
     *out = (struct exp_fill){.value = NAN, .null = str_eq_nocase(policy, STR("null"))};
     if (str_eq_nocase(policy, STR("zero")) || str_eq_nocase(policy, STR("scalar")))
         out->value = 0;
-    else if (!str_eq_nocase(policy, STR("nan")) && !out->null && !str_eq_nocase(policy, STR("none")))
-        return error_set(p->e, -EINVAL, "Unrecognized fill policy: %.*s", STR_ARG(str_slice(policy, 0, SHOWN_MAX)));
+    else if (!str_eq_nocase(policy, STR("nan")) && !out->null &&
+             !str_eq_nocase(policy, STR("none")))
+        return error_set(p->e, -EINVAL, "Unrecognized fill policy: %.*s",
+                         STR_ARG(str_slice(policy, 0, SHOWN_MAX)));
     if (str_eq_nocase(policy, STR("scalar"))) {
         if (!isfinite(number))
             return bad(p, "The fill policy scalar needs a value");
@@ -154,15 +159,16 @@ static int put_downsample(const struct parser *p, const json_t *downsampler, str
     // Buckets without points are needed where they are to be filled; with what is decided later.
     const json_t *fill = member(downsampler, "fillPolicy");
     bool filled = fill && !str_eq_nocase(text_of(json_object_get(fill, "policy")), STR("none"));
-    const char *text =
-        arena_printf(p->arena, "%.*s-%.*s%s", STR_ARG(interval), STR_ARG(function), filled ? "-nan" : "");
+    const char *text = arena_printf(p->arena, "%.*s-%.*s%s", STR_ARG(interval), STR_ARG(function),
+                                    filled ? "-nan" : "");
     json_t *quoted = text ? json_stringn(text, strlen(text)) : NULL;
     put(out, "downsample", quoted);
     json_decref(quoted);
     return quoted ? 0 : no_memory(p);
 }
 
-static int put_query(const struct parser *p, const json_t *time, const json_t *metric, struct buf *out)
+static int put_query(const struct parser *p, const json_t *time, const json_t *metric,
+                     struct buf *out)
 {
     if (!json_is_object(metric))
         return bad(p, "Each of 'metrics' must be an object with id and metric");
@@ -171,10 +177,12 @@ static int put_query(const struct parser *p, const json_t *time, const json_t *m
     struct str id = text_of(json_object_get(metric, "filter"));
     const json_t *filter = id.size ? find_filter(p, id) : NULL;
     if (id.size && !filter)
-        return error_set(p->e, -EINVAL, "No filter has the id '%.*s'", STR_ARG(str_slice(id, 0, SHOWN_MAX)));
+        return error_set(p->e, -EINVAL, "No filter has the id '%.*s'",
+                         STR_ARG(str_slice(id, 0, SHOWN_MAX)));
     buf_add_char(out, '{');
     put(out, "metric", json_object_get(metric, "metric"));
-    put(out, "aggregator", json_object_get(member(metric, "aggregator") ? metric : time, "aggregator"));
+    put(out, "aggregator",
+        json_object_get(member(metric, "aggregator") ? metric : time, "aggregator"));
     put(out, "rate", json_object_get(time, "rate"));
     put(out, "rateOptions", json_object_get(time, "rateOptions"));
     put(out, "filters", json_object_get(filter, "tags"));
@@ -185,8 +193,8 @@ static int put_query(const struct parser *p, const json_t *time, const json_t *m
 }
 
 // All metrics as one body of /api/query.
-static int parse_queries(const struct parser *p, int64_t now_ns, const json_t *time, const json_t *metrics,
-                         struct query_request *out)
+static int parse_queries(const struct parser *p, int64_t now_ns, const json_t *time,
+                         const json_t *metrics, struct query_request *out)
 {
     struct buf body = {.limit = EXP_BODY_BYTES_MAX};
     int r = 0;
@@ -203,7 +211,8 @@ static int parse_queries(const struct parser *p, int64_t now_ns, const json_t *t
     }
     buf_add_str(&body, STR("]}"));
     if (!r && body.failed)
-        r = error_set(p->e, -EINVAL, "The filters of all metrics together may have %d bytes", EXP_BODY_BYTES_MAX);
+        r = error_set(p->e, -EINVAL, "The filters of all metrics together may have %d bytes",
+                      EXP_BODY_BYTES_MAX);
     if (!r)
         r = query_parse_json(buf_str(&body), now_ns, p->arena, out, p->e);
     buf_free(&body);
@@ -291,7 +300,8 @@ static int put_in_order(const struct parser *p, size_t index, char *seen, size_t
     if (seen[index] == DONE)
         return 0;
     if (seen[index] == BEGUN)
-        return error_set(p->e, -EINVAL, "The expression '%.*s' speaks of itself, by itself or by others",
+        return error_set(p->e, -EINVAL,
+                         "The expression '%.*s' speaks of itself, by itself or by others",
                          STR_ARG(str_slice(node->id, 0, SHOWN_MAX)));
     seen[index] = BEGUN;
     for (size_t i = 0; i < node->formula.name_count; i++) {
@@ -299,8 +309,10 @@ static int put_in_order(const struct parser *p, size_t index, char *seen, size_t
         node->operands[i] = find_node(p->out, name);
         if (node->operands[i] == p->out->node_count)
             return error_set(p->e, -EINVAL,
-                             "The expression '%.*s' speaks of '%.*s', which no metric or expression has as its id",
-                             STR_ARG(str_slice(node->id, 0, SHOWN_MAX)), STR_ARG(str_slice(name, 0, SHOWN_MAX)));
+                             "The expression '%.*s' speaks of '%.*s', which no metric or "
+                             "expression has as its id",
+                             STR_ARG(str_slice(node->id, 0, SHOWN_MAX)),
+                             STR_ARG(str_slice(name, 0, SHOWN_MAX)));
         int r = put_in_order(p, node->operands[i], seen, count);
         if (r)
             return r;
@@ -353,7 +365,8 @@ static int parse_outputs(const struct parser *p)
     return 0;
 }
 
-int exp_parse(struct str body, int64_t now_ns, struct arena *arena, struct exp *out, struct error *e)
+int exp_parse(struct str body, int64_t now_ns, struct arena *arena, struct exp *out,
+              struct error *e)
 {
     struct parser p = {.arena = arena, .e = e, .out = out};
     json_error_t fault;
@@ -365,14 +378,16 @@ int exp_parse(struct str body, int64_t now_ns, struct arena *arena, struct exp *
     if (!out->nodes || !out->order || !out->outputs)
         return no_memory(&p);
     if (body.size > EXP_BODY_BYTES_MAX)
-        return error_set(e, -EINVAL, "The request may have %d bytes, not %zu", EXP_BODY_BYTES_MAX, body.size);
+        return error_set(e, -EINVAL, "The request may have %d bytes, not %zu", EXP_BODY_BYTES_MAX,
+                         body.size);
     json_t *json = json_loadb(body.data ? body.data : "", body.size, 0, &fault);
     if (!json)
-        return error_set(e, -EINVAL, "The request is not valid JSON: line %d, column %d: %s", fault.line, fault.column,
-                         fault.text);
+        return error_set(e, -EINVAL, "The request is not valid JSON: line %d, column %d: %s",
+                         fault.line, fault.column, fault.text);
     p.body = json;
-    int r = json_is_object(json) ? parse_metrics(&p, now_ns)
-                                 : bad(&p, "The request must be a JSON object with time, metrics and expressions");
+    int r = json_is_object(json)
+                ? parse_metrics(&p, now_ns)
+                : bad(&p, "The request must be a JSON object with time, metrics and expressions");
     if (!r)
         r = parse_formulas(&p);
     if (!r)

@@ -1,4 +1,5 @@
-// exp_run.c - node by node: a metric's series are brought onto the same times, a formula is worked out row by row over the series that match.
+// exp_run.c - node by node: a metric's series are brought onto the same times, a formula is worked
+// out row by row over the series that match.
 #include "base/clock.h"
 #include "query/exp.h"
 
@@ -17,7 +18,8 @@ static int check(const struct runner *r, size_t more_bytes)
 {
     size_t used = r->arena->used_bytes;
     if (used > r->memory_bytes || more_bytes > r->memory_bytes - used)
-        return error_set(r->e, -E2BIG, "the expressions need more than %zu bytes (limit query_memory_bytes)",
+        return error_set(r->e, -E2BIG,
+                         "the expressions need more than %zu bytes (limit query_memory_bytes)",
                          r->memory_bytes);
     if (r->deadline_ns && clock_monotonic_ns() > r->deadline_ns)
         return error_set(r->e, -ETIMEDOUT, "the expressions took too long (limit query_deadline)");
@@ -30,8 +32,8 @@ static int no_memory(const struct runner *r)
 }
 
 // The times of all series of the sets together.
-static int times_of(const struct runner *r, const struct query_set *sets, size_t set_count, const int64_t **t_ns,
-                    size_t *rows)
+static int times_of(const struct runner *r, const struct query_set *sets, size_t set_count,
+                    const int64_t **t_ns, size_t *rows)
 {
     size_t count = 0, points = 0;
     for (size_t i = 0; i < set_count; i++) {
@@ -42,7 +44,8 @@ static int times_of(const struct runner *r, const struct query_set *sets, size_t
     int failed = check(r, points * sizeof **t_ns + count * sizeof(void *));
     if (failed)
         return failed;
-    const struct query_series **all = arena_array(r->arena, count, sizeof(const struct query_series *));
+    const struct query_series **all =
+        arena_array(r->arena, count, sizeof(const struct query_series *));
     if (!all)
         return no_memory(r);
     count = 0;
@@ -62,8 +65,8 @@ static double *column(const struct runner *r, size_t rows)
     return values;
 }
 
-static int take_metric(const struct runner *r, const struct exp_node *node, const struct query_result *result,
-                       struct query_set *out)
+static int take_metric(const struct runner *r, const struct exp_node *node,
+                       const struct query_result *result, struct query_set *out)
 {
     struct query_set raw = {result->series, result->count};
     const int64_t *t_ns;
@@ -89,8 +92,8 @@ static int take_metric(const struct runner *r, const struct exp_node *node, cons
 }
 
 static int take_row(const struct runner *r, const struct exp *x, const struct exp_node *node,
-                    const struct query_joined *joined, const int64_t *t_ns, size_t rows, double *const *columns,
-                    struct query_series *out)
+                    const struct query_joined *joined, const int64_t *t_ns, size_t rows,
+                    double *const *columns, struct query_series *out)
 {
     double operands[FORMULA_NAMES_MAX], *values = column(r, rows);
     if (!values)
@@ -105,7 +108,8 @@ static int take_row(const struct runner *r, const struct exp *x, const struct ex
                                  .count = rows};
     size_t count = node->formula.name_count;
     for (size_t i = 0; i < count; i++) {
-        query_join_values(joined->members[i], t_ns, rows, x->nodes[node->operands[i]].fill.value, columns[i]);
+        query_join_values(joined->members[i], t_ns, rows, x->nodes[node->operands[i]].fill.value,
+                          columns[i]);
         out->source_series += joined->members[i] ? joined->members[i]->source_series : 0;
     }
     for (size_t row = 0; row < rows; row++) {
@@ -116,7 +120,8 @@ static int take_row(const struct runner *r, const struct exp *x, const struct ex
     return 0;
 }
 
-static int take_formula(const struct runner *r, const struct exp *x, const struct exp_node *node, struct query_set *out)
+static int take_formula(const struct runner *r, const struct exp *x, const struct exp_node *node,
+                        struct query_set *out)
 {
     struct query_set sets[FORMULA_NAMES_MAX];
     double *columns[FORMULA_NAMES_MAX];
@@ -130,7 +135,8 @@ static int take_formula(const struct runner *r, const struct exp *x, const struc
     }
     int failed = query_join(&node->join, sets, count, r->arena, &joined, &out->count, r->e);
     if (!failed && any && node->join.intersection && out->count == 0)
-        failed = error_set(r->e, -EINVAL, "No intersections found: no series have the same tags in all operands");
+        failed = error_set(r->e, -EINVAL,
+                           "No intersections found: no series have the same tags in all operands");
     if (!failed)
         failed = times_of(r, sets, count, &t_ns, &rows);
     if (failed)
@@ -149,8 +155,8 @@ static int take_formula(const struct runner *r, const struct exp *x, const struc
     return failed;
 }
 
-int exp_run(const struct exp *x, exp_query_fn *query, void *user, size_t memory_bytes, int64_t deadline_ns,
-            struct arena *arena, struct query_set *sets, struct error *e)
+int exp_run(const struct exp *x, exp_query_fn *query, void *user, size_t memory_bytes,
+            int64_t deadline_ns, struct arena *arena, struct query_set *sets, struct error *e)
 {
     struct error own = {0};
     struct runner r = {memory_bytes, deadline_ns, arena, sets, e ? e : &own};

@@ -64,7 +64,8 @@ static bool not_in_list(const struct query_matcher *m, struct str value)
 
 static bool like(const struct query_matcher *m, struct str value)
 {
-    // At a mismatch behind an asterisk, that asterisk takes one byte more; earlier asterisks need never be touched again.
+    // At a mismatch behind an asterisk, that asterisk takes one byte more; earlier asterisks need
+    // never be touched again.
     bool any_case = kinds[m->filter->kind].any_case;
     struct str pattern = m->filter->text;
     size_t p = 0, v = 0, star = SIZE_MAX, star_v = 0;
@@ -72,7 +73,8 @@ static bool like(const struct query_matcher *m, struct str value)
         if (p < pattern.size && pattern.data[p] == '*') {
             star = p++;
             star_v = v;
-        } else if (p < pattern.size && fold_case(pattern.data[p], any_case) == fold_case(value.data[v], any_case)) {
+        } else if (p < pattern.size &&
+                   fold_case(pattern.data[p], any_case) == fold_case(value.data[v], any_case)) {
             p++;
             v++;
         } else if (star != SIZE_MAX) {
@@ -131,14 +133,18 @@ struct str query_filter_name(enum query_filter_kind kind)
 
 // ---- what a regular expression costs ----
 //
-// Patterns come from outside, and the C library is not made for that. It unrolls them: x{9} becomes nine copies of x, x+ becomes xx*. And
-// where repeats and alternatives stand inside a repeat, it follows every way through them anew, twice as many for each. So atoms are
-// counted as they will be unrolled, and so are branches inside what is repeated; a repeat of a repeat (x++) is none of POSIX's.
+// Patterns come from outside, and the C library is not made for that. It unrolls them: x{9} becomes
+// nine copies of x, x+ becomes xx*. And where repeats and alternatives stand inside a repeat, it
+// follows every way through them anew, twice as many for each. So atoms are counted as they will be
+// unrolled, and so are branches inside what is repeated; a repeat of a repeat (x++) is none of
+// POSIX's.
 
 struct regexp_cost {
-    uint64_t before, last;            // of the group in hand: atoms before its last one, and in its last one
-    unsigned branches, last_branches; // repeats and alternatives in the group so far, and in its last atom
-    bool repeated;                    // the last atom has its repeat
+    // of the group in hand: atoms before its last one, and in its last one
+    uint64_t before, last;
+    // repeats and alternatives in the group so far, and in its last atom
+    unsigned branches, last_branches;
+    bool repeated; // the last atom has its repeat
 };
 
 static uint64_t times_at_most(uint64_t atoms, uint64_t factor)
@@ -157,8 +163,8 @@ static void add_atom(struct regexp_cost *c, uint64_t atoms)
     c->repeated = false;
 }
 
-// Behind a repeat, '?' and '+' are other languages' "lazy" and "possessive", which do not change whether there is a match: they
-// are dropped (write_pattern does it).
+// Behind a repeat, '?' and '+' are other languages' "lazy" and "possessive", which do not change
+// whether there is a match: they are dropped (write_pattern does it).
 static bool drops(char c, bool repeated)
 {
     return repeated && (c == '?' || c == '+');
@@ -176,7 +182,8 @@ static bool add_repeat(struct regexp_cost *c, char repeat, uint64_t factor)
     return true;
 }
 
-// The index behind the bracket expression that opens at `i`. "[]x]", "[^]x]" and "[[:alpha:]]" hold a ']' that does not close.
+// The index behind the bracket expression that opens at `i`. "[]x]", "[^]x]" and "[[:alpha:]]" hold
+// a ']' that does not close.
 static size_t behind_bracket(struct str p, size_t i)
 {
     i++;
@@ -211,7 +218,8 @@ static uint64_t largest_repeat(struct str p, size_t *i)
 static int check_regexp(struct str p, struct error *e)
 {
     if (p.size > QUERY_REGEXP_MAX)
-        return error_set(e, -EINVAL, "The regexp of a filter may have %d bytes, not %zu", QUERY_REGEXP_MAX, p.size);
+        return error_set(e, -EINVAL, "The regexp of a filter may have %d bytes, not %zu",
+                         QUERY_REGEXP_MAX, p.size);
     if (memchr(p.data, 0, p.size))
         return error_set(e, -EINVAL, "The regexp of a filter holds a NUL");
     struct regexp_cost groups[QUERY_REGEXP_MAX + 1] = {{0}};
@@ -222,7 +230,9 @@ static int check_regexp(struct str p, struct error *e)
         if (p.data[i] == '\\' && i + 1 < p.size) {
             i++;
             if (p.data[i] >= '1' && p.data[i] <= '9')
-                return error_set(e, -EINVAL, "The regexp of a filter has a back reference; these are not supported");
+                return error_set(
+                    e, -EINVAL,
+                    "The regexp of a filter has a back reference; these are not supported");
             add_atom(c, 1);
         } else if (p.data[i] == '[') {
             i = behind_bracket(p, i) - 1;
@@ -242,8 +252,10 @@ static int check_regexp(struct str p, struct error *e)
             }
             uint64_t factor = repeat == '{' ? largest_repeat(p, &i) : repeat == '+' ? 2 : 1;
             if (!add_repeat(c, repeat, factor))
-                return error_set(e, -EINVAL, "The regexp of a filter repeats a repeat, or more than %d of them at once",
-                                 QUERY_REGEXP_BRANCHES_MAX);
+                return error_set(
+                    e, -EINVAL,
+                    "The regexp of a filter repeats a repeat, or more than %d of them at once",
+                    QUERY_REGEXP_BRANCHES_MAX);
         } else {
             c->branches += p.data[i] == '|';
             add_atom(c, 1);
@@ -254,8 +266,10 @@ static int check_regexp(struct str p, struct error *e)
     for (size_t d = 0; d <= depth; d++)
         atoms += groups[d].before + groups[d].last;
     if (atoms > QUERY_REGEXP_NODES_MAX)
-        return error_set(e, -EINVAL, "The regexp of a filter comes to more than %d atoms when its repeats are unrolled",
-                         QUERY_REGEXP_NODES_MAX);
+        return error_set(
+            e, -EINVAL,
+            "The regexp of a filter comes to more than %d atoms when its repeats are unrolled",
+            QUERY_REGEXP_NODES_MAX);
     return 0;
 }
 
@@ -269,22 +283,28 @@ int query_filter_check(const struct query_filter *f, struct error *e)
     if (f->key.size == 0)
         return error_set(e, -EINVAL, "Missing tag key of a %.*s filter", STR_ARG(name));
     if (f->key.size > STORE_KEY_MAX)
-        return error_set(e, -EINVAL, "The tag key of a filter may have %d bytes, not %zu", STORE_KEY_MAX, f->key.size);
+        return error_set(e, -EINVAL, "The tag key of a filter may have %d bytes, not %zu",
+                         STORE_KEY_MAX, f->key.size);
     if (f->text.size > QUERY_FILTER_TEXT_MAX)
-        return error_set(e, -EINVAL, "A filter may have %d bytes, not %zu", QUERY_FILTER_TEXT_MAX, f->text.size);
+        return error_set(e, -EINVAL, "A filter may have %d bytes, not %zu", QUERY_FILTER_TEXT_MAX,
+                         f->text.size);
     if (f->kind == QUERY_NOT_KEY)
-        return f->text.size == 0 ? 0 : error_set(e, -EINVAL, "The filter of a not_key must be empty");
+        return f->text.size == 0 ? 0
+                                 : error_set(e, -EINVAL, "The filter of a not_key must be empty");
     if (f->text.size == 0)
-        return error_set(e, -EINVAL, "The %.*s filter of '%.*s' is empty", STR_ARG(name), STR_ARG(f->key));
+        return error_set(e, -EINVAL, "The %.*s filter of '%.*s' is empty", STR_ARG(name),
+                         STR_ARG(f->key));
     if (kinds[f->kind].test == like && str_find_char(f->text, '*') < 0)
-        return error_set(e, -EINVAL, "A %.*s filter must contain an asterisk: '%.*s'", STR_ARG(name),
-                         STR_ARG(str_slice(f->text, 0, 200)));
+        return error_set(e, -EINVAL, "A %.*s filter must contain an asterisk: '%.*s'",
+                         STR_ARG(name), STR_ARG(str_slice(f->text, 0, 200)));
     return f->kind == QUERY_REGEXP ? check_regexp(f->text, e) : 0;
 }
 
-int query_filter_old_style(struct str key, struct str text, bool group_by, struct query_filter *out, struct error *e)
+int query_filter_old_style(struct str key, struct str text, bool group_by, struct query_filter *out,
+                           struct error *e)
 {
-    *out = (struct query_filter){.kind = QUERY_LITERAL_OR, .key = key, .text = text, .group_by = group_by};
+    *out = (struct query_filter){
+        .kind = QUERY_LITERAL_OR, .key = key, .text = text, .group_by = group_by};
     ptrdiff_t open = str_find_char(text, '(');
     if (open >= 0 && str_ends(text, STR(")"))) {
         struct str name = str_slice(text, 0, (size_t)open);
@@ -303,7 +323,8 @@ int query_filter_old_style(struct str key, struct str text, bool group_by, struc
 
 // ---- regular expressions ----
 
-// POSIX extended ones know no \d, and no lazy or possessive repeats; people write them all the same.
+// POSIX extended ones know no \d, and no lazy or possessive repeats; people write them all the
+// same.
 static void write_pattern(char *out, struct str p)
 {
     bool repeated = false;
@@ -381,7 +402,8 @@ int query_matcher_init(struct query_matcher *m, const struct query_filter *f, st
     }
     char why[100];
     regerror(fault, &m->regex, why, sizeof why);
-    return error_set(e, -EINVAL, "The regexp '%.*s' is not valid: %s", STR_ARG(str_slice(f->text, 0, 200)), why);
+    return error_set(e, -EINVAL, "The regexp '%.*s' is not valid: %s",
+                     STR_ARG(str_slice(f->text, 0, 200)), why);
 }
 
 void query_matcher_fini(struct query_matcher *m)

@@ -1,5 +1,5 @@
-// The loops are plain, without branches, over arrays that do not overlap: compilers turn them into vector code. A sum that
-// is not NaN had no NaN in it, so the common case adds without looking.
+// The loops are plain, without branches, over arrays that do not overlap: compilers turn them into
+// vector code. A sum that is not NaN had no NaN in it, so the common case adds without looking.
 #include "query/fold.h"
 
 #include <math.h>
@@ -61,7 +61,8 @@ static void sum_column(column_t n, column_t x, column_t y, values_t v, size_t co
     }
 }
 
-static void sum_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2, size_t count)
+static void sum_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2,
+                      size_t count)
 {
     (void)y;
     (void)y2;
@@ -100,7 +101,8 @@ static void count_column(column_t n, column_t x, column_t y, values_t v, size_t 
         n[i] += valid(v[i]);
 }
 
-static void count_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2, size_t count)
+static void count_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2,
+                        size_t count)
 {
     (void)x;
     (void)y;
@@ -153,7 +155,8 @@ static void min_column(column_t n, column_t x, column_t y, values_t v, size_t co
     }
 }
 
-static void min_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2, size_t count)
+static void min_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2,
+                      size_t count)
 {
     (void)y;
     (void)y2;
@@ -196,7 +199,8 @@ static void max_column(column_t n, column_t x, column_t y, values_t v, size_t co
     }
 }
 
-static void max_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2, size_t count)
+static void max_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2,
+                      size_t count)
 {
     (void)y;
     (void)y2;
@@ -249,7 +253,8 @@ static void mult_column(column_t n, column_t x, column_t y, values_t v, size_t c
     }
 }
 
-static void mult_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2, size_t count)
+static void mult_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2,
+                       size_t count)
 {
     (void)y;
     (void)y2;
@@ -311,7 +316,8 @@ static void dev_column(column_t n, column_t x, column_t y, values_t v, size_t co
     }
 }
 
-static void dev_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2, size_t count)
+static void dev_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2,
+                      size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct query_fold_state s = {n[i], x[i], y[i]};
@@ -354,7 +360,8 @@ static void first_column(column_t n, column_t x, column_t y, values_t v, size_t 
     }
 }
 
-static void first_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2, size_t count)
+static void first_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2,
+                        size_t count)
 {
     (void)y;
     (void)y2;
@@ -392,7 +399,8 @@ static void last_column(column_t n, column_t x, column_t y, values_t v, size_t c
     }
 }
 
-static void last_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2, size_t count)
+static void last_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2,
+                       size_t count)
 {
     (void)y;
     (void)y2;
@@ -434,7 +442,8 @@ static void diff_column(column_t n, column_t x, column_t y, values_t v, size_t c
     }
 }
 
-static void diff_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2, size_t count)
+static void diff_merge(column_t n, column_t x, column_t y, values_t n2, values_t x2, values_t y2,
+                       size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         x[i] = n[i] > 0 ? x[i] : x2[i];

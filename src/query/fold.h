@@ -1,8 +1,10 @@
-// fold.h - many values into one: what is kept, how values, summaries and other folds come in, what comes out.
+// fold.h - many values into one: what is kept, how values, summaries and other folds come in, what
+// comes out.
 //
-// Every fold keeps three numbers: n (how many values are in it; for min and max only whether there are any), x and y. It is used
-// two ways: as one state, for the values of a bucket in time, and as columns of n, x and y, for many series at many instants. NaN
-// values are skipped; the fold of none is NaN.
+// Every fold keeps three numbers: n (how many values are in it; for min and max only whether there
+// are any), x and y. It is used two ways: as one state, for the values of a bucket in time, and as
+// columns of n, x and y, for many series at many instants. NaN values are skipped; the fold of none
+// is NaN.
 //
 //   sum, avg  x = sum          dev   x = mean, y = sum of squared deviations     first, last  x
 //   squares   x = sum of v²    mult  x = product      min, max  x                diff         x = first, y = last
@@ -30,7 +32,8 @@ struct query_fold_row {
     void (*column)(double *n, double *x, double *y, const double *values, size_t count);
 
     // Columns of other series, which come after those in n, x, y in order.
-    void (*merge)(double *n, double *x, double *y, const double *n2, const double *x2, const double *y2, size_t count);
+    void (*merge)(double *n, double *x, double *y, const double *n2, const double *x2,
+                  const double *y2, size_t count);
 };
 
 // The sum of the values, NaN when there is one among them.

@@ -1,4 +1,5 @@
-// formula.c - precedence climbing over one table of operators; what comes out is in the order in which a stack works it off.
+// formula.c - precedence climbing over one table of operators; what comes out is in the order in
+// which a stack works it off.
 #include "query/formula.h"
 
 #include <ctype.h>
@@ -37,9 +38,10 @@ static const struct {
     int strength;
     enum operation operation;
 } operators[] = {
-    {STR("||"), 1, OR},       {STR("&&"), 2, AND},      {STR("=="), 3, EQUAL},   {STR("!="), 3, UNEQUAL},
-    {STR("<="), 4, AT_MOST},  {STR(">="), 4, AT_LEAST}, {STR("<"), 4, BELOW},    {STR(">"), 4, ABOVE},
-    {STR("+"), 5, ADD},       {STR("-"), 5, SUBTRACT},  {STR("*"), 6, MULTIPLY}, {STR("/"), 6, DIVIDE},
+    {STR("||"), 1, OR},       {STR("&&"), 2, AND},     {STR("=="), 3, EQUAL},
+    {STR("!="), 3, UNEQUAL},  {STR("<="), 4, AT_MOST}, {STR(">="), 4, AT_LEAST},
+    {STR("<"), 4, BELOW},     {STR(">"), 4, ABOVE},    {STR("+"), 5, ADD},
+    {STR("-"), 5, SUBTRACT},  {STR("*"), 6, MULTIPLY}, {STR("/"), 6, DIVIDE},
     {STR("%"), 6, REMAINDER},
 };
 
@@ -57,8 +59,8 @@ static int wrong(const struct compiler *c, const char *what)
 {
     enum { SHOWN_MAX = 60 };
     struct str rest = str_slice(c->text, c->at, c->at + SHOWN_MAX);
-    return error_set(c->e, -EINVAL, "%s at character %zu of the expression%s%.*s%s", what, c->at + 1,
-                     rest.size ? ": '" : "", STR_ARG(rest), rest.size ? "'" : "");
+    return error_set(c->e, -EINVAL, "%s at character %zu of the expression%s%.*s%s", what,
+                     c->at + 1, rest.size ? ": '" : "", STR_ARG(rest), rest.size ? "'" : "");
 }
 
 static void skip_blanks(struct compiler *c)
@@ -70,7 +72,8 @@ static void skip_blanks(struct compiler *c)
 static int emit(struct compiler *c, struct formula_step step)
 {
     if (c->step_count == FORMULA_STEPS_MAX)
-        return error_set(c->e, -EINVAL, "An expression may have %d operands and operators", FORMULA_STEPS_MAX);
+        return error_set(c->e, -EINVAL, "An expression may have %d operands and operators",
+                         FORMULA_STEPS_MAX);
     if (step.operation <= PUSH_NAME && ++c->stack > FORMULA_STACK_MAX)
         return wrong(c, "Too many operands wait for their operator");
     c->stack -= step.operation > NOT; // two in, one out
@@ -83,7 +86,8 @@ static size_t span(const struct compiler *c, bool number)
     size_t end = c->at;
     for (; end < c->text.size; end++) {
         unsigned char byte = (unsigned char)c->text.data[end];
-        bool sign = number && end > c->at && (byte == '+' || byte == '-') && (c->text.data[end - 1] | 32) == 'e';
+        bool sign = number && end > c->at && (byte == '+' || byte == '-') &&
+                    (c->text.data[end - 1] | 32) == 'e';
         if (!(isalnum(byte) || sign || byte == (number ? '.' : '_')))
             break;
     }
@@ -125,7 +129,8 @@ static int take_operand(struct compiler *c)
     if (isalpha(first) || first == '_')
         return take_name(c);
     if (first != '(' && first != '-' && first != '!')
-        return wrong(c, first ? "A name, a number or ( is expected" : "A name, a number or ( is missing");
+        return wrong(c, first ? "A name, a number or ( is expected"
+                              : "A name, a number or ( is missing");
     if (c->depth == FORMULA_DEPTH_MAX)
         return wrong(c, "Too deeply nested");
     c->depth++;
@@ -154,8 +159,8 @@ static size_t operator_here(struct compiler *c)
     return i;
 }
 
-// Operands joined by operators at least as strong as `weakest`. Operators of one strength go from left to right. It calls itself at most
-// once for every strength between two parentheses.
+// Operands joined by operators at least as strong as `weakest`. Operators of one strength go from
+// left to right. It calls itself at most once for every strength between two parentheses.
 static int take_operations(struct compiler *c, int weakest)
 {
     int r = take_operand(c);
@@ -174,7 +179,8 @@ static int take_operations(struct compiler *c, int weakest)
 int formula_parse(struct str text, struct arena *arena, struct formula *out, struct error *e)
 {
     if (text.size > FORMULA_TEXT_MAX)
-        return error_set(e, -EINVAL, "An expression may have %d bytes, not %zu", FORMULA_TEXT_MAX, text.size);
+        return error_set(e, -EINVAL, "An expression may have %d bytes, not %zu", FORMULA_TEXT_MAX,
+                         text.size);
     // A step or a name takes at least one byte of the text.
     size_t most_steps = text.size < FORMULA_STEPS_MAX ? text.size : FORMULA_STEPS_MAX;
     struct compiler c = {.text = arena_str(arena, text), .e = e};

@@ -2,8 +2,9 @@
 //
 //   weakest ||   &&   == !=   < <= > >=   + -   * / %   - ! (in front)   strongest: numbers, names, ( )
 //
-// What is true is 1, what is false is 0; every value but 0 counts as true. NaN, a value that is not there, makes NaN of everything that it
-// goes into, comparisons too: what is unknown is neither larger nor smaller. Compiled once to steps on a stack, then run for row after row.
+// What is true is 1, what is false is 0; every value but 0 counts as true. NaN, a value that is not
+// there, makes NaN of everything that it goes into, comparisons too: what is unknown is neither
+// larger nor smaller. Compiled once to steps on a stack, then run for row after row.
 #ifndef SONDE_QUERY_FORMULA_H
 #define SONDE_QUERY_FORMULA_H
 
@@ -27,7 +28,8 @@ struct formula {
     size_t name_count;
 };
 
-// Names are letters, digits and _, not a digit first. Everything in *out lives in `arena`. -EINVAL with the place and the reason.
+// Names are letters, digits and _, not a digit first. Everything in *out lives in `arena`. -EINVAL
+// with the place and the reason.
 int formula_parse(struct str text, struct arena *arena, struct formula *out, struct error *e);
 
 // values[i] is what names[i] stands for.

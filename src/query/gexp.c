@@ -72,7 +72,8 @@ static char here(const struct parser *p)
     return p->at < p->text.size ? p->text.data[p->at] : 0;
 }
 
-// Up to the comma or the parenthesis that ends an argument; those inside of braces, parentheses and quotes belong to it.
+// Up to the comma or the parenthesis that ends an argument; those inside of braces, parentheses and
+// quotes belong to it.
 static struct str take_argument(struct parser *p)
 {
     size_t from = p->at, depth = 0;
@@ -94,11 +95,13 @@ static struct str take_argument(struct parser *p)
     return str_trim(str_slice(p->text, from, p->at));
 }
 
-// The function called here, and p->at behind its "("; FUNCTION_COUNT and p->at unmoved when this is no call.
+// The function called here, and p->at behind its "("; FUNCTION_COUNT and p->at unmoved when this is
+// no call.
 static int take_function(struct parser *p, size_t *out)
 {
     size_t end = p->at;
-    while (end < p->text.size && (isalnum((unsigned char)p->text.data[end]) || p->text.data[end] == '_'))
+    while (end < p->text.size &&
+           (isalnum((unsigned char)p->text.data[end]) || p->text.data[end] == '_'))
         end++;
     struct str name = str_slice(p->text, p->at, end);
     *out = FUNCTION_COUNT;
@@ -108,7 +111,8 @@ static int take_function(struct parser *p, size_t *out)
         if (str_eq(functions[i].name, name))
             *out = i;
     if (*out == FUNCTION_COUNT)
-        return error_set(p->e, -EINVAL, "No such function: '%.*s'", STR_ARG(str_slice(name, 0, SHOWN_MAX)));
+        return error_set(p->e, -EINVAL, "No such function: '%.*s'",
+                         STR_ARG(str_slice(name, 0, SHOWN_MAX)));
     p->at = end + 1;
     return 0;
 }
@@ -119,9 +123,10 @@ static bool parse_duration(struct str text, int64_t *out_ns)
     static const struct {
         struct str word;
         char unit;
-    } words[] = {{STR("sec"), 's'},    {STR("second"), 's'},  {STR("seconds"), 's'}, {STR("min"), 'm'},
-                 {STR("minute"), 'm'}, {STR("minutes"), 'm'}, {STR("hr"), 'h'},      {STR("hour"), 'h'},
-                 {STR("hours"), 'h'},  {STR("day"), 'd'},     {STR("days"), 'd'}};
+    } words[] = {{STR("sec"), 's'}, {STR("second"), 's'}, {STR("seconds"), 's'},
+                 {STR("min"), 'm'}, {STR("minute"), 'm'}, {STR("minutes"), 'm'},
+                 {STR("hr"), 'h'},  {STR("hour"), 'h'},   {STR("hours"), 'h'},
+                 {STR("day"), 'd'}, {STR("days"), 'd'}};
     int64_t count;
     char unit;
     if (query_duration_parse(text, &count, &unit))
@@ -138,33 +143,41 @@ static bool parse_duration(struct str text, int64_t *out_ns)
 
 static struct str unquote(struct str text)
 {
-    bool quoted =
-        text.size >= 2 && (text.data[0] == '\'' || text.data[0] == '"') && text.data[text.size - 1] == text.data[0];
+    bool quoted = text.size >= 2 && (text.data[0] == '\'' || text.data[0] == '"') &&
+                  text.data[text.size - 1] == text.data[0];
     return quoted ? str_slice(text, 1, text.size - 1) : text;
 }
 
-static int take_parameter(struct parser *p, enum parameter kind, struct str function, struct gexp_node *node)
+static int take_parameter(struct parser *p, enum parameter kind, struct str function,
+                          struct gexp_node *node)
 {
     skip_blanks(p);
     struct str text = take_argument(p), bare = unquote(text);
     bool number = str_to_double(text, &node->number) && isfinite(node->number);
-    bool count = number && node->number >= 1 && node->number <= 1e9 && node->number == floor(node->number);
+    bool count =
+        number && node->number >= 1 && node->number <= 1e9 && node->number == floor(node->number);
     switch (kind) {
     case PARAMETER_NUMBER:
-        return number ? 0 : error_set(p->e, -EINVAL, "%.*s needs a number as its second argument", STR_ARG(function));
+        return number ? 0
+                      : error_set(p->e, -EINVAL, "%.*s needs a number as its second argument",
+                                  STR_ARG(function));
     case PARAMETER_COUNT:
         return count ? 0
-                     : error_set(p->e, -EINVAL, "%.*s needs a whole number from 1 as its second argument",
+                     : error_set(p->e, -EINVAL,
+                                 "%.*s needs a whole number from 1 as its second argument",
                                  STR_ARG(function));
     case PARAMETER_TEXT:
         node->alias = bare;
-        return bare.size ? 0 : error_set(p->e, -EINVAL, "%.*s needs a name as its second argument", STR_ARG(function));
+        return bare.size ? 0
+                         : error_set(p->e, -EINVAL, "%.*s needs a name as its second argument",
+                                     STR_ARG(function));
     default:
         if (kind == PARAMETER_WINDOW && count)
             return 0;
         if (parse_duration(bare, &node->duration_ns))
             return 0;
-        return error_set(p->e, -EINVAL, "%.*s needs %sa time as '10m' as its second argument", STR_ARG(function),
+        return error_set(p->e, -EINVAL, "%.*s needs %sa time as '10m' as its second argument",
+                         STR_ARG(function),
                          kind == PARAMETER_WINDOW ? "a number of points from 1, or " : "");
     }
 }
@@ -253,7 +266,8 @@ const struct query *gexp_first_query(const struct gexp *x)
 int gexp_parse(struct str text, struct arena *arena, struct gexp *out, struct error *e)
 {
     if (text.size > GEXP_TEXT_MAX)
-        return error_set(e, -EINVAL, "An expression may have %d bytes, not %zu", GEXP_TEXT_MAX, text.size);
+        return error_set(e, -EINVAL, "An expression may have %d bytes, not %zu", GEXP_TEXT_MAX,
+                         text.size);
     struct parser p = {.text = arena_str(arena, text), .arena = arena, .e = e};
     if (!p.text.data)
         return no_memory(&p);

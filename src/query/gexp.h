@@ -1,10 +1,12 @@
-// gexp.h - Graphite's way to say it: "divideSeries(sum:1s-avg:used{host=*},timeShift(sum:1s-avg:used{host=*},'1h'))".
+// gexp.h - Graphite's way to say it:
+// "divideSeries(sum:1s-avg:used{host=*},timeShift(sum:1s-avg:used{host=*},'1h'))".
 //
 //   expression = function "(" argument { "," argument } ")"  |  a query as in m= (parse_m.c)
 //   argument   = expression  |  number  |  'text'  |  "text"
 //
-// Parsed to a tree whose calls are checked against one table of functions (gexp.c); run from the leaves up, series by series. A function
-// of one set of series keeps their metric; one of several is called by its own text.
+// Parsed to a tree whose calls are checked against one table of functions (gexp.c); run from the
+// leaves up, series by series. A function of one set of series keeps their metric; one of several
+// is called by its own text.
 #ifndef SONDE_QUERY_GEXP_H
 #define SONDE_QUERY_GEXP_H
 
@@ -27,7 +29,8 @@ struct gexp {
 // Everything in *out lives in `arena`. -EINVAL with the reason.
 int gexp_parse(struct str text, struct arena *arena, struct gexp *out, struct error *e);
 
-// Runs a query of the expression whose times lie `shift_ns` before the others' ; results live in `arena`. As query_run.
+// Runs a query of the expression whose times lie `shift_ns` before the others' ; results live in
+// `arena`. As query_run.
 typedef int gexp_query_fn(void *user, const struct query *q, int64_t shift_ns, struct arena *arena,
                           struct query_result *out, struct error *e);
 
@@ -42,6 +45,7 @@ struct gexp_run {
 // The first query of the expression, as it was written.
 const struct query *gexp_first_query(const struct gexp *x);
 
-int gexp_evaluate(const struct gexp *x, const struct gexp_run *run, struct query_set *out, struct error *e);
+int gexp_evaluate(const struct gexp *x, const struct gexp_run *run, struct query_set *out,
+                  struct error *e);
 
 #endif

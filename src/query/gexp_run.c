@@ -14,7 +14,8 @@ struct runner {
 static int check(const struct runner *r)
 {
     if (r->run->arena->used_bytes > r->run->memory_bytes)
-        return error_set(r->e, -E2BIG, "the expression needs more than %zu bytes (limit query_memory_bytes)",
+        return error_set(r->e, -E2BIG,
+                         "the expression needs more than %zu bytes (limit query_memory_bytes)",
                          r->run->memory_bytes);
     if (r->run->deadline_ns && clock_monotonic_ns() > r->run->deadline_ns)
         return error_set(r->e, -ETIMEDOUT, "the expression took too long (limit query_deadline)");
@@ -43,13 +44,16 @@ static void *room(const struct runner *r, size_t count, size_t size)
     return at;
 }
 
-static int evaluate(const struct runner *r, const struct gexp_node *node, int64_t shift_ns, struct query_set *out);
+static int evaluate(const struct runner *r, const struct gexp_node *node, int64_t shift_ns,
+                    struct query_set *out);
 
 // ---- point by point: from one series to the points of another, of which there are never more. Returns how many.
 
-typedef size_t map_fn(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns, double *values);
+typedef size_t map_fn(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns,
+                      double *values);
 
-static size_t absolute(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns, double *values)
+static size_t absolute(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns,
+                       double *values)
 {
     (void)node;
     for (size_t i = 0; i < in->count; i++) {
@@ -59,7 +63,8 @@ static size_t absolute(const struct query_series *in, const struct gexp_node *no
     return in->count;
 }
 
-static size_t scale(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns, double *values)
+static size_t scale(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns,
+                    double *values)
 {
     for (size_t i = 0; i < in->count; i++) {
         t_ns[i] = in->t_ns[i];
@@ -69,7 +74,8 @@ static size_t scale(const struct query_series *in, const struct gexp_node *node,
 }
 
 // The difference to the point before; the first has none and is left out.
-static size_t first_diff(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns, double *values)
+static size_t first_diff(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns,
+                         double *values)
 {
     (void)node;
     for (size_t i = 1; i < in->count; i++) {
@@ -80,7 +86,8 @@ static size_t first_diff(const struct query_series *in, const struct gexp_node *
 }
 
 // As many points later as they were asked for earlier.
-static size_t shift(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns, double *values)
+static size_t shift(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns,
+                    double *values)
 {
     size_t count = 0;
     for (size_t i = 0; i < in->count; i++) {
@@ -114,13 +121,16 @@ static void window_drop(struct window *w, const double *values)
     double gone = values[w->first++];
     w->present -= isfinite(gone) ? 1u : 0u;
     w->sum -= isfinite(gone) ? gone : 0;
-    // What rounding leaves behind is swept out once in each length of the window, which costs one more addition a point.
+    // What rounding leaves behind is swept out once in each length of the window, which costs one
+    // more addition a point.
     if (++w->since_summed > w->end - w->first)
         window_sum(w, values);
 }
 
-// The mean of the last so many points, or of those in (t - window, t]. Points before the first whole window are left out.
-static size_t moving_average(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns, double *values)
+// The mean of the last so many points, or of those in (t - window, t]. Points before the first
+// whole window are left out.
+static size_t moving_average(const struct query_series *in, const struct gexp_node *node,
+                             int64_t *t_ns, double *values)
 {
     struct window w = {0};
     size_t count = 0;
@@ -149,7 +159,8 @@ static size_t moving_average(const struct query_series *in, const struct gexp_no
     return count;
 }
 
-static int map_set(const struct runner *r, const struct gexp_node *node, map_fn *map, struct query_set *set)
+static int map_set(const struct runner *r, const struct gexp_node *node, map_fn *map,
+                   struct query_set *set)
 {
     struct query_series *all = room(r, set->count, sizeof *all);
     for (size_t i = 0; all && i < set->count; i++) {
@@ -265,8 +276,8 @@ static double combine(enum gexp_function function, double a, double b)
     }
 }
 
-static int combine_row(const struct runner *r, const struct gexp_node *node, const struct query_joined *row,
-                       struct query_series *out)
+static int combine_row(const struct runner *r, const struct gexp_node *node,
+                       const struct query_joined *row, struct query_series *out)
 {
     const int64_t *t_ns;
     size_t rows, points = 0;
@@ -299,7 +310,8 @@ static int combine_row(const struct runner *r, const struct gexp_node *node, con
     return 0;
 }
 
-static int combine_sets(const struct runner *r, const struct gexp_node *node, int64_t shift_ns, struct query_set *out)
+static int combine_sets(const struct runner *r, const struct gexp_node *node, int64_t shift_ns,
+                        struct query_set *out)
 {
     struct query_set sets[GEXP_ARGUMENTS_MAX];
     struct query_joined *rows;
@@ -308,7 +320,8 @@ static int combine_sets(const struct runner *r, const struct gexp_node *node, in
         if (failed)
             return failed;
     }
-    int failed = query_join(&(struct query_join){0}, sets, node->set_count, r->run->arena, &rows, &out->count, r->e);
+    int failed = query_join(&(struct query_join){0}, sets, node->set_count, r->run->arena, &rows,
+                            &out->count, r->e);
     struct query_series *all = failed ? NULL : room(r, out->count, sizeof *all);
     if (!all)
         return r->e->code;
@@ -318,7 +331,8 @@ static int combine_sets(const struct runner *r, const struct gexp_node *node, in
     return failed;
 }
 
-static int run_query(const struct runner *r, const struct gexp_node *node, int64_t shift_ns, struct query_set *out)
+static int run_query(const struct runner *r, const struct gexp_node *node, int64_t shift_ns,
+                     struct query_set *out)
 {
     struct query_result result = {0};
     int failed = r->run->query(r->run->user, &node->query, shift_ns, r->run->arena, &result, r->e);
@@ -326,7 +340,8 @@ static int run_query(const struct runner *r, const struct gexp_node *node, int64
     return failed ? failed : check(r);
 }
 
-static int evaluate(const struct runner *r, const struct gexp_node *node, int64_t shift_ns, struct query_set *out)
+static int evaluate(const struct runner *r, const struct gexp_node *node, int64_t shift_ns,
+                    struct query_set *out)
 {
     static map_fn *const maps[GEXP_QUERY + 1] = {
         [GEXP_ABSOLUTE] = absolute,     [GEXP_SCALE] = scale,
@@ -337,7 +352,8 @@ static int evaluate(const struct runner *r, const struct gexp_node *node, int64_
         return run_query(r, node, shift_ns, out);
     if (node->set_count > 1)
         return combine_sets(r, node, shift_ns, out);
-    if (node->function == GEXP_TIME_SHIFT && __builtin_add_overflow(shift_ns, node->duration_ns, &shift_ns))
+    if (node->function == GEXP_TIME_SHIFT &&
+        __builtin_add_overflow(shift_ns, node->duration_ns, &shift_ns))
         return error_set(r->e, -EINVAL, "The time of timeShift is too long");
     int failed = evaluate(r, node->sets[0], shift_ns, out);
     if (failed)
@@ -347,7 +363,8 @@ static int evaluate(const struct runner *r, const struct gexp_node *node, int64_
     return node->function == GEXP_ALIAS ? alias(r, node, out) : highest(r, node, out);
 }
 
-int gexp_evaluate(const struct gexp *x, const struct gexp_run *run, struct query_set *out, struct error *e)
+int gexp_evaluate(const struct gexp *x, const struct gexp_run *run, struct query_set *out,
+                  struct error *e)
 {
     struct error own = {0};
     struct runner r = {run, e ? e : &own};

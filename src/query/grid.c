@@ -12,7 +12,13 @@
 #include "query/civil.h"
 #include "query/duration.h"
 
-enum { SECONDS_PER_HOUR = 3600, HOURS_PER_DAY = 24, DAYS_PER_WEEK = 7, FIRST_SUNDAY = 3, MONTHS_PER_YEAR = 12 };
+enum {
+    SECONDS_PER_HOUR = 3600,
+    HOURS_PER_DAY = 24,
+    DAYS_PER_WEEK = 7,
+    FIRST_SUNDAY = 3,
+    MONTHS_PER_YEAR = 12
+};
 
 static int64_t saturating_ns(int64_t seconds)
 {
@@ -58,8 +64,8 @@ static int64_t base_of(const struct query_downsample *d, int64_t start)
     return floor_div(base_s, SECONDS_PER_HOUR) * SECONDS_PER_HOUR;
 }
 
-// Hours and shorter: whether the interval divides the next longer unit. If it does not, it is counted
-// from the beginning of the base's period of the returned length in seconds; 0 is a month.
+// Hours and shorter: whether the interval divides the next longer unit. If it does not, it is
+// counted from the beginning of the base's period of the returned length in seconds; 0 is a month.
 static int64_t round_length(const struct query_downsample *d, bool *divides)
 {
     switch (d->unit) {
@@ -98,7 +104,8 @@ static void set_origin(struct query_grid *g, int64_t start)
         return;
     default:
         length = round_length(d, &g->from_midnight);
-        local_s = length ? floor_div(local_s, length) * length : days_of_civil(year, month, 1) * SECONDS_PER_DAY;
+        local_s = length ? floor_div(local_s, length) * length
+                         : days_of_civil(year, month, 1) * SECONDS_PER_DAY;
         g->origin = saturating_ns(time_zone_to_utc(g->zone, local_s));
     }
 }
@@ -130,7 +137,8 @@ static void calendar_bucket(const struct query_grid *g, int64_t t, int64_t *from
         bucket_of_days(g, day, &from_day, &to_day);
         *from = begin_of_day(g->zone, from_day);
         *to = begin_of_day(g->zone, to_day);
-        // Where clocks are put back across midnight a day's last hour comes again after the next has begun.
+        // Where clocks are put back across midnight a day's last hour comes again after the next
+        // has begun.
         while (*to <= t && *to < INT64_MAX) {
             bucket_of_days(g, to_day, &from_day, &to_day);
             *from = *to;
@@ -177,14 +185,17 @@ int64_t query_grid_length(const struct query_grid *g)
 {
     const struct query_downsample *d = g->downsample;
     int64_t length;
-    return !d->calendar ? g->interval : query_duration_ns(d->interval, d->unit, &length) ? length : INT64_MAX;
+    return !d->calendar                                       ? g->interval
+           : query_duration_ns(d->interval, d->unit, &length) ? length
+                                                              : INT64_MAX;
 }
 
 static int too_many(struct query_context *c)
 {
-    return error_set(c->e, -E2BIG,
-                     "The query has more than %d calendar intervals (intervals limit): ask for longer ones",
-                     QUERY_GRID_CALENDAR_MAX);
+    return error_set(
+        c->e, -E2BIG,
+        "The query has more than %d calendar intervals (intervals limit): ask for longer ones",
+        QUERY_GRID_CALENDAR_MAX);
 }
 
 // 0all: one bucket, stamped start, that leaves out the point at `end`.
@@ -245,9 +256,11 @@ static int make_fixed(struct query_context *c, struct query_grid *g)
     int64_t first, last, to, end = c->q->end_ns;
     g->interval = g->downsample->interval;
     if (g->interval <= 0)
-        return error_set(c->e, -EINVAL, "Invalid downsampling interval: it must be longer than nothing");
+        return error_set(c->e, -EINVAL,
+                         "Invalid downsampling interval: it must be longer than nothing");
     query_grid_bucket(g, c->q->start_ns, &first, &to);
-    if (first < c->q->start_ns || first % g->interval) // at the beginning of time a bucket is cut off
+    if (first < c->q->start_ns ||
+        first % g->interval) // at the beginning of time a bucket is cut off
         first = to;
     query_grid_bucket(g, end, &last, &to);
     g->first = first;
@@ -287,7 +300,8 @@ int query_grid_make(struct query_context *c, struct query_grid *g)
     }
     if (g->times)
         g->first = g->times[0];
-    int64_t end = g->times ? g->times[g->count] : saturating_add(query_grid_place(g, g->count - 1), g->interval);
+    int64_t end = g->times ? g->times[g->count]
+                           : saturating_add(query_grid_place(g, g->count - 1), g->interval);
     g->read_from = g->first;
     g->read_to = end == INT64_MAX ? end : end - 1;
     return 0;

@@ -1,7 +1,8 @@
 // grid.h - the buckets of a downsampling: where they begin, and which of them an answer holds.
 //
-// A bucket's stamp is the time at which it begins. An answer holds the buckets whose stamps lie in [start, end]. Whole buckets
-// are read, even if the last one reaches beyond `end`. The grid follows from the query alone: it is the same on every node.
+// A bucket's stamp is the time at which it begins. An answer holds the buckets whose stamps lie in
+// [start, end]. Whole buckets are read, even if the last one reaches beyond `end`. The grid follows
+// from the query alone: it is the same on every node.
 #ifndef SONDE_QUERY_GRID_H
 #define SONDE_QUERY_GRID_H
 
@@ -17,8 +18,8 @@ struct query_grid {
     size_t count;
     int64_t first;    // stamp of bucket 0
     int64_t interval; // ns; 0 where buckets differ in length (calendar, 0all)
-    // Stamps of all buckets, and one more: where the last ends. NULL when there are too many to list; then a point's place
-    // is its bucket's stamp, else its bucket's number.
+    // Stamps of all buckets, and one more: where the last ends. NULL when there are too many to
+    // list; then a point's place is its bucket's stamp, else its bucket's number.
     const int64_t *times;
     int64_t read_from, read_to; // points of the buckets, both inclusive; empty when from > to
     // To find buckets outside the list.

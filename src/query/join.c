@@ -26,7 +26,8 @@ static bool counts(const struct query_join *join, struct str key)
     return !join->keys;
 }
 
-// What is compared: "key NUL value NUL" for each tag, and, where they count, "NUL key" for each that was aggregated. No tag holds a NUL.
+// What is compared: "key NUL value NUL" for each tag, and, where they count, "NUL key" for each
+// that was aggregated. No tag holds a NUL.
 static struct str key_of(struct joiner *j, const struct query_series *s)
 {
     struct buf text = {0};
@@ -49,7 +50,8 @@ static struct str key_of(struct joiner *j, const struct query_series *s)
     return key;
 }
 
-static int add_series(struct joiner *j, const struct query_series *s, size_t set, size_t set_count, struct error *e)
+static int add_series(struct joiner *j, const struct query_series *s, size_t set, size_t set_count,
+                      struct error *e)
 {
     bool added = false;
     struct str key = key_of(j, s);
@@ -59,16 +61,18 @@ static int add_series(struct joiner *j, const struct query_series *s, size_t set
     if (added) {
         struct row *row = &j->all[j->count];
         *row = (struct row){.key = key};
-        row->joined.members = arena_zalloc(j->arena, set_count * sizeof(const struct query_series *));
+        row->joined.members =
+            arena_zalloc(j->arena, set_count * sizeof(const struct query_series *));
         if (!row->joined.members)
             return error_set(e, -ENOMEM, "no memory for joining series");
         *place = j->count++;
     }
     const struct query_series **member = &j->all[*place].joined.members[set];
     if (*member)
-        return error_set(e, -EINVAL,
-                         "Several series of %.*s have the same tags in the join: group or filter by more tags",
-                         STR_ARG(s->metric));
+        return error_set(
+            e, -EINVAL,
+            "Several series of %.*s have the same tags in the join: group or filter by more tags",
+            STR_ARG(s->metric));
     *member = s;
     return 0;
 }
@@ -139,8 +143,8 @@ static bool complete(const struct query_joined *joined, size_t set_count)
     return true;
 }
 
-static int join_sets(struct joiner *j, const struct query_set *sets, size_t set_count, struct query_joined **out,
-                     size_t *count, struct error *e)
+static int join_sets(struct joiner *j, const struct query_set *sets, size_t set_count,
+                     struct query_joined **out, size_t *count, struct error *e)
 {
     size_t series = 0;
     for (size_t i = 0; i < set_count; i++)
@@ -169,8 +173,8 @@ static int join_sets(struct joiner *j, const struct query_set *sets, size_t set_
     return 0;
 }
 
-int query_join(const struct query_join *join, const struct query_set *sets, size_t set_count, struct arena *arena,
-               struct query_joined **out, size_t *count, struct error *e)
+int query_join(const struct query_join *join, const struct query_set *sets, size_t set_count,
+               struct arena *arena, struct query_joined **out, size_t *count, struct error *e)
 {
     struct joiner j = {.join = join, .arena = arena};
     *count = 0;
@@ -191,11 +195,12 @@ static int ascending(const void *a, const void *b)
 
 static bool same_times(const struct query_series *a, const struct query_series *b)
 {
-    return a->count == b->count && (a->t_ns == b->t_ns || memcmp(a->t_ns, b->t_ns, a->count * sizeof *a->t_ns) == 0);
+    return a->count == b->count &&
+           (a->t_ns == b->t_ns || memcmp(a->t_ns, b->t_ns, a->count * sizeof *a->t_ns) == 0);
 }
 
-int query_join_times(const struct query_series *const *series, size_t count, struct arena *arena, const int64_t **out,
-                     size_t *rows)
+int query_join_times(const struct query_series *const *series, size_t count, struct arena *arena,
+                     const int64_t **out, size_t *rows)
 {
     const struct query_series *last = NULL;
     size_t total = 0, different = 0;
@@ -235,7 +240,8 @@ int query_join_times(const struct query_series *const *series, size_t count, str
     return 0;
 }
 
-void query_join_values(const struct query_series *s, const int64_t *t_ns, size_t rows, double fill, double *out)
+void query_join_values(const struct query_series *s, const int64_t *t_ns, size_t rows, double fill,
+                       double *out)
 {
     size_t at = 0;
     for (size_t i = 0; i < rows; i++) {

@@ -1,4 +1,5 @@
-// join.h - the results of several queries side by side: series matched by their tags, on the same times.
+// join.h - the results of several queries side by side: series matched by their tags, on the same
+// times.
 //
 //   set a: host=1  host=2          union:        host=1 (a, b)   host=2 (a, b)   host=3 (-, b)
 //   set b: host=1  host=2  host=3  intersection: host=1 (a, b)   host=2 (a, b)
@@ -29,16 +30,18 @@ struct query_joined {
     size_t aggregate_tag_count;
 };
 
-// What comes out is ordered by tags and lives in `arena`; nothing is copied of the series. -EINVAL: two series of one set match the same others,
-// -E2BIG: QUERY_JOIN_SETS_MAX.
-int query_join(const struct query_join *join, const struct query_set *sets, size_t set_count, struct arena *arena,
-               struct query_joined **out, size_t *count, struct error *e);
+// What comes out is ordered by tags and lives in `arena`; nothing is copied of the series. -EINVAL:
+// two series of one set match the same others, -E2BIG: QUERY_JOIN_SETS_MAX.
+int query_join(const struct query_join *join, const struct query_set *sets, size_t set_count,
+               struct arena *arena, struct query_joined **out, size_t *count, struct error *e);
 
 // The times of all series together, ascending, each once. NULL series are passed over. -ENOMEM.
-int query_join_times(const struct query_series *const *series, size_t count, struct arena *arena, const int64_t **out,
-                     size_t *rows);
+int query_join_times(const struct query_series *const *series, size_t count, struct arena *arena,
+                     const int64_t **out, size_t *rows);
 
-// The values of a series at those times, `fill` where it has none or NaN. NULL: a series without points.
-void query_join_values(const struct query_series *s, const int64_t *t_ns, size_t rows, double fill, double *out);
+// The values of a series at those times, `fill` where it has none or NaN. NULL: a series without
+// points.
+void query_join_values(const struct query_series *s, const int64_t *t_ns, size_t rows, double fill,
+                       double *out);
 
 #endif

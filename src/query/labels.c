@@ -1,6 +1,7 @@
 #include "query/labels.h"
 
-int query_labels_compare(const struct store_label *a, size_t a_count, const struct store_label *b, size_t b_count)
+int query_labels_compare(const struct store_label *a, size_t a_count, const struct store_label *b,
+                         size_t b_count)
 {
     for (size_t i = 0; i < a_count && i < b_count; i++) {
         int order = str_compare(a[i].key, b[i].key);
@@ -25,7 +26,8 @@ bool query_labels_lack(const struct store_series_info *s, const struct store_lab
     return more && more->key.size && !query_labels_get(s, more->key);
 }
 
-void query_labels_add(struct store_series_info *s, const struct store_label *more, struct store_label *room)
+void query_labels_add(struct store_series_info *s, const struct store_label *more,
+                      struct store_label *room)
 {
     size_t at = 0;
     while (at < s->label_count && str_compare(s->labels[at].key, more->key) < 0)
@@ -36,7 +38,8 @@ void query_labels_add(struct store_series_info *s, const struct store_label *mor
     s->label_count++;
 }
 
-bool query_labels_carry(const struct store_series_info *s, const struct store_label *tags, size_t count)
+bool query_labels_carry(const struct store_series_info *s, const struct store_label *tags,
+                        size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct str *value = query_labels_get(s, tags[i].key);

@@ -1,4 +1,5 @@
-// labels.h - the labels of series: their order, what a store adds to those of all its series, and which series carry some tags.
+// labels.h - the labels of series: their order, what a store adds to those of all its series, and
+// which series carry some tags.
 #ifndef SONDE_QUERY_LABELS_H
 #define SONDE_QUERY_LABELS_H
 
@@ -7,18 +8,23 @@
 enum { QUERY_LABELS_MAX = STORE_LABELS_MAX + 1 }; // of a series: its own and its store's
 
 // Order by labels: keys first, then values.
-int query_labels_compare(const struct store_label *a, size_t a_count, const struct store_label *b, size_t b_count);
+int query_labels_compare(const struct store_label *a, size_t a_count, const struct store_label *b,
+                         size_t b_count);
 
 // The value of that key; NULL: there is none.
 const struct str *query_labels_get(const struct store_series_info *s, struct str key);
 
-// Whether `more`, which the store gives to all of its series (NULL or an empty key: nothing), is to be added: a series' own label counts before it.
+// Whether `more`, which the store gives to all of its series (NULL or an empty key: nothing), is to
+// be added: a series' own label counts before it.
 bool query_labels_lack(const struct store_series_info *s, const struct store_label *more);
 
-// Adds it in its place. `room` takes s->label_count + 1 labels and has to live as long as `s` is used.
-void query_labels_add(struct store_series_info *s, const struct store_label *more, struct store_label *room);
+// Adds it in its place. `room` takes s->label_count + 1 labels and has to live as long as `s` is
+// used.
+void query_labels_add(struct store_series_info *s, const struct store_label *more,
+                      struct store_label *room);
 
 // Whether all `tags` are there; the value "*" is any.
-bool query_labels_carry(const struct store_series_info *s, const struct store_label *tags, size_t count);
+bool query_labels_carry(const struct store_series_info *s, const struct store_label *tags,
+                        size_t count);
 
 #endif

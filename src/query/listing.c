@@ -10,7 +10,8 @@ static bool find_metric(struct query_listing *l)
         if (!l->filter->metric.size) {
             if (l->metric < store_metric_count(l->stores[l->store]))
                 return true;
-        } else if (store_metric_find(l->stores[l->store], l->filter->metric, &named) && l->metric <= named) {
+        } else if (store_metric_find(l->stores[l->store], l->filter->metric, &named) &&
+                   l->metric <= named) {
             l->metric = named;
             return true;
         }
@@ -18,7 +19,8 @@ static bool find_metric(struct query_listing *l)
     return false;
 }
 
-static void count_off_grid(struct store_cursor *cursor, int64_t grid_ns, struct query_listed_points *out)
+static void count_off_grid(struct store_cursor *cursor, int64_t grid_ns,
+                           struct query_listed_points *out)
 {
     const int64_t *t_ns;
     const double *values;
@@ -29,8 +31,8 @@ static void count_off_grid(struct store_cursor *cursor, int64_t grid_ns, struct 
         out->off_grid += t_ns[i] % grid_ns != 0;
 }
 
-static void count_points(struct store_snapshot *store, uint32_t id, const struct query_series_filter *f,
-                         struct query_listed_points *out)
+static void count_points(struct store_snapshot *store, uint32_t id,
+                         const struct query_series_filter *f, struct query_listed_points *out)
 {
     struct store_cursor *cursor = store_cursor_open(store, id, f->points_from_ns, f->points_to_ns);
     struct store_run run;
@@ -54,7 +56,8 @@ void query_listed_merge(struct query_listed_points *into, const struct query_lis
     if (!more->count)
         return;
     struct query_listed_points both = *into;
-    both.first_ns = into->count && into->first_ns < more->first_ns ? into->first_ns : more->first_ns;
+    both.first_ns =
+        into->count && into->first_ns < more->first_ns ? into->first_ns : more->first_ns;
     if (!into->count || more->last_ns >= into->last_ns) {
         both.last_ns = more->last_ns;
         both.node_last_ns = more->node_last_ns;
@@ -64,7 +67,8 @@ void query_listed_merge(struct query_listed_points *into, const struct query_lis
     *into = both;
 }
 
-static bool take(struct query_listing *l, const struct store_metric *metric, uint32_t id, struct query_listed *out)
+static bool take(struct query_listing *l, const struct store_metric *metric, uint32_t id,
+                 struct query_listed *out)
 {
     const struct query_series_filter *f = l->filter;
     struct store_snapshot *store = l->stores[l->store];
@@ -76,7 +80,8 @@ static bool take(struct query_listing *l, const struct store_metric *metric, uin
         query_labels_add(&s, more, l->room);
     if (!query_labels_carry(&s, f->tags, f->tag_count))
         return false;
-    *out = (struct query_listed){.metric = metric, .id = id, .labels = s.labels, .label_count = s.label_count};
+    *out = (struct query_listed){
+        .metric = metric, .id = id, .labels = s.labels, .label_count = s.label_count};
     if (f->latest)
         out->has_point = store_point_before(store, id, INT64_MAX, &out->t_ns, &out->value);
     if (f->points)
@@ -107,5 +112,6 @@ int query_listed_compare(const void *left, const void *right)
 {
     const struct query_listed *a = left, *b = right;
     int order = str_compare(a->metric->name, b->metric->name);
-    return order ? order : query_labels_compare(a->labels, a->label_count, b->labels, b->label_count);
+    return order ? order
+                 : query_labels_compare(a->labels, a->label_count, b->labels, b->label_count);
 }

@@ -46,7 +46,8 @@ struct query_listing {
     struct store_label room[QUERY_LABELS_MAX];
 };
 
-// The next series that matches: 1; *out is valid until the next call. 0: there are no more. -EAGAIN: QUERY_LISTING_LOOKS series did not match; time to look at a clock.
+// The next series that matches: 1; *out is valid until the next call. 0: there are no more.
+// -EAGAIN: QUERY_LISTING_LOOKS series did not match; time to look at a clock.
 int query_listing_next(struct query_listing *l, struct query_listed *out);
 
 // Adds what another file has of the same series.

@@ -10,7 +10,10 @@ enum { DOWNSAMPLE_TEXT_MAX = 64, CALENDAR_COUNT_MAX = 100000 };
 static const struct {
     const char *name;
     enum query_fill fill;
-} fills[] = {{"none", QUERY_FILL_NONE}, {"nan", QUERY_FILL_NAN}, {"null", QUERY_FILL_NULL}, {"zero", QUERY_FILL_ZERO}};
+} fills[] = {{"none", QUERY_FILL_NONE},
+             {"nan", QUERY_FILL_NAN},
+             {"null", QUERY_FILL_NULL},
+             {"zero", QUERY_FILL_ZERO}};
 
 static int parse_interval(struct str text, struct query_downsample *d, struct error *e)
 {
@@ -23,10 +26,12 @@ static int parse_interval(struct str text, struct query_downsample *d, struct er
     int64_t count;
     if (!query_duration_parse(duration, &count, &d->unit))
         return error_set(e, -EINVAL,
-                         "Invalid downsampling interval: '%.*s' (want a number and ms, s, m, h, d, w, n or y; or 0all)",
+                         "Invalid downsampling interval: '%.*s' (want a number and ms, s, m, h, d, "
+                         "w, n or y; or 0all)",
                          STR_ARG(text));
     if (d->calendar ? count > CALENDAR_COUNT_MAX : !query_duration_ns(count, d->unit, &d->interval))
-        return error_set(e, -EINVAL, "Invalid downsampling interval: '%.*s' is too long", STR_ARG(text));
+        return error_set(e, -EINVAL, "Invalid downsampling interval: '%.*s' is too long",
+                         STR_ARG(text));
     if (d->calendar)
         d->interval = count;
     return 0;
@@ -36,11 +41,14 @@ int query_parse_downsample(struct str text, struct query_downsample *out, struct
 {
     *out = (struct query_downsample){.on = true};
     if (text.size > DOWNSAMPLE_TEXT_MAX)
-        return error_set(e, -EINVAL, "Invalid downsampling: longer than %d bytes", DOWNSAMPLE_TEXT_MAX);
+        return error_set(e, -EINVAL, "Invalid downsampling: longer than %d bytes",
+                         DOWNSAMPLE_TEXT_MAX);
     struct str rest = text, interval = str_cut(&rest, '-');
     if (!rest.data)
-        return error_set(e, -EINVAL, "Invalid downsampling: '%.*s' (want interval-function[-fill], as in 1m-avg-nan)",
-                         STR_ARG(text));
+        return error_set(
+            e, -EINVAL,
+            "Invalid downsampling: '%.*s' (want interval-function[-fill], as in 1m-avg-nan)",
+            STR_ARG(text));
     struct str function = str_cut(&rest, '-');
     int r = parse_interval(interval, out, e);
     if (r)
@@ -49,7 +57,8 @@ int query_parse_downsample(struct str text, struct query_downsample *out, struct
     if (out->function == QUERY_AGGREGATOR_COUNT)
         return error_set(e, -EINVAL, "No such downsampling function: '%.*s'", STR_ARG(function));
     if (out->function == QUERY_NONE)
-        return error_set(e, -EINVAL, "'none' is no downsampling function: leave the downsampling out");
+        return error_set(e, -EINVAL,
+                         "'none' is no downsampling function: leave the downsampling out");
     if (!rest.data)
         return 0;
     for (size_t i = 0; i < sizeof fills / sizeof *fills; i++)
@@ -74,7 +83,8 @@ void query_downsample_use_calendar(struct query_downsample *d)
 void query_downsample_to_seconds(struct query_downsample *d)
 {
     int64_t ns = d->interval;
-    if (!d->on || d->all || (d->calendar && !query_duration_ns(d->interval, d->unit, &ns)) || ns >= NS_PER_S)
+    if (!d->on || d->all || (d->calendar && !query_duration_ns(d->interval, d->unit, &ns)) ||
+        ns >= NS_PER_S)
         return;
     d->unit = 's';
     d->interval = d->calendar ? 1 : NS_PER_S;

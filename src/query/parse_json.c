@@ -1,5 +1,6 @@
-// OpenTSDB's POST /api/query body. What clients differ in is taken as they send it: times as numbers or strings, seconds or
-// milliseconds, "tags":[] for none, null for absent; unknown keys are passed over. Size and depth are bounded before a tree is made.
+// OpenTSDB's POST /api/query body. What clients differ in is taken as they send it: times as
+// numbers or strings, seconds or milliseconds, "tags":[] for none, null for absent; unknown keys
+// are passed over. Size and depth are bounded before a tree is made.
 #include "query/aggregator_table.h"
 #include "query/filter.h"
 
@@ -49,11 +50,13 @@ static json_t *member(const json_t *object, const char *key)
 static bool flag(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
-    return json_is_true(value) || (json_is_string(value) && str_eq_nocase(view(value), STR("true")));
+    return json_is_true(value) ||
+           (json_is_string(value) && str_eq_nocase(view(value), STR("true")));
 }
 
 // A copy in the arena; empty where the key is absent.
-static int text_member(const struct parser *p, const json_t *object, const char *key, struct str *out)
+static int text_member(const struct parser *p, const json_t *object, const char *key,
+                       struct str *out)
 {
     const json_t *value = member(object, key);
     *out = (struct str){"", 0};
@@ -86,9 +89,11 @@ static int time_member(const struct parser *p, const json_t *body, const char *k
     const json_t *value = json_object_get(body, key);
     if (json_is_string(value))
         return query_parse_time(view(value), p->now_ns, p->time_zone, out_ns, p->e);
-    if (!json_is_number(value) || !(json_number_value(value) >= 0) || !(json_number_value(value) < 1e18))
-        return error_set(p->e, -EINVAL,
-                         "'%s' must be a time: seconds or milliseconds since the epoch, or text as 1h-ago", key);
+    if (!json_is_number(value) || !(json_number_value(value) >= 0) ||
+        !(json_number_value(value) < 1e18))
+        return error_set(
+            p->e, -EINVAL,
+            "'%s' must be a time: seconds or milliseconds since the epoch, or text as 1h-ago", key);
     char text[64];
     int n = snprintf(text, sizeof text, "%.3f", json_number_value(value));
     return query_parse_time((struct str){text, (size_t)n}, p->now_ns, p->time_zone, out_ns, p->e);
@@ -116,10 +121,12 @@ static int parse_filter(const struct parser *p, const json_t *json, struct query
     return query_filter_check(out, p->e);
 }
 
-static int parse_tag(const struct parser *p, const char *key, const json_t *value, struct query_filter *out)
+static int parse_tag(const struct parser *p, const char *key, const json_t *value,
+                     struct query_filter *out)
 {
     if (json_is_null(value))
-        return error_set(p->e, -EINVAL, "Filter cannot be null or empty: the tag '%.*s' needs a value",
+        return error_set(p->e, -EINVAL,
+                         "Filter cannot be null or empty: the tag '%.*s' needs a value",
                          STR_ARG(str_slice(str_of(key), 0, SHOWN_MAX)));
     if (!json_is_string(value))
         return error_set(p->e, -EINVAL, "The tag '%.*s' must be a string",
@@ -128,7 +135,8 @@ static int parse_tag(const struct parser *p, const char *key, const json_t *valu
     return k.data && text.data ? query_filter_old_style(k, text, true, out, p->e) : no_memory(p);
 }
 
-// Of "filters" and "tags" the one that stands last wins, as in OpenTSDB. An empty one is passed over: Grafana sends both.
+// Of "filters" and "tags" the one that stands last wins, as in OpenTSDB. An empty one is passed
+// over: Grafana sends both.
 static bool tags_win(const json_t *query, const json_t *filters, const json_t *tags)
 {
     const char *key;
@@ -153,7 +161,8 @@ static int parse_filters(const struct parser *p, json_t *json, struct query *q)
     size_t filter_count = by_tags ? 0 : json_array_size(filters),
            count = by_tags ? json_object_size(tags) : filter_count;
     if (count > QUERY_FILTERS_MAX)
-        return error_set(p->e, -EINVAL, "A query may have %d filters, not %zu", QUERY_FILTERS_MAX, count);
+        return error_set(p->e, -EINVAL, "A query may have %d filters, not %zu", QUERY_FILTERS_MAX,
+                         count);
     struct query_filter *out = arena_array(p->arena, count, sizeof *out);
     if (!out)
         return no_memory(p);
@@ -234,8 +243,8 @@ static int parse_spans(const struct parser *p, const json_t *query, struct query
             return r;
         if (!json_is_string(value))
             return bad(p, "The tags of 'spans' must be strings");
-        labels[q->spans.tag_count] =
-            (struct store_label){arena_str(p->arena, str_of(key)), arena_str(p->arena, view(value))};
+        labels[q->spans.tag_count] = (struct store_label){arena_str(p->arena, str_of(key)),
+                                                          arena_str(p->arena, view(value))};
         if (!labels[q->spans.tag_count].key.data || !labels[q->spans.tag_count].value.data)
             return no_memory(p);
         q->spans.tag_count++;
@@ -330,7 +339,8 @@ static int parse_body(struct parser *p, json_t *body, struct query_request *out)
     if (count == 0)
         return bad(p, "Missing queries");
     if (count > BODY_QUERIES_MAX)
-        return error_set(p->e, -EINVAL, "A request may have %d queries, not %zu", BODY_QUERIES_MAX, count);
+        return error_set(p->e, -EINVAL, "A request may have %d queries, not %zu", BODY_QUERIES_MAX,
+                         count);
     struct query *all = arena_zalloc(p->arena, count * sizeof *all);
     if (!all)
         return no_memory(p);
@@ -383,7 +393,8 @@ static bool too_deep(struct str body)
     return false;
 }
 
-int query_parse_json(struct str body, int64_t now_ns, struct arena *arena, struct query_request *out, struct error *e)
+int query_parse_json(struct str body, int64_t now_ns, struct arena *arena,
+                     struct query_request *out, struct error *e)
 {
     struct parser p = {.arena = arena,
                        .e = e,
@@ -391,15 +402,18 @@ int query_parse_json(struct str body, int64_t now_ns, struct arena *arena, struc
                        .dragon_compatible = out->dragon_compatible,
                        .named_times = out->named_times};
     if (body.size > BODY_BYTES_MAX)
-        return error_set(e, -EINVAL, "A query's JSON may have %d bytes, not %zu", BODY_BYTES_MAX, body.size);
+        return error_set(e, -EINVAL, "A query's JSON may have %d bytes, not %zu", BODY_BYTES_MAX,
+                         body.size);
     if (too_deep(body))
         return error_set(e, -EINVAL, "A query's JSON may be nested %d deep", BODY_DEPTH_MAX);
     json_error_t fault;
-    // As reals: counterMax is as large as 2^64, which no integer of jansson's holds. Milliseconds stay exact up to 2^53.
-    json_t *json = json_loadb(body.data ? body.data : "", body.size, JSON_DECODE_INT_AS_REAL, &fault);
+    // As reals: counterMax is as large as 2^64, which no integer of jansson's holds. Milliseconds
+    // stay exact up to 2^53.
+    json_t *json =
+        json_loadb(body.data ? body.data : "", body.size, JSON_DECODE_INT_AS_REAL, &fault);
     if (!json)
-        return error_set(e, -EINVAL, "The request is not valid JSON: line %d, column %d: %s", fault.line, fault.column,
-                         fault.text);
+        return error_set(e, -EINVAL, "The request is not valid JSON: line %d, column %d: %s",
+                         fault.line, fault.column, fault.text);
     int r = parse_body(&p, json, out);
     json_decref(json);
     return r;

@@ -7,7 +7,8 @@
 //   filters   the same, but they do not group
 //
 // The case of the options' words does not matter.
-// Names of metrics here may hold ':': what is no option begins the metric, and the last part always is one.
+// Names of metrics here may hold ':': what is no option begins the metric, and the last part always
+// is one.
 #include "query/aggregator_table.h"
 #include "query/filter.h"
 
@@ -23,7 +24,8 @@ static int parse_rate_options(struct str text, struct query_rate *rate, struct e
         parts[count++] = str_trim(str_cut(&rest, ','));
     bool drop = str_eq_nocase(parts[0], STR("dropcounter"));
     if (rest.data || (!drop && !str_eq_nocase(parts[0], STR("counter"))))
-        return error_set(e, -EINVAL, "Invalid rate options: '%.*s' (want counter[,max[,reset]] or dropcounter)",
+        return error_set(e, -EINVAL,
+                         "Invalid rate options: '%.*s' (want counter[,max[,reset]] or dropcounter)",
                          STR_ARG(str_slice(text, 0, M_TAG_TEXT_SHOWN)));
     rate->counter = true;
     rate->drop_resets = drop;
@@ -66,7 +68,8 @@ static int take_option(struct str part, struct query *q, struct error *e)
     return 0;
 }
 
-// Index of the first c outside parentheses, or s.size. A backslash hides the next byte from the count of parentheses.
+// Index of the first c outside parentheses, or s.size. A backslash hides the next byte from the
+// count of parentheses.
 static size_t find_outside(struct str s, char c)
 {
     size_t depth = 0;
@@ -83,7 +86,8 @@ static size_t find_outside(struct str s, char c)
     return s.size;
 }
 
-static int parse_tags(struct str text, bool group_by, struct query_filter *filters, size_t *count, struct error *e)
+static int parse_tags(struct str text, bool group_by, struct query_filter *filters, size_t *count,
+                      struct error *e)
 {
     while (text.size) {
         size_t end = find_outside(text, ',');
@@ -96,8 +100,8 @@ static int parse_tags(struct str text, bool group_by, struct query_filter *filte
         if (*count == QUERY_FILTERS_MAX)
             return error_set(e, -EINVAL, "A query may have %d filters", QUERY_FILTERS_MAX);
         int r = query_filter_old_style(str_trim(str_slice(tag, 0, (size_t)equals)),
-                                       str_trim(str_slice(tag, (size_t)equals + 1, tag.size)), group_by,
-                                       &filters[*count], e);
+                                       str_trim(str_slice(tag, (size_t)equals + 1, tag.size)),
+                                       group_by, &filters[*count], e);
         if (r)
             return r;
         ++*count;
@@ -121,9 +125,10 @@ static int parse_metric(struct str text, struct arena *arena, struct query *q, s
     for (int braces = 0; rest.size; braces++) {
         size_t close = find_outside(rest, '}');
         if (braces == 2 || rest.data[0] != '{' || close == rest.size)
-            return error_set(e, -EINVAL,
-                             "Invalid braces behind the metric '%.*s' (want metric{key=value,…}{key=value,…})",
-                             STR_ARG(str_slice(q->metric, 0, M_TAG_TEXT_SHOWN)));
+            return error_set(
+                e, -EINVAL,
+                "Invalid braces behind the metric '%.*s' (want metric{key=value,…}{key=value,…})",
+                STR_ARG(str_slice(q->metric, 0, M_TAG_TEXT_SHOWN)));
         int r = parse_tags(str_slice(rest, 1, close), braces == 0, filters, &q->filter_count, e);
         if (r)
             return r;
@@ -136,15 +141,18 @@ static int parse_metric(struct str text, struct arena *arena, struct query *q, s
 int query_parse_m(struct str expression, struct arena *arena, struct query *out, struct error *e)
 {
     if (expression.size > M_TEXT_MAX)
-        return error_set(e, -EINVAL, "The m expression may have %d bytes, not %zu", M_TEXT_MAX, expression.size);
+        return error_set(e, -EINVAL, "The m expression may have %d bytes, not %zu", M_TEXT_MAX,
+                         expression.size);
     struct str rest = arena_str(arena, expression);
     if (!rest.data)
         return error_set(e, -ENOMEM, "no memory for the m expression");
     struct query q = {.start_ns = out->start_ns, .end_ns = out->end_ns};
     struct str aggregator = str_cut(&rest, ':');
     if (!rest.data || rest.size == 0)
-        return error_set(e, -EINVAL, "Invalid m expression: '%.*s' (want aggregator:metric, as in sum:cpu{host=*})",
-                         STR_ARG(str_slice(expression, 0, M_TAG_TEXT_SHOWN)));
+        return error_set(
+            e, -EINVAL,
+            "Invalid m expression: '%.*s' (want aggregator:metric, as in sum:cpu{host=*})",
+            STR_ARG(str_slice(expression, 0, M_TAG_TEXT_SHOWN)));
     q.aggregator = query_aggregator_of(aggregator);
     if (q.aggregator == QUERY_AGGREGATOR_COUNT)
         return error_set(e, -EINVAL, "No such aggregation function: %.*s",

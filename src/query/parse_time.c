@@ -15,10 +15,10 @@ enum { SECONDS_DIGITS_MAX = 10, TIME_TEXT_MAX = 64, YEAR_MIN = 1970, YEAR_MAX = 
 
 static int bad(struct str text, struct error *e)
 {
-    return error_set(
-        e, -EINVAL,
-        "Invalid time: '%.*s' (want now, 1h-ago, 2012/12/20-12:42:42, seconds or milliseconds since the epoch)",
-        STR_ARG(text));
+    return error_set(e, -EINVAL,
+                     "Invalid time: '%.*s' (want now, 1h-ago, 2012/12/20-12:42:42, seconds or "
+                     "milliseconds since the epoch)",
+                     STR_ARG(text));
 }
 
 static size_t count_digits(struct str s)
@@ -63,8 +63,8 @@ static int parse_date(struct str text, struct str zone_name, int64_t *out_ns, st
         if (rest.size)
             second = take_char(&rest, ':', ':') ? take_digits(&rest, 2) : -1;
     }
-    if (rest.size || year < YEAR_MIN || year > YEAR_MAX || month < 1 || month > 12 || day < 1 || hour < 0 ||
-        hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59)
+    if (rest.size || year < YEAR_MIN || year > YEAR_MAX || month < 1 || month > 12 || day < 1 ||
+        hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59)
         return bad(text, e);
     int64_t first = days_of_civil(year, month, 1);
     int64_t next = month == 12 ? days_of_civil(year + 1, 1, 1) : days_of_civil(year, month + 1, 1);
@@ -103,12 +103,14 @@ static int parse_number(struct str text, int64_t *out_ns, struct error *e)
     }
     int64_t ns;
     if (__builtin_mul_overflow(n, unit_ns, &ns) || __builtin_add_overflow(ns, fraction_ns, &ns))
-        return error_set(e, -EINVAL, "Invalid time: '%.*s' lies beyond the year 2262", STR_ARG(text));
+        return error_set(e, -EINVAL, "Invalid time: '%.*s' lies beyond the year 2262",
+                         STR_ARG(text));
     *out_ns = ns;
     return 0;
 }
 
-int query_parse_time(struct str text, int64_t now_ns, struct str time_zone, int64_t *out_ns, struct error *e)
+int query_parse_time(struct str text, int64_t now_ns, struct str time_zone, int64_t *out_ns,
+                     struct error *e)
 {
     text = str_trim(text);
     if (text.size == 0 || text.size > TIME_TEXT_MAX)

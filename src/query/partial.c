@@ -7,7 +7,8 @@
 static int add_tag(struct query_context *c, struct arena *arena, struct query_partial *p,
                    const struct query_partial_tag *tag, size_t *hint)
 {
-    // Series of one metric mostly carry the same keys in the same order: look behind the last one first.
+    // Series of one metric mostly carry the same keys in the same order: look behind the last one
+    // first.
     size_t i = *hint < p->tag_count && str_compare(p->tags[*hint].key, tag->key) <= 0 ? *hint : 0;
     int order = 1;
     while (i < p->tag_count && (order = str_compare(p->tags[i].key, tag->key)) < 0)
@@ -33,7 +34,8 @@ static int add_tag(struct query_context *c, struct arena *arena, struct query_pa
     return 0;
 }
 
-static int add_labels(struct query_context *c, struct query_partial *p, const struct query_selected *series)
+static int add_labels(struct query_context *c, struct query_partial *p,
+                      const struct query_selected *series)
 {
     size_t hint = 0;
     for (size_t i = 0; i < series->label_count; i++) {
@@ -61,8 +63,10 @@ static int keep_series(struct query_context *c, struct arena *arena, struct quer
         p->series_capacity = capacity;
     }
     struct query_points *kept = &p->series[p->series_count];
-    *kept = (struct query_points){
-        .count = series->count, .capacity = series->count, .before = series->before, .after = series->after};
+    *kept = (struct query_points){.count = series->count,
+                                  .capacity = series->count,
+                                  .before = series->before,
+                                  .after = series->after};
     if (series->count == 0) {
         p->series_count++;
         return 0;
@@ -73,7 +77,8 @@ static int keep_series(struct query_context *c, struct arena *arena, struct quer
     memcpy(kept->values, series->values, series->count * sizeof *kept->values);
     // Series that are sampled together share their places.
     const struct query_points *last = p->series_count ? kept - 1 : NULL;
-    if (last && last->count == series->count && memcmp(last->at, series->at, series->count * sizeof *series->at) == 0) {
+    if (last && last->count == series->count &&
+        memcmp(last->at, series->at, series->count * sizeof *series->at) == 0) {
         kept->at = last->at;
     } else {
         kept->at = query_alloc(c, arena, series->count, sizeof *kept->at);
@@ -85,13 +90,15 @@ static int keep_series(struct query_context *c, struct arena *arena, struct quer
     return 0;
 }
 
-static const struct query_fold_row *column_fold(const struct query_context *c, const struct query_grid *g)
+static const struct query_fold_row *column_fold(const struct query_context *c,
+                                                const struct query_grid *g)
 {
     return g->times ? query_fold_row(query_aggregator_row(c->q->aggregator)->fold) : NULL;
 }
 
 static int fold_series(struct query_context *c, const struct query_grid *g, struct arena *arena,
-                       struct query_partial *p, const struct query_points *series, struct query_points *line)
+                       struct query_partial *p, const struct query_points *series,
+                       struct query_points *line)
 {
     const struct query_fold_row *fold = column_fold(c, g);
     if (!p->folded) {
@@ -104,15 +111,19 @@ static int fold_series(struct query_context *c, const struct query_grid *g, stru
 }
 
 // Whether so many series of the group are too many to be kept for an exact quantile.
-static bool too_many_to_keep(const struct query_context *c, const struct query_grid *g, size_t series)
+static bool too_many_to_keep(const struct query_context *c, const struct query_grid *g,
+                             size_t series)
 {
-    return g->times && query_aggregator_row(c->q->aggregator)->fold == FOLD_VALUES && series > c->exact_max;
+    return g->times && query_aggregator_row(c->q->aggregator)->fold == FOLD_VALUES &&
+           series > c->exact_max;
 }
 
 static int sketch_series(struct query_context *c, const struct query_grid *g, struct arena *arena,
-                         struct query_partial *p, const struct query_points *series, struct query_points *line)
+                         struct query_partial *p, const struct query_points *series,
+                         struct query_points *line)
 {
-    return query_sketches_add(c, arena, &p->sketches, query_between_of(c->q), g->times, series, line);
+    return query_sketches_add(c, arena, &p->sketches, query_between_of(c->q), g->times, series,
+                              line);
 }
 
 // The series that are kept become sketches.
@@ -153,23 +164,25 @@ struct extent {
 // each end needs no neighbours.
 static struct extent widest(const struct query_context *c, const struct query_grid *g)
 {
-    return g->times ? (struct extent){0, (int64_t)g->count - 1} : (struct extent){c->q->start_ns, c->q->end_ns};
+    return g->times ? (struct extent){0, (int64_t)g->count - 1}
+                    : (struct extent){c->q->start_ns, c->q->end_ns};
 }
 
-static int find_neighbours(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                           struct extent x, struct query_series_work *work, struct query_points *p)
+static int find_neighbours(struct query_context *c, const struct query_grid *g,
+                           const struct query_selected *series, struct extent x,
+                           struct query_series_work *work, struct query_points *p)
 {
     bool before = !p->before.sought && (p->count == 0 || p->at[0] > x.first);
     bool after = !p->after.sought && (p->count == 0 || p->at[p->count - 1] < x.last);
     return before || after ? query_edges_find(c, g, series, before, after, work, p) : 0;
 }
 
-// Without a grid, the extent is known only when all series are. Series that are sampled together have
-// the same extent and need no neighbours. For others the extent so far, *x, already tells that they
-// need some. Then the search comes while the block that the range cuts is still decoded.
+// Without a grid, the extent is known only when all series are. Series that are sampled together
+// have the same extent and need no neighbours. For others the extent so far, *x, already tells that
+// they need some. Then the search comes while the block that the range cuts is still decoded.
 static int find_neighbours_so_far(struct query_context *c, const struct query_grid *g,
-                                  const struct query_selected *series, struct extent *x, struct query_series_work *work,
-                                  struct query_points *p)
+                                  const struct query_selected *series, struct extent *x,
+                                  struct query_series_work *work, struct query_points *p)
 {
     int r = find_neighbours(c, g, series, *x, work, p);
     if (p->count) {
@@ -193,8 +206,9 @@ static int find_neighbours_of_kept(struct query_context *c, const struct query_g
     return r;
 }
 
-int query_partial_make(struct query_context *c, const struct query_grid *g, const struct query_group *group,
-                       struct query_series_work *work, struct query_partial *out)
+int query_partial_make(struct query_context *c, const struct query_grid *g,
+                       const struct query_group *group, struct query_series_work *work,
+                       struct query_partial *out)
 {
     *out = (struct query_partial){.key = group->key};
     bool foldable = column_fold(c, g) != NULL, edges = query_edges_matter(c, g, group->count);
@@ -218,7 +232,8 @@ int query_partial_make(struct query_context *c, const struct query_grid *g, cons
             kept[out->source_series] = &group->series[i];
         out->source_series++;
         r = add_labels(c, out, &group->series[i]);
-        // The only series there can be is used where it lies; else the first is kept until there is a second.
+        // The only series there can be is used where it lies; else the first is kept until there is
+        // a second.
         if (r == 0 && group->count == 1) {
             out->series = points;
             out->series_count = 1;
@@ -232,9 +247,10 @@ int query_partial_make(struct query_context *c, const struct query_grid *g, cons
         if (r == 0 && sketch)
             r = start_sketches(c, g, &c->group, out, &work->line);
         if (r == 0)
-            r = sketch                               ? sketch_series(c, g, &c->group, out, points, &work->line)
-                : foldable && out->source_series > 1 ? fold_series(c, g, &c->group, out, points, &work->line)
-                                                     : keep_series(c, &c->group, out, points);
+            r = sketch ? sketch_series(c, g, &c->group, out, points, &work->line)
+                : foldable && out->source_series > 1
+                    ? fold_series(c, g, &c->group, out, points, &work->line)
+                    : keep_series(c, &c->group, out, points);
         if (r)
             return r;
     }
@@ -248,7 +264,8 @@ int query_partial_merge(struct query_context *c, const struct query_grid *g, str
     int r = 0;
     for (size_t i = 0; i < from->tag_count && r == 0; i++)
         r = add_tag(c, arena, into, &from->tags[i], &hint);
-    // What was folded by itself stays in order with what comes before it: single series are folded in first.
+    // What was folded by itself stays in order with what comes before it: single series are folded
+    // in first.
     const struct query_fold_row *fold = column_fold(c, g);
     if (fold && (into->source_series || from->folded)) {
         struct query_points line = {0};
@@ -260,8 +277,8 @@ int query_partial_merge(struct query_context *c, const struct query_grid *g, str
             into->folded = r == 0;
         }
         if (r == 0 && from->folded) {
-            fold->merge(into->columns.n, into->columns.x, into->columns.y, from->columns.n, from->columns.x,
-                        from->columns.y, g->count);
+            fold->merge(into->columns.n, into->columns.x, into->columns.y, from->columns.n,
+                        from->columns.x, from->columns.y, g->count);
             for (size_t i = 0; i < g->count; i++)
                 into->columns.real[i] |= from->columns.real[i];
         }

@@ -1,5 +1,6 @@
-// Only the one or two values at the wanted rank are put in place (quickselect: partition, go on in the part that holds the
-// rank). When partitions turn out badly too often, the rest is sorted by heap, so that no data can make it quadratic.
+// Only the one or two values at the wanted rank are put in place (quickselect: partition, go on in
+// the part that holds the rank). When partitions turn out badly too often, the rest is sorted by
+// heap, so that no data can make it quadratic.
 #include "query/percentile.h"
 
 #include <math.h>
@@ -44,7 +45,8 @@ static void heap_sort(double *v, size_t n)
     }
 }
 
-// Puts the value of rank k (from 0) at v[k], smaller or equal ones before it, larger or equal ones behind.
+// Puts the value of rank k (from 0) at v[k], smaller or equal ones before it, larger or equal ones
+// behind.
 static void put_rank(double *v, size_t n, size_t k)
 {
     size_t bad_left = 2; // partitions that may shrink little, times the logarithm of n
@@ -64,7 +66,8 @@ static void put_rank(double *v, size_t n, size_t k)
             swap(&v[n - 1], &v[middle]);
         double pivot = v[middle];
         size_t i = 0, j = n - 1;
-        // Hoare's: both scans stop at values equal to the pivot, so that many equal values split evenly.
+        // Hoare's: both scans stop at values equal to the pivot, so that many equal values split
+        // evenly.
         for (;;) {
             while (v[i] < pivot)
                 i++;
@@ -74,7 +77,8 @@ static void put_rank(double *v, size_t n, size_t k)
                 break;
             swap(&v[i++], &v[j--]);
         }
-        // v[0..i) <= pivot <= v[i..n), and both parts are shorter than n: the median of three left one value on each side.
+        // v[0..i) <= pivot <= v[i..n), and both parts are shorter than n: the median of three left
+        // one value on each side.
         if (k < i) {
             n = i;
         } else {

@@ -1,6 +1,7 @@
 // points.h - the points of one series on their way through the operators.
 //
-// A point's place is its index into `times` of the grid (grid.h), where there is such a list, else its time stamp in ns. Places ascend.
+// A point's place is its index into `times` of the grid (grid.h), where there is such a list, else
+// its time stamp in ns. Places ascend.
 #ifndef SONDE_QUERY_POINTS_H
 #define SONDE_QUERY_POINTS_H
 
@@ -20,7 +21,8 @@ struct query_points {
     struct query_edge before, after;
 };
 
-// Room for `more` points behind those there are: a buffer to be used again and again. It counts against the query's memory.
+// Room for `more` points behind those there are: a buffer to be used again and again. It counts
+// against the query's memory.
 int query_points_reserve(struct query_context *c, struct query_points *p, size_t more);
 
 // Of a buffer that query_points_reserve made.
@@ -38,8 +40,8 @@ static inline bool query_points_dense(const struct query_points *p)
     return p->count > 0 && p->at[p->count - 1] - p->at[0] == (int64_t)p->count - 1;
 }
 
-// The number of places, from *from on, at which the series is there: between its points and up to its
-// neighbours outside. `all` is the number of places in the list.
+// The number of places, from *from on, at which the series is there: between its points and up to
+// its neighbours outside. `all` is the number of places in the list.
 static inline size_t query_points_span(const struct query_points *p, size_t all, size_t *from)
 {
     *from = 0;

@@ -5,8 +5,9 @@
 //
 // Points just outside of the range count as neighbours, to which series are interpolated (edges.h).
 //
-// The semantics are OpenTSDB's (docs/query.md). A plan comes from an `m=` expression, from OpenTSDB's JSON or is filled in by hand;
-// it runs over snapshots of any number of stores (nodes, runs) as if they were one. No state, no threads: one call, one arena, bounded memory.
+// The semantics are OpenTSDB's (docs/query.md). A plan comes from an `m=` expression, from
+// OpenTSDB's JSON or is filled in by hand; it runs over snapshots of any number of stores (nodes,
+// runs) as if they were one. No state, no threads: one call, one arena, bounded memory.
 #ifndef SONDE_QUERY_QUERY_H
 #define SONDE_QUERY_QUERY_H
 
@@ -106,7 +107,8 @@ struct query_spans {
 
 struct query {
     struct str metric;
-    struct str tsuids; // OpenTSDB's names of series, with commas; the aggregator turns them into a metric and filters
+    // OpenTSDB's names of series, with commas; the aggregator turns them into a metric and filters
+    struct str tsuids;
     enum query_aggregator aggregator;
     struct query_downsample downsample;
     struct query_rate rate;
@@ -115,12 +117,14 @@ struct query {
     bool explicit_tags;
     struct query_spans spans;
     int64_t start_ns, end_ns; // both inclusive
-    // What the stores themselves do not say: all series of stores[i] also carry store_labels[i], where they lack its key. NULL, or an empty
-    // key: nothing. (Recordings of several jobs get a "job" each.)
+    // What the stores themselves do not say: all series of stores[i] also carry store_labels[i],
+    // where they lack its key. NULL, or an empty key: nothing. (Recordings of several jobs get a
+    // "job" each.)
     const struct store_label *store_labels;
 };
 
-// 'avg:1s-avg:rate:loss{host=*}{job=literal_or(a|b)}'. Strings in *out live in `arena`, start and end are left alone. -EINVAL with the reason.
+// 'avg:1s-avg:rate:loss{host=*}{job=literal_or(a|b)}'. Strings in *out live in `arena`, start and
+// end are left alone. -EINVAL with the reason.
 int query_parse_m(struct str expression, struct arena *arena, struct query *out, struct error *e);
 
 // "1s-avg-nan", "0all-sum", "1dc-max". -EINVAL with OpenTSDB's words.
@@ -129,15 +133,19 @@ int query_parse_downsample(struct str text, struct query_downsample *out, struct
 // Whether both ask the same of the same time range.
 bool query_equal(const struct query *a, const struct query *b);
 
-// A request's useCalendar: "1d" means what "1dc" says. Leaves alone what has no interval or is calendar already.
+// A request's useCalendar: "1d" means what "1dc" says. Leaves alone what has no interval or is
+// calendar already.
 void query_downsample_use_calendar(struct query_downsample *d);
 
-// For an answer whose times are whole seconds, and which has one value for each of them: a bucket of less than a second becomes the
-// whole second. Otherwise the value would be that of the second's last bucket, and a rate that of a fraction of the time.
+// For an answer whose times are whole seconds, and which has one value for each of them: a bucket
+// of less than a second becomes the whole second. Otherwise the value would be that of the second's
+// last bucket, and a rate that of a fraction of the time.
 void query_downsample_to_seconds(struct query_downsample *d);
 
-// "now", "1h-ago", "2012/12/20-12:42:42", seconds or milliseconds since the epoch: to ns. -EINVAL with the reason.
-int query_parse_time(struct str text, int64_t now_ns, struct str time_zone, int64_t *out_ns, struct error *e);
+// "now", "1h-ago", "2012/12/20-12:42:42", seconds or milliseconds since the epoch: to ns. -EINVAL
+// with the reason.
+int query_parse_time(struct str text, int64_t now_ns, struct str time_zone, int64_t *out_ns,
+                     struct error *e);
 
 // A whole request: OpenTSDB's POST /api/query body.
 struct query_request {
@@ -145,41 +153,48 @@ struct query_request {
     size_t count;
     bool ms_resolution, show_query, show_tsuids, show_summary, show_stats;
     bool no_annotations, global_annotations, delete_requested;
-    bool
-        dragon_compatible; // a wildcard filter groups, whatever its groupBy says. Not in the body: the caller sets it before parsing
-    // Not in the body either: "first" and "last" may stand for times, and set the two flags below. The
-    // caller, who knows the data, fills in start_ns and end_ns then.
+    // a wildcard filter groups, whatever its groupBy says. Not in the body: the caller sets it
+    // before parsing
+    bool dragon_compatible;
+    // Not in the body either: "first" and "last" may stand for times, and set the two flags below.
+    // The caller, who knows the data, fills in start_ns and end_ns then.
     bool named_times;
     bool from_first, to_last;
     bool job_tag; // every series carries the tag job
 };
-// Reads *out for dragon_compatible and named_times, so it must be initialised. -EINVAL with the reason.
-int query_parse_json(struct str body, int64_t now_ns, struct arena *arena, struct query_request *out, struct error *e);
+// Reads *out for dragon_compatible and named_times, so it must be initialised. -EINVAL with the
+// reason.
+int query_parse_json(struct str body, int64_t now_ns, struct arena *arena,
+                     struct query_request *out, struct error *e);
 
 struct query_cache;
 
 struct query_limits {
-    size_t memory_bytes;            // 0 = 256 MiB
-    uint64_t series_max;            // 0 = 1,000,000 matched series
-    uint64_t points_max;            // 0 = 100,000,000 points read
-    size_t exact_max;               // 0 = 4096: quantiles of more series than that at once are estimated (sketch.h)
+    size_t memory_bytes; // 0 = 256 MiB
+    uint64_t series_max; // 0 = 1,000,000 matched series
+    uint64_t points_max; // 0 = 100,000,000 points read
+    // 0 = 4096: quantiles of more series than that at once are estimated (sketch.h)
+    size_t exact_max;
     int64_t deadline_ns;            // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
     const struct work_watch *watch; // looked at between blocks of points; NULL = nobody
     struct query_cache *cache;      // NULL = none
-    // What `cache` knows stores[i] by: a number below 2^63 that no other file ever has; 0 where points may still be
-    // added: only what is sealed is kept then. NULL: nothing is.
+    // What `cache` knows stores[i] by: a number below 2^63 that no other file ever has; 0 where
+    // points may still be added: only what is sealed is kept then. NULL: nothing is.
     const uint64_t *store_ids;
 };
 
-// Points that no longer change (closed files, sealed blocks), kept as they were decoded. Answers do not depend on it. Thread-safe. -ENOMEM.
+// Points that no longer change (closed files, sealed blocks), kept as they were decoded. Answers do
+// not depend on it. Thread-safe. -ENOMEM.
 int query_cache_create(size_t limit_bytes, struct query_cache **out);
 void query_cache_destroy(struct query_cache *c);
 size_t query_cache_bytes(struct query_cache *c); // in use
 
-// What it keeps counts against the account, too, which also asks it to make room. Once, before it is used; the account outlives it.
+// What it keeps counts against the account, too, which also asks it to make room. Once, before it
+// is used; the account outlives it.
 struct memory_account;
 void query_cache_charge(struct query_cache *c, struct memory_account *account);
-// Lets go of what has not been asked for longest, until `bytes` less are kept or nothing is that is not in use.
+// Lets go of what has not been asked for longest, until `bytes` less are kept or nothing is that is
+// not in use.
 void query_cache_shrink(struct query_cache *c, size_t bytes);
 
 struct query_series {
@@ -201,15 +216,17 @@ struct query_result {
     uint64_t points_read, points_from_summaries, series_read;
 };
 
-// Everything in *out lives in `arena`. -ENOENT: no such metric (e says "No such name for 'metrics': 'x'"); a known metric without
-// data in the range is an empty result. -E2BIG: a limit, named in e. -ETIMEDOUT: the deadline. What limits->watch says.
+// Everything in *out lives in `arena`. -ENOENT: no such metric (e says "No such name for 'metrics':
+// 'x'"); a known metric without data in the range is an empty result. -E2BIG: a limit, named in e.
+// -ETIMEDOUT: the deadline. What limits->watch says.
 int query_run(const struct query *q, struct store_snapshot *const *stores, size_t store_count,
-              const struct query_limits *limits, struct arena *arena, struct query_result *out, struct error *e);
+              const struct query_limits *limits, struct arena *arena, struct query_result *out,
+              struct error *e);
 
-// Names that match, sorted, each once: for /api/suggest and completion. `kind` is "metrics", "tagk" or "tagv"; text is a prefix, or with
-// `anywhere` a substring. At most `max`.
-int query_suggest(struct store_snapshot *const *stores, size_t store_count, struct str kind, struct str text,
-                  bool anywhere, size_t max, struct arena *arena, const struct str **out, size_t *count,
-                  struct error *e);
+// Names that match, sorted, each once: for /api/suggest and completion. `kind` is "metrics", "tagk"
+// or "tagv"; text is a prefix, or with `anywhere` a substring. At most `max`.
+int query_suggest(struct store_snapshot *const *stores, size_t store_count, struct str kind,
+                  struct str text, bool anywhere, size_t max, struct arena *arena,
+                  const struct str **out, size_t *count, struct error *e);
 
 #endif

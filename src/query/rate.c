@@ -1,8 +1,8 @@
 // v'(t) = (v(t) - v(before)) / seconds between them.
 //
-// A counter that falls has wrapped at its maximum, or was reset: with dropResets the point only seeds the next one; else the
-// difference goes through the maximum, and a rate above resetValue is taken for a reset and becomes 0. NaN (a filled gap)
-// stays NaN, and the next rate spans the gap.
+// A counter that falls has wrapped at its maximum, or was reset: with dropResets the point only
+// seeds the next one; else the difference goes through the maximum, and a rate above resetValue is
+// taken for a reset and becomes 0. NaN (a filled gap) stays NaN, and the next rate spans the gap.
 #include "query/series.h"
 
 #include "base/clock.h"
@@ -12,8 +12,8 @@ static double max_of(const struct query_rate *rate)
     return rate->counter_max > 0 ? rate->counter_max : (double)INT64_MAX;
 }
 
-void query_rate_run(const struct query_rate *rate, const struct query_grid *g, const struct query_seed *seed,
-                    struct query_points *p)
+void query_rate_run(const struct query_rate *rate, const struct query_grid *g,
+                    const struct query_seed *seed, struct query_points *p)
 {
     bool seeded = seed && seed->value == seed->value;
     int64_t before_t = seeded ? seed->t_ns : 0;

@@ -42,12 +42,14 @@ static int run(struct query_context *c, struct store_snapshot *const *stores, si
     if (r)
         return r;
     qsort(all, count, sizeof *all, compare_series);
-    *out = (struct query_result){all, count, c->points_read, c->points_from_summaries, c->series_read};
+    *out =
+        (struct query_result){all, count, c->points_read, c->points_from_summaries, c->series_read};
     return 0;
 }
 
 int query_run(const struct query *q, struct store_snapshot *const *stores, size_t store_count,
-              const struct query_limits *limits, struct arena *arena, struct query_result *out, struct error *e)
+              const struct query_limits *limits, struct arena *arena, struct query_result *out,
+              struct error *e)
 {
     *out = (struct query_result){0};
     int r = check(q, e);

@@ -1,5 +1,6 @@
-// Every distinct value of a filtered key is judged once and the verdict kept in a map; a filter that names its values goes
-// through the store's index instead when that is shorter than the metric's list of series.
+// Every distinct value of a filtered key is judged once and the verdict kept in a map; a filter
+// that names its values goes through the store's index instead when that is shorter than the
+// metric's list of series.
 #include "query/select.h"
 
 #include "base/map.h"
@@ -65,7 +66,9 @@ static int judge_value(struct selector *s, struct judge *j, struct str value, bo
     *yes = *verdict == VERDICT_YES;
     // A regular expression may take long over one value, a long list or pattern some time.
     const struct query_filter *f = j->matcher.filter;
-    return fresh ? query_tick(s->c, f->kind == QUERY_REGEXP ? QUERY_TICK_POINTS : f->text.size / JUDGE_BYTES) : 0;
+    return fresh ? query_tick(s->c, f->kind == QUERY_REGEXP ? QUERY_TICK_POINTS
+                                                            : f->text.size / JUDGE_BYTES)
+                 : 0;
 }
 
 static bool filtered_key(const struct query *q, struct str key)
@@ -106,10 +109,10 @@ static int passes(struct selector *s, const struct store_series_info *series, bo
     return 0;
 }
 
-// Through the index: the metric's series among those that carry one of the literal's values. Leaves *ids alone when the
-// index does not help.
-static int narrow(struct selector *s, struct store_snapshot *store, const struct query_filter *f, const uint32_t **ids,
-                  size_t *count)
+// Through the index: the metric's series among those that carry one of the literal's values. Leaves
+// *ids alone when the index does not help.
+static int narrow(struct selector *s, struct store_snapshot *store, const struct query_filter *f,
+                  const uint32_t **ids, size_t *count)
 {
     size_t total = 0, n;
     struct str rest = f->text;
@@ -194,7 +197,8 @@ static struct str group_key(struct selector *s, const struct store_series_info *
 }
 
 // The key's number in the map, counted from 1; *added when it is new.
-static int number_of(struct selector *s, struct map *map, struct str key, uint64_t **number, bool *added)
+static int number_of(struct selector *s, struct map *map, struct str key, uint64_t **number,
+                     bool *added)
 {
     uint64_t *known = map_get(map, key);
     *added = !known;
@@ -234,8 +238,10 @@ static int room_for_one(struct selector *s, struct query_selected **one)
 {
     *one = NULL;
     if (s->count == s->c->series_max)
-        return error_set(s->c->e, -E2BIG,
-                         "The query matches more than %zu series (series limit): ask with narrower filters", s->count);
+        return error_set(
+            s->c->e, -E2BIG,
+            "The query matches more than %zu series (series limit): ask with narrower filters",
+            s->count);
     if (s->count == s->capacity) {
         size_t capacity = s->capacity ? s->capacity * 2 : CHUNK_SERIES;
         struct query_selected *all = query_alloc(s->c, &s->c->plan, capacity, sizeof *all);
@@ -254,7 +260,8 @@ static int room_for_one(struct selector *s, struct query_selected **one)
     return 0;
 }
 
-static int add_part(struct selector *s, struct query_selected *known, struct store_snapshot *store, uint32_t id)
+static int add_part(struct selector *s, struct query_selected *known, struct store_snapshot *store,
+                    uint32_t id)
 {
     struct query_part *part = query_alloc(s->c, &s->c->plan, 1, sizeof *part);
     if (!part)
@@ -300,11 +307,13 @@ static int add_series(struct selector *s, struct store_snapshot *store, uint32_t
 }
 
 // The series' labels and the one that its store as a whole has.
-static int add_label(struct selector *s, const struct store_label *label, struct store_series_info *series)
+static int add_label(struct selector *s, const struct store_label *label,
+                     struct store_series_info *series)
 {
     if (!query_labels_lack(series, label))
         return 0;
-    struct store_label *labels = query_alloc(s->c, &s->c->plan, series->label_count + 1u, sizeof *labels);
+    struct store_label *labels =
+        query_alloc(s->c, &s->c->plan, series->label_count + 1u, sizeof *labels);
     if (!labels)
         return query_alloc_failed(s->c);
     query_labels_add(series, label, labels);
@@ -312,7 +321,8 @@ static int add_label(struct selector *s, const struct store_label *label, struct
 }
 
 // `label`: of all series in this store; NULL = none.
-static int select_in(struct selector *s, struct store_snapshot *store, const struct store_label *label, bool *known)
+static int select_in(struct selector *s, struct store_snapshot *store,
+                     const struct store_label *label, bool *known)
 {
     uint32_t metric;
     if (!store_metric_find(store, s->q->metric, &metric))
@@ -321,7 +331,8 @@ static int select_in(struct selector *s, struct store_snapshot *store, const str
     size_t count;
     const uint32_t *ids = store_metric_series(store, metric, &count);
     for (size_t i = 0; i < s->q->filter_count; i++)
-        if (s->q->filters[i].kind == QUERY_LITERAL_OR && !(label && str_eq(label->key, s->q->filters[i].key))) {
+        if (s->q->filters[i].kind == QUERY_LITERAL_OR &&
+            !(label && str_eq(label->key, s->q->filters[i].key))) {
             int r = narrow(s, store, &s->q->filters[i], &ids, &count);
             if (r)
                 return r;
@@ -352,7 +363,8 @@ static int cut_into_groups(struct selector *s, struct query_selection *out)
     struct query_group *groups = query_alloc(s->c, &s->c->plan, group_count, sizeof *groups);
     if (!keys || !groups)
         return query_alloc_failed(s->c);
-    for (struct map_slot *slot = map_next(&s->groups, NULL); slot; slot = map_next(&s->groups, slot))
+    for (struct map_slot *slot = map_next(&s->groups, NULL); slot;
+         slot = map_next(&s->groups, slot))
         keys[slot->value - 1] = slot->key;
     if (s->count)
         qsort(s->all, s->count, sizeof *s->all, compare_selected);

@@ -1,7 +1,8 @@
 // select.h - which series a query speaks of, and in which groups they are aggregated.
 //
-// A series (a metric and its labels) may lie in several stores: these parts are one series. The result is an array ordered by group, and
-// within a group by labels; a group's key is the same bytes for the same group on every node.
+// A series (a metric and its labels) may lie in several stores: these parts are one series. The
+// result is an array ordered by group, and within a group by labels; a group's key is the same
+// bytes for the same group on every node.
 #ifndef SONDE_QUERY_SELECT_H
 #define SONDE_QUERY_SELECT_H
 

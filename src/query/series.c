@@ -22,8 +22,9 @@ static int read_raw(struct query_context *c, struct query_source *s, struct quer
     return more;
 }
 
-int query_series_bucket(struct query_context *c, const struct query_selected *series, int64_t from_ns, int64_t to_ns,
-                        struct query_series_work *work, struct query_seed *out)
+int query_series_bucket(struct query_context *c, const struct query_selected *series,
+                        int64_t from_ns, int64_t to_ns, struct query_series_work *work,
+                        struct query_seed *out)
 {
     int64_t times[2] = {from_ns, to_ns == INT64_MAX ? to_ns : to_ns + 1};
     struct query_grid one = {.count = 1, .first = from_ns, .times = times};
@@ -37,11 +38,14 @@ int query_series_bucket(struct query_context *c, const struct query_selected *se
     return r;
 }
 
-// The point before the range, as the rate sees it: downsampled where the series is. 1 when there is one.
-static int read_seed(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                     struct query_series_work *work, struct query_seed *out)
+// The point before the range, as the rate sees it: downsampled where the series is. 1 when there is
+// one.
+static int read_seed(struct query_context *c, const struct query_grid *g,
+                     const struct query_selected *series, struct query_series_work *work,
+                     struct query_seed *out)
 {
-    if (g->read_from == INT64_MIN || !query_point_before(series, g->read_from - 1, &out->t_ns, &out->value))
+    if (g->read_from == INT64_MIN ||
+        !query_point_before(series, g->read_from - 1, &out->t_ns, &out->value))
         return 0;
     if (!g->downsample)
         return 1;
@@ -58,8 +62,9 @@ static int read_seed(struct query_context *c, const struct query_grid *g, const 
     return r ? r : 1;
 }
 
-int query_series_read(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                      struct query_series_work *work, struct query_points **out)
+int query_series_read(struct query_context *c, const struct query_grid *g,
+                      const struct query_selected *series, struct query_series_work *work,
+                      struct query_points **out)
 {
     struct query_source source;
     int r = query_source_open(&source, c, series, g->read_from, g->read_to);

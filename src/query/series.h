@@ -20,28 +20,31 @@ struct query_seed {
 
 void query_series_work_free(struct query_context *c, struct query_series_work *work);
 
-// The points of the series as the aggregation wants them. *out points into `work` and is valid until the next call. No points where
-// the range holds none.
-int query_series_read(struct query_context *c, const struct query_grid *g, const struct query_selected *series,
-                      struct query_series_work *work, struct query_points **out);
+// The points of the series as the aggregation wants them. *out points into `work` and is valid
+// until the next call. No points where the range holds none.
+int query_series_read(struct query_context *c, const struct query_grid *g,
+                      const struct query_selected *series, struct query_series_work *work,
+                      struct query_points **out);
 
 // One bucket, anywhere in time, by itself: the points in from_ns..to_ns, both inclusive. Leaves
 // work->points alone.
-int query_series_bucket(struct query_context *c, const struct query_selected *series, int64_t from_ns, int64_t to_ns,
-                        struct query_series_work *work, struct query_seed *out);
+int query_series_bucket(struct query_context *c, const struct query_selected *series,
+                        int64_t from_ns, int64_t to_ns, struct query_series_work *work,
+                        struct query_seed *out);
 
 // ---- the operators ----
 
 // Everything that `s` has, into buckets of the grid.
-int query_downsample_run(struct query_context *c, const struct query_grid *g, struct query_source *s,
-                         struct query_points *bucket, struct query_points *out);
+int query_downsample_run(struct query_context *c, const struct query_grid *g,
+                         struct query_source *s, struct query_points *bucket,
+                         struct query_points *out);
 
 // A place in *out for every bucket of the grid.
-int query_fill_run(struct query_context *c, const struct query_grid *g, const struct query_points *in,
-                   struct query_points *out);
+int query_fill_run(struct query_context *c, const struct query_grid *g,
+                   const struct query_points *in, struct query_points *out);
 
 // Differences per second, in place. `seed` (may be NULL) is the point before the first.
-void query_rate_run(const struct query_rate *rate, const struct query_grid *g, const struct query_seed *seed,
-                    struct query_points *p);
+void query_rate_run(const struct query_rate *rate, const struct query_grid *g,
+                    const struct query_seed *seed, struct query_points *p);
 
 #endif

@@ -7,12 +7,14 @@
 
 enum {
     KEY_ZERO = 0,
-    KEY_OF_ONE = 80000, // so that every finite value above 0 has a key above 0: ln(2^1074) / ln(gamma) is 74,443
+    // so that every finite value above 0 has a key above 0: ln(2^1074) / ln(gamma) is 74,443
+    KEY_OF_ONE = 80000,
     KEY_INFINITY = QUERY_SKETCH_KEY_MAX,
     BUCKETS_MIN = 16,
 };
 
-// gamma = (1 + error) / (1 - error): a bucket's middle is then off from both its ends by that part of them.
+// gamma = (1 + error) / (1 - error): a bucket's middle is then off from both its ends by that part
+// of them.
 static double log_gamma(void)
 {
     static const double error = QUERY_SKETCH_ERROR;
@@ -23,7 +25,8 @@ static int32_t key_of(double value)
 {
     if (value == 0)
         return KEY_ZERO;
-    int32_t key = isinf(value) ? KEY_INFINITY : KEY_OF_ONE + (int32_t)ceil(log(fabs(value)) / log_gamma());
+    int32_t key =
+        isinf(value) ? KEY_INFINITY : KEY_OF_ONE + (int32_t)ceil(log(fabs(value)) / log_gamma());
     return value < 0 ? -key : key;
 }
 
@@ -32,9 +35,11 @@ static double middle_of(int32_t key)
     if (key == KEY_ZERO)
         return 0;
     int32_t magnitude = key < 0 ? -key : key;
-    // 2 gamma^k / (gamma + 1), which is gamma^k × (1 - error). exp of the sum: gamma^k alone may be too large for a double.
-    double middle =
-        magnitude == KEY_INFINITY ? INFINITY : exp((magnitude - KEY_OF_ONE) * log_gamma() + log1p(-QUERY_SKETCH_ERROR));
+    // 2 gamma^k / (gamma + 1), which is gamma^k × (1 - error). exp of the sum: gamma^k alone may be
+    // too large for a double.
+    double middle = magnitude == KEY_INFINITY
+                        ? INFINITY
+                        : exp((magnitude - KEY_OF_ONE) * log_gamma() + log1p(-QUERY_SKETCH_ERROR));
     return key < 0 ? -middle : middle;
 }
 
@@ -52,7 +57,8 @@ static uint32_t place_of(const struct query_sketch *s, int32_t key)
     return low;
 }
 
-static int reserve(struct query_context *c, struct arena *arena, struct query_sketch *s, uint32_t buckets)
+static int reserve(struct query_context *c, struct arena *arena, struct query_sketch *s,
+                   uint32_t buckets)
 {
     if (buckets <= s->capacity)
         return 0;
@@ -72,7 +78,8 @@ static int reserve(struct query_context *c, struct arena *arena, struct query_sk
     return 0;
 }
 
-static int count_in(struct query_context *c, struct arena *arena, struct query_sketch *s, int32_t key, uint64_t count)
+static int count_in(struct query_context *c, struct arena *arena, struct query_sketch *s,
+                    int32_t key, uint64_t count)
 {
     uint32_t at = place_of(s, key);
     if (at == s->used || s->keys[at] != key) {
@@ -96,7 +103,8 @@ static void widen(struct query_sketch *s, double smallest, double largest)
     s->largest = s->total == 0 || largest > s->largest ? largest : s->largest;
 }
 
-int query_sketch_add(struct query_context *c, struct arena *arena, struct query_sketch *s, double value)
+int query_sketch_add(struct query_context *c, struct arena *arena, struct query_sketch *s,
+                     double value)
 {
     if (isnan(value))
         return 0;
@@ -148,7 +156,8 @@ double query_sketch_quantile(const struct query_sketch *s, const struct query_ag
     return part == 0 ? low : low + part * (value_at(s, below + 1) - low);
 }
 
-int query_sketches_init(struct query_context *c, struct arena *arena, size_t count, struct query_sketches *out)
+int query_sketches_init(struct query_context *c, struct arena *arena, size_t count,
+                        struct query_sketches *out)
 {
     *out = (struct query_sketches){.count = count};
     out->all = query_alloc(c, arena, count, sizeof *out->all);
@@ -161,8 +170,9 @@ int query_sketches_init(struct query_context *c, struct arena *arena, size_t cou
     return 0;
 }
 
-int query_sketches_add(struct query_context *c, struct arena *arena, struct query_sketches *sketches,
-                       enum query_between between, const int64_t *times, const struct query_points *series,
+int query_sketches_add(struct query_context *c, struct arena *arena,
+                       struct query_sketches *sketches, enum query_between between,
+                       const int64_t *times, const struct query_points *series,
                        struct query_points *line)
 {
     size_t from, places = query_points_span(series, sketches->count, &from), next = 0;

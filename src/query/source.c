@@ -6,7 +6,9 @@ enum { RUN_WORK = 16, SERIES_WORK = 64 };
 
 static int store_fault(struct query_context *c, int r)
 {
-    return error_set(c->e, r, r == -ENOMEM ? "no memory for the query" : "the store cannot be read (%s)", strerror(-r));
+    return error_set(c->e, r,
+                     r == -ENOMEM ? "no memory for the query" : "the store cannot be read (%s)",
+                     strerror(-r));
 }
 
 static void let_block_go(struct query_source *s)
@@ -57,9 +59,10 @@ static int measure(struct query_source *s, const struct query_part *part, struct
     return r;
 }
 
-// Points of one part after `done` merged ones, into t and v: both ascending, so it is one pass from behind. Returns how many there
-// are now. Equal time stamps: the part's point stands.
-static size_t merge_behind(int64_t *t, double *v, size_t done, const int64_t *t2, const double *v2, size_t n)
+// Points of one part after `done` merged ones, into t and v: both ascending, so it is one pass from
+// behind. Returns how many there are now. Equal time stamps: the part's point stands.
+static size_t merge_behind(int64_t *t, double *v, size_t done, const int64_t *t2, const double *v2,
+                           size_t n)
 {
     size_t i = done, j = n, to = done + n;
     while (j > 0) {
@@ -74,7 +77,8 @@ static size_t merge_behind(int64_t *t, double *v, size_t done, const int64_t *t2
         else
             j--;
     }
-    // Where pairs were equal a gap is left between the untouched front [0, i) and what was written from `to` on.
+    // Where pairs were equal a gap is left between the untouched front [0, i) and what was written
+    // from `to` on.
     if (i < to) {
         memmove(t + i, t + to, (done + n - to) * sizeof *t);
         memmove(v + i, v + to, (done + n - to) * sizeof *v);
@@ -118,7 +122,8 @@ static int merge_parts(struct query_source *s, const struct query_selected *seri
     s->part_count = s->next_part = 0;
     close_cursor(s);
     if (done)
-        s->run = (struct store_run){.count = done, .first_ns = s->merged_t[0], .last_ns = s->merged_t[done - 1]};
+        s->run = (struct store_run){
+            .count = done, .first_ns = s->merged_t[0], .last_ns = s->merged_t[done - 1]};
     return 0;
 }
 
@@ -148,7 +153,8 @@ static int next_decoded(struct query_source *s)
         s->run_v += from;
         if (to == from)
             continue;
-        s->run = (struct store_run){.count = to - from, .first_ns = s->run_t[0], .last_ns = s->run_t[to - from - 1]};
+        s->run = (struct store_run){
+            .count = to - from, .first_ns = s->run_t[0], .last_ns = s->run_t[to - from - 1]};
         return 1;
     }
     return 0;
@@ -230,14 +236,16 @@ static void keep_block(struct query_source *s, uint64_t block, const int64_t *t,
 }
 
 // The run in hand: from the cache where it is all that a block has, else decoded.
-static int cursor_points(struct query_source *s, const int64_t **t_ns, const double **values, size_t *count)
+static int cursor_points(struct query_source *s, const int64_t **t_ns, const double **values,
+                         size_t *count)
 {
     bool may = s->c->cache && !s->open->store_id && s->run.count >= DECODED_BLOCK_POINTS_MIN &&
                s->run.count <= DECODED_POINTS_MAX;
     uint64_t block = may ? store_cursor_block(s->cursor) : 0;
     let_block_go(s);
     if (block)
-        s->block = decoded_find(s->c->cache, decoded_block(block), s->open->series, s->run.first_ns, s->run.last_ns);
+        s->block = decoded_find(s->c->cache, decoded_block(block), s->open->series, s->run.first_ns,
+                                s->run.last_ns);
     if (s->block) {
         *t_ns = s->block->t_ns;
         *values = s->block->values;
@@ -256,7 +264,8 @@ static bool ends_before(const struct query_part *part, int64_t to_ns)
 {
     struct store_run run;
     struct store_cursor *cursor =
-        to_ns == INT64_MAX ? NULL : store_cursor_open(part->store, part->series, to_ns + 1, INT64_MAX);
+        to_ns == INT64_MAX ? NULL
+                           : store_cursor_open(part->store, part->series, to_ns + 1, INT64_MAX);
     bool ends = cursor && store_cursor_next(cursor, &run) == 0;
     if (cursor)
         store_cursor_close(cursor);
@@ -287,7 +296,8 @@ static int open_parts(struct query_source *s, const struct query_selected *serie
     for (const struct query_part *part = &series->part; part; part = part->next)
         count++;
     if (count > QUERY_PARTS_MAX)
-        return error_set(s->c->e, -E2BIG, "One series lies in %zu stores; %d are the limit", count, QUERY_PARTS_MAX);
+        return error_set(s->c->e, -E2BIG, "One series lies in %zu stores; %d are the limit", count,
+                         QUERY_PARTS_MAX);
     struct extent *x = query_alloc(s->c, &s->c->group, count, sizeof *x);
     s->parts = query_alloc(s->c, &s->c->group, count, sizeof *s->parts);
     if (!x || !s->parts)
@@ -317,8 +327,8 @@ static int open_parts(struct query_source *s, const struct query_selected *serie
     return 0;
 }
 
-int query_source_open(struct query_source *s, struct query_context *c, const struct query_selected *series,
-                      int64_t from_ns, int64_t to_ns)
+int query_source_open(struct query_source *s, struct query_context *c,
+                      const struct query_selected *series, int64_t from_ns, int64_t to_ns)
 {
     *s = (struct query_source){.c = c, .from_ns = from_ns, .to_ns = to_ns};
     if (from_ns > to_ns)
@@ -364,7 +374,8 @@ int query_source_next(struct query_source *s)
     return r;
 }
 
-int query_source_points(struct query_source *s, const int64_t **t_ns, const double **values, size_t *count)
+int query_source_points(struct query_source *s, const int64_t **t_ns, const double **values,
+                        size_t *count)
 {
     if (s->merged_t) {
         *t_ns = s->merged_t;
@@ -389,13 +400,15 @@ int query_source_points(struct query_source *s, const int64_t **t_ns, const doub
     return 0;
 }
 
-bool query_point_before(const struct query_selected *series, int64_t at_ns, int64_t *t_ns, double *value)
+bool query_point_before(const struct query_selected *series, int64_t at_ns, int64_t *t_ns,
+                        double *value)
 {
     bool found = false;
     for (const struct query_part *part = &series->part; part; part = part->next) {
         int64_t t;
         double v;
-        if (store_point_before(part->store, part->series, at_ns, &t, &v) && (!found || t >= *t_ns)) {
+        if (store_point_before(part->store, part->series, at_ns, &t, &v) &&
+            (!found || t >= *t_ns)) {
             *t_ns = t;
             *value = v;
             found = true;
@@ -405,7 +418,8 @@ bool query_point_before(const struct query_selected *series, int64_t at_ns, int6
 }
 
 // The first point that the cursor gives.
-static int first_point(struct query_context *c, struct store_cursor *cursor, int64_t *t_ns, double *value)
+static int first_point(struct query_context *c, struct store_cursor *cursor, int64_t *t_ns,
+                       double *value)
 {
     struct store_run run;
     int r;
@@ -425,8 +439,8 @@ static int first_point(struct query_context *c, struct store_cursor *cursor, int
     return r < 0 ? store_fault(c, r) : 0;
 }
 
-int query_point_after(struct query_context *c, const struct query_selected *series, int64_t from_ns, int64_t to_ns,
-                      int64_t *t_ns, double *value)
+int query_point_after(struct query_context *c, const struct query_selected *series, int64_t from_ns,
+                      int64_t to_ns, int64_t *t_ns, double *value)
 {
     int found = 0;
     for (const struct query_part *part = &series->part; part; part = part->next) {
@@ -435,7 +449,8 @@ int query_point_after(struct query_context *c, const struct query_selected *seri
             continue;
         int64_t t = 0;
         double v = 0;
-        struct store_cursor *cursor = store_cursor_open(part->store, part->series, from_ns + 1, to_ns);
+        struct store_cursor *cursor =
+            store_cursor_open(part->store, part->series, from_ns + 1, to_ns);
         int r = cursor ? first_point(c, cursor, &t, &v) : store_fault(c, -ENOMEM);
         if (cursor)
             store_cursor_close(cursor);

@@ -16,7 +16,8 @@ static int check(const struct query *q, struct error *e)
 {
     if (!q->downsample.on || !q->downsample.all)
         return error_set(e, -EINVAL,
-                         "A query per span makes one value of each: the downsample must be 0all-FUNCTION, as 0all-max");
+                         "A query per span makes one value of each: the downsample must be "
+                         "0all-FUNCTION, as 0all-max");
     if (q->rate.on)
         return error_set(e, -EINVAL, "A query per span has one value of each span, and so no rate");
     return 0;
@@ -32,13 +33,15 @@ static const struct store_label *find(const struct store_label *tags, size_t cou
     return NULL;
 }
 
-static bool asked_about(const struct query *q, const struct query_span *s, const struct store_event *event)
+static bool asked_about(const struct query *q, const struct query_span *s,
+                        const struct store_event *event)
 {
-    if (event->kind != STORE_SPAN || !str_eq(event->text, q->spans.name) || event->start_ns < q->start_ns ||
-        event->start_ns > q->end_ns)
+    if (event->kind != STORE_SPAN || !str_eq(event->text, q->spans.name) ||
+        event->start_ns < q->start_ns || event->start_ns > q->end_ns)
         return false;
     for (size_t i = 0; i < q->spans.tag_count; i++) {
-        const struct store_label *wanted = &q->spans.tags[i], *has = find(s->tags, s->tag_count, wanted->key);
+        const struct store_label *wanted = &q->spans.tags[i],
+                                 *has = find(s->tags, s->tag_count, wanted->key);
         if (!has || !(str_eq(wanted->value, STR("*")) || str_eq(wanted->value, has->value)))
             return false;
     }
@@ -86,7 +89,8 @@ int query_span_take(struct query_span_list *list, const struct store_event *even
         drop(tags, &s.tag_count, STR("host"));
     if (list->count == QUERY_SPANS_MAX)
         return error_set(e, -E2BIG,
-                         "The query speaks of more than %d spans (limit spans): ask for a shorter range, or by tags",
+                         "The query speaks of more than %d spans (limit spans): ask for a shorter "
+                         "range, or by tags",
                          QUERY_SPANS_MAX);
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 64;
@@ -109,7 +113,8 @@ int query_span_take(struct query_span_list *list, const struct store_event *even
     qsort(kept, s.tag_count, sizeof *kept, compare_keys);
     s.tags = kept;
     if (s.end_ns > q->end_ns)
-        s.end_ns = q->end_ns == INT64_MAX ? q->end_ns : q->end_ns + 1; // it goes on behind the range: so far
+        // it goes on behind the range: so far
+        s.end_ns = q->end_ns == INT64_MAX ? q->end_ns : q->end_ns + 1;
     list->spans[list->count++] = s;
     return 0;
 }
@@ -133,19 +138,21 @@ struct values {
 };
 
 // The query of one span: its range, and filters that keep what contradicts the span out.
-static int make_query(const struct query *q, const struct query_span *s, struct arena *arena, struct query *out,
-                      struct error *e)
+static int make_query(const struct query *q, const struct query_span *s, struct arena *arena,
+                      struct query *out, struct error *e)
 {
-    struct query_filter *filters = arena_array(arena, q->filter_count + s->tag_count, sizeof *filters);
+    struct query_filter *filters =
+        arena_array(arena, q->filter_count + s->tag_count, sizeof *filters);
     if (!filters)
         return no_memory(e);
     if (q->filter_count + s->tag_count > QUERY_FILTERS_MAX)
-        return error_set(e, -EINVAL, "A query may have %d filters, the tags of a span included", QUERY_FILTERS_MAX);
+        return error_set(e, -EINVAL, "A query may have %d filters, the tags of a span included",
+                         QUERY_FILTERS_MAX);
     if (q->filter_count)
         memcpy(filters, q->filters, q->filter_count * sizeof *filters);
     for (size_t i = 0; i < s->tag_count; i++)
-        filters[q->filter_count + i] =
-            (struct query_filter){.kind = QUERY_EQUAL_OR_ABSENT, .key = s->tags[i].key, .text = s->tags[i].value};
+        filters[q->filter_count + i] = (struct query_filter){
+            .kind = QUERY_EQUAL_OR_ABSENT, .key = s->tags[i].key, .text = s->tags[i].value};
     *out = *q;
     out->spans = (struct query_spans){0};
     out->filters = filters;
@@ -156,7 +163,8 @@ static int make_query(const struct query *q, const struct query_span *s, struct 
 }
 
 // The series' tags and those of the span, sorted. What both have is the same.
-static size_t join_tags(const struct query_series *series, const struct query_span *s, struct store_label *out)
+static size_t join_tags(const struct query_series *series, const struct query_span *s,
+                        struct store_label *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < series->tag_count; i++)
@@ -180,8 +188,8 @@ static void *grown(struct arena *arena, void *old, size_t count, size_t *capacit
 }
 
 // The number of the series of these tags; SIZE_MAX: no memory.
-static size_t series_of(struct values *v, const struct query_series *series, const struct store_label *tags,
-                        size_t count)
+static size_t series_of(struct values *v, const struct query_series *series,
+                        const struct store_label *tags, size_t count)
 {
     struct buf key = {0};
     for (size_t i = 0; i < count; i++)
@@ -219,18 +227,19 @@ static size_t series_of(struct values *v, const struct query_series *series, con
     return v->count - 1;
 }
 
-static int add_result(struct values *v, const struct query_span *s, const struct query_result *result,
-                      struct arena *work, struct error *e)
+static int add_result(struct values *v, const struct query_span *s,
+                      const struct query_result *result, struct arena *work, struct error *e)
 {
     for (size_t i = 0; i < result->count; i++) {
         const struct query_series *series = &result->series[i];
         if (!series->count)
             continue;
-        struct store_label *tags = arena_array(work, series->tag_count + s->tag_count, sizeof *tags);
+        struct store_label *tags =
+            arena_array(work, series->tag_count + s->tag_count, sizeof *tags);
         size_t number = tags ? series_of(v, series, tags, join_tags(series, s, tags)) : SIZE_MAX;
-        v->values = number == SIZE_MAX
-                        ? NULL
-                        : grown(v->arena, v->values, v->value_count, &v->value_capacity, sizeof *v->values);
+        v->values = number == SIZE_MAX ? NULL
+                                       : grown(v->arena, v->values, v->value_count,
+                                               &v->value_capacity, sizeof *v->values);
         if (!v->values)
             return no_memory(e);
         v->all[number].estimated |= series->estimated;
@@ -291,12 +300,13 @@ static int finish(struct values *v, struct query_result *out, struct error *e)
     }
     if (v->count)
         qsort(v->all, v->count, sizeof *v->all, compare_series);
-    *out = (struct query_result){v->all, v->count, v->points_read, v->points_from_summaries, v->series_read};
+    *out = (struct query_result){v->all, v->count, v->points_read, v->points_from_summaries,
+                                 v->series_read};
     return 0;
 }
 
-int query_per_span(const struct query *q, const struct query_span_list *list, query_run_fn *run, void *user,
-                   struct arena *arena, struct query_result *out, struct error *e)
+int query_per_span(const struct query *q, const struct query_span_list *list, query_run_fn *run,
+                   void *user, struct arena *arena, struct query_result *out, struct error *e)
 {
     struct values v = {.arena = arena};
     struct arena work = {0};
@@ -305,7 +315,9 @@ int query_per_span(const struct query *q, const struct query_span_list *list, qu
     for (size_t i = 0; i < list->count && !rc; i++) {
         struct query one;
         struct query_result result = {0};
-        rc = list->spans[i].end_ns <= list->spans[i].start_ns ? 0 : make_query(q, &list->spans[i], &work, &one, e);
+        rc = list->spans[i].end_ns <= list->spans[i].start_ns
+                 ? 0
+                 : make_query(q, &list->spans[i], &work, &one, e);
         if (!rc && list->spans[i].end_ns > list->spans[i].start_ns)
             rc = run(user, &one, &work, &result, e);
         if (!rc)

@@ -1,5 +1,6 @@
-// Names for completion. Matches are gathered until there are some times as many as wanted, then sorted, each kept once,
-// and all beyond `max` forgotten: memory stays bounded however many names there are.
+// Names for completion. Matches are gathered until there are some times as many as wanted, then
+// sorted, each kept once, and all beyond `max` forgotten: memory stays bounded however many names
+// there are.
 #include "query/query.h"
 
 #include <errno.h>
@@ -73,17 +74,19 @@ static const struct {
     void (*consider)(struct suggestions *s, struct store_snapshot *store);
 } kinds[] = {{"metrics", consider_metrics}, {"tagk", consider_keys}, {"tagv", consider_values}};
 
-int query_suggest(struct store_snapshot *const *stores, size_t store_count, struct str kind, struct str text,
-                  bool anywhere, size_t max, struct arena *arena, const struct str **out, size_t *count,
-                  struct error *e)
+int query_suggest(struct store_snapshot *const *stores, size_t store_count, struct str kind,
+                  struct str text, bool anywhere, size_t max, struct arena *arena,
+                  const struct str **out, size_t *count, struct error *e)
 {
     size_t k = 0, known = sizeof kinds / sizeof *kinds;
     while (k < known && !str_eq(kind, str_of(kinds[k].kind)))
         k++;
     if (k == known)
-        return error_set(e, -EINVAL, "Invalid 'type' parameter: '%.*s' (want metrics, tagk or tagv)",
+        return error_set(e, -EINVAL,
+                         "Invalid 'type' parameter: '%.*s' (want metrics, tagk or tagv)",
                          STR_ARG(str_slice(kind, 0, 100)));
-    struct suggestions s = {.text = text, .anywhere = anywhere, .max = max < SUGGEST_MAX ? max : SUGGEST_MAX};
+    struct suggestions s = {
+        .text = text, .anywhere = anywhere, .max = max < SUGGEST_MAX ? max : SUGGEST_MAX};
     s.capacity = s.max * 2 + SUGGEST_SLACK;
     s.names = calloc(s.capacity, sizeof *s.names);
     if (!s.names)

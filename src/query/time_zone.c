@@ -1,5 +1,5 @@
-// The file format is RFC 8536's (TZif). A version 1 block of 32-bit times comes first and is skipped; the version 2+
-// block holds
+// The file format is RFC 8536's (TZif). A version 1 block of 32-bit times comes first and is
+// skipped; the version 2+ block holds
 //
 //   "TZif" version  15 zero bytes  counts: isut isstd leap time type char (6 × u32, big endian)
 //   i64 transition[time]  u8 type_of_transition[time]  {i32 offset, u8 dst, u8 name}[type]  names  leap[leap × 12]  isstd  isut
@@ -143,7 +143,8 @@ static bool parse_rule(const char *p, struct time_zone *z)
             return false;
         z->summer = -west;
     }
-    if (*p++ != ',' || !rule_date(&p, &z->summer_begins) || *p++ != ',' || !rule_date(&p, &z->summer_ends) || *p)
+    if (*p++ != ',' || !rule_date(&p, &z->summer_begins) || *p++ != ',' ||
+        !rule_date(&p, &z->summer_ends) || *p)
         return false;
     z->has_summer = true;
     return true;
@@ -167,7 +168,8 @@ static int64_t rule_local(const struct rule_date *d, int64_t year)
         days = days_of_civil(year, d->month, 1);
         int64_t weekday = (days + 4) - floor_div(days + 4, 7) * 7; // 1970-01-01 was a Thursday
         days += (d->day - weekday + 7) % 7 + (d->week - 1) * 7;
-        int64_t next = d->month == 12 ? days_of_civil(year + 1, 1, 1) : days_of_civil(year, d->month + 1, 1);
+        int64_t next =
+            d->month == 12 ? days_of_civil(year + 1, 1, 1) : days_of_civil(year, d->month + 1, 1);
         while (days >= next)
             days -= 7;
     }
@@ -193,16 +195,18 @@ struct counts {
     uint32_t isut, isstd, leap, time, type, text;
 };
 
-static bool read_header(const uint8_t *p, size_t size, struct counts *c, size_t *body, size_t time_bytes)
+static bool read_header(const uint8_t *p, size_t size, struct counts *c, size_t *body,
+                        size_t time_bytes)
 {
     if (size < ZONE_HEADER_BYTES || memcmp(p, "TZif", 4) != 0)
         return false;
-    *c =
-        (struct counts){u32_at(p + 20), u32_at(p + 24), u32_at(p + 28), u32_at(p + 32), u32_at(p + 36), u32_at(p + 40)};
-    if (c->isut > size || c->isstd > size || c->leap > size || c->time > size || c->type > size || c->text > size)
+    *c = (struct counts){u32_at(p + 20), u32_at(p + 24), u32_at(p + 28),
+                         u32_at(p + 32), u32_at(p + 36), u32_at(p + 40)};
+    if (c->isut > size || c->isstd > size || c->leap > size || c->time > size || c->type > size ||
+        c->text > size)
         return false;
-    *body = c->time * (time_bytes + 1) + c->type * (size_t)ZONE_TYPE_BYTES + c->text + c->leap * (time_bytes + 4) +
-            c->isstd + c->isut;
+    *body = c->time * (time_bytes + 1) + c->type * (size_t)ZONE_TYPE_BYTES + c->text +
+            c->leap * (time_bytes + 4) + c->isstd + c->isut;
     return c->type > 0 && *body <= size - ZONE_HEADER_BYTES;
 }
 
@@ -211,16 +215,18 @@ static int damaged(struct str name, struct error *e)
     return error_set(e, -EBADMSG, "the time zone file of %.*s is damaged", STR_ARG(name));
 }
 
-static int parse_file(const uint8_t *p, size_t size, struct str name, struct arena *arena, struct time_zone *z,
-                      struct error *e)
+static int parse_file(const uint8_t *p, size_t size, struct str name, struct arena *arena,
+                      struct time_zone *z, struct error *e)
 {
     struct counts c;
     size_t body;
     if (!read_header(p, size, &c, &body, 4))
         return damaged(name, e);
     if (p[4] < '2')
-        return error_set(e, -EBADMSG, "the time zone file of %.*s is of version 1; install current time zone data",
-                         STR_ARG(name));
+        return error_set(
+            e, -EBADMSG,
+            "the time zone file of %.*s is of version 1; install current time zone data",
+            STR_ARG(name));
     p += ZONE_HEADER_BYTES + body;
     size -= ZONE_HEADER_BYTES + body;
     if (!read_header(p, size, &c, &body, 8))
@@ -238,7 +244,8 @@ static int parse_file(const uint8_t *p, size_t size, struct str name, struct are
             return damaged(name, e);
         offsets[i] = (int32_t)u32_at(types + type_of[i] * (size_t)ZONE_TYPE_BYTES);
     }
-    *z = (struct time_zone){.count = c.time, .at = at, .offsets = offsets, .before = (int32_t)u32_at(types)};
+    *z = (struct time_zone){
+        .count = c.time, .at = at, .offsets = offsets, .before = (int32_t)u32_at(types)};
     const char *footer = (const char *)p + ZONE_HEADER_BYTES + body;
     size_t left = size - ZONE_HEADER_BYTES - body;
     const char *line_end = left > 1 ? memchr(footer + 1, '\n', left - 1) : NULL;
@@ -252,7 +259,8 @@ static int parse_file(const uint8_t *p, size_t size, struct str name, struct are
 
 static int unknown(struct str name, struct error *e)
 {
-    return error_set(e, -EINVAL, "no such time zone: '%.*s' (names are as in Europe/Berlin)", STR_ARG(name));
+    return error_set(e, -EINVAL, "no such time zone: '%.*s' (names are as in Europe/Berlin)",
+                     STR_ARG(name));
 }
 
 static bool plain_name(struct str name)
@@ -261,13 +269,16 @@ static bool plain_name(struct str name)
         return false;
     for (size_t i = 0; i < name.size; i++) {
         char c = name.data[i];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("/_+-", c)) || !c)
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              strchr("/_+-", c)) ||
+            !c)
             return false;
     }
     return true;
 }
 
-int time_zone_load(struct str name, struct arena *arena, const struct time_zone **out, struct error *e)
+int time_zone_load(struct str name, struct arena *arena, const struct time_zone **out,
+                   struct error *e)
 {
     struct time_zone *z = arena_zalloc(arena, sizeof *z);
     if (!z)
@@ -279,13 +290,16 @@ int time_zone_load(struct str name, struct arena *arena, const struct time_zone 
         return unknown(name, e);
     const char *folder = getenv("TZDIR");
     char path[4096];
-    int n = snprintf(path, sizeof path, "%s/%.*s", folder ? folder : "/usr/share/zoneinfo", STR_ARG(name));
+    int n = snprintf(path, sizeof path, "%s/%.*s", folder ? folder : "/usr/share/zoneinfo",
+                     STR_ARG(name));
     if (n < 0 || (size_t)n >= sizeof path)
         return unknown(name, e);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         if (!folder && access("/usr/share/zoneinfo", R_OK) != 0)
-            return error_set(e, -EINVAL, "no time zones here but UTC: /usr/share/zoneinfo is missing (install tzdata)");
+            return error_set(
+                e, -EINVAL,
+                "no time zones here but UTC: /usr/share/zoneinfo is missing (install tzdata)");
         return unknown(name, e);
     }
     uint8_t *bytes = malloc(ZONE_FILE_MAX);

@@ -1,7 +1,8 @@
 // time_zone.h - local time anywhere, without touching the process's own TZ.
 //
-// The zone's file under /usr/share/zoneinfo (or $TZDIR) is read once into the arena: the list of its transitions and,
-// for what comes after the last one, the rule in its footer. Nothing is shared: any number of threads may do this at a time.
+// The zone's file under /usr/share/zoneinfo (or $TZDIR) is read once into the arena: the list of
+// its transitions and, for what comes after the last one, the rule in its footer. Nothing is
+// shared: any number of threads may do this at a time.
 #ifndef SONDE_QUERY_TIME_ZONE_H
 #define SONDE_QUERY_TIME_ZONE_H
 
@@ -10,14 +11,17 @@
 
 struct time_zone;
 
-// `name` is an IANA name ("Europe/Berlin"); empty, "UTC" and "GMT" need no file. -EINVAL: no such zone; -EBADMSG: its file is damaged.
-int time_zone_load(struct str name, struct arena *arena, const struct time_zone **out, struct error *e);
+// `name` is an IANA name ("Europe/Berlin"); empty, "UTC" and "GMT" need no file. -EINVAL: no such
+// zone; -EBADMSG: its file is damaged.
+int time_zone_load(struct str name, struct arena *arena, const struct time_zone **out,
+                   struct error *e);
 
 // Seconds east of UTC at that instant (seconds since the epoch).
 int32_t time_zone_offset(const struct time_zone *zone, int64_t utc_s);
 
-// The instant at which clocks there show `local_s` (seconds since 1970-01-01 00:00 on those clocks): the first one
-// when they show it twice; when they skip it, the instant as far behind the gap's start as `local_s` is.
+// The instant at which clocks there show `local_s` (seconds since 1970-01-01 00:00 on those
+// clocks): the first one when they show it twice; when they skip it, the instant as far behind the
+// gap's start as `local_s` is.
 int64_t time_zone_to_utc(const struct time_zone *zone, int64_t local_s);
 
 #endif

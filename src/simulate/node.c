@@ -22,7 +22,8 @@ void simulated_host(size_t number, char out[SIMULATED_HOST_MAX])
     snprintf(out, SIMULATED_HOST_MAX, "n%05zu", number);
 }
 
-static int define(struct simulated_node *n, const struct simulated_metrics *metrics, struct error *e)
+static int define(struct simulated_node *n, const struct simulated_metrics *metrics,
+                  struct error *e)
 {
     char uuid[SIMULATED_HOST_MAX + sizeof "GPU--0"];
     snprintf(uuid, sizeof uuid, "GPU-%s-0", n->host);
@@ -35,18 +36,20 @@ static int define(struct simulated_node *n, const struct simulated_metrics *metr
         rc = store_define_metric(n->store, &metrics->all[i].definition, &metric);
         if (rc == 0)
             rc = metrics->all[i].of_gpu
-                     ? store_define_series(n->store, metric, labels, sizeof labels / sizeof labels[0], &series[i])
+                     ? store_define_series(n->store, metric, labels,
+                                           sizeof labels / sizeof labels[0], &series[i])
                      : store_define_series(n->store, metric, host, 1, &series[i]);
     }
     if (rc == 0)
         rc = store_define_set(n->store, series, metrics->count, &n->set);
     free(series);
-    return rc ? error_set(e, rc, "cannot make the series of a simulated node: %s", strerror(-rc)) : 0;
+    return rc ? error_set(e, rc, "cannot make the series of a simulated node: %s", strerror(-rc))
+              : 0;
 }
 
 int simulated_node_make(struct simulated_node *n, const char *folder, size_t number,
-                        const struct simulated_metrics *metrics, const char *job, int64_t interval_ns, int64_t from_ns,
-                        int64_t to_ns, struct error *e)
+                        const struct simulated_metrics *metrics, const char *job,
+                        int64_t interval_ns, int64_t from_ns, int64_t to_ns, struct error *e)
 {
     *n = (struct simulated_node){.number = number};
     simulated_host(number, n->host);
@@ -61,7 +64,9 @@ int simulated_node_make(struct simulated_node *n, const char *folder, size_t num
                               .meta_count = sizeof meta / sizeof meta[0],
                               .io = &io};
     double *row = calloc(metrics->count, sizeof *row);
-    int rc = row && asprintf(&n->path, "%s/%s.sonde", folder, n->host) >= 0 ? 0 : error_set(e, -ENOMEM, "no memory");
+    int rc = row && asprintf(&n->path, "%s/%s.sonde", folder, n->host) >= 0
+                 ? 0
+                 : error_set(e, -ENOMEM, "no memory");
     if (rc == 0)
         rc = store_open(n->path, &o, &n->store, e);
     if (rc == 0)
@@ -76,8 +81,8 @@ int simulated_node_make(struct simulated_node *n, const char *folder, size_t num
     return rc;
 }
 
-void simulated_node_sample(struct simulated_node *n, const struct simulated_metrics *metrics, int64_t start_ns,
-                           int64_t t_ns, double *row)
+void simulated_node_sample(struct simulated_node *n, const struct simulated_metrics *metrics,
+                           int64_t start_ns, int64_t t_ns, double *row)
 {
     simulated_row(metrics, n->number, start_ns, t_ns, row);
     store_append_row(n->store, n->set, t_ns, row); // what is refused is counted there
@@ -109,7 +114,8 @@ static int open_view(void *user, struct wire_view *out, struct error *e)
         free(snapshot);
         return error_set(e, -ENOMEM, "no memory for an answer");
     }
-    *out = (struct wire_view){.stores = snapshot, .readers = &n->reader, .count = 1, .user = snapshot};
+    *out =
+        (struct wire_view){.stores = snapshot, .readers = &n->reader, .count = 1, .user = snapshot};
     return 0;
 }
 

@@ -1,4 +1,5 @@
-// node.h - a simulated node: a store as an agent's, its values, and what a relay answers from. No processes, no sockets.
+// node.h - a simulated node: a store as an agent's, its values, and what a relay answers from. No
+// processes, no sockets.
 #ifndef SONDE_SIMULATE_NODE_H
 #define SONDE_SIMULATE_NODE_H
 
@@ -27,14 +28,15 @@ static inline uint64_t simulated_file_bytes(size_t metrics)
     return SIMULATED_FILE_BYTES + (uint64_t)metrics * SIMULATED_METRIC_BYTES;
 }
 
-// Makes FOLDER/HOST.sonde and fills it with samples every interval_ns from from_ns until before to_ns. On failure what was made is removed.
+// Makes FOLDER/HOST.sonde and fills it with samples every interval_ns from from_ns until before
+// to_ns. On failure what was made is removed.
 int simulated_node_make(struct simulated_node *n, const char *folder, size_t number,
-                        const struct simulated_metrics *metrics, const char *job, int64_t interval_ns, int64_t from_ns,
-                        int64_t to_ns, struct error *e);
+                        const struct simulated_metrics *metrics, const char *job,
+                        int64_t interval_ns, int64_t from_ns, int64_t to_ns, struct error *e);
 
 // One more sample. `row` has room for the metrics' values.
-void simulated_node_sample(struct simulated_node *n, const struct simulated_metrics *metrics, int64_t start_ns,
-                           int64_t t_ns, double *row);
+void simulated_node_sample(struct simulated_node *n, const struct simulated_metrics *metrics,
+                           int64_t start_ns, int64_t t_ns, double *row);
 
 // Its file goes, too.
 void simulated_node_remove(struct simulated_node *n);

@@ -33,8 +33,8 @@ static int make_nodes(struct part *p, struct error *e)
     const struct part_options *o = p->o;
     // Node 0 is the aggregator's own.
     for (size_t i = 1 + o->number; i < o->nodes; i += o->parts) {
-        int rc = simulated_node_make(&p->members[p->count].node, o->folder, i, o->metrics, o->job, o->interval_ns,
-                                     o->start_ns, o->now_ns, e);
+        int rc = simulated_node_make(&p->members[p->count].node, o->folder, i, o->metrics, o->job,
+                                     o->interval_ns, o->start_ns, o->now_ns, e);
         if (rc)
             return rc;
         p->count++;
@@ -101,7 +101,8 @@ static int make_link(struct part *p, struct member *m, struct error *e)
     return rc;
 }
 
-// Waits until all but `most` of the first `count` links are connected, or for PATIENCE_NS: those that need longer come later. False: it is time to end.
+// Waits until all but `most` of the first `count` links are connected, or for PATIENCE_NS: those
+// that need longer come later. False: it is time to end.
 static bool wait_for_links(struct part *p, size_t count, size_t most)
 {
     int64_t until_ns = clock_monotonic_ns() + PATIENCE_NS;
@@ -129,7 +130,8 @@ static int start(struct part *p, struct error *e)
     memcpy(p->settings.key, o->key, sizeof p->settings.key);
     p->members = calloc(share, sizeof *p->members);
     p->row = calloc(o->metrics->count, sizeof *p->row);
-    int rc = p->members && p->row ? make_nodes(p, e) : error_set(e, -ENOMEM, "no memory for so many nodes");
+    int rc = p->members && p->row ? make_nodes(p, e)
+                                  : error_set(e, -ENOMEM, "no memory for so many nodes");
     if (rc == 0)
         rc = wire_loop_start(&p->loop, e);
     for (size_t i = 0; i < p->count && rc == 0; i++)

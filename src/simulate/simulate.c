@@ -71,7 +71,8 @@ static size_t mappings_max(void)
     return most;
 }
 
-// As many processes as there are processors, more where one may not have enough descriptors or mappings for its share.
+// As many processes as there are processors, more where one may not have enough descriptors or
+// mappings for its share.
 static int choose_parts(struct simulation *s, struct error *e)
 {
     struct rlimit limit = {0};
@@ -79,14 +80,17 @@ static int choose_parts(struct simulation *s, struct error *e)
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
-    size_t descriptors = limit.rlim_cur > SPARE_DESCRIPTORS ? (size_t)limit.rlim_cur - SPARE_DESCRIPTORS : 0;
+    size_t descriptors =
+        limit.rlim_cur > SPARE_DESCRIPTORS ? (size_t)limit.rlim_cur - SPARE_DESCRIPTORS : 0;
     size_t each = descriptors / PART_NODE_DESCRIPTORS, by_mappings = mappings_max() / NODE_MAPPINGS;
     each = each < by_mappings ? each : by_mappings;
     size_t direct = nodes - 1 < s->o->fanout ? nodes - 1 : s->o->fanout;
     if (each == 0 || (nodes + each - 1) / each > SIMULATE_PARTS_MAX || direct > descriptors)
         return error_set(e, -EMFILE,
-                         "a process may have %zu open files, which is too few for %zu nodes, %zu of them at one hub: "
-                         "raise the limit (ulimit -n; as root: prlimit --nofile=65536 --pid $$), or ask for fewer "
+                         "a process may have %zu open files, which is too few for %zu nodes, %zu "
+                         "of them at one hub: "
+                         "raise the limit (ulimit -n; as root: prlimit --nofile=65536 --pid $$), "
+                         "or ask for fewer "
                          "nodes or a smaller --fanout",
                          (size_t)limit.rlim_cur, nodes, direct);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -123,7 +127,8 @@ static int make_folders(struct simulation *s, struct error *e)
 static int share_memory(struct simulation *s, struct error *e)
 {
     s->shared_bytes = sizeof *s->shared + s->o->nodes * sizeof s->shared->ports[0];
-    s->shared = mmap(NULL, s->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    s->shared =
+        mmap(NULL, s->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (s->shared != MAP_FAILED)
         return 0;
     s->shared = NULL;
@@ -178,7 +183,8 @@ static int start_parts(struct simulation *s, struct error *e)
 static int serve(struct simulation *s, struct error *e)
 {
     const char *paths[] = {s->head};
-    struct aggregator_hub hub = {.address = "127.0.0.1", .key_file = s->key_file, .host = s->own.host};
+    struct aggregator_hub hub = {
+        .address = "127.0.0.1", .key_file = s->key_file, .host = s->own.host};
     struct aggregator_options o = s->o->serve;
     o.paths = paths;
     o.path_count = 1;
@@ -197,8 +203,8 @@ static int serve(struct simulation *s, struct error *e)
     if (rc)
         return error_set(e, rc, "cannot expect so many nodes: %s", strerror(-rc));
     bool v6 = strchr(o.listen, ':') != NULL;
-    snprintf(s->url, sizeof s->url, "http%s://%s%s%s:%d", o.tls_cert ? "s" : "", v6 ? "[" : "", o.listen, v6 ? "]" : "",
-             aggregator_port(s->aggregator));
+    snprintf(s->url, sizeof s->url, "http%s://%s%s%s:%d", o.tls_cert ? "s" : "", v6 ? "[" : "",
+             o.listen, v6 ? "]" : "", aggregator_port(s->aggregator));
     atomic_store(&s->shared->hub_port, hub_port(aggregator_hub(s->aggregator)));
     return 0;
 }
@@ -239,9 +245,10 @@ static void reap(struct simulation *s)
                 continue;
             s->parts[i].pid = 0;
             if (!s->ending && s->parts[i].ready)
-                log_warning("process %zu of the simulation has ended (%s %d): its nodes are missing", i,
-                            WIFSIGNALED(status) ? "signal" : "exit code",
-                            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+                log_warning(
+                    "process %zu of the simulation has ended (%s %d): its nodes are missing", i,
+                    WIFSIGNALED(status) ? "signal" : "exit code",
+                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
         }
     }
 }
@@ -252,7 +259,8 @@ static int turn(struct simulation *s, int64_t deadline_ns, struct error *e)
     struct pollfd fds[1 + SIMULATE_PARTS_MAX] = {{.fd = s->signals.fd, .events = POLLIN}};
     int64_t left_ns = deadline_ns - clock_monotonic_ns();
     for (size_t i = 0; i < s->part_count; i++)
-        fds[1 + i] = (struct pollfd){.fd = s->parts[i].ready ? -1 : s->parts[i].control, .events = POLLIN};
+        fds[1 + i] =
+            (struct pollfd){.fd = s->parts[i].ready ? -1 : s->parts[i].control, .events = POLLIN};
     if (poll(fds, 1 + s->part_count, left_ns > 0 ? (int)(left_ns / NS_PER_MS) + 1 : 0) <= 0)
         return 0;
     int rc = 0;
@@ -274,7 +282,8 @@ static int turn(struct simulation *s, int64_t deadline_ns, struct error *e)
 
 static void show_progress(const struct simulation *s, bool over)
 {
-    size_t filled = atomic_load(&s->shared->filled), open = atomic_load(&s->shared->open), all = s->o->nodes - 1;
+    size_t filled = atomic_load(&s->shared->filled), open = atomic_load(&s->shared->open),
+           all = s->o->nodes - 1;
     if (s->o->quiet || !isatty(STDERR_FILENO))
         return;
     if (over)
@@ -309,9 +318,11 @@ static void say_where(const struct simulation *s)
     if (s->o->quiet)
         return;
     fprintf(stderr,
-            "sonde: %zu nodes × %zu metrics every %g s, %zu relay%s, %zu process%s; at most %.1f MiB a node in %s\n",
+            "sonde: %zu nodes × %zu metrics every %g s, %zu relay%s, %zu process%s; at most %.1f "
+            "MiB a node in %s\n",
             s->o->nodes, s->o->metrics, s->o->rate_s, relays, relays == 1 ? "" : "s", s->part_count,
-            s->part_count == 1 ? "" : "es", (double)simulated_file_bytes(s->o->metrics) / (1 << 20), s->folder);
+            s->part_count == 1 ? "" : "es", (double)simulated_file_bytes(s->o->metrics) / (1 << 20),
+            s->folder);
     char view[TOKEN_TEXT_MAX];
     token_of_role(str_of(s->o->serve.token), ROLE_VIEW, view);
     fprintf(stderr, "sonde: %s/?token=%s\n", s->url, view);
@@ -403,7 +414,8 @@ int simulate_run(const struct simulate_options *options, struct error *e)
     struct simulation s = {.o = options};
     s.interval_ns = (int64_t)(options->rate_s * NS_PER_S);
     s.now_ns = clock_realtime_ns() / s.interval_ns * s.interval_ns;
-    s.start_ns = s.now_ns - (int64_t)(options->history_s * NS_PER_S) / s.interval_ns * s.interval_ns;
+    s.start_ns =
+        s.now_ns - (int64_t)(options->history_s * NS_PER_S) / s.interval_ns * s.interval_ns;
     int rc = signals_open(&s.signals, e);
     if (rc)
         return 1;
@@ -423,8 +435,8 @@ int simulate_run(const struct simulate_options *options, struct error *e)
         rc = start_parts(&s, e);
     }
     if (rc == 0)
-        rc = simulated_node_make(&s.own, s.head, 0, &s.metrics, options->serve.job, s.interval_ns, s.start_ns, s.now_ns,
-                                 e);
+        rc = simulated_node_make(&s.own, s.head, 0, &s.metrics, options->serve.job, s.interval_ns,
+                                 s.start_ns, s.now_ns, e);
     if (rc == 0)
         rc = serve(&s, e);
     if (rc == 0)

@@ -1,7 +1,10 @@
-// simulate.h - `sonde simulate`: many virtual nodes on one machine, each with its own store and the real wire protocol, behind a real aggregator.
+// simulate.h - `sonde simulate`: many virtual nodes on one machine, each with its own store and the
+// real wire protocol, behind a real aggregator.
 //
-// Memory and disk: a node's file is at most simulated_file_bytes() (1 MiB and 8 KiB a metric: 1.8 MiB with 100 metrics), most of it page cache; its reader, writer and
-// connection take some 100 KiB. So 1,000 nodes take at most 2 GiB and 10,000 at most 19 GiB of disk, of which as much lies in memory as there is room for.
+// Memory and disk: a node's file is at most simulated_file_bytes() (1 MiB and 8 KiB a metric: 1.8
+// MiB with 100 metrics), most of it page cache; its reader, writer and connection take some 100
+// KiB. So 1,000 nodes take at most 2 GiB and 10,000 at most 19 GiB of disk, of which as much lies
+// in memory as there is room for.
 #ifndef SONDE_SIMULATE_SIMULATE_H
 #define SONDE_SIMULATE_SIMULATE_H
 

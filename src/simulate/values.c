@@ -18,18 +18,21 @@ static const struct simulated_metric custom[] = {
      .period_s = 900,
      .step = 0.001,
      .most = 10},
-    {.definition = {STR("step_seconds"), STR("seconds"), STR("Duration of a training step."), STORE_GAUGE, 1},
+    {.definition = {STR("step_seconds"), STR("seconds"), STR("Duration of a training step."),
+                    STORE_GAUGE, 1},
      .level = 0.8,
      .swing = 0.05,
      .noise = 0.02,
      .period_s = 120,
      .step = 0.001,
      .most = 100},
-    {.definition = {STR("samples_total"), STR(""), STR("Samples that the training has seen."), STORE_COUNTER, 1},
+    {.definition = {STR("samples_total"), STR(""), STR("Samples that the training has seen."),
+                    STORE_COUNTER, 1},
      .a_second = 320,
      .period_s = 120,
      .step = 1},
-    {.definition = {STR("queue_length"), STR(""), STR("Batches that wait for the training."), STORE_GAUGE, 1},
+    {.definition = {STR("queue_length"), STR(""), STR("Batches that wait for the training."),
+                    STORE_GAUGE, 1},
      .level = 16,
      .swing = 12,
      .noise = 3,
@@ -56,16 +59,22 @@ static double share(uint64_t x) // 0 to 1
 // How a metric moves that only its unit is known of.
 static void shape(struct simulated_metric *m, uint64_t seed)
 {
-    if (str_starts(m->definition.help, STR("1 while"))) { // a state: the GPU is up, and nothing throttles it
+    // a state: the GPU is up, and nothing throttles it
+    if (str_starts(m->definition.help, STR("1 while"))) {
         m->level = str_eq(m->definition.name, STR("gpu_up"));
         m->period_s = m->step = m->most = 1;
         return;
     }
     double a = share(mix(seed, 1)), b = share(mix(seed, 2));
-    bool bytes = str_eq(m->definition.unit, STR("bytes")), percent = str_eq(m->definition.unit, STR("percent")),
+    bool bytes = str_eq(m->definition.unit, STR("bytes")),
+         percent = str_eq(m->definition.unit, STR("percent")),
          seconds = str_eq(m->definition.unit, STR("seconds"));
     m->period_s = 30 + 570 * b;
-    m->step = bytes ? 4096 : percent ? 0.1 : seconds ? 0.01 : m->definition.kind == STORE_COUNTER ? 1 : 0.01;
+    m->step = bytes                                 ? 4096
+              : percent                             ? 0.1
+              : seconds                             ? 0.01
+              : m->definition.kind == STORE_COUNTER ? 1
+                                                    : 0.01;
     m->level = bytes ? ldexp(1 + a, 30 + (int)(6 * b)) : percent ? 20 + 60 * a : 1 + 99 * a * a;
     m->swing = percent ? 15 : m->level / 5;
     m->noise = percent ? 3 : m->level / 50;
@@ -114,7 +123,8 @@ void simulated_metrics_free(struct simulated_metrics *m)
     *m = (struct simulated_metrics){0};
 }
 
-void simulated_row(const struct simulated_metrics *m, size_t node, int64_t start_ns, int64_t t_ns, double *out)
+void simulated_row(const struct simulated_metrics *m, size_t node, int64_t start_ns, int64_t t_ns,
+                   double *out)
 {
     double seconds = (double)(t_ns - start_ns) / NS_PER_S;
     uint64_t of_node = mix(m->seed, node), of_time = mix(of_node, (uint64_t)t_ns);

@@ -1,8 +1,11 @@
-// values.h - what simulated nodes measure: made-up values that look like a cluster's, the same for the same seed.
+// values.h - what simulated nodes measure: made-up values that look like a cluster's, the same for
+// the same seed.
 //
-// The first metrics are those of a training program (loss, step_seconds, …), then come the built-in ones in the catalogue's order, then custom_1, custom_2, … Gauges
-// swing around a level of their own, each node in its own phase, with some noise and few decimals; counters grow at a rate that swings likewise. Every
-// SIMULATED_SLOW_EACH-th node takes longer for its steps, for `sonde detect` to find. Each node has one GPU. A value is a function of seed, node, metric and time.
+// The first metrics are those of a training program (loss, step_seconds, …), then come the built-in
+// ones in the catalogue's order, then custom_1, custom_2, … Gauges swing around a level of their
+// own, each node in its own phase, with some noise and few decimals; counters grow at a rate that
+// swings likewise. Every SIMULATED_SLOW_EACH-th node takes longer for its steps, for `sonde detect`
+// to find. Each node has one GPU. A value is a function of seed, node, metric and time.
 #ifndef SONDE_SIMULATE_VALUES_H
 #define SONDE_SIMULATE_VALUES_H
 
@@ -35,6 +38,7 @@ int simulated_metrics_make(size_t count, uint64_t seed, struct simulated_metrics
 void simulated_metrics_free(struct simulated_metrics *m);
 
 // A node's values at t_ns, one for each metric. start_ns: when counters were 0.
-void simulated_row(const struct simulated_metrics *m, size_t node, int64_t start_ns, int64_t t_ns, double *out);
+void simulated_row(const struct simulated_metrics *m, size_t node, int64_t start_ns, int64_t t_ns,
+                   double *out);
 
 #endif

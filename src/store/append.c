@@ -1,7 +1,7 @@
 // append.c - the way in: rows, points and events into their tails.
 //
-// An append is a copy and two stores: the tail's `used`, which makes it visible and safe from the death of the process, and the
-// file's version. What finds a full tail seals it first.
+// An append is a copy and two stores: the tail's `used`, which makes it visible and safe from the
+// death of the process, and the file's version. What finds a full tail seals it first.
 #include "base/log.h"
 #include "store/event_record.h"
 #include "store/writer.h"
@@ -41,14 +41,15 @@ int space_failed(struct store *s, int rc)
 {
     s->stats.space_errors++;
     if (!s->space_reported)
-        log_warning("%s: no space for more data (%s); up to %zu MiB are kept in memory until there is", s->path,
-                    strerror(-rc), s->memory_limit_bytes / 2 >> 20);
+        log_warning(
+            "%s: no space for more data (%s); up to %zu MiB are kept in memory until there is",
+            s->path, strerror(-rc), s->memory_limit_bytes / 2 >> 20);
     s->space_reported = true;
     return rc;
 }
 
-static int tail_allocate(struct store *s, struct tail *tail, enum segment_kind kind, uint32_t owner, uint32_t room,
-                         uint64_t unit_bytes)
+static int tail_allocate(struct store *s, struct tail *tail, enum segment_kind kind, uint32_t owner,
+                         uint32_t room, uint64_t unit_bytes)
 {
     int slot = extent_allocate(&s->file, kind, owner, tail->sequence, room * unit_bytes);
     if (slot < 0)
@@ -70,26 +71,33 @@ uint64_t tail_limit(const struct store *s)
     return limit > s->size_limit_bytes / 4 ? s->size_limit_bytes / 4 : limit;
 }
 
-// As many rows as there is memory for: each new tail takes at most an eighth of what the limit leaves, or an even share of it all.
+// As many rows as there is memory for: each new tail takes at most an eighth of what the limit
+// leaves, or an even share of it all.
 static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
 {
     uint64_t limit = tail_limit(s), rows_max = TAIL_VALUES_MAX * sizeof(double) / row_bytes;
-    uint64_t left = limit > s->tail_bytes ? (limit - s->tail_bytes) / 8 : 0, even = limit / (s->tail_count + 1);
+    uint64_t left = limit > s->tail_bytes ? (limit - s->tail_bytes) / 8 : 0,
+             even = limit / (s->tail_count + 1);
     uint64_t rows = left / row_bytes;
     rows = rows > TAIL_ROWS_MIN ? rows : TAIL_ROWS_MIN;
     rows = rows > even / row_bytes ? even / row_bytes : rows;
-    rows_max = rows_max > TAIL_ROWS_MAX ? TAIL_ROWS_MAX : rows_max > TAIL_ROWS_MIN ? rows_max : TAIL_ROWS_MIN;
+    rows_max = rows_max > TAIL_ROWS_MAX   ? TAIL_ROWS_MAX
+               : rows_max > TAIL_ROWS_MIN ? rows_max
+                                          : TAIL_ROWS_MIN;
     return rows > rows_max ? (uint32_t)rows_max : rows ? (uint32_t)rows : 1;
 }
 
-// Until there is room for a tail of `bytes` within the limit: the next tail, going round, that is no smaller than the average is sealed.
+// Until there is room for a tail of `bytes` within the limit: the next tail, going round, that is
+// no smaller than the average is sealed.
 static int make_memory(struct store *s, uint64_t bytes)
 {
     uint64_t limit = tail_limit(s);
-    for (uint32_t looked = 0; s->tail_count && s->tail_bytes + bytes > limit && looked < 2 * s->stats.sets; looked++) {
+    for (uint32_t looked = 0;
+         s->tail_count && s->tail_bytes + bytes > limit && looked < 2 * s->stats.sets; looked++) {
         uint32_t id = s->tail_hand = (s->tail_hand + 1) % (uint32_t)s->stats.sets;
         const struct tail *t = &s->sets[id].tail;
-        if (t->slot == EXTENT_NO_SLOT || extent_entry(&s->file, t->slot)->size * s->tail_count < s->tail_bytes / 2)
+        if (t->slot == EXTENT_NO_SLOT ||
+            extent_entry(&s->file, t->slot)->size * s->tail_count < s->tail_bytes / 2)
             continue;
         int rc = seal_and_free(s, id);
         if (rc)
@@ -123,7 +131,8 @@ int append_row(struct store *s, uint32_t id, int64_t t_ns, const double *values)
         if (rc)
             return rc;
     }
-    uint8_t *row = s->file.base + set->tail.offset + set->tail.used * (set->count + 1) * UINT64_C(8);
+    uint8_t *row =
+        s->file.base + set->tail.offset + set->tail.used * (set->count + 1) * UINT64_C(8);
     put_words(row, &t_ns, 1);
     put_words(row + 8, values, set->count);
     publish(s, &set->tail, set->tail.used + 1, t_ns);
@@ -160,7 +169,8 @@ static int points_make_room(struct store *s)
     int rc = s->points.slot == EXTENT_NO_SLOT ? 0 : seal_points(s);
     if (rc || s->points.slot != EXTENT_NO_SLOT)
         return rc;
-    return tail_allocate(s, &s->points, SEGMENT_POINT_TAIL, 0, s->point_room, sizeof(struct point_record));
+    return tail_allocate(s, &s->points, SEGMENT_POINT_TAIL, 0, s->point_room,
+                         sizeof(struct point_record));
 }
 
 int append_point(struct store *s, uint32_t series, int64_t t_ns, double value)
@@ -176,7 +186,8 @@ int append_point(struct store *s, uint32_t series, int64_t t_ns, double value)
             return rc;
     }
     struct point_record record = {series, 0, t_ns, value};
-    put_words(s->file.base + s->points.offset + s->points.used * sizeof record, &record, sizeof record / 8);
+    put_words(s->file.base + s->points.offset + s->points.used * sizeof record, &record,
+              sizeof record / 8);
     publish(s, &s->points, s->points.used + 1, t_ns);
     return 0;
 }
@@ -204,8 +215,8 @@ int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
     return 0;
 }
 
-// As many of the first as fit into the tail and are plainly in order, with one publication. How many were dealt with; what needs more
-// thought is left to store_append.
+// As many of the first as fit into the tail and are plainly in order, with one publication. How
+// many were dealt with; what needs more thought is left to store_append.
 static size_t append_run(struct store *s, const struct store_point *points, size_t count)
 {
     if (is_cut(s) || spilling(s) || s->points.slot == EXTENT_NO_SLOT)
@@ -215,7 +226,8 @@ static size_t append_run(struct store *s, const struct store_point *points, size
     uint8_t *to = s->file.base + s->points.offset + s->points.used * sizeof(struct point_record);
     for (; n < count && taken < room; n++) {
         const struct store_point *p = &points[n];
-        if (p->series >= s->stats.series || p->t_ns < oldest || s->series_use[p->series] != SERIES_SINGLE)
+        if (p->series >= s->stats.series || p->t_ns < oldest ||
+            s->series_use[p->series] != SERIES_SINGLE)
             break;
         if (p->t_ns > newest) {
             if (s->window_ns)
@@ -233,7 +245,8 @@ static size_t append_run(struct store *s, const struct store_point *points, size
     return n;
 }
 
-int store_append_points(struct store *s, const struct store_point *points, size_t count, size_t *refused)
+int store_append_points(struct store *s, const struct store_point *points, size_t count,
+                        size_t *refused)
 {
     int first = 0;
     size_t lost = 0;
@@ -278,7 +291,10 @@ int store_append_event(struct store *s, const struct store_event *event)
     }
     struct buf b = {0};
     event_put(&b, event);
-    rc = b.failed ? -ENOMEM : is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : append_event(s, buf_str(&b));
+    rc = b.failed      ? -ENOMEM
+         : is_cut(s)   ? -ESTALE
+         : spilling(s) ? -ENOSPC
+                       : append_event(s, buf_str(&b));
     if (space_error(rc))
         rc = spill_event(s, buf_str(&b));
     buf_free(&b);

@@ -1,6 +1,8 @@
-// before.c - the last point of a series at or before a time: "latest value", and the point before a range.
+// before.c - the last point of a series at or before a time: "latest value", and the point before a
+// range.
 //
-// A cursor that keeps no pieces: from_ns is the best time so far, so that whatever ends earlier is not even looked up.
+// A cursor that keeps no pieces: from_ns is the best time so far, so that whatever ends earlier is
+// not even looked up.
 #include "store/cursor.h"
 
 #include <errno.h>
@@ -34,7 +36,8 @@ static int better(struct store_cursor *c, struct piece *p)
     return 0;
 }
 
-bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns, int64_t *t_ns, double *value)
+bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns, int64_t *t_ns,
+                        double *value)
 {
     if (series >= s->series_count)
         return false;

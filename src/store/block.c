@@ -11,7 +11,8 @@ enum { EVENTS_ZSTD_LEVEL = 3, BLOCK_BYTES_MAX = INT32_MAX };
 
 // ── Writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-size_t block_begin(struct buf *out, const struct block_source *source, enum block_kind kind, struct block_header *h)
+size_t block_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
+                   struct block_header *h)
 {
     size_t start = out->size;
     *h = (struct block_header){
@@ -63,8 +64,8 @@ static bool any_missing(const double *column, uint32_t rows)
     return found;
 }
 
-static void put_column(struct buf *out, const int64_t *t_ns, const double *column, uint32_t rows, double *present,
-                       struct column_entry *e)
+static void put_column(struct buf *out, const int64_t *t_ns, const double *column, uint32_t rows,
+                       double *present, struct column_entry *e)
 {
     uint32_t first = 0, last = rows - 1;
     const double *values = column;
@@ -100,8 +101,8 @@ static void put_column(struct buf *out, const int64_t *t_ns, const double *colum
     e->last = values[e->count - 1];
 }
 
-int block_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns, uint32_t rows,
-                  const double *values, size_t stride, uint32_t columns)
+int block_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns,
+                  uint32_t rows, const double *values, size_t stride, uint32_t columns)
 {
     double *present = malloc(rows * sizeof *present);
     if (!present)
@@ -117,7 +118,8 @@ int block_put_set(struct buf *out, const struct block_source *source, const int6
     if (buf_reserve(out, h.directory_bytes + codec_bound(rows))) {
         memset(out->data + directory_at, 0, h.directory_bytes);
         out->size = data_at;
-        uint32_t time_bytes = (uint32_t)codec_encode_times(t_ns, rows, CODEC_HOT, (uint8_t *)out->data + data_at);
+        uint32_t time_bytes =
+            (uint32_t)codec_encode_times(t_ns, rows, CODEC_HOT, (uint8_t *)out->data + data_at);
         out->size += time_bytes;
         memcpy(out->data + directory_at, &time_bytes, sizeof time_bytes);
     }
@@ -163,7 +165,8 @@ static void put_group(struct buf *out, const int64_t *t, const double *v, uint32
     struct codec_summary sum;
     size_t head_at = out->size, summary_at = head_at + sizeof head;
     out->size = summary_at + sizeof(struct group_summary);
-    head.time_bytes = (uint32_t)codec_encode_times(t, n, CODEC_HOT, (uint8_t *)out->data + out->size);
+    head.time_bytes =
+        (uint32_t)codec_encode_times(t, n, CODEC_HOT, (uint8_t *)out->data + out->size);
     out->size += head.time_bytes;
     out->size += codec_encode(v, n, CODEC_HOT, (uint8_t *)out->data + out->size, &sum);
     memcpy(out->data + head_at, &head, sizeof head);
@@ -177,8 +180,8 @@ static void put_group(struct buf *out, const int64_t *t, const double *v, uint32
     memcpy(out->data + summary_at, &s, sizeof s);
 }
 
-static bool put_groups(struct buf *out, struct block_header *h, size_t directory_at, const struct point_record *points,
-                       size_t count, int64_t *t, double *v)
+static bool put_groups(struct buf *out, struct block_header *h, size_t directory_at,
+                       const struct point_record *points, size_t count, int64_t *t, double *v)
 {
     size_t data_at = out->size;
     unsigned width = width_of(h);
@@ -189,8 +192,9 @@ static bool put_groups(struct buf *out, struct block_header *h, size_t directory
         while (i + n < count && points[i + n].series == series)
             n++;
         bool is_short = n < BLOCK_SUMMARY_MIN;
-        size_t room =
-            is_short ? short_max : 2 * codec_bound(n) + sizeof(struct group_head) + sizeof(struct group_summary);
+        size_t room = is_short ? short_max
+                               : 2 * codec_bound(n) + sizeof(struct group_head) +
+                                     sizeof(struct group_summary);
         if (out->capacity - out->size < room && !buf_reserve(out, room))
             return false;
         uint32_t offset = (uint32_t)(out->size - data_at);
@@ -213,11 +217,12 @@ static bool put_groups(struct buf *out, struct block_header *h, size_t directory
     return true;
 }
 
-int block_put_points(struct buf *out, const struct block_source *source, const struct point_record *points,
-                     size_t count)
+int block_put_points(struct buf *out, const struct block_source *source,
+                     const struct point_record *points, size_t count)
 {
     struct block_header h;
-    size_t start = block_begin(out, source, BLOCK_POINTS, &h), directory_at = out->size, longest = 0, length = 0;
+    size_t start = block_begin(out, source, BLOCK_POINTS, &h), directory_at = out->size,
+           longest = 0, length = 0;
     h.rows = (uint32_t)count;
     h.values = count;
     h.first_ns = INT64_MAX;
@@ -246,8 +251,8 @@ int block_put_points(struct buf *out, const struct block_source *source, const s
     return ok ? block_end(out, start, &h) : -ENOMEM;
 }
 
-int block_put_events(struct buf *out, const struct block_source *source, struct str records, uint32_t count,
-                     int64_t first_ns, int64_t last_ns)
+int block_put_events(struct buf *out, const struct block_source *source, struct str records,
+                     uint32_t count, int64_t first_ns, int64_t last_ns)
 {
     struct block_header h;
     size_t start = block_begin(out, source, BLOCK_EVENTS, &h);
@@ -257,7 +262,8 @@ int block_put_events(struct buf *out, const struct block_source *source, struct 
     size_t bound = ZSTD_compressBound(records.size);
     if (!buf_reserve(out, bound))
         return -ENOMEM;
-    size_t packed = ZSTD_compress(out->data + out->size, bound, records.data, records.size, EVENTS_ZSTD_LEVEL);
+    size_t packed =
+        ZSTD_compress(out->data + out->size, bound, records.data, records.size, EVENTS_ZSTD_LEVEL);
     if (!ZSTD_isError(packed) && packed < records.size) {
         out->size += packed;
         h.flags |= BLOCK_ZSTD_DATA;
@@ -289,8 +295,9 @@ uint64_t block_next(const uint8_t *segment, uint64_t at, uint64_t used)
 
 bool block_header_fits(const struct block_header *h, uint64_t left)
 {
-    if (left < sizeof *h || h->magic != BLOCK_MAGIC || h->size < sizeof *h || h->size > left || h->size % 8 ||
-        h->kind < BLOCK_SET || h->kind > BLOCK_EVENTS || h->sequence_first > h->sequence_last ||
+    if (left < sizeof *h || h->magic != BLOCK_MAGIC || h->size < sizeof *h || h->size > left ||
+        h->size % 8 || h->kind < BLOCK_SET || h->kind > BLOCK_EVENTS ||
+        h->sequence_first > h->sequence_last ||
         sizeof *h + (uint64_t)h->directory_bytes + h->data_bytes != h->size ||
         crc32c(0, (const uint8_t *)h + 8, sizeof *h - 8) != h->head_crc)
         return false;
@@ -303,8 +310,8 @@ bool block_header_fits(const struct block_header *h, uint64_t left)
         return false;
     if (h->flags & BLOCK_COLD)
         return true;
-    return h->directory_bytes >=
-           (set ? 8 + h->columns * sizeof(struct column_entry) : (2 * (uint64_t)h->columns + 1) * 4);
+    return h->directory_bytes >= (set ? 8 + h->columns * sizeof(struct column_entry)
+                                      : (2 * (uint64_t)h->columns + 1) * 4);
 }
 
 int block_by_number(const struct block_header *x, const struct block_header *y)
@@ -318,7 +325,8 @@ int block_by_number(const struct block_header *x, const struct block_header *y)
     return x->sequence_last > y->sequence_last ? -1 : x->sequence_last < y->sequence_last;
 }
 
-int block_entry_of_column(const struct block_header *h, const struct column_entry *e, struct block_entry *out)
+int block_entry_of_column(const struct block_header *h, const struct column_entry *e,
+                          struct block_entry *out)
 {
     if (!e->count)
         return -ENOENT;
@@ -369,10 +377,13 @@ static int entry_of_short_group(const struct block_header *h, uint32_t series, s
         .first_ns = (int64_t)((uint64_t)h->first_ns + short_time(record, width, 0)),
         .last_ns = (int64_t)((uint64_t)h->first_ns + short_time(record, width, count - 1)),
     };
-    return out->first_ns > out->last_ns || out->first_ns < h->first_ns || out->last_ns > h->last_ns ? -EBADMSG : 0;
+    return out->first_ns > out->last_ns || out->first_ns < h->first_ns || out->last_ns > h->last_ns
+               ? -EBADMSG
+               : 0;
 }
 
-int block_entry_of_group(const struct block_header *h, uint32_t series, struct str record, struct block_entry *out)
+int block_entry_of_group(const struct block_header *h, uint32_t series, struct str record,
+                         struct block_entry *out)
 {
     if (is_short(record))
         return entry_of_short_group(h, series, record, out);
@@ -405,7 +416,8 @@ int block_entry_of_group(const struct block_header *h, uint32_t series, struct s
 }
 
 // The two streams of a group's record.
-static bool group_streams(const struct block_entry *e, struct str record, struct str *times, struct str *values)
+static bool group_streams(const struct block_entry *e, struct str record, struct str *times,
+                          struct str *values)
 {
     struct bytes in = bytes_of(record.data, record.size);
     if (is_short(record)) {
@@ -425,7 +437,8 @@ static bool group_streams(const struct block_entry *e, struct str record, struct
     return !in.failed && e->has_summary && head.count == e->count;
 }
 
-int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column, struct str *out)
+int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column,
+                      struct str *out)
 {
     struct str times;
     if (h->kind == BLOCK_POINTS)
@@ -435,7 +448,8 @@ int block_value_bytes(const struct block_header *h, const struct block_entry *e,
     return column.size < skip ? -EBADMSG : 0;
 }
 
-int block_decode_values(const struct block_header *h, const struct block_entry *e, struct str column, double *values)
+int block_decode_values(const struct block_header *h, const struct block_entry *e,
+                        struct str column, double *values)
 {
     struct str stored;
     int rc = block_value_bytes(h, e, column, &stored);
@@ -462,7 +476,8 @@ int block_decode_group_times(const struct block_entry *e, struct str record, int
     return 0;
 }
 
-int block_pick_times(const uint8_t *bitmap, const int64_t *t_ns, uint32_t rows, uint32_t count, int64_t *out)
+int block_pick_times(const uint8_t *bitmap, const int64_t *t_ns, uint32_t rows, uint32_t count,
+                     int64_t *out)
 {
     uint32_t n = 0;
     for (uint32_t r = 0; r < rows && n < count; r++)

@@ -1,7 +1,8 @@
-// block.h - sealed blocks: from sorted points to checksummed bytes and back. Pure functions; layout.h has the drawing.
+// block.h - sealed blocks: from sorted points to checksummed bytes and back. Pure functions;
+// layout.h has the drawing.
 //
-// Hot blocks, the ones that tails become, are here; cold ones in cold.h. What a directory says of one series is a struct
-// block_entry either way.
+// Hot blocks, the ones that tails become, are here; cold ones in cold.h. What a directory says of
+// one series is a struct block_entry either way.
 #ifndef SONDE_STORE_BLOCK_H
 #define SONDE_STORE_BLOCK_H
 
@@ -19,33 +20,39 @@ struct block_source {
     uint64_t sequence_first, sequence_last, order;
 };
 
-// Starts a block at out->size; returns where. Then the caller appends the directory and the data, and block_end finishes it.
-size_t block_begin(struct buf *out, const struct block_source *source, enum block_kind kind, struct block_header *h);
+// Starts a block at out->size; returns where. Then the caller appends the directory and the data,
+// and block_end finishes it.
+size_t block_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
+                   struct block_header *h);
 int block_end(struct buf *out, size_t start, struct block_header *h);
 
-// Rows in ascending order of time, each time once. `values` is column-major: column c starts at values[c * stride]. Missing cells
-// are store_missing(). Appends to `out`; 0, -ENOMEM, or -EFBIG for what no block can hold.
-int block_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns, uint32_t rows,
-                  const double *values, size_t stride, uint32_t columns);
+// Rows in ascending order of time, each time once. `values` is column-major: column c starts at
+// values[c * stride]. Missing cells are store_missing(). Appends to `out`; 0, -ENOMEM, or -EFBIG
+// for what no block can hold.
+int block_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns,
+                  uint32_t rows, const double *values, size_t stride, uint32_t columns);
 
 // Points sorted by series and time, each (series, time) once, at most CODEC_VALUES_MAX of a series.
-int block_put_points(struct buf *out, const struct block_source *source, const struct point_record *points,
-                     size_t count);
+int block_put_points(struct buf *out, const struct block_source *source,
+                     const struct point_record *points, size_t count);
 
 // Event records as they stand in the tail, back to back; under zstd where that helps.
-int block_put_events(struct buf *out, const struct block_source *source, struct str records, uint32_t count,
-                     int64_t first_ns, int64_t last_ns);
+int block_put_events(struct buf *out, const struct block_source *source, struct str records,
+                     uint32_t count, int64_t first_ns, int64_t last_ns);
 
-// Whether a header found in `left` bytes is one: its checksum is right, everything it says lies within the block, and the block within them.
+// Whether a header found in `left` bytes is one: its checksum is right, everything it says lies
+// within the block, and the block within them.
 bool block_header_fits(const struct block_header *h, uint64_t left);
 
-// <0, 0, >0: by kind, owner and number; of blocks that begin with one number the widest first, as it stands for the others.
+// <0, 0, >0: by kind, owner and number; of blocks that begin with one number the widest first, as
+// it stands for the others.
 int block_by_number(const struct block_header *x, const struct block_header *y);
 
 // Whether the checksum of the rest is right, too.
 bool block_intact(const struct block_header *h, const uint8_t *block);
 
-// The place of the first block from `at` on (a multiple of 8): behind damage, the next one that can be read. `used` if there is none.
+// The place of the first block from `at` on (a multiple of 8): behind damage, the next one that can
+// be read. `used` if there is none.
 uint64_t block_next(const uint8_t *segment, uint64_t at, uint64_t used);
 
 // What the directory says of one series.
@@ -62,21 +69,28 @@ struct block_entry {
     double min, max, sum, sum_squares, first, last;
 };
 
-// Hot blocks. `directory` and `data` are bytes that may be anything. 0, -ENOENT (nothing of that series), -EBADMSG.
-int block_entry_of_column(const struct block_header *h, const struct column_entry *stored, struct block_entry *out);
+// Hot blocks. `directory` and `data` are bytes that may be anything. 0, -ENOENT (nothing of that
+// series), -EBADMSG.
+int block_entry_of_column(const struct block_header *h, const struct column_entry *stored,
+                          struct block_entry *out);
 
 // The record of a points block's group: *head and *summary from its first bytes.
-int block_entry_of_group(const struct block_header *h, uint32_t series, struct str record, struct block_entry *out);
+int block_entry_of_group(const struct block_header *h, uint32_t series, struct str record,
+                         struct block_entry *out);
 
-// Values and (POINTS) time stamps of one column or group. `column` is the bytes at entry->offset. A column of a set gives
-// entry->count values; which rows they are of is in its bitmap.
-int block_decode_values(const struct block_header *h, const struct block_entry *e, struct str column, double *values);
+// Values and (POINTS) time stamps of one column or group. `column` is the bytes at entry->offset. A
+// column of a set gives entry->count values; which rows they are of is in its bitmap.
+int block_decode_values(const struct block_header *h, const struct block_entry *e,
+                        struct str column, double *values);
 // The encoded values alone.
-int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column, struct str *out);
+int block_value_bytes(const struct block_header *h, const struct block_entry *e, struct str column,
+                      struct str *out);
 int block_decode_group_times(const struct block_entry *e, struct str record, int64_t *t_ns);
 
-// Time stamps of the rows that have a value: those of `rows` whose bit is set. -EBADMSG when there are not entry->count.
-int block_pick_times(const uint8_t *bitmap, const int64_t *t_ns, uint32_t rows, uint32_t count, int64_t *out);
+// Time stamps of the rows that have a value: those of `rows` whose bit is set. -EBADMSG when there
+// are not entry->count.
+int block_pick_times(const uint8_t *bitmap, const int64_t *t_ns, uint32_t rows, uint32_t count,
+                     int64_t *out);
 
 static inline size_t block_bitmap_bytes(const struct block_header *h, const struct block_entry *e)
 {

@@ -1,7 +1,9 @@
-// buffers.c - the memory that columns are decoded into, used again and again while a snapshot is open.
+// buffers.c - the memory that columns are decoded into, used again and again while a snapshot is
+// open.
 //
-// Reading goes column by column: one is decoded, looked at, given up. With the buffer given back last handed out first, the next one
-// is decoded into memory that is still in the nearest cache. Sizes are powers of two, so any buffer of a level serves.
+// Reading goes column by column: one is decoded, looked at, given up. With the buffer given back
+// last handed out first, the next one is decoded into memory that is still in the nearest cache.
+// Sizes are powers of two, so any buffer of a level serves.
 #include "store/reader.h"
 
 #include <stdlib.h>

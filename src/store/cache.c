@@ -1,6 +1,8 @@
-// cache.c - what several cursors of a snapshot need: time stamps of set blocks, unpacked parts of cold blocks, sorted tails.
+// cache.c - what several cursors of a snapshot need: time stamps of set blocks, unpacked parts of
+// cold blocks, sorted tails.
 //
-// Reading a hundred series of a set then decodes its time stamps once. At most CACHE_BYTES_MAX beside what is pinned.
+// Reading a hundred series of a set then decodes its time stamps once. At most CACHE_BYTES_MAX
+// beside what is pinned.
 #include "base/hash.h"
 #include "store/codec_table.h"
 #include "store/reader.h"
@@ -11,9 +13,11 @@ enum { CACHE_BYTES_MAX = 128 << 20 };
 
 static size_t slot_of(const struct cache *c, enum cache_kind kind, const void *of, uint32_t part)
 {
-    uint64_t h = hash_u64((uint64_t)(uintptr_t)of + ((uint64_t)part << 3 | kind) * 0x9e3779b97f4a7c15u);
+    uint64_t h =
+        hash_u64((uint64_t)(uintptr_t)of + ((uint64_t)part << 3 | kind) * 0x9e3779b97f4a7c15u);
     size_t mask = c->capacity - 1, i = h & mask;
-    while (c->items[i] && (c->items[i]->of != of || c->items[i]->part != part || c->items[i]->kind != kind))
+    while (c->items[i] &&
+           (c->items[i]->of != of || c->items[i]->part != part || c->items[i]->kind != kind))
         i = (i + 1) & mask;
     return i;
 }
@@ -38,7 +42,8 @@ static void item_free(struct cache_item *item)
 // Into a table of `capacity` slots, leaving out what nobody uses if `evict`.
 static bool rebuild(struct cache *c, size_t capacity, bool evict)
 {
-    struct cache bigger = {.capacity = capacity, .items = calloc(capacity, sizeof(struct cache_item *))};
+    struct cache bigger = {.capacity = capacity,
+                           .items = calloc(capacity, sizeof(struct cache_item *))};
     if (!bigger.items)
         return false;
     for (size_t i = 0; i < c->capacity; i++) {
@@ -62,8 +67,10 @@ struct cache_item *cache_add(struct cache *c, struct cache_item content)
 {
     struct cache_item *item = malloc(sizeof *item);
     bool room = item &&
-                (c->bytes + content.bytes <= CACHE_BYTES_MAX || rebuild(c, c->capacity ? c->capacity : 64, true)) &&
-                ((c->count + 1) * 2 <= c->capacity || rebuild(c, c->capacity ? c->capacity * 2 : 64, false));
+                (c->bytes + content.bytes <= CACHE_BYTES_MAX ||
+                 rebuild(c, c->capacity ? c->capacity : 64, true)) &&
+                ((c->count + 1) * 2 <= c->capacity ||
+                 rebuild(c, c->capacity ? c->capacity * 2 : 64, false));
     if (!room) {
         codec_table_close(content.table);
         free(content.data);

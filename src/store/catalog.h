@@ -4,8 +4,8 @@
 //   │ type │ varint size   │ payload │ crc32c │  of all before it, little-endian u32
 //   └──────┴───────────────┴─────────┴────────┘
 //
-// Ids are implied: the n-th entry of a type defines id n. A label pair (key, value) is defined once and referred to by its id, so
-// that a series costs about ten bytes.
+// Ids are implied: the n-th entry of a type defines id n. A label pair (key, value) is defined once
+// and referred to by its id, so that a series costs about ten bytes.
 //
 //   META    short key, short value
 //   METRIC  u8 kind, u8 level, short name, short unit, short help
@@ -20,7 +20,14 @@
 #include "base/bytes.h"
 #include "store/store.h"
 
-enum catalog_type { CATALOG_META = 1, CATALOG_METRIC, CATALOG_UPDATE, CATALOG_PAIR, CATALOG_SERIES, CATALOG_SET };
+enum catalog_type {
+    CATALOG_META = 1,
+    CATALOG_METRIC,
+    CATALOG_UPDATE,
+    CATALOG_PAIR,
+    CATALOG_SERIES,
+    CATALOG_SET
+};
 
 // One entry, parsed. Strings are views of the bytes it was parsed from.
 struct catalog_entry {
@@ -46,8 +53,9 @@ int catalog_next(struct bytes *in, struct catalog_entry *out);
 // The next id of a SERIES' pairs or a SET's series; *previous starts at 0.
 uint32_t catalog_next_id(struct catalog_entry *entry, uint32_t *previous);
 
-// A catalog at rest, as a closed file has it: u64 size unpacked, u32 crc32c of what follows, u32 size of what follows, a zstd frame. Both
-// results are malloc'ed. 0, -EBADMSG, -ENOMEM. Packing more than STORE_CATALOG_BYTES_MAX, which no reader would unpack: -EFBIG.
+// A catalog at rest, as a closed file has it: u64 size unpacked, u32 crc32c of what follows, u32
+// size of what follows, a zstd frame. Both results are malloc'ed. 0, -EBADMSG, -ENOMEM. Packing
+// more than STORE_CATALOG_BYTES_MAX, which no reader would unpack: -EFBIG.
 int catalog_pack(struct str entries, struct buf *out);
 int catalog_unpack(const uint8_t *packed, size_t size, uint8_t **entries, size_t *entries_size);
 

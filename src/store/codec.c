@@ -1,7 +1,8 @@
-// codec.c - which codec a column gets, and where it is decoded. The codecs are in files of their own.
+// codec.c - which codec a column gets, and where it is decoded. The codecs are in files of their
+// own.
 //
-// An encoded column begins with its enum codec_id, to which COLD_FORM is added where the rest is a table of
-// one column (codec_table.h). Two codecs need no thought:
+// An encoded column begins with its enum codec_id, to which COLD_FORM is added where the rest is a
+// table of one column (codec_table.h). Two codecs need no thought:
 //
 //   constant  +----+----------------+        plain  +----+----------------+----+----------------+
 //             | id | value, 8 bytes |               | id | value 0        | …  | value n-1      |
@@ -15,13 +16,15 @@
 #include <stdlib.h>
 
 enum {
-    RUN_LENGTH = 64,   // values a run, on average, from which on hot columns are runs: 0.16 bytes a value
+    // values a run, on average, from which on hot columns are runs: 0.16 bytes a value
+    RUN_LENGTH = 64,
     BOUND_BYTES = 128, // for headers
     CONSTANT_START = 64,
     STACK_VALUES = 2048, // longer columns are encoded with scratch of their own
 };
 
-static const char *const names[CODEC_COUNT] = {"constant", "runs", "integer", "decimal", "bits", "plain"};
+static const char *const names[CODEC_COUNT] = {"constant", "runs", "integer",
+                                               "decimal",  "bits", "plain"};
 
 const char *codec_name(enum codec_id id)
 {
@@ -36,8 +39,8 @@ static const struct codec_kernels *best_kernels(void)
 {
 #if defined SONDE_X86_KERNELS
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
         return &codec_kernels_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return &codec_kernels_avx2;
@@ -93,7 +96,8 @@ void codec_sums_finish(const struct codec_sums *sums, size_t n, struct codec_sum
         min = sums->min[i] < min ? sums->min[i] : min;
         max = sums->max[i] > max ? sums->max[i] : max;
     }
-    out->min = min + 0.0; // -0 and 0 are equal, so which one is found depends on the order: always 0
+    // -0 and 0 are equal, so which one is found depends on the order: always 0
+    out->min = min + 0.0;
     out->max = max + 0.0;
     out->sum = total_of(sums->sum);
     out->sum_squares = total_of(sums->squares);
@@ -122,7 +126,8 @@ static int decode_constant(const uint8_t *in, size_t size, size_t n, double *out
     if (size != 1 + sizeof value)
         return -EBADMSG;
     memcpy(&value, in + 1, sizeof value);
-    // A line, then copies of it, each twice as long: memcpy has the widest stores that the machine has.
+    // A line, then copies of it, each twice as long: memcpy has the widest stores that the machine
+    // has.
     size_t done = n < CONSTANT_START ? n : CONSTANT_START;
     for (size_t i = 0; i < done; i++)
         out[i] = value;
@@ -147,7 +152,8 @@ static int decode_plain(const uint8_t *in, size_t size, size_t n, double *out)
 size_t codec_bound(size_t n)
 {
     struct codec_column column = {NULL, (uint32_t)n, false};
-    size_t hot = codec_packed_bound(n) + n / 8 * 10 + BOUND_BYTES, cold = codec_table_bound(&column, 1) + 1;
+    size_t hot = codec_packed_bound(n) + n / 8 * 10 + BOUND_BYTES,
+           cold = codec_table_bound(&column, 1) + 1;
     return hot > cold ? hot : cold;
 }
 
@@ -172,7 +178,8 @@ static size_t encode_hot(const double *values, size_t n, size_t changes, uint8_t
     return size <= n * sizeof values[0] ? size : encode_raw(CODEC_PLAIN, values, n, out);
 }
 
-size_t codec_encode(const double *values, size_t n, enum codec_aim aim, uint8_t *out, struct codec_summary *summary)
+size_t codec_encode(const double *values, size_t n, enum codec_aim aim, uint8_t *out,
+                    struct codec_summary *summary)
 {
     if (summary != NULL)
         codec_summarise_plain(values, n, summary);
@@ -198,8 +205,9 @@ enum codec_id codec_of(const uint8_t *in, size_t size)
 typedef int decoder(const uint8_t *in, size_t size, size_t n, double *out);
 
 static decoder *const decoders[CODEC_COUNT] = {
-    [CODEC_CONSTANT] = decode_constant,     [CODEC_RUNS] = codec_runs_decode, [CODEC_INTEGER] = codec_integer_decode,
-    [CODEC_DECIMAL] = codec_integer_decode, [CODEC_BITS] = codec_bits_decode, [CODEC_PLAIN] = decode_plain};
+    [CODEC_CONSTANT] = decode_constant,     [CODEC_RUNS] = codec_runs_decode,
+    [CODEC_INTEGER] = codec_integer_decode, [CODEC_DECIMAL] = codec_integer_decode,
+    [CODEC_BITS] = codec_bits_decode,       [CODEC_PLAIN] = decode_plain};
 
 int codec_decode(const uint8_t *in, size_t size, size_t n, double *out)
 {

@@ -1,7 +1,9 @@
-// codec_bits.c - arbitrary doubles, hot: their bit patterns taken as whole numbers and packed (codec_integer.c).
+// codec_bits.c - arbitrary doubles, hot: their bit patterns taken as whole numbers and packed
+// (codec_integer.c).
 //
-// What a column has in common is taken off: the high bits (sign, exponent, the first of the mantissa) as the
-// smallest pattern or as what was before, and low bits that are zero everywhere (single precision).
+// What a column has in common is taken off: the high bits (sign, exponent, the first of the
+// mantissa) as the smallest pattern or as what was before, and low bits that are zero everywhere
+// (single precision).
 //
 //     +----+---------+--------------------+
 //     | id | 0, 0, 0 | packed section     |
@@ -22,7 +24,8 @@ size_t codec_bits_encode(const double *v, size_t n, int64_t *scratch, uint8_t *o
 int codec_bits_decode(const uint8_t *in, size_t size, size_t n, double *out)
 {
     struct codec_packed packed;
-    if (size < HEADER || codec_packed_open(in + HEADER, size - HEADER, n, &packed) != 0 || packed.size != size - HEADER)
+    if (size < HEADER || codec_packed_open(in + HEADER, size - HEADER, n, &packed) != 0 ||
+        packed.size != size - HEADER)
         return -EBADMSG;
     _Alignas(WORD_BYTES) uint64_t q[GROUP];
     for (size_t at = 0; at < n; at += GROUP) {

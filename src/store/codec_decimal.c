@@ -1,16 +1,18 @@
 // codec_decimal.c - doubles as whole numbers and a scale.
 //
-// Most measured doubles are short decimals: 37.5 is 375 / 10. A column gets one scale, and each value the whole number x that
-// gives back exactly its bits; the few that have none are kept aside by the caller. The idea is ALP's (SIGMOD 2024);
-// dividing by 10^k instead of multiplying twice needs one exponent, no search for a pair, and is right for every
-// decimal that a person or a program wrote with at most 15 digits, since both round correctly.
+// Most measured doubles are short decimals: 37.5 is 375 / 10. A column gets one scale, and each
+// value the whole number x that gives back exactly its bits; the few that have none are kept aside
+// by the caller. The idea is ALP's (SIGMOD 2024); dividing by 10^k instead of multiplying twice
+// needs one exponent, no search for a pair, and is right for every decimal that a person or a
+// program wrote with at most 15 digits, since both round correctly.
 //
 // A scale is one byte:
 //     0            x                                      whole numbers
 //     k            x / 10^k      k of 1 2 3 4 6 7 8 10 12 13 14    what was parsed, or divided
 //     0x40 + k     x * 10^-k     k of 1..14               what was multiplied by 0.001 and the like, which rounds otherwise
 //     0x80 + j     x * 2^-j      j of 1..63               parts of a power of two; single precision
-// k = 5, 9 and 11 are left out: a decoder that corrects x times the rounded 10^-k once would round some quotients wrongly. The next k does as well.
+// k = 5, 9 and 11 are left out: a decoder that corrects x times the rounded 10^-k once would round
+// some quotients wrongly. The next k does as well.
 #include "store/codec_parts.h"
 
 #include <math.h>
@@ -18,8 +20,9 @@
 enum {
     EXPONENT_MAX = 14,
     SAMPLES = 32,
-    SAMPLE_MISSES = 8,   // one in so many may be no whole number
-    MISSES_FRACTION = 8, // 1/8 of a column may be kept aside: 10 bytes each against at least 1 saved on the rest
+    SAMPLE_MISSES = 8, // one in so many may be no whole number
+    // 1/8 of a column may be kept aside: 10 bytes each against at least 1 saved on the rest
+    MISSES_FRACTION = 8,
     TENTHS = 0x40,
     BINARY = 0x80
 };
@@ -79,7 +82,8 @@ static bool fits(const double *samples, size_t n, uint8_t code)
 }
 
 // The first of the codes that fits.
-static bool find(const double *samples, size_t n, const uint8_t *codes, size_t n_codes, uint8_t *code)
+static bool find(const double *samples, size_t n, const uint8_t *codes, size_t n_codes,
+                 uint8_t *code)
 {
     for (size_t i = 0; i < n_codes; i++)
         if (fits(samples, n, *code = codes[i]))
@@ -109,7 +113,8 @@ static bool find_scale(const double *v, size_t n, uint8_t *code)
     size_t count = n < SAMPLES ? n : SAMPLES;
     for (size_t i = 0; i < count; i++)
         samples[i] = v[i * n / count];
-    return find(samples, count, whole, 1, code) || find(samples, count, divisors, sizeof divisors, code) ||
+    return find(samples, count, whole, 1, code) ||
+           find(samples, count, divisors, sizeof divisors, code) ||
            find(samples, count, factors, sizeof factors, code) || find_binary(samples, count, code);
 }
 

@@ -1,6 +1,7 @@
 // codec_integer.c - whole numbers packed into bits, for hot blocks.
 //
-// A packed section holds n 64-bit numbers x. All arithmetic is modulo 2^64 (modulo 2^32 on c, u and p unless wide).
+// A packed section holds n 64-bit numbers x. All arithmetic is modulo 2^64 (modulo 2^32 on c, u and
+// p unless wide).
 //
 //     x[i] = base + (c[i] << shift)
 //     c[i] = p[i]                                               frame of reference
@@ -14,12 +15,13 @@
 //     | patches × u16: where p is larger, ascending    | patches × u32 (u64 when wide): what p is there             |
 //     +-----------------------------------------------------------------------------------------------------------+
 //
-// With width > 32 a group is two: the low 32 bits of all its numbers, then the width - 32 high ones. `range` is the largest
-// c, so that a decoder knows whether all fit 32 bits, signed. Patches are what makes columns cheap whose deltas are mostly 0
-// and now and then huge: the width is chosen from how long the deltas are, so that packing and patching
-// together take least.
+// With width > 32 a group is two: the low 32 bits of all its numbers, then the width - 32 high
+// ones. `range` is the largest c, so that a decoder knows whether all fit 32 bits, signed. Patches
+// are what makes columns cheap whose deltas are mostly 0 and now and then huge: the width is chosen
+// from how long the deltas are, so that packing and patching together take least.
 //
-// A column of wholes (codecs INTEGER and DECIMAL) is such a section and the values that are not whole:
+// A column of wholes (codecs INTEGER and DECIMAL) is such a section and the values that are not
+// whole:
 //
 //     +----+-------+------------+----------------+----------------+-------------------+
 //     | id | scale | misses u16 | packed section | misses × u16   | misses × 8 bytes  |
@@ -39,7 +41,8 @@ static size_t group_size(size_t n, unsigned width)
 
 static size_t groups_size(size_t n, unsigned width)
 {
-    return n / GROUP * group_size(GROUP, width) + (n % GROUP != 0 ? group_size(n % GROUP, width) : 0);
+    return n / GROUP * group_size(GROUP, width) +
+           (n % GROUP != 0 ? group_size(n % GROUP, width) : 0);
 }
 
 // ---- Packing
@@ -53,7 +56,8 @@ struct plan {
     size_t size; // bytes in all
 };
 
-// Number i relative to the number before, shifted. Numbers differ by multiples of 2^shift, so nothing is lost.
+// Number i relative to the number before, shifted. Numbers differ by multiples of 2^shift, so
+// nothing is lost.
 static inline int64_t delta_at(const int64_t *x, size_t i, unsigned shift)
 {
     return (int64_t)((uint64_t)x[i] - (uint64_t)x[i - 1]) >> shift;
@@ -73,14 +77,17 @@ static int64_t usual_delta(const int64_t *x, size_t n, unsigned shift)
     return samples[DELTA_SAMPLES / 2];
 }
 
-// The width that takes least for the deltas' distances from the usual one, with what is longer patched.
+// The width that takes least for the deltas' distances from the usual one, with what is longer
+// patched.
 static void plan_patched(const int64_t *x, size_t n, bool wide, struct plan *plan)
 {
-    uint32_t lengths[4][WIDTH_MAX + 1] = {{0}}; // four, so that equal neighbours do not wait for each other
+    // four, so that equal neighbours do not wait for each other
+    uint32_t lengths[4][WIDTH_MAX + 1] = {{0}};
     uint64_t usual = (uint64_t)usual_delta(x, n, plan->shift), numbers[GROUP];
     for (size_t first = 1; first < n; first += GROUP) {
         size_t count = n - first < GROUP ? n - first : GROUP;
-        codec_kernels()->numbers(x + first, count, usual << plan->shift, plan->shift, ZIGZAG_DELTAS, numbers);
+        codec_kernels()->numbers(x + first, count, usual << plan->shift, plan->shift, ZIGZAG_DELTAS,
+                                 numbers);
         for (size_t i = 0; i < count; i++)
             lengths[i & 3][bit_length(numbers[i])]++;
     }
@@ -109,10 +116,12 @@ static struct plan plan_packing(const int64_t *x, size_t n)
     bool wide = plan.range > UINT32_MAX;
     plan.width = bit_length(plan.range);
     plan.size = PACKED_HEADER + groups_size(n, plan.width);
-    // Deltas of what is further apart would wrap around; and their distances from each other need two bits more.
+    // Deltas of what is further apart would wrap around; and their distances from each other need
+    // two bits more.
     bool wraps = ((uint64_t)s->max - (uint64_t)s->min) >> 61 != 0;
     if (!wraps && n > 1) {
-        unsigned width = bit_length(((uint64_t)s->max_delta - (uint64_t)s->min_delta) >> plan.shift);
+        unsigned width =
+            bit_length(((uint64_t)s->max_delta - (uint64_t)s->min_delta) >> plan.shift);
         size_t size = PACKED_HEADER + groups_size(n, width);
         if (size < plan.size && width <= (wide ? 64 : 32)) {
             plan.size = size;
@@ -155,7 +164,9 @@ size_t codec_pack(const int64_t *x, size_t n, uint8_t *out)
     uint8_t *at = out + PACKED_HEADER;
     uint8_t *positions = at + groups_size(n, plan.width), *values = positions + plan.patches * 2;
     uint64_t limit = plan.width < 64 ? (UINT64_C(1) << plan.width) - 1 : UINT64_MAX;
-    enum codec_numbers what = plan.flags & ZIGZAG ? ZIGZAG_DELTAS : plan.flags & DELTA ? DELTAS : NUMBERS;
+    enum codec_numbers what = plan.flags & ZIGZAG  ? ZIGZAG_DELTAS
+                              : plan.flags & DELTA ? DELTAS
+                                                   : NUMBERS;
     uint64_t base = what == NUMBERS ? (uint64_t)plan.shape.min : plan.step << plan.shift;
     for (size_t first = 0; first < n; first += GROUP) {
         size_t count = n - first < GROUP ? n - first : GROUP;
@@ -211,7 +222,8 @@ int codec_packed_open(const uint8_t *in, size_t size, size_t n, struct codec_pac
                                  .step = load_u64(in + 16),
                                  .start = load_u64(in + 24),
                                  .range = load_u64(in + 32)};
-    if (flags > (DELTA | ZIGZAG | WIDE) || out->width > (out->wide ? 64 : 32) || out->shift > 63 || out->n_patches > n)
+    if (flags > (DELTA | ZIGZAG | WIDE) || out->width > (out->wide ? 64 : 32) || out->shift > 63 ||
+        out->n_patches > n)
         return -EBADMSG;
     size_t groups = groups_size(n, out->width), patch_bytes = out->wide ? 8 : 4;
     out->size = PACKED_HEADER + groups + out->n_patches * (2 + patch_bytes);
@@ -230,7 +242,8 @@ static size_t packed_count(const struct codec_packed *p, size_t group)
     return left < GROUP ? left : GROUP;
 }
 
-// The next patch of this group: its place in it, GROUP when there is none. Places that do not ascend are skipped.
+// The next patch of this group: its place in it, GROUP when there is none. Places that do not
+// ascend are skipped.
 static inline size_t next_patch(struct codec_packed *p, size_t group, size_t *patch)
 {
     while (p->next_patch < p->n_patches) {
@@ -248,7 +261,8 @@ static inline size_t next_patch(struct codec_packed *p, size_t group, size_t *pa
 static void stored_group32(struct codec_packed *p, size_t group, uint32_t *q)
 {
     size_t patch = 0;
-    codec_kernels()->unpack(p->groups + group * group_size(GROUP, p->width), packed_count(p, group), p->width, q);
+    codec_kernels()->unpack(p->groups + group * group_size(GROUP, p->width), packed_count(p, group),
+                            p->width, q);
     for (size_t place; (place = next_patch(p, group, &patch)) < GROUP;)
         q[place] = load_u32(p->patches + patch * 4);
 }
@@ -259,7 +273,8 @@ void codec_packed_group32(struct codec_packed *p, size_t group, uint32_t *q)
     stored_group32(p, group, q);
     if (p->delta) {
         uint32_t carry = (uint32_t)p->carry;
-        codec_kernels()->prefix32(q, (count + LANES - 1) / LANES * LANES, p->zigzag, (uint32_t)p->step, &carry);
+        codec_kernels()->prefix32(q, (count + LANES - 1) / LANES * LANES, p->zigzag,
+                                  (uint32_t)p->step, &carry);
         p->carry = carry;
     }
 }
@@ -303,7 +318,8 @@ void codec_packed_numbers(struct codec_packed *p, size_t group, uint64_t *x)
 
 // ---- Columns
 
-size_t codec_integer_encode(const double *v, const int64_t *x, size_t n, uint8_t code, size_t misses, uint8_t *out)
+size_t codec_integer_encode(const double *v, const int64_t *x, size_t n, uint8_t code,
+                            size_t misses, uint8_t *out)
 {
     uint16_t misses16 = (uint16_t)misses;
     out[0] = code == 0 ? CODEC_INTEGER : CODEC_DECIMAL;
@@ -350,7 +366,8 @@ static int column_open(const uint8_t *in, size_t size, size_t n, struct column *
     c->walk.carry = (uint32_t)p->start;
     c->walk.base = (double)p->base;
     c->walk.step = (double)(UINT64_C(1) << p->shift);
-    // What an encoder writes is of size < 2^51; what is not could give other bits on other machines.
+    // What an encoder writes is of size < 2^51; what is not could give other bits on other
+    // machines.
     int64_t limit = INT64_C(1) << 51;
     if (c->packed.base <= -limit || c->packed.base >= limit || c->packed.shift > 52)
         return -EBADMSG;

@@ -1,7 +1,9 @@
-// codec_kernels.c - see codec_kernels.h. Compiled once for each instruction set, with KERNELS naming the table.
+// codec_kernels.c - see codec_kernels.h. Compiled once for each instruction set, with KERNELS
+// naming the table.
 //
-// Most loops are plain C in a shape that compilers vectorise. Running sums are not, so they are written out for
-// AVX2 and AVX-512. Built with -ffp-contract=off: a sum must not depend on whether the machine can fuse.
+// Most loops are plain C in a shape that compilers vectorise. Running sums are not, so they are
+// written out for AVX2 and AVX-512. Built with -ffp-contract=off: a sum must not depend on whether
+// the machine can fuse.
 #include "store/codec_kernels.h"
 
 #include <string.h>
@@ -41,7 +43,8 @@ static void pack(const uint32_t *restrict q, size_t n, unsigned width, uint8_t *
 }
 
 // Any number of rows, any width.
-static void unpack_rows(const uint8_t *restrict in, size_t rows, unsigned width, uint32_t *restrict q)
+static void unpack_rows(const uint8_t *restrict in, size_t rows, unsigned width,
+                        uint32_t *restrict q)
 {
     if (width == 0) {
         memset(q, 0, rows * LANES * sizeof q[0]);
@@ -85,8 +88,8 @@ typedef __m256i vector;
 
 enum { VECTOR_LANES = sizeof(vector) / 4, ROWS = GROUP / LANES };
 
-static inline __attribute__((always_inline)) void unpack_group(const uint8_t *restrict in, unsigned width,
-                                                               uint32_t *restrict q)
+static inline __attribute__((always_inline)) void unpack_group(const uint8_t *restrict in,
+                                                               unsigned width, uint32_t *restrict q)
 {
     const vector mask = VECTOR(set1)((int)(UINT32_MAX >> (32 - width)));
     for (unsigned part = 0; part < LANES; part += VECTOR_LANES) {
@@ -165,13 +168,15 @@ static inline uint32_t first_lane(vector x)
 
 static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry)
 {
-    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi64(1), last = _mm512_set1_epi64(7);
+    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi64(1),
+                  last = _mm512_set1_epi64(7);
     const __m512i steps = _mm512_set1_epi64((long long)step);
     __m512i before = _mm512_set1_epi64((long long)*carry);
     for (size_t i = 0; i < n; i += 8) {
         __m512i x = _mm512_loadu_si512(q + i);
         if (zigzag)
-            x = _mm512_xor_si512(_mm512_srli_epi64(x, 1), _mm512_sub_epi64(zero, _mm512_and_si512(x, one)));
+            x = _mm512_xor_si512(_mm512_srli_epi64(x, 1),
+                                 _mm512_sub_epi64(zero, _mm512_and_si512(x, one)));
         x = _mm512_add_epi64(x, steps);
         x = _mm512_add_epi64(x, _mm512_alignr_epi64(x, zero, 7));
         x = _mm512_add_epi64(x, _mm512_alignr_epi64(x, zero, 6));
@@ -189,7 +194,8 @@ static inline vector sum_lanes(vector x)
 {
     x = _mm256_add_epi32(x, _mm256_slli_si256(x, 4)); // within each half
     x = _mm256_add_epi32(x, _mm256_slli_si256(x, 8));
-    __m256i low_half = _mm256_permutevar8x32_epi32(x, _mm256_set1_epi32(3)); // its sum goes to the upper half
+    // its sum goes to the upper half
+    __m256i low_half = _mm256_permutevar8x32_epi32(x, _mm256_set1_epi32(3));
     return _mm256_add_epi32(x, _mm256_blend_epi32(_mm256_setzero_si256(), low_half, 0xf0));
 }
 
@@ -211,7 +217,8 @@ static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t
     for (size_t i = 0; i < n; i += 4) {
         __m256i x = _mm256_loadu_si256((const __m256i *)(q + i));
         if (zigzag)
-            x = _mm256_xor_si256(_mm256_srli_epi64(x, 1), _mm256_sub_epi64(zero, _mm256_and_si256(x, one)));
+            x = _mm256_xor_si256(_mm256_srli_epi64(x, 1),
+                                 _mm256_sub_epi64(zero, _mm256_and_si256(x, one)));
         x = _mm256_add_epi64(x, steps);
         x = _mm256_add_epi64(x, _mm256_slli_si256(x, 8));
         x = _mm256_add_epi64(x, _mm256_blend_epi32(zero, _mm256_permute4x64_epi64(x, 0x55), 0xf0));
@@ -245,8 +252,8 @@ static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t
 #if defined __AVX2__
 
 // The next vector of numbers: as they are, or the running sum of deltas (see codec_integer.c).
-static inline __attribute__((always_inline)) vector next_numbers(vector x, enum codec_numbers what, vector steps,
-                                                                 vector *before)
+static inline __attribute__((always_inline)) vector next_numbers(vector x, enum codec_numbers what,
+                                                                 vector steps, vector *before)
 {
     if (what == NUMBERS)
         return VECTOR(add)(x, steps);
@@ -260,7 +267,8 @@ static inline __attribute__((always_inline)) vector next_numbers(vector x, enum 
     return x;
 }
 
-static inline __attribute__((always_inline)) void prefix32_as(uint32_t *q, size_t n, enum codec_numbers what,
+static inline __attribute__((always_inline)) void prefix32_as(uint32_t *q, size_t n,
+                                                              enum codec_numbers what,
                                                               uint32_t step, uint32_t *carry)
 {
     const vector steps = VECTOR(set1)((int)step);
@@ -295,10 +303,12 @@ static inline double double_of_i64(int64_t x)
     return (union bits){.u = (uint64_t)x + magic_bits}.f - magic;
 }
 
-// x / down, correctly rounded, for down = 10^k, k <= 14. With a fused multiply-add: 1/down is known to 2^-106 of it as the sum of two doubles,
-// inverse + rest, so before the one rounding that counts the quotient is off by less than 2^-105 of itself. That can only matter where x / 10^k is as
-// near to the middle of two doubles. It never is: a middle has 54 bits, m * 2^e with m odd, and x has at most 53, so that x and m * 5^k * 2^(e+k)
-// are different multiples of 2^(e+k), which makes 2^-54 / 5^k > 2^-87 of the quotient. Two operations instead of a division's sixteen cycles.
+// x / down, correctly rounded, for down = 10^k, k <= 14. With a fused multiply-add: 1/down is known
+// to 2^-106 of it as the sum of two doubles, inverse + rest, so before the one rounding that counts
+// the quotient is off by less than 2^-105 of itself. That can only matter where x / 10^k is as near
+// to the middle of two doubles. It never is: a middle has 54 bits, m * 2^e with m odd, and x has at
+// most 53, so that x and m * 5^k * 2^(e+k) are different multiples of 2^(e+k), which makes 2^-54 /
+// 5^k > 2^-87 of the quotient. Two operations instead of a division's sixteen cycles.
 static inline double divided(double x, const struct codec_scale *scale)
 {
 #if defined __FMA__ || defined __aarch64__
@@ -308,7 +318,8 @@ static inline double divided(double x, const struct codec_scale *scale)
 #endif
 }
 
-// What is done to whole numbers; a constant where it is used, so that each loop is compiled for its own.
+// What is done to whole numbers; a constant where it is used, so that each loop is compiled for its
+// own.
 enum scaling { UNSCALED, DIVIDED, MULTIPLIED };
 
 static inline enum scaling scaling_of(const struct codec_scale *scale)
@@ -349,15 +360,16 @@ static void values64(const int64_t *x, size_t n, const struct codec_scale *scale
 }
 
 static inline __attribute__((always_inline)) size_t integers_as(const double *restrict v, size_t n,
-                                                                struct codec_scale scale, bool divide,
-                                                                int64_t *restrict x)
+                                                                struct codec_scale scale,
+                                                                bool divide, int64_t *restrict x)
 {
     uint64_t bad = 0;
     for (size_t i = 0; i < n; i++) {
         double up = v[i] * scale.up;
         union bits rounded = {.f = up + magic};
         double whole = rounded.f - magic;
-        union bits back = {.f = scaled(whole, divide ? DIVIDED : MULTIPLIED, &scale)}, from = {.f = v[i]};
+        union bits back = {.f = scaled(whole, divide ? DIVIDED : MULTIPLIED, &scale)},
+                   from = {.f = v[i]};
         uint64_t same = back.u == from.u ? 1 : 0;
         uint64_t fits = __builtin_fabs(up) < 0x1p51 ? 1 : 0;
         x[i] = (int64_t)(rounded.u - magic_bits);
@@ -371,8 +383,9 @@ static size_t integers(const double *v, size_t n, const struct codec_scale *scal
     return scale->divide ? integers_as(v, n, *scale, true, x) : integers_as(v, n, *scale, false, x);
 }
 
-static inline __attribute__((always_inline)) void numbers_as(const int64_t *restrict x, size_t n, uint64_t base,
-                                                             unsigned shift, enum codec_numbers what,
+static inline __attribute__((always_inline)) void numbers_as(const int64_t *restrict x, size_t n,
+                                                             uint64_t base, unsigned shift,
+                                                             enum codec_numbers what,
                                                              uint64_t *restrict out)
 {
     for (size_t i = 0; i < n; i++) {
@@ -384,7 +397,8 @@ static inline __attribute__((always_inline)) void numbers_as(const int64_t *rest
     }
 }
 
-static void numbers(const int64_t *x, size_t n, uint64_t base, unsigned shift, enum codec_numbers what, uint64_t *out)
+static void numbers(const int64_t *x, size_t n, uint64_t base, unsigned shift,
+                    enum codec_numbers what, uint64_t *out)
 {
     if (what == NUMBERS)
         numbers_as(x, n, base, shift, NUMBERS, out);
@@ -394,8 +408,8 @@ static void numbers(const int64_t *x, size_t n, uint64_t base, unsigned shift, e
         numbers_as(x, n, base, shift, ZIGZAG_DELTAS, out);
 }
 
-static bool split(const uint64_t *restrict numbers64, size_t n, uint64_t limit, uint32_t *restrict low,
-                  uint32_t *restrict high)
+static bool split(const uint64_t *restrict numbers64, size_t n, uint64_t limit,
+                  uint32_t *restrict low, uint32_t *restrict high)
 {
     uint64_t over = 0;
     for (size_t i = 0; i < n; i++) {
@@ -445,7 +459,8 @@ static void accumulate_one(double x, size_t part, struct codec_sums *s)
     s->squares[part] += x * x;
 }
 
-// With vectors a NaN adds 0: no partial sum is ever -0, so that changes none. min(x, y) is x < y ? x : y, as above.
+// With vectors a NaN adds 0: no partial sum is ever -0, so that changes none. min(x, y) is x < y ?
+// x : y, as above.
 static void accumulate(const double *restrict v, size_t n, struct codec_sums *restrict s)
 {
     size_t i = 0;
@@ -537,8 +552,10 @@ static inline doubles doubles_of_u32(half_vector q)
 
 // A constant for each way that it is used: numbers or deltas, scaled or not.
 static inline __attribute__((always_inline)) void walk32_as(const uint32_t *restrict q, size_t n,
-                                                            struct codec_walk *restrict w, enum codec_numbers what,
-                                                            enum scaling scaling, bool narrow, double *restrict out)
+                                                            struct codec_walk *restrict w,
+                                                            enum codec_numbers what,
+                                                            enum scaling scaling, bool narrow,
+                                                            double *restrict out)
 {
     const doubles bases = DOUBLES(set1)(w->base), steps = DOUBLES(set1)(w->step);
     const doubles down = DOUBLES(set1)(w->scale.down), inverse = DOUBLES(set1)(w->scale.inverse);
@@ -550,8 +567,8 @@ static inline __attribute__((always_inline)) void walk32_as(const uint32_t *rest
         vector numbers = next_numbers(VECTOR_LOAD(q + i), what, addends, &before);
         for (size_t half = 0; half < 2; half++) {
             half_vector integers32 = half == 0 ? LOWER_HALF(numbers) : UPPER_HALF(numbers);
-            doubles x =
-                narrow ? DOUBLES(cvtepi32)(integers32) : DOUBLES(fmadd)(steps, doubles_of_u32(integers32), bases);
+            doubles x = narrow ? DOUBLES(cvtepi32)(integers32)
+                               : DOUBLES(fmadd)(steps, doubles_of_u32(integers32), bases);
             if (scaling == DIVIDED)
                 x = DOUBLES(fmadd)(x, inverse, DOUBLES(mul)(x, rest));
             else if (scaling == MULTIPLIED)
@@ -568,8 +585,10 @@ static inline __attribute__((always_inline)) void walk32_as(const uint32_t *rest
     w->carry = first_lane(before);
 }
 
-static inline __attribute__((always_inline)) void walk32_scaled(const uint32_t *q, size_t n, struct codec_walk *w,
-                                                                enum scaling scaling, bool narrow, double *out)
+static inline __attribute__((always_inline)) void walk32_scaled(const uint32_t *q, size_t n,
+                                                                struct codec_walk *w,
+                                                                enum scaling scaling, bool narrow,
+                                                                double *out)
 {
     if (w->what == NUMBERS)
         walk32_as(q, n, w, NUMBERS, scaling, narrow, out);
@@ -579,7 +598,8 @@ static inline __attribute__((always_inline)) void walk32_scaled(const uint32_t *
         walk32_as(q, n, w, ZIGZAG_DELTAS, scaling, narrow, out);
 }
 
-static inline __attribute__((always_inline)) void walk32(const uint32_t *q, size_t n, struct codec_walk *w, bool narrow,
+static inline __attribute__((always_inline)) void walk32(const uint32_t *q, size_t n,
+                                                         struct codec_walk *w, bool narrow,
                                                          double *out)
 {
     enum scaling scaling = scaling_of(&w->scale);
@@ -593,7 +613,8 @@ static inline __attribute__((always_inline)) void walk32(const uint32_t *q, size
 
 #else
 
-static inline __attribute__((always_inline)) void walk32(uint32_t *q, size_t n, struct codec_walk *w, bool narrow,
+static inline __attribute__((always_inline)) void walk32(uint32_t *q, size_t n,
+                                                         struct codec_walk *w, bool narrow,
                                                          double *out)
 {
     if (w->what != NUMBERS)

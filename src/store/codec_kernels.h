@@ -1,15 +1,17 @@
-// codec_kernels.h - the inner loops of the codecs. codec_kernels.c is compiled once for each instruction set; the best set
-// that the processor has is taken at run time. All sets give the same bits.
+// codec_kernels.h - the inner loops of the codecs. codec_kernels.c is compiled once for each
+// instruction set; the best set that the processor has is taken at run time. All sets give the same
+// bits.
 //
-// Sixteen lanes. A group of up to 512 numbers of w bits is packed so that 512-bit registers unpack it in place:
-// number i is in lane i mod 16, row i / 16. Each lane is a stream of 32-bit words of its own, rows one after another from the low
-// bits up; the words of the 16 lanes take turns in memory.
+// Sixteen lanes. A group of up to 512 numbers of w bits is packed so that 512-bit registers unpack
+// it in place: number i is in lane i mod 16, row i / 16. Each lane is a stream of 32-bit words of
+// its own, rows one after another from the low bits up; the words of the 16 lanes take turns in
+// memory.
 //
 //     word 0: lane 0 | lane 1 | … | lane 15     row 0 in bits 0..w-1, row 1 in bits w..2w-1, …
 //     word 1: lane 0 | lane 1 | … | lane 15     rows that straddle go on in the low bits here
 //
-// r rows take ceil(r * w / 32) words of 64 bytes. Numbers come out in the order that they went in, as running
-// sums need them. Only for the files codec*.c.
+// r rows take ceil(r * w / 32) words of 64 bytes. Numbers come out in the order that they went in,
+// as running sums need them. Only for the files codec*.c.
 #ifndef SONDE_STORE_CODEC_KERNELS_H
 #define SONDE_STORE_CODEC_KERNELS_H
 
@@ -30,7 +32,8 @@ static inline size_t group_bytes(size_t n, unsigned width)
     return (rows * width + 31) / 32 * WORD_BYTES;
 }
 
-// How a double and a whole number x stand to each other: value = x / down, or x * down. Made by codec_decimal.c.
+// How a double and a whole number x stand to each other: value = x / down, or x * down. Made by
+// codec_decimal.c.
 struct codec_scale {
     double up;      // x = round(value * up)
     double down;    // what x is divided by or multiplied with
@@ -53,8 +56,9 @@ struct codec_shape {
 
 enum codec_numbers { NUMBERS, DELTAS, ZIGZAG_DELTAS };
 
-// From packed numbers to values: q + addend (or the running sum of its deltas + addend) makes base + step * that, exact, then scaled. Where
-// all fit 32 bits, signed, `narrow`: base is in the addend or the carry, modulo 2^32, and the sum is the whole number already.
+// From packed numbers to values: q + addend (or the running sum of its deltas + addend) makes base +
+// step * that, exact, then scaled. Where all fit 32 bits, signed, `narrow`: base is in the addend
+// or the carry, modulo 2^32, and the sum is the whole number already.
 struct codec_walk {
     enum codec_numbers what;
     bool narrow;
@@ -65,25 +69,33 @@ struct codec_walk {
 
 struct codec_kernels {
     const char *name;
-    // Packing: q has n numbers below 2^width, filled up with zeros to a multiple of LANES; width 0..32, n 1..GROUP.
+    // Packing: q has n numbers below 2^width, filled up with zeros to a multiple of LANES; width
+    // 0..32, n 1..GROUP.
     void (*pack)(const uint32_t *q, size_t n, unsigned width, uint8_t *out);
-    void (*unpack)(const uint8_t *in, size_t n, unsigned width, uint32_t *q); // writes up to the multiple of LANES
-    // Running sums in place, n a multiple of LANES: u = q (or unzigzag(q)) + step; result = *carry += u.
+    // writes up to the multiple of LANES
+    void (*unpack)(const uint8_t *in, size_t n, unsigned width, uint32_t *q);
+    // Running sums in place, n a multiple of LANES: u = q (or unzigzag(q)) + step; result = *carry
+    // += u.
     void (*prefix32)(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry);
     void (*prefix64)(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry);
     // Whole numbers to values. q has places up to the multiple of LANES, and is spoilt.
     void (*values32)(uint32_t *q, size_t n, struct codec_walk *walk, double *out);
-    void (*values64)(const int64_t *x, size_t n, const struct codec_scale *scale, double *out); // |x| < 2^51
-    // Doubles to whole numbers; returns how many do not come back bit by bit (their x is meaningless).
+    // |x| < 2^51
+    void (*values64)(const int64_t *x, size_t n, const struct codec_scale *scale, double *out);
+    // Doubles to whole numbers; returns how many do not come back bit by bit (their x is
+    // meaningless).
     size_t (*integers)(const double *v, size_t n, const struct codec_scale *scale, int64_t *x);
     void (*shape)(const int64_t *x, size_t n, struct codec_shape *out);
-    // (x[i] - base) >> shift, or the same of deltas (x[-1] is read), zigzagged or not; exact where all
-    // that is shifted is a multiple of 2^shift and its zigzag fits 64 bits.
-    void (*numbers)(const int64_t *x, size_t n, uint64_t base, unsigned shift, enum codec_numbers what, uint64_t *out);
+    // (x[i] - base) >> shift, or the same of deltas (x[-1] is read), zigzagged or not; exact where
+    // all that is shifted is a multiple of 2^shift and its zigzag fits 64 bits.
+    void (*numbers)(const int64_t *x, size_t n, uint64_t base, unsigned shift,
+                    enum codec_numbers what, uint64_t *out);
     // Lower and upper halves; true if any number has bits that are not in `limit`.
     bool (*split)(const uint64_t *numbers, size_t n, uint64_t limit, uint32_t *low, uint32_t *high);
-    size_t (*changes)(const double *v, size_t n); // places where the bits differ from those of the value before
-    void (*accumulate)(const double *v, size_t n, struct codec_sums *sums); // n a multiple of 8 but in the last call
+    // places where the bits differ from those of the value before
+    size_t (*changes)(const double *v, size_t n);
+    // n a multiple of 8 but in the last call
+    void (*accumulate)(const double *v, size_t n, struct codec_sums *sums);
 };
 
 extern const struct codec_kernels codec_kernels_plain, codec_kernels_avx2, codec_kernels_avx512;

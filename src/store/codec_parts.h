@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-// The first byte of an encoded column is its enum codec_id; this bit is added for the cold form, a table of one column.
+// The first byte of an encoded column is its enum codec_id; this bit is added for the cold form, a
+// table of one column.
 enum { COLD_FORM = 0x80 };
 
 static inline uint64_t load_u64(const uint8_t *at)
@@ -48,7 +49,8 @@ static inline uint64_t bits_of(double v)
 
 const struct codec_kernels *codec_kernels(void); // the loops in use
 void codec_use_kernels(
-    const struct codec_kernels *kernels); // for tests and benches; the caller knows that they run here
+    // for tests and benches; the caller knows that they run here
+    const struct codec_kernels *kernels);
 void codec_sums_start(struct codec_sums *sums);
 void codec_sums_finish(const struct codec_sums *sums, size_t n, struct codec_summary *out);
 
@@ -57,9 +59,9 @@ void codec_sums_finish(const struct codec_sums *sums, size_t n, struct codec_sum
 // A scale is one byte. False for one that means nothing.
 bool codec_scale_of(uint8_t code, struct codec_scale *out);
 
-// Looks at a sample of the values and writes each as a whole number x of size < 2^51, such that x scaled gives back
-// its bits. Returns how many do not (their x repeats the one before; codec_is_whole tells which they are),
-// SIZE_MAX when they are too many for this to pay.
+// Looks at a sample of the values and writes each as a whole number x of size < 2^51, such that x
+// scaled gives back its bits. Returns how many do not (their x repeats the one before;
+// codec_is_whole tells which they are), SIZE_MAX when they are too many for this to pay.
 size_t codec_wholes(const double *v, size_t n, uint8_t *code, int64_t *x);
 bool codec_is_whole(double v, int64_t x, const struct codec_scale *scale);
 
@@ -82,16 +84,18 @@ struct codec_packed {
 // At most this many bytes; codec_pack never writes more.
 size_t codec_packed_bound(size_t n);
 size_t codec_pack(const int64_t *x, size_t n, uint8_t *out);
-int codec_packed_open(const uint8_t *in, size_t size, size_t n, struct codec_packed *out); // checks all sizes
-// Walk over the groups in order. In group g, number i is base + (q[i] << shift); q has GROUP places. The first is for
-// those that are not wide, the second for those that are.
+// checks all sizes
+int codec_packed_open(const uint8_t *in, size_t size, size_t n, struct codec_packed *out);
+// Walk over the groups in order. In group g, number i is base + (q[i] << shift); q has GROUP
+// places. The first is for those that are not wide, the second for those that are.
 void codec_packed_group32(struct codec_packed *p, size_t group, uint32_t *q);
 void codec_packed_group64(struct codec_packed *p, size_t group, uint64_t *q);
 // The same, the numbers themselves modulo 2^64.
 void codec_packed_numbers(struct codec_packed *p, size_t group, uint64_t *x);
 
 // A column of wholes: the codecs INTEGER and DECIMAL.
-size_t codec_integer_encode(const double *v, const int64_t *x, size_t n, uint8_t code, size_t misses, uint8_t *out);
+size_t codec_integer_encode(const double *v, const int64_t *x, size_t n, uint8_t code,
+                            size_t misses, uint8_t *out);
 int codec_integer_decode(const uint8_t *in, size_t size, size_t n, double *out);
 
 // ---- codec_runs.c
@@ -101,7 +105,8 @@ int codec_runs_decode(const uint8_t *in, size_t size, size_t n, double *out);
 
 // ---- codec_bits.c: bit patterns of arbitrary doubles
 
-size_t codec_bits_encode(const double *v, size_t n, int64_t *scratch, uint8_t *out); // scratch has n places
+// scratch has n places
+size_t codec_bits_encode(const double *v, size_t n, int64_t *scratch, uint8_t *out);
 int codec_bits_decode(const uint8_t *in, size_t size, size_t n, double *out);
 
 // ---- codec_table.c: a table of one column

@@ -1,7 +1,8 @@
 // codec_table.c - reading tables. The layout is in codec_table_parts.h.
 //
-// Opening walks the directory and finds where each column's part of each stream begins; all sizes are checked
-// there, so that decoding only has to watch the extras and the positions, which depend on what is read.
+// Opening walks the directory and finds where each column's part of each stream begins; all sizes
+// are checked there, so that decoding only has to watch the extras and the positions, which depend
+// on what is read.
 #include "store/codec_table_parts.h"
 
 #include <errno.h>
@@ -45,9 +46,9 @@ static bool read_whole_numbers(struct bytes *in, struct column *c, size_t n_colu
     uint64_t count = c->form & FORM_DENSE ? all : bytes_varint(in);
     c->extras = bytes_varint(in);
     uint64_t n_refers = bytes_varint(in);
-    if (!codec_scale_of(c->scale, &scale) || c->form > (FORM_DENSE | 2) || order_of(c) > 2 || c->low > LOW_MAX ||
-        misses > (c->times ? 0 : c->n) || count > all || n_refers > REFERENCES_MAX ||
-        (n_refers > 0 && order_of(c) != 1))
+    if (!codec_scale_of(c->scale, &scale) || c->form > (FORM_DENSE | 2) || order_of(c) > 2 ||
+        c->low > LOW_MAX || misses > (c->times ? 0 : c->n) || count > all ||
+        n_refers > REFERENCES_MAX || (n_refers > 0 && order_of(c) != 1))
         return false;
     c->misses = (uint32_t)misses;
     c->count = (uint32_t)count;
@@ -256,9 +257,10 @@ static bool all_short(const uint8_t *tokens)
     return long_ones == 0;
 }
 
-// The common case of a dense column: so many tokens of one byte each from the i-th on, with all the low bits well within the stream.
-// False: it is not.
-static bool add_short_run(const struct column *c, size_t i, size_t low_size, uint64_t sign, number *restrict q)
+// The common case of a dense column: so many tokens of one byte each from the i-th on, with all the
+// low bits well within the stream. False: it is not.
+static bool add_short_run(const struct column *c, size_t i, size_t low_size, uint64_t sign,
+                          number *restrict q)
 {
     const uint8_t *tokens = c->stream[DENSE] + i, *low = c->stream[LOW];
     unsigned width = c->low;
@@ -326,8 +328,8 @@ static bool add_own(const struct column *c, uint64_t sign, number *q)
     return ok && bytes_left(&extras) == 0;
 }
 
-// q of a column and of all that it refers to, added up: one sum, whatever leads where. The walk is bounded, so that a
-// circle (which no encoder writes) ends.
+// q of a column and of all that it refers to, added up: one sum, whatever leads where. The walk is
+// bounded, so that a circle (which no encoder writes) ends.
 static bool add_all(const struct column *columns, const struct column *c, number *q)
 {
     struct {
@@ -344,8 +346,8 @@ static bool add_all(const struct column *columns, const struct column *c, number
             return false;
         for (size_t i = 0; i < now->n_refers; i++) {
             const struct column *other = &columns[now->refers[i] >> 1];
-            bool fits =
-                (other->id == CODEC_INTEGER || other->id == CODEC_DECIMAL) && other->n == c->n && order_of(other) == 1;
+            bool fits = (other->id == CODEC_INTEGER || other->id == CODEC_DECIMAL) &&
+                        other->n == c->n && order_of(other) == 1;
             if (!fits || ++expansions > EXPANSIONS_MAX)
                 return false;
             stack[depth].column = other;
@@ -362,11 +364,13 @@ struct walk {
 
 static struct walk walk_of(const struct column *c)
 {
-    // The first number of a series has no change before it: what every step adds is taken off beforehand.
+    // The first number of a series has no change before it: what every step adds is taken off
+    // beforehand.
     return (struct walk){order_of(c) == 1 ? c->first - c->centre : c->first, 0 - c->centre};
 }
 
-static void next_group(const struct column *c, struct walk *w, const number *q, size_t count, uint64_t group[GROUP])
+static void next_group(const struct column *c, struct walk *w, const number *q, size_t count,
+                       uint64_t group[GROUP])
 {
     const struct codec_kernels *k = codec_kernels();
     size_t rounded = (count + LANES - 1) / LANES * LANES;
@@ -438,7 +442,8 @@ static int decode_runs(const struct column *c, double *out)
     for (size_t run = 0; run <= c->count; run++) {
         uint64_t value = load_u64(values + run * 8), gap = 0;
         // A change at k + 1 has a gap of 0 before it.
-        if (run < c->count && (!read_token(c->stream[GAPS][run], &extras, &gap) || gap + 1 >= c->n - k))
+        if (run < c->count &&
+            (!read_token(c->stream[GAPS][run], &extras, &gap) || gap + 1 >= c->n - k))
             return -EBADMSG;
         for (size_t end = run < c->count ? k + (size_t)gap + 1 : c->n; k < end; k++)
             pattern[k] = value;
@@ -446,7 +451,8 @@ static int decode_runs(const struct column *c, double *out)
     return bytes_left(&extras) == 0 ? 0 : -EBADMSG;
 }
 
-static void add_plane(const uint8_t *restrict bytes, size_t n, unsigned shift, number *restrict pattern)
+static void add_plane(const uint8_t *restrict bytes, size_t n, unsigned shift,
+                      number *restrict pattern)
 {
     for (size_t i = 0; i < n; i++)
         pattern[i] |= (uint64_t)bytes[i] << shift;
@@ -497,7 +503,8 @@ static int decode_column(const struct column *columns, const struct column *c, v
 int codec_table_values(const struct codec_table *table, size_t column, double *out)
 {
     const struct column *c = &table->columns[column];
-    return column < table->n_columns && !c->times ? decode_column(table->columns, c, out) : -EBADMSG;
+    return column < table->n_columns && !c->times ? decode_column(table->columns, c, out)
+                                                  : -EBADMSG;
 }
 
 int codec_table_times(const struct codec_table *table, size_t column, int64_t *out)

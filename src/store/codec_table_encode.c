@@ -109,8 +109,10 @@ static void choose_bits(struct column *c, int64_t *spare)
         planes_count((const uint64_t *)spare, n, counts);
         for (unsigned plane = 0; plane < 8; plane++) {
             double plane_bytes = codec_entropy_bits(counts[plane], n) / 8;
-            // With few values the entropy looks small; half the values being different ones tells nothing either.
-            bool random = plane_bytes > 0.97 * (double)n || (n < 1024 && plane_bytes > 0.75 * (double)n);
+            // With few values the entropy looks small; half the values being different ones tells
+            // nothing either.
+            bool random =
+                plane_bytes > 0.97 * (double)n || (n < 1024 && plane_bytes > 0.75 * (double)n);
             apart |= (uint8_t)((random ? 1 : 0) << plane);
             bytes += random ? (double)n : plane_bytes;
         }
@@ -134,7 +136,8 @@ static bool all_equal(const uint64_t *bits, size_t n)
     return true;
 }
 
-static void keep_misses(struct column *c, const double *v, const int64_t *x, const struct codec_scale *scale)
+static void keep_misses(struct column *c, const double *v, const int64_t *x,
+                        const struct codec_scale *scale)
 {
     struct buf values = {0};
     for (size_t i = 0; i < c->from->n; i++)
@@ -213,7 +216,8 @@ static size_t measure(const int64_t *q, size_t n, uint64_t *marks, uint64_t *cos
 }
 
 // What q costs once the series of `other` is subtracted (0) or added (1).
-static void difference_costs(const int64_t *q, uint64_t own_cost, const struct column *other, uint64_t cost[2])
+static void difference_costs(const int64_t *q, uint64_t own_cost, const struct column *other,
+                             uint64_t cost[2])
 {
     cost[0] = cost[1] = own_cost;
     for (size_t w = 0; w < words_of(other); w++)
@@ -248,13 +252,14 @@ static void rest_of(const struct column *columns, const struct column *c, int64_
         const int64_t *other = columns[c->refers[i] >> 1].q;
         bool subtract = c->refers[i] & 1;
         for (size_t k = 0; k < n; k++)
-            rest[k] = (int64_t)((uint64_t)rest[k] - (subtract ? 0 - (uint64_t)other[k] : (uint64_t)other[k]));
+            rest[k] = (int64_t)((uint64_t)rest[k] -
+                                (subtract ? 0 - (uint64_t)other[k] : (uint64_t)other[k]));
     }
 }
 
 // `earlier` are the columns that may be referred to. `rest` has n places, `marks` a bit for each.
-static void find_references(struct column *columns, struct column *c, const uint32_t *earlier, size_t n_earlier,
-                            int64_t *rest, uint64_t *marks)
+static void find_references(struct column *columns, struct column *c, const uint32_t *earlier,
+                            size_t n_earlier, int64_t *rest, uint64_t *marks)
 {
     size_t n = c->from->n;
     while (c->n_refers < REFERENCES_MAX) {
@@ -265,7 +270,8 @@ static void find_references(struct column *columns, struct column *c, const uint
         best_cost = cost - cost / 10; // less than a tenth is not worth following it
         for (size_t i = 0; i < n_earlier; i++) {
             const struct column *other = &columns[earlier[i]];
-            if (!may_refer(c, other) || common_changes(marks, other->marks, words_of(c)) * 2 < other->changes)
+            if (!may_refer(c, other) ||
+                common_changes(marks, other->marks, words_of(c)) * 2 < other->changes)
                 continue;
             difference_costs(rest, cost, other, both);
             size_t sign = both[1] < both[0] ? 1 : 0;
@@ -304,8 +310,8 @@ static int by_changes(const void *a, const void *b)
                                     : (x->column > y->column) - (x->column < y->column);
 }
 
-static void find_all_references(struct column *columns, size_t n_columns, struct place *places, uint32_t *order,
-                                int64_t *rest, uint64_t *marks)
+static void find_all_references(struct column *columns, size_t n_columns, struct place *places,
+                                uint32_t *order, int64_t *rest, uint64_t *marks)
 {
     size_t count = 0;
     for (size_t i = 0; i < n_columns; i++)
@@ -353,7 +359,8 @@ static void write_series(struct streams *s, const struct column *c, const int64_
         buf_u8(&s->of[LOW], (uint8_t)low);
 }
 
-static void write_whole(struct streams *s, const struct column *columns, const struct column *c, int64_t *rest)
+static void write_whole(struct streams *s, const struct column *columns, const struct column *c,
+                        int64_t *rest)
 {
     struct buf *d = &s->directory;
     size_t extras_before = s->of[EXTRAS].size, changes_before = s->of[CHANGES].size;
@@ -405,7 +412,8 @@ static void write_runs(struct streams *s, const struct column *c)
     buf_varint(&s->directory, s->of[EXTRAS].size - extras_before);
 }
 
-static void write_column(struct streams *s, const struct column *columns, const struct column *c, int64_t *spare)
+static void write_column(struct streams *s, const struct column *columns, const struct column *c,
+                         int64_t *spare)
 {
     buf_u8(&s->directory, (uint8_t)(c->id | (c->from->times ? KIND_TIMES : 0)));
     buf_varint(&s->directory, c->from->n);
@@ -472,7 +480,8 @@ static bool scratch_of(const struct codec_column *from, size_t n_columns, struct
                           .order = calloc(n_columns, sizeof s->order[0]),
                           .whole = malloc((2 * longest + values) * sizeof s->whole[0]),
                           .marks = malloc(words * sizeof s->marks[0])};
-    if (s->columns == NULL || s->places == NULL || s->order == NULL || s->whole == NULL || s->marks == NULL)
+    if (s->columns == NULL || s->places == NULL || s->order == NULL || s->whole == NULL ||
+        s->marks == NULL)
         return false;
     s->spare = s->whole + longest;
     int64_t *series = s->spare + longest;

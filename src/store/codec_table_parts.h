@@ -19,13 +19,15 @@
 //     order 0: x[k] = centre + factor * q[k]
 //     order 1: x[0] = first, x[k] = x[k-1] + centre + factor * q[k]          (q[0] is 0)
 //     order 2: x[0] = first, d[0] = 0, d[k] = d[k-1] + centre + factor * q[k], x[k] = x[k-1] + d[k]
-// and q is what is written for the column itself, plus or minus the q of each column that it refers to.
+// and q is what is written for the column itself, plus or minus the q of each column that it refers
+// to.
 //
-// What is written: numbers z = zigzag(own q), for all k from (order 0: 0, else 1) on if the form is dense; if it is sparse
-// only those that are not 0, as z - 1, with the gap (how many zeros are skipped) before each. A number's lowest `low` bits go to
-// LOW, lowest first, each column beginning at a byte; the rest is a token in CHANGES or DENSE. Gaps are tokens
-// in GAPS. A token is one byte when below 192; else the byte is 191 + k and the number less 192 follows in EXTRAS, in k
-// bytes, lowest first. In EXTRAS what belongs to a gap stands before what belongs to the change after it.
+// What is written: numbers z = zigzag(own q), for all k from (order 0: 0, else 1) on if the form is
+// dense; if it is sparse only those that are not 0, as z - 1, with the gap (how many zeros are
+// skipped) before each. A number's lowest `low` bits go to LOW, lowest first, each column beginning
+// at a byte; the rest is a token in CHANGES or DENSE. Gaps are tokens in GAPS. A token is one byte
+// when below 192; else the byte is 191 + k and the number less 192 follows in EXTRAS, in k bytes,
+// lowest first. In EXTRAS what belongs to a gap stands before what belongs to the change after it.
 //
 // Misses (values that are not whole) are in RAW: their positions as u16, then their 8 bytes each.
 #ifndef SONDE_STORE_CODEC_TABLE_PARTS_H
@@ -50,7 +52,8 @@ static inline size_t low_bytes(size_t count, unsigned low)
     return (count * low + 7) / 8;
 }
 
-// Where the directory and each stream end. The number of these places, 0 for bytes that are no table.
+// Where the directory and each stream end. The number of these places, 0 for bytes that are no
+// table.
 size_t codec_table_ends(const uint8_t *in, size_t size, size_t ends[STREAMS + 1]);
 
 // ---- Writing: codec_table_series.c
@@ -93,7 +96,8 @@ struct series {
 // Of n bytes with these counts.
 double codec_entropy_bits(const uint32_t counts[256], size_t n);
 
-// The best way to write q[from..n-1]: dense if most of it is not 0, and with how many bits cut off; and what it costs.
+// The best way to write q[from..n-1]: dense if most of it is not 0, and with how many bits cut off;
+// and what it costs.
 struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, uint8_t *low);
 
 // Makes the series of the given order from whole numbers x. x and q may not overlap.

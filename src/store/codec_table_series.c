@@ -1,7 +1,7 @@
 // codec_table_series.c - whole numbers as a series, and what it would cost to write it.
 //
-// Step 2 of codec_table_encode.c. Costs are the entropy of the bytes, in bits: near what the general compressor makes of them. They
-// are computed from the numbers, never by compressing.
+// Step 2 of codec_table_encode.c. Costs are the entropy of the bytes, in bits: near what the
+// general compressor makes of them. They are computed from the numbers, never by compressing.
 #include "store/codec_table_parts.h"
 
 #include <math.h>
@@ -43,7 +43,8 @@ static struct cost cost_of(const int64_t *q, size_t from, size_t n, bool dense, 
         gap = 0;
         count++;
     }
-    struct cost cost = {codec_entropy_bits(counts, count) + 8.0 * (double)extras + (double)(count * low), 0};
+    struct cost cost = {
+        codec_entropy_bits(counts, count) + 8.0 * (double)extras + (double)(count * low), 0};
     cost.bytes = count + extras + low_bytes(count, low);
     size_t all = n - from;
     if (!dense && count > 0) {

@@ -1,7 +1,8 @@
 // codec_table_zstd.c - a table as one zstd frame, cut where its streams end.
 //
-// zstd makes one Huffman code a block. Short gaps, long numbers and bits that are noise want different ones, so each stream
-// gets blocks of its own; the window goes on over them. To whoever reads it, it is an ordinary frame.
+// zstd makes one Huffman code a block. Short gaps, long numbers and bits that are noise want
+// different ones, so each stream gets blocks of its own; the window goes on over them. To whoever
+// reads it, it is an ordinary frame.
 #include "store/codec_table_parts.h"
 
 #include <errno.h>

@@ -66,7 +66,8 @@ int codec_decode_times(const uint8_t *in, size_t size, size_t n, int64_t *out)
     if (in[0] == TIMES_TABLE)
         return codec_table_only_times(in + 1, size - 1, n, out);
     struct codec_packed packed;
-    if (in[0] != TIMES_PACKED || size < HEADER || codec_packed_open(in + HEADER, size - HEADER, n, &packed) != 0 ||
+    if (in[0] != TIMES_PACKED || size < HEADER ||
+        codec_packed_open(in + HEADER, size - HEADER, n, &packed) != 0 ||
         packed.size != size - HEADER)
         return -EBADMSG;
     for (size_t at = 0; at < n; at += GROUP) {

@@ -19,7 +19,8 @@ enum {
 
 struct cold_writer {
     struct buf *out;
-    size_t start, data_at; // of the block; of its data, while the directory is not there yet: of the scratch
+    // of the block; of its data, while the directory is not there yet: of the scratch
+    size_t start, data_at;
     struct block_header header;
     struct buf data, directory, parts;
     uint32_t part_count;
@@ -156,8 +157,8 @@ static void summarise(struct block_entry *e, const double *values)
     e->last = values[e->count - 1];
 }
 
-struct cold_writer *cold_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
-                               const struct cold_effort *effort)
+struct cold_writer *cold_begin(struct buf *out, const struct block_source *source,
+                               enum block_kind kind, const struct cold_effort *effort)
 {
     struct cold_writer *w = calloc(1, sizeof *w);
     if (!w)
@@ -165,7 +166,8 @@ struct cold_writer *cold_begin(struct buf *out, const struct block_source *sourc
     w->out = out;
     w->level = effort->level;
     w->part_values = effort->part_values;
-    w->part_series_max = effort->part_series < PART_SERIES_MAX ? effort->part_series : PART_SERIES_MAX;
+    w->part_series_max =
+        effort->part_series < PART_SERIES_MAX ? effort->part_series : PART_SERIES_MAX;
     w->start = block_begin(out, source, kind, &w->header);
     w->header.first_ns = INT64_MAX;
     w->header.last_ns = INT64_MIN;
@@ -197,7 +199,8 @@ int cold_pack(struct cold_writer *w)
     size_t left = w->raw.size - w->packed, n = left < PACK_BYTES ? left : PACK_BYTES;
     ZSTD_inBuffer in = {w->raw.data, w->packed + n, w->packed};
     ZSTD_outBuffer to = {w->out->data, w->out->capacity, w->out->size};
-    size_t more = ZSTD_compressStream2(w->packer, &to, &in, n == left ? ZSTD_e_end : ZSTD_e_continue);
+    size_t more =
+        ZSTD_compressStream2(w->packer, &to, &in, n == left ? ZSTD_e_end : ZSTD_e_continue);
     if (ZSTD_isError(more) || in.pos < in.size || (n == left && more))
         return -ENOMEM; // there is room for all of it: the only reason left
     w->out->size = to.pos;
@@ -240,13 +243,16 @@ int cold_end(struct cold_writer *w)
 // A column or series more: the part that has no room for it is finished first.
 static int make_room(struct cold_writer *w, size_t values)
 {
-    if (w->part_series && (w->part_series == w->part_series_max || w->values_in_part + values > w->part_values))
+    if (w->part_series &&
+        (w->part_series == w->part_series_max || w->values_in_part + values > w->part_values))
         return finish_part(w);
     return 0;
 }
 
-// One column of a set into the part: the values that are there, and where some are not, which rows have one.
-static int add_set_column(struct cold_writer *w, const int64_t *t_ns, const double *column, struct block_entry *e)
+// One column of a set into the part: the values that are there, and where some are not, which rows
+// have one.
+static int add_set_column(struct cold_writer *w, const int64_t *t_ns, const double *column,
+                          struct block_entry *e)
 {
     uint32_t rows = w->header.rows;
     double *present = arena_array(&w->memory, rows, sizeof *present);
@@ -268,7 +274,8 @@ static int add_set_column(struct cold_writer *w, const int64_t *t_ns, const doub
     if (e->count < rows) {
         // Often many columns lack the same rows.
         for (uint32_t c = 1; c < w->column_count && !e->presence_column; c++)
-            if (w->columns[c].n == rows && !memcmp(w->columns[c].data, presence, rows * sizeof *presence))
+            if (w->columns[c].n == rows &&
+                !memcmp(w->columns[c].data, presence, rows * sizeof *presence))
                 e->presence_column = (uint16_t)c;
         if (!e->presence_column)
             e->presence_column = put_column(w, presence, rows, false);
@@ -324,7 +331,8 @@ int cold_put_series(struct cold_writer *w, const struct point_record *points, ui
         t[k] = points[k].t_ns;
         v[k] = points[k].value;
     }
-    struct block_entry e = {.series = points->series, .count = n, .first_ns = t[0], .last_ns = t[n - 1]};
+    struct block_entry e = {
+        .series = points->series, .count = n, .first_ns = t[0], .last_ns = t[n - 1]};
     e.part = w->part_count;
     e.time_column = put_column(w, t, n, true);
     e.value_column = put_column(w, v, n, false);
@@ -374,8 +382,9 @@ static void get_summary(struct bytes *in, struct block_entry *e)
     e->sum_squares = get_number(in);
 }
 
-static bool get_entry(struct bytes *in, const struct block_header *h, const struct cold_directory *d,
-                      struct block_entry *e, struct block_entry *previous, bool first)
+static bool get_entry(struct bytes *in, const struct block_header *h,
+                      const struct cold_directory *d, struct block_entry *e,
+                      struct block_entry *previous, bool first)
 {
     bool set = h->kind == BLOCK_SET;
     *e = (struct block_entry){.first_ns = h->first_ns, .last_ns = h->last_ns};
@@ -402,8 +411,9 @@ static bool get_entry(struct bytes *in, const struct block_header *h, const stru
         e->last_ns = (int64_t)((uint64_t)h->last_ns - bytes_varint(in));
     }
     get_summary(in, e);
-    if (part >= d->part_count || in->failed || e->count > CODEC_VALUES_MAX || e->first_ns > e->last_ns ||
-        e->first_ns < h->first_ns || e->last_ns > h->last_ns || (set && partial && !e->presence_column))
+    if (part >= d->part_count || in->failed || e->count > CODEC_VALUES_MAX ||
+        e->first_ns > e->last_ns || e->first_ns < h->first_ns || e->last_ns > h->last_ns ||
+        (set && partial && !e->presence_column))
         return false;
     e->part = (uint32_t)part;
     *previous = *e;
@@ -427,7 +437,8 @@ static bool get_directory(struct bytes *in, const struct block_header *h, struct
     return !in->failed;
 }
 
-int cold_directory_open(const struct block_header *h, const uint8_t *stored, struct cold_directory **out)
+int cold_directory_open(const struct block_header *h, const uint8_t *stored,
+                        struct cold_directory **out)
 {
     *out = NULL;
     if (h->directory_raw_bytes > DIRECTORY_RAW_MAX || h->columns > h->directory_raw_bytes)
@@ -441,7 +452,8 @@ int cold_directory_open(const struct block_header *h, const uint8_t *stored, str
     int rc = in.failed || n != h->directory_raw_bytes || parts > PARTS_MAX ? -EBADMSG : 0;
     struct cold_directory *d = NULL;
     if (!rc) {
-        size_t bytes = sizeof *d + (size_t)parts * sizeof *d->parts + h->columns * sizeof *d->entries;
+        size_t bytes =
+            sizeof *d + (size_t)parts * sizeof *d->parts + h->columns * sizeof *d->entries;
         bytes += _Alignof(struct block_entry);
         d = calloc(1, bytes);
         if (d) {

@@ -1,7 +1,8 @@
 // cold.h - merged blocks: thousands of rows, as small as they get.
 //
-// The data of a cold block are parts, each a zstd frame around a table of columns (codec_table.h); the directory is one zstd frame
-// around what follows, all numbers varints (signed ones zigzagged) but where a size is said:
+// The data of a cold block are parts, each a zstd frame around a table of columns (codec_table.h);
+// the directory is one zstd frame around what follows, all numbers varints (signed ones zigzagged)
+// but where a size is said:
 //
 //   number of parts, then for each: bytes as stored, bytes unpacked
 //   then for each column of a set or each series of a points block:
@@ -14,10 +15,11 @@
 //     u8 shape of the summary: see enum cold_shape; nans, where SHAPE_NANS says so
 //     the numbers of the summary that the shape leaves open, in the order first, last, min, max, sum, sum_squares
 //
-// A column without any value has nothing behind its count. A number is: u8 k in 0..8 and k bytes, the double's most significant ones,
-// lowest first (short for whole numbers, which end in zeros).
+// A column without any value has nothing behind its count. A number is: u8 k in 0..8 and k bytes,
+// the double's most significant ones, lowest first (short for whole numbers, which end in zeros).
 //
-// The entries are read once, into the same struct as the hot ones, so the small form costs nothing at a query.
+// The entries are read once, into the same struct as the hot ones, so the small form costs nothing
+// at a query.
 #ifndef SONDE_STORE_COLD_H
 #define SONDE_STORE_COLD_H
 
@@ -43,34 +45,40 @@ struct cold_directory {
     size_t bytes;                // of memory
 };
 
-// Reads the directory of a cold block (as stored, already checked): 0, -EBADMSG, -ENOMEM. free() it; it is one piece.
-int cold_directory_open(const struct block_header *h, const uint8_t *stored, struct cold_directory **out);
+// Reads the directory of a cold block (as stored, already checked): 0, -EBADMSG, -ENOMEM. free()
+// it; it is one piece.
+int cold_directory_open(const struct block_header *h, const uint8_t *stored,
+                        struct cold_directory **out);
 
-// Writing goes by pieces, so that a merge can be spread over many short calls: begin, say what there is, put each column or
-// series, end. A part is made when the next column has no room in it: that, and cold_end, is what takes time.
+// Writing goes by pieces, so that a merge can be spread over many short calls: begin, say what
+// there is, put each column or series, end. A part is made when the next column has no room in it:
+// that, and cold_end, is what takes time.
 struct cold_writer;
 
 struct cold_effort {
     int level; // zstd's
-    // The most in a part (but one column always goes in): small ones take less time, large ones less space.
+    // The most in a part (but one column always goes in): small ones take less time, large ones
+    // less space.
     size_t part_values, part_series;
 };
 
-// Into out, from out->size on. NULL: no memory. Until cold_end or cold_cancel nothing else may be written there.
-struct cold_writer *cold_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
-                               const struct cold_effort *effort);
+// Into out, from out->size on. NULL: no memory. Until cold_end or cold_cancel nothing else may be
+// written there.
+struct cold_writer *cold_begin(struct buf *out, const struct block_source *source,
+                               enum block_kind kind, const struct cold_effort *effort);
 
-// Rows in ascending order of time, each time once; t_ns has to stay until the end. Then each column with `rows` values, missing
-// cells as store_missing().
+// Rows in ascending order of time, each time once; t_ns has to stay until the end. Then each column
+// with `rows` values, missing cells as store_missing().
 void cold_rows(struct cold_writer *w, const int64_t *t_ns, uint32_t rows, uint32_t columns);
 int cold_put_column(struct cold_writer *w, const double *values);
 
-// The least and the greatest time of all points. Then each series, ascending, with all its points in order of time, each time once. -EFBIG:
-// more than CODEC_VALUES_MAX.
+// The least and the greatest time of all points. Then each series, ascending, with all its points
+// in order of time, each time once. -EFBIG: more than CODEC_VALUES_MAX.
 void cold_points(struct cold_writer *w, int64_t first_ns, int64_t last_ns);
 int cold_put_series(struct cold_writer *w, const struct point_record *points, uint32_t n);
 
-// Before the end, once all is put: a piece of the work that is left. 1: there is more, 0, or a negative errno.
+// Before the end, once all is put: a piece of the work that is left. 1: there is more, 0, or a
+// negative errno.
 int cold_pack(struct cold_writer *w);
 
 // The rest of it. 0, or -ENOMEM, -EFBIG: then `out` is as it was. Frees w either way.

@@ -8,8 +8,9 @@
 #include <zstd.h>
 
 enum {
-    CHECK_PIECE_BYTES = 32 << 10, // of a block, copied and added to the checksum: fits the nearest cache
-    PART_RAW_MAX = 256 << 20,     // no part is larger: values and columns of a part are limited
+    // of a block, copied and added to the checksum: fits the nearest cache
+    CHECK_PIECE_BYTES = 32 << 10,
+    PART_RAW_MAX = 256 << 20, // no part is larger: values and columns of a part are limited
 };
 
 // ── Copies ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -30,18 +31,21 @@ void copy_words(void *to, const uint8_t *from, size_t bytes)
     }
 }
 
-// What is in a block: no word of it matters unless the generation is still the same behind the copy, so it may be taken in any pieces, the
-// widest that the machine has. The barrier: what is looked at from there on is the copy, however well the compiler knows what memcpy does.
+// What is in a block: no word of it matters unless the generation is still the same behind the
+// copy, so it may be taken in any pieces, the widest that the machine has. The barrier: what is
+// looked at from there on is the copy, however well the compiler knows what memcpy does.
 static void copy_block(void *to, const uint8_t *from, size_t bytes)
 {
     memcpy(to, from, bytes);
     __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
 }
 
-// The writer raises the generation before it writes anything else there; so if it is still the old one after the
-// copy, the copy is of the old content. Where the entry's page is gone, reading it is what notes that; where only the end of
-// the block is gone, in the page that the file ends in now, the witness is.
-static int standing(const struct segment_entry *entry, uint32_t generation, struct remains *remains, uint64_t end)
+// The writer raises the generation before it writes anything else there; so if it is still the old
+// one after the copy, the copy is of the old content. Where the entry's page is gone, reading it is
+// what notes that; where only the end of the block is gone, in the page that the file ends in now,
+// the witness is.
+static int standing(const struct segment_entry *entry, uint32_t generation, struct remains *remains,
+                    uint64_t end)
 {
     atomic_thread_fence(memory_order_acquire);
     bool same = __atomic_load_n(&entry->generation, __ATOMIC_RELAXED) == generation;
@@ -63,7 +67,8 @@ int tail_standing(const struct view_tail *t)
     return standing(t->entry, t->generation, t->remains, t->offset + t->size);
 }
 
-const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t from, size_t size, int *rc)
+const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t from, size_t size,
+                          int *rc)
 {
     if (from > b->header.size || size > b->header.size - from) {
         *rc = -EBADMSG;
@@ -108,7 +113,8 @@ static uint32_t crc_part(const struct block_ref *b, size_t from, size_t size)
     return crc_of(b->bytes + from - skip, skip, size);
 }
 
-static int checked(struct store_reader *r, struct block_ref *b, bool ok, unsigned flag, const char *what)
+static int checked(struct store_reader *r, struct block_ref *b, bool ok, unsigned flag,
+                   const char *what)
 {
     int rc = block_standing(b);
     if (rc == -ESTALE)
@@ -132,7 +138,8 @@ int block_check(struct store_reader *r, struct block_ref *b, bool data)
     if (!(state & BLOCK_HEAD_INTACT)) {
         struct block_header now;
         copy_words(&now, b->bytes, sizeof now);
-        bool ok = !memcmp(&now, h, sizeof now) && crc_part(b, sizeof *h, h->directory_bytes) == h->directory_crc;
+        bool ok = !memcmp(&now, h, sizeof now) &&
+                  crc_part(b, sizeof *h, h->directory_bytes) == h->directory_crc;
         int rc = checked(r, b, ok, BLOCK_HEAD_INTACT, "the directory of a block");
         if (rc)
             return rc;
@@ -165,7 +172,8 @@ int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold
     if (rc)
         return rc == -EBADMSG ? malformed(s, b) : rc;
     // Another thread may have been faster.
-    if (!__atomic_compare_exchange_n(&b->directory, &none, d, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (!__atomic_compare_exchange_n(&b->directory, &none, d, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
         free(d);
         d = none;
     }
@@ -173,7 +181,8 @@ int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold
     return 0;
 }
 
-static int cold_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id, struct block_entry *out)
+static int cold_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id,
+                       struct block_entry *out)
 {
     struct cold_directory *d;
     int rc = cold_directory_of(s, b, &d);
@@ -203,7 +212,8 @@ static uint32_t word_at(const uint8_t *p)
     return __atomic_load_n((const uint32_t *)(const void *)p, __ATOMIC_RELAXED);
 }
 
-static int group_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t series, struct block_entry *out)
+static int group_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t series,
+                        struct block_entry *out)
 {
     const struct block_header *h = &b->header;
     const uint8_t *ids = b->bytes + sizeof *h;
@@ -235,13 +245,15 @@ static int group_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t 
     const uint8_t *record = block_copy(s, b, data_at + from, size < head ? size : head, &rc);
     if (rc)
         return rc;
-    rc = block_entry_of_group(h, series, (struct str){(const char *)record, size < head ? size : head}, out);
+    rc = block_entry_of_group(h, series,
+                              (struct str){(const char *)record, size < head ? size : head}, out);
     out->offset = from;
     out->size = to - from;
     return rc == -EBADMSG ? malformed(s, b) : rc;
 }
 
-int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id, struct block_entry *out)
+int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id,
+                 struct block_entry *out)
 {
     const struct block_header *h = &b->header;
     int rc = block_check(s->reader, b, false);
@@ -296,20 +308,24 @@ static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache
         free(t);
         return malformed(s, b);
     }
-    *pin = cache_add(
-        &s->cache,
-        (struct cache_item){.of = b, .kind = CACHE_TIMES, .bytes = h->rows * sizeof *t, .count = h->rows, .data = t});
+    *pin = cache_add(&s->cache, (struct cache_item){.of = b,
+                                                    .kind = CACHE_TIMES,
+                                                    .bytes = h->rows * sizeof *t,
+                                                    .count = h->rows,
+                                                    .data = t});
     return *pin ? 0 : -ENOMEM;
 }
 
-static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out)
+static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e,
+                    struct column *out)
 {
     const struct block_header *h = &b->header;
     bool partial = h->kind == BLOCK_POINTS || e->count < h->rows;
     int rc = h->kind == BLOCK_SET ? hot_times(s, b, &out->pins[0]) : 0;
     if (rc)
         return rc;
-    const uint8_t *stored = block_copy(s, b, sizeof *h + h->directory_bytes + e->offset, e->size, &rc);
+    const uint8_t *stored =
+        block_copy(s, b, sizeof *h + h->directory_bytes + e->offset, e->size, &rc);
     if (rc)
         return rc;
     struct str column = {(const char *)stored, e->size};
@@ -322,22 +338,25 @@ static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct 
     out->t = out->own_t = buffer_take(&s->buffers, e->count);
     if (!out->own_t)
         return -ENOMEM;
-    rc = h->kind == BLOCK_POINTS ? block_decode_group_times(e, column, out->own_t)
-                                 : block_pick_times(stored, out->pins[0]->data, h->rows, e->count, out->own_t);
+    rc = h->kind == BLOCK_POINTS
+             ? block_decode_group_times(e, column, out->own_t)
+             : block_pick_times(stored, out->pins[0]->data, h->rows, e->count, out->own_t);
     return rc ? malformed(s, b) : 0;
 }
 
 // ── Cold blocks ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 // One context for all: making one costs as much as unpacking a small part.
-int unpack_frame(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame, size_t frame_size)
+int unpack_frame(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
+                 size_t frame_size)
 {
     if (!s->unzip && !(s->unzip = ZSTD_createDCtx()))
         return -ENOMEM;
     return ZSTD_decompressDCtx(s->unzip, out, size, frame, frame_size) == size ? 0 : -EBADMSG;
 }
 
-int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, struct cache_item **pin)
+int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number,
+              struct cache_item **pin)
 {
     *pin = cache_find(&s->cache, CACHE_PART, b, number);
     if (*pin)
@@ -347,8 +366,8 @@ int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, st
     if (rc)
         return rc;
     struct cold_part part = d->parts[number];
-    const uint8_t *stored =
-        block_copy(s, b, sizeof b->header + b->header.directory_bytes + part.offset, part.size, &rc);
+    const uint8_t *stored = block_copy(
+        s, b, sizeof b->header + b->header.directory_bytes + part.offset, part.size, &rc);
     if (rc)
         return rc;
     if (part.raw_size > PART_RAW_MAX)
@@ -364,10 +383,12 @@ int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, st
         free(raw);
         return rc == -EBADMSG ? malformed(s, b) : rc;
     }
-    *pin = cache_add(
-        &s->cache,
-        (struct cache_item){
-            .of = b, .part = number, .kind = CACHE_PART, .bytes = part.raw_size, .data = raw, .table = table});
+    *pin = cache_add(&s->cache, (struct cache_item){.of = b,
+                                                    .part = number,
+                                                    .kind = CACHE_PART,
+                                                    .bytes = part.raw_size,
+                                                    .data = raw,
+                                                    .table = table});
     return *pin ? 0 : -ENOMEM;
 }
 
@@ -377,8 +398,9 @@ static bool column_fits(const struct codec_table *table, size_t column, size_t r
 }
 
 // The time stamps of a part of a set block.
-static int cold_times(struct store_snapshot *s, struct block_ref *b, const struct codec_table *table,
-                      const struct block_entry *e, struct cache_item **pin)
+static int cold_times(struct store_snapshot *s, struct block_ref *b,
+                      const struct codec_table *table, const struct block_entry *e,
+                      struct cache_item **pin)
 {
     *pin = cache_find(&s->cache, CACHE_TIMES, b, e->part);
     if (*pin)
@@ -393,16 +415,18 @@ static int cold_times(struct store_snapshot *s, struct block_ref *b, const struc
         free(t);
         return malformed(s, b);
     }
-    *pin = cache_add(
-        &s->cache,
-        (struct cache_item){
-            .of = b, .part = e->part, .kind = CACHE_TIMES, .bytes = rows * sizeof *t, .count = rows, .data = t});
+    *pin = cache_add(&s->cache, (struct cache_item){.of = b,
+                                                    .part = e->part,
+                                                    .kind = CACHE_TIMES,
+                                                    .bytes = rows * sizeof *t,
+                                                    .count = rows,
+                                                    .data = t});
     return *pin ? 0 : -ENOMEM;
 }
 
 // The time stamps of the rows for which the presence column says 1.
-static int cold_pick(struct store_snapshot *s, const struct codec_table *table, const struct block_entry *e,
-                     const int64_t *all, uint32_t rows, int64_t *out)
+static int cold_pick(struct store_snapshot *s, const struct codec_table *table,
+                     const struct block_entry *e, const int64_t *all, uint32_t rows, int64_t *out)
 {
     double *presence = buffer_take(&s->buffers, rows);
     if (!presence)
@@ -416,8 +440,9 @@ static int cold_pick(struct store_snapshot *s, const struct codec_table *table, 
     return rc ? rc : n == e->count ? 0 : -EBADMSG;
 }
 
-static int cold_decode(struct store_snapshot *s, struct block_ref *b, const struct codec_table *table,
-                       const struct block_entry *e, struct column *out)
+static int cold_decode(struct store_snapshot *s, struct block_ref *b,
+                       const struct codec_table *table, const struct block_entry *e,
+                       struct column *out)
 {
     uint32_t rows = b->header.rows;
     bool points = b->header.kind == BLOCK_POINTS, partial = points || e->count < rows;
@@ -441,7 +466,8 @@ static int cold_decode(struct store_snapshot *s, struct block_ref *b, const stru
                   : cold_pick(s, table, e, out->pins[0]->data, rows, out->own_t);
 }
 
-static int cold_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out)
+static int cold_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e,
+                     struct column *out)
 {
     struct cache_item *part;
     int rc = cold_part(s, b, e->part, &part);
@@ -462,9 +488,10 @@ void column_free(struct store_snapshot *s, struct column *c)
 }
 
 // A block that a range cuts also holds the neighbours of the range. Queries often ask for them next
-// (store_point_before, a cursor from the end of the range on). So the snapshot keeps the last columns
-// that were cut.
-void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series, struct column *c)
+// (store_point_before, a cursor from the end of the range on). So the snapshot keeps the last
+// columns that were cut.
+void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series,
+                     struct column *c)
 {
     struct cut_column *to = &s->cut[s->next_cut];
     for (unsigned i = 0; i < CUT_COLUMNS; i++)
@@ -477,7 +504,8 @@ void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32
     *c = (struct column){0};
 }
 
-bool column_take_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series, struct column *out)
+bool column_take_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series,
+                     struct column *out)
 {
     for (unsigned i = 0; i < CUT_COLUMNS; i++)
         if (s->cut[i].block == b && s->cut[i].series == series) {
@@ -495,7 +523,8 @@ void columns_free_cut(struct store_snapshot *s)
             column_free(s, &s->cut[i].column);
 }
 
-int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out)
+int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e,
+               struct column *out)
 {
     *out = (struct column){0};
     int rc = block_check(s->reader, b, true);
@@ -503,8 +532,11 @@ int block_load(struct store_snapshot *s, struct block_ref *b, const struct block
         return rc;
     out->v = out->own_v = buffer_take(&s->buffers, e->count);
     out->count = e->count;
-    rc = !out->own_v ? -ENOMEM : b->header.flags & BLOCK_COLD ? cold_load(s, b, e, out) : hot_load(s, b, e, out);
-    // Those that are shared have been looked at when they were decoded; here that would only cost a cache miss.
+    rc = !out->own_v                    ? -ENOMEM
+         : b->header.flags & BLOCK_COLD ? cold_load(s, b, e, out)
+                                        : hot_load(s, b, e, out);
+    // Those that are shared have been looked at when they were decoded; here that would only cost a
+    // cache miss.
     const int64_t *t = rc ? NULL : out->own_t;
     int64_t first = t ? t[0] : b->header.first_ns, last = t ? t[e->count - 1] : b->header.last_ns;
     if (!rc && (first != e->first_ns || last != e->last_ns || (t && !ascending(t, e->count))))

@@ -1,8 +1,9 @@
 // cursor.c - the points of one series in order of time, from whatever they lie in.
 //
-// A series' points lie in pieces (pieces.c). Pieces overlap where points came late. The cursor goes through time in slices that
-// begin and end where pieces do: in a slice with one piece the run is that piece, undecoded; where several overlap they
-// are decoded and merged, the newest of equal time stamps winning.
+// A series' points lie in pieces (pieces.c). Pieces overlap where points came late. The cursor goes
+// through time in slices that begin and end where pieces do: in a slice with one piece the run is
+// that piece, undecoded; where several overlap they are decoded and merged, the newest of equal
+// time stamps winning.
 //
 //   pieces   ├────────────┤      ├───────────┤
 //                   ├──────────────┤
@@ -16,7 +17,8 @@ enum {
     PREFETCH_FIRST_BYTES = 512,
     PREFETCH_BYTES_MAX = 4096,
     LINE_BYTES = 64,
-    PIECES_AHEAD = 3,     // in hand beyond the one that is read, so that their bytes can be on their way
+    // in hand beyond the one that is read, so that their bytes can be on their way
+    PIECES_AHEAD = 3,
     RETIRED_MAX = 24,     // pieces done with, until those left are moved to the front
     IDLE_MAX = 4,         // cursors that a snapshot keeps
     IDLE_PIECES_MAX = 64, // of a list that is kept with them
@@ -48,7 +50,8 @@ void store_cursor_close(struct store_cursor *c)
     pieces_drop(c);
     buffer_give(&s->buffers, c->t);
     buffer_give(&s->buffers, c->v);
-    if (s->idle_count == IDLE_MAX || c->pieces.capacity > IDLE_PIECES_MAX || c->later.capacity > IDLE_PIECES_MAX) {
+    if (s->idle_count == IDLE_MAX || c->pieces.capacity > IDLE_PIECES_MAX ||
+        c->later.capacity > IDLE_PIECES_MAX) {
         cursor_free(c);
         return;
     }
@@ -57,8 +60,8 @@ void store_cursor_close(struct store_cursor *c)
     s->idle_count++;
 }
 
-struct store_cursor *cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns, int64_t to_ns,
-                                 unsigned depth)
+struct store_cursor *cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns,
+                                 int64_t to_ns, unsigned depth)
 {
     if (series >= s->series_count)
         return NULL;
@@ -91,7 +94,8 @@ struct store_cursor *cursor_open(struct store_snapshot *s, uint32_t series, int6
     return c;
 }
 
-struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns, int64_t to_ns)
+struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns,
+                                       int64_t to_ns)
 {
     return cursor_open(s, series, from_ns, to_ns, 0);
 }
@@ -146,7 +150,8 @@ static int merge(struct store_cursor *c, size_t touched, int64_t end_ns)
     if (!make_room(c, room))
         return -ENOMEM;
     if (live == 1) {
-        size_t end = end_ns == INT64_MAX ? only->column.count : seek(only, end_ns + 1), n = end - only->at;
+        size_t end = end_ns == INT64_MAX ? only->column.count : seek(only, end_ns + 1),
+               n = end - only->at;
         if (n) {
             memcpy(c->t, only->column.t + only->at, n * sizeof *c->t);
             memcpy(c->v, only->column.v + only->at, n * sizeof *c->v);
@@ -201,7 +206,8 @@ struct slice {
     int64_t start_ns, end_ns;
 };
 
-// The pieces that the next slice can touch, and where it ends: where one of them ends or another begins.
+// The pieces that the next slice can touch, and where it ends: where one of them ends or another
+// begins.
 static int find_slice(struct store_cursor *c, struct slice *out)
 {
     struct piece_list *l = &c->pieces;
@@ -209,7 +215,8 @@ static int find_slice(struct store_cursor *c, struct slice *out)
     size_t i = l->at;
     for (;; i++) {
         // Whatever can begin before this piece has to be in hand.
-        while (c->pending && (i + PIECES_AHEAD >= l->count || c->pending_ns <= l->all[i].first_ns)) {
+        while (c->pending &&
+               (i + PIECES_AHEAD >= l->count || c->pending_ns <= l->all[i].first_ns)) {
             int rc = pieces_pull(c);
             if (rc)
                 return rc;
@@ -249,8 +256,8 @@ static int next_run(struct store_cursor *c, struct store_run *run)
             break;
         }
         const struct piece *only = &c->pieces.all[x.last];
-        bool whole =
-            x.touched == 1 && only->block && !only->loaded && only->first_ns >= c->next_ns && only->last_ns <= x.end_ns;
+        bool whole = x.touched == 1 && only->block && !only->loaded &&
+                     only->first_ns >= c->next_ns && only->last_ns <= x.end_ns;
         rc = whole ? 0 : merge(c, x.end, x.end_ns);
         if (rc)
             return rc;
@@ -259,12 +266,14 @@ static int next_run(struct store_cursor *c, struct store_run *run)
         if (whole) {
             const struct block_entry *e = &only->entry;
             c->whole = x.last;
-            *run = (struct store_run){e->count, e->first_ns, e->last_ns,     e->has_summary, e->nans, e->min,
-                                      e->max,   e->sum,      e->sum_squares, e->first,       e->last};
+            *run = (struct store_run){e->count,       e->first_ns, e->last_ns, e->has_summary,
+                                      e->nans,        e->min,      e->max,     e->sum,
+                                      e->sum_squares, e->first,    e->last};
             return 1;
         }
         if (c->count) {
-            *run = (struct store_run){.count = c->count, .first_ns = c->t[0], .last_ns = c->t[c->count - 1]};
+            *run = (struct store_run){
+                .count = c->count, .first_ns = c->t[0], .last_ns = c->t[c->count - 1]};
             return 1;
         }
     }
@@ -295,11 +304,12 @@ uint64_t store_cursor_block(const struct store_cursor *c)
     return b ? b->number : 0;
 }
 
-// What is wanted next lies far from what was last, so the processor does not fetch it by itself. Pieces of a cursor are read in
-// turn: while one is decoded the next one's bytes can be on their way. (Inline: compilers take a function that does nothing but prefetch
-// for one without effect, and leave out its calls.)
-static inline __attribute__((always_inline)) void prefetch(const struct store_cursor *c, size_t piece, size_t from,
-                                                           size_t to)
+// What is wanted next lies far from what was last, so the processor does not fetch it by itself.
+// Pieces of a cursor are read in turn: while one is decoded the next one's bytes can be on their
+// way. (Inline: compilers take a function that does nothing but prefetch for one without effect,
+// and leave out its calls.)
+static inline __attribute__((always_inline)) void prefetch(const struct store_cursor *c,
+                                                           size_t piece, size_t from, size_t to)
 {
     if (piece >= c->pieces.count)
         return;
@@ -313,7 +323,8 @@ static inline __attribute__((always_inline)) void prefetch(const struct store_cu
         __builtin_prefetch(at + i);
 }
 
-int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values, size_t *count)
+int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values,
+                        size_t *count)
 {
     if (c->whole != WHOLE_NONE) {
         struct piece *p = &c->pieces.all[c->whole];

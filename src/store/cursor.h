@@ -20,9 +20,9 @@ struct piece {
     size_t at; // points before it have been given
 };
 
-// Of two points of a series at one time stamp the one in the newer piece counts, but one appended singly goes before those in sets, whatever
-// was sealed when: writers append what has to win over a set's cell singly (shared.c,
-// docs/format.md). The remaining fields break ties.
+// Of two points of a series at one time stamp the one in the newer piece counts, but one appended
+// singly goes before those in sets, whatever was sealed when: writers append what has to win over a
+// set's cell singly (shared.c, docs/format.md). The remaining fields break ties.
 #define RANK_SINGLE UINT32_MAX
 
 static inline uint64_t piece_rank(bool set, uint32_t owner, uint64_t sequence)
@@ -74,10 +74,12 @@ struct store_cursor {
 
 enum { MOVES_MAX = 1000 }; // of a snapshot while one cursor gathers its pieces
 
-// pieces.c. What calls of pieces_visit get: one piece at a time, to keep or to free. A negative errno ends it.
+// pieces.c. What calls of pieces_visit get: one piece at a time, to keep or to free. A negative
+// errno ends it.
 typedef int piece_fn(struct store_cursor *c, struct piece *p);
 
-// All pieces that may have points in from_ns..to_ns, the newest first; each() may narrow the range meanwhile.
+// All pieces that may have points in from_ns..to_ns, the newest first; each() may narrow the range
+// meanwhile.
 int pieces_visit(struct store_cursor *c, piece_fn *each);
 
 // Finds what lies in from_ns..to_ns, where it is now. 0 or a negative errno, but not -ESTALE.
@@ -92,7 +94,7 @@ void piece_free(struct store_cursor *c, struct piece *p);
 void pieces_drop(struct store_cursor *c); // all of them
 
 // cursor.c
-struct store_cursor *cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns, int64_t to_ns,
-                                 unsigned depth);
+struct store_cursor *cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns,
+                                 int64_t to_ns, unsigned depth);
 
 #endif

@@ -1,7 +1,8 @@
 // define.c - metrics, series and sets by name: the writer's side of the catalog.
 //
-// The catalog only grows, so nothing may get into it that is refused afterwards. A definition goes through these steps; only the last one
-// changes anything that the file or later definitions see, and it cannot fail:
+// The catalog only grows, so nothing may get into it that is refused afterwards. A definition goes
+// through these steps; only the last one changes anything that the file or later definitions see,
+// and it cannot fail:
 //
 //   check names ─▶ admit (limits, then room in the file or the spill) ─▶ reserve memory ─▶ commit (write all entries, remember them)
 #include "base/hash.h"
@@ -18,7 +19,8 @@
 
 int catalog_make_room(struct store *s, size_t bytes)
 {
-    const struct segment_entry *e = s->catalog_slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog_slot);
+    const struct segment_entry *e =
+        s->catalog_slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog_slot);
     if (e && (e->kind != SEGMENT_CATALOG || s->catalog_ended))
         e = NULL; // packed, or a hole: the log goes on behind it
     if (e && e->size - e->used >= bytes)
@@ -50,8 +52,11 @@ void catalog_write(struct store *s, struct str entries)
 }
 
 static const char *const limit_names[CATALOG_LIMITS] = {
-    [LIMIT_METRICS] = "metrics",     [LIMIT_PAIRS] = "pairs of a tag and its value",    [LIMIT_SERIES] = "series",
-    [LIMIT_SETS] = "sets of series", [LIMIT_CATALOG_BYTES] = "bytes of names and tags",
+    [LIMIT_METRICS] = "metrics",
+    [LIMIT_PAIRS] = "pairs of a tag and its value",
+    [LIMIT_SERIES] = "series",
+    [LIMIT_SETS] = "sets of series",
+    [LIMIT_CATALOG_BYTES] = "bytes of names and tags",
 };
 
 // There are `now`; whether `more` of them are allowed.
@@ -62,18 +67,21 @@ static int check_limit(struct store *s, enum catalog_limit which, uint64_t now, 
         return 0;
     s->stats.refused_limit++;
     if (!(s->limits_reported & 1u << which))
-        log_warning(
-            "%s: has %llu %s and may have %llu: new series are refused; leave out a tag whose values never repeat",
-            s->path, (unsigned long long)now, limit_names[which], (unsigned long long)limit);
+        log_warning("%s: has %llu %s and may have %llu: new series are refused; leave out a tag "
+                    "whose values never repeat",
+                    s->path, (unsigned long long)now, limit_names[which],
+                    (unsigned long long)limit);
     s->limits_reported |= 1u << which;
     return -ENOSPC;
 }
 
-// The step before commit. *spill: where to. Without space the entries wait with the appends; as ids count from the order of entries, and
-// appends name ids, all of it keeps its order.
+// The step before commit. *spill: where to. Without space the entries wait with the appends; as ids
+// count from the order of entries, and appends name ids, all of it keeps its order.
 static int admit(struct store *s, const struct buf *entries, bool *spill)
 {
-    int rc = entries->failed ? -ENOMEM : check_limit(s, LIMIT_CATALOG_BYTES, s->stats.catalog_bytes, entries->size);
+    int rc = entries->failed
+                 ? -ENOMEM
+                 : check_limit(s, LIMIT_CATALOG_BYTES, s->stats.catalog_bytes, entries->size);
     if (rc)
         return rc;
     rc = is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : catalog_make_room(s, entries->size);
@@ -112,7 +120,8 @@ int catalog_meta(struct store *s, const struct store_label *meta, size_t count)
 
 // ── What is known in memory ──────────────────────────────────────────────────────────────────────────────────────
 
-// Each kind has a `…_reserve` that takes the memory for one more and can fail, and a `…_remember` that cannot.
+// Each kind has a `…_reserve` that takes the memory for one more and can fail, and a `…_remember`
+// that cannot.
 
 static struct str metric_reserve(struct store *s, const struct store_metric *m)
 {
@@ -148,7 +157,8 @@ static struct str pair_key(struct store *s, struct str key, struct str value)
 // Of the n-th new pair of a definition; `key` is as pair_key makes it.
 static struct str pair_reserve(struct store *s, struct str key, uint32_t n)
 {
-    return key.data && map_reserve(&s->pair_ids, n + 1) ? arena_str(&s->names, key) : (struct str){0};
+    return key.data && map_reserve(&s->pair_ids, n + 1) ? arena_str(&s->names, key)
+                                                        : (struct str){0};
 }
 
 static void pair_remember(struct store *s, struct str key, struct str label)
@@ -175,7 +185,8 @@ static const uint32_t *set_reserve(struct store *s, const uint32_t *series, uint
 static struct set *set_remember(struct store *s, const uint32_t *series, uint32_t count)
 {
     struct set *set = &s->sets[s->stats.sets];
-    *map_add(&s->set_ids, (struct str){(const char *)series, count * sizeof *series}, NULL) = s->stats.sets++;
+    *map_add(&s->set_ids, (struct str){(const char *)series, count * sizeof *series}, NULL) =
+        s->stats.sets++;
     *set = (struct set){
         .series = series,
         .count = count,
@@ -186,8 +197,9 @@ static struct set *set_remember(struct store *s, const uint32_t *series, uint32_
 
 // ── Series ───────────────────────────────────────────────────────────────────────────────────────────────────────
 //
-// A million of them fit into 50 MB: 8 bytes of slots, 8 of the place of the key, the key itself (8 bytes and 4 a label) in an
-// arena; and 10 in the file. Its name costs nothing here: a key is numbers.
+// A million of them fit into 50 MB: 8 bytes of slots, 8 of the place of the key, the key itself (8
+// bytes and 4 a label) in an arena; and 10 in the file. Its name costs nothing here: a key is
+// numbers.
 
 static uint64_t key_hash(const uint32_t *key)
 {
@@ -236,7 +248,9 @@ static const uint32_t *series_reserve(struct store *s, const struct series_key *
     }
     if ((s->stats.series + 1) * 4 > s->series_slot_count * 3 && !series_slots_grow(s))
         return NULL;
-    return (const uint32_t *)(const void *)arena_str(&s->names, (struct str){(const char *)k, (2 + k->count) * 4}).data;
+    return (const uint32_t *)(const void *)arena_str(
+               &s->names, (struct str){(const char *)k, (2 + k->count) * 4})
+        .data;
 }
 
 static uint32_t series_remember(struct store *s, const uint32_t *key)
@@ -260,8 +274,8 @@ static bool load_ids(struct catalog_entry *e, uint32_t *ids, uint64_t limit)
     return !e->ids.failed;
 }
 
-// 0, -ENOMEM, or -EBADMSG: the checksum is valid, but the entry names ids that do not exist or repeats a name, whose ids
-// would no longer follow from the order of the entries.
+// 0, -ENOMEM, or -EBADMSG: the checksum is valid, but the entry names ids that do not exist or
+// repeats a name, whose ids would no longer follow from the order of the entries.
 static int load_entry(struct store *s, struct catalog_entry *e)
 {
     switch (e->type) {
@@ -353,7 +367,8 @@ static int refuse(uint64_t *counter, int rc)
 static int update_metric(struct store *s, uint32_t id, const struct store_metric *m)
 {
     struct metric *metric = &s->metrics[id];
-    struct str unit = metric->has_unit ? STR("") : m->unit, help = metric->has_help ? STR("") : m->help;
+    struct str unit = metric->has_unit ? STR("") : m->unit,
+               help = metric->has_help ? STR("") : m->help;
     if (!unit.size && !help.size)
         return 0;
     struct buf b = {0};
@@ -371,7 +386,8 @@ static int update_metric(struct store *s, uint32_t id, const struct store_metric
 
 int store_define_metric(struct store *s, const struct store_metric *m, uint32_t *id)
 {
-    if (m->name.size > STORE_NAME_MAX || m->unit.size > STORE_UNIT_MAX || m->help.size > STORE_TEXT_MAX)
+    if (m->name.size > STORE_NAME_MAX || m->unit.size > STORE_UNIT_MAX ||
+        m->help.size > STORE_TEXT_MAX)
         return refuse(&s->stats.refused_limit, -E2BIG);
     if (!storable_name_is(m->name, SIZE_MAX))
         return refuse(&s->stats.refused_invalid, -EINVAL);
@@ -444,7 +460,8 @@ static int add_series(struct store *s, struct new_series *n, uint32_t *id)
     if (rc)
         return rc;
     for (uint32_t i = 0; i < n->pair_count; i++)
-        catalog_put_pair(&n->entries, CATALOG_PAIR, n->labels[n->pairs[i]].key, n->labels[n->pairs[i]].value);
+        catalog_put_pair(&n->entries, CATALOG_PAIR, n->labels[n->pairs[i]].key,
+                         n->labels[n->pairs[i]].value);
     catalog_put_series(&n->entries, n->key.metric, n->key.pairs, n->key.count);
     bool spill = false;
     rc = admit(s, &n->entries, &spill);
@@ -463,7 +480,8 @@ static int add_series(struct store *s, struct new_series *n, uint32_t *id)
     return rc;
 }
 
-int store_define_series(struct store *s, uint32_t metric, const struct store_label *labels, size_t count, uint32_t *id)
+int store_define_series(struct store *s, uint32_t metric, const struct store_label *labels,
+                        size_t count, uint32_t *id)
 {
     struct store_label kept[STORE_LABELS_MAX], sorted[STORE_LABELS_MAX];
     size_t n = 0;
@@ -472,7 +490,8 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
     for (size_t i = 0; i < count; i++) {
         if (!labels[i].value.size)
             continue;
-        if (n == STORE_LABELS_MAX || labels[i].key.size > STORE_KEY_MAX || labels[i].value.size > STORE_VALUE_MAX)
+        if (n == STORE_LABELS_MAX || labels[i].key.size > STORE_KEY_MAX ||
+            labels[i].value.size > STORE_VALUE_MAX)
             return refuse(&s->stats.refused_limit, -E2BIG);
         if (!storable_name_is(labels[i].key, SIZE_MAX))
             return refuse(&s->stats.refused_invalid, -EINVAL);
@@ -491,7 +510,8 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
             new.pairs[new.pair_count++] = i;
     }
     const uint32_t *words = (const uint32_t *)(const void *)&new.key;
-    uint32_t known = new.pair_count || !s->series_slot_count ? 0 : s->series_slots[series_slot(s, words)];
+    uint32_t known =
+        new.pair_count || !s->series_slot_count ? 0 : s->series_slots[series_slot(s, words)];
     if (!known)
         return add_series(s, &new, id);
     *id = known - 1;
@@ -531,7 +551,8 @@ int store_define_set(struct store *s, const uint32_t *series, size_t count, uint
     int checked = has_duplicate(series, count, &twice);
     if (checked || twice)
         return checked ? checked : refuse(&s->stats.refused_invalid, -EINVAL);
-    const uint64_t *known = map_get(&s->set_ids, (struct str){(const char *)series, count * sizeof *series});
+    const uint64_t *known =
+        map_get(&s->set_ids, (struct str){(const char *)series, count * sizeof *series});
     if (known) {
         *id = (uint32_t)*known;
         return 0;

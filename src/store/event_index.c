@@ -8,9 +8,11 @@
 
 enum {
     IDS_MIN = 256,
-    IDS_SWEPT = 1 << 15, // slots, 512 KiB: before there are more, spans that have long ended are forgotten
-    RECENT_BLOCKS =
-        4, // in which the record of a span that has ended may come again: an agent that is killed repeats the last ones
+    // slots, 512 KiB: before there are more, spans that have long ended are forgotten
+    IDS_SWEPT = 1 << 15,
+    // in which the record of a span that has ended may come again: an agent that is killed repeats
+    // the last ones
+    RECENT_BLOCKS = 4,
 };
 
 void event_index_free(struct event_index *x)
@@ -22,7 +24,8 @@ void event_index_free(struct event_index *x)
     *x = (struct event_index){.full = x->full, .blocks_read = x->blocks_read};
 }
 
-const struct event_block *event_index_find(const struct event_index *x, uint64_t number, uint32_t crc)
+const struct event_block *event_index_find(const struct event_index *x, uint64_t number,
+                                           uint32_t crc)
 {
     size_t low = 0, high = x->count;
     while (low < high) {
@@ -52,8 +55,8 @@ int event_index_begin(struct event_index *x, uint64_t number, uint32_t crc)
         }
         x->blocks = grown;
     }
-    x->blocks[x->count++] =
-        (struct event_block){.number = number, .crc = crc, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+    x->blocks[x->count++] = (struct event_block){
+        .number = number, .crc = crc, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
     return 0;
 }
 
@@ -80,7 +83,8 @@ static bool grow_ids(struct event_index *x)
     return true;
 }
 
-// Forgets the spans that have ended, but for those in recent blocks. False: that does not make enough room.
+// Forgets the spans that have ended, but for those in recent blocks. False: that does not make
+// enough room.
 static bool sweep_ids(struct event_index *x)
 {
     size_t kept = 0;

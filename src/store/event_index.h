@@ -1,19 +1,22 @@
 // event_index.h - which blocks of events a question has to read.
 //
-// A block's header knows when its events start, not when they end, and a span may be there twice: as it began, and in a later block as it ended. So
-// each block is read once; then a reader knows of it how far its events reach, and which of them a later block has replaced:
+// A block's header knows when its events start, not when they end, and a span may be there twice:
+// as it began, and in a later block as it ended. So each block is read once; then a reader knows of
+// it how far its events reach, and which of them a later block has replaced:
 //
 //   block   1: begin A, begin B, end B      2: end A, begin C      3: end C
 //   reaches    …end of B (A is replaced)       …end of A              …end of C
 //
-// Blocks are known by their numbers, which ascend in the order of arrival. The events of tails are not in here.
+// Blocks are known by their numbers, which ascend in the order of arrival. The events of tails are
+// not in here.
 #ifndef SONDE_STORE_EVENT_INDEX_H
 #define SONDE_STORE_EVENT_INDEX_H
 
 #include "store/store.h"
 
-// Spans that go on, or ended in recent blocks: 32 MiB. With more of them all blocks are read, as without an index. Memory is in
-// proportion to these, not to all spans of the file: a span that ended long ago is not expected to be recorded again.
+// Spans that go on, or ended in recent blocks: 32 MiB. With more of them all blocks are read, as
+// without an index. Memory is in proportion to these, not to all spans of the file: a span that
+// ended long ago is not expected to be recorded again.
 enum { EVENT_IDS_MAX = 1 << 20 };
 
 struct event_block {
@@ -42,10 +45,11 @@ struct event_index {
 };
 
 // NULL: not read yet.
-const struct event_block *event_index_find(const struct event_index *x, uint64_t number, uint32_t crc);
+const struct event_block *event_index_find(const struct event_index *x, uint64_t number,
+                                           uint32_t crc);
 
-// Takes in a block: begin, then each of its events in order. Numbers have to ascend; -EAGAIN: they do not, and everything is forgotten. -ENOMEM
-// the same. When it is full, it takes no more.
+// Takes in a block: begin, then each of its events in order. Numbers have to ascend; -EAGAIN: they
+// do not, and everything is forgotten. -ENOMEM the same. When it is full, it takes no more.
 int event_index_begin(struct event_index *x, uint64_t number, uint32_t crc);
 int event_index_add(struct event_index *x, uint32_t place, const struct store_event *event);
 

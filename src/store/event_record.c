@@ -13,7 +13,8 @@ int event_check(const struct store_event *event)
     if (event->text.size > STORE_TEXT_MAX || event->label_count > STORE_LABELS_MAX)
         return -E2BIG;
     for (size_t i = 0; i < event->label_count; i++)
-        if (event->labels[i].key.size > STORE_KEY_MAX || event->labels[i].value.size > STORE_VALUE_MAX)
+        if (event->labels[i].key.size > STORE_KEY_MAX ||
+            event->labels[i].value.size > STORE_VALUE_MAX)
             return -E2BIG;
     return 0;
 }
@@ -37,11 +38,13 @@ void event_put(struct buf *out, const struct store_event *event)
         buf_u8(out, 0);
     if (out->failed)
         return;
-    uint32_t head[2] = {(uint32_t)(out->size - start), crc32c(0, out->data + start + 8, out->size - start - 8)};
+    uint32_t head[2] = {(uint32_t)(out->size - start),
+                        crc32c(0, out->data + start + 8, out->size - start - 8)};
     memcpy(out->data + start, head, sizeof head);
 }
 
-int event_next(struct bytes *in, struct store_event *out, struct store_label labels[STORE_LABELS_MAX])
+int event_next(struct bytes *in, struct store_event *out,
+               struct store_label labels[STORE_LABELS_MAX])
 {
     if (bytes_left(in) < 8)
         return 0;
@@ -52,7 +55,8 @@ int event_next(struct bytes *in, struct store_event *out, struct store_label lab
     if (size < 48 || size % 8 || size > bytes_left(in) || crc32c(0, b.at, size - 8) != crc)
         return -EBADMSG;
     struct bytes r = bytes_of(b.at, size - 8);
-    *out = (struct store_event){.start_ns = (int64_t)bytes_u64(&r), .end_ns = (int64_t)bytes_u64(&r)};
+    *out =
+        (struct store_event){.start_ns = (int64_t)bytes_u64(&r), .end_ns = (int64_t)bytes_u64(&r)};
     out->id = bytes_u64(&r);
     out->parent = bytes_u64(&r);
     out->kind = bytes_u8(&r) == STORE_SPAN ? STORE_SPAN : STORE_ANNOTATION;

@@ -13,6 +13,7 @@ int event_check(const struct store_event *event);
 void event_put(struct buf *out, const struct store_event *event);
 
 // The next record: 1 and views of its bytes in *out (labels in `labels`), 0 at the end, -EBADMSG.
-int event_next(struct bytes *in, struct store_event *out, struct store_label labels[STORE_LABELS_MAX]);
+int event_next(struct bytes *in, struct store_event *out,
+               struct store_label labels[STORE_LABELS_MAX]);
 
 #endif

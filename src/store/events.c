@@ -1,7 +1,8 @@
 // events.c - spans and annotations, read back.
 //
-// A span may be there twice: as it began and, later in the order of arrival, as it ended. The last one counts, and it may lie in a block that does
-// not touch the range: so a reader looks through every block once, and afterwards through those that touch (event_index.h).
+// A span may be there twice: as it began and, later in the order of arrival, as it ended. The last
+// one counts, and it may lie in a block that does not touch the range: so a reader looks through
+// every block once, and afterwards through those that touch (event_index.h).
 #include "base/bytes.h"
 #include "store/event_index.h"
 #include "store/event_record.h"
@@ -32,9 +33,10 @@ struct held {
     size_t users; // of `found`
 };
 
-// The records of the tails are read first: they replace those of blocks. Without a bound all events of the blocks are noted,
-// and the last record of each span counts. With a bound all blocks are in the index first. The index knows the replaced
-// records, so the earliest events can be kept in a heap.
+// The records of the tails are read first: they replace those of blocks. Without a bound all events
+// of the blocks are noted, and the last record of each span counts. With a bound all blocks are in
+// the index first. The index knows the replaced records, so the earliest events can be kept in a
+// heap.
 struct search {
     struct store_events_wanted wanted;
     bool bounded;
@@ -157,7 +159,8 @@ static int note(struct search *x, const struct found *f)
 
 static bool is_wanted(const struct store_events_wanted *w, const struct store_event *event)
 {
-    return (!w->kinds || w->kinds >> event->kind & 1) && (!w->name.size || str_eq(w->name, event->text)) &&
+    return (!w->kinds || w->kinds >> event->kind & 1) &&
+           (!w->name.size || str_eq(w->name, event->text)) &&
            (!w->unfinished || (event->kind == STORE_SPAN && store_span_is_unfinished(event))) &&
            event->start_ns <= w->to_ns && event->end_ns >= w->from_ns;
 }
@@ -176,19 +179,23 @@ static bool is_in_tails(const struct search *x, uint64_t id)
     return id && low < x->tail_count && x->tails[low].id == id;
 }
 
-// Whether a record of a block has to be noted. Without a bound a later block may have a record of its span, which decides.
+// Whether a record of a block has to be noted. Without a bound a later block may have a record of
+// its span, which decides.
 static bool is_candidate(const struct search *x, const struct store_event *event)
 {
     if (event->kind == STORE_SPAN && is_in_tails(x, event->id))
         return false;
-    return x->bounded ? is_wanted(&x->wanted, event) : !x->wanted.kinds || x->wanted.kinds >> event->kind & 1;
+    return x->bounded ? is_wanted(&x->wanted, event)
+                      : !x->wanted.kinds || x->wanted.kinds >> event->kind & 1;
 }
 
 // Takes `bytes` over, with one user: the caller. *out: their number in x->held.
 static int hold(struct search *x, uint8_t *bytes, uint32_t *out)
 {
     if (x->held_count == x->held_capacity) {
-        void *grown = x->held_count < UINT32_MAX ? array_grow(x->held, &x->held_capacity, sizeof *x->held) : NULL;
+        void *grown = x->held_count < UINT32_MAX
+                          ? array_grow(x->held, &x->held_capacity, sizeof *x->held)
+                          : NULL;
         if (!grown) {
             free(bytes);
             return -ENOMEM;
@@ -200,14 +207,15 @@ static int hold(struct search *x, uint8_t *bytes, uint32_t *out)
     return 0;
 }
 
-static struct found found_at(struct search *x, const struct store_event *event, const uint8_t *at, size_t size,
-                             uint32_t held)
+static struct found found_at(struct search *x, const struct store_event *event, const uint8_t *at,
+                             size_t size, uint32_t held)
 {
     uint64_t id = event->kind == STORE_SPAN ? event->id : 0;
     return (struct found){event->start_ns, x->place++, id, at, (uint32_t)size, held, false};
 }
 
-// Takes `bytes` over. Of a block that is known what later ones have replaced is left out; one that is not becomes known to `index`.
+// Takes `bytes` over. Of a block that is known what later ones have replaced is left out; one that
+// is not becomes known to `index`.
 static int scan(struct search *x, uint8_t *bytes, size_t size, const struct event_block *known,
                 struct event_index *index)
 {
@@ -245,7 +253,8 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     struct event_index *index = &s->reader->events;
     const struct event_block *known = event_index_find(index, h->sequence_first, h->data_crc);
     const struct store_events_wanted *w = &x->wanted;
-    if (known && (!event_block_touches(known, w->from_ns, w->to_ns) || (w->kinds && !(known->kinds & w->kinds)) ||
+    if (known && (!event_block_touches(known, w->from_ns, w->to_ns) ||
+                  (w->kinds && !(known->kinds & w->kinds)) ||
                   (is_full(x) && known->first_ns > x->found[0].start_ns)))
         return 0;
     int rc = block_check(s->reader, b, true);
@@ -356,11 +365,12 @@ static int scan_blocks(struct store_snapshot *s, struct search *x)
 
 static bool is_indexed(const struct store_snapshot *s, const struct block_ref *b)
 {
-    return event_index_find(&s->reader->events, b->header.sequence_first, b->header.data_crc) != NULL;
+    return event_index_find(&s->reader->events, b->header.sequence_first, b->header.data_crc) !=
+           NULL;
 }
 
-// Adds the blocks to the index that are not in it. Not bounded: the index cannot have all, as it is full, or a block is
-// damaged. The index is locked.
+// Adds the blocks to the index that are not in it. Not bounded: the index cannot have all, as it is
+// full, or a block is damaged. The index is locked.
 static int index_blocks(struct store_snapshot *s, struct search *x)
 {
     const struct view *v = s->view;
@@ -381,7 +391,8 @@ static int note_tails(struct search *x)
         struct bytes in = bytes_of(x->tails[i].at, x->tails[i].size);
         struct store_event event;
         struct store_label labels[STORE_LABELS_MAX];
-        if (!x->tails[i].stale && event_next(&in, &event, labels) > 0 && is_wanted(&x->wanted, &event))
+        if (!x->tails[i].stale && event_next(&in, &event, labels) > 0 &&
+            is_wanted(&x->wanted, &event))
             rc = note(x, &x->tails[i]);
     }
     return rc;
@@ -401,8 +412,8 @@ static int search_all(struct store_snapshot *s, struct search *x)
     return rc;
 }
 
-int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted, store_event_fn *each,
-                      void *user)
+int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted,
+                      store_event_fn *each, void *user)
 {
     struct search x = {.wanted = *wanted};
     int rc = -ESTALE;
@@ -428,9 +439,11 @@ int store_events_find(struct store_snapshot *s, const struct store_events_wanted
     return rc;
 }
 
-int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each, void *user)
+int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each,
+                 void *user)
 {
-    return store_events_find(s, &(struct store_events_wanted){.from_ns = from_ns, .to_ns = to_ns}, each, user);
+    return store_events_find(s, &(struct store_events_wanted){.from_ns = from_ns, .to_ns = to_ns},
+                             each, user);
 }
 
 bool store_span_is_unfinished(const struct store_event *event)

@@ -167,8 +167,8 @@ static int grow_file(struct extents *x, uint64_t needed)
     return 0;
 }
 
-// The lowest gap that is large enough. Where small gaps of its class are passed over, the next search begins behind those that are
-// too small for the class altogether.
+// The lowest gap that is large enough. Where small gaps of its class are passed over, the next
+// search begins behind those that are too small for the class altogether.
 static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
 {
     unsigned class = size_class(size);
@@ -181,7 +181,9 @@ static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
         }
         if (gap->size < size)
             continue;
-        int rc = gap->offset < x->inherited_bytes ? x->io->reserve(x->io->user, x->fd, gap->offset, size) : 0;
+        int rc = gap->offset < x->inherited_bytes
+                     ? x->io->reserve(x->io->user, x->fd, gap->offset, size)
+                     : 0;
         if (rc)
             return rc;
         *offset = gap->offset;
@@ -245,18 +247,20 @@ static int grow_table(struct extents *x)
     struct segment_entry *table = (struct segment_entry *)(void *)(x->base + offset);
     memset(table, 0, capacity * sizeof *table);
     memcpy(table, extents_table(x), old_capacity * sizeof *table);
-    // Without the table all is lost, so it is on disk before the header leads to it, and the header before the old one is made worthless.
-    // (A disk that cannot: the next sync says so.) There are few of these moves, each table is twice the one before.
+    // Without the table all is lost, so it is on disk before the header leads to it, and the header
+    // before the old one is made worthless. (A disk that cannot: the next sync says so.) There are
+    // few of these moves, each table is twice the one before.
     x->io->sync(x->io->user, x->fd);
     struct segment_entry *old = extents_table(x);
     extents_begin(x);
     __atomic_store_n(&sb->table_offset, offset, __ATOMIC_RELAXED);
     __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
     extents_end(x);
-    // Outside of the change: readers wait for the end of one, and should not wait for the disk. Nothing else changes meanwhile.
+    // Outside of the change: readers wait for the end of one, and should not wait for the disk.
+    // Nothing else changes meanwhile.
     x->io->sync(x->io->user, x->fd);
-    // Readers that look at generations in the old table must find that they have moved on. Its place stays unused until
-    // the file is opened again, or they might find anything there.
+    // Readers that look at generations in the old table must find that they have moved on. Its
+    // place stays unused until the file is opened again, or they might find anything there.
     for (uint32_t i = 0; i < old_capacity; i++)
         __atomic_store_n(&old[i].generation, old[i].generation + 1, __ATOMIC_RELAXED);
     return 0;
@@ -300,7 +304,8 @@ static void set_entry(struct extents *x, int slot, struct segment_entry content)
     extents_end(x);
 }
 
-int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence, uint64_t size)
+int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence,
+                    uint64_t size)
 {
     size = (size + LAYOUT_ALIGNMENT - 1) / LAYOUT_ALIGNMENT * LAYOUT_ALIGNMENT;
     int slot = free_slot(x);
@@ -327,13 +332,16 @@ int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, u
 int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes)
 {
     const struct segment_entry *e = extent_entry(x, slot);
-    return used_bytes < e->size ? x->io->reserve(x->io->user, x->fd, e->offset + used_bytes, e->size - used_bytes) : 0;
+    return used_bytes < e->size
+               ? x->io->reserve(x->io->user, x->fd, e->offset + used_bytes, e->size - used_bytes)
+               : 0;
 }
 
 void extent_free(struct extents *x, int slot)
 {
     const struct segment_entry old = *extent_entry(x, slot);
-    set_entry(x, slot, (struct segment_entry){.kind = SEGMENT_EMPTY, .generation = old.generation + 1});
+    set_entry(x, slot,
+              (struct segment_entry){.kind = SEGMENT_EMPTY, .generation = old.generation + 1});
     x->used_bytes -= old.size;
     note_free_slot(x, slot);
     give_back(x, old.offset, old.size);
@@ -429,21 +437,24 @@ static bool overlaps(const struct taken *t, uint64_t offset, uint64_t size)
     return t->offset < offset + size && offset < t->offset + t->size;
 }
 
-// Whether an entry is empty, or of an extent that lies in the file and keeps clear of the header and the table.
-static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes, const struct taken *fixed,
-                        size_t fixed_count)
+// Whether an entry is empty, or of an extent that lies in the file and keeps clear of the header
+// and the table.
+static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes,
+                        const struct taken *fixed, size_t fixed_count)
 {
     if (e->check != segment_entry_check(e) || e->kind >= SEGMENT_KINDS)
         return false;
     if (e->kind == SEGMENT_EMPTY)
         return true;
-    bool inside = e->size && e->offset <= file_bytes && e->size <= file_bytes - e->offset && e->offset % 8 == 0;
+    bool inside = e->size && e->offset <= file_bytes && e->size <= file_bytes - e->offset &&
+                  e->offset % 8 == 0;
     for (size_t i = 0; inside && i < fixed_count; i++)
         inside = !overlaps(&fixed[i], e->offset, e->size);
     return inside;
 }
 
-// Whether the table lies where a writer puts one: in its place in the header, or in the file behind the header.
+// Whether the table lies where a writer puts one: in its place in the header, or in the file behind
+// the header.
 static bool table_sound(const struct superblock *sb, uint64_t file_bytes)
 {
     uint64_t bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
@@ -474,10 +485,14 @@ static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint3
     return 0;
 }
 
-int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped)
+int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes,
+                 uint32_t *dropped)
 {
-    *x = (struct extents){
-        .io = io, .fd = fd, .file_bytes = file_bytes, .space_limit = UINT64_MAX, .lost = MAP_GUARD_NOTHING_LOST};
+    *x = (struct extents){.io = io,
+                          .fd = fd,
+                          .file_bytes = file_bytes,
+                          .space_limit = UINT64_MAX,
+                          .lost = MAP_GUARD_NOTHING_LOST};
     int rc = grow_mapping(x, file_bytes);
     if (rc)
         return rc;
@@ -486,7 +501,8 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     if (!table_sound(sb, file_bytes))
         return -EBADMSG;
     uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
-    // A writer that died in the middle of a change: one entry may be half written, with nothing in it that counts.
+    // A writer that died in the middle of a change: one entry may be half written, with nothing in
+    // it that counts.
     bool half_done = sb->table_sequence & 1;
     if (half_done)
         __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);

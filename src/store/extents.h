@@ -1,4 +1,5 @@
-// extents.h - the writer's side of the file: its mapping, its segment table, and which of its bytes are free.
+// extents.h - the writer's side of the file: its mapping, its segment table, and which of its bytes
+// are free.
 //
 // The file is mapped once, with more than its size, and grows underneath. The writer reserves disk
 // space before it writes: a store into a hole of a full disk would kill the process (SIGBUS). A
@@ -53,7 +54,8 @@ struct extents {
 
 // The file is open, locked, and at least LAYOUT_HEADER_BYTES long. Reads the table and finds the
 // free ranges. Entries that overlap or reach outside are dropped (*dropped counts them).
-int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes, uint32_t *dropped);
+int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes,
+                 uint32_t *dropped);
 void extents_close(struct extents *x);
 
 // Copies everything to the empty file `fd` and continues there. The old file becomes closed, also
@@ -84,8 +86,10 @@ static inline uint8_t *extent_bytes(const struct extents *x, int slot)
 // bytes are undefined then. 0 or a negative errno.
 int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes);
 
-// A new extent, its bytes undefined, used 0. The lowest place it fits in. Returns the slot or -ENOSPC, -EDQUOT, -ENOMEM…
-int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence, uint64_t size);
+// A new extent, its bytes undefined, used 0. The lowest place it fits in. Returns the slot or
+// -ENOSPC, -EDQUOT, -ENOMEM…
+int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence,
+                    uint64_t size);
 void extent_free(struct extents *x, int slot);
 
 // Frees the extent after the next sync; without memory to note it, at the next open.

@@ -1,5 +1,6 @@
-// import.c - a table in text becomes a recording. Of a wide CSV: one set of all columns, a row a line. Of a file of dask-metrics: a series for each GPU of
-// each column, and a span for each time in which job and dag stayed the same.
+// import.c - a table in text becomes a recording. Of a wide CSV: one set of all columns, a row a
+// line. Of a file of dask-metrics: a series for each GPU of each column, and a span for each time
+// in which job and dag stayed the same.
 #include "store/import.h"
 
 #include "base/arena.h"
@@ -83,8 +84,8 @@ static struct str clean_name(struct str name, char out[STORE_NAME_MAX])
     return (struct str){out, n};
 }
 
-static int define(struct store *s, struct str name, struct str host, struct map *taken, struct arena *names,
-                  uint32_t *id)
+static int define(struct store *s, struct str name, struct str host, struct map *taken,
+                  struct arena *names, uint32_t *id)
 {
     char text[STORE_NAME_MAX + 1];
     struct str clean = clean_name(name, text);
@@ -162,7 +163,8 @@ static int import_rows(struct store *s, struct table *t, struct store_import_sta
         stats->rows++;
         stats->values += n - missing;
         for (uint32_t i = 0; i < t->set_count; i++) {
-            rc = store_append_row(s, t->sets[i], when, t->values + (size_t)i * STORE_SET_SERIES_MAX);
+            rc =
+                store_append_row(s, t->sets[i], when, t->values + (size_t)i * STORE_SET_SERIES_MAX);
             if (rc)
                 return rc;
         }
@@ -183,18 +185,21 @@ static int import_header(struct table *t, struct error *e)
     return 0;
 }
 
-static int open_recording(const char *out_path, struct str host, struct store **out, struct error *e)
+static int open_recording(const char *out_path, struct str host, struct store **out,
+                          struct error *e)
 {
     struct store_label meta[] = {{STR("host"), host}, {STR("source"), STR("import")}};
     // All of the table is kept: the limit by size is for what records without end.
-    struct store_options o = {
-        .size_limit_bytes = UINT64_MAX, .close_budget_ns = INT64_MAX, .meta = meta, .meta_count = 2};
+    struct store_options o = {.size_limit_bytes = UINT64_MAX,
+                              .close_budget_ns = INT64_MAX,
+                              .meta = meta,
+                              .meta_count = 2};
     return store_open(out_path, &o, out, e);
 }
 
 // Of a recording that was filled with `rc`. A table that is mostly something else is refused.
-static int finish(struct store *s, const struct table *t, int rc, const struct store_import_stats *stats,
-                  const char *rows_are, struct error *e)
+static int finish(struct store *s, const struct table *t, int rc,
+                  const struct store_import_stats *stats, const char *rows_are, struct error *e)
 {
     if (rc)
         error_set(e, rc, "line %llu: %s", (unsigned long long)t->line_number, strerror(-rc));
@@ -202,10 +207,13 @@ static int finish(struct store *s, const struct table *t, int rc, const struct s
         rc = error_set(e, -EINVAL, "no row %s", rows_are);
     else if (stats->bad_cells > stats->values || stats->bad_rows > stats->rows)
         rc = error_set(e, -EINVAL,
-                       "%llu of %llu cells are no numbers, and %llu of %llu rows cannot be read; is it of another "
+                       "%llu of %llu cells are no numbers, and %llu of %llu rows cannot be read; "
+                       "is it of another "
                        "--format?",
-                       (unsigned long long)stats->bad_cells, (unsigned long long)(stats->bad_cells + stats->values),
-                       (unsigned long long)stats->bad_rows, (unsigned long long)(stats->bad_rows + stats->rows));
+                       (unsigned long long)stats->bad_cells,
+                       (unsigned long long)(stats->bad_cells + stats->values),
+                       (unsigned long long)stats->bad_rows,
+                       (unsigned long long)(stats->bad_rows + stats->rows));
     if (rc) {
         store_abandon(s);
         return rc;
@@ -213,15 +221,15 @@ static int finish(struct store *s, const struct table *t, int rc, const struct s
     return store_close(s, e);
 }
 
-static int import_table(struct table *t, const char *out_path, struct str host, struct store_import_stats *stats,
-                        struct error *e)
+static int import_table(struct table *t, const char *out_path, struct str host,
+                        struct store_import_stats *stats, struct error *e)
 {
     int rc = import_header(t, e);
     if (rc)
         return rc;
     if (t->columns < 2 || t->columns > IMPORT_COLUMNS_MAX)
-        return error_set(e, -EINVAL, "%u columns: there have to be two (time, a value) to %d", t->columns,
-                         IMPORT_COLUMNS_MAX);
+        return error_set(e, -EINVAL, "%u columns: there have to be two (time, a value) to %d",
+                         t->columns, IMPORT_COLUMNS_MAX);
     t->sets = calloc(t->columns / STORE_SET_SERIES_MAX + 1, sizeof *t->sets);
     t->values = calloc(t->columns, sizeof *t->values);
     if (!t->sets || !t->values)
@@ -234,7 +242,8 @@ static int import_table(struct table *t, const char *out_path, struct str host, 
     if (!rc)
         rc = import_rows(s, t, stats);
     stats->columns = t->columns - 1;
-    return finish(s, t, rc, stats, "begins with a time in nanoseconds and has as many cells as there are names", e);
+    return finish(s, t, rc, stats,
+                  "begins with a time in nanoseconds and has as many cells as there are names", e);
 }
 
 // ---------------------------------------------------------------- dask-metrics
@@ -247,7 +256,8 @@ enum dask_column { DASK_METRIC, DASK_TASKS, DASK_JOB, DASK_DAG, DASK_TIME, DASK_
 static const struct {
     const char *name;
     enum dask_column role;
-} dask_columns[] = {{"job", DASK_JOB}, {"dag", DASK_DAG}, {"timestamp", DASK_TIME}, {"tasks", DASK_TASKS}};
+} dask_columns[] = {
+    {"job", DASK_JOB}, {"dag", DASK_DAG}, {"timestamp", DASK_TIME}, {"tasks", DASK_TASKS}};
 
 struct dask {
     struct store *store;
@@ -283,7 +293,8 @@ static int dask_series(struct dask *d, uint32_t column, uint32_t device, uint32_
     return 0;
 }
 
-// How many keys a cell of tasks holds: they are apart by commas that stand neither in a tuple nor in quotes.
+// How many keys a cell of tasks holds: they are apart by commas that stand neither in a tuple nor
+// in quotes.
 static double dask_keys(struct str cell)
 {
     unsigned depth = 0, count = cell.size > 0;
@@ -306,11 +317,13 @@ static double dask_keys(struct str cell)
     return count;
 }
 
-static int dask_cell(struct dask *d, uint32_t column, int64_t when, struct str cell, struct store_import_stats *stats)
+static int dask_cell(struct dask *d, uint32_t column, int64_t when, struct str cell,
+                     struct store_import_stats *stats)
 {
     struct str rest = cell;
     double v = d->roles[column] == DASK_TASKS ? dask_keys(cell) : 0;
-    for (uint32_t device = 0; device < DASK_DEVICES_MAX && (rest.data || d->roles[column] == DASK_TASKS); device++) {
+    for (uint32_t device = 0;
+         device < DASK_DEVICES_MAX && (rest.data || d->roles[column] == DASK_TASKS); device++) {
         uint32_t id;
         if (d->roles[column] != DASK_TASKS) {
             struct str one = str_trim(str_cut(&rest, ','));
@@ -335,8 +348,10 @@ static int dask_cell(struct dask *d, uint32_t column, int64_t when, struct str c
 
 static int dask_stretch(struct dask *d, int64_t end_ns)
 {
-    struct store_label labels[] = {
-        {STR("job"), str_of(d->job)}, {STR("dag"), str_of(d->dag)}, {STR("host"), d->host}, {STR("worker"), d->worker}};
+    struct store_label labels[] = {{STR("job"), str_of(d->job)},
+                                   {STR("dag"), str_of(d->dag)},
+                                   {STR("host"), d->host},
+                                   {STR("worker"), d->worker}};
     struct store_event span = {.kind = STORE_SPAN,
                                .start_ns = d->since_ns,
                                .end_ns = end_ns,
@@ -357,7 +372,8 @@ static bool dask_number(struct str cell, char out[DASK_NUMBER_MAX])
 }
 
 // The job, the dag and the time of the line; false: they make no sense.
-static bool dask_place(struct dask *d, char job[DASK_NUMBER_MAX], char dag[DASK_NUMBER_MAX], double *seconds)
+static bool dask_place(struct dask *d, char job[DASK_NUMBER_MAX], char dag[DASK_NUMBER_MAX],
+                       double *seconds)
 {
     struct str rest = buf_str(&d->table->line);
     bool good = true;
@@ -433,7 +449,8 @@ static int dask_header(struct dask *d, struct error *e)
     }
     if (there[DASK_JOB] && there[DASK_DAG] && there[DASK_TIME])
         return 0;
-    return error_set(e, -EINVAL, "no file of a worker: it needs the columns job, dag and timestamp");
+    return error_set(e, -EINVAL,
+                     "no file of a worker: it needs the columns job, dag and timestamp");
 }
 
 static int dask_metrics(struct dask *d)
@@ -455,8 +472,8 @@ static int dask_metrics(struct dask *d)
 }
 
 // The table's last row is as old as the file.
-static int import_dask(struct table *t, int64_t written_ns, const char *out_path, struct str host, struct str worker,
-                       struct store_import_stats *stats, struct error *e)
+static int import_dask(struct table *t, int64_t written_ns, const char *out_path, struct str host,
+                       struct str worker, struct store_import_stats *stats, struct error *e)
 {
     int rc = import_header(t, e);
     if (!rc && t->columns > IMPORT_COLUMNS_MAX)
@@ -484,7 +501,8 @@ static int import_dask(struct table *t, int64_t written_ns, const char *out_path
         for (uint32_t n = 0; n < t->columns; n++)
             for (uint32_t device = 0; device < DASK_DEVICES_MAX; device++)
                 stats->columns += d.series[n][device] != 0;
-        rc = finish(d.store, t, rc, stats, "has a job, a dag and a time, and as many cells as there are names", e);
+        rc = finish(d.store, t, rc, stats,
+                    "has a job, a dag and a time, and as many cells as there are names", e);
     }
     free(d.roles);
     free(d.metrics);
@@ -495,31 +513,36 @@ static int import_dask(struct table *t, int64_t written_ns, const char *out_path
 // The number N of worker_N.csv; nothing where the name has none.
 static struct str worker_of(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *line = strrchr(name, '_');
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
+               *line = strrchr(name, '_');
     size_t digits = line ? strspn(line + 1, "0123456789") : 0;
-    return digits && strchr(".", line[1 + digits]) ? (struct str){line + 1, digits} : (struct str){0};
+    return digits && strchr(".", line[1 + digits]) ? (struct str){line + 1, digits}
+                                                   : (struct str){0};
 }
 
-int store_import(enum store_import_format format, const char *csv_path, const char *out_path, struct str host,
-                 struct store_import_stats *stats, struct error *e)
+int store_import(enum store_import_format format, const char *csv_path, const char *out_path,
+                 struct str host, struct store_import_stats *stats, struct error *e)
 {
     struct store_import_stats own;
     stats = stats ? stats : &own;
     *stats = (struct store_import_stats){0};
     struct stat st;
     if (!lstat(out_path, &st))
-        return error_set(e, -EEXIST, "%s is there already; remove it or choose another name", out_path);
+        return error_set(e, -EEXIST, "%s is there already; remove it or choose another name",
+                         out_path);
     struct table t = {.line = {.limit = IMPORT_LINE_MAX}};
     errno = 0;
     t.file = gzopen(csv_path, "rbe");
     if (!t.file)
-        return error_set(e, errno ? -errno : -ENOMEM, "cannot open %s: %s", csv_path, strerror(errno ? errno : ENOMEM));
+        return error_set(e, errno ? -errno : -ENOMEM, "cannot open %s: %s", csv_path,
+                         strerror(errno ? errno : ENOMEM));
     gzbuffer(t.file, 256 << 10);
     struct stat source = {0};
     stat(csv_path, &source);
     int64_t written_ns = (int64_t)source.st_mtim.tv_sec * NS_PER_S + source.st_mtim.tv_nsec;
-    int rc = format == IMPORT_WIDE_CSV ? import_table(&t, out_path, host, stats, e)
-                                       : import_dask(&t, written_ns, out_path, host, worker_of(csv_path), stats, e);
+    int rc = format == IMPORT_WIDE_CSV
+                 ? import_table(&t, out_path, host, stats, e)
+                 : import_dask(&t, written_ns, out_path, host, worker_of(csv_path), stats, e);
     if (rc) {
         unlink(out_path);
         error_prefix(e, "cannot import %s", csv_path);

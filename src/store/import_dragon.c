@@ -62,9 +62,10 @@ static bool is_digits(struct str s)
 // Without "_20261123_014055" at the end.
 static struct str without_stamp(struct str name)
 {
-    struct str stamp = str_slice(name, name.size < STAMP_SIZE ? name.size : name.size - STAMP_SIZE, name.size);
-    bool is = stamp.size && stamp.data[0] == '_' && stamp.data[9] == '_' && is_digits(str_slice(stamp, 1, 9)) &&
-              is_digits(str_slice(stamp, 10, STAMP_SIZE));
+    struct str stamp =
+        str_slice(name, name.size < STAMP_SIZE ? name.size : name.size - STAMP_SIZE, name.size);
+    bool is = stamp.size && stamp.data[0] == '_' && stamp.data[9] == '_' &&
+              is_digits(str_slice(stamp, 1, 9)) && is_digits(str_slice(stamp, 10, STAMP_SIZE));
     return is ? str_slice(name, 0, name.size - STAMP_SIZE) : name;
 }
 
@@ -93,8 +94,8 @@ static void leave_out(struct importer *im, size_t count, const struct error *e)
     im->why = *e;
 }
 
-static int add_dump(struct importer *im, const char *path, struct str host, struct str table, bool merged,
-                    struct error *e)
+static int add_dump(struct importer *im, const char *path, struct str host, struct str table,
+                    bool merged, struct error *e)
 {
     host = str_cut(&host, '.');
     if (im->o->host) {
@@ -103,12 +104,14 @@ static int add_dump(struct importer *im, const char *path, struct str host, stru
             im->only = arena_str(&im->arena, host);
         if (!str_eq(im->only, host))
             return error_set(e, -EINVAL,
-                             "cannot import %s: --host %s names one host, but the databases are of %.*s and %.*s", path,
-                             im->o->host, STR_ARG(im->only), STR_ARG(host));
+                             "cannot import %s: --host %s names one host, but the databases are of "
+                             "%.*s and %.*s",
+                             path, im->o->host, STR_ARG(im->only), STR_ARG(host));
         host = given;
     }
     if (!storable_name_is(host, HOST_MAX) || str_find_char(host, '/') >= 0)
-        return error_set(e, -EINVAL, "cannot import %s: '%.*s' is no host's name; give --host", path, STR_ARG(host));
+        return error_set(e, -EINVAL, "cannot import %s: '%.*s' is no host's name; give --host",
+                         path, STR_ARG(host));
     if (im->count == im->capacity) {
         size_t capacity = im->capacity ? im->capacity * 2 : 16;
         struct dump *more = realloc(im->dumps, capacity * sizeof *more);
@@ -138,8 +141,8 @@ static int fail(const struct importer *im, struct sqlite3 *db, const char *path,
 }
 
 // Whether there is a row. `sql` has no parameters.
-static int ask(const struct importer *im, struct sqlite3 *db, const char *path, const char *sql, bool *any,
-               struct error *e)
+static int ask(const struct importer *im, struct sqlite3 *db, const char *path, const char *sql,
+               bool *any, struct error *e)
 {
     struct sqlite3_stmt *s = NULL;
     int rc = im->q->prepare_v2(db, sql, -1, &s, NULL);
@@ -154,7 +157,8 @@ static int add_hosts(struct importer *im, struct sqlite3 *db, const char *path, 
 {
     struct sqlite3_stmt *s = NULL;
     size_t before = im->count;
-    int rc = im->q->prepare_v2(db, "SELECT DISTINCT table_name FROM datapoints", -1, &s, NULL), status = 0;
+    int rc = im->q->prepare_v2(db, "SELECT DISTINCT table_name FROM datapoints", -1, &s, NULL),
+        status = 0;
     while (rc == SQLITE_OK && !status && (rc = im->q->step(s)) == SQLITE_ROW) {
         struct str table = column(im, s, 0);
         status = add_dump(im, path, table, table, true, e);
@@ -178,19 +182,27 @@ static int list_database(struct importer *im, const char *path, struct error *e)
     if (!db)
         return e->code;
     // A view or a virtual table has no root page.
-    int rc = ask(im, db, path, "SELECT 1 FROM sqlite_master WHERE type='table' AND name='datapoints' AND rootpage>0",
-                 &is_table, e);
+    int rc =
+        ask(im, db, path,
+            "SELECT 1 FROM sqlite_master WHERE type='table' AND name='datapoints' AND rootpage>0",
+            &is_table, e);
     if (!rc && !is_table)
-        rc = error_set(e, -EINVAL, "cannot import %s: no database of Dragon's telemetry: it has no table datapoints",
-                       path);
+        rc = error_set(
+            e, -EINVAL,
+            "cannot import %s: no database of Dragon's telemetry: it has no table datapoints",
+            path);
     if (!rc)
-        rc = ask(im, db, path, "SELECT metric, timestamp, value, tags FROM datapoints LIMIT 1", &has_rows, e);
+        rc = ask(im, db, path, "SELECT metric, timestamp, value, tags FROM datapoints LIMIT 1",
+                 &has_rows, e);
     if (!rc && !has_rows)
         rc = error_set(e, -ENODATA, "cannot import %s: its table datapoints is empty", path);
     if (!rc)
-        rc = ask(im, db, path, "SELECT 1 FROM pragma_table_info('datapoints') WHERE name='table_name'", &merged, e);
+        rc = ask(im, db, path,
+                 "SELECT 1 FROM pragma_table_info('datapoints') WHERE name='table_name'", &merged,
+                 e);
     if (!rc)
-        rc = merged ? add_hosts(im, db, path, e) : add_dump(im, path, host_of_file(path), STR(""), false, e);
+        rc = merged ? add_hosts(im, db, path, e)
+                    : add_dump(im, path, host_of_file(path), STR(""), false, e);
     im->q->close(db);
     return rc;
 }
@@ -233,8 +245,10 @@ static void list_all(struct importer *im)
         if (!found && below)
             list_folder(im, below, &found);
         if (!found) {
-            error_set(&e, -ENOENT, "cannot import %s: no database of Dragon's telemetry (ts_USER_HOST_DATE.db) in it",
-                      path);
+            error_set(
+                &e, -ENOENT,
+                "cannot import %s: no database of Dragon's telemetry (ts_USER_HOST_DATE.db) in it",
+                path);
             leave_out(im, 1, &e);
         }
     }
@@ -273,7 +287,8 @@ static bool tag_text(const json_t *value, struct buf *out)
 }
 
 // The labels of a row's tags; -EINVAL: they make no sense. *number: a key with a whole number.
-static int read_tags(struct arena *a, const json_t *tags, struct store_label *labels, size_t *count, struct str *number)
+static int read_tags(struct arena *a, const json_t *tags, struct store_label *labels, size_t *count,
+                     struct str *number)
 {
     const char *key;
     json_t *value;
@@ -281,9 +296,11 @@ static int read_tags(struct arena *a, const json_t *tags, struct store_label *la
     {
         struct buf name = {0}, text = {0};
         storable_name_add(&name, str_of(key), STORE_KEY_MAX);
-        bool good = tag_text(value, &text) && !name.failed && !text.failed && *count < STORE_LABELS_MAX;
+        bool good =
+            tag_text(value, &text) && !name.failed && !text.failed && *count < STORE_LABELS_MAX;
         if (good && !str_eq(buf_str(&name), STR("host"))) // the node's own
-            labels[(*count)++] = (struct store_label){arena_str(a, buf_str(&name)), arena_str(a, buf_str(&text))};
+            labels[(*count)++] =
+                (struct store_label){arena_str(a, buf_str(&name)), arena_str(a, buf_str(&text))};
         if (good && json_is_integer(value))
             *number = str_of(key);
         buf_free(&name);
@@ -294,7 +311,8 @@ static int read_tags(struct arena *a, const json_t *tags, struct store_label *la
     return 0;
 }
 
-static int define(struct importer *im, struct str host, struct str metric, const json_t *tags, uint32_t *id)
+static int define(struct importer *im, struct str host, struct str metric, const json_t *tags,
+                  uint32_t *id)
 {
     struct arena scratch = {0};
     struct buf name = {0}, help = {0};
@@ -322,7 +340,8 @@ static int define(struct importer *im, struct str host, struct str metric, const
 }
 
 // The series of metric and tags; 1: the row cannot be stored.
-static int find_series(struct importer *im, struct str host, struct str metric, struct str tags, uint32_t *id)
+static int find_series(struct importer *im, struct str host, struct str metric, struct str tags,
+                       uint32_t *id)
 {
     bool added;
     im->text.size = 0;
@@ -336,8 +355,11 @@ static int find_series(struct importer *im, struct str host, struct str metric, 
         known = key.data ? map_add(&im->series, key, &added) : NULL;
         if (!known)
             return -ENOMEM;
-        json_t *json = tags.size ? json_loadb(tags.data, tags.size, JSON_DECODE_ANY, NULL) : json_null();
-        int rc = json && (json_is_null(json) || json_is_object(json)) ? define(im, host, metric, json, id) : -EINVAL;
+        json_t *json =
+            tags.size ? json_loadb(tags.data, tags.size, JSON_DECODE_ANY, NULL) : json_null();
+        int rc = json && (json_is_null(json) || json_is_object(json))
+                     ? define(im, host, metric, json, id)
+                     : -EINVAL;
         json_decref(json);
         if (rc == -ENOMEM || rc == -ENOSPC)
             return rc;
@@ -358,7 +380,8 @@ static int append(struct importer *im, const struct dump *d, struct sqlite3_stmt
         return 0;
     double value = im->q->column_double(s, 2);
     struct str metric = column(im, s, 0);
-    if (!metric.size || !parse_time(column(im, s, 1), &t_ns) || (type != SQLITE_INTEGER && type != SQLITE_FLOAT)) {
+    if (!metric.size || !parse_time(column(im, s, 1), &t_ns) ||
+        (type != SQLITE_INTEGER && type != SQLITE_FLOAT)) {
         im->made.bad++;
         return 0;
     }
@@ -379,11 +402,12 @@ static int read_rows(struct importer *im, const struct dump *d, bool appending, 
     if (!db)
         return e->code;
     int status = 0,
-        rc = im->q->prepare_v2(db,
-                               d->merged ? "SELECT metric, timestamp, value, tags FROM datapoints "
-                                           "WHERE table_name IS ? ORDER BY rowid"
-                                         : "SELECT metric, timestamp, value, tags FROM datapoints ORDER BY rowid",
-                               -1, &s, NULL);
+        rc = im->q->prepare_v2(
+            db,
+            d->merged ? "SELECT metric, timestamp, value, tags FROM datapoints "
+                        "WHERE table_name IS ? ORDER BY rowid"
+                      : "SELECT metric, timestamp, value, tags FROM datapoints ORDER BY rowid",
+            -1, &s, NULL);
     if (rc == SQLITE_OK && d->merged)
         rc = im->q->bind_text(s, 1, d->table.data, (int)d->table.size, NULL);
     while (rc == SQLITE_OK && !status && (rc = im->q->step(s)) == SQLITE_ROW) {
@@ -430,11 +454,13 @@ static int open_recording(struct importer *im, struct str host, struct error *e)
                               .meta = meta,
                               .meta_count = sizeof meta / sizeof *meta,
                               .new_file = true};
-    int n = snprintf(im->made.path, sizeof im->made.path, "%s/%.*s.sonde", im->o->folder, STR_ARG(host));
+    int n = snprintf(im->made.path, sizeof im->made.path, "%s/%.*s.sonde", im->o->folder,
+                     STR_ARG(host));
     if (n < 0 || n >= (int)sizeof im->made.path)
         return error_set(e, -ENAMETOOLONG, "the path of the recording is too long");
     if (lstat(im->made.path, &st) == 0)
-        return error_set(e, -EEXIST, "%s is there already; remove it or choose another folder", im->made.path);
+        return error_set(e, -EEXIST, "%s is there already; remove it or choose another folder",
+                         im->made.path);
     return store_open(im->made.path, &o, &im->store, e);
 }
 
@@ -457,8 +483,9 @@ static int import_host(struct importer *im, const struct dump *dumps, size_t cou
     }
     struct store *s = im->store;
     if (s && !rc && !im->made.values)
-        rc = error_set(e, -ENODATA, "cannot import %s: none of its %llu rows has a time and a number", dumps[0].path,
-                       (unsigned long long)im->made.rows);
+        rc = error_set(e, -ENODATA,
+                       "cannot import %s: none of its %llu rows has a time and a number",
+                       dumps[0].path, (unsigned long long)im->made.rows);
     if (s && rc) {
         store_abandon(s);
         unlink(im->made.path);
@@ -487,7 +514,8 @@ static void import_all(struct importer *im)
         qsort(im->dumps, im->count, sizeof *im->dumps, by_host_and_name);
     for (size_t first = 0, last; first < im->count; first = last) {
         struct error e;
-        for (last = first + 1; last < im->count && str_eq(im->dumps[first].host, im->dumps[last].host);)
+        for (last = first + 1;
+             last < im->count && str_eq(im->dumps[first].host, im->dumps[last].host);)
             last++;
         size_t before = im->left_out;
         if (import_host(im, im->dumps + first, last - first, &e))

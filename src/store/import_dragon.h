@@ -8,8 +8,8 @@
 //
 // timestamp is a text of seconds, tags are a JSON object or null. Each host becomes one recording
 // DIR/HOST.sonde, made from all of its files. As in Dragon's own answers, the last row of a series
-// and a second counts. Series carry the label `host`; Dragon's names become sonde's (load_average is
-// load_1m). A name that no metric can have is stored as base/storable_name.h says.
+// and a second counts. Series carry the label `host`; Dragon's names become sonde's (load_average
+// is load_1m). A name that no metric can have is stored as base/storable_name.h says.
 #ifndef SONDE_STORE_IMPORT_DRAGON_H
 #define SONDE_STORE_IMPORT_DRAGON_H
 

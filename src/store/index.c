@@ -16,9 +16,10 @@ void *array_grow(void *array, size_t *capacity, size_t each)
     return p;
 }
 
-#define GROW(array, count, capacity) \
-    ((count) < (capacity) ||         \
-     ((grown = array_grow((array), &(capacity), sizeof *(array))) ? ((array) = grown, true) : false))
+#define GROW(array, count, capacity)                                                        \
+    ((count) < (capacity) ||                                                                \
+     ((grown = array_grow((array), &(capacity), sizeof *(array))) ? ((array) = grown, true) \
+                                                                  : false))
 
 // Old arrays stay in the arena: who has a view of them keeps it.
 static bool list_add(struct arena *memory, struct id_list *l, uint32_t id)
@@ -70,8 +71,9 @@ static bool add_metric(struct index *x, const struct store_metric *m)
     copy->name = arena_str(&x->memory, m->name);
     copy->unit = arena_str(&x->memory, m->unit);
     copy->help = arena_str(&x->memory, m->help);
-    uint64_t *id =
-        copy->name.data && copy->unit.data && copy->help.data ? map_add(&x->metric_ids, copy->name, NULL) : NULL;
+    uint64_t *id = copy->name.data && copy->unit.data && copy->help.data
+                       ? map_add(&x->metric_ids, copy->name, NULL)
+                       : NULL;
     if (!id)
         return false;
     *id = x->metric_count;
@@ -207,7 +209,8 @@ static bool in_file(const struct store_reader *r, const struct segment_entry *e)
     return e->offset <= r->file_bytes && e->size <= r->file_bytes - e->offset && e->used <= e->size;
 }
 
-// Everything in `in` that is an entry. A catalog is read once, so what damage hides behind it stays hidden.
+// Everything in `in` that is an entry. A catalog is read once, so what damage hides behind it stays
+// hidden.
 static int read_entries(struct index *x, struct bytes *in)
 {
     struct catalog_entry entry;
@@ -237,7 +240,8 @@ static int read_packed(struct index *x, const uint8_t *from, uint64_t size)
     return rc;
 }
 
-// Where a machine went down, entries behind the last sync end at the first one that is not sound: that is no damage.
+// Where a machine went down, entries behind the last sync end at the first one that is not sound:
+// that is no damage.
 static bool after_sync(enum trust trust, const struct segment_entry *e, uint64_t at)
 {
     uint64_t synced = e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
@@ -329,16 +333,19 @@ const struct store_metric *store_metric_get(const struct store_snapshot *s, uint
     return m;
 }
 
-bool store_series_get(const struct store_snapshot *s, uint32_t series, struct store_series_info *out)
+bool store_series_get(const struct store_snapshot *s, uint32_t series,
+                      struct store_series_info *out)
 {
     if (series >= s->series_count)
         return false;
     pthread_mutex_lock(&s->reader->mutex);
     struct index *x = &s->reader->index;
     struct series *one = &x->series[series];
-    if (!one->labels && (one->labels = arena_array(&x->memory, one->pair_count, sizeof *one->labels)))
+    if (!one->labels &&
+        (one->labels = arena_array(&x->memory, one->pair_count, sizeof *one->labels)))
         for (uint32_t i = 0; i < one->pair_count; i++)
-            one->labels[i] = (struct store_label){x->pairs[one->pairs[i]].key, x->pairs[one->pairs[i]].value};
+            one->labels[i] =
+                (struct store_label){x->pairs[one->pairs[i]].key, x->pairs[one->pairs[i]].value};
     *out = (struct store_series_info){one->metric, one->labels ? one->pair_count : 0, one->labels};
     pthread_mutex_unlock(&s->reader->mutex);
     return true;
@@ -381,7 +388,8 @@ const uint32_t *store_metric_series(const struct store_snapshot *s, uint32_t met
     return ids;
 }
 
-const uint32_t *store_label_series(const struct store_snapshot *s, struct str key, struct str value, size_t *count)
+const uint32_t *store_label_series(const struct store_snapshot *s, struct str key, struct str value,
+                                   size_t *count)
 {
     *count = 0;
     struct arena scratch = {0};
@@ -404,7 +412,8 @@ static int by_str(const void *a, const void *b)
 }
 
 // key == NULL: the keys; else the values of it.
-static const struct str *collect(const struct store_snapshot *s, const struct str *key, size_t *count)
+static const struct str *collect(const struct store_snapshot *s, const struct str *key,
+                                 size_t *count)
 {
     struct index *x = &s->reader->index;
     *count = 0;

@@ -15,7 +15,8 @@ static bool count_event(const struct store_event *event, void *user)
     return true;
 }
 
-static void add_codec(struct store_inspection *out, enum codec_id id, uint64_t values, uint64_t bytes)
+static void add_codec(struct store_inspection *out, enum codec_id id, uint64_t values,
+                      uint64_t bytes)
 {
     if (id >= CODEC_COUNT)
         return;
@@ -39,18 +40,21 @@ static void add_hot(struct store_snapshot *s, struct block_ref *b, struct store_
         struct block_entry e;
         if (rc || block_lookup(s, b, id, &e))
             continue;
-        const uint8_t *at = block_copy(s, b, sizeof *h + h->directory_bytes + e.offset, e.size, &rc);
+        const uint8_t *at =
+            block_copy(s, b, sizeof *h + h->directory_bytes + e.offset, e.size, &rc);
         struct str column = {(const char *)at, e.size}, values;
         if (rc || block_value_bytes(h, &e, column, &values))
             continue;
         value_bytes += values.size;
         bool raw = h->kind == BLOCK_POINTS && e.count < BLOCK_SUMMARY_MIN;
-        add_codec(out, raw ? CODEC_PLAIN : codec_of((const uint8_t *)values.data, values.size), e.count, values.size);
+        add_codec(out, raw ? CODEC_PLAIN : codec_of((const uint8_t *)values.data, values.size),
+                  e.count, values.size);
     }
     out->time_bytes += h->data_bytes - value_bytes;
 }
 
-// A part's bytes are shared out evenly among its values that are not constant, time stamps included.
+// A part's bytes are shared out evenly among its values that are not constant, time stamps
+// included.
 static void add_cold(struct store_snapshot *s, struct block_ref *b, struct store_inspection *out)
 {
     struct cold_directory *d;

@@ -12,8 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-// btrfs writes what is written over to another place, for which a full disk has no room: the store through the mapping would kill the
-// process. It can be told to write in place as long as the file is empty. Other file systems do so anyway, and refuse the flag.
+// btrfs writes what is written over to another place, for which a full disk has no room: the store
+// through the mapping would kill the process. It can be told to write in place as long as the file
+// is empty. Other file systems do so anyway, and refuse the flag.
 static void write_in_place(int fd)
 {
     struct stat st;
@@ -60,7 +61,8 @@ static int real_reserve(void *user, int fd, uint64_t offset, uint64_t size)
     while (fallocate(fd, 0, (off_t)offset, (off_t)size)) {
         if (errno == EINTR)
             continue;
-        return errno == EOPNOTSUPP || errno == ENOSYS ? store_io_write_zeros(fd, offset, size) : -errno;
+        return errno == EOPNOTSUPP || errno == ENOSYS ? store_io_write_zeros(fd, offset, size)
+                                                      : -errno;
     }
     return 0;
 }
@@ -74,7 +76,9 @@ static int real_truncate(void *user, int fd, uint64_t size)
 static int real_punch(void *user, int fd, uint64_t offset, uint64_t size)
 {
     (void)user;
-    return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) ? -errno : 0;
+    return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size)
+               ? -errno
+               : 0;
 }
 
 static int real_sync(void *user, int fd)
@@ -115,7 +119,8 @@ static int real_rename(void *user, const char *from, const char *to)
 
 // ── In the background ────────────────────────────────────────────────────────────────────────────────────────────
 //
-// By the kernel's own asynchronous I/O (not the C library's, which uses threads). *flush is the context.
+// By the kernel's own asynchronous I/O (not the C library's, which uses threads). *flush is the
+// context.
 
 static int real_flush_start(void *user, int fd, uint64_t *flush)
 {
@@ -124,7 +129,8 @@ static int real_flush_start(void *user, int fd, uint64_t *flush)
     if (!context && syscall(SYS_io_setup, 1, &context))
         return -EOPNOTSUPP;
     *flush = context;
-    struct iocb request = {.aio_fildes = (uint32_t)fd, .aio_lio_opcode = IOCB_CMD_FDSYNC}, *list = &request;
+    struct iocb request = {.aio_fildes = (uint32_t)fd, .aio_lio_opcode = IOCB_CMD_FDSYNC},
+                *list = &request;
     return syscall(SYS_io_submit, context, 1L, &list) == 1 ? 0 : -EOPNOTSUPP;
 }
 
@@ -135,7 +141,8 @@ static int real_flush_result(void *user, uint64_t *flush, bool wait)
     struct timespec now = {0};
     long n;
     do
-        n = syscall(SYS_io_getevents, (aio_context_t)*flush, wait ? 1L : 0L, 1L, &event, wait ? NULL : &now);
+        n = syscall(SYS_io_getevents, (aio_context_t)*flush, wait ? 1L : 0L, 1L, &event,
+                    wait ? NULL : &now);
     while (n < 0 && errno == EINTR);
     return n < 0 ? -errno : n == 0 ? -EINPROGRESS : (int)event.res;
 }

@@ -1,4 +1,5 @@
-// layout.h - every byte of a .sonde file (docs/format.md says the same in prose). Little-endian throughout.
+// layout.h - every byte of a .sonde file (docs/format.md says the same in prose). Little-endian
+// throughout.
 //
 //   0            512          1024
 //   ┌────────────┬────────────┬─────────┬──────────┬─────────┬────── ─ ─
@@ -6,8 +7,9 @@
 //   │            │ entries    │ catalog │ set tail │ blocks  │
 //   └────────────┴────────────┴─────────┴──────────┴─────────┴────── ─ ─
 //
-// The segment table lists the extents of the file; what no entry covers is free. It starts out behind the superblock
-// and moves into an extent of its own when it needs more than 8 entries. Kinds of extents:
+// The segment table lists the extents of the file; what no entry covers is free. It starts out
+// behind the superblock and moves into an extent of its own when it needs more than 8 entries.
+// Kinds of extents:
 //
 //   CATALOG       entries that define metrics, label pairs, series and sets, in order; never retired
 //   SET_TAIL      the newest rows of one set, as they came:     { t, value[columns] } …   used = rows
@@ -63,12 +65,14 @@ struct superblock {
 
     uint64_t version;  // grows with every append
     int64_t newest_ns; // the greatest time stamp of a point so far; INT64_MIN before the first
-    // What is not in the file: counted in values and events. It stands here because this place never lacks space.
+    // What is not in the file: counted in values and events. It stands here because this place
+    // never lacks space.
     uint64_t dropped; // by the writers and their callers, for any cause
     uint64_t waiting; // in the writer's memory, as there is no space; lost when it dies
     uint64_t retired; // by retention
     uint8_t zero4[276];
-    // In a closed file: crc32c of the 508 bytes before and of the table_count entries of the segment table. Else not looked at.
+    // In a closed file: crc32c of the 508 bytes before and of the table_count entries of the
+    // segment table. Else not looked at.
     uint32_t closed_crc;
 };
 static_assert(sizeof(struct superblock) == 512, "superblock");
@@ -86,20 +90,26 @@ enum segment_kind {
 
 struct segment_entry {
     uint32_t kind;
-    uint32_t generation; // grows whenever the entry is given to another extent, or the extent to other content
-    uint32_t owner;      // SET_TAIL: the set
-    uint32_t check;      // crc32c of kind, generation, owner, offset, size, sequence, in this order; 0 if never used
+    // grows whenever the entry is given to another extent, or the extent to other content
+    uint32_t generation;
+    uint32_t owner; // SET_TAIL: the set
+    // crc32c of kind, generation, owner, offset, size, sequence, in this order; 0 if never used
+    uint32_t check;
     uint64_t offset, size;
     uint64_t
-        sequence;  // tails: the number of the block that they will become; others: their place in the order of creation
+        // tails: the number of the block that they will become; others: their place in the order of
+        // creation
+        sequence;
     uint64_t used; // published: rows, points or bytes
-    // What was on disk at the last two syncs, in the unit of `used`, and the crc32c of it (tails only, 0 elsewhere).
+    // What was on disk at the last two syncs, in the unit of `used`, and the crc32c of it (tails
+    // only, 0 elsewhere).
     struct segment_synced {
         uint32_t used, crc;
     } synced[2];
 };
 static_assert(sizeof(struct segment_entry) == 64, "segment entry");
-static_assert(sizeof(struct superblock) + LAYOUT_INLINE_ENTRIES * sizeof(struct segment_entry) == LAYOUT_HEADER_BYTES,
+static_assert(sizeof(struct superblock) + LAYOUT_INLINE_ENTRIES * sizeof(struct segment_entry) ==
+                  LAYOUT_HEADER_BYTES,
               "header");
 
 struct point_record {
@@ -115,9 +125,10 @@ static_assert(sizeof(struct point_record) == 24, "point");
 //   │ header │ directory │ data                    │  size is a multiple of 8
 //   └────────┴───────────┴─────────────────────────┘
 //
-// Numbers: blocks of one owner (a set; all single points; all events) are numbered 1, 2, 3 … as their tails were. A merged
-// block carries the range of those it replaces. So of two blocks of an owner one of which covers the other's range, only the
-// wider counts; and a tail whose number is covered by a block has been sealed already.
+// Numbers: blocks of one owner (a set; all single points; all events) are numbered 1, 2, 3 … as
+// their tails were. A merged block carries the range of those it replaces. So of two blocks of an
+// owner one of which covers the other's range, only the wider counts; and a tail whose number is
+// covered by a block has been sealed already.
 
 #define BLOCK_MAGIC UINT32_C(0x4b4c4253) // "SBLK"
 
@@ -144,12 +155,15 @@ struct block_header {
     uint64_t sequence_first, sequence_last;
     int64_t first_ns, last_ns;
     uint64_t values; // present, in all
-    uint64_t order;  // superblock.version when the newest data in it were sealed: of equal time stamps the greater wins
+    // superblock.version when the newest data in it were sealed: of equal time stamps the greater
+    // wins
+    uint64_t order;
 };
 static_assert(sizeof(struct block_header) == 104, "block header");
 
-// Hot BLOCK_SET, directory: u32 bytes of the time stamps, u32 0, then a column_entry for each column. Data: the time stamps, then the
-// columns at their offsets (codec.h). A column with fewer values than rows starts with a bitmap of the rows that have one.
+// Hot BLOCK_SET, directory: u32 bytes of the time stamps, u32 0, then a column_entry for each
+// column. Data: the time stamps, then the columns at their offsets (codec.h). A column with fewer
+// values than rows starts with a bitmap of the rows that have one.
 struct column_entry {
     uint32_t offset, size; // in the data
     uint32_t count, nans;
@@ -158,9 +172,10 @@ struct column_entry {
 };
 static_assert(sizeof(struct column_entry) == 80, "column entry");
 
-// Hot BLOCK_POINTS, directory: u32 series[columns], ascending, then u32 offset[columns + 1] into the data, where each series has
-// a record. From BLOCK_SUMMARY_MIN points on: a group_head, a group_summary, the time stamps, the values (codec.h). Below, as there may be
-// a hundred thousand series with one point each, nothing but
+// Hot BLOCK_POINTS, directory: u32 series[columns], ascending, then u32 offset[columns + 1] into
+// the data, where each series has a record. From BLOCK_SUMMARY_MIN points on: a group_head, a
+// group_summary, the time stamps, the values (codec.h). Below, as there may be a hundred thousand
+// series with one point each, nothing but
 //
 //   u8 points | width << 3,  then for each point its time less the block's first_ns in `width` bytes,  then the values as they are
 enum { BLOCK_SUMMARY_MIN = 8 };
@@ -178,7 +193,7 @@ struct group_summary {
 };
 static_assert(sizeof(struct group_summary) == 56, "group summary");
 
-// Cold blocks (both kinds) are drawn in cold.h. BLOCK_EVENTS have no directory; their data are event records (event_record.h),
-// under zstd if the flag says so.
+// Cold blocks (both kinds) are drawn in cold.h. BLOCK_EVENTS have no directory; their data are
+// event records (event_record.h), under zstd if the flag says so.
 
 #endif

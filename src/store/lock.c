@@ -83,18 +83,21 @@ uint32_t superblock_closed_crc(const struct superblock *sb, const struct segment
 
 static const char sqlite_magic[] = "SQLite format 3";
 
-int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path, struct error *e)
+int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path,
+                     struct error *e)
 {
     // The magic is written last (store.c, create).
     static const uint8_t nothing[sizeof sb->magic];
     if (file_bytes <= LAYOUT_HEADER_BYTES && !memcmp(sb->magic, nothing, sizeof nothing))
-        return error_set(e, -ENODATA, "%s: not a sonde file yet: it is being made, or its maker was killed", path);
+        return error_set(e, -ENODATA,
+                         "%s: not a sonde file yet: it is being made, or its maker was killed",
+                         path);
     if (!memcmp(sb->magic, sqlite_magic, sizeof sb->magic))
-        return error_set(
-            e, -EINVAL,
-            "%s: not a sonde file but an SQLite database; if Dragon's telemetry wrote it, make a recording of "
-            "it: sonde import --format dragon-sqlite -o DIR %s",
-            path, path);
+        return error_set(e, -EINVAL,
+                         "%s: not a sonde file but an SQLite database; if Dragon's telemetry wrote "
+                         "it, make a recording of "
+                         "it: sonde import --format dragon-sqlite -o DIR %s",
+                         path, path);
     if (file_bytes < LAYOUT_HEADER_BYTES || memcmp(sb->magic, LAYOUT_MAGIC, sizeof sb->magic)) {
         uint32_t magic;
         memcpy(&magic, sb->magic, sizeof magic);
@@ -104,7 +107,7 @@ int superblock_check(const struct superblock *sb, uint64_t file_bytes, const cha
     if (crc32c(0, sb, offsetof(struct superblock, fixed_crc)) != sb->fixed_crc)
         return error_set(e, -EBADMSG, "%s: its first 64 bytes are damaged", path);
     if (sb->major != LAYOUT_MAJOR)
-        return error_set(e, -ENOTSUP, "%s: format version %u.%u; this program reads %u", path, sb->major, sb->minor,
-                         LAYOUT_MAJOR);
+        return error_set(e, -ENOTSUP, "%s: format version %u.%u; this program reads %u", path,
+                         sb->major, sb->minor, LAYOUT_MAJOR);
     return 0;
 }

@@ -1,7 +1,8 @@
 // lock.h - detects which process has a file open, and whether it is ours.
 //
-// Open-file-description locks on single bytes: byte 0 exclusively by the writer, byte 1 shared by every reader. The
-// writer never waits for readers; it cuts the file short only if there are none, and keeps new ones out meanwhile.
+// Open-file-description locks on single bytes: byte 0 exclusively by the writer, byte 1 shared by
+// every reader. The writer never waits for readers; it cuts the file short only if there are none,
+// and keeps new ones out meanwhile.
 #ifndef SONDE_STORE_LOCK_H
 #define SONDE_STORE_LOCK_H
 
@@ -14,15 +15,19 @@
 int lock_writer(int fd);      // 0, -EBUSY
 bool lock_has_writer(int fd); // asked by a reader
 int lock_reader(int fd);      // 0; a failure only means that the file may be cut under the reader
-int lock_out_readers(int fd); // by the writer, for the moment in which it cuts the file: 0, or there are readers
+// by the writer, for the moment in which it cuts the file: 0, or there are readers
+int lock_out_readers(int fd);
 void lock_let_readers_in(int fd);
-void lock_boot_id(uint8_t id[16]); // of this machine since it came up; zeros where the system does not say
+// of this machine since it came up; zeros where the system does not say
+void lock_boot_id(uint8_t id[16]);
 void lock_unmap(void *base, size_t size);
 
 // What closed_crc has to be.
 uint32_t superblock_closed_crc(const struct superblock *sb, const struct segment_entry *table);
 
-// Whether `sb` begins a file that this version can read: 0, -EINVAL (no store), -ENODATA (not yet one), -ENOTSUP (another version), -EBADMSG (damaged).
-int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path, struct error *e);
+// Whether `sb` begins a file that this version can read: 0, -EINVAL (no store), -ENODATA (not yet
+// one), -ENOTSUP (another version), -EBADMSG (damaged).
+int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path,
+                     struct error *e);
 
 #endif

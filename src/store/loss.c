@@ -1,7 +1,8 @@
 // loss.c - what is not in the file: dropped, waiting for space, retired.
 //
-// It is counted in the header, whose disk space is there from the first day: a full disk can keep the counters that the agent records from being
-// stored, and a killed writer cannot say any more what it had in memory.
+// It is counted in the header, whose disk space is there from the first day: a full disk can keep
+// the counters that the agent records from being stored, and a killed writer cannot say any more
+// what it had in memory.
 #include "store/writer.h"
 
 static void set(uint64_t *at, uint64_t value)

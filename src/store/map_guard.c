@@ -12,8 +12,9 @@
 
 enum { CHUNK_GUARDS = 64 };
 
-// The handler looks through all guards while other threads add and remove some. One that is being changed (`changes` is odd, or
-// another number afterwards) is not the one that it looks for: that is whole as long as its mapping is used.
+// The handler looks through all guards while other threads add and remove some. One that is being
+// changed (`changes` is odd, or another number afterwards) is not the one that it looks for: that
+// is whole as long as its mapping is used.
 struct map_guard {
     atomic_uint changes;
     _Atomic uintptr_t begin, end; // 0, 0: free
@@ -54,18 +55,20 @@ static bool recover_at(uintptr_t address)
             uintptr_t begin = atomic_load(&g->begin), end = atomic_load(&g->end);
             int prot = atomic_load(&g->prot), fd = atomic_load(&g->fd);
             _Atomic uint64_t *lost = atomic_load(&g->lost);
-            if (changes % 2 || atomic_load(&g->changes) != changes || address < begin || address >= end)
+            if (changes % 2 || atomic_load(&g->changes) != changes || address < begin ||
+                address >= end)
                 continue;
             uintptr_t page = address & ~(page_bytes - 1);
-            // First the note: who sees zeros sees it, too. The file may end before this page, in one that has zeros behind
-            // its end without a signal.
+            // First the note: who sees zeros sees it, too. The file may end before this page, in
+            // one that has zeros behind its end without a signal.
             struct stat st;
             map_guard_lose(lost, page - begin);
             if (!fstat(fd, &st))
                 map_guard_lose(lost, (uint64_t)st.st_size);
-            // The bare system call: it is safe in a handler, and no tool takes it for a write that races with readers.
-            return syscall(SYS_mmap, page, end - page, prot, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                           -1, 0) != -1;
+            // The bare system call: it is safe in a handler, and no tool takes it for a write that
+            // races with readers.
+            return syscall(SYS_mmap, page, end - page, prot,
+                           MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != -1;
         }
     return false;
 }
@@ -73,9 +76,11 @@ static bool recover_at(uintptr_t address)
 static void pass_on(int number, siginfo_t *info, void *context)
 {
     struct sigaction old = before;
-    bool sent = info->si_code <= 0; // by kill(2) or the like; else an instruction faulted, and will again
+    // by kill(2) or the like; else an instruction faulted, and will again
+    bool sent = info->si_code <= 0;
     struct sigaction standard = {.sa_handler = SIG_DFL};
-    bool handled = old.sa_flags & SA_SIGINFO || (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN);
+    bool handled =
+        old.sa_flags & SA_SIGINFO || (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN);
     if (!handled && old.sa_handler == SIG_IGN && sent)
         return;
     if (!handled || old.sa_flags & (int)SA_RESETHAND)
@@ -105,7 +110,8 @@ static bool is_ours(const struct sigaction *a)
 
 static void install(void)
 {
-    struct sigaction ours = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
+    struct sigaction ours = {.sa_sigaction = on_bus_error,
+                             .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     // What was there is known before the handler can need it.
     installed = !sigaction(SIGBUS, NULL, &before) && !sigaction(SIGBUS, &ours, NULL);
@@ -146,7 +152,8 @@ static bool add_chunk(void)
     return true;
 }
 
-static void set(struct map_guard *g, uintptr_t begin, uintptr_t end, int prot, int fd, _Atomic uint64_t *lost)
+static void set(struct map_guard *g, uintptr_t begin, uintptr_t end, int prot, int fd,
+                _Atomic uint64_t *lost)
 {
     atomic_fetch_add(&g->changes, 1);
     atomic_store(&g->begin, begin);

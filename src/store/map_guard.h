@@ -1,22 +1,22 @@
 // map_guard.h - mapped files that another program truncates.
 //
 // An access to a page of a mapping behind the end of its file (or one that the disk cannot deliver)
-// raises SIGBUS, which ends the process. A guarded mapping survives it: the handler replaces that page
-// and all pages after it with zero pages, notes where the file ends now, and the processor repeats the
-// access.
+// raises SIGBUS, which ends the process. A guarded mapping survives it: the handler replaces that
+// page and all pages after it with zero pages, notes where the file ends now, and the processor
+// repeats the access.
 //
 //   file      ├── still there ──┤ cut off
 //   mapping   ├─────────────────┼──────────────────┤
 //                               ▲ *lost            zeros from here on, private to the process
 //
-// So an access never fails, but may read zeros. After copying bytes, check *lost (map_guard_lost), and
-// treat bytes at or behind that offset as damage. The handler sets *lost before it maps zeros.
+// So an access never fails, but may read zeros. After copying bytes, check *lost (map_guard_lost),
+// and treat bytes at or behind that offset as damage. The handler sets *lost before it maps zeros.
 //
-// The handler is installed only while a mapping is guarded. It passes a SIGBUS at any other address, or
-// one sent by kill(2), to the previous handler with the same arguments, or lets the default action
-// happen. If a program installs its own handler meanwhile, that handler stays; unless it passes signals
-// on, a truncated mapping then ends the process, as without a guard. The same happens in a thread that
-// blocks SIGBUS; sonde's threads do not (base/thread_signals.h).
+// The handler is installed only while a mapping is guarded. It passes a SIGBUS at any other
+// address, or one sent by kill(2), to the previous handler with the same arguments, or lets the
+// default action happen. If a program installs its own handler meanwhile, that handler stays;
+// unless it passes signals on, a truncated mapping then ends the process, as without a guard. The
+// same happens in a thread that blocks SIGBUS; sonde's threads do not (base/thread_signals.h).
 //
 // All functions are thread-safe; the handler itself takes no lock.
 #ifndef SONDE_STORE_MAP_GUARD_H
@@ -30,9 +30,9 @@ struct map_guard;
 
 #define MAP_GUARD_NOTHING_LOST UINT64_MAX
 
-// Guards base[0, size), a mapping of the file `fd` from its beginning with the protection `prot`. The
-// caller owns *lost and sets it to MAP_GUARD_NOTHING_LOST; several mappings of one file may share it.
-// `fd` has to stay open. NULL: no memory.
+// Guards base[0, size), a mapping of the file `fd` from its beginning with the protection `prot`.
+// The caller owns *lost and sets it to MAP_GUARD_NOTHING_LOST; several mappings of one file may
+// share it. `fd` has to stay open. NULL: no memory.
 struct map_guard *map_guard_add(void *base, size_t size, int prot, int fd, _Atomic uint64_t *lost);
 
 // Call it before unmapping. NULL is allowed.

@@ -1,15 +1,18 @@
-// merge.c - hot blocks, a thousand rows each, become cold ones of thousands, which take a fraction of the space.
+// merge.c - hot blocks, a thousand rows each, become cold ones of thousands, which take a fraction
+// of the space.
 //
-// A cold block carries the range of the numbers of those it replaces, so from the moment it is in the segment they do not count any
-// more, for readers and for recovery alike: a crash in between neither doubles nor loses anything. They are freed after the next sync.
+// A cold block carries the range of the numbers of those it replaces, so from the moment it is in
+// the segment they do not count any more, for readers and for recovery alike: a crash in between
+// neither doubles nor loses anything. They are freed after the next sync.
 //
-// One merge takes up to half a million values and some tens of milliseconds, more than a tick may. So it is a job that goes on from
-// call to call, a block or a column at a time:
+// One merge takes up to half a million values and some tens of milliseconds, more than a tick may.
+// So it is a job that goes on from call to call, a block or a column at a time:
 //
 //   choose ─▶ thaw (a block a step) ─▶ order ─▶ encode (a column or series a step; parts as they fill) ─▶ append, free what it replaces
 //
-// Meanwhile its blocks stay where they are and count. Sealing goes on behind them in the queue. If retention takes one of
-// them, the job is given up: nothing has been promised. The oldest that is due comes first.
+// Meanwhile its blocks stay where they are and count. Sealing goes on behind them in the queue. If
+// retention takes one of them, the job is given up: nothing has been promised. The oldest that is
+// due comes first.
 #include "store/block.h"
 #include "store/cold.h"
 #include "store/sort.h"
@@ -30,7 +33,8 @@ enum {
     POINTS_QUEUE = UINT32_MAX, // in place of a set's id
 };
 
-// zstd's level and the size of parts. A live part is what takes some 3 ms; a closing one is all that a part can hold.
+// zstd's level and the size of parts. A live part is what takes some 3 ms; a closing one is all
+// that a part can hold.
 static const struct cold_effort efforts[] = {
     [MERGE_LIVE] = {3, 48 << 10, 256},
     [MERGE_CLOSING] = {19, 4 << 20, SIZE_MAX},
@@ -48,7 +52,8 @@ struct merge_job {
     double *values;
     uint32_t *order; // NULL: they come in order
     double *column;  // scratch of an ordered one
-    // Of single points: as thawed, block after block, each by series and time; where each block's begin and how far it has been read.
+    // Of single points: as thawed, block after block, each by series and time; where each block's
+    // begin and how far it has been read.
     struct point_record *points;
     struct run {
         uint32_t at, end;
@@ -107,7 +112,8 @@ static void queue_drop(struct hot_queue *q, size_t n)
     memmove(q->blocks, q->blocks + n, q->count * sizeof *q->blocks);
 }
 
-static const uint8_t *block_at(const struct store *s, const struct hot_block *b, struct block_header *h)
+static const uint8_t *block_at(const struct store *s, const struct hot_block *b,
+                               struct block_header *h)
 {
     const uint8_t *at = extent_bytes(&s->file, b->slot) + b->at;
     memcpy(h, at, sizeof *h);
@@ -127,7 +133,8 @@ static bool intact(const struct store *s, const struct hot_block *b)
     return block_header_fits(&h, b->size) && block_intact(&h, at);
 }
 
-// How many of the first blocks can go into one: retired and damaged ones are left where they are, and no merged block spans them.
+// How many of the first blocks can go into one: retired and damaged ones are left where they are,
+// and no merged block spans them.
 static size_t choose(struct store *s, struct hot_queue *q, uint64_t rows_max)
 {
     while (q->count && (!there(s, &q->blocks[0]) || !intact(s, &q->blocks[0])))
@@ -138,7 +145,8 @@ static size_t choose(struct store *s, struct hot_queue *q, uint64_t rows_max)
     q->most = 0;
     for (; n < q->count && n < most; n++) {
         const struct hot_block *b = &q->blocks[n];
-        if (n && (rows + b->rows > rows_max || b->sequence != b[-1].sequence + 1 || !there(s, b) || !intact(s, b)))
+        if (n && (rows + b->rows > rows_max || b->sequence != b[-1].sequence + 1 || !there(s, b) ||
+                  !intact(s, b)))
             break;
         rows += b->rows;
     }
@@ -171,14 +179,17 @@ static uint64_t rows_wanted(const struct store *s, uint32_t queue, enum merge_pa
 {
     uint64_t points = s->merge_limit_bytes / MERGE_POINT_BYTES;
     if (queue == POINTS_QUEUE)
-        return points < TAIL_POINTS_MAX ? TAIL_POINTS_MAX : points < MERGE_POINTS ? points : MERGE_POINTS;
+        return points < TAIL_POINTS_MAX ? TAIL_POINTS_MAX
+               : points < MERGE_POINTS  ? points
+                                        : MERGE_POINTS;
     uint64_t values = pace == MERGE_LIVE ? MERGE_VALUES : CLOSING_MERGE_VALUES;
     uint64_t most = s->merge_limit_bytes / MERGE_VALUE_BYTES;
     uint64_t rows = (values < most ? values : most) / s->sets[queue].count;
     return rows > MERGE_ROWS ? MERGE_ROWS : rows < 2 * TAIL_ROWS_MIN ? 2 * TAIL_ROWS_MIN : rows;
 }
 
-// The queue whose oldest block was sealed first, of those where a merge is due: live, when there is a whole one's worth.
+// The queue whose oldest block was sealed first, of those where a merge is due: live, when there is
+// a whole one's worth.
 static bool pick(struct store *s, enum merge_pace pace, uint32_t *queue)
 {
     uint64_t oldest = UINT64_MAX;
@@ -236,8 +247,9 @@ static int thaw_one(struct store *s)
         j->first_ns = h.first_ns < j->first_ns ? h.first_ns : j->first_ns;
         j->last_ns = h.last_ns > j->last_ns ? h.last_ns : j->last_ns;
     } else {
-        rc = h.columns == s->sets[j->queue].count ? thaw_rows(&h, block, j->t_ns + j->at, j->values + j->at, j->rows)
-                                                  : -EBADMSG;
+        rc = h.columns == s->sets[j->queue].count
+                 ? thaw_rows(&h, block, j->t_ns + j->at, j->values + j->at, j->rows)
+                 : -EBADMSG;
     }
     j->thawed++;
     j->at += h.rows;
@@ -348,12 +360,14 @@ static int finish(struct store *s)
     if (rc)
         return rc;
     replaced(s, queue_of(s, j->queue), j->n);
-    s->stats.merged_values += j->kept * (uint64_t)(j->queue == POINTS_QUEUE ? 1 : s->sets[j->queue].count);
+    s->stats.merged_values +=
+        j->kept * (uint64_t)(j->queue == POINTS_QUEUE ? 1 : s->sets[j->queue].count);
     job_free(s);
     return 1;
 }
 
-// Room for n points of one series and, where they have to be sorted, for as many sorted ones and their keys.
+// Room for n points of one series and, where they have to be sorted, for as many sorted ones and
+// their keys.
 static bool gather_room(struct merge_job *j, size_t n)
 {
     if (3 * n <= j->gathered_capacity)
@@ -374,7 +388,8 @@ static int put_series(struct merge_job *j, uint32_t series, size_t n)
     size_t at = 0;
     bool sorted = true;
     for (size_t i = 0; i < j->n; i++)
-        for (struct run *r = &j->runs[i]; r->at < r->end && j->points[r->at].series == series; r->at++, at++) {
+        for (struct run *r = &j->runs[i]; r->at < r->end && j->points[r->at].series == series;
+             r->at++, at++) {
             out[at] = j->points[r->at];
             sorted = sorted && (!at || out[at - 1].t_ns < out[at].t_ns);
         }
@@ -449,7 +464,8 @@ int merge_step(struct store *s, enum merge_pace pace)
     struct hot_queue *q = j ? queue_of(s, j->queue) : NULL;
     if (q && rc == -EBADMSG)
         queue_drop(q, 1);
-    // Too much of one series for one block: half of it, the first of which can always be left as it is.
+    // Too much of one series for one block: half of it, the first of which can always be left as it
+    // is.
     bool too_much = q && rc == -EFBIG;
     size_t n = j ? j->n : 0;
     job_free(s);

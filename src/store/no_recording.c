@@ -27,7 +27,8 @@ int no_recording(const char *path, struct error *e)
     int n = snprintf(below, sizeof below, "%s/telemetry", path);
     if (has_dumps(path) || (n > 0 && n < (int)sizeof below && has_dumps(below)))
         return error_set(e, -ENOENT,
-                         "there is no recording (*.sonde) in %s, but databases of Dragon's telemetry; make recordings "
+                         "there is no recording (*.sonde) in %s, but databases of Dragon's "
+                         "telemetry; make recordings "
                          "of them: sonde import --format dragon-sqlite -o DIR %s",
                          path, path);
     return error_set(e, -ENOENT, "there is no recording (*.sonde) in %s", path);

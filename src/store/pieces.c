@@ -1,8 +1,9 @@
 // pieces.c - where the points of one series lie: columns of blocks, cells of tails.
 //
-// Blocks of one owner mostly follow each other in time. Those are not looked up before the cursor comes to them (the stream), a few
-// at a time, so that a long series costs no memory and what is known of a block is used while it is still in the cache. What
-// is in tails, and blocks that overlap, is looked up at once and waits, sorted, until its time comes (`later`).
+// Blocks of one owner mostly follow each other in time. Those are not looked up before the cursor
+// comes to them (the stream), a few at a time, so that a long series costs no memory and what is
+// known of a block is used while it is still in the cache. What is in tails, and blocks that
+// overlap, is looked up at once and waits, sorted, until its time comes (`later`).
 #include "store/cursor.h"
 
 #include <errno.h>
@@ -88,9 +89,11 @@ static size_t stream_end(const struct block_list *l, int64_t to_ns)
     return low;
 }
 
-// What a block's directory says of a column lies far from what the one before says. (Inline: compilers take a function that does nothing
-// but prefetch for one without effect, and leave out its calls.)
-static inline __attribute__((always_inline)) void prefetch_entry(const struct block_ref *b, uint32_t id)
+// What a block's directory says of a column lies far from what the one before says. (Inline:
+// compilers take a function that does nothing but prefetch for one without effect, and leave out
+// its calls.)
+static inline __attribute__((always_inline)) void prefetch_entry(const struct block_ref *b,
+                                                                 uint32_t id)
 {
     if (b->header.kind != BLOCK_SET || b->header.flags & BLOCK_COLD)
         return;
@@ -119,7 +122,8 @@ static int piece_of_block(struct store_cursor *c, struct block_ref *b, uint32_t 
 static int visit_blocks(struct store_cursor *c, struct block_list list, uint32_t id, piece_fn *each)
 {
     if (list.ordered && c->streams && !c->stream.list.count) {
-        c->stream = (struct stream){list, stream_start(&list, c->from_ns), stream_end(&list, c->to_ns), id};
+        c->stream =
+            (struct stream){list, stream_start(&list, c->from_ns), stream_end(&list, c->to_ns), id};
         return 0;
     }
     for (size_t i = list.ordered ? stream_end(&list, c->to_ns) : list.count; i-- > 0;) {
@@ -142,12 +146,15 @@ static int visit_blocks(struct store_cursor *c, struct block_list list, uint32_t
     return 0;
 }
 
-static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uint32_t column, piece_fn *each)
+static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uint32_t column,
+                      piece_fn *each)
 {
     const struct view_tail *t = &c->s->view->tails[tail];
-    struct piece p = {
-        .order = TAIL_ORDER, .rank = piece_rank(t->kind == SEGMENT_SET_TAIL, t->owner, t->sequence), .loaded = true};
-    int rc = columns ? tail_column(c->s, tail, columns, column, &p.column) : tail_series(c->s, tail, column, &p.column);
+    struct piece p = {.order = TAIL_ORDER,
+                      .rank = piece_rank(t->kind == SEGMENT_SET_TAIL, t->owner, t->sequence),
+                      .loaded = true};
+    int rc = columns ? tail_column(c->s, tail, columns, column, &p.column)
+                     : tail_series(c->s, tail, column, &p.column);
     if (!rc && p.column.count) {
         p.first_ns = p.column.t[0];
         p.last_ns = p.column.t[p.column.count - 1];
@@ -175,15 +182,17 @@ static size_t first_tail(const struct view *v, enum segment_kind kind, uint32_t 
 
 // ── Rows, whole or not at all ────────────────────────────────────────────────────────────────────────────────────
 //
-// A set's columns are read one after another, and meanwhile its tail may be sealed and more rows appended: the block then holds
-// more rows than the tail did. So at the first look at a set the snapshot notes which rows the tail had. From then on it shows of
-// what the tail became just these, for every column:
+// A set's columns are read one after another, and meanwhile its tail may be sealed and more rows
+// appended: the block then holds more rows than the tail did. So at the first look at a set the
+// snapshot notes which rows the tail had. From then on it shows of what the tail became just these,
+// for every column:
 //
 //   blocks before the tail │ the tail q, as noted │ later rows
 //   shown                  │ rows noted           │ not shown
 //
-// A merged block may hold rows of all three. It shows those that were noted, and those that are not newer than the blocks before
-// the tail were. (A row that came late meanwhile, with a time among those, may show.)
+// A merged block may hold rows of all three. It shows those that were noted, and those that are not
+// newer than the blocks before the tail were. (A row that came late meanwhile, with a time among
+// those, may show.)
 
 struct set_seen {
     uint64_t sequence; // of the tail
@@ -197,14 +206,16 @@ static bool growing_tail(const struct view *v, uint32_t owner, size_t *tail)
 {
     bool found = false;
     for (size_t i = first_tail(v, SEGMENT_SET_TAIL, owner);
-         i < v->tail_count && v->tails[i].kind == SEGMENT_SET_TAIL && v->tails[i].owner == owner; i++) {
+         i < v->tail_count && v->tails[i].kind == SEGMENT_SET_TAIL && v->tails[i].owner == owner;
+         i++) {
         *tail = i;
         found = true;
     }
     return found;
 }
 
-static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns, const struct set_seen **out)
+static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns,
+                   const struct set_seen **out)
 {
     struct cache_item *item = cache_find(&s->cache, CACHE_SET_SEEN, NULL, owner);
     if (item) {
@@ -235,8 +246,9 @@ static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns, c
     }
     *kept = seen;
     // Stays pinned, as its times do, as long as the snapshot.
-    item = cache_add(&s->cache,
-                     (struct cache_item){.part = owner, .kind = CACHE_SET_SEEN, .bytes = sizeof *kept, .data = kept});
+    item = cache_add(
+        &s->cache, (struct cache_item){
+                       .part = owner, .kind = CACHE_SET_SEEN, .bytes = sizeof *kept, .data = kept});
     *out = item ? item->data : NULL;
     return item ? 0 : -ENOMEM;
 }
@@ -257,8 +269,8 @@ static bool seen_before(const struct set_seen *seen, uint32_t owner, int64_t *la
 }
 
 // Leaves in the loaded piece the rows that the snapshot shows.
-static int keep_seen(struct store_cursor *c, struct piece *p, const struct set_seen *seen, bool before,
-                     int64_t before_ns)
+static int keep_seen(struct store_cursor *c, struct piece *p, const struct set_seen *seen,
+                     bool before, int64_t before_ns)
 {
     struct column *all = &p->column, kept = {0};
     struct buffers *buffers = &c->s->buffers;
@@ -285,12 +297,13 @@ static int keep_seen(struct store_cursor *c, struct piece *p, const struct set_s
 }
 
 // A block in which the tail's rows lie now.
-static int visit_sealed(struct store_cursor *c, struct block_ref *b, uint32_t id, const struct set_seen *seen,
-                        piece_fn *each)
+static int visit_sealed(struct store_cursor *c, struct block_ref *b, uint32_t id,
+                        const struct set_seen *seen, piece_fn *each)
 {
     struct piece p;
     int64_t before_ns = 0;
-    bool before = b->header.sequence_first < seen->sequence && seen_before(seen, b->header.owner, &before_ns);
+    bool before =
+        b->header.sequence_first < seen->sequence && seen_before(seen, b->header.owner, &before_ns);
     if (!seen->used && !before)
         return 0;
     int rc = piece_of_block(c, b, id, &p);
@@ -310,15 +323,15 @@ static int visit_sealed(struct store_cursor *c, struct block_ref *b, uint32_t id
 }
 
 // The set as it was seen first, in a later view.
-static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t columns, uint32_t column,
-                           const struct set_seen *seen, piece_fn *each)
+static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t columns,
+                           uint32_t column, const struct set_seen *seen, piece_fn *each)
 {
     struct store_snapshot *s = c->s;
     const struct view *v = s->view;
     int rc = 0;
     for (size_t i = first_tail(v, SEGMENT_SET_TAIL, owner);
-         !rc && i < v->tail_count && v->tails[i].kind == SEGMENT_SET_TAIL && v->tails[i].owner == owner &&
-         v->tails[i].sequence <= seen->sequence;
+         !rc && i < v->tail_count && v->tails[i].kind == SEGMENT_SET_TAIL &&
+         v->tails[i].owner == owner && v->tails[i].sequence <= seen->sequence;
          i++) {
         if (v->tails[i].sequence == seen->sequence && s->used[i] > seen->used)
             s->used[i] = seen->used;
@@ -329,14 +342,15 @@ static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t colu
     struct block_list before = v->sets[owner], all = before;
     while (before.count && before.blocks[before.count - 1]->header.sequence_last >= seen->sequence)
         before.count--;
-    for (size_t i = before.count; !rc && i < all.count && all.blocks[i]->header.sequence_first <= seen->sequence; i++)
+    for (size_t i = before.count;
+         !rc && i < all.count && all.blocks[i]->header.sequence_first <= seen->sequence; i++)
         rc = visit_sealed(c, all.blocks[i], column, seen, each);
     return rc || !before.count ? rc : visit_blocks(c, before, column, each);
 }
 
 // `columns` 0: of the single points, where `id` is the series.
-static int visit_owner(struct store_cursor *c, enum segment_kind kind, uint32_t owner, uint32_t columns, uint32_t id,
-                       piece_fn *each)
+static int visit_owner(struct store_cursor *c, enum segment_kind kind, uint32_t owner,
+                       uint32_t columns, uint32_t id, piece_fn *each)
 {
     const struct set_seen *seen = NULL;
     int rc = columns ? see_set(c->s, owner, columns, &seen) : 0;
@@ -350,7 +364,8 @@ static int visit_owner(struct store_cursor *c, enum segment_kind kind, uint32_t 
         return rc;
     if (kind == SEGMENT_POINT_TAIL)
         return v->points.count ? visit_blocks(c, v->points, id, each) : 0;
-    return owner < v->set_count && v->sets[owner].count ? visit_blocks(c, v->sets[owner], id, each) : 0;
+    return owner < v->set_count && v->sets[owner].count ? visit_blocks(c, v->sets[owner], id, each)
+                                                        : 0;
 }
 
 int pieces_visit(struct store_cursor *c, piece_fn *each)
@@ -501,14 +516,16 @@ static bool piece_grow(struct store_cursor *c, struct piece *p, size_t n)
     return true;
 }
 
-// The piece is not where it was. What the file holds now of its time has its points, if they are there at all.
+// The piece is not where it was. What the file holds now of its time has its points, if they are
+// there at all.
 static int load_moved(struct store_cursor *c, struct piece *p)
 {
     p->block = NULL; // what is loaded is not that block's content
     if (c->depth == MOVED_DEPTH_MAX)
         return 0;
     int rc = snapshot_move(c->s);
-    struct store_cursor *other = rc ? NULL : cursor_open(c->s, c->series, p->first_ns, p->last_ns, c->depth + 1);
+    struct store_cursor *other =
+        rc ? NULL : cursor_open(c->s, c->series, p->first_ns, p->last_ns, c->depth + 1);
     if (!other)
         return rc ? rc : -ENOMEM;
     struct store_run run;

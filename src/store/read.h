@@ -1,8 +1,9 @@
 // read.h - the time-series database: reading, live or archived.
 //
-// A reader maps a file read-only. A snapshot is a consistent view of it at one moment: it sees everything appended before it
-// was opened, and goes on seeing it whatever the writer does meanwhile (except that blocks retired by retention may turn
-// empty). No reader can delay the writer, and the writer may be in another process, or dead.
+// A reader maps a file read-only. A snapshot is a consistent view of it at one moment: it sees
+// everything appended before it was opened, and goes on seeing it whatever the writer does
+// meanwhile (except that blocks retired by retention may turn empty). No reader can delay the
+// writer, and the writer may be in another process, or dead.
 //
 //   store_reader ── store_snapshot ── store_cursor ── runs of points
 //
@@ -38,14 +39,15 @@ void store_reader_damage(const struct store_reader *r, struct store_damage *out)
 
 // What is not in the file, in values and events, as its writers counted it.
 struct store_losses {
-    uint64_t dropped; // refused or lost, for any cause; also data in the memory of a writer that died
+    // refused or lost, for any cause; also data in the memory of a writer that died
+    uint64_t dropped;
     uint64_t waiting; // in the memory of the writer that has the file open, as there is no space
     uint64_t retired; // by retention
 };
 void store_reader_losses(const struct store_reader *r, struct store_losses *out);
 
-// Thread-safe for one reader; a snapshot itself belongs to one thread at a time. Cheap: what is unchanged since the last snapshot is
-// shared with it. NULL: no memory.
+// Thread-safe for one reader; a snapshot itself belongs to one thread at a time. Cheap: what is
+// unchanged since the last snapshot is shared with it. NULL: no memory.
 struct store_snapshot *store_snapshot_open(struct store_reader *r);
 void store_snapshot_close(struct store_snapshot *s);
 
@@ -64,7 +66,8 @@ struct store_series_info {
     const struct store_label *labels; // sorted by key
 };
 // Fills *out; false for an unknown id.
-bool store_series_get(const struct store_snapshot *s, uint32_t series, struct store_series_info *out);
+bool store_series_get(const struct store_snapshot *s, uint32_t series,
+                      struct store_series_info *out);
 
 // The metric of that name; false when there is none.
 bool store_metric_find(const struct store_snapshot *s, struct str name, uint32_t *metric);
@@ -73,7 +76,8 @@ bool store_metric_find(const struct store_snapshot *s, struct str name, uint32_t
 const uint32_t *store_metric_series(const struct store_snapshot *s, uint32_t metric, size_t *count);
 
 // Ids of the series that carry the label key=value, ascending, in the same way.
-const uint32_t *store_label_series(const struct store_snapshot *s, struct str key, struct str value, size_t *count);
+const uint32_t *store_label_series(const struct store_snapshot *s, struct str key, struct str value,
+                                   size_t *count);
 
 // All label keys; all values of a key: sorted, each once, valid as long as the snapshot.
 const struct str *store_label_keys(const struct store_snapshot *s, size_t *count);
@@ -85,38 +89,49 @@ int64_t store_newest_ns(const struct store_snapshot *s);
 // First and last time stamp in the file; false when it holds no points.
 bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t *last_ns);
 
-// A run: consecutive points of one series, ascending in time, no two at one time stamp. Runs of a cursor follow each other without overlap.
+// A run: consecutive points of one series, ascending in time, no two at one time stamp. Runs of a
+// cursor follow each other without overlap.
 struct store_run {
     size_t count;
     int64_t first_ns, last_ns; // of the points in it
-    // The summary speaks of exactly the points first_ns..last_ns. NaN data is not in min, max, sum; `nans` counts it.
+    // The summary speaks of exactly the points first_ns..last_ns. NaN data is not in min, max, sum;
+    // `nans` counts it.
     bool has_summary;
     uint32_t nans;
     double min, max, sum, sum_squares, first, last;
 };
 
-// Points of `series` with from_ns ≤ t ≤ to_ns. A run that lies only partly in the range has no summary and holds only the points in range.
-// NULL: no memory or no such series.
-struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns, int64_t to_ns);
+// Points of `series` with from_ns ≤ t ≤ to_ns. A run that lies only partly in the range has no
+// summary and holds only the points in range. NULL: no memory or no such series.
+struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns,
+                                       int64_t to_ns);
 void store_cursor_close(struct store_cursor *c);
 
-// Goes on to the next run without decoding it: 1 and *run filled, 0 at the end, or a negative errno.
+// Goes on to the next run without decoding it: 1 and *run filled, 0 at the end, or a negative
+// errno.
 int store_cursor_next(struct store_cursor *c, struct store_run *run);
 
-// The points of the run that store_cursor_next just gave: arrays of run->count, valid until the next call on this cursor. What
-// turned out damaged or retired is left out: *count may be smaller (0 even), and the damage is counted.
-int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values, size_t *count);
+// The points of the run that store_cursor_next just gave: arrays of run->count, valid until the
+// next call on this cursor. What turned out damaged or retired is left out: *count may be smaller
+// (0 even), and the damage is counted.
+int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values,
+                        size_t *count);
 
-// A sealed block never changes: when the run just given is all that one holds of the series, its number, which no other block has that this
-// process sees; else 0. Ask again after store_cursor_points: 0 when the block was gone, and the points came from elsewhere.
+// A sealed block never changes: when the run just given is all that one holds of the series, its
+// number, which no other block has that this process sees; else 0. Ask again after
+// store_cursor_points: 0 when the block was gone, and the points came from elsewhere.
 uint64_t store_cursor_block(const struct store_cursor *c);
 
-// The last point at or before `at_ns`; false when there is none. How "latest value" and the point before a range are found.
-bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns, int64_t *t_ns, double *value);
+// The last point at or before `at_ns`; false when there is none. How "latest value" and the point
+// before a range are found.
+bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns, int64_t *t_ns,
+                        double *value);
 
-// Events that touch [from, to], by start time. The callback's event is valid during the call; it returns false to stop.
+// Events that touch [from, to], by start time. The callback's event is valid during the call; it
+// returns false to stop.
 typedef bool store_event_fn(const struct store_event *event, void *user);
-int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each, void *user);
+int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each,
+                 void *user);
 
 // Whether a span has no end of its own: it goes on, or its process ended within it.
 bool store_span_is_unfinished(const struct store_event *event);
@@ -125,12 +140,14 @@ bool store_span_is_unfinished(const struct store_event *event);
 // the range.
 struct store_events_wanted {
     int64_t from_ns, to_ns;
-    unsigned kinds;  // a bit (1 << kind) for each; 0: all. Blocks without such events are read only once
+    // a bit (1 << kind) for each; 0: all. Blocks without such events are read only once
+    unsigned kinds;
     struct str name; // the text of an event; empty: any
     bool unfinished; // only spans without an end of their own (store_span_is_unfinished)
-    size_t most;     // the earliest ones; then memory is in proportion to them, not to the range. 0: all
+    // the earliest ones; then memory is in proportion to them, not to the range. 0: all
+    size_t most;
 };
-int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted, store_event_fn *each,
-                      void *user);
+int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted,
+                      store_event_fn *each, void *user);
 
 #endif

@@ -18,7 +18,8 @@ static bool add_mapping(struct store_reader *r, size_t bytes, int *rc)
     struct mapping *m = malloc(sizeof *m);
     void *p = m ? mmap(NULL, bytes, PROT_READ, MAP_SHARED, r->fd, 0) : MAP_FAILED;
     *rc = !m ? -ENOMEM : p == MAP_FAILED ? -errno : 0;
-    struct map_guard *guard = *rc ? NULL : map_guard_add(p, bytes, PROT_READ, r->fd, &r->remains.lost);
+    struct map_guard *guard =
+        *rc ? NULL : map_guard_add(p, bytes, PROT_READ, r->fd, &r->remains.lost);
     if (!guard) {
         if (!*rc)
             munmap(p, bytes);
@@ -33,12 +34,14 @@ static bool add_mapping(struct store_reader *r, size_t bytes, int *rc)
 
 int reader_map(struct store_reader *r, uint64_t size)
 {
-    // It grows as long as it is written; a writer cuts it at its end, and not while there are readers.
+    // It grows as long as it is written; a writer cuts it at its end, and not while there are
+    // readers.
     if (size < r->file_bytes)
         map_guard_lose(&r->remains.lost, size);
     if (size < LAYOUT_HEADER_BYTES)
         return r->mapping ? -EBADMSG : -EINVAL;
-    // Longer than the file, so that its growing seldom needs another mapping. What lies behind the end is never touched.
+    // Longer than the file, so that its growing seldom needs another mapping. What lies behind the
+    // end is never touched.
     int rc = 0;
     if ((!r->mapping || r->mapping->size < size) && !add_mapping(r, (size_t)size * 2, &rc))
         return rc;
@@ -58,7 +61,8 @@ static void choose_witness(struct remains *x)
     const struct mapping *m = atomic_load(&x->mapping);
     uint64_t size = atomic_load(&x->file_bytes);
     size = size < m->size ? size : m->size;
-    const volatile uint8_t *at = m->base + size - 1, *page = at - (size - 1) % (uint64_t)sysconf(_SC_PAGESIZE);
+    const volatile uint8_t *at = m->base + size - 1,
+                           *page = at - (size - 1) % (uint64_t)sysconf(_SC_PAGESIZE);
     while (at > page && !*at)
         at--;
     atomic_store(&x->value, *at);
@@ -88,23 +92,28 @@ void reader_look_for_cut(struct store_reader *r)
         return;
     r->cut_reported = true;
     if (!r->damage.blocks++)
-        snprintf(r->damage.first, sizeof r->damage.first,
-                 "the file was cut short, or cannot be read, from byte %llu on: what was there is lost",
-                 (unsigned long long)lost);
+        snprintf(
+            r->damage.first, sizeof r->damage.first,
+            "the file was cut short, or cannot be read, from byte %llu on: what was there is lost",
+            (unsigned long long)lost);
 }
 
-// Whether the header and the table are those that the writer closed the file with. By copies: somebody may change them.
+// Whether the header and the table are those that the writer closed the file with. By copies:
+// somebody may change them.
 static bool closed_as_written(const struct store_reader *r, const struct superblock *sb)
 {
     uint64_t bytes = sb->table_count * sizeof(struct segment_entry);
-    if (sb->table_offset > r->file_bytes || sb->table_offset % 8 || bytes > r->file_bytes - sb->table_offset)
+    if (sb->table_offset > r->file_bytes || sb->table_offset % 8 ||
+        bytes > r->file_bytes - sb->table_offset)
         return false;
     const uint8_t *table = r->mapping->base + sb->table_offset;
-    return superblock_closed_crc(sb, (const struct segment_entry *)(const void *)table) == sb->closed_crc;
+    return superblock_closed_crc(sb, (const struct segment_entry *)(const void *)table) ==
+           sb->closed_crc;
 }
 
-// A closed file has a checksum over all that says where things are. While it is being written only each entry has one. A writer
-// may take the file up, and close it again, while it is looked at: then it is looked at again.
+// A closed file has a checksum over all that says where things are. While it is being written only
+// each entry has one. A writer may take the file up, and close it again, while it is looked at:
+// then it is looked at again.
 static void check_head(struct store_reader *r)
 {
     struct superblock sb;
@@ -128,10 +137,12 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
     struct superblock sb = {0};
     struct stat st;
     lock_reader(fd); // before the size is looked at: from here on the writer does not cut the file
-    int rc = fstat(fd, &st)                     ? error_set(e, -errno, "cannot look at %s: %s", path, strerror(errno))
-             : !S_ISREG(st.st_mode)             ? error_set(e, -EINVAL, "cannot read %s: not a regular file", path)
-             : pread(fd, &sb, sizeof sb, 0) < 0 ? error_set(e, -errno, "cannot read %s: %s", path, strerror(errno))
-                                                : superblock_check(&sb, (uint64_t)st.st_size, path, e);
+    int rc = fstat(fd, &st) ? error_set(e, -errno, "cannot look at %s: %s", path, strerror(errno))
+             : !S_ISREG(st.st_mode)
+                 ? error_set(e, -EINVAL, "cannot read %s: not a regular file", path)
+             : pread(fd, &sb, sizeof sb, 0) < 0
+                 ? error_set(e, -errno, "cannot read %s: %s", path, strerror(errno))
+                 : superblock_check(&sb, (uint64_t)st.st_size, path, e);
     struct store_reader *r = rc ? NULL : calloc(1, sizeof *r);
     if (!r || !(r->path = strdup(path))) {
         free(r);
@@ -156,7 +167,9 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
     struct store_snapshot *s = store_snapshot_open(r);
     if (!s) {
         store_reader_close(r);
-        return error_set(e, -EBADMSG, "cannot read %s: its segment table is damaged, or there is no memory", path);
+        return error_set(e, -EBADMSG,
+                         "cannot read %s: its segment table is damaged, or there is no memory",
+                         path);
     }
     store_snapshot_close(s);
     *out = r;
@@ -209,7 +222,8 @@ enum store_state store_reader_state(const struct store_reader *r)
     pthread_mutex_lock(mutex_of(r));
     const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
     pthread_mutex_unlock(mutex_of(r));
-    return __atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) == LAYOUT_CLOSED ? STORE_CLOSED : STORE_CRASHED;
+    return __atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) == LAYOUT_CLOSED ? STORE_CLOSED
+                                                                          : STORE_CRASHED;
 }
 
 static uint64_t counter(const uint64_t *at)
@@ -257,8 +271,8 @@ void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, con
 {
     bool first;
     if (count_damage(r, offset, bytes, &first) && first)
-        snprintf(r->damage.first, sizeof r->damage.first, "%s at byte %llu (%llu bytes) is damaged", what,
-                 (unsigned long long)offset, (unsigned long long)bytes);
+        snprintf(r->damage.first, sizeof r->damage.first, "%s at byte %llu (%llu bytes) is damaged",
+                 what, (unsigned long long)offset, (unsigned long long)bytes);
 }
 
 void reader_unsure(struct store_reader *r, uint64_t offset, uint64_t bytes)
@@ -266,7 +280,8 @@ void reader_unsure(struct store_reader *r, uint64_t offset, uint64_t bytes)
     bool first;
     if (!lock_has_writer(r->fd) && count_damage(r, offset, bytes, &first) && first)
         snprintf(r->damage.first, sizeof r->damage.first,
-                 "%llu bytes at byte %llu came after the last sync, in another boot of the machine: left out",
+                 "%llu bytes at byte %llu came after the last sync, in another boot of the "
+                 "machine: left out",
                  (unsigned long long)bytes, (unsigned long long)offset);
 }
 

@@ -9,9 +9,9 @@
 //            ── buffers that columns are decoded into (buffers.c)
 //            ── cursors (cursor.h)
 //
-// Nothing here is locked against the writer. Bytes that it may write over meanwhile are copied word by word, then the segment's generation is
-// looked at again: if it has changed, the copy is discarded (-ESTALE), and the snapshot finds the
-// points again.
+// Nothing here is locked against the writer. Bytes that it may write over meanwhile are copied word
+// by word, then the segment's generation is looked at again: if it has changed, the copy is
+// discarded (-ESTALE), and the snapshot finds the points again.
 #ifndef SONDE_STORE_READER_H
 #define SONDE_STORE_READER_H
 
@@ -41,7 +41,8 @@ enum { WITNESS_UNKNOWN = 256 }; // no byte
 struct remains {
     _Atomic uint64_t lost;            // map_guard.h
     _Atomic(const uint8_t *) witness; // in a mapping
-    _Atomic unsigned value;           // of the witness at first; WITNESS_UNKNOWN: the witness is not chosen yet
+    // of the witness at first; WITNESS_UNKNOWN: the witness is not chosen yet
+    _Atomic unsigned value;
     _Atomic(const struct mapping *) mapping;
     _Atomic uint64_t file_bytes;
     int fd;
@@ -84,13 +85,14 @@ struct index {
     struct series *series;
     struct membership **memberships;
     struct set_definition *sets;
-    size_t metric_count, metric_capacity, pair_count, pair_capacity, series_count, series_capacity, set_count,
-        set_capacity;
-    const struct segment_entry *entry; // of the catalog segment being read, in the mapping: has it grown?
-    uint64_t segment;                  // the catalog segment being read
-    uint64_t read;                     // bytes of it
-    uint64_t bytes;                    // in all
-    bool damaged;                      // nothing behind the damage can be believed: ids are implied
+    size_t metric_count, metric_capacity, pair_count, pair_capacity, series_count, series_capacity,
+        set_count, set_capacity;
+    // of the catalog segment being read, in the mapping: has it grown?
+    const struct segment_entry *entry;
+    uint64_t segment; // the catalog segment being read
+    uint64_t read;    // bytes of it
+    uint64_t bytes;   // in all
+    bool damaged;     // nothing behind the damage can be believed: ids are implied
 };
 
 enum { BLOCK_HEAD_INTACT = 1, BLOCK_DATA_INTACT = 2, BLOCK_DAMAGED = 4 };
@@ -177,7 +179,14 @@ struct store_reader {
     struct event_index events;
 };
 
-enum cache_kind { CACHE_TIMES, CACHE_PART, CACHE_POINT_TAIL, CACHE_TAIL_TIMES, CACHE_TAIL_STRIP, CACHE_SET_SEEN };
+enum cache_kind {
+    CACHE_TIMES,
+    CACHE_PART,
+    CACHE_POINT_TAIL,
+    CACHE_TAIL_TIMES,
+    CACHE_TAIL_STRIP,
+    CACHE_SET_SEEN
+};
 
 struct cache_item {
     const void *of; // block_ref, view_tail
@@ -185,7 +194,8 @@ struct cache_item {
     enum cache_kind kind;
     unsigned pins;
     size_t bytes, count;
-    void *data;                // int64_t[count], point_record[count], what tail.c makes, or the unpacked part…
+    // int64_t[count], point_record[count], what tail.c makes, or the unpacked part…
+    void *data;
     struct codec_table *table; // …that this looks into
 };
 
@@ -266,14 +276,17 @@ void remains_look(struct remains *x);
 void reader_look_for_cut(struct store_reader *r);
 
 // view.c. Under the mutex. *used gets a malloc'ed array. 0, -EAGAIN: try again, -ENOMEM…
-int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns);
+int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version,
+                int64_t *newest_ns);
 void view_release(struct view *v);
 void block_release(struct block_ref *b);
 void segments_free(struct store_reader *r);
 
-// trust.c. Under the mutex. What can be believed of a tail that says it holds `used` rows, points or bytes of `unit` bytes each.
+// trust.c. Under the mutex. What can be believed of a tail that says it holds `used` rows, points
+// or bytes of `unit` bytes each.
 enum trust trust_of(const struct store_reader *r);
-uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *t, uint64_t unit, uint64_t used);
+uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *t, uint64_t unit,
+                    uint64_t used);
 void trust_note(struct segment_synced to[2], const struct segment_entry *entry);
 
 // snapshot.c: moves the snapshot to the current state of the file, because data that it needs are
@@ -282,8 +295,8 @@ int snapshot_move(struct store_snapshot *s);
 
 // column.c. Copies that hold while the writer goes on.
 void copy_words(void *to, const uint8_t *from, size_t bytes);
-// Behind a copy of bytes of a block or tail: 0: they are what they were; -ESTALE: the writer has put something else there;
-// -EBADMSG: the file was cut short, and they or what says so are gone.
+// Behind a copy of bytes of a block or tail: 0: they are what they were; -ESTALE: the writer has
+// put something else there; -EBADMSG: the file was cut short, and they or what says so are gone.
 int block_standing(const struct block_ref *b);
 int tail_standing(const struct view_tail *t);
 
@@ -291,28 +304,37 @@ int tail_standing(const struct view_tail *t);
 int block_check(struct store_reader *r, struct block_ref *b, bool data);
 
 // A stable copy of some of a block's bytes in s->scratch, valid until the next: NULL with *rc set.
-const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t from, size_t size, int *rc);
+const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t from, size_t size,
+                          int *rc);
 
 // What a block says of one column or series: 0, -ENOENT, -ESTALE, -EBADMSG, -ENOMEM.
-int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t column_or_series, struct block_entry *out);
+int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t column_or_series,
+                 struct block_entry *out);
 
 // The points that an entry speaks of. On failure *out holds nothing.
-int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e, struct column *out);
+int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e,
+               struct column *out);
 void column_free(struct store_snapshot *s, struct column *c); // leaves it empty
 // Takes the column over; gives it back if it is one of the last that were cut.
-void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series, struct column *c);
-bool column_take_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series, struct column *out);
+void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series,
+                     struct column *c);
+bool column_take_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series,
+                     struct column *out);
 void columns_free_cut(struct store_snapshot *s);
 
 // Exactly `size` bytes out of a frame. 0, -EBADMSG, -ENOMEM.
-int unpack_frame(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame, size_t frame_size);
+int unpack_frame(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
+                 size_t frame_size);
 
 // A cold block's directory (shared, stays with the block), and one of its parts, unpacked: pinned.
 int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold_directory **out);
-int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number, struct cache_item **pin);
+int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number,
+              struct cache_item **pin);
 
-// tail.c. The points of a column of the set whose tail it is, of a series in a tail of points: 0, -ESTALE, -ENOMEM.
-int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column, struct column *out);
+// tail.c. The points of a column of the set whose tail it is, of a series in a tail of points: 0,
+// -ESTALE, -ENOMEM.
+int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column,
+                struct column *out);
 int tail_series(struct store_snapshot *s, size_t tail, uint32_t series, struct column *out);
 // The time stamps of the rows of a set's tail, ascending: pinned. Likewise.
 int tail_times(struct store_snapshot *s, size_t tail, uint32_t columns, struct cache_item **pin);
@@ -321,7 +343,8 @@ const int64_t *tail_times_of(const struct cache_item *pin, size_t *count);
 // cursor.c. Those that the snapshot keeps.
 void cursors_free(struct store_snapshot *s);
 
-// buffers.c. Places for so many 8-byte words; NULL: no memory, or more than any column has. What is given back may be NULL.
+// buffers.c. Places for so many 8-byte words; NULL: no memory, or more than any column has. What is
+// given back may be NULL.
 void *buffer_take(struct buffers *all, size_t words);
 void buffer_give(struct buffers *all, void *words);
 size_t buffer_words(void *words); // there is room for
@@ -329,7 +352,8 @@ void buffers_free(struct buffers *all);
 
 // cache.c. NULL: not there. What is found or added is pinned.
 struct cache_item *cache_find(struct cache *c, enum cache_kind kind, const void *of, uint32_t part);
-struct cache_item *cache_add(struct cache *c, struct cache_item item); // takes data and table over, whatever happens
+// takes data and table over, whatever happens
+struct cache_item *cache_add(struct cache *c, struct cache_item item);
 void cache_unpin(struct cache_item *item);
 void cache_free(struct cache *c);
 

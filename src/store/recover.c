@@ -6,7 +6,8 @@
 //   machine went down what was not on disk at the last sync may be anything. A tail counts as far as the note of a sync says whose
 //                     checksum is right; blocks and catalog entries behind the last sync are checked one by one and cut at the first bad one
 //
-// So what is read here is the headers of the blocks, the catalog, and of the rest only what came after the last sync.
+// So what is read here is the headers of the blocks, the catalog, and of the rest only what came
+// after the last sync.
 #include "base/hash.h"
 #include "base/log.h"
 #include "store/block.h"
@@ -43,7 +44,8 @@ static uint32_t synced_used(const struct segment_entry *e)
     return e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
 }
 
-// A segment is cut. What a note says of more contradicts it from now on, and a reader would take that for damage (trust.c).
+// A segment is cut. What a note says of more contradicts it from now on, and a reader would take
+// that for damage (trust.c).
 static void cut(struct segment_entry *e, uint64_t used)
 {
     for (int i = 0; i < 2; i++)
@@ -78,10 +80,10 @@ static int load_segments(struct store *s, struct recovery *r, struct error *e)
             more = more || entry->sequence > sequence;
         }
         if (slot == EXTENT_NO_SLOT)
-            return more ? error_set(
-                              e, -EBADMSG,
-                              "%s: a part of its catalog is gone; it can be read as far as it goes, but not continued",
-                              s->path)
+            return more ? error_set(e, -EBADMSG,
+                                    "%s: a part of its catalog is gone; it can be read as far as "
+                                    "it goes, but not continued",
+                                    s->path)
                         : 0;
         s->catalog_slot = slot;
         s->catalog_sequence = sequence;
@@ -90,19 +92,21 @@ static int load_segments(struct store *s, struct recovery *r, struct error *e)
         if (entry->used > entry->size)
             entry->used = entry->size;
         size_t good = entry->used;
-        int rc =
-            entry->kind == SEGMENT_CATALOG_PACKED
-                ? load_packed(s, entry)
-                : catalog_load_entries(s, (struct str){(const char *)s->file.base + entry->offset, entry->used}, &good);
+        int rc = entry->kind == SEGMENT_CATALOG_PACKED
+                     ? load_packed(s, entry)
+                     : catalog_load_entries(
+                           s, (struct str){(const char *)s->file.base + entry->offset, entry->used},
+                           &good);
         if (rc == -EBADMSG && r->machine && good >= synced_used(entry)) {
             r->cut_bytes += entry->used - good;
             cut(entry, good);
             return 0;
         }
         if (rc)
-            return error_set(
-                e, rc, "%s: its catalog is damaged at byte %llu; it can be read as far as it goes, but not continued",
-                s->path, (unsigned long long)(entry->offset + good));
+            return error_set(e, rc,
+                             "%s: its catalog is damaged at byte %llu; it can be read as far as it "
+                             "goes, but not continued",
+                             s->path, (unsigned long long)(entry->offset + good));
     }
 }
 
@@ -143,9 +147,12 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
     if (e->used > e->size)
         e->used = e->size;
     if (!r->machine && e->used < noted_used(e) && noted_used(e) <= e->size) {
-        // It only grows, and a sync has seen it greater. The blocks say by themselves whether they are sound.
-        log_warning("%s: the segment at byte %llu says that it holds %llu bytes, but a sync saw %u: these are read",
-                    s->path, (unsigned long long)e->offset, (unsigned long long)e->used, noted_used(e));
+        // It only grows, and a sync has seen it greater. The blocks say by themselves whether they
+        // are sound.
+        log_warning("%s: the segment at byte %llu says that it holds %llu bytes, but a sync saw "
+                    "%u: these are read",
+                    s->path, (unsigned long long)e->offset, (unsigned long long)e->used,
+                    noted_used(e));
         extent_publish(e, noted_used(e));
     }
     for (uint64_t at = 0; e->used - at >= sizeof(struct block_header);) {
@@ -153,7 +160,8 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
         memcpy(&h, base + at, sizeof h);
         bool fits = block_header_fits(&h, e->used - at);
         if (!fits || (r->machine && at >= synced_used(e) && !block_intact(&h, base + at))) {
-            // Behind the last sync: it was never promised. Before: damage, which readers will report.
+            // Behind the last sync: it was never promised. Before: damage, which readers will
+            // report.
             if (!r->machine || at < synced_used(e)) {
                 at = block_next(base, at + 8, e->used);
                 continue;
@@ -172,15 +180,17 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
 
 static int by_number(const void *a, const void *b)
 {
-    return block_by_number(&((const struct known_block *)a)->h, &((const struct known_block *)b)->h);
+    return block_by_number(&((const struct known_block *)a)->h,
+                           &((const struct known_block *)b)->h);
 }
 
-// Whether a writer can have sealed a tail into this hot block. Others are never merged: their sizes would decide how much
-// memory a merge takes.
+// Whether a writer can have sealed a tail into this hot block. Others are never merged: their sizes
+// would decide how much memory a merge takes.
 static bool from_tail(const struct store *s, const struct block_header *h)
 {
-    return h->kind == BLOCK_POINTS ? h->rows <= TAIL_POINTS_MAX
-                                   : h->rows <= TAIL_ROWS_MAX && h->columns == s->sets[h->owner].count;
+    return h->kind == BLOCK_POINTS
+               ? h->rows <= TAIL_POINTS_MAX
+               : h->rows <= TAIL_ROWS_MAX && h->columns == s->sets[h->owner].count;
 }
 
 static void account(struct store *s, struct recovery *r)
@@ -220,18 +230,19 @@ static void account(struct store *s, struct recovery *r)
                               : h->kind == BLOCK_POINTS       ? &s->hot_points
                                                               : NULL;
         if (q && from_tail(s, h))
-            hot_push(q, (struct hot_block){b->slot, extent_entry(&s->file, b->slot)->generation, h->size, h->rows,
-                                           b->at, h->sequence_first, h->order});
+            hot_push(q, (struct hot_block){b->slot, extent_entry(&s->file, b->slot)->generation,
+                                           h->size, h->rows, b->at, h->sequence_first, h->order});
     }
 }
 
-static bool is_sealed(const struct recovery *r, const struct store *s, enum block_kind kind, uint32_t owner,
-                      uint64_t sequence)
+static bool is_sealed(const struct recovery *r, const struct store *s, enum block_kind kind,
+                      uint32_t owner, uint64_t sequence)
 {
     for (size_t i = 0; i < r->count; i++) {
         const struct known_block *b = &r->blocks[i];
         if (b->h.kind == kind && b->h.owner == owner && b->h.sequence_first <= sequence &&
-            b->h.sequence_last >= sequence && block_intact(&b->h, extent_bytes(&s->file, b->slot) + b->at))
+            b->h.sequence_last >= sequence &&
+            block_intact(&b->h, extent_bytes(&s->file, b->slot) + b->at))
             return true;
     }
     return false;
@@ -240,30 +251,34 @@ static bool is_sealed(const struct recovery *r, const struct store *s, enum bloc
 // ── Tails ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 // How much of a tail can be believed after the machine went down.
-static uint32_t believed(struct recovery *r, const struct segment_entry *e, const uint8_t *bytes, uint64_t unit)
+static uint32_t believed(struct recovery *r, const struct segment_entry *e, const uint8_t *bytes,
+                         uint64_t unit)
 {
     uint32_t best = 0;
     bool noted = false;
     for (int i = 0; i < 2; i++) {
         const struct segment_synced *n = &e->synced[i];
         noted = noted || n->used;
-        if (n->used > best && n->used <= e->size / unit && crc32c(0, bytes, n->used * unit) == n->crc)
+        if (n->used > best && n->used <= e->size / unit &&
+            crc32c(0, bytes, n->used * unit) == n->crc)
             best = n->used;
     }
     r->lost_tails += noted && !best;
     return best;
 }
 
-// A killed process leaves exactly what it had written: what a sync noted of the tail must be there. If it is not, bytes or `used` were damaged
-// since. Then the tail counts as far as a note's checksum is right; of what came behind nothing can be known.
-static uint32_t undamaged(struct store *s, const struct segment_entry *e, const uint8_t *bytes, uint64_t unit,
-                          uint32_t used)
+// A killed process leaves exactly what it had written: what a sync noted of the tail must be there.
+// If it is not, bytes or `used` were damaged since. Then the tail counts as far as a note's
+// checksum is right; of what came behind nothing can be known.
+static uint32_t undamaged(struct store *s, const struct segment_entry *e, const uint8_t *bytes,
+                          uint64_t unit, uint32_t used)
 {
     uint32_t good = 0, noted = 0;
     for (int i = 0; i < 2; i++) {
         const struct segment_synced *n = &e->synced[i];
         noted = n->used > noted ? n->used : noted;
-        if (n->used > good && n->used <= e->size / unit && crc32c(0, bytes, n->used * unit) == n->crc)
+        if (n->used > good && n->used <= e->size / unit &&
+            crc32c(0, bytes, n->used * unit) == n->crc)
             good = n->used;
     }
     if (good == noted && used >= noted)
@@ -275,8 +290,10 @@ static uint32_t undamaged(struct store *s, const struct segment_entry *e, const 
     return good;
 }
 
-// The bytes of whole event records in front. A writer publishes no part of one, so anything else is damage.
-static uint32_t sound_events(struct store *s, const struct segment_entry *e, const uint8_t *bytes, uint32_t used)
+// The bytes of whole event records in front. A writer publishes no part of one, so anything else is
+// damage.
+static uint32_t sound_events(struct store *s, const struct segment_entry *e, const uint8_t *bytes,
+                             uint32_t used)
 {
     struct bytes in = bytes_of(bytes, used);
     struct store_event event;
@@ -286,8 +303,8 @@ static uint32_t sound_events(struct store *s, const struct segment_entry *e, con
     uint32_t good = (uint32_t)(in.at - bytes);
     if (good < used) {
         s->stats.damaged_tails++;
-        log_warning("%s: unsealed events at byte %llu are damaged: %u of %u bytes are kept", s->path,
-                    (unsigned long long)e->offset, good, used);
+        log_warning("%s: unsealed events at byte %llu are damaged: %u of %u bytes are kept",
+                    s->path, (unsigned long long)e->offset, good, used);
     }
     return good;
 }
@@ -308,7 +325,9 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
         extent_free(&s->file, slot); // defined after the last sync, and gone with the machine
         return 0;
     }
-    struct tail *t = set ? &s->sets[e->owner].tail : kind == SEGMENT_POINT_TAIL ? &s->points : &s->events;
+    struct tail *t = set                          ? &s->sets[e->owner].tail
+                     : kind == SEGMENT_POINT_TAIL ? &s->points
+                                                  : &s->events;
     uint64_t unit = set                          ? (s->sets[e->owner].count + 1) * UINT64_C(8)
                     : kind == SEGMENT_POINT_TAIL ? sizeof(struct point_record)
                                                  : 1;
@@ -317,18 +336,24 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
                                            : kind == SEGMENT_POINT_TAIL ? TAIL_POINTS_MAX
                                                                         : UINT32_MAX;
     room = room < most ? room : most;
-    uint32_t used = r->machine ? believed(r, e, bytes, unit)
-                               : undamaged(s, e, bytes, unit, (uint32_t)(e->used < room ? e->used : room));
+    uint32_t used = r->machine
+                        ? believed(r, e, bytes, unit)
+                        : undamaged(s, e, bytes, unit, (uint32_t)(e->used < room ? e->used : room));
     if (kind == SEGMENT_EVENT_TAIL)
         used = sound_events(s, e, bytes, used);
-    enum block_kind block = set ? BLOCK_SET : kind == SEGMENT_POINT_TAIL ? BLOCK_POINTS : BLOCK_EVENTS;
+    enum block_kind block = set                          ? BLOCK_SET
+                            : kind == SEGMENT_POINT_TAIL ? BLOCK_POINTS
+                                                         : BLOCK_EVENTS;
     if (!used || (e->sequence < t->sequence && is_sealed(r, s, block, e->owner, e->sequence))) {
         extent_free(&s->file, slot);
         return 0;
     }
     if (t->slot != EXTENT_NO_SLOT) {
-        // Two of one owner: the older was full, and what it was sealed into is lost. Here they come in order (recover()).
-        int rc = set ? seal_set(s, e->owner) : kind == SEGMENT_POINT_TAIL ? seal_points(s) : seal_events(s);
+        // Two of one owner: the older was full, and what it was sealed into is lost. Here they come
+        // in order (recover()).
+        int rc = set                          ? seal_set(s, e->owner)
+                 : kind == SEGMENT_POINT_TAIL ? seal_points(s)
+                                              : seal_events(s);
         if (rc)
             return rc;
         e = extent_entry(&s->file, slot);
@@ -347,8 +372,11 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
     cut(e, used);
     if (extent_reserve(&s->file, slot, used * unit))
         room = used; // full: the next append seals it, which needs space, too
-    *t =
-        (struct tail){.slot = slot, .used = used, .room = (uint32_t)room, .offset = e->offset, .sequence = e->sequence};
+    *t = (struct tail){.slot = slot,
+                       .used = used,
+                       .room = (uint32_t)room,
+                       .offset = e->offset,
+                       .sequence = e->sequence};
     s->tail_bytes += e->size;
     s->tail_count += set;
     r->live_rows += set ? used : 0;
@@ -411,13 +439,16 @@ int recover(struct store *s, bool crashed, bool machine, uint32_t dropped, struc
     struct superblock *sb = extents_super(&s->file);
     __atomic_store_n(&sb->newest_ns, s->newest_ns, __ATOMIC_RELAXED);
     if (crashed)
-        log_info("%s: the last writer %s; %llu blocks, %llu series, %llu unsealed rows and %llu points are there%s",
-                 s->path, machine ? "went down with its machine" : "was killed", (unsigned long long)s->stats.blocks,
-                 (unsigned long long)s->stats.series, (unsigned long long)r.live_rows,
-                 (unsigned long long)r.live_points, machine ? "" : "; nothing is lost");
+        log_info("%s: the last writer %s; %llu blocks, %llu series, %llu unsealed rows and %llu "
+                 "points are there%s",
+                 s->path, machine ? "went down with its machine" : "was killed",
+                 (unsigned long long)s->stats.blocks, (unsigned long long)s->stats.series,
+                 (unsigned long long)r.live_rows, (unsigned long long)r.live_points,
+                 machine ? "" : "; nothing is lost");
     if (r.cut_bytes || r.lost_tails || dropped)
-        log_warning(
-            "%s: %llu bytes written after the last sync were not on disk, %llu tails and %u segments could not be read",
-            s->path, (unsigned long long)r.cut_bytes, (unsigned long long)r.lost_tails, dropped);
+        log_warning("%s: %llu bytes written after the last sync were not on disk, %llu tails and "
+                    "%u segments could not be read",
+                    s->path, (unsigned long long)r.cut_bytes, (unsigned long long)r.lost_tails,
+                    dropped);
     return 0;
 }

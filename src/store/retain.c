@@ -1,12 +1,15 @@
 // retain.c - old blocks make room: whole segments, oldest first.
 //
-// A segment is as old as the newest point in it. Hot and cold blocks lie in segments of their own, so neither keeps the other.
+// A segment is as old as the newest point in it. Hot and cold blocks lie in segments of their own,
+// so neither keeps the other.
 //
-// The catalog is never retired, so it does not count: it has a limit of its own (define.c), and names never push data out.
+// The catalog is never retired, so it does not count: it has a limit of its own (define.c), and
+// names never push data out.
 //
-// While a file is being closed, its tails become blocks and its hot blocks cold ones, and for a while both are there. What counts then is
-// what is left in the end: nothing is retired before that is known. Until then the file is larger than the limit by at most what its tails and the
-// cold blocks take (a quarter of the limit, and less than the hot ones did).
+// While a file is being closed, its tails become blocks and its hot blocks cold ones, and for a
+// while both are there. What counts then is what is left in the end: nothing is retired before that
+// is known. Until then the file is larger than the limit by at most what its tails and the cold
+// blocks take (a quarter of the limit, and less than the hot ones did).
 #include "store/writer.h"
 
 static int oldest_segment(const struct store *s)

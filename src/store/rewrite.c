@@ -1,8 +1,8 @@
 // rewrite.c - the file again, without gaps, in place of the old one.
 //
-// While it is being written a file has room for tails and half-full segments. At the end all that counts is copied, back to
-// back, into a new file beside it, which then takes its name: at every moment the name leads to a whole file. Who has the old one
-// open goes on reading it.
+// While it is being written a file has room for tails and half-full segments. At the end all that
+// counts is copied, back to back, into a new file beside it, which then takes its name: at every
+// moment the name leads to a whole file. Who has the old one open goes on reading it.
 //
 //   ┌────────────┬────────────────┬───────────────┬────────┬────────┬─ ─
 //   │ superblock │ segment table  │ catalog, zstd │ blocks │ blocks │      8-byte aligned, nothing between
@@ -32,12 +32,15 @@ static int by_number(const void *a, const void *b)
 
 static int by_time(const void *a, const void *b)
 {
-    const struct block_header *x = &((const struct live_block *)a)->h, *y = &((const struct live_block *)b)->h;
+    const struct block_header *x = &((const struct live_block *)a)->h,
+                              *y = &((const struct live_block *)b)->h;
     return x->last_ns < y->last_ns ? -1 : x->last_ns > y->last_ns;
 }
 
-// All blocks that count, oldest first. -EUCLEAN: something in the segments cannot be read; then nothing is thrown away.
-static int live_blocks(const struct store *s, struct live_block **out, size_t *count, uint64_t *bytes)
+// All blocks that count, oldest first. -EUCLEAN: something in the segments cannot be read; then
+// nothing is thrown away.
+static int live_blocks(const struct store *s, struct live_block **out, size_t *count,
+                       uint64_t *bytes)
 {
     size_t capacity = 0, n = 0;
     struct live_block *blocks = NULL;
@@ -73,8 +76,8 @@ static int live_blocks(const struct store *s, struct live_block **out, size_t *c
     *bytes = 0;
     for (size_t i = 0; i < n; i++) {
         const struct block_header *h = &blocks[i].h, *wide = kept ? &blocks[kept - 1].h : NULL;
-        bool covered =
-            wide && wide->kind == h->kind && wide->owner == h->owner && wide->sequence_last >= h->sequence_last;
+        bool covered = wide && wide->kind == h->kind && wide->owner == h->owner &&
+                       wide->sequence_last >= h->sequence_last;
         if (covered && block_intact(wide, blocks[kept - 1].bytes))
             continue;
         *bytes += h->size;
@@ -95,7 +98,8 @@ static int packed_catalog(const struct store *s, struct buf *out)
     for (uint64_t sequence = 1; !rc && sequence <= s->catalog_sequence; sequence++)
         for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
             const struct segment_entry *e = extent_entry(&s->file, (int)i);
-            if ((e->kind != SEGMENT_CATALOG && e->kind != SEGMENT_CATALOG_PACKED) || e->sequence != sequence)
+            if ((e->kind != SEGMENT_CATALOG && e->kind != SEGMENT_CATALOG_PACKED) ||
+                e->sequence != sequence)
                 continue;
             const uint8_t *from = s->file.base + e->offset;
             if (e->kind == SEGMENT_CATALOG) {
@@ -128,19 +132,25 @@ struct image {
     size_t bytes;
 };
 
-static struct segment_entry entry_of(enum segment_kind kind, uint64_t offset, uint64_t size, uint64_t sequence)
+static struct segment_entry entry_of(enum segment_kind kind, uint64_t offset, uint64_t size,
+                                     uint64_t sequence)
 {
-    struct segment_entry e = {
-        .kind = kind, .generation = 1, .offset = offset, .size = size, .used = size, .sequence = sequence};
+    struct segment_entry e = {.kind = kind,
+                              .generation = 1,
+                              .offset = offset,
+                              .size = size,
+                              .used = size,
+                              .sequence = sequence};
     e.check = segment_entry_check(&e);
     // All of it is on disk before the file gets its name.
     e.synced[0].used = e.synced[1].used = (uint32_t)size;
     return e;
 }
 
-// Where everything comes to lie: blocks in segments of about the usual size, as retention frees whole ones.
-static int plan(const struct store *s, const struct live_block *blocks, size_t count, size_t catalog_bytes,
-                struct image *m)
+// Where everything comes to lie: blocks in segments of about the usual size, as retention frees
+// whole ones.
+static int plan(const struct store *s, const struct live_block *blocks, size_t count,
+                size_t catalog_bytes, struct image *m)
 {
     uint32_t segments = 1;
     uint64_t in_segment = 0;
@@ -160,8 +170,9 @@ static int plan(const struct store *s, const struct live_block *blocks, size_t c
     m->table = calloc(m->sb.table_capacity, sizeof *m->table);
     if (!m->table)
         return -ENOMEM;
-    uint64_t at =
-        segments > LAYOUT_INLINE_ENTRIES ? LAYOUT_HEADER_BYTES + segments * sizeof *m->table : LAYOUT_HEADER_BYTES;
+    uint64_t at = segments > LAYOUT_INLINE_ENTRIES
+                      ? LAYOUT_HEADER_BYTES + segments * sizeof *m->table
+                      : LAYOUT_HEADER_BYTES;
     m->table[0] = entry_of(SEGMENT_CATALOG_PACKED, at, catalog_bytes, 1);
     at += aligned(catalog_bytes);
     uint32_t n = 1;
@@ -186,9 +197,10 @@ static int put(const struct store *s, int fd, const void *data, size_t size, uin
     return rc;
 }
 
-// Written, not mapped: where a file system has no room after all, a write says so, and a store through a mapping kills the process.
-static int fill(const struct store *s, int fd, struct image *m, const struct live_block *blocks, size_t count,
-                struct str catalog)
+// Written, not mapped: where a file system has no room after all, a write says so, and a store
+// through a mapping kills the process.
+static int fill(const struct store *s, int fd, struct image *m, const struct live_block *blocks,
+                size_t count, struct str catalog)
 {
     uint8_t head[LAYOUT_HEADER_BYTES] = {0};
     size_t table_bytes = m->sb.table_capacity * sizeof *m->table;
@@ -210,8 +222,8 @@ static int fill(const struct store *s, int fd, struct image *m, const struct liv
     return rc;
 }
 
-static int write_image(const struct store *s, const char *path, struct image *m, const struct live_block *blocks,
-                       size_t count, struct str catalog)
+static int write_image(const struct store *s, const char *path, struct image *m,
+                       const struct live_block *blocks, size_t count, struct str catalog)
 {
     const struct store_io *io = s->io;
     struct stat st;
@@ -251,7 +263,8 @@ static void sync_folder(const struct store *s)
     free(folder);
 }
 
-// Whether the path still leads to this file: else somebody has removed or replaced it, and it is not ours to bring back.
+// Whether the path still leads to this file: else somebody has removed or replaced it, and it is
+// not ours to bring back.
 static bool still_there(const struct store *s)
 {
     struct stat mine, named;

@@ -1,7 +1,8 @@
 // seal.c - from a full tail to a block.
 //
-// Rows are brought into order of time (stable), of equal times the cells appended last win, and columns take the place of rows.
-// Then the block is appended and the tail emptied in one change of the table: readers see the points in one place or the other.
+// Rows are brought into order of time (stable), of equal times the cells appended last win, and
+// columns take the place of rows. Then the block is appended and the tail emptied in one change of
+// the table: readers see the points in one place or the other.
 #include "store/block.h"
 #include "store/event_record.h"
 #include "store/sort.h"
@@ -45,7 +46,9 @@ bool hot_push(struct hot_queue *q, struct hot_block b)
 
 static struct hot_queue *queue_of(struct store *s, const struct block_header *h)
 {
-    return h->kind == BLOCK_SET ? &s->sets[h->owner].hot : h->kind == BLOCK_POINTS ? &s->hot_points : NULL;
+    return h->kind == BLOCK_SET      ? &s->sets[h->owner].hot
+           : h->kind == BLOCK_POINTS ? &s->hot_points
+                                     : NULL;
 }
 
 static int open_segment(struct store *s, int *slot, size_t size)
@@ -105,13 +108,16 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
     int *slot = cold ? &s->cold_slot : &s->hot_slot;
     int rc = open_segment(s, slot, block->size);
     if (!rc && !extents_whole(&s->file))
-        rc = -ESTALE; // to write behind the end would make the file longer again, with zeros in front
+        // to write behind the end would make the file longer again, with zeros in front
+        rc = -ESTALE;
     if (rc)
         return rc;
     struct segment_entry *entry = extent_entry(&s->file, *slot);
     uint64_t at = entry->used;
     uint64_t offset = entry->offset + at;
-    int written = s->io->write ? s->io->write(s->io->user, s->file.fd, block->data, block->size, offset) : -ENOSYS;
+    int written = s->io->write
+                      ? s->io->write(s->io->user, s->file.fd, block->data, block->size, offset)
+                      : -ENOSYS;
     if (space_error(written))
         return space_failed(s, written); // through the mapping it would be SIGBUS
     if (written)
@@ -133,8 +139,8 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
     struct hot_queue *q = cold ? NULL : queue_of(s, &h);
     // Without memory to note it the block stays hot.
     if (q)
-        hot_push(q, (struct hot_block){*slot, extent_entry(&s->file, *slot)->generation, h.size, h.rows, at,
-                                       h.sequence_first, h.order});
+        hot_push(q, (struct hot_block){*slot, extent_entry(&s->file, *slot)->generation, h.size,
+                                       h.rows, at, h.sequence_first, h.order});
     return 0;
 }
 
@@ -204,7 +210,8 @@ static void transpose(const uint8_t *rows_at, uint32_t rows, uint32_t columns, d
     size_t stride = columns + 1;
     for (uint32_t r0 = 0; r0 < rows; r0 += TILE)
         for (uint32_t c0 = 0; c0 < columns; c0 += TILE) {
-            uint32_t r1 = r0 + TILE < rows ? r0 + TILE : rows, c1 = c0 + TILE < columns ? c0 + TILE : columns;
+            uint32_t r1 = r0 + TILE < rows ? r0 + TILE : rows,
+                     c1 = c0 + TILE < columns ? c0 + TILE : columns;
             for (uint32_t c = c0; c < c1; c++)
                 for (uint32_t r = r0; r < r1; r++)
                     out[(size_t)c * rows + r] = in[r * stride + 1 + c];
@@ -248,7 +255,8 @@ int seal_set(struct store *s, uint32_t id)
     struct block_source source = source_of(s, &set->tail, id);
     s->block.size = 0;
     s->block.failed = false;
-    int rc = block_put_set(&s->block, &source, s->row_times, (uint32_t)rows, s->row_values, set->tail.used, set->count);
+    int rc = block_put_set(&s->block, &source, s->row_times, (uint32_t)rows, s->row_values,
+                           set->tail.used, set->count);
     return rc ? rc : block_append(s, &s->block, false, &s->sets[id].tail);
 }
 
@@ -259,11 +267,13 @@ int seal_points(struct store *s)
     struct tail *t = &s->points;
     if (t->slot == EXTENT_NO_SLOT || !t->used)
         return 0;
-    if (!s->point_scratch && !(s->point_scratch = malloc(2 * TAIL_POINTS_MAX * sizeof *s->point_scratch)))
+    if (!s->point_scratch &&
+        !(s->point_scratch = malloc(2 * TAIL_POINTS_MAX * sizeof *s->point_scratch)))
         return -ENOMEM;
     struct point_record *points = s->point_scratch;
-    size_t count = points_sort((const struct point_record *)(const void *)(s->file.base + t->offset), t->used, points,
-                               (uint64_t *)(void *)(points + TAIL_POINTS_MAX));
+    size_t count =
+        points_sort((const struct point_record *)(const void *)(s->file.base + t->offset), t->used,
+                    points, (uint64_t *)(void *)(points + TAIL_POINTS_MAX));
     struct block_source source = source_of(s, t, 0);
     s->block.size = 0;
     s->block.failed = false;
@@ -304,11 +314,13 @@ int seal_and_free(struct store *s, uint32_t id)
 
 enum { IDLE_SYNCS = 60, IDLE_LOOKS = 1024, IDLE_SEALS = 4 };
 
-// Five minutes with the usual syncs. A sealed row takes more space than one in a tail, so not at once.
+// Five minutes with the usual syncs. A sealed row takes more space than one in a tail, so not at
+// once.
 int seal_idle(struct store *s)
 {
     uint32_t sealed = 0;
-    for (uint32_t looked = 0; looked < s->stats.sets && looked < IDLE_LOOKS && sealed < IDLE_SEALS; looked++) {
+    for (uint32_t looked = 0; looked < s->stats.sets && looked < IDLE_LOOKS && sealed < IDLE_SEALS;
+         looked++) {
         s->idle_hand = (s->idle_hand + 1) % (uint32_t)s->stats.sets;
         const struct tail *t = &s->sets[s->idle_hand].tail;
         if (t->slot == EXTENT_NO_SLOT || t->idle < IDLE_SYNCS)

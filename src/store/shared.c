@@ -1,15 +1,21 @@
-// shared.c - series that are appended in more than one way: in several sets, or in a set and singly.
+// shared.c - series that are appended in more than one way: in several sets, or in a set and
+// singly.
 //
-// Of equal time stamps the point appended last has to win, but a set's rows and the single points lie in tails and blocks of their own, and
-// nothing says in what order they came. So there is a rule that needs no order: a single point wins over the cells of sets. Whoever appends a row
-// with a cell that something else may hold, too, appends that cell as a single point beside it; among single points the last one wins anyhow.
+// Of equal time stamps the point appended last has to win, but a set's rows and the single points
+// lie in tails and blocks of their own, and nothing says in what order they came. So there is a
+// rule that needs no order: a single point wins over the cells of sets. Whoever appends a row with
+// a cell that something else may hold, too, appends that cell as a single point beside it; among
+// single points the last one wins anyhow.
 //
 //   row of set 1 {t=5, a=1}         row of set 2 {t=5, a=2}  and, as set 1 may hold a at 5, point {a, t=5, 2}
 //
-// "May hold": for each such series is known what is the newest time stamp that each of the others has had. Who appends in order of time is always
-// ahead of it, and pays a comparison; the others pay 24 bytes a late cell. What was in the file when it was opened is known by its newest times only.
+// "May hold": for each such series is known what is the newest time stamp that each of the others
+// has had. Who appends in order of time is always ahead of it, and pays a comparison; the others
+// pay 24 bytes a late cell. What was in the file when it was opened is known by its newest times
+// only.
 //
-// One case is left: retention takes the oldest segments first, and may take the single point a little before the row that it covers.
+// One case is left: retention takes the oldest segments first, and may take the single point a
+// little before the row that it covers.
 #include "store/writer.h"
 
 #include <stdlib.h>
@@ -42,8 +48,8 @@ static int share(struct store *s, uint32_t series)
         s->shared_capacity = capacity;
     }
     s->shared_index[series] = s->shared_count;
-    s->shared[s->shared_count++] =
-        (struct shared_series){.newest_ns = s->newest_ns, .others_ns = s->newest_ns, .owner = SHARED_NOBODY};
+    s->shared[s->shared_count++] = (struct shared_series){
+        .newest_ns = s->newest_ns, .others_ns = s->newest_ns, .owner = SHARED_NOBODY};
     s->series_use[series] |= SERIES_SHARED;
     return 0;
 }
@@ -95,8 +101,8 @@ int shared_single(struct store *s, uint32_t series, int64_t t_ns)
 void shared_opened(struct store *s)
 {
     for (uint32_t i = 0; i < s->shared_count; i++)
-        s->shared[i] =
-            (struct shared_series){.newest_ns = s->newest_ns, .others_ns = s->newest_ns, .owner = SHARED_NOBODY};
+        s->shared[i] = (struct shared_series){
+            .newest_ns = s->newest_ns, .others_ns = s->newest_ns, .owner = SHARED_NOBODY};
 }
 
 // Since the last row a series has become shared, maybe one of these.
@@ -139,6 +145,7 @@ void shared_free(struct store *s)
 
 size_t shared_memory(const struct store *s)
 {
-    return s->series_capacity * sizeof *s->series_use + s->shared_index_capacity * sizeof *s->shared_index +
+    return s->series_capacity * sizeof *s->series_use +
+           s->shared_index_capacity * sizeof *s->shared_index +
            s->shared_capacity * sizeof *s->shared;
 }

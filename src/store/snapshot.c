@@ -1,8 +1,9 @@
 // snapshot.c - a consistent view of the file at one moment, held for as long as somebody wants.
 //
-// What was in a tail when the snapshot was opened may since have been sealed, and blocks merged: the bytes are gone from where they
-// were. Then the snapshot moves: it takes the latest view and shows of it what is not newer than the newest point it began with. (Points that came
-// late meanwhile may then show.)
+// What was in a tail when the snapshot was opened may since have been sealed, and blocks merged:
+// the bytes are gone from where they were. Then the snapshot moves: it takes the latest view and
+// shows of it what is not newer than the newest point it began with. (Points that came late
+// meanwhile may then show.)
 #include "store/codec.h"
 #include "store/reader.h"
 
@@ -31,7 +32,8 @@ static int look(struct store_snapshot *s, uint64_t *version, int64_t *newest_ns)
         free(hold);
         return rc;
     }
-    if (v == s->view) { // nothing has changed but that tails have grown, and this snapshot does not see that
+    // nothing has changed but that tails have grown, and this snapshot does not see that
+    if (v == s->view) {
         view_release(v);
         free(used);
         free(hold);
@@ -117,7 +119,8 @@ bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t
     const struct view *v = s->view;
     for (size_t i = 0; i < v->block_count; i++) {
         const struct block_header *h = &v->blocks[i]->header;
-        if (h->kind == BLOCK_EVENTS || __atomic_load_n(&v->blocks[i]->state, __ATOMIC_RELAXED) & BLOCK_DAMAGED)
+        if (h->kind == BLOCK_EVENTS ||
+            __atomic_load_n(&v->blocks[i]->state, __ATOMIC_RELAXED) & BLOCK_DAMAGED)
             continue;
         first = h->first_ns < first ? h->first_ns : first;
         last = h->last_ns > last ? h->last_ns : last;
@@ -137,7 +140,9 @@ bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t
             int64_t at;
             copy_words(&at, t->bytes + k * unit + (set ? 0 : 8), sizeof at);
             if (tail_standing(t))
-                break; // what was in it was not older than what has been sealed, and not newer than newest_ns
+                // what was in it was not older than what has been sealed, and not newer than
+                // newest_ns
+                break;
             first = at < first ? at : first;
             last = at > last ? at : last;
         }

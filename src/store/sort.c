@@ -7,7 +7,8 @@
 enum { DIGIT_BITS_MAX = 11, DIGITS_MAX = 1 << DIGIT_BITS_MAX };
 
 // What is moved about is a series and a place, a third of a point.
-static void count_pass(const uint64_t *from, uint64_t *to, size_t count, unsigned shift, uint32_t digits)
+static void count_pass(const uint64_t *from, uint64_t *to, size_t count, unsigned shift,
+                       uint32_t digits)
 {
     uint32_t at[DIGITS_MAX], sum = 0;
     memset(at, 0, digits * sizeof *at);
@@ -55,7 +56,8 @@ static size_t stretch(const struct point_record *from, size_t at, size_t count)
 }
 
 // Two stretches that are in order each, the second from `middle` on.
-static void merge_two(const struct point_record *from, size_t middle, size_t count, struct point_record *out)
+static void merge_two(const struct point_record *from, size_t middle, size_t count,
+                      struct point_record *out)
 {
     size_t a = 0, b = middle, i = 0;
     while (a < middle && b < count)
@@ -64,9 +66,11 @@ static void merge_two(const struct point_record *from, size_t middle, size_t cou
     memcpy(out + i + (middle - a), from + b, (count - b) * sizeof *out);
 }
 
-// The points by series, in order of arrival. Who has many series mostly sends them in the order of their numbers, round after round, so that
-// a tail holds one round, or the end of one and the beginning of the next.
-static void by_series(const struct point_record *from, size_t count, struct point_record *out, uint64_t *keys)
+// The points by series, in order of arrival. Who has many series mostly sends them in the order of
+// their numbers, round after round, so that a tail holds one round, or the end of one and the
+// beginning of the next.
+static void by_series(const struct point_record *from, size_t count, struct point_record *out,
+                      uint64_t *keys)
 {
     size_t middle = stretch(from, 0, count), end = stretch(from, middle, count);
     if (end == count) {
@@ -80,7 +84,8 @@ static void by_series(const struct point_record *from, size_t count, struct poin
     }
     // As few passes as there can be, of equal digits: small ones stay in the nearest cache.
     unsigned bits = most ? 32 - (unsigned)__builtin_clz(most) : 1;
-    unsigned passes = (bits + DIGIT_BITS_MAX - 1) / DIGIT_BITS_MAX, digit_bits = (bits + passes - 1) / passes;
+    unsigned passes = (bits + DIGIT_BITS_MAX - 1) / DIGIT_BITS_MAX,
+             digit_bits = (bits + passes - 1) / passes;
     uint64_t *other = keys + count;
     for (unsigned pass = 0; pass < passes; pass++) {
         count_pass(keys, other, count, 32 + pass * digit_bits, UINT32_C(1) << digit_bits);
@@ -92,7 +97,8 @@ static void by_series(const struct point_record *from, size_t count, struct poin
         out[i] = from[(uint32_t)keys[i]];
 }
 
-size_t points_sort(const struct point_record *from, size_t count, struct point_record *out, uint64_t *keys)
+size_t points_sort(const struct point_record *from, size_t count, struct point_record *out,
+                   uint64_t *keys)
 {
     by_series(from, count, out, keys);
     size_t kept = 0;

@@ -6,10 +6,12 @@
 
 #include <stddef.h>
 
-// Writes the points to `out` by (series, time), of equal ones the last, and returns how many that are. `keys` has room for two a point.
-// One merge where they come in rounds, else counting passes by series, which keep the order of arrival; then whatever a series' times still
-// need: nothing, mostly.
-size_t points_sort(const struct point_record *from, size_t count, struct point_record *out, uint64_t *keys);
+// Writes the points to `out` by (series, time), of equal ones the last, and returns how many that
+// are. `keys` has room for two a point. One merge where they come in rounds, else counting passes
+// by series, which keep the order of arrival; then whatever a series' times still need: nothing,
+// mostly.
+size_t points_sort(const struct point_record *from, size_t count, struct point_record *out,
+                   uint64_t *keys);
 
 // Where the points of `series` begin in sorted points, and how many there are.
 size_t points_find(const struct point_record *points, size_t count, uint32_t series, size_t *found);

@@ -2,10 +2,12 @@
 //
 //   { u32 kind, u32 set or series, u64 bytes of the payload, payload } …
 //
-// Rows, points, events and definitions: metrics, series and sets that come up while the disk is full.
+// Rows, points, events and definitions: metrics, series and sets that come up while the disk is
+// full.
 //
-// As long as something lies here, everything new goes behind it, so that the order of arrival (the newest of equal time stamps wins) is
-// kept. Readers do not see it yet, and it dies with the process: store_tick tries to bring it into the file. Half the memory limit is the bound.
+// As long as something lies here, everything new goes behind it, so that the order of arrival (the
+// newest of equal time stamps wins) is kept. Readers do not see it yet, and it dies with the
+// process: store_tick tries to bring it into the file. Half the memory limit is the bound.
 #include "store/writer.h"
 
 #include "base/log.h"
@@ -35,7 +37,8 @@ static int reserve(struct store *s, size_t payload)
     return -ENOSPC;
 }
 
-static int put(struct store *s, struct spill_head head, const void *first, size_t first_bytes, const void *rest)
+static int put(struct store *s, struct spill_head head, const void *first, size_t first_bytes,
+               const void *rest)
 {
     int rc = reserve(s, head.bytes);
     if (rc)
@@ -51,7 +54,8 @@ static int put(struct store *s, struct spill_head head, const void *first, size_
 int spill_row(struct store *s, uint32_t set, int64_t t_ns, const double *values)
 {
     size_t bytes = s->sets[set].count * sizeof *values;
-    return put(s, (struct spill_head){SPILL_ROW, set, sizeof t_ns + bytes}, &t_ns, sizeof t_ns, values);
+    return put(s, (struct spill_head){SPILL_ROW, set, sizeof t_ns + bytes}, &t_ns, sizeof t_ns,
+               values);
 }
 
 int spill_point(struct store *s, uint32_t series, int64_t t_ns, double value)
@@ -98,8 +102,10 @@ static int replay_one(struct store *s, const struct spill_head *head, const char
         return append_event(s, (struct str){payload, head->bytes});
     int64_t t;
     memcpy(&t, payload, sizeof t);
-    const double *values = (const double *)(const void *)(payload + sizeof t); // everything here is in eights
-    return head->kind == SPILL_ROW ? append_row(s, head->id, t, values) : append_point(s, head->id, t, *values);
+    // everything here is in eights
+    const double *values = (const double *)(const void *)(payload + sizeof t);
+    return head->kind == SPILL_ROW ? append_row(s, head->id, t, values)
+                                   : append_point(s, head->id, t, *values);
 }
 
 int spill_replay(struct store *s)
@@ -114,9 +120,9 @@ int spill_replay(struct store *s)
         loss_waiting(s, -values_of(&head));
     }
     if (s->spill.size)
-        log_warning(
-            "%s: there is space again; %llu appends and definitions that were kept in memory are in the file now",
-            s->path, (unsigned long long)s->spilled);
+        log_warning("%s: there is space again; %llu appends and definitions that were kept in "
+                    "memory are in the file now",
+                    s->path, (unsigned long long)s->spilled);
     buf_free(&s->spill);
     s->spill_at = 0;
     s->spilled = 0;

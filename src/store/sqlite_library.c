@@ -46,13 +46,16 @@ const struct sqlite_library *sqlite_library_open(struct error *e)
     const char *given = getenv("SONDE_SQLITE");
     void *library = dlopen(given ? given : "libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        error_set(e, -ENOENT, "cannot open the library SQLite: %s; install it (Debian: libsqlite3-0)", dlerror());
+        error_set(e, -ENOENT,
+                  "cannot open the library SQLite: %s; install it (Debian: libsqlite3-0)",
+                  dlerror());
         return NULL;
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *symbol = dlsym(library, names[i].name);
         if (!symbol) {
-            error_set(e, -ENOENT, "the library SQLite has no function %s; install another version", names[i].name);
+            error_set(e, -ENOENT, "the library SQLite has no function %s; install another version",
+                      names[i].name);
             return NULL;
         }
         memcpy(names[i].to, &symbol, sizeof symbol);
@@ -68,7 +71,8 @@ static int check_file(const char *path, struct error *e)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return error_set(e, -errno, "cannot open %s: %s", path, strerror(errno));
-    ssize_t n = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? pread(fd, header, sizeof header, 0) : -1;
+    ssize_t n =
+        fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? pread(fd, header, sizeof header, 0) : -1;
     close(fd);
     if (n < 0)
         return error_set(e, -EINVAL, "cannot read %s: not a regular file", path);
@@ -94,7 +98,8 @@ struct sqlite3 *sqlite_open(const struct sqlite_library *q, const char *path, st
     if (rc == SQLITE_OK) {
         q->limit(db, LIMIT_LENGTH, ROW_BYTES_MAX);
         q->busy_timeout(db, BUSY_MS);
-        rc = q->exec(db, "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0", NULL, NULL, NULL);
+        rc = q->exec(db, "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0",
+                     NULL, NULL, NULL);
     }
     if (rc != SQLITE_OK) {
         error_set(e, -EBADMSG, "cannot read %s: %s", path, db ? q->errmsg(db) : "no memory");

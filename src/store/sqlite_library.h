@@ -10,7 +10,13 @@
 #include <stdint.h>
 
 enum { SQLITE_OK = 0, SQLITE_ROW = 100, SQLITE_DONE = 101 };
-enum sqlite_type { SQLITE_INTEGER = 1, SQLITE_FLOAT = 2, SQLITE_TEXT = 3, SQLITE_BLOB = 4, SQLITE_NULL = 5 };
+enum sqlite_type {
+    SQLITE_INTEGER = 1,
+    SQLITE_FLOAT = 2,
+    SQLITE_TEXT = 3,
+    SQLITE_BLOB = 4,
+    SQLITE_NULL = 5
+};
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -22,8 +28,10 @@ struct sqlite_library {
     int (*busy_timeout)(struct sqlite3 *db, int ms);
     int (*exec)(struct sqlite3 *db, const char *sql, void *callback, void *user, char **text);
     const char *(*errmsg)(struct sqlite3 *db);
-    int (*prepare_v2)(struct sqlite3 *db, const char *sql, int size, struct sqlite3_stmt **s, const char **rest);
-    int (*bind_text)(struct sqlite3_stmt *s, int index, const char *text, int size, void (*release)(void *));
+    int (*prepare_v2)(struct sqlite3 *db, const char *sql, int size, struct sqlite3_stmt **s,
+                      const char **rest);
+    int (*bind_text)(struct sqlite3_stmt *s, int index, const char *text, int size,
+                     void (*release)(void *));
     int (*step)(struct sqlite3_stmt *s);
     int (*finalize)(struct sqlite3_stmt *s);
     int (*column_type)(struct sqlite3_stmt *s, int column);

@@ -18,14 +18,17 @@
 #define DEFAULT_MEMORY_LIMIT ((size_t)256 << 20)
 #define DEFAULT_SYNC_NS (INT64_C(5) * NS_PER_S)
 #define DEFAULT_CLOSE_NS (INT64_C(5) * NS_PER_S)
-#define DEFAULT_REWRITE_LIMIT (UINT64_C(256) << 20) // what writing more anew would gain is less than what it takes
-#define TICK_NS (NS_PER_S / 500) // a tick begins no further step of a merge after that; a step takes up to 3 ms
-enum { OPEN_TRIES = 100 };       // of a file that others close and open
+#define DEFAULT_REWRITE_LIMIT \
+    (UINT64_C(256) << 20) // what writing more anew would gain is less than what it takes
+#define TICK_NS \
+    (NS_PER_S / 500) // a tick begins no further step of a merge after that; a step takes up to 3 ms
+enum { OPEN_TRIES = 100 }; // of a file that others close and open
 #define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
 
 static uint64_t start_time(void)
 {
-    // The 22nd field of /proc/self/stat; the second is a name in parentheses that may hold anything.
+    // The 22nd field of /proc/self/stat; the second is a name in parentheses that may hold
+    // anything.
     char text[1024];
     int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
@@ -73,13 +76,16 @@ static int create(struct store *s, int fd)
     memcpy(&magic, sb.magic, sizeof magic);
     __atomic_store_n((uint64_t *)(void *)base, magic, __ATOMIC_RELEASE);
     lock_unmap(base, LAYOUT_HEADER_BYTES);
-    // Before it grows: a machine that goes down must not leave a long file without a header, which no writer would take for its own.
+    // Before it grows: a machine that goes down must not leave a long file without a header, which
+    // no writer would take for its own.
     return s->io->sync(s->io->user, fd);
 }
 
-// Opens and locks the file that the path leads to. Between the two another writer may have closed the file, which puts a
-// new file under its name (rewrite.c): a lock on the old one would protect data that nobody finds. 0, or -EAGAIN then.
-static int open_locked(struct store *s, const struct store_options *o, struct stat *st, struct error *e)
+// Opens and locks the file that the path leads to. Between the two another writer may have closed
+// the file, which puts a new file under its name (rewrite.c): a lock on the old one would protect
+// data that nobody finds. 0, or -EAGAIN then.
+static int open_locked(struct store *s, const struct store_options *o, struct stat *st,
+                       struct error *e)
 {
     // O_NONBLOCK: opening a FIFO or a device must not wait for its other end.
     int flags = O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY | (o->new_file ? O_EXCL | O_NOFOLLOW : 0);
@@ -101,7 +107,8 @@ static int open_locked(struct store *s, const struct store_options *o, struct st
     if (rc)
         return error_set(e, rc, "cannot lock %s: %s", s->path, strerror(-rc));
     // As it is under the lock.
-    return fstat(fd, st) ? error_set(e, -errno, "cannot look at %s: %s", s->path, strerror(errno)) : 0;
+    return fstat(fd, st) ? error_set(e, -errno, "cannot look at %s: %s", s->path, strerror(errno))
+                         : 0;
 }
 
 static int open_file(struct store *s, const struct store_options *o, struct error *e)
@@ -210,12 +217,14 @@ static void set_limits(struct store *s, const struct store_options *o)
     limits[LIMIT_PAIRS] = o->pair_limit ? o->pair_limit : STORE_PAIRS_MAX_DEFAULT;
     limits[LIMIT_SERIES] = o->series_limit ? o->series_limit : STORE_SERIES_MAX_DEFAULT;
     limits[LIMIT_SETS] = o->set_limit ? o->set_limit : STORE_SETS_MAX_DEFAULT;
-    limits[LIMIT_CATALOG_BYTES] = o->catalog_limit_bytes ? clamp(o->catalog_limit_bytes, 1, STORE_CATALOG_BYTES_MAX)
-                                                         : clamp(s->size_limit_bytes / 4, STORE_CATALOG_BYTES_MIN,
-                                                                 STORE_CATALOG_BYTES_MAX_DEFAULT);
+    limits[LIMIT_CATALOG_BYTES] = o->catalog_limit_bytes
+                                      ? clamp(o->catalog_limit_bytes, 1, STORE_CATALOG_BYTES_MAX)
+                                      : clamp(s->size_limit_bytes / 4, STORE_CATALOG_BYTES_MIN,
+                                              STORE_CATALOG_BYTES_MAX_DEFAULT);
 }
 
-int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e)
+int store_open(const char *path, const struct store_options *options, struct store **out,
+               struct error *e)
 {
     static const struct store_options defaults = {0};
     const struct store_options *o = options ? options : &defaults;
@@ -231,7 +240,8 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->window_ns = o->window_ns;
     s->sync_interval_ns = o->sync_interval_ns ? o->sync_interval_ns : DEFAULT_SYNC_NS;
     s->close_budget_ns = o->close_budget_ns ? o->close_budget_ns : DEFAULT_CLOSE_NS;
-    s->rewrite_limit_bytes = o->rewrite_limit_bytes ? o->rewrite_limit_bytes : DEFAULT_REWRITE_LIMIT;
+    s->rewrite_limit_bytes =
+        o->rewrite_limit_bytes ? o->rewrite_limit_bytes : DEFAULT_REWRITE_LIMIT;
     s->merge_limit_bytes = o->merge_limit_bytes ? o->merge_limit_bytes : SIZE_MAX;
     s->memory_limit_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
     set_sizes(s);
@@ -240,7 +250,8 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->points = s->events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
     s->newest_ns = s->singles_before_ns = INT64_MIN;
     s->now_ns = INT64_MAX;
-    s->last_sync_ns = clock_realtime_ns(); // there is nothing yet: a short run needs no sync before its last
+    // there is nothing yet: a short run needs no sync before its last
+    s->last_sync_ns = clock_realtime_ns();
     int rc = open_file(s, o, e);
     if (rc) {
         release(s);
@@ -266,8 +277,8 @@ static void note_tail(struct store *s, struct tail *t, uint64_t unit)
     extent_note_sync(&s->file, t->slot, s->sync_parity, t->used, t->crc);
 }
 
-// What is there now is what the sync puts on disk. The notes may reach the disk before what they speak of: then
-// their checksums are wrong, and the notes of the sync before hold.
+// What is there now is what the sync puts on disk. The notes may reach the disk before what they
+// speak of: then their checksums are wrong, and the notes of the sync before hold.
 static void note_all(struct store *s)
 {
     for (uint32_t i = 0; i < s->stats.sets; i++)
@@ -276,7 +287,8 @@ static void note_all(struct store *s)
     note_tail(s, &s->events, 1);
     for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
         const struct segment_entry *e = extent_entry(&s->file, (int)i);
-        if (e->kind == SEGMENT_BLOCKS || e->kind == SEGMENT_CATALOG || e->kind == SEGMENT_CATALOG_PACKED)
+        if (e->kind == SEGMENT_BLOCKS || e->kind == SEGMENT_CATALOG ||
+            e->kind == SEGMENT_CATALOG_PACKED)
             extent_note_sync(&s->file, (int)i, s->sync_parity, (uint32_t)e->used, 0);
     }
 }
@@ -287,7 +299,8 @@ static int sync_done(struct store *s, int rc, struct error *e)
     if (rc) {
         s->stats.sync_errors++;
         if (!s->sync_reported)
-            log_warning("%s: cannot be written to disk: %s; it is tried again", s->path, strerror(-rc));
+            log_warning("%s: cannot be written to disk: %s; it is tried again", s->path,
+                        strerror(-rc));
         s->sync_reported = true;
         return error_set(e, rc, "cannot write %s to disk: %s", s->path, strerror(-rc));
     }
@@ -306,7 +319,8 @@ int store_sync(struct store *s, struct error *e)
     return sync_done(s, s->io->sync(s->io->user, s->file.fd), e);
 }
 
-// What is there when it starts is on disk when it is done, some ticks later; until then nothing that the sync before covered is given up.
+// What is there when it starts is on disk when it is done, some ticks later; until then nothing
+// that the sync before covered is given up.
 static int sync_in_background(struct store *s)
 {
     if (s->flushing || !s->io->flush_start)
@@ -331,9 +345,9 @@ static void look_for_file(struct store *s)
     struct stat st;
     if (s->unlink_reported || fstat(s->file.fd, &st) || st.st_nlink)
         return;
-    log_warning(
-        "%s: another program has removed this file while sonde writes it; its data are lost when this process ends",
-        s->path);
+    log_warning("%s: another program has removed this file while sonde writes it; its data are "
+                "lost when this process ends",
+                s->path);
     s->unlink_reported = true;
 }
 
@@ -362,7 +376,8 @@ static uint64_t values_behind(const struct store *s, uint64_t lost)
     uint64_t values = tail_behind(&s->points, sizeof(struct point_record), lost);
     const uint8_t *kept_end = s->file.base + lost;
     for (uint32_t i = 0; i < s->stats.sets; i++)
-        values += tail_behind(&s->sets[i].tail, (s->sets[i].count + 1) * UINT64_C(8), lost) * s->sets[i].count;
+        values += tail_behind(&s->sets[i].tail, (s->sets[i].count + 1) * UINT64_C(8), lost) *
+                  s->sets[i].count;
     for (size_t slot = 0; slot < s->sum_capacity; slot++) {
         const struct segment_entry *e = extent_entry(&s->file, (int)slot);
         bool known = (const uint8_t *)(e + 1) <= kept_end && e->kind == SEGMENT_BLOCKS;
@@ -379,7 +394,8 @@ static bool found_cut(struct store *s)
     if (!s->cut_reported) {
         uint64_t lost = map_guard_lost(&s->file.lost);
         s->stats.lost_values = values_behind(s, lost);
-        log_warning("%s: was cut short by another program, or cannot be read, from byte %llu on: %llu values that were "
+        log_warning("%s: was cut short by another program, or cannot be read, from byte %llu on: "
+                    "%llu values that were "
                     "behind it are lost; nothing more goes into this file",
                     s->path, (unsigned long long)lost, (unsigned long long)s->stats.lost_values);
     }
@@ -398,7 +414,8 @@ int store_tick(struct store *s, int64_t now_ns)
         return -ESTALE;
     int rc = look_for_sync(s);
     s->now_ns = now_ns;
-    if (spilling(s) && (now_ns - s->last_space_try_ns >= SPACE_RETRY_NS || now_ns < s->last_space_try_ns)) {
+    if (spilling(s) &&
+        (now_ns - s->last_space_try_ns >= SPACE_RETRY_NS || now_ns < s->last_space_try_ns)) {
         s->last_space_try_ns = now_ns;
         int replayed = spill_replay(s);
         rc = rc ? rc : replayed;
@@ -436,11 +453,13 @@ static int close_in_place(struct store *s)
         if (entry->kind >= SEGMENT_SET_TAIL && entry->kind <= SEGMENT_EVENT_TAIL && !entry->used)
             extent_free(x, (int)i);
     }
-    // No writer goes on in a segment of blocks that another one has begun: what is left of it is free for good.
+    // No writer goes on in a segment of blocks that another one has begun: what is left of it is
+    // free for good.
     for (uint32_t i = 0; i < extents_super(x)->table_count; i++) {
         const struct segment_entry *entry = extent_entry(x, (int)i);
         if (entry->kind == SEGMENT_BLOCKS && entry->used < entry->size)
-            s->io->punch(s->io->user, x->fd, entry->offset + entry->used, entry->size - entry->used);
+            s->io->punch(s->io->user, x->fd, entry->offset + entry->used,
+                         entry->size - entry->used);
     }
     for (size_t i = 0; i < x->gap_count; i++)
         s->io->punch(s->io->user, x->fd, x->gaps[i].offset, x->gaps[i].size);
@@ -449,7 +468,8 @@ static int close_in_place(struct store *s)
         extents_trim(x);
         lock_let_readers_in(x->fd);
     }
-    // On disk first is the table that the checksum is of, and in the header first the checksum: a file that says it is closed is.
+    // On disk first is the table that the checksum is of, and in the header first the checksum: a
+    // file that says it is closed is.
     rc = s->io->sync(s->io->user, x->fd);
     if (rc)
         return rc;
@@ -465,7 +485,8 @@ static uint64_t hot_values(const struct store *s)
     return values;
 }
 
-// All that is hot, as small as the time allows: thoroughly as long as at the speed so far that ends in time.
+// All that is hot, as small as the time allows: thoroughly as long as at the speed so far that ends
+// in time.
 static int merge_all(struct store *s)
 {
     int64_t start = clock_monotonic_ns(), thorough_ns = 0;
@@ -476,15 +497,17 @@ static int merge_all(struct store *s)
         if (now - start >= s->close_budget_ns) {
             uint64_t left = hot_values(s);
             if (left)
-                log_warning(
-                    "%s: %llu values (%llu were done) stay larger than they could be: closing has %lld ms for it",
-                    s->path, (unsigned long long)left, (unsigned long long)(s->stats.merged_values - first),
-                    (long long)(s->close_budget_ns / 1000000));
+                log_warning("%s: %llu values (%llu were done) stay larger than they could be: "
+                            "closing has %lld ms for it",
+                            s->path, (unsigned long long)left,
+                            (unsigned long long)(s->stats.merged_values - first),
+                            (long long)(s->close_budget_ns / 1000000));
             return 0;
         }
         if (s->merge == NULL && s->close_budget_ns != INT64_MAX && thorough_values) {
             double needed = (double)thorough_ns / (double)thorough_values * (double)hot_values(s);
-            pace = needed < (double)(start + s->close_budget_ns - now) ? MERGE_CLOSING : MERGE_HURRIED;
+            pace =
+                needed < (double)(start + s->close_budget_ns - now) ? MERGE_CLOSING : MERGE_HURRIED;
         }
         uint64_t before = s->stats.merged_values;
         int rc = merge_step(s, pace);
@@ -541,10 +564,13 @@ void store_get_stats(const struct store *s, struct store_stats *out)
     out->hot_values = hot_values(s);
     out->file_bytes = s->file.file_bytes;
     out->used_bytes = s->file.used_bytes;
-    out->memory_bytes =
-        s->names.used_bytes + s->metric_capacity * sizeof *s->metrics + s->set_capacity * sizeof *s->sets +
-        (s->metric_ids.capacity + s->pair_ids.capacity + s->set_ids.capacity) * sizeof(struct map_slot) +
-        s->series_slot_count * sizeof *s->series_slots + s->series_capacity * sizeof *s->series_keys + s->tail_bytes +
-        s->spill.capacity + s->block.capacity + (s->row_capacity + s->value_capacity) * sizeof(double) +
-        s->sum_capacity * sizeof *s->sums + merge_memory(s) + shared_memory(s);
+    out->memory_bytes = s->names.used_bytes + s->metric_capacity * sizeof *s->metrics +
+                        s->set_capacity * sizeof *s->sets +
+                        (s->metric_ids.capacity + s->pair_ids.capacity + s->set_ids.capacity) *
+                            sizeof(struct map_slot) +
+                        s->series_slot_count * sizeof *s->series_slots +
+                        s->series_capacity * sizeof *s->series_keys + s->tail_bytes +
+                        s->spill.capacity + s->block.capacity +
+                        (s->row_capacity + s->value_capacity) * sizeof(double) +
+                        s->sum_capacity * sizeof *s->sums + merge_memory(s) + shared_memory(s);
 }

@@ -1,15 +1,17 @@
 // store.h - the time-series database: writing.
 //
-// One file is one node's data. It is a log of sealed, compressed, checksummed blocks and a few mapped tails in which the newest points
-// lie as they came; live or archived it is the same file (docs/format.md). A library without threads of its own: the writer is
-// one thread of one process at a time; any number of readers (read.h), in this process or others, look on without locks.
+// One file is one node's data. It is a log of sealed, compressed, checksummed blocks and a few
+// mapped tails in which the newest points lie as they came; live or archived it is the same file
+// (docs/format.md). A library without threads of its own: the writer is one thread of one process
+// at a time; any number of readers (read.h), in this process or others, look on without locks.
 //
 //   metric ──< series (metric + labels) ──< set (series sampled at one instant: one time stamp a row)
 //
 // Ids are dense, count from 0 in the order of creation, and hold for the life of the file.
 //
-// What is appended is in the mapped file when the call returns: kill -9 loses nothing. A crash of the machine loses at
-// most what came after the last sync. A call that refuses data (over a limit, too old, no memory) says so and counts it.
+// What is appended is in the mapped file when the call returns: kill -9 loses nothing. A crash of
+// the machine loses at most what came after the last sync. A call that refuses data (over a limit,
+// too old, no memory) says so and counts it.
 #ifndef SONDE_STORE_STORE_H
 #define SONDE_STORE_STORE_H
 
@@ -19,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// A cell of a row for which there is no value: not stored, never read back. One NaN bit pattern is reserved for it;
-// every other NaN is data.
+// A cell of a row for which there is no value: not stored, never read back. One NaN bit pattern is
+// reserved for it; every other NaN is data.
 #define STORE_MISSING_BITS UINT64_C(0x7ff8736f6e646500)
 
 static inline double store_missing(void)
@@ -38,7 +40,8 @@ static inline bool store_is_missing(double v)
     return bits == STORE_MISSING_BITS;
 }
 
-// Limits with names; what exceeds them is refused with -E2BIG (names, labels) or -ENOSPC (counts), and counted.
+// Limits with names; what exceeds them is refused with -E2BIG (names, labels) or -ENOSPC (counts),
+// and counted.
 enum {
     STORE_NAME_MAX = 255,   // bytes of a metric's name
     STORE_LABELS_MAX = 16,  // a series
@@ -52,10 +55,12 @@ enum {
     STORE_PAIRS_MAX_DEFAULT = 8000000, // different label pairs (key and value)
     STORE_SERIES_MAX_DEFAULT = 4000000,
     STORE_SETS_MAX_DEFAULT = 1 << 18,
-    // Of the catalog: all names, labels, series and sets of a file. Four million series with a label of their own take 140 MB.
+    // Of the catalog: all names, labels, series and sets of a file. Four million series with a
+    // label of their own take 140 MB.
     STORE_CATALOG_BYTES_MIN = 1 << 20,
     STORE_CATALOG_BYTES_MAX_DEFAULT = 256 << 20,
-    STORE_CATALOG_BYTES_MAX = 1 << 30, // no file can have more: a reader unpacks the catalog in one piece
+    // no file can have more: a reader unpacks the catalog in one piece
+    STORE_CATALOG_BYTES_MAX = 1 << 30,
 };
 
 enum store_kind { STORE_GAUGE = 0, STORE_COUNTER = 1 };
@@ -73,21 +78,31 @@ struct store_metric {
 };
 
 struct store_options {
-    uint64_t size_limit_bytes; // retention by size, of all but the catalog; 0 = 1 GiB; UINT64_MAX = none
-    int64_t window_ns;         // retention by age, before the newest point or now (store_tick), the earlier; 0 = none
-    int64_t sync_interval_ns;  // 0 = 5 s
-    // Definitions past these limits are refused before anything of them is written. 0 = the default.
+    // retention by size, of all but the catalog; 0 = 1 GiB; UINT64_MAX = none
+    uint64_t size_limit_bytes;
+    // retention by age, before the newest point or now (store_tick), the earlier; 0 = none
+    int64_t window_ns;
+    int64_t sync_interval_ns; // 0 = 5 s
+    // Definitions past these limits are refused before anything of them is written. 0 = the
+    // default.
     uint32_t metric_limit, pair_limit, series_limit, set_limit;
-    uint64_t catalog_limit_bytes; // 0 = a quarter of the size limit, between STORE_CATALOG_BYTES_MIN and …_MAX_DEFAULT
-    size_t memory_limit_bytes;    // of the writer's own memory and live tails; 0 = 256 MiB
-    size_t merge_limit_bytes;     // of the memory of one merge; 0 = the largest possible merge, some 30 MiB
-    const struct store_label *meta; // about the file as a whole: host, job, version, …; written when it is created
+    // 0 = a quarter of the size limit, between STORE_CATALOG_BYTES_MIN and …_MAX_DEFAULT
+    uint64_t catalog_limit_bytes;
+    size_t memory_limit_bytes; // of the writer's own memory and live tails; 0 = 256 MiB
+    // of the memory of one merge; 0 = the largest possible merge, some 30 MiB
+    size_t merge_limit_bytes;
+    // about the file as a whole: host, job, version, …; written when it is created
+    const struct store_label *meta;
     size_t meta_count;
-    int64_t close_budget_ns; // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets
-    uint64_t rewrite_limit_bytes; // files with more in them are closed in place, not written anew; 0 = 256 MiB
-    bool
-        new_file; // refuse a path that exists, a symbolic link included (-EEXIST): for folders that others may write to
-    const struct store_io *io; // system calls, for tests that make them fail (io.h); NULL = the real ones
+    // how long store_close may merge; 0 = 5 s, INT64_MAX = until all is as small as it gets
+    int64_t close_budget_ns;
+    // files with more in them are closed in place, not written anew; 0 = 256 MiB
+    uint64_t rewrite_limit_bytes;
+    // refuse a path that exists, a symbolic link included (-EEXIST): for folders that others may
+    // write to
+    bool new_file;
+    // system calls, for tests that make them fail (io.h); NULL = the real ones
+    const struct store_io *io;
 };
 
 struct store;
@@ -95,7 +110,8 @@ struct store;
 // Opens `path` for writing: creates it (mode 0600) or continues an existing file, with recovery if
 // its last writer was killed (log_info reports the result). *out is NULL on failure. -EBUSY:
 // another writer has it.
-int store_open(const char *path, const struct store_options *options, struct store **out, struct error *e);
+int store_open(const char *path, const struct store_options *options, struct store **out,
+               struct error *e);
 
 // Seals all tails, merges the unmerged blocks (oldest first, within the time in the options; it
 // logs how much stays unmerged), cuts the file to its used size, syncs it, and marks it clean. Not
@@ -103,32 +119,37 @@ int store_open(const char *path, const struct store_options *options, struct sto
 // then the file may be larger by its tails and merged blocks. Frees s whatever it returns.
 int store_close(struct store *s, struct error *e);
 
-// As if the process had been killed, for tests and for the failing agent: nothing is sealed. Frees s.
+// As if the process had been killed, for tests and for the failing agent: nothing is sealed. Frees
+// s.
 void store_abandon(struct store *s);
 
-// The metric's id; the same name gives the same id. Where the metric is there already, the first definition stays,
-// except that empty units and help texts are filled in. Returns 0, -EINVAL (bad name), -E2BIG, -ENOSPC, -ENOMEM. A definition that is
-// refused leaves nothing in the file. The store logs the first one past each limit (log_warning), and counts all.
-// While the disk is full definitions wait in memory like appends (below) and count like them; readers do not see them yet.
+// The metric's id; the same name gives the same id. Where the metric is there already, the first
+// definition stays, except that empty units and help texts are filled in. Returns 0, -EINVAL (bad
+// name), -E2BIG, -ENOSPC, -ENOMEM. A definition that is refused leaves nothing in the file. The
+// store logs the first one past each limit (log_warning), and counts all. While the disk is full
+// definitions wait in memory like appends (below) and count like them; readers do not see them yet.
 int store_define_metric(struct store *s, const struct store_metric *m, uint32_t *id);
 
-// The series' id; the same metric and labels, in whatever order, give the same id. Label keys: like names; twice
-// the same key: -EINVAL. Empty values: the label is left out.
-int store_define_series(struct store *s, uint32_t metric, const struct store_label *labels, size_t count, uint32_t *id);
+// The series' id; the same metric and labels, in whatever order, give the same id. Label keys: like
+// names; twice the same key: -EINVAL. Empty values: the label is left out.
+int store_define_series(struct store *s, uint32_t metric, const struct store_label *labels,
+                        size_t count, uint32_t *id);
 
 // How many values the label `host` has so far. Costs nothing: it can be looked at again and again.
 size_t store_host_count(const struct store *s);
 
-// A set of series; the same series in the same order give the same id. A series may be in several sets, but only once in
-// each (-EINVAL): a row has one cell for it.
+// A set of series; the same series in the same order give the same id. A series may be in several
+// sets, but only once in each (-EINVAL): a row has one cell for it.
 int store_define_set(struct store *s, const uint32_t *series, size_t count, uint32_t *id);
 
-// Time stamps: ns since the epoch, any order. Of two points of a series at one time stamp the one appended last wins, also where a series
-// is in several sets, or in one and also appended singly. (That costs 24 bytes for each cell of a row that is not newer than what came before
-// in another way. Where retention begins to take such data, the older one may show for a moment.)
-// 0; -ERANGE: older than the window (counted); -ENOSPC: nowhere left to put it (counted, reported once with log_warning). While the disk
-// is full that begins when half the memory limit is taken: until then appends wait in memory, where readers do not see them yet.
-// -EINVAL: no such id. A row's cells may be store_missing().
+// Time stamps: ns since the epoch, any order. Of two points of a series at one time stamp the one
+// appended last wins, also where a series is in several sets, or in one and also appended singly.
+// (That costs 24 bytes for each cell of a row that is not newer than what came before in another
+// way. Where retention begins to take such data, the older one may show for a moment.) 0; -ERANGE:
+// older than the window (counted); -ENOSPC: nowhere left to put it (counted, reported once with
+// log_warning). While the disk is full that begins when half the memory limit is taken: until then
+// appends wait in memory, where readers do not see them yet. -EINVAL: no such id. A row's cells may
+// be store_missing().
 int store_append_row(struct store *s, uint32_t set, int64_t t_ns, const double *values);
 int store_append(struct store *s, uint32_t series, int64_t t_ns, double value);
 
@@ -138,49 +159,56 @@ struct store_point {
     uint32_t series;
 };
 
-// The same for many points of many series at once; *refused (may be NULL) is how many were not taken. 0 when all were.
-int store_append_points(struct store *s, const struct store_point *points, size_t count, size_t *refused);
+// The same for many points of many series at once; *refused (may be NULL) is how many were not
+// taken. 0 when all were.
+int store_append_points(struct store *s, const struct store_point *points, size_t count,
+                        size_t *refused);
 
 enum store_event_kind { STORE_SPAN = 0, STORE_ANNOTATION = 1 };
 
-// The tag of a span that its process left open when it ended; the span's end is that of the process.
+// The tag of a span that its process left open when it ended; the span's end is that of the
+// process.
 #define STORE_UNFINISHED_TAG "unfinished"
 
 // A span (a name, a start and an end, tags) or an annotation (one instant, a text, tags).
 struct store_event {
     enum store_event_kind kind;
-    int64_t start_ns, end_ns; // end == start in an annotation; a span that was never ended: end = INT64_MAX
-    struct str text;          // the span's name, the annotation's text
-    uint64_t id, parent;      // spans: unique within the file, 0 = none
+    // end == start in an annotation; a span that was never ended: end = INT64_MAX
+    int64_t start_ns, end_ns;
+    struct str text;     // the span's name, the annotation's text
+    uint64_t id, parent; // spans: unique within the file, 0 = none
     const struct store_label *labels;
     size_t label_count;
 };
 
-// A span may be appended when it begins (end INT64_MAX) and again, with the same id, when it ends: the last one counts.
+// A span may be appended when it begins (end INT64_MAX) and again, with the same id, when it ends:
+// the last one counts.
 int store_append_event(struct store *s, const struct store_event *event);
 
-// Work that is due: sync, retention, sealing of idle tails, merging. Call it a few times a second; each call is bounded to some five
-// milliseconds: it goes on where the last one stopped, and a sync goes on in the background (where the kernel cannot do that, the call waits for
-// the disk). Only appends that waited for space move into the file all at once. Returns 0 or a
-// negative errno (already logged once).
+// Work that is due: sync, retention, sealing of idle tails, merging. Call it a few times a second;
+// each call is bounded to some five milliseconds: it goes on where the last one stopped, and a sync
+// goes on in the background (where the kernel cannot do that, the call waits for the disk). Only
+// appends that waited for space move into the file all at once. Returns 0 or a negative errno
+// (already logged once).
 int store_tick(struct store *s, int64_t now_ns);
 
-// How many values and events wait in memory for disk space. Costs nothing, so it can be called often.
+// How many values and events wait in memory for disk space. Costs nothing, so it can be called
+// often.
 uint64_t store_waiting(const struct store *s);
 
-// Notes in the header of the file, which never lacks space, how many values and events the caller has
-// dropped since it opened the store, for any cause, including those that the store refused. The
+// Notes in the header of the file, which never lacks space, how many values and events the caller
+// has dropped since it opened the store, for any cause, including those that the store refused. The
 // store adds those that waited in memory and were lost.
 void store_note_dropped(struct store *s, uint64_t dropped);
 
-// Continues in a new file at `path`, which must not exist: for a file system without space. Copies the old
-// file in one go; the old file stays, but is no longer used. On failure nothing changes.
+// Continues in a new file at `path`, which must not exist: for a file system without space. Copies
+// the old file in one go; the old file stays, but is no longer used. On failure nothing changes.
 int store_move(struct store *s, const char *path, struct error *e);
 
-// Whether another program has truncated the file, or the disk cannot deliver a part of it, as store_tick or
-// an access has found. The values of that part are lost (stats.lost_values). The store refuses every append
-// and definition with -ESTALE and counts them, and store_close only releases memory. The caller opens another
-// file.
+// Whether another program has truncated the file, or the disk cannot deliver a part of it, as
+// store_tick or an access has found. The values of that part are lost (stats.lost_values). The
+// store refuses every append and definition with -ESTALE and counts them, and store_close only
+// releases memory. The caller opens another file.
 bool store_is_cut(const struct store *s);
 
 // Seals all tails now.

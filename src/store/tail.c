@@ -1,7 +1,8 @@
 // tail.c - one series' points in a tail: what was appended last, as it came.
 //
-// Rows lie one after another, so a column's values are far apart: reading a hundred columns one by one would fetch every line of the
-// tail a hundred times. So a tail is turned over once for a snapshot, in strips of columns, in order of time:
+// Rows lie one after another, so a column's values are far apart: reading a hundred columns one by
+// one would fetch every line of the tail a hundred times. So a tail is turned over once for a
+// snapshot, in strips of columns, in order of time:
 //
 //   rows      t0 a0 b0 c0 …  t1 a1 b1 c1 …          times  t0 t1 t2 …
 //                                             ──▶   strip  a0 a1 a2 …  b0 b1 b2 …  c0 c1 c2 …
@@ -76,7 +77,8 @@ int tail_times(struct store_snapshot *s, size_t tail, uint32_t columns, struct c
     *pin = cache_find(&s->cache, CACHE_TAIL_TIMES, t, 0);
     if (*pin)
         return 0;
-    size_t rows = s->used[tail], bytes = sizeof(struct tail_times) + rows * (sizeof(int64_t) + sizeof(uint32_t));
+    size_t rows = s->used[tail],
+           bytes = sizeof(struct tail_times) + rows * (sizeof(int64_t) + sizeof(uint32_t));
     struct tail_times *times = malloc(bytes);
     if (!times)
         return -ENOMEM;
@@ -92,9 +94,10 @@ int tail_times(struct store_snapshot *s, size_t tail, uint32_t columns, struct c
         free(times);
         return rc;
     }
-    *pin =
-        cache_add(&s->cache,
-                  (struct cache_item){.of = t, .kind = CACHE_TAIL_TIMES, .bytes = bytes, .count = rows, .data = times});
+    *pin = cache_add(
+        &s->cache,
+        (struct cache_item){
+            .of = t, .kind = CACHE_TAIL_TIMES, .bytes = bytes, .count = rows, .data = times});
     return *pin ? 0 : -ENOMEM;
 }
 
@@ -113,7 +116,8 @@ static int strip_of(struct store_snapshot *s, size_t tail, uint32_t columns, uin
         return 0;
     const struct tail_times *times = times_pin->data;
     size_t rows = times_pin->count;
-    uint32_t first = number * STRIP_COLUMNS, width = columns - first < STRIP_COLUMNS ? columns - first : STRIP_COLUMNS;
+    uint32_t first = number * STRIP_COLUMNS,
+             width = columns - first < STRIP_COLUMNS ? columns - first : STRIP_COLUMNS;
     // Columns a power of two apart would all compete for the same few places in the nearest cache.
     size_t stride = (rows + 2 * LINE_WORDS - 1) / LINE_WORDS * LINE_WORDS + LINE_WORDS;
     size_t bytes = sizeof(struct tail_strip) + width * stride * sizeof(double);
@@ -138,15 +142,18 @@ static int strip_of(struct store_snapshot *s, size_t tail, uint32_t columns, uin
         free(strip);
         return rc;
     }
-    *pin =
-        cache_add(&s->cache,
-                  (struct cache_item){
-                      .of = t, .part = number, .kind = CACHE_TAIL_STRIP, .bytes = bytes, .count = rows, .data = strip});
+    *pin = cache_add(&s->cache, (struct cache_item){.of = t,
+                                                    .part = number,
+                                                    .kind = CACHE_TAIL_STRIP,
+                                                    .bytes = bytes,
+                                                    .count = rows,
+                                                    .data = strip});
     return *pin ? 0 : -ENOMEM;
 }
 
 // Without the missing cells, and of equal stamps the last.
-static int pick(struct store_snapshot *s, const int64_t *t, const double *v, size_t rows, struct column *out)
+static int pick(struct store_snapshot *s, const int64_t *t, const double *v, size_t rows,
+                struct column *out)
 {
     out->own_t = buffer_take(&s->buffers, rows);
     out->own_v = buffer_take(&s->buffers, rows);
@@ -166,7 +173,8 @@ static int pick(struct store_snapshot *s, const int64_t *t, const double *v, siz
     return 0;
 }
 
-int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column, struct column *out)
+int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column,
+                struct column *out)
 {
     *out = (struct column){0};
     int rc = tail_times(s, tail, columns, &out->pins[0]);
@@ -200,7 +208,8 @@ static int points_of(struct store_snapshot *s, size_t tail, struct cache_item **
     if (*pin)
         return 0;
     size_t count = s->used[tail];
-    struct point_record *points = malloc((count + 1) * sizeof *points), *scratch = malloc((count + 1) * sizeof *points);
+    struct point_record *points = malloc((count + 1) * sizeof *points),
+                        *scratch = malloc((count + 1) * sizeof *points);
     uint64_t *keys = malloc((2 * count + 1) * sizeof *keys);
     int rc = points && scratch && keys ? 0 : -ENOMEM;
     if (!rc) {
@@ -215,10 +224,11 @@ static int points_of(struct store_snapshot *s, size_t tail, struct cache_item **
         free(points);
         return rc;
     }
-    *pin = cache_add(
-        &s->cache,
-        (struct cache_item){
-            .of = t, .kind = CACHE_POINT_TAIL, .bytes = count * sizeof *points, .count = count, .data = points});
+    *pin = cache_add(&s->cache, (struct cache_item){.of = t,
+                                                    .kind = CACHE_POINT_TAIL,
+                                                    .bytes = count * sizeof *points,
+                                                    .count = count,
+                                                    .data = points});
     return *pin ? 0 : -ENOMEM;
 }
 

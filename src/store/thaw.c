@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int decode_column(const struct block_header *h, const uint8_t *block, uint32_t column, double *present,
-                         double *out)
+static int decode_column(const struct block_header *h, const uint8_t *block, uint32_t column,
+                         double *present, double *out)
 {
     struct column_entry stored;
     memcpy(&stored, block + sizeof *h + 8 + column * sizeof stored, sizeof stored);
@@ -14,7 +14,9 @@ static int decode_column(const struct block_header *h, const uint8_t *block, uin
     int rc = block_entry_of_column(h, &stored, &e);
     if (!rc && e.count == h->rows)
         return block_decode_values(
-            h, &e, (struct str){(const char *)block + sizeof *h + h->directory_bytes + e.offset, e.size}, out);
+            h, &e,
+            (struct str){(const char *)block + sizeof *h + h->directory_bytes + e.offset, e.size},
+            out);
     for (uint32_t r = 0; r < h->rows; r++)
         out[r] = store_missing();
     if (rc == -ENOENT)
@@ -29,14 +31,17 @@ static int decode_column(const struct block_header *h, const uint8_t *block, uin
     return rc;
 }
 
-int thaw_rows(const struct block_header *h, const uint8_t *block, int64_t *t_ns, double *values, size_t stride)
+int thaw_rows(const struct block_header *h, const uint8_t *block, int64_t *t_ns, double *values,
+              size_t stride)
 {
     uint32_t time_bytes;
     memcpy(&time_bytes, block + sizeof *h, sizeof time_bytes);
     if (time_bytes > h->data_bytes)
         return -EBADMSG;
     double *present = malloc(CODEC_VALUES_MAX * sizeof *present);
-    int rc = present ? codec_decode_times(block + sizeof *h + h->directory_bytes, time_bytes, h->rows, t_ns) : -ENOMEM;
+    int rc = present ? codec_decode_times(block + sizeof *h + h->directory_bytes, time_bytes,
+                                          h->rows, t_ns)
+                     : -ENOMEM;
     for (uint32_t c = 0; !rc && c < h->columns; c++)
         rc = decode_column(h, block, c, present, values + c * stride);
     free(present);
@@ -56,7 +61,9 @@ int thaw_points(const struct block_header *h, const uint8_t *block, struct point
         memcpy(range, directory + 4 * ((size_t)h->columns + g), sizeof range);
         struct str record = {(const char *)data + range[0], range[1] - range[0]};
         struct block_entry e = {0};
-        rc = range[0] > range[1] || range[1] > h->data_bytes ? -EBADMSG : block_entry_of_group(h, series, record, &e);
+        rc = range[0] > range[1] || range[1] > h->data_bytes
+                 ? -EBADMSG
+                 : block_entry_of_group(h, series, record, &e);
         if (!rc && e.count > h->rows - at)
             rc = -EBADMSG;
         if (!rc)

@@ -1,9 +1,11 @@
 // trust.c - how much of a file can be believed that no writer has in hand.
 //
-// Sealed blocks and catalog entries say by themselves whether they are sound. What was appended last does not: it lies in tails as it came. Of a
-// writer that was killed the file holds exactly what it had written; of a machine that went down it holds what happened to be on disk, and `used` can
-// be there without the rows that it speaks of. Each sync therefore notes how far a tail went and the checksum of so much (docs/format.md), and a
-// reader takes of a tail what recover.c keeps of it, without writing:
+// Sealed blocks and catalog entries say by themselves whether they are sound. What was appended
+// last does not: it lies in tails as it came. Of a writer that was killed the file holds exactly
+// what it had written; of a machine that went down it holds what happened to be on disk, and `used`
+// can be there without the rows that it speaks of. Each sync therefore notes how far a tail went
+// and the checksum of so much (docs/format.md), and a reader takes of a tail what recover.c keeps
+// of it, without writing:
 //
 //   a writer here       all: it is as it says
 //   killed, same boot   all, if the notes hold; else as far as one does
@@ -25,7 +27,8 @@ enum trust trust_of(const struct store_reader *r)
 void trust_note(struct segment_synced to[2], const struct segment_entry *entry)
 {
     for (int i = 0; i < 2; i++) {
-        uint64_t note = __atomic_load_n((const uint64_t *)(const void *)&entry->synced[i], __ATOMIC_ACQUIRE);
+        uint64_t note =
+            __atomic_load_n((const uint64_t *)(const void *)&entry->synced[i], __ATOMIC_ACQUIRE);
         memcpy(&to[i], &note, sizeof note);
     }
 }
@@ -38,13 +41,15 @@ static uint64_t sound(const struct view_tail *t, uint64_t unit, uint64_t *noted)
     for (int i = 0; i < 2; i++) {
         const struct segment_synced *n = &t->notes[i];
         *noted = n->used > *noted ? n->used : *noted;
-        if (n->used > good && n->used <= t->size / unit && crc32c(0, t->bytes, n->used * unit) == n->crc)
+        if (n->used > good && n->used <= t->size / unit &&
+            crc32c(0, t->bytes, n->used * unit) == n->crc)
             good = n->used;
     }
     return good;
 }
 
-uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *t, uint64_t unit, uint64_t used)
+uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *t, uint64_t unit,
+                    uint64_t used)
 {
     if (trust == TRUST_WRITER)
         return used;

@@ -1,7 +1,8 @@
 // view.c - which blocks and tails the file holds at one moment.
 //
-// The segment table is copied between two looks at its sequence number; if they agree and it is even, nothing was
-// allocated, sealed or freed in between. While the number stays the same, so does the view: only `used` of the tails grows.
+// The segment table is copied between two looks at its sequence number; if they agree and it is
+// even, nothing was allocated, sealed or freed in between. While the number stays the same, so does
+// the view: only `used` of the tails grows.
 #include "base/hash.h"
 #include "store/lock.h"
 #include "store/reader.h"
@@ -61,7 +62,8 @@ static int copy_table_once(struct store_reader *r, struct table *t, bool any)
         t->entries[i].used = used;
     }
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return any || __atomic_load_n(&sb->table_sequence, __ATOMIC_RELAXED) == t->sequence ? 0 : -EAGAIN;
+    return any || __atomic_load_n(&sb->table_sequence, __ATOMIC_RELAXED) == t->sequence ? 0
+                                                                                        : -EAGAIN;
 }
 
 static int copy_table(struct store_reader *r, struct table *t)
@@ -129,9 +131,10 @@ static uint64_t next_header(const uint8_t *base, uint64_t at, uint64_t used)
     return used;
 }
 
-// How far a segment of blocks goes, and from where on nothing in it is promised. After the machine went down that is what the lesser note
-// says, as the other may be of a sync that was not finished. Else it is `used`, behind which there can only be something if `used` was damaged: it
-// grows, and a note says how far it has been (or recovery has cut off what is not sound).
+// How far a segment of blocks goes, and from where on nothing in it is promised. After the machine
+// went down that is what the lesser note says, as the other may be of a sync that was not finished.
+// Else it is `used`, behind which there can only be something if `used` was damaged: it grows, and
+// a note says how far it has been (or recovery has cut off what is not sound).
 static uint64_t blocks_end(const struct segment_entry *e, enum trust trust, uint64_t *promised)
 {
     uint64_t most = e->synced[0].used, least = e->synced[1].used;
@@ -144,8 +147,9 @@ static uint64_t blocks_end(const struct segment_entry *e, enum trust trust, uint
     return end < e->size ? end : e->size;
 }
 
-// Headers lie far apart: one read each costs a third of a page fault each, which also maps the pages around it that nobody wants yet. (What a
-// writer changes meanwhile shows as a wrong checksum either way.)
+// Headers lie far apart: one read each costs a third of a page fault each, which also maps the
+// pages around it that nobody wants yet. (What a writer changes meanwhile shows as a wrong checksum
+// either way.)
 static bool header_read(const struct store_reader *r, struct block_header *h, const uint8_t *at)
 {
     return pread(r->fd, h, sizeof *h, at - r->mapping->base) == (ssize_t)sizeof *h;
@@ -170,12 +174,14 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
             if (trust == TRUST_SYNCED && !sound)
                 reader_unsure(r, e->offset + g->read, used - g->read);
             else if (trust == TRUST_KILLED && sound && !lock_has_writer(r->fd))
-                reader_damaged(r, e->offset + g->read, h.size, "the size of the segment with the block");
+                reader_damaged(r, e->offset + g->read, h.size,
+                               "the size of the segment with the block");
             if (!sound)
                 return 0;
         }
         if (!fits) {
-            // Damage, unless the writer has retired the segment meanwhile and uses its place for something else.
+            // Damage, unless the writer has retired the segment meanwhile and uses its place for
+            // something else.
             __atomic_thread_fence(__ATOMIC_ACQUIRE);
             if (__atomic_load_n(&g->entry->generation, __ATOMIC_RELAXED) != e->generation &&
                 map_guard_lost(&r->remains.lost) == MAP_GUARD_NOTHING_LOST)
@@ -248,7 +254,8 @@ static int compare(uint64_t a, uint64_t b)
 
 static int by_number(const void *a, const void *b)
 {
-    return block_by_number(&(*(struct block_ref *const *)a)->header, &(*(struct block_ref *const *)b)->header);
+    return block_by_number(&(*(struct block_ref *const *)a)->header,
+                           &(*(struct block_ref *const *)b)->header);
 }
 
 static int by_owner(const void *a, const void *b)
@@ -273,7 +280,8 @@ static void drop_replaced(struct store_reader *r, struct view *v)
     struct block_ref *wide = NULL;
     for (size_t i = 0; i < v->block_count; i++) {
         struct block_ref *b = v->blocks[i];
-        bool covered = wide && wide->header.kind == b->header.kind && wide->header.owner == b->header.owner &&
+        bool covered = wide && wide->header.kind == b->header.kind &&
+                       wide->header.owner == b->header.owner &&
                        wide->header.sequence_last >= b->header.sequence_last;
         if (covered && sound_whole(r, wide)) {
             block_release(b);
@@ -290,7 +298,8 @@ static void drop_replaced(struct store_reader *r, struct view *v)
 static void list_owners(struct view *v)
 {
     for (size_t i = 0; i < v->block_count; i++)
-        v->ranges[i] = (struct time_range){v->blocks[i]->header.first_ns, v->blocks[i]->header.last_ns};
+        v->ranges[i] =
+            (struct time_range){v->blocks[i]->header.first_ns, v->blocks[i]->header.last_ns};
     for (size_t i = 0; i < v->block_count;) {
         const struct block_header *h = &v->blocks[i]->header;
         size_t n = 1;
@@ -346,8 +355,9 @@ static int view_build(struct store_reader *r, const struct table *t, struct view
             struct block_ref *b = r->segments[i].blocks[k];
             b->refs++;
             v->blocks[v->block_count++] = b;
-            sorted = sorted && (v->block_count == 1 ||
-                                by_number(&v->blocks[v->block_count - 2], &v->blocks[v->block_count - 1]) <= 0);
+            sorted =
+                sorted && (v->block_count == 1 || by_number(&v->blocks[v->block_count - 2],
+                                                            &v->blocks[v->block_count - 1]) <= 0);
         }
     if (!sorted)
         qsort(v->blocks, v->block_count, sizeof *v->blocks, by_number);
@@ -405,7 +415,8 @@ static uint64_t tail_unit(const struct store_reader *r, const struct view_tail *
 }
 
 // What is published in the tails now. -EAGAIN: the table has changed.
-static int read_used(struct store_reader *r, struct view *v, uint64_t **used, uint64_t *version, int64_t *newest_ns)
+static int read_used(struct store_reader *r, struct view *v, uint64_t **used, uint64_t *version,
+                     int64_t *newest_ns)
 {
     const struct superblock *sb = super_of(r);
     uint64_t *u = malloc((v->tail_count + 1) * sizeof *u);
@@ -433,13 +444,16 @@ static bool index_grown(const struct store_reader *r)
     return !x->entry || __atomic_load_n(&x->entry->used, __ATOMIC_ACQUIRE) != x->read;
 }
 
-static int look_at_file(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version,
-                        int64_t *newest_ns)
+static int look_at_file(struct store_reader *r, struct view **out, uint64_t **used,
+                        uint64_t *version, int64_t *newest_ns)
 {
     const struct superblock *sb = super_of(r);
-    // A writer that takes the file up after its machine went down says so when it has thrown away what cannot be believed.
-    bool unchanged = r->view && r->view->table_sequence == __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE) &&
-                     !memcmp(r->view->boot_id, sb->boot_id, sizeof sb->boot_id);
+    // A writer that takes the file up after its machine went down says so when it has thrown away
+    // what cannot be believed.
+    bool unchanged =
+        r->view &&
+        r->view->table_sequence == __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE) &&
+        !memcmp(r->view->boot_id, sb->boot_id, sizeof sb->boot_id);
     // The catalog grows without the table changing, and is read where the table says.
     if (unchanged && !index_grown(r)) {
         int rc = read_used(r, r->view, used, version, newest_ns);
@@ -454,13 +468,14 @@ static int look_at_file(struct store_reader *r, struct view **out, uint64_t **us
     memcpy(boot_id, sb->boot_id, sizeof boot_id);
     enum trust trust = trust_of(r);
     int rc = copy_table(r, &t);
-    // Entries are written one after another: a writer that died in the middle of a change has left one half done, in which nothing is.
+    // Entries are written one after another: a writer that died in the middle of a change has left
+    // one half done, in which nothing is.
     bool half_done = t.sequence & 1;
     for (uint32_t i = 0; !rc && i < t.count; i++)
         if (!entry_sound(r, &t.entries[i])) {
             if (!half_done)
-                reader_damaged(r, (uint64_t)((const uint8_t *)&t.live[i] - r->mapping->base), sizeof *t.entries,
-                               "a segment entry");
+                reader_damaged(r, (uint64_t)((const uint8_t *)&t.live[i] - r->mapping->base),
+                               sizeof *t.entries, "a segment entry");
             half_done = false;
             t.entries[i].kind = SEGMENT_EMPTY;
         }
@@ -498,8 +513,10 @@ static int look_at_file(struct store_reader *r, struct view **out, uint64_t **us
     return rc;
 }
 
-// Of a file whose header or table was cut off there is the view from before: each block says by itself whether it is still there.
-static int last_view(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns)
+// Of a file whose header or table was cut off there is the view from before: each block says by
+// itself whether it is still there.
+static int last_view(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version,
+                     int64_t *newest_ns)
 {
     *used = calloc(r->view->tail_count + 1, sizeof **used);
     if (!*used)
@@ -511,9 +528,11 @@ static int last_view(struct store_reader *r, struct view **out, uint64_t **used,
     return 0;
 }
 
-int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version, int64_t *newest_ns)
+int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version,
+                int64_t *newest_ns)
 {
     int rc = look_at_file(r, out, used, version, newest_ns);
-    bool cut = rc == -EBADMSG && r->view && map_guard_lost(&r->remains.lost) != MAP_GUARD_NOTHING_LOST;
+    bool cut =
+        rc == -EBADMSG && r->view && map_guard_lost(&r->remains.lost) != MAP_GUARD_NOTHING_LOST;
     return cut ? last_view(r, out, used, version, newest_ns) : rc;
 }

@@ -76,7 +76,14 @@ struct series_key {
 enum { SERIES_IN_SET = 1, SERIES_SINGLE = 2, SERIES_SHARED = 4 /* in more than one way */ };
 
 // What the catalog may hold at most.
-enum catalog_limit { LIMIT_METRICS, LIMIT_PAIRS, LIMIT_SERIES, LIMIT_SETS, LIMIT_CATALOG_BYTES, CATALOG_LIMITS };
+enum catalog_limit {
+    LIMIT_METRICS,
+    LIMIT_PAIRS,
+    LIMIT_SERIES,
+    LIMIT_SETS,
+    LIMIT_CATALOG_BYTES,
+    CATALOG_LIMITS
+};
 
 // What a segment of blocks holds, by slot.
 struct segment_sum {
@@ -121,7 +128,8 @@ struct store {
     uint32_t *shared_index; // by series: its place there
     size_t shared_index_capacity, shared_capacity;
     uint32_t shared_count;
-    int64_t singles_before_ns; // when the file was opened there were single points up to then, of whatever series
+    // when the file was opened there were single points up to then, of whatever series
+    int64_t singles_before_ns;
 
     // Tails that all series share.
     struct tail points, events;
@@ -140,7 +148,8 @@ struct store {
     struct buf spill; // appends without disk space, in their order
     size_t spill_at;  // what of it has been appended since
     uint64_t spilled;
-    uint64_t dropped_before, dropped_noted, dropped_here; // by earlier writers; by the caller; by this store
+    // by earlier writers; by the caller; by this store
+    uint64_t dropped_before, dropped_noted, dropped_here;
     bool space_reported, unlink_reported, sync_reported;
     int64_t last_space_try_ns;
 
@@ -195,8 +204,9 @@ int seal_idle(struct store *s);
 // What the tails may take together.
 uint64_t tail_limit(const struct store *s);
 
-// Brings rows {t, value[columns]} into order of time into s->row_times and s->row_values (column-major, stride `rows`). Returns how many
-// different time stamps there are, or a negative errno.
+// Brings rows {t, value[columns]} into order of time into s->row_times and s->row_values
+// (column-major, stride `rows`). Returns how many different time stamps there are, or a negative
+// errno.
 int sort_rows(struct store *s, const uint8_t *tail, uint32_t rows, uint32_t columns);
 bool reserve_rows(struct store *s, size_t rows, size_t values);
 
@@ -205,7 +215,8 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
 struct segment_sum *segment_sum(struct store *s, int slot);
 bool hot_push(struct hot_queue *q, struct hot_block b);
 
-// merge.c. A step of a merge: a part of a block at most. 1: did something, 0: nothing to do, or a negative errno.
+// merge.c. A step of a merge: a part of a block at most. 1: did something, 0: nothing to do, or a
+// negative errno.
 enum merge_pace {
     MERGE_LIVE,    // only where there is enough; small parts
     MERGE_CLOSING, // everything, as small as it gets
@@ -245,7 +256,8 @@ void loss_of_waiting(struct store *s); // what waits is given up
 int spill_row(struct store *s, uint32_t set, int64_t t_ns, const double *values);
 int spill_point(struct store *s, uint32_t series, int64_t t_ns, double value);
 int spill_event(struct store *s, struct str record);
-int spill_reserve(struct store *s, size_t bytes); // room for entries; after it spill_definition cannot fail
+// room for entries; after it spill_definition cannot fail
+int spill_reserve(struct store *s, size_t bytes);
 void spill_definition(struct store *s, struct str entries);
 int spill_replay(struct store *s); // 0: all is in the file
 void spill_lose(struct store *s);  // counts the rest of it as lost
@@ -267,7 +279,8 @@ int space_failed(struct store *s, int rc);
 // machine went down with it.
 int recover(struct store *s, bool crashed, bool machine, uint32_t dropped, struct error *e);
 
-// rewrite.c: the file again, without gaps, in place of the old one. 0, or what went wrong: then the old one is as it was.
+// rewrite.c: the file again, without gaps, in place of the old one. 0, or what went wrong: then the
+// old one is as it was.
 int rewrite(struct store *s);
 
 #endif

@@ -1,4 +1,5 @@
-// asking.c - one `asking` has an `asked` for each node that was asked; a peer finds its own by the id in the frame.
+// asking.c - one `asking` has an `asked` for each node that was asked; a peer finds its own by the
+// id in the frame.
 //
 //   asking ──< asked >── peer        asked: what of the node's stream of records has come, and how many bytes more it may send
 #include "base/memory_account.h"
@@ -36,7 +37,8 @@ enum { SIZE_BYTES = 4 }; // in front of a record
 
 // ---- naming who is missing ----
 
-static void name_missing(struct asking *a, struct str host, enum wire_reason reason, struct str text)
+static void name_missing(struct asking *a, struct str host, enum wire_reason reason,
+                         struct str text)
 {
     a->events.missing(a->user, &(struct wire_missing){host, reason, text});
 }
@@ -47,8 +49,10 @@ static bool is_wanted(const struct asking *a, const struct node *n)
     return n->index >= a->may_count || a->may[n->index];
 }
 
-// All that are behind a node but have come another way: those answer for themselves. How many were named.
-static size_t name_behind(struct asking *a, struct str host, enum wire_reason reason, unsigned depth)
+// All that are behind a node but have come another way: those answer for themselves. How many were
+// named.
+static size_t name_behind(struct asking *a, struct str host, enum wire_reason reason,
+                          unsigned depth)
 {
     size_t named = 0;
     for (size_t i = 0; i < a->hub->node_count; i++) {
@@ -66,7 +70,8 @@ static size_t name_behind(struct asking *a, struct str host, enum wire_reason re
 }
 
 // One that was asked is named for who was to be asked through it, where nobody knows who that is.
-static void name_asked(struct asking *a, const struct node *n, enum wire_reason reason, struct str text)
+static void name_asked(struct asking *a, const struct node *n, enum wire_reason reason,
+                       struct str text)
 {
     size_t behind = name_behind(a, n->host, reason, HUB_DEPTH_MAX);
     if (behind == 0 || is_wanted(a, n))
@@ -147,7 +152,8 @@ static void give_credit(struct asked *k)
 {
     if (k->asking->paused || k->owed < k->asking->credit / 2)
         return;
-    wire_session_send(k->peer->session, WIRE_CREDIT, k->id, (struct str){(char *)&k->owed, sizeof k->owed});
+    wire_session_send(k->peer->session, WIRE_CREDIT, k->id,
+                      (struct str){(char *)&k->owed, sizeof k->owed});
     k->may_send += k->owed;
     k->owed = 0;
 }
@@ -175,13 +181,16 @@ static bool take_stream(struct asked *k, struct str data)
     struct str host = k->peer->node->host;
     while (data.size) {
         // Mostly a record comes whole.
-        if (k->record.size == 0 && data.size >= SIZE_BYTES && record_size(data.data) <= data.size - SIZE_BYTES) {
+        if (k->record.size == 0 && data.size >= SIZE_BYTES &&
+            record_size(data.data) <= data.size - SIZE_BYTES) {
             uint32_t size = record_size(data.data);
             a->events.record(a->user, host, (struct str){data.data + SIZE_BYTES, size});
             data = str_slice(data, SIZE_BYTES + (size_t)size, data.size);
             continue;
         }
-        size_t want = k->record.size < SIZE_BYTES ? SIZE_BYTES : SIZE_BYTES + (size_t)record_size(k->record.data);
+        size_t want = k->record.size < SIZE_BYTES
+                          ? SIZE_BYTES
+                          : SIZE_BYTES + (size_t)record_size(k->record.data);
         size_t lack = want - k->record.size, n = lack < data.size ? lack : data.size;
         buf_add(&k->record, data.data, n);
         data = str_slice(data, n, data.size);
@@ -190,8 +199,10 @@ static bool take_stream(struct asked *k, struct str data)
             return false;
         if (k->record.size == SIZE_BYTES && record_size(k->record.data) > HUB_RECORD_MAX)
             return false;
-        if (k->record.size >= SIZE_BYTES && k->record.size == SIZE_BYTES + (size_t)record_size(k->record.data)) {
-            a->events.record(a->user, host, str_slice(buf_str(&k->record), SIZE_BYTES, k->record.size));
+        if (k->record.size >= SIZE_BYTES &&
+            k->record.size == SIZE_BYTES + (size_t)record_size(k->record.data)) {
+            a->events.record(a->user, host,
+                             str_slice(buf_str(&k->record), SIZE_BYTES, k->record.size));
             free_record(k);
         }
     }
@@ -240,7 +251,8 @@ static bool take_end(struct asked *k, struct str payload, const char **why)
         return false;
     }
     if (end.code)
-        name_missing(k->asking, k->peer->node->host, end.code == -ETIMEDOUT ? WIRE_LATE : WIRE_ERROR, end.text);
+        name_missing(k->asking, k->peer->node->host,
+                     end.code == -ETIMEDOUT ? WIRE_LATE : WIRE_ERROR, end.text);
     finish(k);
     return true;
 }
@@ -288,12 +300,14 @@ static bool is_reached(void *user, struct str host)
     return true;
 }
 
-static int write_ask(const struct asking *a, const struct asking_options *o, const struct node *n, struct buf *out)
+static int write_ask(const struct asking *a, const struct asking_options *o, const struct node *n,
+                     struct buf *out)
 {
     struct buf request = {0};
     struct reached reached = {a->hub, n};
     // What of the request this node needs, or those behind it.
-    int r = a->hub->settings.questions->narrow(o->question, o->request, is_reached, &reached, &request);
+    int r =
+        a->hub->settings.questions->narrow(o->question, o->request, is_reached, &reached, &request);
     struct wire_ask ask = {.question = (uint8_t)o->question,
                            .credit = a->credit,
                            .remaining_ms = o->remaining_ms,
@@ -407,7 +421,9 @@ static uint32_t credit_of_each(const struct hub *h)
     for (const struct peer *p = h->peers; p; p = p->next)
         connected++;
     size_t share = HUB_CREDIT_ALL / connected;
-    return share < HUB_CREDIT_MIN ? HUB_CREDIT_MIN : share > HUB_CREDIT_MAX ? HUB_CREDIT_MAX : (uint32_t)share;
+    return share < HUB_CREDIT_MIN   ? HUB_CREDIT_MIN
+           : share > HUB_CREDIT_MAX ? HUB_CREDIT_MAX
+                                    : (uint32_t)share;
 }
 
 int asking_begin(struct hub *h, const struct asking_options *o, struct asking **out, size_t *left)
@@ -416,7 +432,8 @@ int asking_begin(struct hub *h, const struct asking_options *o, struct asking **
     struct asking *a = calloc(1, sizeof *a);
     if (!a)
         return -ENOMEM;
-    *a = (struct asking){.hub = h, .events = o->events, .user = o->user, .next = h->asking, .link = &h->asking};
+    *a = (struct asking){
+        .hub = h, .events = o->events, .user = o->user, .next = h->asking, .link = &h->asking};
     if (a->next)
         a->next->link = &a->next;
     h->asking = a;

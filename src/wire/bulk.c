@@ -16,18 +16,22 @@ static const char *provider_of(const char *transport)
 
 int wire_transport_check(const char *transport, struct error *e)
 {
-    bool fabric = strcmp(transport, "fabric") == 0 || (str_starts(str_of(transport), STR("fabric:")) && transport[7]);
+    bool fabric = strcmp(transport, "fabric") == 0 ||
+                  (str_starts(str_of(transport), STR("fabric:")) && transport[7]);
     if (!fabric && strcmp(transport, "auto") != 0 && strcmp(transport, "tcp") != 0)
-        return error_set(e, -EINVAL, "--transport=%.64s: it is auto, tcp, fabric or fabric:PROVIDER", transport);
+        return error_set(
+            e, -EINVAL, "--transport=%.64s: it is auto, tcp, fabric or fabric:PROVIDER", transport);
     // They travel in lines, between processes.
     if (strlen(transport) >= WIRE_WAY_MAX || strpbrk(transport, " \t\n\r"))
-        return error_set(e, -EINVAL, "--transport=%.64s: a provider's name has no blanks and at most %d characters",
-                         transport, WIRE_WAY_MAX);
+        return error_set(
+            e, -EINVAL,
+            "--transport=%.64s: a provider's name has no blanks and at most %d characters",
+            transport, WIRE_WAY_MAX);
     return 0;
 }
 
-int wire_bulk_open(struct wire_loop *loop, const char *transport, enum wire_side side, const char *near,
-                   struct wire_bulk **out, struct error *e)
+int wire_bulk_open(struct wire_loop *loop, const char *transport, enum wire_side side,
+                   const char *near, struct wire_bulk **out, struct error *e)
 {
     *out = NULL;
     int r = wire_transport_check(transport, e);
@@ -48,7 +52,9 @@ int wire_bulk_open(struct wire_loop *loop, const char *transport, enum wire_side
 #else
     (void)loop, (void)side, (void)near, (void)provider_of;
     return any ? 0
-               : error_set(e, -ENOSYS, "--transport=%s: this sonde was built without libfabric (--transport=tcp works)",
+               : error_set(e, -ENOSYS,
+                           "--transport=%s: this sonde was built without libfabric "
+                           "(--transport=tcp works)",
                            transport);
 #endif
 }
@@ -64,7 +70,8 @@ bool wire_fabric_describe(char *out, size_t size)
 #if SONDE_FABRIC
     return fabric_describe(out, size);
 #else
-    snprintf(out, size, "this sonde was built without libfabric: data of other nodes come over TCP");
+    snprintf(out, size,
+             "this sonde was built without libfabric: data of other nodes come over TCP");
     return false;
 #endif
 }

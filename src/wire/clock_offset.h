@@ -22,7 +22,8 @@ struct clock_offset {
 // Ignores what cannot be (an answer before its question).
 void clock_offset_add(struct clock_offset *c, int64_t t1, int64_t t2, int64_t t3, int64_t t4);
 
-// False: nothing is known yet. The true offset lies in *offset_ns ± *error_ns, drift since the sample aside.
+// False: nothing is known yet. The true offset lies in *offset_ns ± *error_ns, drift since the
+// sample aside.
 bool clock_offset_get(const struct clock_offset *c, int64_t *offset_ns, int64_t *error_ns);
 
 #endif

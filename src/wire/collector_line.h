@@ -1,4 +1,5 @@
-// collector_line.h - a collector that is asked for while the job runs, as a line. It travels from hand to hand, and only the last one takes it apart:
+// collector_line.h - a collector that is asked for while the job runs, as a line. It travels from
+// hand to hand, and only the last one takes it apart:
 //
 //   aggregator ──▶ sonde run ──┬──▶ agent
 //                              └──▶ sonde node ──▶ agent      on every other node, also those that come later
@@ -6,7 +7,8 @@
 //   collector NAME [per_gpu] [input=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND      is to run from now on, in the place of the one of that name
 //   collector NAME                                                                           is to run no more
 //
-// NAME is a word as metrics' names are. `per_gpu`: a process for each GPU. WORD goes to the standard input of COMMAND, which is as that of a script (agent/scripts.h).
+// NAME is a word as metrics' names are. `per_gpu`: a process for each GPU. WORD goes to the
+// standard input of COMMAND, which is as that of a script (agent/scripts.h).
 #ifndef SONDE_WIRE_COLLECTOR_LINE_H
 #define SONDE_WIRE_COLLECTOR_LINE_H
 

@@ -24,9 +24,9 @@ bool drain_find_socket(const char *recording, char out[DRAIN_SOCKET_MAX])
     struct stat st;
     const char *slash = strrchr(recording, '/');
     bool folder = stat(recording, &st) == 0 && S_ISDIR(st.st_mode);
-    int n =
-        folder ? snprintf(out, DRAIN_SOCKET_MAX, "%s/agent.sock", recording)
-               : snprintf(out, DRAIN_SOCKET_MAX, "%.*sagent.sock", slash ? (int)(slash + 1 - recording) : 0, recording);
+    int n = folder ? snprintf(out, DRAIN_SOCKET_MAX, "%s/agent.sock", recording)
+                   : snprintf(out, DRAIN_SOCKET_MAX, "%.*sagent.sock",
+                              slash ? (int)(slash + 1 - recording) : 0, recording);
     return n > 0 && n < DRAIN_SOCKET_MAX && stat(out, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
@@ -138,7 +138,8 @@ static int wait_for_answer(struct drain_line *l, int64_t deadline_ns)
 
 int drain_line_ask(struct drain_line *l)
 {
-    enum { TRIES = 3 }; // the agent may have been replaced since the last request, and again during this one
+    // the agent may have been replaced since the last request, and again during this one
+    enum { TRIES = 3 };
     int64_t deadline_ns = clock_monotonic_ns() + DRAIN_WAIT_MS * (int64_t)NS_PER_MS;
     if (l->fd >= 0 && l->owner != getpid())
         disconnect(l);

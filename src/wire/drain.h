@@ -32,10 +32,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DRAIN_MAGIC UINT64_C(0x0a1a6e6961726405) // "\x05drain\x1a\n": neither a HELLO nor a text protocol begins so
+#define DRAIN_MAGIC \
+    UINT64_C(0x0a1a6e6961726405) // "\x05drain\x1a\n": neither a HELLO nor a text protocol begins so
 
 enum {
-    DRAIN_CELLS = 1, // flag: also the cells of the asker, or of the nearest process above it that emits
+    // flag: also the cells of the asker, or of the nearest process above it that emits
+    DRAIN_CELLS = 1,
     DRAIN_WAIT_MS = 500,
     DRAIN_PAST_MS = 1000,
 };
@@ -52,7 +54,8 @@ bool drain_reaches(int64_t until_ns);
 
 enum { DRAIN_SOCKET_MAX = 4096 };
 
-// The socket of the agent that writes `recording`, a file or a folder, if a job's folder it is in. False: there is none.
+// The socket of the agent that writes `recording`, a file or a folder, if a job's folder it is in.
+// False: there is none.
 bool drain_find_socket(const char *recording, char out[DRAIN_SOCKET_MAX]);
 
 // ---- one connection ----

@@ -1,16 +1,22 @@
-// fabric.c - a bulk over libfabric: one endpoint, one block of registered memory, one completion queue.
+// fabric.c - a bulk over libfabric: one endpoint, one block of registered memory, one completion
+// queue.
 //
-// libfabric makes progress when it is asked to, by most providers. The loop asks before each sleep, and is woken by the completion queue's descriptor where the provider has one. Where it has
-// none (shm), and for what no descriptor tells (connections in the making, reads that are late), a timer asks while there is something to wait for: 1 ms after
-// something has happened, then twice as long each time up to POLL_MAX_MS. Nothing to wait for: no timer. A link with a descriptor has none: it wakes when the
-// provider needs it, and where the network reads by itself, never.
+// libfabric makes progress when it is asked to, by most providers. The loop asks before each sleep,
+// and is woken by the completion queue's descriptor where the provider has one. Where it has none
+// (shm), and for what no descriptor tells (connections in the making, reads that are late), a timer
+// asks while there is something to wait for: 1 ms after something has happened, then twice as long
+// each time up to POLL_MAX_MS. Nothing to wait for: no timer. A link with a descriptor has none: it
+// wakes when the provider needs it, and where the network reads by itself, never.
 //
 //   fetch ─▶ waiting (no slot, or the provider says "again") ─▶ slot: fi_read ─▶ completion ─▶ done
 //
-// A fetch that is given up, or too late, leaves its slot behind until the completion comes: until then the network may still write there. Of a node that has lost its power or its cable
-// none comes for many minutes (TCP is patient), no call takes back a read, and closing an endpoint in the middle of one crashes some providers. So after LOST_MS the endpoint is set
-// aside, with its slots, for as long as the process lives, and another one opened, where the reads of the other nodes begin again; ASIDE_MAX times, then data go over TCP. Meanwhile one
-// node has a quarter of the slots at most, so that others need not wait for it.
+// A fetch that is given up, or too late, leaves its slot behind until the completion comes: until
+// then the network may still write there. Of a node that has lost its power or its cable none comes
+// for many minutes (TCP is patient), no call takes back a read, and closing an endpoint in the
+// middle of one crashes some providers. So after LOST_MS the endpoint is set aside, with its slots,
+// for as long as the process lives, and another one opened, where the reads of the other nodes
+// begin again; ASIDE_MAX times, then data go over TCP. Meanwhile one node has a quarter of the
+// slots at most, so that others need not wait for it.
 #include "wire/fabric.h"
 #include "wire/fabric_memory.h"
 #include "wire/fabric_objects.h"
@@ -168,7 +174,8 @@ static void unqueue(struct fabric *f, struct wire_fetch **at)
     fetch->next = NULL;
 }
 
-// Begins the next read that can be begun. False: none can. What fails is told at once, and may change the list.
+// Begins the next read that can be begun. False: none can. What fails is told at once, and may
+// change the list.
 static bool begin_read(struct fabric *f)
 {
     struct slot *s = find_slot(f);
@@ -179,8 +186,9 @@ static bool begin_read(struct fabric *f)
             continue;
         ssize_t r = -FI_EADDRNOTAVAIL;
         if (f->o.ep && fetch->peer->address != FI_ADDR_NOTAVAIL)
-            r = fi_read(f->o.ep, f->memory + slot * WIRE_LAID_MAX, fetch->size, f->o.mr ? fi_mr_desc(f->o.mr) : NULL,
-                        fetch->peer->address, fetch->peer->base + fetch->offset, fetch->peer->key, &s->context);
+            r = fi_read(f->o.ep, f->memory + slot * WIRE_LAID_MAX, fetch->size,
+                        f->o.mr ? fi_mr_desc(f->o.mr) : NULL, fetch->peer->address,
+                        fetch->peer->base + fetch->offset, fetch->peer->key, &s->context);
         if (r == -FI_EAGAIN) // this node's connection is in the making, say; another's is not
             continue;
         unqueue(f, at);
@@ -280,7 +288,8 @@ static bool has_lost(const struct fabric *f, int64_t now_ns)
 
 static char *map_memory(const struct fabric *f)
 {
-    char *memory = mmap(NULL, f->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *memory =
+        mmap(NULL, f->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
@@ -329,9 +338,11 @@ static void open_anew(struct fabric *f)
         if (s->peer)
             free_slot(s);
     }
-    int r = fabric_objects_open(&f->o, f->library, f->info, f->side, QUEUE_SIZE, f->memory, f->memory_bytes, &what);
+    int r = fabric_objects_open(&f->o, f->library, f->info, f->side, QUEUE_SIZE, f->memory,
+                                f->memory_bytes, &what);
     if (r)
-        log_warning("%s does not give %s again: %s; data come over TCP", f->bulk.name, what, f->library->strerror(-r));
+        log_warning("%s does not give %s again: %s; data come over TCP", f->bulk.name, what,
+                    f->library->strerror(-r));
     for (struct wire_bulk_peer *p = f->peers; p; p = p->next)
         if (!f->o.av || fi_av_insert(f->o.av, p->name, 1, &p->address, 0, NULL) != 1)
             p->address = FI_ADDR_NOTAVAIL;
@@ -434,7 +445,8 @@ static bool is_like_ours(const struct fabric *f, struct str address)
     return !sockets || ours == theirs;
 }
 
-static int meet(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out, struct error *e)
+static int meet(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out,
+                struct error *e)
 {
     struct fabric *f = of(b);
     *out = NULL;
@@ -444,10 +456,11 @@ static int meet(struct wire_bulk *b, struct str description, struct wire_bulk_pe
     if (in.failed || bytes_left(&in))
         return error_set(e, -EBADMSG, "a damaged description of a window");
     if (!str_eq(provider, str_of(f->info->fabric_attr->prov_name)))
-        return error_set(e, -EPROTO, "the node's provider is %.*s, the hub's %s", STR_ARG(str_slice(provider, 0, 40)),
-                         f->info->fabric_attr->prov_name);
+        return error_set(e, -EPROTO, "the node's provider is %.*s, the hub's %s",
+                         STR_ARG(str_slice(provider, 0, 40)), f->info->fabric_attr->prov_name);
     if (!is_like_ours(f, address))
-        return error_set(e, -EPROTO, "the node's address on the fabric is of another kind than the hub's");
+        return error_set(e, -EPROTO,
+                         "the node's address on the fabric is of another kind than the hub's");
     struct wire_bulk_peer *p = calloc(1, sizeof *p);
     if (!p)
         return error_set(e, -ENOMEM, "no memory for a node");
@@ -502,7 +515,8 @@ static void free_fabric(struct fabric *f)
         set_aside(f);
     fabric_objects_close(&f->o);
     if (is_memory(f))
-        fabric_memory_sweep(FABRIC_MEMORY_FOLDER); // of nodes that were killed, and whose memory we had until now
+        // of nodes that were killed, and whose memory we had until now
+        fabric_memory_sweep(FABRIC_MEMORY_FOLDER);
     if (f->memory)
         munmap(f->memory, f->memory_bytes);
     if (f->info)
@@ -536,7 +550,8 @@ static void close_fabric(struct wire_bulk *b)
     free_fabric(f);
 }
 
-static const struct wire_bulk_row row = {window, describe, awaited, meet, part, fetch, give_up, close_fabric};
+static const struct wire_bulk_row row = {window, describe, awaited, meet,
+                                         part,   fetch,    give_up, close_fabric};
 
 static void start(void *user)
 {
@@ -549,8 +564,8 @@ static void start(void *user)
     uv_prepare_start(f->prepare, on_prepare);
 }
 
-int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, enum wire_side side, const char *near,
-                struct wire_bulk **out, struct error *e)
+int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, enum wire_side side,
+                const char *near, struct wire_bulk **out, struct error *e)
 {
     *out = NULL;
     struct fabric *f = calloc(1, sizeof *f);
@@ -566,19 +581,22 @@ int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, 
     struct fabric_signals *signals = fabric_signals_keep();
     f->library = fabric_library_open(e);
     const char *what = "memory";
-    int r = f->library ? fabric_choose(f->library, provider, made_for_it, side, near, &f->info, e) : -ENOENT;
+    int r = f->library ? fabric_choose(f->library, provider, made_for_it, side, near, &f->info, e)
+                       : -ENOENT;
     fabric_signals_restore(signals);
     if (r == 0 && is_memory(f))
-        fabric_memory_sweep(FABRIC_MEMORY_FOLDER); // of who was killed and is started again here, say
+        // of who was killed and is started again here, say
+        fabric_memory_sweep(FABRIC_MEMORY_FOLDER);
     f->memory_bytes = side == WIRE_HUB ? LANDING_BYTES : WIRE_WINDOW_BYTES;
     f->memory = map_memory(f);
     f->slots = calloc(WIRE_LANDING_SLOTS, sizeof *f->slots);
     int failed = f->memory && f->slots ? 0 : -FI_ENOMEM;
     if (r == 0 && !failed)
-        failed = fabric_objects_open(&f->o, f->library, f->info, side, QUEUE_SIZE, f->memory, f->memory_bytes, &what);
+        failed = fabric_objects_open(&f->o, f->library, f->info, side, QUEUE_SIZE, f->memory,
+                                     f->memory_bytes, &what);
     if (r == 0 && failed)
-        r = error_set(e, -EIO, "libfabric's provider %s does not give %s: %s", f->info->fabric_attr->prov_name, what,
-                      f->library->strerror(-failed));
+        r = error_set(e, -EIO, "libfabric's provider %s does not give %s: %s",
+                      f->info->fabric_attr->prov_name, what, f->library->strerror(-failed));
     f->prepare = calloc(1, sizeof *f->prepare);
     f->timer = calloc(1, sizeof *f->timer);
     if (r == 0 && (!f->prepare || !f->timer))

@@ -1,4 +1,5 @@
-// fabric_library.c - opened with dlopen, as libraries of GPUs are: the program, its packages and the agent do not need it, and a node without it still runs.
+// fabric_library.c - opened with dlopen, as libraries of GPUs are: the program, its packages and
+// the agent do not need it, and a node without it still runs.
 #include "wire/fabric_library.h"
 #include "wire/fabric.h"
 
@@ -13,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The interface that is asked for: old enough for every libfabric of the last years, new enough for the bits of mr_mode.
+// The interface that is asked for: old enough for every libfabric of the last years, new enough for
+// the bits of mr_mode.
 #define FABRIC_API FI_VERSION(1, 9)
 
 // Networks that move data by themselves, the best first.
@@ -35,13 +37,16 @@ static void open_it(void)
     } names[] = {{"fi_getinfo", &library.getinfo},   {"fi_freeinfo", &library.freeinfo},
                  {"fi_dupinfo", &library.dupinfo},   {"fi_fabric", &library.fabric},
                  {"fi_strerror", &library.strerror}, {"fi_version", &library.version}};
-    // Its cache of registered memory watches malloc or page faults of the whole process; two blocks that live as long as it does need none.
+    // Its cache of registered memory watches malloc or page faults of the whole process; two blocks
+    // that live as long as it does need none.
     setenv("FI_MR_CACHE_MONITOR", "disabled", 0);
-    // No memory of GPUs is asked for, and none of their libraries is to be started for it (libfabric 1.18 and newer heed this).
+    // No memory of GPUs is asked for, and none of their libraries is to be started for it
+    // (libfabric 1.18 and newer heed this).
     setenv("FI_HMEM", "system", 0);
     void *handle = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
-        error_set(&opening, -ENOENT, "libfabric cannot be opened: %s; install it (Debian: libfabric1)", dlerror());
+        error_set(&opening, -ENOENT,
+                  "libfabric cannot be opened: %s; install it (Debian: libfabric1)", dlerror());
         return;
     }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -119,7 +124,8 @@ static struct fi_info *hints_for(const char *provider)
     h->caps = FI_MSG | FI_RMA;
     h->mode = FI_CONTEXT | FI_CONTEXT2;
     h->ep_attr->type = FI_EP_RDM;
-    h->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+    h->domain_attr->mr_mode =
+        FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
     h->domain_attr->threading = FI_THREAD_DOMAIN; // the loop's thread
     h->domain_attr->control_progress = h->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     h->domain_attr->resource_mgmt = FI_RM_ENABLED;
@@ -127,7 +133,8 @@ static struct fi_info *hints_for(const char *provider)
     return h;
 }
 
-static int look_for(const char *provider, enum wire_side side, const char *near, struct fi_info **out)
+static int look_for(const char *provider, enum wire_side side, const char *near,
+                    struct fi_info **out)
 {
     struct fi_info *hints = hints_for(provider);
     if (!hints || !hints->fabric_attr->prov_name) {
@@ -135,9 +142,12 @@ static int look_for(const char *provider, enum wire_side side, const char *near,
             library.freeinfo(hints);
         return -FI_ENOMEM;
     }
-    // A hub reads from where it listens; a link's memory is read at the address from which it reaches its parent. Providers whose addresses are no numbers
-    // would take the words for a name of their own.
-    int r = near ? library.getinfo(FABRIC_API, near, NULL, side == WIRE_HUB ? FI_SOURCE : 0, hints, out) : -FI_ENODATA;
+    // A hub reads from where it listens; a link's memory is read at the address from which it
+    // reaches its parent. Providers whose addresses are no numbers would take the words for a name
+    // of their own.
+    int r =
+        near ? library.getinfo(FABRIC_API, near, NULL, side == WIRE_HUB ? FI_SOURCE : 0, hints, out)
+             : -FI_ENODATA;
     bool named = r == 0 && (*out)->addr_format == FI_ADDR_STR;
     if (named)
         library.freeinfo(*out);
@@ -151,15 +161,16 @@ static int look_for(const char *provider, enum wire_side side, const char *near,
     return r;
 }
 
-int fabric_choose(const struct fabric_library *l, const char *provider, bool only_made_for_it, enum wire_side side,
-                  const char *near, struct fi_info **out, struct error *e)
+int fabric_choose(const struct fabric_library *l, const char *provider, bool only_made_for_it,
+                  enum wire_side side, const char *near, struct fi_info **out, struct error *e)
 {
     *out = NULL;
     if (provider) {
         int r = look_for(provider, side, near, out);
         return r == 0 ? 0
                       : error_set(e, -ENODEV,
-                                  "libfabric's provider %s cannot be used here: %s (fi_info shows what is there)",
+                                  "libfabric's provider %s cannot be used here: %s (fi_info shows "
+                                  "what is there)",
                                   provider, l->strerror(-r));
     }
     for (size_t i = 0; i < sizeof made_for_it / sizeof made_for_it[0]; i++)
@@ -185,10 +196,12 @@ bool fabric_describe(char *out, size_t size)
     bool found = fabric_choose(l, NULL, true, WIRE_LINK, NULL, &info, &e) == 0;
     fabric_signals_restore(signals);
     if (found)
-        snprintf(out, size, "libfabric %u.%u with %s on %s: data of other nodes come over it", FI_MAJOR(version),
-                 FI_MINOR(version), info->fabric_attr->prov_name, info->domain_attr->name);
+        snprintf(out, size, "libfabric %u.%u with %s on %s: data of other nodes come over it",
+                 FI_MAJOR(version), FI_MINOR(version), info->fabric_attr->prov_name,
+                 info->domain_attr->name);
     else
-        snprintf(out, size, "libfabric %u.%u finds no network made for it: data of other nodes come over TCP",
+        snprintf(out, size,
+                 "libfabric %u.%u finds no network made for it: data of other nodes come over TCP",
                  FI_MAJOR(version), FI_MINOR(version));
     if (info)
         l->freeinfo(info);

@@ -36,7 +36,8 @@ void fabric_objects_close(struct fabric_objects *o)
 static int open_queue(struct fabric_objects *o, size_t size)
 {
     struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_CONTEXT, .wait_obj = FI_WAIT_FD, .size = size};
-    if (fi_cq_open(o->domain, &attr, &o->cq, NULL) == 0 && fi_control(&o->cq->fid, FI_GETWAIT, &o->fd) == 0)
+    if (fi_cq_open(o->domain, &attr, &o->cq, NULL) == 0 &&
+        fi_control(&o->cq->fid, FI_GETWAIT, &o->fd) == 0)
         return 0;
     o->fd = -1;
     CLOSE(o->cq);
@@ -45,14 +46,15 @@ static int open_queue(struct fabric_objects *o, size_t size)
     return fi_cq_open(o->domain, &attr, &o->cq, NULL);
 }
 
-static int register_memory(struct fabric_objects *o, int mode, enum wire_side side, char *memory, size_t bytes)
+static int register_memory(struct fabric_objects *o, int mode, enum wire_side side, char *memory,
+                           size_t bytes)
 {
     if (side == WIRE_HUB && !(mode & FI_MR_LOCAL))
         return 0;
     // A forked child must not tear pages away that the network reads or writes.
     madvise(memory, bytes, MADV_DONTFORK);
-    int r = fi_mr_reg(o->domain, memory, bytes, side == WIRE_HUB ? FI_READ : FI_REMOTE_READ, 0, WINDOW_KEY, 0, &o->mr,
-                      NULL);
+    int r = fi_mr_reg(o->domain, memory, bytes, side == WIRE_HUB ? FI_READ : FI_REMOTE_READ, 0,
+                      WINDOW_KEY, 0, &o->mr, NULL);
     if (r == 0 && mode & FI_MR_ENDPOINT) {
         r = fi_mr_bind(o->mr, &o->ep->fid, 0);
         r = r ? r : fi_mr_enable(o->mr);
@@ -73,10 +75,12 @@ static int name_memory(struct fi_info *info)
     return 0;
 }
 
-static int open_objects(struct fabric_objects *o, const struct fabric_library *library, struct fi_info *info,
-                        enum wire_side side, size_t queue_size, char *memory, size_t memory_bytes, const char **what)
+static int open_objects(struct fabric_objects *o, const struct fabric_library *library,
+                        struct fi_info *info, enum wire_side side, size_t queue_size, char *memory,
+                        size_t memory_bytes, const char **what)
 {
-    struct fi_av_attr table = {.type = info->domain_attr->av_type == FI_AV_MAP ? FI_AV_MAP : FI_AV_TABLE};
+    struct fi_av_attr table = {.type = info->domain_attr->av_type == FI_AV_MAP ? FI_AV_MAP
+                                                                               : FI_AV_TABLE};
     int r = 0;
     if (strcmp(info->fabric_attr->prov_name, FABRIC_MEMORY_PROVIDER) == 0) {
         *what = "a name for its memory";
@@ -117,8 +121,9 @@ static int open_objects(struct fabric_objects *o, const struct fabric_library *l
     return r;
 }
 
-int fabric_objects_open(struct fabric_objects *o, const struct fabric_library *library, struct fi_info *info,
-                        enum wire_side side, size_t queue_size, char *memory, size_t memory_bytes, const char **what)
+int fabric_objects_open(struct fabric_objects *o, const struct fabric_library *library,
+                        struct fi_info *info, enum wire_side side, size_t queue_size, char *memory,
+                        size_t memory_bytes, const char **what)
 {
     struct fabric_signals *signals = fabric_signals_keep();
     *o = (struct fabric_objects){.fd = -1};

@@ -37,7 +37,8 @@ static void unlink_first(struct wire_fetches *f)
         f->last = &f->first;
 }
 
-static struct fetches_item *new_item(struct wire_fetches *f, const struct wire_header *h, size_t size)
+static struct fetches_item *new_item(struct wire_fetches *f, const struct wire_header *h,
+                                     size_t size)
 {
     struct fetches_item *i = calloc(1, sizeof *i);
     char *data = malloc(size + 1);
@@ -52,8 +53,8 @@ static struct fetches_item *new_item(struct wire_fetches *f, const struct wire_h
     return i;
 }
 
-int wire_fetches_begin(struct wire_fetches *f, struct wire_bulk *bulk, struct str description, const uint8_t *key,
-                       struct error *e)
+int wire_fetches_begin(struct wire_fetches *f, struct wire_bulk *bulk, struct str description,
+                       const uint8_t *key, struct error *e)
 {
     f->bulk = bulk;
     f->key = key;
@@ -99,7 +100,8 @@ static void on_fetched(struct wire_fetch *fetch, int status, const char *data)
     f->news(f->user);
 }
 
-int wire_fetches_laid(struct wire_fetches *f, const struct wire_header *h, const struct wire_laid *laid)
+int wire_fetches_laid(struct wire_fetches *f, const struct wire_header *h,
+                      const struct wire_laid *laid)
 {
     if (laid->size == 0 || laid->size > WIRE_WINDOW_BYTES - f->lying)
         return -EBADMSG;
@@ -111,7 +113,8 @@ int wire_fetches_laid(struct wire_fetches *f, const struct wire_header *h, const
     i->header.type = WIRE_PART;
     i->header.size = laid->size;
     memcpy(i->mac, laid->mac, sizeof i->mac);
-    i->fetch = (struct wire_fetch){.peer = f->peer, .offset = laid->offset, .size = laid->size, .done = on_fetched};
+    i->fetch = (struct wire_fetch){
+        .peer = f->peer, .offset = laid->offset, .size = laid->size, .done = on_fetched};
     if (!f->broken) {
         i->fetching = true;
         f->bulk->row->fetch(&i->fetch);
@@ -159,7 +162,8 @@ int wire_fetches_again(struct wire_fetches *f, const struct wire_header *h, stru
 
 // ---- in order ----
 
-int wire_fetches_hold(struct wire_fetches *f, const struct wire_header *h, struct str payload, bool *kept)
+int wire_fetches_hold(struct wire_fetches *f, const struct wire_header *h, struct str payload,
+                      bool *kept)
 {
     *kept = f->first != NULL;
     if (!*kept)

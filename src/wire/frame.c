@@ -42,8 +42,8 @@ void wire_header_write(const struct wire_header *h, uint8_t out[WIRE_HEADER_BYTE
     memcpy(out + 8, &h->id, sizeof h->id);
 }
 
-int wire_header_read(const uint8_t in[WIRE_HEADER_BYTES], enum wire_side sender, bool opened, struct wire_header *out,
-                     struct error *e)
+int wire_header_read(const uint8_t in[WIRE_HEADER_BYTES], enum wire_side sender, bool opened,
+                     struct wire_header *out, struct error *e)
 {
     struct bytes b = bytes_of(in, WIRE_HEADER_BYTES);
     uint32_t size = bytes_u32(&b);
@@ -51,13 +51,15 @@ int wire_header_read(const uint8_t in[WIRE_HEADER_BYTES], enum wire_side sender,
     *out = (struct wire_header){.size = size, .type = (enum wire_type)type, .id = bytes_u32(&b)};
     const struct wire_frame_row *row = wire_frame_row(out->type);
     if (version != WIRE_VERSION && row && zero == 0)
-        return error_set(e, -EBADMSG, "the other end speaks version %u of the protocol, this one version %d", version,
-                         WIRE_VERSION);
+        return error_set(e, -EBADMSG,
+                         "the other end speaks version %u of the protocol, this one version %d",
+                         version, WIRE_VERSION);
     if (!row || zero != 0)
         return error_set(e, -EBADMSG, "not a frame (type %u)", type);
     if (!(row->from & 1 << sender) || row->opening == opened)
         return error_set(e, -EBADMSG, "a %s at the wrong time", row->name);
     if (size > row->size_max)
-        return error_set(e, -EBADMSG, "a %s of %u bytes; %u are the most", row->name, size, row->size_max);
+        return error_set(e, -EBADMSG, "a %s of %u bytes; %u are the most", row->name, size,
+                         row->size_max);
     return 0;
 }

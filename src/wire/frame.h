@@ -10,8 +10,9 @@
 //   mac    first half of HMAC-SHA-256 over a count of the frames in this direction (u64, from 0), header and payload, with a
 //          key of this connection and direction (handshake.h). The frames of the handshake have none
 //
-// Cost of the mac: 1.6 GB/s here, 0.2 µs for a heartbeat. It makes the connection as safe against changing, replaying and slipping in as its opening
-// is. Nothing is encrypted: who can listen on the network reads metrics.
+// Cost of the mac: 1.6 GB/s here, 0.2 µs for a heartbeat. It makes the connection as safe against
+// changing, replaying and slipping in as its opening is. Nothing is encrypted: who can listen on
+// the network reads metrics.
 #ifndef SONDE_WIRE_FRAME_H
 #define SONDE_WIRE_FRAME_H
 
@@ -71,8 +72,9 @@ struct wire_header {
 
 void wire_header_write(const struct wire_header *h, uint8_t out[WIRE_HEADER_BYTES]);
 
-// 0; -EBADMSG: unknown type, wrong version, too large, or not to be sent by that side at this stage. Words in e.
-int wire_header_read(const uint8_t in[WIRE_HEADER_BYTES], enum wire_side sender, bool opened, struct wire_header *out,
-                     struct error *e);
+// 0; -EBADMSG: unknown type, wrong version, too large, or not to be sent by that side at this
+// stage. Words in e.
+int wire_header_read(const uint8_t in[WIRE_HEADER_BYTES], enum wire_side sender, bool opened,
+                     struct wire_header *out, struct error *e);
 
 #endif

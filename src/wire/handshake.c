@@ -7,13 +7,16 @@
 _Static_assert(WIRE_PROOF_BYTES == SHA256_DIGEST_SIZE && WIRE_KEY_BYTES == SHA256_DIGEST_SIZE,
                "proofs and keys are whole digests");
 
-// What may be in a HELLO beside its texts: role, session, attempt, nonce, two sizes of two bytes, abilities; and the CHALLENGE's proof.
+// What may be in a HELLO beside its texts: role, session, attempt, nonce, two sizes of two bytes,
+// abilities; and the CHALLENGE's proof.
 enum { FIXED_BYTES = 1 + 8 + 8 + WIRE_NONCE_BYTES + 4 + 1 };
-_Static_assert(FIXED_BYTES + WIRE_HOST_MAX + WIRE_JOB_MAX + WIRE_PROOF_BYTES <= WIRE_HELLO_MAX, "the longest fits");
+_Static_assert(FIXED_BYTES + WIRE_HOST_MAX + WIRE_JOB_MAX + WIRE_PROOF_BYTES <= WIRE_HELLO_MAX,
+               "the longest fits");
 
 // ---- who ----
 
-static void write_identity(const struct wire_identity *who, const uint8_t nonce[WIRE_NONCE_BYTES], struct buf *out)
+static void write_identity(const struct wire_identity *who, const uint8_t nonce[WIRE_NONCE_BYTES],
+                           struct buf *out)
 {
     buf_u8(out, (uint8_t)who->role);
     buf_u64(out, who->session);
@@ -28,7 +31,8 @@ static void write_identity(const struct wire_identity *who, const uint8_t nonce[
 static int read_identity(struct bytes *b, struct wire_identity *who, struct error *e)
 {
     unsigned role = bytes_u8(b);
-    *who = (struct wire_identity){.role = (enum wire_role)role, .session = bytes_u64(b), .attempt = bytes_u64(b)};
+    *who = (struct wire_identity){
+        .role = (enum wire_role)role, .session = bytes_u64(b), .attempt = bytes_u64(b)};
     bytes_take(b, WIRE_NONCE_BYTES);
     who->host = bytes_short(b);
     who->job = bytes_short(b);
@@ -45,7 +49,8 @@ static int read_identity(struct bytes *b, struct wire_identity *who, struct erro
 
 // ---- proofs and keys ----
 
-static void digest(const struct wire_handshake *h, const char *label, uint8_t out[SHA256_DIGEST_SIZE])
+static void digest(const struct wire_handshake *h, const char *label,
+                   uint8_t out[SHA256_DIGEST_SIZE])
 {
     bool link = h->side == WIRE_LINK;
     struct str hello = {link ? h->said : h->heard, link ? h->said_size : h->heard_size};
@@ -72,8 +77,8 @@ static void make_keys(struct wire_handshake *h)
     digest(h, "window ", h->window_key);
 }
 
-void wire_mac(const uint8_t key[WIRE_KEY_BYTES], uint64_t count, struct str header, struct str payload,
-              uint8_t out[WIRE_MAC_BYTES])
+void wire_mac(const uint8_t key[WIRE_KEY_BYTES], uint64_t count, struct str header,
+              struct str payload, uint8_t out[WIRE_MAC_BYTES])
 {
     struct hmac_sha256_ctx mac;
     hmac_sha256_set_key(&mac, WIRE_KEY_BYTES, key);
@@ -125,22 +130,24 @@ static int same_job(const struct wire_handshake *h, struct error *e)
     return error_set(e, -EPROTO, "the other end is of another job");
 }
 
-int wire_handshake_begin(struct wire_handshake *h, enum wire_side side, const struct wire_identity *self,
-                         const struct wire_settings *settings, struct buf *out, struct error *e)
+int wire_handshake_begin(struct wire_handshake *h, enum wire_side side,
+                         const struct wire_identity *self, const struct wire_settings *settings,
+                         struct buf *out, struct error *e)
 {
-    *h =
-        (struct wire_handshake){.side = side, .self = *self, .awaited = side == WIRE_HUB ? WIRE_HELLO : WIRE_CHALLENGE};
+    *h = (struct wire_handshake){
+        .side = side, .self = *self, .awaited = side == WIRE_HUB ? WIRE_HELLO : WIRE_CHALLENGE};
     memcpy(h->key, settings->key, WIRE_KEY_BYTES);
     if (self->host.size == 0 || self->host.size > WIRE_HOST_MAX || self->job.size > WIRE_JOB_MAX)
-        return error_set(e, -EINVAL, "a host's name has 1 to %d bytes, a job's at most %d", WIRE_HOST_MAX,
-                         WIRE_JOB_MAX);
+        return error_set(e, -EINVAL, "a host's name has 1 to %d bytes, a job's at most %d",
+                         WIRE_HOST_MAX, WIRE_JOB_MAX);
     int r = wire_random(settings, h->own_nonce, WIRE_NONCE_BYTES);
     if (r)
         return error_set(e, r, "no random numbers: %s", strerror(-r));
     return side == WIRE_LINK ? introduce(h, out, e) : 0;
 }
 
-static int take_hello(struct wire_handshake *h, struct str payload, struct buf *out, struct error *e)
+static int take_hello(struct wire_handshake *h, struct str payload, struct buf *out,
+                      struct error *e)
 {
     int r = meet(h, payload, e);
     if (r == 0)
@@ -158,7 +165,8 @@ static int take_hello(struct wire_handshake *h, struct str payload, struct buf *
     return 0;
 }
 
-static int take_challenge(struct wire_handshake *h, struct str payload, struct buf *out, struct error *e)
+static int take_challenge(struct wire_handshake *h, struct str payload, struct buf *out,
+                          struct error *e)
 {
     if (payload.size < WIRE_PROOF_BYTES)
         return error_set(e, -EBADMSG, "not a challenge of this protocol");
@@ -192,7 +200,8 @@ static int take_proof(struct wire_handshake *h, struct str payload, struct error
     return 0;
 }
 
-int wire_handshake_take(struct wire_handshake *h, struct str payload, struct buf *out, struct error *e)
+int wire_handshake_take(struct wire_handshake *h, struct str payload, struct buf *out,
+                        struct error *e)
 {
     int r = h->awaited == WIRE_HELLO       ? take_hello(h, payload, out, e)
             : h->awaited == WIRE_CHALLENGE ? take_challenge(h, payload, out, e)

@@ -10,10 +10,12 @@
 //   proofs     HMAC-SHA-256(key, "hub proof " said), HMAC-SHA-256(key, "link proof " said)
 //   mac keys   HMAC-SHA-256(key, "from hub " said), HMAC-SHA-256(key, "from link " said); of a window: HMAC-SHA-256(key, "window " said)
 //
-// Both nonces are fresh, so an old proof is worth nothing (replay); the side is in each, so the proof of one is not that of the other
-// (reflection); names, roles, session and version are in `said`, so none can be changed. Proofs are compared in constant time. The HELLO's `role`
-// says whether the node has children of its own. Who can do nothing beyond this protocol's beginnings leaves `abilities` out, and a hub says its own
-// only to a link that did: an end that does not know of them never meets them.
+// Both nonces are fresh, so an old proof is worth nothing (replay); the side is in each, so the
+// proof of one is not that of the other (reflection); names, roles, session and version are in
+// `said`, so none can be changed. Proofs are compared in constant time. The HELLO's `role` says
+// whether the node has children of its own. Who can do nothing beyond this protocol's beginnings
+// leaves `abilities` out, and a hub says its own only to a link that did: an end that does not know
+// of them never meets them.
 #ifndef SONDE_WIRE_HANDSHAKE_H
 #define SONDE_WIRE_HANDSHAKE_H
 
@@ -26,7 +28,8 @@ enum wire_role { WIRE_ROLE_NODE, WIRE_ROLE_RELAY, WIRE_ROLE_ROOT, WIRE_ROLE_COUN
 
 struct wire_identity {
     enum wire_role role;
-    uint64_t session; // when the process began, ns since the epoch: a newer one replaces an older of the same host
+    // when the process began, ns since the epoch: a newer one replaces an older of the same host
+    uint64_t session;
     uint64_t attempt; // counts this process' connections
     struct str host, job;
     uint8_t abilities; // bits; those that the other end does not know mean nothing to it
@@ -41,21 +44,26 @@ struct wire_handshake {
     uint8_t own_nonce[WIRE_NONCE_BYTES];
     char said[WIRE_HELLO_MAX], heard[WIRE_HELLO_MAX];
     size_t said_size, heard_size;
-    uint8_t send_key[WIRE_KEY_BYTES], receive_key[WIRE_KEY_BYTES], window_key[WIRE_KEY_BYTES]; // once both have spoken
+    // once both have spoken
+    uint8_t send_key[WIRE_KEY_BYTES], receive_key[WIRE_KEY_BYTES], window_key[WIRE_KEY_BYTES];
 };
 
-// `self`'s texts must outlive it. The link's first message is in *out (nothing is in the hub's). -EINVAL: a name too long.
-int wire_handshake_begin(struct wire_handshake *h, enum wire_side side, const struct wire_identity *self,
-                         const struct wire_settings *settings, struct buf *out, struct error *e);
+// `self`'s texts must outlive it. The link's first message is in *out (nothing is in the hub's).
+// -EINVAL: a name too long.
+int wire_handshake_begin(struct wire_handshake *h, enum wire_side side,
+                         const struct wire_identity *self, const struct wire_settings *settings,
+                         struct buf *out, struct error *e);
 
-// Takes the payload of h->awaited; what is to be sent in reply (CHALLENGE, PROOF) is in *out, `h->awaited` is the next. For the hub PROOF is the last;
-// a link is done once it has sent its own, and the WELCOME that follows has the first mac. -EBADMSG: no such message;
-// -EACCES: the proof is wrong; -EPROTO: another job, another version.
-int wire_handshake_take(struct wire_handshake *h, struct str payload, struct buf *out, struct error *e);
+// Takes the payload of h->awaited; what is to be sent in reply (CHALLENGE, PROOF) is in *out,
+// `h->awaited` is the next. For the hub PROOF is the last; a link is done once it has sent its own,
+// and the WELCOME that follows has the first mac. -EBADMSG: no such message; -EACCES: the proof is
+// wrong; -EPROTO: another job, another version.
+int wire_handshake_take(struct wire_handshake *h, struct str payload, struct buf *out,
+                        struct error *e);
 
 // A mac of a frame: its `count`, header and payload.
-void wire_mac(const uint8_t key[WIRE_KEY_BYTES], uint64_t count, struct str header, struct str payload,
-              uint8_t out[WIRE_MAC_BYTES]);
+void wire_mac(const uint8_t key[WIRE_KEY_BYTES], uint64_t count, struct str header,
+              struct str payload, uint8_t out[WIRE_MAC_BYTES]);
 bool wire_mac_equal(const uint8_t *a, const uint8_t *b);
 
 #endif

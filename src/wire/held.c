@@ -41,7 +41,8 @@ bool wire_held_add(struct wire_held *h, struct str value)
         return false;
     if (!h->values)
         h->values = calloc(WIRE_HELD_MAX, sizeof *h->values);
-    bool fits = h->values && h->count < WIRE_HELD_MAX && value.size > 0 && value.size <= WIRE_HOST_MAX;
+    bool fits =
+        h->values && h->count < WIRE_HELD_MAX && value.size > 0 && value.size <= WIRE_HOST_MAX;
     char *copy = fits ? malloc(value.size) : NULL;
     if (!copy)
         return become_any(h);
@@ -66,21 +67,26 @@ bool wire_held_merge(struct wire_held *to, const struct wire_held *from)
 void wire_held_write(struct str node, const struct wire_held *h, struct buf *out)
 {
     buf_short(out, node);
-    buf_u8(out, (uint8_t)((h->known ? BIT_KNOWN : 0) | (h->any ? BIT_ANY : 0) | (h->without ? BIT_WITHOUT : 0)));
+    buf_u8(out, (uint8_t)((h->known ? BIT_KNOWN : 0) | (h->any ? BIT_ANY : 0) |
+                          (h->without ? BIT_WITHOUT : 0)));
     buf_varint(out, h->count);
     for (size_t i = 0; i < h->count; i++)
         buf_short(out, h->values[i]);
 }
 
-int wire_held_read(struct bytes *rest, struct str room[WIRE_HELD_MAX], struct str *node, struct wire_held *out)
+int wire_held_read(struct bytes *rest, struct str room[WIRE_HELD_MAX], struct str *node,
+                   struct wire_held *out)
 {
     *node = bytes_short(rest);
     unsigned bits = bytes_u8(rest);
     uint64_t count = bytes_varint(rest);
-    if (rest->failed || node->size == 0 || node->size > WIRE_HOST_MAX || bits > BITS || count > WIRE_HELD_MAX)
+    if (rest->failed || node->size == 0 || node->size > WIRE_HOST_MAX || bits > BITS ||
+        count > WIRE_HELD_MAX)
         return -EBADMSG;
-    *out = (struct wire_held){
-        .known = bits & BIT_KNOWN, .any = bits & BIT_ANY, .without = bits & BIT_WITHOUT, .values = room};
+    *out = (struct wire_held){.known = bits & BIT_KNOWN,
+                              .any = bits & BIT_ANY,
+                              .without = bits & BIT_WITHOUT,
+                              .values = room};
     for (; out->count < count; out->count++) {
         room[out->count] = bytes_short(rest);
         if (rest->failed || room[out->count].size == 0 || room[out->count].size > WIRE_HOST_MAX)

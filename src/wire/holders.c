@@ -63,7 +63,8 @@ bool holders_take(struct peer *p, struct str payload, const char **why)
     while (sound && bytes_left(&b)) {
         struct str room[WIRE_HELD_MAX], host;
         struct wire_held held;
-        sound = wire_held_read(&b, room, &host, &held) == 0 && (p->node->relay || str_eq(host, p->node->host));
+        sound = wire_held_read(&b, room, &host, &held) == 0 &&
+                (p->node->relay || str_eq(host, p->node->host));
         if (sound)
             take_entry(p, host, &held);
     }
@@ -106,7 +107,8 @@ void holders_choose(struct hub *h, const struct wire_about *about, bool *may)
         p->chosen = !about || !p->has_told || p->node->knows_too_many;
     for (size_t i = 0; i < h->node_count; i++) {
         struct node *n = h->nodes[i];
-        may[i] = !n->excluded && (!about || h->settings.questions->concerns(about, n->host, &n->held));
+        may[i] =
+            !n->excluded && (!about || h->settings.questions->concerns(about, n->host, &n->held));
         if (!may[i])
             continue;
         choose_way(h, n);

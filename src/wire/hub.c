@@ -100,8 +100,8 @@ static void drop(struct peer *p, const char *why)
         uint64_t beside = wire_session_way(p->session).bytes;
         p->node->way_bytes += beside;
         if (beside)
-            log_info("%llu bytes of %.*s came over %s", (unsigned long long)beside, STR_ARG(p->node->host),
-                     h->bulk->name);
+            log_info("%llu bytes of %.*s came over %s", (unsigned long long)beside,
+                     STR_ARG(p->node->host), h->bulk->name);
         if (p->node->peer == p)
             p->node->peer = NULL;
         asking_lost(p);
@@ -132,7 +132,8 @@ static void take_pong(struct peer *p, struct str payload)
     }
     // Our own clock's steps are not in it: what has passed is measured by the monotonic one.
     int64_t passed, now;
-    if (!__builtin_sub_overflow(wire_monotonic_ns(&p->hub->settings), m.ping.hub_monotonic_ns, &passed) &&
+    if (!__builtin_sub_overflow(wire_monotonic_ns(&p->hub->settings), m.ping.hub_monotonic_ns,
+                                &passed) &&
         !__builtin_add_overflow(m.ping.hub_realtime_ns, passed, &now))
         clock_offset_add(&p->node->clock, m.ping.hub_realtime_ns, m.received_ns, m.sent_ns, now);
     if (p->node->clock.count < FIRST_PINGS)
@@ -147,7 +148,8 @@ static void on_frame(void *user, const struct wire_header *header, struct str pa
         return;
     }
     const char *why;
-    bool sound = header->type == WIRE_HOSTS ? holders_take(p, payload, &why) : asking_frame(p, header, payload, &why);
+    bool sound = header->type == WIRE_HOSTS ? holders_take(p, payload, &why)
+                                            : asking_frame(p, header, payload, &why);
     if (!sound) {
         log_warning("%.*s sent %s; its connection is closed", STR_ARG(p->node->host), why);
         p->hub->stats.lost++;
@@ -159,7 +161,8 @@ static void welcome(struct peer *p)
 {
     struct hub *h = p->hub;
     struct buf payload = {0};
-    wire_welcome_write(&(struct wire_welcome){h->settings.heartbeat_ms, h->settings.dead_ms}, &payload);
+    wire_welcome_write(&(struct wire_welcome){h->settings.heartbeat_ms, h->settings.dead_ms},
+                       &payload);
     if (!payload.failed)
         wire_session_send(p->session, WIRE_WELCOME, 0, buf_str(&payload));
     buf_free(&payload);
@@ -169,7 +172,8 @@ static void welcome(struct peer *p)
 // Whether it is the same process' later attempt, or a newer process.
 static bool is_newer(const struct wire_identity *who, const struct node *than)
 {
-    return who->session != than->session ? who->session > than->session : who->attempt > than->attempt;
+    return who->session != than->session ? who->session > than->session
+                                         : who->attempt > than->attempt;
 }
 
 static void on_opened(void *user)
@@ -235,7 +239,8 @@ static void on_accepted(void *user, struct wire_channel *channel)
 {
     struct hub *h = user;
     h->stats.accepted++;
-    // The oldest makes room: who knows the key needs a few milliseconds, and so gets in even while others knock without end.
+    // The oldest makes room: who knows the key needs a few milliseconds, and so gets in even while
+    // others knock without end.
     if (h->strangers_count >= h->strangers_max) {
         h->stats.refused_room++;
         drop(h->strangers, NULL);
@@ -277,7 +282,8 @@ static void on_tick(uv_timer_t *timer)
     int64_t greeting_ns = (int64_t)h->settings.handshake_ms * NS_PER_MS,
             dead_ns = (int64_t)h->settings.dead_ms * NS_PER_MS;
     int64_t heartbeat_ns = (int64_t)h->settings.heartbeat_ms * NS_PER_MS;
-    // Who stood still itself (a machine that is far too busy, a debugger) reads what has come meanwhile before it takes anybody for dead.
+    // Who stood still itself (a machine that is far too busy, a debugger) reads what has come
+    // meanwhile before it takes anybody for dead.
     bool stood_still = h->ticked_ns && now - h->ticked_ns > dead_ns / 2;
     h->ticked_ns = now;
     if (stood_still)
@@ -290,7 +296,8 @@ static void on_tick(uv_timer_t *timer)
         next = p->next;
         if (now - wire_session_heard_ns(p->session) > dead_ns) {
             h->stats.dead++;
-            log_info("lost %.*s: nothing heard for %u ms", STR_ARG(p->node->host), h->settings.dead_ms);
+            log_info("lost %.*s: nothing heard for %u ms", STR_ARG(p->node->host),
+                     h->settings.dead_ms);
             drop(p, "nothing heard for too long");
         } else if (now - p->pinged_ns >= heartbeat_ns) {
             send_ping(p);
@@ -312,10 +319,10 @@ static void start(void *user)
     struct start *s = user;
     struct hub *h = s->hub;
     h->port = s->options->port;
-    s->result =
-        s->options->fd
-            ? h->transport->listen_at(h->loop, s->options->fd, &h->port, on_accepted, h, &h->listener, &s->error)
-            : h->transport->listen(h->loop, s->options->address, &h->port, on_accepted, h, &h->listener, &s->error);
+    s->result = s->options->fd ? h->transport->listen_at(h->loop, s->options->fd, &h->port,
+                                                         on_accepted, h, &h->listener, &s->error)
+                               : h->transport->listen(h->loop, s->options->address, &h->port,
+                                                      on_accepted, h, &h->listener, &s->error);
     if (s->result)
         return;
     unsigned tick_ms = h->settings.heartbeat_ms / TICKS_A_HEARTBEAT;
@@ -370,12 +377,14 @@ static struct hub *new_hub(struct wire_loop *loop, const struct hub_options *o)
     return h;
 }
 
-int hub_create(struct wire_loop *loop, const struct hub_options *options, struct hub **out, struct error *e)
+int hub_create(struct wire_loop *loop, const struct hub_options *options, struct hub **out,
+               struct error *e)
 {
     *out = NULL;
-    if (options->host.size == 0 || options->host.size > WIRE_HOST_MAX || options->settings.job.size > WIRE_JOB_MAX)
-        return error_set(e, -EINVAL, "a host's name has 1 to %d bytes, a job's at most %d", WIRE_HOST_MAX,
-                         WIRE_JOB_MAX);
+    if (options->host.size == 0 || options->host.size > WIRE_HOST_MAX ||
+        options->settings.job.size > WIRE_JOB_MAX)
+        return error_set(e, -EINVAL, "a host's name has 1 to %d bytes, a job's at most %d",
+                         WIRE_HOST_MAX, WIRE_JOB_MAX);
     struct hub *h = new_hub(loop, options);
     if (!h)
         return error_set(e, -ENOMEM, "no memory for a hub");
@@ -523,7 +532,8 @@ static bool is_within_reach(const struct hub *h, const struct node *n)
     return n && n->peer;
 }
 
-static bool describe(const struct hub *h, const struct node *n, struct arena *arena, struct hub_node *out)
+static bool describe(const struct hub *h, const struct node *n, struct arena *arena,
+                     struct hub_node *out)
 {
     *out = (struct hub_node){.host = arena_str(arena, n->host),
                              .via = arena_str(arena, n->via),
@@ -549,7 +559,8 @@ static bool describe(const struct hub *h, const struct node *n, struct arena *ar
         out->way_problem = arena_str(arena, str_of(way.why));
         out->way_bytes += way.bytes;
     }
-    return out->host.data && out->via.data && (!n->peer || (out->way.data && out->way_problem.data));
+    return out->host.data && out->via.data &&
+           (!n->peer || (out->way.data && out->way_problem.data));
 }
 
 static void list(void *user)

@@ -1,4 +1,5 @@
-// hub_ask.c - asking from another thread: the loop puts records into a list, the asker takes them out.
+// hub_ask.c - asking from another thread: the loop puts records into a list, the asker takes them
+// out.
 #include "wire/asking.h"
 #include "wire/hub_internal.h"
 
@@ -51,7 +52,8 @@ static bool is_over(const struct waiter *w)
     return w->hub->memory && memory_account_is_over(w->hub->memory);
 }
 
-// It has come: it counts, whether there is room or not. Its asker takes it soon, and until then nodes wait.
+// It has come: it counts, whether there is room or not. Its asker takes it soon, and until then
+// nodes wait.
 static bool is_too_much(struct waiter *w, const struct item *item)
 {
     struct memory_account *memory = w->hub->memory;
@@ -107,7 +109,8 @@ static void on_missing(void *user, const struct wire_missing *m)
         memcpy(at, m->host.data, m->host.size);
         if (m->text.size)
             memcpy(at + m->host.size, m->text.data, m->text.size);
-        a->missing = (struct wire_missing){{at, m->host.size}, m->reason, {at + m->host.size, m->text.size}};
+        a->missing =
+            (struct wire_missing){{at, m->host.size}, m->reason, {at + m->host.size, m->text.size}};
     }
     pthread_mutex_lock(&w->lock);
     if (a) {
@@ -161,7 +164,8 @@ static void end(void *user)
 
 // ---- in the asker's ----
 
-// Waits until there is news. Called with the lock. False: the asker's time is over (w->reason says how).
+// Waits until there is news. Called with the lock. False: the asker's time is over (w->reason says
+// how).
 static bool wait_for_news(struct waiter *w, int64_t deadline_ns)
 {
     while (!w->first && !w->done && !w->no_memory) {
@@ -205,7 +209,8 @@ static int hand_over(struct waiter *w)
                 w->last = &w->first;
             w->held_bytes -= item_bytes(item);
             // By its own bytes alone: others that hold much must not keep it waiting for ever.
-            go_on = w->paused && (w->held_bytes == 0 || (w->held_bytes <= HUB_HELD_MAX / 2 && !is_over(w)));
+            go_on = w->paused &&
+                    (w->held_bytes == 0 || (w->held_bytes <= HUB_HELD_MAX / 2 && !is_over(w)));
             w->paused &= !go_on;
         }
         pthread_mutex_unlock(&w->lock);
@@ -216,7 +221,8 @@ static int hand_over(struct waiter *w)
         if (r == 0)
             r = w->ask->record(w->ask->user, item->host, item->record);
         if (r == -EBADMSG) {
-            on_missing(w, &(struct wire_missing){item->host, WIRE_ERROR, STR("its answer is damaged")});
+            on_missing(
+                w, &(struct wire_missing){item->host, WIRE_ERROR, STR("its answer is damaged")});
             r = 0;
         }
         free_item(w, item);
@@ -227,7 +233,8 @@ static int collect(struct waiter *w, int64_t deadline_ns)
 {
     for (;;) {
         pthread_mutex_lock(&w->lock);
-        bool more = wait_for_news(w, deadline_ns), over = w->done && !w->first, failed = w->no_memory;
+        bool more = wait_for_news(w, deadline_ns), over = w->done && !w->first,
+             failed = w->no_memory;
         pthread_mutex_unlock(&w->lock);
         if (!more)
             return w->look_result ? w->look_result : w->reason == WIRE_LATE ? 0 : -ECANCELED;
@@ -251,7 +258,8 @@ static int compare_missing(const void *a, const void *b)
     return str_compare(x->host, y->host);
 }
 
-static int list_missing(struct waiter *w, struct arena *arena, const struct wire_missing **out, size_t *count)
+static int list_missing(struct waiter *w, struct arena *arena, const struct wire_missing **out,
+                        size_t *count)
 {
     struct wire_missing *all = arena_array(arena, w->absent_count, sizeof *all);
     size_t n = 0, unique = 0;
@@ -286,15 +294,17 @@ static void free_waiter(struct waiter *w)
     pthread_mutex_destroy(&w->lock);
 }
 
-int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena, const struct wire_missing **missing,
-            size_t *missing_count, struct error *e)
+int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena,
+            const struct wire_missing **missing, size_t *missing_count, struct error *e)
 {
     *missing = NULL;
     *missing_count = 0;
     int64_t now = clock_monotonic_ns();
-    int64_t deadline_ns = ask->deadline_ns ? ask->deadline_ns : now + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
+    int64_t deadline_ns =
+        ask->deadline_ns ? ask->deadline_ns : now + HUB_DEADLINE_DEFAULT_MS * (int64_t)NS_PER_MS;
     int64_t remaining_ms = deadline_ns > now ? (deadline_ns - now) / NS_PER_MS : 0;
-    struct waiter w = {.hub = h, .ask = ask, .reason = WIRE_LATE, .e = e, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct waiter w = {
+        .hub = h, .ask = ask, .reason = WIRE_LATE, .e = e, .lock = PTHREAD_MUTEX_INITIALIZER};
     w.remaining_ms = remaining_ms < INT32_MAX ? (uint32_t)remaining_ms : INT32_MAX;
     w.last = &w.first;
     condition_init(&w.news);

@@ -1,5 +1,6 @@
-// hub_internal.h - what hub.c (nodes and their connections), holders.c (what their stores hold) and asking.c (questions in flight) share. All of it belongs to the loop's thread, but for
-// `lock` and what it says of itself.
+// hub_internal.h - what hub.c (nodes and their connections), holders.c (what their stores hold) and
+// asking.c (questions in flight) share. All of it belongs to the loop's thread, but for `lock` and
+// what it says of itself.
 #ifndef SONDE_WIRE_HUB_INTERNAL_H
 #define SONDE_WIRE_HUB_INTERNAL_H
 
@@ -82,6 +83,7 @@ struct node *hub_get_node(struct hub *h, struct str host);
 void asking_lost(struct peer *p);
 
 // A frame of an answer. False: it breaks the rules (*why).
-bool asking_frame(struct peer *p, const struct wire_header *h, struct str payload, const char **why);
+bool asking_frame(struct peer *p, const struct wire_header *h, struct str payload,
+                  const char **why);
 
 #endif

@@ -123,9 +123,10 @@ static int hold_for_run(void *user, size_t bytes, struct error *e)
     if (!memory)
         return 0;
     if (!memory_account_take(memory, bytes))
-        return error_set(e, -EBUSY,
-                         "all answers of a node together need more than %zu MiB: ask again later, or for less",
-                         memory->limit_bytes >> 20);
+        return error_set(
+            e, -EBUSY,
+            "all answers of a node together need more than %zu MiB: ask again later, or for less",
+            memory->limit_bytes >> 20);
     r->held_bytes += bytes;
     return 0;
 }
@@ -176,8 +177,9 @@ static void own_part_failed(struct run *r, const struct error *e)
 {
     r->answering = false;
     if (r->children || r->link->children)
-        add_missing(
-            r, &(struct wire_missing){r->link->host, e->code == -ETIMEDOUT ? WIRE_LATE : WIRE_ERROR, str_of(e->text)});
+        add_missing(r, &(struct wire_missing){r->link->host,
+                                              e->code == -ETIMEDOUT ? WIRE_LATE : WIRE_ERROR,
+                                              str_of(e->text)});
     else
         r->error = *e;
 }
@@ -200,7 +202,8 @@ static void step_own(struct run *r)
     if (more > 0 && r->out.failed)
         more = error_set(&e, -ENOMEM, "no memory for an answer");
     if (more > 0 && r->gather) {
-        int failed = questions->gather_take(r->gather, str_slice(buf_str(&r->out), at + SIZE_BYTES, r->out.size), &e);
+        int failed = questions->gather_take(
+            r->gather, str_slice(buf_str(&r->out), at + SIZE_BYTES, r->out.size), &e);
         more = failed ? failed : more;
     }
     if (more <= 0 || r->gather)
@@ -230,7 +233,8 @@ static bool step_gathered(struct run *r)
 static bool send_out(struct run *r)
 {
     struct wire_link *l = r->link;
-    while (r->sent < r->out.size && r->credit && wire_session_queued(l->session) < WIRE_LINK_QUEUED_MAX) {
+    while (r->sent < r->out.size && r->credit &&
+           wire_session_queued(l->session) < WIRE_LINK_QUEUED_MAX) {
         size_t n = r->out.size - r->sent;
         n = n < r->credit ? n : r->credit;
         n = wire_session_send_part(l->session, r->id, (struct str){r->out.data + r->sent, n});
@@ -294,7 +298,8 @@ static bool step(struct wire_work *work)
         return false;
     }
     return all_sent &&
-           (r->answering || !(r->children || r->refreshing)); // else credit, a child or the refresh wakes it
+           // else credit, a child or the refresh wakes it
+           (r->answering || !(r->children || r->refreshing));
 }
 
 // ---- relays ----
@@ -397,8 +402,8 @@ static void start_own(struct run *r)
     if (!failed)
         wire_telling_look_at(&l->telling, &r->view);
     if (!failed)
-        failed = l->settings.questions->answer(&r->answer, r->question, r->own_request, &r->view, l->host,
-                                               r->deadline_ns, &r->watch, &e);
+        failed = l->settings.questions->answer(&r->answer, r->question, r->own_request, &r->view,
+                                               l->host, r->deadline_ns, &r->watch, &e);
     r->answering = failed == 0;
     if (failed)
         own_part_failed(r, &e);
@@ -416,7 +421,8 @@ static void on_refreshed(struct wire_refresh *refresh)
 static void prepare_own(struct run *r)
 {
     struct wire_link *l = r->link;
-    if (!l->refresher || !drain_reaches(l->settings.questions->until(r->question, r->own_request))) {
+    if (!l->refresher ||
+        !drain_reaches(l->settings.questions->until(r->question, r->own_request))) {
         start_own(r);
         return;
     }
@@ -612,19 +618,20 @@ static void on_closed(void *user, int why, const char *text)
 
 static void connect_now(struct wire_link *l)
 {
-    struct wire_session_options o = {.loop = l->loop,
-                                     .settings = &l->settings,
-                                     .transport = l->transport,
-                                     .bulk = l->bulk,
-                                     .side = WIRE_LINK,
-                                     .self = {.role = l->children ? WIRE_ROLE_RELAY : WIRE_ROLE_NODE,
-                                              .session = l->session_number,
-                                              .attempt = ++l->stats.attempts,
-                                              .host = l->host,
-                                              .job = l->job,
-                                              .abilities = WIRE_ABLE_HOSTS},
-                                     .events = {NULL, on_frame, on_sent, on_closed},
-                                     .user = l};
+    struct wire_session_options o = {
+        .loop = l->loop,
+        .settings = &l->settings,
+        .transport = l->transport,
+        .bulk = l->bulk,
+        .side = WIRE_LINK,
+        .self = {.role = l->children ? WIRE_ROLE_RELAY : WIRE_ROLE_NODE,
+                 .session = l->session_number,
+                 .attempt = ++l->stats.attempts,
+                 .host = l->host,
+                 .job = l->job,
+                 .abilities = WIRE_ABLE_HOSTS},
+        .events = {NULL, on_frame, on_sent, on_closed},
+        .user = l};
     struct error e;
     l->dead_ms = l->settings.dead_ms;
     l->stats.state = WIRE_LINK_CONNECTING;
@@ -633,7 +640,8 @@ static void connect_now(struct wire_link *l)
         disconnect(l, e.text, NULL);
 }
 
-// Twice as long after each failure, up to the most; from half of it to all of it, so that a thousand nodes do not come at once.
+// Twice as long after each failure, up to the most; from half of it to all of it, so that a
+// thousand nodes do not come at once.
 static uint64_t retry_wait_ms(const struct wire_link *l)
 {
     uint64_t wait = l->settings.retry_ms;
@@ -653,14 +661,17 @@ static void on_timer(uv_timer_t *timer)
         connect_now(l);
     } else {
         bool open = l->stats.state == WIRE_LINK_OPEN;
-        int64_t since = open ? wire_session_heard_ns(l->session) : wire_session_began_ns(l->session);
+        int64_t since =
+            open ? wire_session_heard_ns(l->session) : wire_session_began_ns(l->session);
         int64_t most_ms = open ? l->dead_ms : l->settings.handshake_ms;
         int64_t now_ns = wire_monotonic_ns(&l->settings);
         // Who stood still itself reads what has come meanwhile before it takes the parent for dead.
         bool stood_still = now_ns - l->armed_ns > most_ms * NS_PER_MS / 2;
         if (!stood_still && now_ns - since > most_ms * NS_PER_MS) {
-            l->tries = open ? (unsigned)l->stats.parent + 1 : l->tries; // that one would not answer now
-            disconnect(l, open ? "the parent was not heard for too long" : "the parent did not answer",
+            // that one would not answer now
+            l->tries = open ? (unsigned)l->stats.parent + 1 : l->tries;
+            disconnect(l,
+                       open ? "the parent was not heard for too long" : "the parent did not answer",
                        "nothing heard for too long");
         } else if (open && l->stats.parent > 0 &&
                    now_ns - wire_session_began_ns(l->session) > l->settings.return_ms * NS_PER_MS) {
@@ -707,12 +718,13 @@ static void free_link(struct wire_link *l)
     free(l);
 }
 
-int wire_link_create(struct wire_loop *loop, const struct wire_link_options *o, struct wire_link **out, struct error *e)
+int wire_link_create(struct wire_loop *loop, const struct wire_link_options *o,
+                     struct wire_link **out, struct error *e)
 {
     *out = NULL;
     if (o->host.size == 0 || o->host.size > WIRE_HOST_MAX || o->settings.job.size > WIRE_JOB_MAX)
-        return error_set(e, -EINVAL, "a host's name has 1 to %d bytes, a job's at most %d", WIRE_HOST_MAX,
-                         WIRE_JOB_MAX);
+        return error_set(e, -EINVAL, "a host's name has 1 to %d bytes, a job's at most %d",
+                         WIRE_HOST_MAX, WIRE_JOB_MAX);
     if (o->parent_port < 1 || o->parent_port > 65535)
         return error_set(e, -EINVAL, "port %d is not between 1 and 65535", o->parent_port);
     struct wire_link *l = calloc(1, sizeof *l);
@@ -726,7 +738,8 @@ int wire_link_create(struct wire_loop *loop, const struct wire_link_options *o, 
         .parents = {{strdup(o->parent_host), o->parent_port}},
         .parent_count = 1,
         .host = {strndup(o->host.data, o->host.size), o->host.size},
-        .job = {strndup(o->settings.job.size ? o->settings.job.data : "", o->settings.job.size), o->settings.job.size},
+        .job = {strndup(o->settings.job.size ? o->settings.job.data : "", o->settings.job.size),
+                o->settings.job.size},
         .session_number = o->session,
         .source = o->source,
         .refresher = o->refresher,
@@ -790,7 +803,8 @@ static void set_parents(void *user)
     struct new_parents *p = user;
     struct wire_link *l = p->link;
     const struct parent *now = parent_of(l);
-    bool stays = l->session && now->port == p->parents[0].port && strcmp(now->host, p->parents[0].host) == 0;
+    bool stays =
+        l->session && now->port == p->parents[0].port && strcmp(now->host, p->parents[0].host) == 0;
     free_parents(l->parents, l->parent_count);
     memcpy(l->parents, p->parents, sizeof l->parents);
     l->parent_count = p->count;

@@ -1,7 +1,8 @@
-// loop.c - a libuv loop in a thread of its own. Other threads reach it through a list of tasks and one uv_async_t.
+// loop.c - a libuv loop in a thread of its own. Other threads reach it through a list of tasks and
+// one uv_async_t.
 //
-// Queued work keeps an idle handle alive, so that the loop does not sleep; what is to be flushed waits for the prepare handle, which runs last before the
-// loop looks at its sockets.
+// Queued work keeps an idle handle alive, so that the loop does not sleep; what is to be flushed
+// waits for the prepare handle, which runs last before the loop looks at its sockets.
 #include "wire/loop.h"
 
 #include "base/clock.h"

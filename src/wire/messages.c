@@ -76,7 +76,8 @@ void wire_ask_write(const struct wire_ask *m, struct buf *out)
 int wire_ask_read(struct str payload, struct arena *arena, struct wire_ask *out)
 {
     struct bytes b = bytes_of(payload.data, payload.size);
-    *out = (struct wire_ask){.question = bytes_u8(&b), .credit = bytes_u32(&b), .remaining_ms = bytes_u32(&b)};
+    *out = (struct wire_ask){
+        .question = bytes_u8(&b), .credit = bytes_u32(&b), .remaining_ms = bytes_u32(&b)};
     uint64_t count = bytes_varint(&b);
     if (b.failed || count > WIRE_HOSTS_MAX || count > bytes_left(&b))
         return -EBADMSG;
@@ -126,8 +127,8 @@ int wire_missing_read(struct bytes *rest, struct wire_missing *out)
     unsigned reason = bytes_u8(rest);
     out->reason = (enum wire_reason)reason;
     out->text = bytes_short(rest);
-    bool sound = !rest->failed && out->host.size > 0 && out->host.size <= WIRE_HOST_MAX && reason < WIRE_REASON_COUNT &&
-                 out->text.size <= WIRE_TEXT_MAX;
+    bool sound = !rest->failed && out->host.size > 0 && out->host.size <= WIRE_HOST_MAX &&
+                 reason < WIRE_REASON_COUNT && out->text.size <= WIRE_TEXT_MAX;
     return sound ? 0 : -EBADMSG;
 }
 
@@ -157,7 +158,8 @@ static int read_laid(struct bytes *b, struct wire_laid *out)
     out->offset = bytes_u32(b);
     out->size = bytes_u32(b);
     struct str mac = bytes_take(b, WIRE_MAC_BYTES);
-    if (b->failed || out->size == 0 || out->size > WIRE_LAID_MAX || out->offset > WIRE_WINDOW_BYTES - out->size)
+    if (b->failed || out->size == 0 || out->size > WIRE_LAID_MAX ||
+        out->offset > WIRE_WINDOW_BYTES - out->size)
         return -EBADMSG;
     memcpy(out->mac, mac.data, WIRE_MAC_BYTES);
     return 0;

@@ -64,7 +64,8 @@ struct wire_ask {
     struct str request;
 };
 void wire_ask_write(const struct wire_ask *m, struct buf *out);
-int wire_ask_read(struct str payload, struct arena *arena, struct wire_ask *out); // views of payload
+// views of payload
+int wire_ask_read(struct str payload, struct arena *arena, struct wire_ask *out);
 
 int wire_credit_read(struct str payload, uint32_t *out); // TAKEN, too
 

@@ -42,8 +42,8 @@ struct wire_questions {
     // The end of the times that a request is about; INT64_MAX: now.
     int64_t (*until)(unsigned question, struct str request);
     // The request without what only nodes need for which `wants` says false. -EBADMSG.
-    int (*narrow)(unsigned question, struct str request, bool (*wants)(void *user, struct str host), void *user,
-                  struct buf *out);
+    int (*narrow)(unsigned question, struct str request, bool (*wants)(void *user, struct str host),
+                  void *user, struct buf *out);
 
     // NULL: all nodes are to be asked.
     struct wire_about *(*about)(unsigned question, struct str request);
@@ -57,19 +57,23 @@ struct wire_questions {
     void (*hosts)(const struct wire_view *view, struct str own, struct wire_held *held);
 
     // View and host must outlive the answer. After a failure there is none.
-    int (*answer)(struct wire_answer **out, unsigned question, struct str request, const struct wire_view *view,
-                  struct str host, int64_t deadline_ns, const struct work_watch *watch, struct error *e);
-    // The next record, behind what is in *out: 1; 0: there are no more; or a negative errno in words.
+    int (*answer)(struct wire_answer **out, unsigned question, struct str request,
+                  const struct wire_view *view, struct str host, int64_t deadline_ns,
+                  const struct work_watch *watch, struct error *e);
+    // The next record, behind what is in *out: 1; 0: there are no more; or a negative errno in
+    // words.
     int (*answer_step)(struct wire_answer *answer, struct buf *out, struct error *e);
     void (*answer_end)(struct wire_answer *answer); // NULL: does nothing
 
     // Of a question that is merged. After a failure there is none.
-    int (*gather)(struct wire_gather **out, unsigned question, struct str request, const struct work_watch *watch,
-                  struct error *e);
+    int (*gather)(struct wire_gather **out, unsigned question, struct str request,
+                  const struct work_watch *watch, struct error *e);
     // -EBADMSG: that record is damaged, and was left out; the gather can go on.
     int (*gather_take)(struct wire_gather *gather, struct str record, struct error *e);
-    int (*gather_step)(struct wire_gather *gather, struct buf *out, struct error *e); // as answer_step
-    void (*gather_end)(struct wire_gather *gather);                                   // NULL: does nothing
+    // as answer_step
+    int (*gather_step)(struct wire_gather *gather, struct buf *out, struct error *e);
+    // NULL: does nothing
+    void (*gather_end)(struct wire_gather *gather);
 };
 
 #endif

@@ -49,7 +49,8 @@ static void move(struct wire_refresh **from, struct wire_refresh **to)
 // In the loop's thread. A refresh that is ready may cancel others.
 static void on_drained(struct wire_task *task)
 {
-    struct wire_refresher *r = (struct wire_refresher *)((char *)task - offsetof(struct wire_refresher, task));
+    struct wire_refresher *r =
+        (struct wire_refresher *)((char *)task - offsetof(struct wire_refresher, task));
     pthread_mutex_lock(&r->lock);
     r->posted = false;
     for (struct wire_refresh *refresh; (refresh = r->drained);) {
@@ -89,8 +90,8 @@ static void *run(void *user)
     return NULL;
 }
 
-int wire_refresher_create(struct wire_loop *loop, const char *agent_socket, struct wire_refresher **out,
-                          struct error *e)
+int wire_refresher_create(struct wire_loop *loop, const char *agent_socket,
+                          struct wire_refresher **out, struct error *e)
 {
     struct wire_refresher *r = *out = calloc(1, sizeof *r);
     int rc = r ? drain_line_create(agent_socket, 0, &r->line) : -ENOMEM;
@@ -110,7 +111,8 @@ int wire_refresher_create(struct wire_loop *loop, const char *agent_socket, stru
         drain_line_destroy(r->line);
     free(r);
     *out = NULL;
-    return error_set(e, rc, "cannot ask the agent at %s before questions: %s", agent_socket, strerror(-rc));
+    return error_set(e, rc, "cannot ask the agent at %s before questions: %s", agent_socket,
+                     strerror(-rc));
 }
 
 static void nothing(void *user)

@@ -14,19 +14,21 @@
 struct wire_refresher;
 
 // Starts the thread. The agent need not be there.
-int wire_refresher_create(struct wire_loop *loop, const char *agent_socket, struct wire_refresher **out,
-                          struct error *e);
+int wire_refresher_create(struct wire_loop *loop, const char *agent_socket,
+                          struct wire_refresher **out, struct error *e);
 
 // NULL is allowed. All refreshes have ended or were cancelled. From any thread but the loop's.
 void wire_refresher_destroy(struct wire_refresher *r);
 
 struct wire_refresh {
-    void (*ready)(struct wire_refresh *refresh); // once, in the loop's thread, unless it is cancelled
-    struct wire_refresh *next, **at;             // the refresher's
+    // once, in the loop's thread, unless it is cancelled
+    void (*ready)(struct wire_refresh *refresh);
+    struct wire_refresh *next, **at; // the refresher's
 };
 
 // Both in the loop's thread.
 void wire_refresh_begin(struct wire_refresher *r, struct wire_refresh *refresh);
-void wire_refresh_cancel(struct wire_refresher *r, struct wire_refresh *refresh); // one that is not ready yet
+// one that is not ready yet
+void wire_refresh_cancel(struct wire_refresher *r, struct wire_refresh *refresh);
 
 #endif

@@ -62,7 +62,8 @@ static void put_frame(struct wire_session *s, enum wire_type type, uint32_t id, 
     buf_add(&s->out, header, sizeof header);
     buf_add_str(&s->out, payload);
     if (!wire_frame_row(type)->opening) {
-        wire_mac(s->handshake.send_key, s->sent_count++, (struct str){(char *)header, sizeof header}, payload, mac);
+        wire_mac(s->handshake.send_key, s->sent_count++,
+                 (struct str){(char *)header, sizeof header}, payload, mac);
         buf_add(&s->out, mac, sizeof mac);
     }
     wire_loop_flush(s->o.loop, &s->flush);
@@ -155,7 +156,9 @@ static void take_frame(struct wire_session *s, const struct wire_header *h, cons
     }
     int r = session_way_take(s, h, payload);
     if (r < 0)
-        fail(s, r, r == -ENOMEM ? "no memory for what is fetched" : "a frame about what is fetched that cannot be");
+        fail(s, r,
+             r == -ENOMEM ? "no memory for what is fetched"
+                          : "a frame about what is fetched that cannot be");
     if (r <= 0)
         return;
     s->o.events.frame(s->o.user, h, payload);
@@ -166,13 +169,15 @@ static void take_frame(struct wire_session *s, const struct wire_header *h, cons
 
 static size_t frame_bytes(const struct wire_header *h)
 {
-    return WIRE_HEADER_BYTES + (size_t)h->size + (wire_frame_row(h->type)->opening ? 0 : WIRE_MAC_BYTES);
+    return WIRE_HEADER_BYTES + (size_t)h->size +
+           (wire_frame_row(h->type)->opening ? 0 : WIRE_MAC_BYTES);
 }
 
 // Moves bytes from *data to `in` until it has `want`; false when there are too few.
 static bool gather(struct wire_session *s, struct str *data, size_t want)
 {
-    size_t lack = s->in.size < want ? want - s->in.size : 0, n = lack < data->size ? lack : data->size;
+    size_t lack = s->in.size < want ? want - s->in.size : 0,
+           n = lack < data->size ? lack : data->size;
     buf_add(&s->in, data->data, n);
     *data = str_slice(*data, n, data->size);
     return s->in.size >= want;
@@ -243,7 +248,8 @@ static void on_closed(void *user, int why)
     else
         fail(s, 0,
              s->opened ? "the other end has closed the connection"
-                       : "the other end has closed the connection during the greeting (another job or version?)");
+                       : "the other end has closed the connection during the greeting (another job "
+                         "or version?)");
 }
 
 // ---- beginning ----
@@ -265,7 +271,8 @@ static void on_opened(void *user)
     begin(user);
 }
 
-static const struct wire_channel_events channel_events = {on_opened, on_received, on_sent, on_closed};
+static const struct wire_channel_events channel_events = {on_opened, on_received, on_sent,
+                                                          on_closed};
 
 static struct wire_session *new_session(const struct wire_session_options *o)
 {
@@ -280,12 +287,14 @@ static struct wire_session *new_session(const struct wire_session_options *o)
     return s;
 }
 
-int wire_session_accept(const struct wire_session_options *o, struct wire_channel *channel, struct wire_session **out)
+int wire_session_accept(const struct wire_session_options *o, struct wire_channel *channel,
+                        struct wire_session **out)
 {
     struct wire_session *s = *out = new_session(o);
     struct error e;
     struct buf nothing = {0};
-    int r = s ? wire_handshake_begin(&s->handshake, WIRE_HUB, &s->o.self, o->settings, &nothing, &e) : -ENOMEM;
+    int r = s ? wire_handshake_begin(&s->handshake, WIRE_HUB, &s->o.self, o->settings, &nothing, &e)
+              : -ENOMEM;
     if (r) {
         o->transport->close(channel);
         free(s);
@@ -297,8 +306,8 @@ int wire_session_accept(const struct wire_session_options *o, struct wire_channe
     return 0;
 }
 
-int wire_session_connect(const struct wire_session_options *o, const char *host, int port, struct wire_session **out,
-                         struct error *e)
+int wire_session_connect(const struct wire_session_options *o, const char *host, int port,
+                         struct wire_session **out, struct error *e)
 {
     struct wire_session *s = *out = new_session(o);
     if (!s)

@@ -1,4 +1,5 @@
-// session_internal.h - what session.c (frames) and session_way.c (the way beside the connection) share.
+// session_internal.h - what session.c (frames) and session_way.c (the way beside the connection)
+// share.
 #ifndef SONDE_WIRE_SESSION_INTERNAL_H
 #define SONDE_WIRE_SESSION_INTERNAL_H
 
@@ -6,7 +7,8 @@
 #include "wire/session.h"
 #include "wire/window.h"
 
-// The way beside the connection: a link describes its window (TRIED), the hub fetches the first piece and says whether it is USED; BROKEN: not (any more).
+// The way beside the connection: a link describes its window (TRIED), the hub fetches the first
+// piece and says whether it is USED; BROKEN: not (any more).
 enum way { WAY_NONE, WAY_TRIED, WAY_USED, WAY_BROKEN };
 
 struct wire_session {
@@ -36,8 +38,8 @@ void session_free(struct wire_session *s);
 // A link that was taken in describes its window, where it has one and the hub knows what that is.
 void session_way_begin(struct wire_session *s);
 
-// What is not for the owner: it belongs to the way, or must not overtake what is being fetched. 0: it was taken here; 1: it is the owner's; -EBADMSG, -ENOBUFS,
-// -ENOMEM: the connection ends.
+// What is not for the owner: it belongs to the way, or must not overtake what is being fetched. 0:
+// it was taken here; 1: it is the owner's; -EBADMSG, -ENOBUFS, -ENOMEM: the connection ends.
 int session_way_take(struct wire_session *s, const struct wire_header *h, struct str payload);
 
 #endif

@@ -1,4 +1,5 @@
-// session_way.c - the way beside the connection (bulk.h): a link lays pieces and says so, a hub fetches them and says what it has taken.
+// session_way.c - the way beside the connection (bulk.h): a link lays pieces and says so, a hub
+// fetches them and says what it has taken.
 #include "wire/session_internal.h"
 
 #include "base/log.h"
@@ -7,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TRIAL_BYTES = 64 }; // the first piece: whether the way works is tried before data depend on it
+// the first piece: whether the way works is tried before data depend on it
+enum { TRIAL_BYTES = 64 };
 
 // ---- the way beside: a link's end ----
 
@@ -23,12 +25,13 @@ void session_way_begin(struct wire_session *s)
     s->window->memory = s->o.bulk->row->window(s->o.bulk);
     window_lay(s->window, 0, (struct str){(char *)trial, sizeof trial}, &piece);
     m.first = (struct wire_laid){.offset = piece.offset, .size = piece.size};
-    wire_mac(s->handshake.window_key, piece.offset, (struct str){0}, (struct str){(char *)trial, sizeof trial},
-             m.first.mac);
+    wire_mac(s->handshake.window_key, piece.offset, (struct str){0},
+             (struct str){(char *)trial, sizeof trial}, m.first.mac);
     s->o.bulk->row->describe(s->o.bulk, &description);
     m.description = buf_str(&description);
     wire_window_write(&m, &payload);
-    if (!payload.failed && !description.failed && payload.size <= wire_frame_row(WIRE_WINDOW)->size_max) {
+    if (!payload.failed && !description.failed &&
+        payload.size <= wire_frame_row(WIRE_WINDOW)->size_max) {
         wire_session_send(s, WIRE_WINDOW, 0, buf_str(&payload));
         s->way = WAY_TRIED;
         s->o.bulk->row->awaited(s->o.bulk, true);
@@ -51,7 +54,8 @@ static void send_again(struct wire_session *s)
 static int take_use(struct wire_session *s, struct str payload)
 {
     struct wire_use use;
-    if (wire_use_read(payload, &use) || s->way == WAY_NONE || s->way == WAY_BROKEN || (use.used && s->way == WAY_USED))
+    if (wire_use_read(payload, &use) || s->way == WAY_NONE || s->way == WAY_BROKEN ||
+        (use.used && s->way == WAY_USED))
         return -EBADMSG;
     bool was_used = s->way == WAY_USED;
     s->way = use.used ? WAY_USED : WAY_BROKEN;
@@ -93,7 +97,8 @@ size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str da
         return 0;
     laid.offset = piece.offset;
     laid.size = piece.size;
-    wire_mac(s->handshake.window_key, piece.offset, (struct str){0}, str_slice(data, 0, piece.size), laid.mac);
+    wire_mac(s->handshake.window_key, piece.offset, (struct str){0}, str_slice(data, 0, piece.size),
+             laid.mac);
     wire_laid_write(&laid, &payload);
     if (payload.failed)
         s->out.failed = true; // the stream has a hole: the connection ends
@@ -117,7 +122,8 @@ static void say_use(struct wire_session *s, bool used, const char *text)
     if (used)
         return;
     snprintf(s->why, sizeof s->why, "%s", text);
-    log_warning("data of %.*s come over TCP, not over %s: %s", STR_ARG(s->handshake.peer.host), s->o.bulk->name, text);
+    log_warning("data of %.*s come over TCP, not over %s: %s", STR_ARG(s->handshake.peer.host),
+                s->o.bulk->name, text);
 }
 
 static void say_taken(struct wire_session *s, bool whole)
@@ -191,7 +197,8 @@ static int take_laid(struct wire_session *s, const struct wire_header *h, struct
 
 static int take_again(struct wire_session *s, const struct wire_header *h, struct str payload)
 {
-    int r = s->way == WAY_BROKEN && s->fetches.peer ? wire_fetches_again(&s->fetches, h, payload) : -EBADMSG;
+    int r = s->way == WAY_BROKEN && s->fetches.peer ? wire_fetches_again(&s->fetches, h, payload)
+                                                    : -EBADMSG;
     if (r == 0)
         take_whole(s);
     return r;
@@ -215,7 +222,8 @@ int session_way_take(struct wire_session *s, const struct wire_header *h, struct
     case WIRE_PART:
     case WIRE_MISSING:
     case WIRE_END:
-        // Nothing of an answer lies in the window before the trial is over, and nothing waits for it.
+        // Nothing of an answer lies in the window before the trial is over, and nothing waits for
+        // it.
         r = s->way >= WAY_USED ? wire_fetches_hold(&s->fetches, h, payload, &kept) : 0;
         return r ? r : !kept;
     default:

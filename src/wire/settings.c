@@ -61,7 +61,8 @@ static int read_key(int fd, const char *path, uint8_t key[WIRE_KEY_BYTES], struc
     if (fstat(fd, &st) != 0)
         return error_set(e, -errno, "cannot look at the key %s: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode) || st.st_size != WIRE_KEY_BYTES)
-        return error_set(e, -EINVAL, "%s is not a key: it has to be a file of %d bytes", path, WIRE_KEY_BYTES);
+        return error_set(e, -EINVAL, "%s is not a key: it has to be a file of %d bytes", path,
+                         WIRE_KEY_BYTES);
     if (st.st_uid != geteuid())
         return error_set(e, -EPERM, "the key %s belongs to another user", path);
     if (st.st_mode & 077)

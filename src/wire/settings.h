@@ -1,6 +1,8 @@
-// settings.h - what both ends of a connection have to agree on or may play with: the job's key, times, clocks, randomness.
+// settings.h - what both ends of a connection have to agree on or may play with: the job's key,
+// times, clocks, randomness.
 //
-// Everything is handed in; the layer has no globals. Tests play their own clock and their own random numbers.
+// Everything is handed in; the layer has no globals. Tests play their own clock and their own
+// random numbers.
 #ifndef SONDE_WIRE_SETTINGS_H
 #define SONDE_WIRE_SETTINGS_H
 
@@ -25,14 +27,17 @@ struct wire_settings {
     uint8_t key[WIRE_KEY_BYTES];
     const struct wire_questions *questions; // that nodes are asked (questions.h)
     struct str job;                         // a connection of another job is refused
-    // 0 = the default. A parent's heartbeat and dead times hold for both ends: it says them when it takes a node in.
+    // 0 = the default. A parent's heartbeat and dead times hold for both ends: it says them when it
+    // takes a node in.
     unsigned heartbeat_ms; // 1000: so often the parent pings
     unsigned dead_ms;      // 10000: so long nothing was heard: the other end is gone
     unsigned handshake_ms; // 5000
-    unsigned
-        retry_ms; // 100: wait before the second attempt; doubled with each up to retry_max_ms, and jittered by half
+    // 100: wait before the second attempt; doubled with each up to retry_max_ms, and jittered by
+    // half
+    unsigned retry_ms;
     unsigned retry_max_ms; // 5000
-    unsigned return_ms;    // 60000: so long a link stays with a parent that is not the first, which then is tried again
+    // 60000: so long a link stays with a parent that is not the first, which then is tried again
+    unsigned return_ms;
     struct wire_clock clock;
     int (*random)(void *user, uint8_t *out, size_t size); // NULL: getrandom; 0 or a negative errno
     void *random_user;
@@ -45,8 +50,8 @@ int64_t wire_monotonic_ns(const struct wire_settings *s);
 int64_t wire_realtime_ns(const struct wire_settings *s);
 int wire_random(const struct wire_settings *s, uint8_t *out, size_t size);
 
-// The key's file: exactly 32 bytes, a regular file of this user that nobody else can read or write. wire_key_make writes a new one
-// (-EEXIST: it is there).
+// The key's file: exactly 32 bytes, a regular file of this user that nobody else can read or write.
+// wire_key_make writes a new one (-EEXIST: it is there).
 int wire_key_read(const char *path, uint8_t key[WIRE_KEY_BYTES], struct error *e);
 int wire_key_make(const char *path, uint8_t key[WIRE_KEY_BYTES], struct error *e);
 

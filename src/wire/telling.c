@@ -55,7 +55,8 @@ static bool learn(struct wire_telling *t, const struct wire_view *view)
     struct wire_held before = t->own;
     t->own.known = true;
     t->questions->hosts(view, t->host, &t->own);
-    return !before.known || t->own.any || t->own.count != before.count || t->own.without != before.without;
+    return !before.known || t->own.any || t->own.count != before.count ||
+           t->own.without != before.without;
 }
 
 static bool learn_from_source(struct wire_telling *t)
@@ -82,10 +83,12 @@ void wire_telling_look(struct wire_telling *t)
 
 // ---- life ----
 
-void wire_telling_begin(struct wire_telling *t, struct str host, const struct wire_questions *questions,
-                        const struct wire_source *source, struct hub *children)
+void wire_telling_begin(struct wire_telling *t, struct str host,
+                        const struct wire_questions *questions, const struct wire_source *source,
+                        struct hub *children)
 {
-    *t = (struct wire_telling){.host = host, .questions = questions, .source = source, .children = children};
+    *t = (struct wire_telling){
+        .host = host, .questions = questions, .source = source, .children = children};
     if (children)
         holders_listen(children, &(struct holders_listener){tell_one, t});
 }

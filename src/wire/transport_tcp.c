@@ -104,7 +104,8 @@ static void on_written(uv_write_t *write, int status)
         c->events->sent(c->user);
 }
 
-// Mostly the kernel takes all of it at once: no request, no callback, and one system call less than these cost.
+// Mostly the kernel takes all of it at once: no request, no callback, and one system call less than
+// these cost.
 static void tcp_send(struct wire_channel *c, char *data, size_t size)
 {
     uv_buf_t piece = uv_buf_init(data, (unsigned)size);
@@ -134,7 +135,8 @@ static size_t tcp_queued(const struct wire_channel *c)
     return c->queued;
 }
 
-static void tcp_events_set(struct wire_channel *c, const struct wire_channel_events *events, void *user)
+static void tcp_events_set(struct wire_channel *c, const struct wire_channel_events *events,
+                           void *user)
 {
     c->events = events;
     c->user = user;
@@ -184,8 +186,9 @@ static void on_resolved(uv_getaddrinfo_t *resolve, int status, struct addrinfo *
         fail(c, status);
 }
 
-static int tcp_connect(struct wire_loop *loop, const char *host, int port, const struct wire_channel_events *events,
-                       void *user, struct wire_channel **out, struct error *e)
+static int tcp_connect(struct wire_loop *loop, const char *host, int port,
+                       const struct wire_channel_events *events, void *user,
+                       struct wire_channel **out, struct error *e)
 {
     *out = NULL;
     if (port < 1 || port > 65535)
@@ -257,12 +260,14 @@ static int bind_and_listen(struct wire_listener *l, const char *address, int *po
         r = uv_ip6_addr(address ? address : "::", *port, (struct sockaddr_in6 *)&at);
     if (r == 0)
         r = uv_tcp_bind(&l->tcp, (struct sockaddr *)&at, 0);
-    if (r == UV_EAFNOSUPPORT && !address && uv_ip4_addr("0.0.0.0", *port, (struct sockaddr_in *)&at) == 0)
+    if (r == UV_EAFNOSUPPORT && !address &&
+        uv_ip4_addr("0.0.0.0", *port, (struct sockaddr_in *)&at) == 0)
         r = uv_tcp_bind(&l->tcp, (struct sockaddr *)&at, 0);
     return r == 0 ? listen_and_name(l, port) : r;
 }
 
-static struct wire_listener *new_listener(struct wire_loop *loop, wire_accept_fn *accepted, void *user)
+static struct wire_listener *new_listener(struct wire_loop *loop, wire_accept_fn *accepted,
+                                          void *user)
 {
     struct wire_listener *l = calloc(1, sizeof *l);
     if (!l || uv_tcp_init(wire_loop_uv(loop), &l->tcp) != 0) {
@@ -275,8 +280,8 @@ static struct wire_listener *new_listener(struct wire_loop *loop, wire_accept_fn
     return l;
 }
 
-static int tcp_listen_at(struct wire_loop *loop, int fd, int *port, wire_accept_fn *accepted, void *user,
-                         struct wire_listener **out, struct error *e)
+static int tcp_listen_at(struct wire_loop *loop, int fd, int *port, wire_accept_fn *accepted,
+                         void *user, struct wire_listener **out, struct error *e)
 {
     struct wire_listener *l = new_listener(loop, accepted, user);
     int r = l ? uv_tcp_open(&l->tcp, fd) : -ENOMEM;
@@ -293,8 +298,9 @@ static int tcp_listen_at(struct wire_loop *loop, int fd, int *port, wire_accept_
     return 0;
 }
 
-static int tcp_listen(struct wire_loop *loop, const char *address, int *port, wire_accept_fn *accepted, void *user,
-                      struct wire_listener **out, struct error *e)
+static int tcp_listen(struct wire_loop *loop, const char *address, int *port,
+                      wire_accept_fn *accepted, void *user, struct wire_listener **out,
+                      struct error *e)
 {
     *out = NULL;
     if (*port < 0 || *port > 65535)
@@ -305,8 +311,8 @@ static int tcp_listen(struct wire_loop *loop, const char *address, int *port, wi
     int wanted = *port, r = bind_and_listen(l, address, port);
     if (r) {
         tcp_stop_listening(l);
-        return error_set(e, r, "cannot listen on %s port %d: %s", address ? address : "any address", wanted,
-                         uv_strerror(r));
+        return error_set(e, r, "cannot listen on %s port %d: %s", address ? address : "any address",
+                         wanted, uv_strerror(r));
     }
     *out = l;
     return 0;

@@ -1,4 +1,5 @@
-// window.h - what a link has laid into its window and nobody has taken yet: a ring, first laid, first taken.
+// window.h - what a link has laid into its window and nobody has taken yet: a ring, first laid,
+// first taken.
 //
 //   0        tail              head           WIRE_WINDOW_BYTES
 //   ├────────┼█████│███│███████┼──────────────┤        a piece lies in one stretch: it is cut at the end of the ring
@@ -22,7 +23,8 @@ struct window {
     uint32_t first, count;
 };
 
-// Copies as much of the beginning of `data` as there is room for. False: wait until something is taken.
+// Copies as much of the beginning of `data` as there is room for. False: wait until something is
+// taken.
 bool window_lay(struct window *w, uint32_t id, struct str data, struct window_piece *out);
 
 // The oldest so many bytes were taken: whole pieces. False: it is not so.

@@ -64,8 +64,8 @@ static const struct kind {
      }},
     {"descriptors",
      EMFILE,
-     {SYS_openat, SYS_socket, SYS_socketpair, SYS_pipe2, SYS_signalfd4, SYS_eventfd2, SYS_epoll_create1,
-      SYS_timerfd_create, SYS_memfd_create, SYS_dup, SYS_accept4}},
+     {SYS_openat, SYS_socket, SYS_socketpair, SYS_pipe2, SYS_signalfd4, SYS_eventfd2,
+      SYS_epoll_create1, SYS_timerfd_create, SYS_memfd_create, SYS_dup, SYS_accept4}},
     {"processes",
      EAGAIN,
      {
@@ -111,16 +111,19 @@ static int install_filter(const struct kind *kind)
 {
     struct sock_filter code[FILTER_MAX];
     unsigned short count = 0;
-    code[count++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    code[count++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     for (size_t i = 0; i < sizeof kind->calls / sizeof kind->calls[0] && kind->calls[i]; i++) {
-        code[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)kind->calls[i], 0, 1);
+        code[count++] =
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)kind->calls[i], 0, 1);
         code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
     }
     code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {count, code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -1;
-    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                        &program);
 }
 
 // The child's listener has the same number as in the child; it cannot send it (sending may be one
@@ -213,7 +216,8 @@ int main(int argc, char **argv)
     if (pid == 0)
         become(kind, said[1], go[0], argv + 6);
     int listener = -1;
-    if (pid < 0 || read(said[0], &listener, sizeof listener) != (ssize_t)sizeof listener || listener < 0)
+    if (pid < 0 || read(said[0], &listener, sizeof listener) != (ssize_t)sizeof listener ||
+        listener < 0)
         return SKIPPED;
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     int fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, listener, 0);
@@ -227,16 +231,18 @@ int main(int argc, char **argv)
         struct seccomp_notif call = {0};
         if (ioctl(fd, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0)
             continue;
-        struct seccomp_notif_resp answer = {.id = call.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+        struct seccomp_notif_resp answer = {.id = call.id,
+                                            .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
         pid_t caller = (pid_t)call.pid;
-        bool counts =
-            (all || caller == pid) && executes(caller, program) && !in_loader(caller, call.data.instruction_pointer);
+        bool counts = (all || caller == pid) && executes(caller, program) &&
+                      !in_loader(caller, call.data.instruction_pointer);
         int64_t unmoved = 0;
         if (counts && call.data.nr == SYS_brk)
             counts = call.data.args[0] && (unmoved = break_of(caller)) > 0;
         seen += counts;
         if (counts && wanted && (seen == wanted || (goes_on && seen > wanted)))
-            answer = (struct seccomp_notif_resp){.id = call.id, .val = unmoved, .error = unmoved ? 0 : -kind->error};
+            answer = (struct seccomp_notif_resp){
+                .id = call.id, .val = unmoved, .error = unmoved ? 0 : -kind->error};
         ioctl(fd, SECCOMP_IOCTL_NOTIF_SEND, &answer);
     }
     int status = 0;

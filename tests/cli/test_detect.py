@@ -43,7 +43,8 @@ class Metrics(Detect):
                          {"host=n0,gpu=0": "good", "host=n0,gpu=1": "good", "host=n1,gpu=2": "slow", "host=n1,gpu=3": "good"})
         slow = found["host=n1,gpu=2"]
         self.assertTrue(1.4 < slow["peers"] < 1.6 and 1.4 < slow["own"] < 1.7 and slow["score"] > 4, slow)
-        # Slow from the 20th round on, named from the fifth of those: two to move the median, four that last.
+        # Slow from the 20th round on, named from the fifth of those: two to move the median, four
+        # that last.
         self.assertEqual((slow["since_ns"], slow["bad_rounds"]), ((START + 10 * 24) * 10**9, 16))
         self.assertEqual(exclude.read_text(), "n1\n")
         table = self.sonde("detect", "--by", "host,gpu", "step_seconds", record)

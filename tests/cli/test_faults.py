@@ -113,7 +113,8 @@ class Signals(Place):
             self.assertEqual(os.getsid(ours), ours)  # out of the terminal's reach
         terminal.type("\x03")
         terminal.expect("interrupt 1")
-        # The launcher passes signals on in their order: had it sent the first a second time, it would be counted.
+        # The launcher passes signals on in their order: had it sent the first a second time, it
+        # would be counted.
         signal_process(launcher, signal.SIGUSR1)
         terminal.expect("in all 1\r")
         terminal.expect("exit code 9")

@@ -21,7 +21,8 @@ SKIPPED = 77
 
 
 class Faults(Place):
-    # The list of nodes takes memory: without any, a command that asks for it cannot be put together.
+    # The list of nodes takes memory: without any, a command that asks for it cannot be put
+    # together.
     hostfiles = {"memory": "/dev/null"}
 
     def fault(self, kind, n, how, scope, *arguments):

@@ -53,7 +53,8 @@ class Watch(threading.Thread):
 
 class Memory(Place):
     def run_job(self, *arguments):
-        # With it the C library writes to all memory that it hands out, whether the program uses it or not.
+        # With it the C library writes to all memory that it hands out, whether the program uses it
+        # or not.
         self.env.pop("MALLOC_PERTURB_", None)
         self.job_process = self.start("run", "-q", *arguments, "--", "sleep", "1000")
         job = self.job()
@@ -120,7 +121,8 @@ class Memory(Place):
         with open(job["token_file"]) as f:
             token = f.read().strip()
         codes = self.ask_all(job, token, now)
-        # All of it, as recorded, is more than there is room for: refused, and nothing but this request.
+        # All of it, as recorded, is more than there is room for: refused, and nothing but this
+        # request.
         everything = {"start": now, "end": now + STEPS, "queries": [{"aggregator": "none", "metric": f"m_f{i}"} for i in range(FIELDS)]}
         code, headers = self.ask(job, token, everything)
         self.assertIn(code, (413, 503))

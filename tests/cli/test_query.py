@@ -97,7 +97,8 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         answer = self.ask("sum:loss", "known")
         for path in (file, self.runs / "known", os.path.relpath(file, self.root)):
             self.assertEqual(self.ask("sum:loss", path), answer)
-        # Several paths are asked as if they were one recording: the same file twice says nothing new.
+        # Several paths are asked as if they were one recording: the same file twice says nothing
+        # new.
         self.assertEqual(self.ask("sum:loss", file, "known"), answer)
 
     def test_newest_recording(self):
@@ -138,7 +139,8 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         return asked
 
     def test_requests_are_timed(self):
-        # At level 4, with the route as the tag, whatever tags and rank the surroundings give to programs.
+        # At level 4, with the route as the tag, whatever tags and rank the surroundings give to
+        # programs.
         self.start("run", "-l", "4", "--", "sleep", "1000", env={"SONDE_TAGS": "phase=one", "SLURM_PROCID": "3"})
         asked = self.asking(self.job())
         answer = until(lambda: asked("none:sonde_request_seconds{}{path=/api/query}"), "the time that a request took")

@@ -6,7 +6,8 @@ import sys
 
 from place import SONDE, Place, main
 
-# Title of the window, a report that comes back as if typed, a cleared screen, a second line, CSI in one character, text turned round.
+# Title of the window, a report that comes back as if typed, a cleared screen, a second line, CSI in
+# one character, text turned round.
 HOSTILE = ["\x1b]0;owned\x07", "\x1b[6n", "\x1b[2J", "a\rb", "\x9b31m", "\u202egnp", "\x7f"]
 
 

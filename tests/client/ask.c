@@ -1,4 +1,5 @@
-// ask.c - src/client/http.h for tests/client/test_http.py: one question a line of arguments, what came of it as JSON lines.
+// ask.c - src/client/http.h for tests/client/test_http.py: one question a line of arguments, what
+// came of it as JSON lines.
 //
 //   ask URL|- TOKEN|- WHAT PATH [BODY]…     WHAT: get, post, twice (the second time in a child), cancel (at once), follow, follow3 (stops after three pieces), quiet (how it looks when nothing comes)
 #include "base/json_writer.h"
@@ -13,7 +14,8 @@
 enum { NAP_MS = 50 };
 
 // At most so many pieces; with 0 until it ends. `quiet`: until nothing comes.
-static int follow(struct http_client *c, const char *path, int most, bool quiet, struct buf *out, struct error *e)
+static int follow(struct http_client *c, const char *path, int most, bool quiet, struct buf *out,
+                  struct error *e)
 {
     struct http_stream *s;
     int rc = http_stream_open(c, path, &s, e), pieces = 0;
@@ -26,7 +28,8 @@ static int follow(struct http_client *c, const char *path, int most, bool quiet,
     return rc;
 }
 
-static void say(int rc, const struct http_answer *a, const struct error *e, const struct http_client *c)
+static void say(int rc, const struct http_answer *a, const struct error *e,
+                const struct http_client *c)
 {
     struct buf out = {0};
     struct json_writer w = json_to(&out);
@@ -44,12 +47,14 @@ static void say(int rc, const struct http_answer *a, const struct error *e, cons
     buf_free(&out);
 }
 
-static void ask(struct http_client *c, const char *path, const char *body, const atomic_bool *cancel)
+static void ask(struct http_client *c, const char *path, const char *body,
+                const atomic_bool *cancel)
 {
     struct http_answer a = {0};
     struct error e = {0};
     const char *timeout = getenv("ASK_TIMEOUT_MS");
-    int rc = http_ask(c, path, str_of(body), body ? "text/plain" : NULL, timeout ? atoi(timeout) : 0, cancel, &a, &e);
+    int rc = http_ask(c, path, str_of(body), body ? "text/plain" : NULL,
+                      timeout ? atoi(timeout) : 0, cancel, &a, &e);
     say(rc, &a, &e, c);
     http_answer_free(&a);
 }
@@ -61,11 +66,12 @@ int main(int argc, char **argv)
     struct error e = {0};
     if (argc < 5)
         return 2;
-    const char *url = strcmp(argv[1], "-") ? argv[1] : NULL, *token = strcmp(argv[2], "-") ? argv[2] : NULL,
-               *what = argv[3];
+    const char *url = strcmp(argv[1], "-") ? argv[1] : NULL,
+               *token = strcmp(argv[2], "-") ? argv[2] : NULL, *what = argv[3];
     const char *job = url && !strncmp(url, "job:", 4) ? url + 4 : NULL;
     struct target target = {0};
-    int rc = url && !job ? http_client_create(url, token, &c, &e) : target_find(job, token, NULL, &target, &e);
+    int rc = url && !job ? http_client_create(url, token, &c, &e)
+                         : target_find(job, token, NULL, &target, &e);
     if (!url || job)
         c = target.client;
     if (rc) {
@@ -74,7 +80,8 @@ int main(int argc, char **argv)
     }
     static atomic_bool yes = true;
     if (!strcmp(what, "follow") || !strcmp(what, "follow3") || !strcmp(what, "quiet")) {
-        rc = follow(c, argv[4], strcmp(what, "follow3") ? 0 : 3, !strcmp(what, "quiet"), &a.body, &e);
+        rc = follow(c, argv[4], strcmp(what, "follow3") ? 0 : 3, !strcmp(what, "quiet"), &a.body,
+                    &e);
         say(rc, &a, &e, NULL);
         http_answer_free(&a);
         return 0;

@@ -1,4 +1,5 @@
-// readback TIMES: emits in each way that sonde.h has, and asks for it at once in the same process. Says how often the answer had it.
+// readback TIMES: emits in each way that sonde.h has, and asks for it at once in the same process.
+// Says how often the answer had it.
 #include <sonde.h>
 #include <sonde_client.h>
 
@@ -47,7 +48,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    sonde_handle point = sonde_gauge("point", ""), cell = sonde_gauge("cell", ""), total = sonde_counter("total", "");
+    sonde_handle point = sonde_gauge("point", ""), cell = sonde_gauge("cell", ""),
+                 total = sonde_counter("total", "");
     sonde_handle members[] = {sonde_gauge("left", ""), sonde_gauge("right", "")};
     sonde_handle both = sonde_group(members, 2);
     int points = 0, cells = 0, totals = 0, rows = 0, spans = 0, notes = 0;
@@ -69,8 +71,8 @@ int main(int argc, char **argv)
         sonde_annotate(text);
         notes += has("/sonde/v1/annotations", text);
     }
-    printf("points %d cells %d totals %d rows %d spans %d notes %d of %d\n", points, cells, totals, rows, spans, notes,
-           times);
+    printf("points %d cells %d totals %d rows %d spans %d notes %d of %d\n", points, cells, totals,
+           rows, spans, notes, times);
     sonde_client_close(client);
     return 0;
 }

@@ -347,7 +347,8 @@ class Lab:
 
     def processes(self, name, word=""):
         """Processes of a host (pid as this machine sees it → command line) whose command line holds `word`."""
-        # Of the host are those in its network; who enters it from outside, waiting for what it has started there, has process numbers of its own.
+        # Of the host are those in its network; who enters it from outside, waiting for what it has
+        # started there, has process numbers of its own.
         def spaces(pid):
             return [os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("net", "pid")]
         home = spaces(self.hosts[name].pid)
@@ -380,7 +381,8 @@ class Lab:
         for point in (line.split()[4] for line in mounts):
             if any(point.startswith(folder + "/") for folder in folders):
                 raise RuntimeError(f"cannot clear {' '.join(folders)} of host {name}: {point} is mounted there")
-        # A process number that is another process' by now would lead out of the lab: the name of the lab tells.
+        # A process number that is another process' by now would lead out of the lab: the name of
+        # the lab tells.
         cleared = self.run(name, "sh", "-c", '[ "$(cat /mnt/lab)" = "$0" ] && exec find "$@" -xdev -mindepth 1 -delete', self.root.name, *folders)
         if cleared.returncode != 0:
             raise RuntimeError(f"cannot clear {' '.join(folders)} of host {name}: {cleared.stderr}")

@@ -49,8 +49,9 @@ EMITTED = 6000  # of random values some 48 KB, three times what goes over a fabr
 lab = None
 
 
-# Another user of a host, while jobs start there: reads what /proc shows of all processes, and knocks at every port that somebody
-# listens on, saying nothing and saying something. Prints all that it got hold of.
+# Another user of a host, while jobs start there: reads what /proc shows of all processes, and
+# knocks at every port that somebody listens on, saying nothing and saying something. Prints all
+# that it got hold of.
 SPY = """
 import os, socket, sys, threading
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
@@ -381,7 +382,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
         behind = {"n2": (True, None), "n3": (True, None), "n4": (False, "n2")}
         until(lambda: connected() == behind, lambda: f"n4 is behind n2: {connected()}")
         self.data_over()
-        # A relay that is away takes nobody with it for long: where the launcher has not told n4 yet, that one is named.
+        # A relay that is away takes nobody with it for long: where the launcher has not told n4
+        # yet, that one is named.
         lab.partition("n2")
         missing, _ = self.ask(CUSTOM)
         self.assertIn(missing, ("n2 (late), n4 (late: its relay is missing)", "n2 (late)", "n2 (not connected)"))
@@ -1077,7 +1079,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
         _, err = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 0, err)
         lab.heal("n2")
-        # Its node ends when it hears that nobody is there; what the connection does not tell it, its patience does.
+        # Its node ends when it hears that nobody is there; what the connection does not tell it,
+        # its patience does.
         for pid in lab.processes("n2", "sonde node"):
             os.kill(pid, signal.SIGTERM)
 

@@ -22,7 +22,8 @@ PYTHON = "/usr/bin/python3"  # what hosts see of this machine, which a python3 i
 # A host's GPUs answer with this utilisation.
 BUSY = {"n1": 11, "n2": 22, "n3": 33}
 
-# What every cluster goes through. Workers with a nanny come back when one of their tasks kills them.
+# What every cluster goes through. Workers with a nanny come back when one of their tasks kills
+# them.
 LOOK = """
 import json, os, time
 from distributed import Client
@@ -131,7 +132,8 @@ class Dask(unittest.TestCase):
         self.assertEqual(count, files)
         seen = sorted({tuple(values) for worker in peaks for values in worker.values()})
         self.assertEqual(seen, [(BUSY[node],) * 2 for node in nodes])
-        # One agent a host, however many workers; ended at once, and every host's recording is in its place.
+        # One agent a host, however many workers; ended at once, and every host's recording is in
+        # its place.
         for host in BUSY:
             until(lambda: not lab.processes(host, "sonde "), f"sonde has ended on {host}: {lab.processes(host, 'sonde ')}")
             self.assertEqual(lab.run(host, "sh", "-c", "ls -d /tmp/sonde-0/*/*").stdout, "", host)

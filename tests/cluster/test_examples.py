@@ -31,7 +31,8 @@ def setUpModule():
         raise unittest.SkipTest("the python3 of the hosts finds no NumPy")
     shutil.copytree(EXAMPLES, lab.shared / "examples")
     shutil.copytree(PACKAGE / "sonde", lab.shared / "package/sonde")
-    # What is started on the first host inherits our core, what Slurm starts on the others their slurmd's.
+    # What is started on the first host inherits our core, what Slurm starts on the others their
+    # slurmd's.
     pin(os.getpid(), cores[0])
     for host in ("n2", "n3"):
         for pid in lab.processes(host):

@@ -6,7 +6,8 @@ import sys
 
 OTHER_UID = 65534
 
-# Modules first: where Python is installed may be closed to others. A program that has changed its user cannot be looked into until it says otherwise.
+# Modules first: where Python is installed may be closed to others. A program that has changed its
+# user cannot be looked into until it says otherwise.
 _BECOME = f"""
 import ctypes, http.client, json, os, socket, sys, threading
 "x".encode("idna")

@@ -2,7 +2,8 @@
 //
 //   serve [NAME=VALUE…] [--] PATH…
 //
-// Standard output is the control descriptor: "ready PORT" or "error TEXT" appears there, and closing its other end ends the server.
+// Standard output is the control descriptor: "ready PORT" or "error TEXT" appears there, and
+// closing its other end ends the server.
 #include "aggregator/aggregator.h"
 #include "base/clock.h"
 #include "collect/collect.h"
@@ -101,7 +102,8 @@ static bool take(struct aggregator_options *o, struct str name, const char *valu
 
 int main(int argc, char **argv)
 {
-    struct aggregator_options options = {.level = 2, .resolve_alias = resolve, .alias_at = collect_alias};
+    struct aggregator_options options = {
+        .level = 2, .resolve_alias = resolve, .alias_at = collect_alias};
     int i = 1;
     for (; i < argc && argv[i][0] != '/' && strcmp(argv[i], "--") != 0; i++) {
         struct str value = str_of(argv[i]), name = str_cut(&value, '=');

@@ -32,7 +32,8 @@ class Annotations(unittest.TestCase):
         self.assertEqual((answer.status, answer.json), (200, sent))
         got = self.server.get("/api/annotation", {"start_time": T + 10}).json
         self.assertEqual(got, {**sent, "custom": {**sent["custom"], "host": "node1"}})
-        # In the answers for the series that it speaks of, and in all of them where they are asked for.
+        # In the answers for the series that it speaks of, and in all of them where they are asked
+        # for.
         self.assertEqual([{k: a[k] for k in a if k != "tsuid"} for a in self.shown(T + 10, T + 11)[0]["annotations"]], [got])
         self.assertNotIn("annotations", self.shown(T + 10, T + 11, "sum:loss{rank=1}")[0])
         self.assertNotIn("annotations", self.shown(T + 10, T + 11, no_annotations="")[0])

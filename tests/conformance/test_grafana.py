@@ -92,7 +92,8 @@ class Dashboards(unittest.TestCase):
         def last(metric):
             answer = job.server.get("/api/query/last", f"timeseries={metric}")
             return answer.json if answer.status == 200 else []
-        # Rates need points of several seconds. What was asked for has to lie behind the last sample: so it does not grow any more.
+        # Rates need points of several seconds. What was asked for has to lie behind the last
+        # sample: so it does not grow any more.
         while not any(point["timestamp"] >= (begun + 4) * 1000 for point in last("gpu_utilization_percent")):
             self.assertLess(time.monotonic(), deadline)
         self.assertEqual(job.server.post("/api/annotation", {"startTime": begun + 1, "description": "now"}).status, 200)

@@ -153,7 +153,8 @@ class Arrow(Case):
             self.assertEqual([str(f.type) for f in table.schema][:5], ["timestamp[ns, tz=UTC]", "double", "int32", *["dictionary<values=string, indices=int32, ordered=0>"] * 2])
             got = zip(table["time"].cast("int64").to_pylist(), *(table[name].to_pylist() for name in table.schema.names[1:]))
             got = [(t, None if v != v else v, *rest) for t, v, *rest in got]
-            # Not assertEqual: of so many rows that differ it would look for the shortest description, for hours.
+            # Not assertEqual: of so many rows that differ it would look for the shortest
+            # description, for hours.
             wrong = [i for i, (g, w) in enumerate(zip(got, wanted)) if g != w]
             if wrong or len(got) != len(wanted):
                 self.fail(f"{len(got)} rows, wanted {len(wanted)}; {len(wrong)} differ" + (f", the first in row {wrong[0]}: {got[wrong[0]]}, wanted {wanted[wrong[0]]}" if wrong else ""))

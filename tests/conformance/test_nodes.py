@@ -174,12 +174,14 @@ class Nodes(unittest.TestCase):
         # What only others know is no mistake; what nobody knows is.
         self.assertEqual(self.get(query("sum:only_n3{host=n2}")), ([], None))
         self.assertEqual(self.ask(query("sum:nowhere{host=n2}"))[0], 400)
-        # A point of n2 that n3 holds is found, too: at once when its relay is told of it, as `sonde node` does for the agent.
+        # A point of n2 that n3 holds is found, too: at once when its relay is told of it, as
+        # `sonde node` does for the agent.
         self.writers["n3"].points("loss", {"host": "n2", "k": "9"}, [(T, 7)])
         self.writers["n3"].sync()
         self.relays["n3"].tell("hosts")
         until(lambda: len(self.get(query("none:loss{host=n2}"))[0]) == 2, "it is found")
-        # Who has seen it in an answer of everybody finds it from then on, also where nobody was told.
+        # Who has seen it in an answer of everybody finds it from then on, also where nobody was
+        # told.
         for i in range(3):
             self.writers["n2"].points(f"late{i}", {"host": f"x{i}"}, [(T, i)])
             self.writers["n2"].sync()
@@ -298,7 +300,8 @@ class Nodes(unittest.TestCase):
             self.writers[host].points("loss", {"host": host, "k": str(i)}, [(T + 5, i)])
             self.writers[host].sync()
         until(lambda: points() == {"n1": [10, 11, 12, 13, 14, 0], "n2": [20, 21, 22, 23, 24, 1]}, "the new points")
-        # One that comes is caught up with; one that stands still is named, holds up nobody, and loses nothing.
+        # One that comes is caught up with; one that stands still is named, holds up nobody, and
+        # loses nothing.
         self.relay("n3")
         until(lambda: points().get("n3") == [30, 31, 32, 33, 34, 2], "n3's points")
         until(lambda: said("back") == [{"host": "n3"}], "n3 is back")

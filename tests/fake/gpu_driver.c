@@ -1,5 +1,6 @@
-// gpu_driver.c - plays NVIDIA's driver library (libcuda.so.1) for the probe or, with FAKE_HIP, AMD's (libamdhip64.so.6) and the compiler that comes with it
-// (libhiprtc.so.6), as the environment says:
+// gpu_driver.c - plays NVIDIA's driver library (libcuda.so.1) for the probe or, with FAKE_HIP,
+// AMD's (libamdhip64.so.6) and the compiler that comes with it (libhiprtc.so.6), as the environment
+// says:
 //
 //   FAKE_GPU_DEVICES   how many there are (2)
 //   FAKE_GPU_MS        milliseconds that a timed stretch takes, one for each device, separated by commas; the last serves the rest (2)
@@ -11,9 +12,11 @@
 //   FAKE_GPU_COMPILES  0: the compiler finds an error
 //   FAKE_GPU_WORK      a file, into which the work is written that is loaded
 //
-// It complains (and fails) about what the real one would not take: no PTX or compiled code, an unknown function, parameters that are not what the work has,
-// events that have not been recorded, a process that was forked after its parent had asked; on standard error about memory that is held when its context goes.
-// As CUDA does, it counts devices in another order than everybody else unless CUDA_DEVICE_ORDER forbids that.
+// It complains (and fails) about what the real one would not take: no PTX or compiled code, an
+// unknown function, parameters that are not what the work has, events that have not been recorded,
+// a process that was forked after its parent had asked; on standard error about memory that is held
+// when its context goes. As CUDA does, it counts devices in another order than everybody else
+// unless CUDA_DEVICE_ORDER forbids that.
 #include "detect/gpu_driver.h"
 
 #include <signal.h>
@@ -80,7 +83,8 @@ static int failure(const char *function)
 {
     const char *text = getenv("FAKE_GPU_FAILS");
     size_t size = strlen(function);
-    return text && strncmp(text, function, size) == 0 && text[size] == '=' ? atoi(text + size + 1) : GPU_SUCCESS;
+    return text && strncmp(text, function, size) == 0 && text[size] == '=' ? atoi(text + size + 1)
+                                                                           : GPU_SUCCESS;
 }
 
 // The index-th of a list; behind its end `otherwise` or, without that (0), the last.
@@ -140,7 +144,8 @@ PUBLIC int cuDeviceGetUuid(unsigned char uuid[GPU_UUID_BYTES], int device)
     if (failure(__func__))
         return failure(__func__);
     for (int i = 0; i < GPU_UUID_BYTES; i++)
-        uuid[i] = (unsigned char)(multiprocessors == 63 ? 'a' + device : i * 16 + device); // AMD's are text
+        // AMD's are text
+        uuid[i] = (unsigned char)(multiprocessors == 63 ? 'a' + device : i * 16 + device);
     return GPU_SUCCESS;
 }
 
@@ -229,13 +234,14 @@ PUBLIC int cuMemsetD32_v2(gpu_memory memory, unsigned value, size_t count)
     return memory && !value && count ? GPU_SUCCESS : INVALID;
 }
 
-PUBLIC int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                          unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **parameters,
-                          void **extra)
+PUBLIC int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                          unsigned block_x, unsigned block_y, unsigned block_z,
+                          unsigned shared_bytes, void *stream, void **parameters, void **extra)
 {
     if (failure(__func__))
         return failure(__func__);
-    // The work's entry lists what it takes: an address and a number, or an address, a number and an address.
+    // The work's entry lists what it takes: an address and a number, or an address, a number and an
+    // address.
     const char *end = strchr(function, ')');
     int wanted = 1;
     for (const char *at = function; end && (at = strchr(at, ',')) && at < end; at++)
@@ -243,8 +249,8 @@ PUBLIC int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsi
     for (int i = 0; i < wanted; i++)
         if (!parameters[i])
             return INVALID;
-    if (current < 0 || wanted < 2 || grid_x % 132 || grid_y != 1 || grid_z != 1 || !block_x || block_y != 1 ||
-        block_z != 1 || shared_bytes || stream || extra)
+    if (current < 0 || wanted < 2 || grid_x % 132 || grid_y != 1 || grid_z != 1 || !block_x ||
+        block_y != 1 || block_z != 1 || shared_bytes || stream || extra)
         return INVALID;
     if (number("FAKE_GPU_HANGS", -1) == current)
         for (;;)
@@ -290,7 +296,8 @@ PUBLIC int cuEventElapsedTime(float *ms, void *from, void *to)
     if (failure(__func__))
         return failure(__func__);
     const struct event *a = from, *b = to;
-    *ms = (float)(of_list("FAKE_GPU_MS", (unsigned)current, 2, 0) * of_list("FAKE_GPU_TIMES", stretches++, 1, 1));
+    *ms = (float)(of_list("FAKE_GPU_MS", (unsigned)current, 2, 0) *
+                  of_list("FAKE_GPU_TIMES", stretches++, 1, 1));
     return a->over && b->over && a->at < b->at ? GPU_SUCCESS : INVALID;
 }
 
@@ -306,8 +313,8 @@ PUBLIC int cuGetErrorName(int error, const char **name)
 
 #ifdef FAKE_HIP
 // What it "compiles" is the text, with a word in front.
-PUBLIC int hiprtcCreateProgram(void **program, const char *source, const char *name, int header_count,
-                               const char **headers, const char **header_names)
+PUBLIC int hiprtcCreateProgram(void **program, const char *source, const char *name,
+                               int header_count, const char **headers, const char **header_names)
 {
     *program = strdup(source);
     return name && !header_count && !headers && !header_names ? GPU_SUCCESS : INVALID;
@@ -315,7 +322,9 @@ PUBLIC int hiprtcCreateProgram(void **program, const char *source, const char *n
 
 PUBLIC int hiprtcCompileProgram(void *program, int option_count, const char **options)
 {
-    return program && option_count == 1 && options[0] && number("FAKE_GPU_COMPILES", 1) ? GPU_SUCCESS : 6;
+    return program && option_count == 1 && options[0] && number("FAKE_GPU_COMPILES", 1)
+               ? GPU_SUCCESS
+               : 6;
 }
 
 PUBLIC int hiprtcGetCodeSize(void *program, size_t *size)

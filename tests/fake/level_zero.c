@@ -1,8 +1,10 @@
 // level_zero.c - a fake libze_loader.so.1 whose GPUs do what a script says (script.h).
 //
-// A GPU has one part of each kind or, with `set G tiles 2`, one for each tile; two frequencies, two sensors and two sets of errors. With
-// `set 0 drivers 2` two drivers know all GPUs. `set G kind 5` makes it something that is not a GPU. Counters go on by a second with each call.
-// Built a second time as an old library (FAKE_OLD): no zesInit, and Sysman only where the environment asked for it before the start.
+// A GPU has one part of each kind or, with `set G tiles 2`, one for each tile; two frequencies, two
+// sensors and two sets of errors. With `set 0 drivers 2` two drivers know all GPUs. `set G kind 5`
+// makes it something that is not a GPU. Counters go on by a second with each call. Built a second
+// time as an old library (FAKE_OLD): no zesInit, and Sysman only where the environment asked for it
+// before the start.
 #include "fake/script.h"
 
 #include "collect/level_zero.h"
@@ -100,7 +102,8 @@ static bool sysman(void)
 }
 
 // One of each key, or one for each tile.
-static int list(zes_handle device, const enum key *keys, size_t kinds, uint32_t *count, zes_handle *out)
+static int list(zes_handle device, const enum key *keys, size_t kinds, uint32_t *count,
+                zes_handle *out)
 {
     double tiles;
     int result = ask(device, TILES, &tiles);
@@ -126,7 +129,8 @@ LIST(zesDeviceEnumMemoryModules, TOTAL)
 LIST(zesDeviceEnumRasErrorSets, CORRECTED, UNCORRECTED)
 LIST(zesDeviceEnumFabricPorts, LINK)
 
-static int describe(zes_handle handle, enum zes_type type, uint32_t kind, struct zes_part_properties *out)
+static int describe(zes_handle handle, enum zes_type type, uint32_t kind,
+                    struct zes_part_properties *out)
 {
     if (out->type != type || out->next)
         return DEVICES_ONLY;
@@ -144,7 +148,8 @@ CALL(zesEngineGetProperties, zes_handle handle, struct zes_part_properties *out)
 CALL(zesTemperatureGetProperties, zes_handle handle, struct zes_part_properties *out)
 {
     return describe(handle, ZES_TEMPERATURE_PROPERTIES,
-                    key_of(handle) == TEMPERATURE ? ZES_TEMPERATURE_GPU : ZES_TEMPERATURE_MEMORY, out);
+                    key_of(handle) == TEMPERATURE ? ZES_TEMPERATURE_GPU : ZES_TEMPERATURE_MEMORY,
+                    out);
 }
 
 CALL(zesFrequencyGetProperties, zes_handle handle, struct zes_part_properties *out)

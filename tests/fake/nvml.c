@@ -1,7 +1,8 @@
 // nvml.c - a fake libnvidia-ml.so.1 whose GPUs do what a script says (nvml.h).
 //
-// Built a second time as a library of ten years ago (FAKE_OLD): no versions in names, no field values, GPM or MIG. And a third time as one that has
-// dropped what is to go (FAKE_NEW): the older temperature, and one counter for all NVLinks.
+// Built a second time as a library of ten years ago (FAKE_OLD): no versions in names, no field
+// values, GPM or MIG. And a third time as one that has dropped what is to go (FAKE_NEW): the older
+// temperature, and one counter for all NVLinks.
 #include "fake/nvml.h"
 
 #include "collect/nvml.h"
@@ -248,7 +249,8 @@ static int find_device(unsigned index, nvml_device *out)
 }
 
 #ifdef FAKE_OLD
-CALL(nvmlDeviceGetComputeRunningProcesses, nvml_device d, unsigned *count, struct nvml_process_v1 *out)
+CALL(nvmlDeviceGetComputeRunningProcesses, nvml_device d, unsigned *count,
+     struct nvml_process_v1 *out)
 {
     int result = enter(d, KEY_PROCESSES);
     *count = (unsigned)value_of(d, KEY_PROCESSES);
@@ -323,7 +325,8 @@ CALL(nvmlDeviceGetUtilizationRates, nvml_device d, struct nvml_utilization *out)
         *fake_value(d->index, KEY_MEMORY_USED) = row[2];
     }
     if (result == NVML_SUCCESS)
-        *out = (struct nvml_utilization){(uint32_t)value_of(d, KEY_UTILIZATION), (uint32_t)value_of(d, KEY_ACTIVITY)};
+        *out = (struct nvml_utilization){(uint32_t)value_of(d, KEY_UTILIZATION),
+                                         (uint32_t)value_of(d, KEY_ACTIVITY)};
     return fake_leave(result);
 }
 
@@ -353,7 +356,8 @@ CALL(nvmlDeviceGetTemperatureV, nvml_device d, struct nvml_temperature *out)
 #else
 CALL(nvmlDeviceGetTemperature, nvml_device d, unsigned sensor, unsigned *out)
 {
-    return sensor == NVML_TEMPERATURE_GPU ? get_unsigned(d, KEY_TEMPERATURE, out) : NVML_INVALID_ARGUMENT;
+    return sensor == NVML_TEMPERATURE_GPU ? get_unsigned(d, KEY_TEMPERATURE, out)
+                                          : NVML_INVALID_ARGUMENT;
 }
 #endif
 
@@ -385,10 +389,11 @@ CALL(nvmlDeviceGetFieldValues, nvml_device d, int count, struct nvml_field *out)
         enum key key;
         enum nvml_type type;
     } known[] = {
-        {82, 0, KEY_MEMORY_TEMPERATURE, NVML_U32}, {197, 0, KEY_PCIE_TX, NVML_U64},   {198, 0, KEY_PCIE_RX, NVML_U64},
+        {82, 0, KEY_MEMORY_TEMPERATURE, NVML_U32}, {197, 0, KEY_PCIE_TX, NVML_U64},
+        {198, 0, KEY_PCIE_RX, NVML_U64},
 #ifdef FAKE_NEW // two links
-        {202, 0, KEY_NVLINK_TX, NVML_U64},         {202, 1, KEY_NVLINK_TX, NVML_U64}, {204, 0, KEY_NVLINK_RX, NVML_U64},
-        {204, 1, KEY_NVLINK_RX, NVML_U64},
+        {202, 0, KEY_NVLINK_TX, NVML_U64},         {202, 1, KEY_NVLINK_TX, NVML_U64},
+        {204, 0, KEY_NVLINK_RX, NVML_U64},         {204, 1, KEY_NVLINK_RX, NVML_U64},
 #else
         {138, UINT32_MAX, KEY_NVLINK_TX, NVML_U64},
         {139, UINT32_MAX, KEY_NVLINK_RX, NVML_U64},
@@ -423,7 +428,8 @@ CALL(nvmlDeviceGetComputeRunningProcesses_v3, nvml_device d, unsigned *count, ch
     return NVML_SUCCESS;
 }
 
-CALL(nvmlDeviceGetComputeRunningProcesses_v2, nvml_device d, unsigned *count, struct nvml_process *out)
+CALL(nvmlDeviceGetComputeRunningProcesses_v2, nvml_device d, unsigned *count,
+     struct nvml_process *out)
 {
     int result = enter(d, KEY_PROCESSES);
     unsigned have = (unsigned)value_of(d, KEY_PROCESSES), room = *count;
@@ -433,8 +439,8 @@ CALL(nvmlDeviceGetComputeRunningProcesses_v2, nvml_device d, unsigned *count, st
             result = NVML_INSUFFICIENT_SIZE;
         double memory = value_of(d, KEY_PROCESS_MEMORY);
         for (unsigned i = 0; i < have && i < room; i++)
-            out[i] =
-                (struct nvml_process){.pid = 100 + i, .memory = memory < 0 ? NVML_NOT_AVAILABLE : (uint64_t)memory};
+            out[i] = (struct nvml_process){
+                .pid = 100 + i, .memory = memory < 0 ? NVML_NOT_AVAILABLE : (uint64_t)memory};
     }
     return fake_leave(result);
 }
@@ -500,7 +506,8 @@ CALL(nvmlEventSetWait_v2, nvml_events set, struct nvml_event *out, unsigned time
     if (result == NVML_SUCCESS && d->xid_taken == d->xid_count)
         result = NVML_TIMEOUT;
     if (result == NVML_SUCCESS)
-        *out = (struct nvml_event){.device = d, .type = NVML_EVENT_XID, .data = d->xids[d->xid_taken++]};
+        *out = (struct nvml_event){
+            .device = d, .type = NVML_EVENT_XID, .data = d->xids[d->xid_taken++]};
     return fake_leave(result);
 }
 
@@ -544,10 +551,12 @@ CALL(nvmlGpmMigSampleGet, nvml_device d, unsigned instance, nvml_gpm_sample out)
 // Each metric's value is what the newer sample has and a hundredth of the metric's number.
 CALL(nvmlGpmMetricsGet, struct nvml_gpm_get *get)
 {
-    if (get->version != NVML_GPM_VERSION || !get->from->taken || !get->to->taken || get->from == get->to)
+    if (get->version != NVML_GPM_VERSION || !get->from->taken || !get->to->taken ||
+        get->from == get->to)
         return NVML_INVALID_ARGUMENT;
     for (unsigned i = 0; i < get->count; i++) {
-        get->metrics[i].result = get->metrics[i].id == NVML_GPM_FP64_ACTIVE ? NVML_NOT_SUPPORTED : NVML_SUCCESS;
+        get->metrics[i].result =
+            get->metrics[i].id == NVML_GPM_FP64_ACTIVE ? NVML_NOT_SUPPORTED : NVML_SUCCESS;
         get->metrics[i].value = get->to->value + get->metrics[i].id / 100.;
     }
     return NVML_SUCCESS;

@@ -1,6 +1,7 @@
 // nvml.h - how a test drives the fake NVIDIA library in its own process: the same symbols by dlsym.
 //
-// The lines are those of script.h; also from the file that SONDE_FAKE_NVML names, at the first nvmlInit. And these:
+// The lines are those of script.h; also from the file that SONDE_FAKE_NVML names, at the first
+// nvmlInit. And these:
 //
 //   mig 0 2                GPU 0 has two MIG instances
 //   xid 3 79               an event for GPU 3
@@ -11,7 +12,8 @@
 
 #include "fake/script.h"
 
-// Waits until everybody who called nvmlInit has called nvmlShutdown. By the name fake_nvml_wait_shut_down.
+// Waits until everybody who called nvmlInit has called nvmlShutdown. By the name
+// fake_nvml_wait_shut_down.
 typedef void (*fake_nvml_wait_shut_down_function)(void);
 
 #endif

@@ -1,4 +1,5 @@
-// script.h - what the fake NVML, ROCm SMI and Level Zero have in common: GPUs that do what lines of text say.
+// script.h - what the fake NVML, ROCm SMI and Level Zero have in common: GPUs that do what lines of
+// text say.
 //
 //   gpus 4                 begins a new machine
 //   init 8                 the start fails with this result

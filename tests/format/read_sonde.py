@@ -261,7 +261,8 @@ class Recording:
                 time.sleep(0.001)
                 continue
             self.segments = [Segment(raw) for raw in table]
-            # Series are named in the catalog before they have points: what is copied last knows all that was copied before.
+            # Series are named in the catalog before they have points: what is copied last knows all
+            # that was copied before.
             for segment in sorted(self.segments, key=lambda s: s.kind in (KIND_CATALOG, KIND_PACKED_CATALOG)):
                 if segment.kind == KIND_NONE or not segment.sound:
                     continue

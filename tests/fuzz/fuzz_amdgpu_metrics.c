@@ -1,4 +1,5 @@
-// The table of amdgpu drivers, as the firmware may garble it: nothing is read behind its end, and no value comes out of nowhere.
+// The table of amdgpu drivers, as the firmware may garble it: nothing is read behind its end, and
+// no value comes out of nowhere.
 #include "collect/gpu_sysfs.h"
 
 #include <math.h>
@@ -16,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(table, data, size);
     bool known = amdgpu_metrics_fill(table, size, &d);
     for (int row = 0; row < GPU_ROWS; row++)
-        if (!store_is_missing(d.values[row]) && (!known || !isfinite(d.values[row]) || d.values[row] < 0))
+        if (!store_is_missing(d.values[row]) &&
+            (!known || !isfinite(d.values[row]) || d.values[row] < 0))
             abort();
     free(table);
     return 0;

@@ -40,7 +40,8 @@ static struct str expand(struct arena *arena, struct str line)
 {
     struct buf out = {0};
     for (size_t i = 0; i < line.size; i++) {
-        const char *word = line.data[i] == '$' && i + 1 < line.size ? word_of(line.data[i + 1]) : NULL;
+        const char *word =
+            line.data[i] == '$' && i + 1 < line.size ? word_of(line.data[i + 1]) : NULL;
         if (word) {
             buf_add_str(&out, str_of(word));
             i++;
@@ -62,7 +63,8 @@ static bool holds(struct str text, const char *word)
 static bool has_parameter(const struct request *r, const char *word)
 {
     for (size_t i = 0; i < r->parameter_count; i++)
-        if (str_eq(r->parameters[i].name, STR("token")) && str_eq(r->parameters[i].value, str_of(word)))
+        if (str_eq(r->parameters[i].name, STR("token")) &&
+            str_eq(r->parameters[i].value, str_of(word)))
             return true;
     return false;
 }
@@ -72,7 +74,8 @@ static enum role most(const struct request *r)
 {
     enum role role = ROLE_NOBODY;
     struct str authorization = r->headers[HEADER_AUTHORIZATION];
-    bool basic = str_starts(str_trim(authorization), STR("B")) || str_starts(str_trim(authorization), STR("b"));
+    bool basic = str_starts(str_trim(authorization), STR("B")) ||
+                 str_starts(str_trim(authorization), STR("b"));
     if (holds(r->headers[HEADER_COOKIE], session))
         role = ROLE_VIEW;
     for (enum role i = ROLE_VIEW; i < ROLE_COUNT; i++) {
@@ -126,14 +129,16 @@ static void take_lines(struct request *r, struct str rest)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const enum request_method methods[] = {METHOD_GET, METHOD_POST, METHOD_HEAD, METHOD_OPTIONS};
+    static const enum request_method methods[] = {METHOD_GET, METHOD_POST, METHOD_HEAD,
+                                                  METHOD_OPTIONS};
     if (!auth.sessions) {
         auth = (struct auth){.listen = STR("node7"), .port = 4242, .sessions = sessions_create()};
         auth_set_token(&auth, STR("a-control-token-of-enough-letters"));
         if (!auth.sessions)
             abort();
     }
-    if (!sessions_check(auth.sessions, str_of(session), &client) && !sessions_open(auth.sessions, &client, session))
+    if (!sessions_check(auth.sessions, str_of(session), &client) &&
+        !sessions_open(auth.sessions, &client, session))
         abort();
     struct str rest = {(const char *)data, size}, target = str_cut(&rest, '\n');
     struct request r = {.method = methods[size % 4], .peer = client};
@@ -146,7 +151,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (r.role > most(&r) || (r.by_cookie && r.role > ROLE_VIEW) || (on && !r.role) ||
             (!on && a.status == 200 && !leads_on(&a)))
             // Basic authentication hides a token from most(): base64, at most WRITE.
-            if (!on || r.role > ROLE_WRITE || !str_starts(str_trim(r.headers[HEADER_AUTHORIZATION]), STR("B")))
+            if (!on || r.role > ROLE_WRITE ||
+                !str_starts(str_trim(r.headers[HEADER_AUTHORIZATION]), STR("B")))
                 abort();
         check_headers(&a);
         answer_free(&a);

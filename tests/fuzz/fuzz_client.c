@@ -1,5 +1,6 @@
-// Who asks a server that means no good: the lists and peaks of sonde_client.h. The input is what it answers, question by question: u8 what is wrong, u16 size, bytes.
-// fuzz_client_result has the columns of a single answer.
+// Who asks a server that means no good: the lists and peaks of sonde_client.h. The input is what it
+// answers, question by question: u8 what is wrong, u16 size, bytes. fuzz_client_result has the
+// columns of a single answer.
 #include "base/bytes.h"
 #include "client/origin.h"
 #include "faces/native/binary.h"
@@ -14,8 +15,8 @@ static struct bytes answers;
 
 // ---- in the place of origin.c ----
 
-int target_find(const char *where, const char *token, const struct target_options *options, struct target *out,
-                struct error *e)
+int target_find(const char *where, const char *token, const struct target_options *options,
+                struct target *out, struct error *e)
 {
     (void)where, (void)token, (void)options, (void)e;
     *out = (struct target){.kind = TARGET_JOB};
@@ -45,14 +46,16 @@ const char *origin_name(const struct origin *o)
     return "nowhere";
 }
 
-int origin_points(struct origin *o, struct str body, int timeout_ms, struct inside_points *out, struct error *e)
+int origin_points(struct origin *o, struct str body, int timeout_ms, struct inside_points *out,
+                  struct error *e)
 {
     (void)o, (void)body, (void)timeout_ms, (void)out, (void)e;
     return -ENOTSUP;
 }
 
-int origin_ask(struct origin *o, const char *path, struct str body, const char *type, int timeout_ms,
-               const struct origin_look *look, struct http_answer *out, struct error *e)
+int origin_ask(struct origin *o, const char *path, struct str body, const char *type,
+               int timeout_ms, const struct origin_look *look, struct http_answer *out,
+               struct error *e)
 {
     static const int codes[] = {-ECONNREFUSED, -EINVAL, -EPROTO};
     (void)o, (void)type, (void)timeout_ms, (void)look;
@@ -96,10 +99,12 @@ static size_t lists(struct sonde_client *c, unsigned which)
     for (size_t i = 0; i < count; i++) {
         const struct sonde_tag *tags = series ? series[i].tags : events ? events[i].tags : NULL;
         size_t tag_count = series ? series[i].tag_count : events ? events[i].tag_count : 0;
-        sum += nodes     ? read_text(nodes[i].host) + read_text(nodes[i].job) + read_text(nodes[i].state)
-               : metrics ? read_text(metrics[i].name) + read_text(metrics[i].unit) + read_text(metrics[i].help)
-               : series  ? read_text(series[i].metric)
-                         : read_text(events[i].text) + read_text(events[i].node);
+        sum += nodes
+                   ? read_text(nodes[i].host) + read_text(nodes[i].job) + read_text(nodes[i].state)
+               : metrics ? read_text(metrics[i].name) + read_text(metrics[i].unit) +
+                               read_text(metrics[i].help)
+               : series ? read_text(series[i].metric)
+                        : read_text(events[i].text) + read_text(events[i].node);
         for (size_t k = 0; k < tag_count; k++)
             sum += read_text(tags[k].key) + read_text(tags[k].value);
     }

@@ -1,4 +1,5 @@
-// What a server that means no good sends as a stream: cut into pieces that lie within it, or refused.
+// What a server that means no good sends as a stream: cut into pieces that lie within it, or
+// refused.
 #include "base/bytes.h"
 #include "client/feed.h"
 
@@ -14,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct http_answer answer = {0};
         struct sonde_result *r;
         taken += 8 + piece.size;
-        if (piece.data < (const char *)data || rest.size != size - taken || piece.data + piece.size != rest.data)
+        if (piece.data < (const char *)data || rest.size != size - taken ||
+            piece.data + piece.size != rest.data)
             abort();
         buf_add_str(&answer.body, piece);
         result_read(&answer, &r, NULL);

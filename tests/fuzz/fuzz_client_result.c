@@ -1,4 +1,5 @@
-// An answer in columns from a server that means no good: refused or usable, as series and as an Arrow table.
+// An answer in columns from a server that means no good: refused or usable, as series and as an
+// Arrow table.
 #include "client/arrow_interface.h"
 #include "client/result.h"
 #include "faces/native/binary.h"
@@ -38,7 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (int64_t c = 2; c < batch.n_children; c++)
             for (int64_t i = 0; i < batch.length; i++)
                 if (((const int32_t *)batch.children[c]->buffers[1])[i] >=
-                    (batch.children[c]->dictionary->length ? batch.children[c]->dictionary->length : 1))
+                    (batch.children[c]->dictionary->length ? batch.children[c]->dictionary->length
+                                                           : 1))
                     abort();
         batch.release(&batch);
     }

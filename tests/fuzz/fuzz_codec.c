@@ -1,5 +1,5 @@
-// Any bytes to the decoders of columns, time stamps and tables; and any bytes as values, encoded and decoded again.
-// The first byte says which, the next two how many values.
+// Any bytes to the decoders of columns, time stamps and tables; and any bytes as values, encoded
+// and decoded again. The first byte says which, the next two how many values.
 #include "store/codec_table.h"
 
 #include <stdlib.h>
@@ -38,7 +38,8 @@ static void round_trip(const uint8_t *bytes, size_t size, enum codec_aim aim)
     uint8_t *encoded = malloc(codec_bound(n));
     memcpy(values, bytes, n * sizeof values[0]);
     size_t encoded_size = codec_encode(values, n, aim, encoded, NULL);
-    if (codec_decode(encoded, encoded_size, n, back) != 0 || memcmp(values, back, n * sizeof back[0]) != 0)
+    if (codec_decode(encoded, encoded_size, n, back) != 0 ||
+        memcmp(values, back, n * sizeof back[0]) != 0)
         abort();
     encoded_size = codec_encode_times((int64_t *)values, n, aim, encoded);
     if (codec_decode_times(encoded, encoded_size, n, (int64_t *)back) != 0 ||

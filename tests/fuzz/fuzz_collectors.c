@@ -1,5 +1,6 @@
-// Commands that are asked for. A body, by HTTP: what comes of it is one line, from which the agent takes just what was asked for. And any bytes as such a line, and as scripts: taken
-// apart or refused in words.
+// Commands that are asked for. A body, by HTTP: what comes of it is one line, from which the agent
+// takes just what was asked for. And any bytes as such a line, and as scripts: taken apart or
+// refused in words.
 #include "agent/collectors.h"
 #include "faces/native/handlers.h"
 #include "http/json_body.h"
@@ -22,7 +23,8 @@ static void on_line(void *user, struct str wanted)
 
 static void check_spec(const struct script_spec *s)
 {
-    if (!s->command.size || s->rate_s < 0 || s->timeout_s < 0 || strlen(s->name) >= SCRIPT_NAME_SIZE)
+    if (!s->command.size || s->rate_s < 0 || s->timeout_s < 0 ||
+        strlen(s->name) >= SCRIPT_NAME_SIZE)
         abort();
 }
 

@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         return 0;
     }
-    if (!d.on || d.function == QUERY_NONE || d.function >= QUERY_AGGREGATOR_COUNT || (!d.all && d.interval <= 0))
+    if (!d.on || d.function == QUERY_NONE || d.function >= QUERY_AGGREGATOR_COUNT ||
+        (!d.all && d.interval <= 0))
         abort();
     query_downsample_use_calendar(&d);
     if (!d.all && (!d.calendar || d.interval <= 0))

@@ -1,5 +1,6 @@
-// Files that people, systems and other programs write: a configuration (YAML), a list of hosts, a job.json, a time zone, a table in CSV. The first byte says which it is; whatever
-// is in it is taken or refused in words, and what is taken can be used.
+// Files that people, systems and other programs write: a configuration (YAML), a list of hosts, a
+// job.json, a time zone, a table in CSV. The first byte says which it is; whatever is in it is
+// taken or refused in words, and what is taken can be used.
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/config.h"
@@ -67,8 +68,9 @@ static void read_job(void)
 
 static void read_zone(void)
 {
-    static const int64_t times[] = {
-        INT64_MIN / 2, -3600, 0, 1700000000, 1774746000 - 1, 1774746000, 4102444800, INT64_C(1) << 40, INT64_MAX / 2};
+    static const int64_t times[] = {INT64_MIN / 2,  -3600,      0,          1700000000,
+                                    1774746000 - 1, 1774746000, 4102444800, INT64_C(1) << 40,
+                                    INT64_MAX / 2};
     struct arena arena = {0};
     const struct time_zone *zone;
     struct error e = {0};
@@ -118,7 +120,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const readers[])(void) = {read_config, read_hosts, read_job, read_zone, read_table};
+    static void (*const readers[])(void) = {read_config, read_hosts, read_job, read_zone,
+                                            read_table};
     if (size < 1)
         return 0;
     FILE *file = fopen(path, "w");

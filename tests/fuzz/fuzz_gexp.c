@@ -5,8 +5,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int query(void *user, const struct query *q, int64_t shift_ns, struct arena *arena, struct query_result *out,
-                 struct error *e)
+static int query(void *user, const struct query *q, int64_t shift_ns, struct arena *arena,
+                 struct query_result *out, struct error *e)
 {
     (void)user, (void)shift_ns;
     check_plan(q);

@@ -1,4 +1,5 @@
-// Slurm's lists of hosts: bounded, never a name that ssh would take for something else, never an error without words.
+// Slurm's lists of hosts: bounded, never a name that ssh would take for something else, never an
+// error without words.
 #include "launch/hostlist.h"
 
 #include <stdlib.h>

@@ -79,7 +79,8 @@ static void check_answers(struct str said)
     while ((at = str_find(said, ok)) >= 0) {
         said = str_slice(said, (size_t)at + ok.size, said.size);
         ptrdiff_t end = str_find(said, STR("\r\n\r\n"));
-        if (str_find(end < 0 ? said : str_slice(said, 0, (size_t)end), STR("Content-Type: text/plain")) < 0)
+        if (str_find(end < 0 ? said : str_slice(said, 0, (size_t)end),
+                     STR("Content-Type: text/plain")) < 0)
             abort();
     }
 }
@@ -100,7 +101,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     talk(sent.data ? sent.data : "", sent.size, &said);
     if (!admitted)
         check_answers(buf_str(&said));
-    if (said.size && (str_find(buf_str(&said), str_of(control)) >= 0 || str_find(buf_str(&said), str_of(view)) >= 0))
+    if (said.size && (str_find(buf_str(&said), str_of(control)) >= 0 ||
+                      str_find(buf_str(&said), str_of(view)) >= 0))
         abort(); // it never says a token
     buf_free(&said);
     buf_free(&sent);

@@ -1,5 +1,5 @@
-// Any bytes as a stream of text lines: cut and parsed. What comes out must be what store.h allows, and lie in the line or the arena (the sanitizer
-// sees to that: every byte is looked at).
+// Any bytes as a stream of text lines: cut and parsed. What comes out must be what store.h allows,
+// and lie in the line or the arena (the sanitizer sees to that: every byte is looked at).
 #include "ingest/lines_parse.h"
 #include "ingest/lines_split.h"
 
@@ -38,7 +38,8 @@ static void each(void *user, struct str text, bool too_long)
             abort();
     }
     for (size_t i = 0; i < line.label_count; i++)
-        *sum += touch(line.labels[i].key, 1, STORE_KEY_MAX) + touch(line.labels[i].value, 1, STORE_VALUE_MAX);
+        *sum += touch(line.labels[i].key, 1, STORE_KEY_MAX) +
+                touch(line.labels[i].value, 1, STORE_VALUE_MAX);
     if (line.has_time && line.t_ns < 0)
         abort();
 }

@@ -46,13 +46,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hear(&whole, all, all.size + 1);
     hear(&cut, all, 1 + data[0] % 64);
     const struct told *a = &whole.told, *b = &cut.told;
-    if (whole.status != cut.status || whole.news != cut.news || whole.bytes != cut.bytes || a->whole != b->whole ||
-        !same_text(a->command, b->command) || !same_text(a->hosts, b->hosts) || !same_text(a->children, b->children) ||
+    if (whole.status != cut.status || whole.news != cut.news || whole.bytes != cut.bytes ||
+        a->whole != b->whole || !same_text(a->command, b->command) ||
+        !same_text(a->hosts, b->hosts) || !same_text(a->children, b->children) ||
         !same_text(a->folder, b->folder) || !same_text(a->parents, b->parents) ||
         a->argument_count != b->argument_count || a->beat_ms != b->beat_ms)
         abort();
-    if (a->argument_count > TOLD_ARGUMENTS_MAX || a->beat_ms <= 0 || a->orphan_ms <= 0 || a->stop_ms <= 0 ||
-        strlen(a->folder) >= sizeof a->folder || strlen(a->parents) >= sizeof a->parents)
+    if (a->argument_count > TOLD_ARGUMENTS_MAX || a->beat_ms <= 0 || a->orphan_ms <= 0 ||
+        a->stop_ms <= 0 || strlen(a->folder) >= sizeof a->folder ||
+        strlen(a->parents) >= sizeof a->parents)
         abort();
     told_free(&whole.told);
     told_free(&cut.told);

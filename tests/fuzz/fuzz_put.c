@@ -1,4 +1,5 @@
-// Bodies of points and annotations: any bytes give lines that the agent's parser can take apart, or words.
+// Bodies of points and annotations: any bytes give lines that the agent's parser can take apart, or
+// words.
 #include "faces/opentsdb/put.h"
 #include "ingest/lines_parse.h"
 
@@ -13,7 +14,8 @@ static bool series_tags(void *user, struct str tsuid, struct buf *out)
     return tsuid.size % 2;
 }
 
-// A line is one line, and says as many things as were asked for: nothing in a body makes another line or another protocol of it.
+// A line is one line, and says as many things as were asked for: nothing in a body makes another
+// line or another protocol of it.
 static void check(const struct put_batch *batch, bool annotations)
 {
     for (size_t i = 0; i < batch->count; i++) {
@@ -22,7 +24,8 @@ static void check(const struct put_batch *batch, bool annotations)
             continue;
         if (!p->line.size || str_find_char(p->line, '\n') >= 0 || !p->json.size)
             abort();
-        if (line_parse(&line, p->line) && (annotations ? !line.annotation.size : line.item_count != 1))
+        if (line_parse(&line, p->line) &&
+            (annotations ? !line.annotation.size : line.item_count != 1))
             abort();
     }
 }

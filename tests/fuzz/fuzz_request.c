@@ -1,5 +1,6 @@
-// A request, taken apart: the first line is the address, the second the headers that hold lists, the rest a body, which may be compressed. Then what handlers do with parameters and
-// small bodies: any bytes give what the headers promise, or words.
+// A request, taken apart: the first line is the address, the second the headers that hold lists,
+// the rest a body, which may be compressed. Then what handlers do with parameters and small bodies:
+// any bytes give what the headers promise, or words.
 #include "ask/series_list.h"
 #include "http/json_body.h"
 #include "http/routes.h"
@@ -54,7 +55,8 @@ static void take_body(struct request *r, struct error *e)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct str rest = {(const char *)data, size}, target = str_cut(&rest, '\n'), list = str_cut(&rest, '\n');
+    struct str rest = {(const char *)data, size}, target = str_cut(&rest, '\n'),
+               list = str_cut(&rest, '\n');
     struct request r = {.method = METHOD_POST, .body = rest.data ? rest : STR("")};
     struct error e = {0};
     r.headers[HEADER_CONTENT_ENCODING] = r.headers[HEADER_ACCEPT_ENCODING] = list;

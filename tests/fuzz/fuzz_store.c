@@ -1,4 +1,5 @@
-// fuzz_store.c - a recording that somebody has changed (recording.h): read whole, whatever is in it.
+// fuzz_store.c - a recording that somebody has changed (recording.h): read whole, whatever is in
+// it.
 #include "base/log.h"
 #include "recording.h"
 #include "store/inspect.h"

@@ -35,12 +35,14 @@ static void go_on(struct store *s)
     double *values = calloc(STORE_SET_SERIES_MAX, sizeof *values);
     for (int64_t t = 0; t < NEW_ROWS; t++) {
         // The sets of the recording, too, whatever they are now.
-        store_append_row(s, (uint32_t)(t % 5 ? set : (uint64_t)t % (stats.sets + 1)), (ROWS + t - 20) * 1000, values);
+        store_append_row(s, (uint32_t)(t % 5 ? set : (uint64_t)t % (stats.sets + 1)),
+                         (ROWS + t - 20) * 1000, values);
         store_append(s, ids[t % (COLUMNS + 1)], ROWS + t, (double)t);
     }
     free(values);
     struct store_label label = {STR("k"), STR("v")};
-    struct store_event e = {.kind = STORE_SPAN, .end_ns = 9, .text = STR("again"), .labels = &label, .label_count = 1};
+    struct store_event e = {
+        .kind = STORE_SPAN, .end_ns = 9, .text = STR("again"), .labels = &label, .label_count = 1};
     store_append_event(s, &e);
     store_seal(s);
     for (int64_t i = 1; i <= TICKS; i++)
@@ -58,7 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     close(fd);
     free(bytes);
     struct store *s;
-    // Making and destroying the kernel's queue for syncs in the background takes longer than all the rest.
+    // Making and destroying the kernel's queue for syncs in the background takes longer than all
+    // the rest.
     struct store_io io = store_io_real;
     io.flush_start = NULL;
     io.flush_free = NULL;

@@ -1,4 +1,5 @@
-// SONDE_TAGS, up to the first new line, and behind it a launcher's rank: valid tags, each key once, no more than there is room for; what is left out is counted.
+// SONDE_TAGS, up to the first new line, and behind it a launcher's rank: valid tags, each key once,
+// no more than there is room for; what is left out is counted.
 #include "emit/tags.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-// Bytes on a telnet connection, in two pieces, and the agent's words: nothing but whole put lines of an admitted client goes on to the agent.
+// Bytes on a telnet connection, in two pieces, and the agent's words: nothing but whole put lines
+// of an admitted client goes on to the agent.
 #include "faces/opentsdb/telnet.h"
 
 #include <stdlib.h>
@@ -20,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int guarded = 0; guarded < 2; guarded++) {
         struct telnet t;
         struct buf reply = {0}, points = {0}, rest = {0};
-        auth_set_token(&site.auth, guarded ? STR("no input says this: \x01\x02\x03\x04\x05\x06\x07") : STR(""));
+        auth_set_token(&site.auth,
+                       guarded ? STR("no input says this: \x01\x02\x03\x04\x05\x06\x07") : STR(""));
         telnet_begin(&t, &service);
         telnet_feed(&t, (struct str){(const char *)data, half}, &reply, &points);
         telnet_feed(&t, (struct str){(const char *)data + half, size - half}, &reply, &points);

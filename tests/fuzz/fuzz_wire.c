@@ -1,4 +1,5 @@
-// What comes from other machines: bytes of a stranger to a hub and to a link, payloads of messages, plans, partial results, lists.
+// What comes from other machines: bytes of a stranger to a hub and to a link, payloads of messages,
+// plans, partial results, lists.
 //
 // The first byte says which.
 #include "ask/about.h"
@@ -38,8 +39,9 @@ static void take_events(struct wire_channel *c, const struct wire_channel_events
     events_user = user;
 }
 
-static int connect_nowhere(struct wire_loop *l, const char *host, int port, const struct wire_channel_events *e,
-                           void *user, struct wire_channel **out, struct error *error)
+static int connect_nowhere(struct wire_loop *l, const char *host, int port,
+                           const struct wire_channel_events *e, void *user,
+                           struct wire_channel **out, struct error *error)
 {
     (void)l, (void)host, (void)port, (void)error;
     *out = (struct wire_channel *)&session;
@@ -220,7 +222,8 @@ static void read_messages(struct str payload)
     struct wire_copy_request copy;
     struct wire_recent_request recent;
     struct buf narrow = {0};
-    if (wire_copy_request_read(payload, &arena, &copy) != wire_copy_request_narrow(payload, is_short, NULL, &narrow) ||
+    if (wire_copy_request_read(payload, &arena, &copy) !=
+            wire_copy_request_narrow(payload, is_short, NULL, &narrow) ||
         narrow.size > payload.size)
         abort();
     buf_free(&narrow);
@@ -244,9 +247,9 @@ static void read_plan(struct str payload)
         struct query_limits same;
         struct buf out = {0};
         query_plan_write(&q, &limits, &out);
-        if (query_plan_read(buf_str(&out), &arena, &again, &same, &e) || !str_eq(again.metric, q.metric) ||
-            again.filter_count != q.filter_count || again.start_ns != q.start_ns ||
-            same.points_max != limits.points_max)
+        if (query_plan_read(buf_str(&out), &arena, &again, &same, &e) ||
+            !str_eq(again.metric, q.metric) || again.filter_count != q.filter_count ||
+            again.start_ns != q.start_ns || same.points_max != limits.points_max)
             abort();
         buf_free(&out);
     }
@@ -256,8 +259,9 @@ static void read_plan(struct str payload)
 // Records behind u16 sizes, to a gather of one of some plans; then a result, or records again.
 static void gather_records(const uint8_t *data, size_t size)
 {
-    static const char *const plans[] = {"sum:m{a=*}", "sum:1s-avg:m", "p90:1s-avg-nan:m", "first:1s-last:m",
-                                        "none:m",     "dev:rate:m",   "diff:0all-avg:m",  "avg:1ms-avg:m"};
+    static const char *const plans[] = {"sum:m{a=*}",      "sum:1s-avg:m", "p90:1s-avg-nan:m",
+                                        "first:1s-last:m", "none:m",       "dev:rate:m",
+                                        "diff:0all-avg:m", "avg:1ms-avg:m"};
     struct arena arena = {0};
     struct query q = {.end_ns = 100 * (int64_t)NS_PER_S};
     struct query_limits limits = {.memory_bytes = 16 << 20,
@@ -266,7 +270,8 @@ static void gather_records(const uint8_t *data, size_t size)
     struct error e;
     const char *plan = plans[data[0] % (sizeof plans / sizeof *plans)];
     bool again = data[0] & 128;
-    if (query_parse_m(str_of(plan), &arena, &q, &e) || query_gather_create(&q, &limits, &arena, &g, &e))
+    if (query_parse_m(str_of(plan), &arena, &q, &e) ||
+        query_gather_create(&q, &limits, &arena, &g, &e))
         abort();
     struct bytes b = bytes_of(data + 1, size - 1);
     while (bytes_left(&b)) {
@@ -308,7 +313,8 @@ static void copy_records(const uint8_t *data, size_t size)
     struct wire_copy *c;
     struct error e;
     struct buf request = {0};
-    if (wire_copy_create(&(struct wire_copy_options){.folder = folder, .to_ns = INT64_MAX}, &c, &e) ||
+    if (wire_copy_create(&(struct wire_copy_options){.folder = folder, .to_ns = INT64_MAX}, &c,
+                         &e) ||
         wire_copy_ask(c, NULL, 0, &request, &e))
         abort();
     buf_free(&request);
@@ -326,7 +332,8 @@ static void copy_records(const uint8_t *data, size_t size)
 
 static struct wire_fetch *asked_for[8]; // which are not done yet
 
-static int meet_anybody(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out, struct error *e)
+static int meet_anybody(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out,
+                        struct error *e)
 {
     (void)e;
     *out = (struct wire_bulk_peer *)b;
@@ -362,7 +369,8 @@ static void no_news(void *user)
     ++*(int *)user;
 }
 
-// Bytes are orders: pieces, frames behind them, ends of fetches, in any order. What is handed on is never more than was announced, and in order.
+// Bytes are orders: pieces, frames behind them, ends of fetches, in any order. What is handed on is
+// never more than was announced, and in order.
 static void lay_pieces(struct str orders)
 {
     static const struct wire_bulk_row row = {

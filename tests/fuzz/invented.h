@@ -1,4 +1,5 @@
-// invented.h - series for targets that run what they have parsed: a few, whose tags and times match in part.
+// invented.h - series for targets that run what they have parsed: a few, whose tags and times match
+// in part.
 #ifndef SONDE_TESTS_FUZZ_INVENTED_H
 #define SONDE_TESTS_FUZZ_INVENTED_H
 
@@ -8,12 +9,14 @@
 #include <math.h>
 
 // What the metric's name hashes to decides how many series there are; none for some.
-static inline int invented_result(const struct query *q, struct arena *arena, struct query_result *out)
+static inline int invented_result(const struct query *q, struct arena *arena,
+                                  struct query_result *out)
 {
     enum { SERIES = 3, POINTS = 8 };
-    static const struct store_label tags[SERIES][2] = {{{STR("gpu"), STR("0")}, {STR("host"), STR("a")}},
-                                                       {{STR("gpu"), STR("1")}, {STR("host"), STR("a")}},
-                                                       {{STR("gpu"), STR("0")}, {STR("host"), STR("b")}}};
+    static const struct store_label tags[SERIES][2] = {
+        {{STR("gpu"), STR("0")}, {STR("host"), STR("a")}},
+        {{STR("gpu"), STR("1")}, {STR("host"), STR("a")}},
+        {{STR("gpu"), STR("0")}, {STR("host"), STR("b")}}};
     static const struct str aggregated[] = {STR("rank")};
     size_t count = q->metric.size % (SERIES + 1);
     struct query_series *all = arena_zalloc(arena, SERIES * sizeof *all);

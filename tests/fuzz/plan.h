@@ -6,11 +6,13 @@
 
 #include <stdlib.h>
 
-// What was taken is a plan that holds together: texts are there, filters pass their check and can be asked.
+// What was taken is a plan that holds together: texts are there, filters pass their check and can
+// be asked.
 static inline void check_plan(const struct query *q)
 {
     struct error e;
-    if (q->metric.size == 0 || q->aggregator >= QUERY_AGGREGATOR_COUNT || q->filter_count > QUERY_FILTERS_MAX)
+    if (q->metric.size == 0 || q->aggregator >= QUERY_AGGREGATOR_COUNT ||
+        q->filter_count > QUERY_FILTERS_MAX)
         abort();
     if (q->downsample.on && !q->downsample.all && q->downsample.interval <= 0)
         abort();

@@ -1,4 +1,5 @@
-// recording.h - sound recordings for the fuzz targets to change, with their checksums made right again if asked for.
+// recording.h - sound recordings for the fuzz targets to change, with their checksums made right
+// again if asked for.
 //
 // The input of a target is a list of changes
 // { u8 which recording, u8 flags, u24 place, u8 new byte }.
@@ -68,7 +69,8 @@ static inline void recording_fill(struct store *s)
 static inline void recording_make(struct recording *f, enum recording_kind kind, const char *path)
 {
     struct store *s;
-    struct store_options o = {.size_limit_bytes = 1 << 20, .rewrite_limit_bytes = kind == RECORDING_CLOSED ? 0 : 1};
+    struct store_options o = {.size_limit_bytes = 1 << 20,
+                              .rewrite_limit_bytes = kind == RECORDING_CLOSED ? 0 : 1};
     if (store_open(path, &o, &s, NULL))
         abort();
     recording_fill(s);
@@ -120,7 +122,8 @@ static inline void mend_blocks(const struct recording *f, uint8_t *bytes)
     }
 }
 
-// Entries of the catalog: { type, varint size, payload, crc }, back to back. The sizes are those of the changed bytes.
+// Entries of the catalog: { type, varint size, payload, crc }, back to back. The sizes are those of
+// the changed bytes.
 static inline void mend_catalog(uint8_t *at, size_t size)
 {
     struct bytes in = bytes_of(at, size);
@@ -173,7 +176,8 @@ static inline void mend_segment(const struct recording *f, uint8_t *bytes, struc
                     : sound->kind == SEGMENT_POINT_TAIL ? sizeof(struct point_record)
                                                         : 1;
     for (int i = 0; inside && i < 2; i++)
-        if (sound->kind >= SEGMENT_SET_TAIL && sound->kind <= SEGMENT_EVENT_TAIL && e->synced[i].used <= e->size / unit)
+        if (sound->kind >= SEGMENT_SET_TAIL && sound->kind <= SEGMENT_EVENT_TAIL &&
+            e->synced[i].used <= e->size / unit)
             e->synced[i].crc = crc32c(0, at, e->synced[i].used * unit);
     e->check = crc32c(crc32c(0, &e->kind, 12), &e->offset, 24);
 }
@@ -183,7 +187,8 @@ static inline void recording_mend(const struct recording *f, uint8_t *bytes)
     mend_blocks(f, bytes);
     struct superblock sb;
     memcpy(&sb, bytes, sizeof sb);
-    if (sb.table_offset <= f->size && sb.table_count <= (f->size - sb.table_offset) / sizeof(struct segment_entry))
+    if (sb.table_offset <= f->size &&
+        sb.table_count <= (f->size - sb.table_offset) / sizeof(struct segment_entry))
         for (uint32_t i = 0; i < sb.table_count; i++) {
             struct segment_entry e, sound;
             uint64_t at = sb.table_offset + i * sizeof e;
@@ -198,7 +203,8 @@ static inline void recording_mend(const struct recording *f, uint8_t *bytes)
 }
 
 // A changed copy of the recording that the input names: malloc'ed. *flags: the input's.
-static inline uint8_t *recording_changed(const struct recording files[RECORDINGS], const uint8_t *data, size_t size,
+static inline uint8_t *recording_changed(const struct recording files[RECORDINGS],
+                                         const uint8_t *data, size_t size,
                                          const struct recording **which, uint8_t *flags)
 {
     const struct recording *f = *which = &files[data[0] % RECORDINGS];
@@ -206,7 +212,8 @@ static inline uint8_t *recording_changed(const struct recording files[RECORDINGS
     memcpy(bytes, f->bytes, f->size);
     *flags = data[1];
     for (; size >= CHANGE_BYTES; data += CHANGE_BYTES, size -= CHANGE_BYTES) {
-        size_t place = (data[2] | (size_t)data[3] << 8 | (size_t)data[4] << 16) % (f->line_count * LINE_BYTES);
+        size_t place =
+            (data[2] | (size_t)data[3] << 8 | (size_t)data[4] << 16) % (f->line_count * LINE_BYTES);
         bytes[f->lines[place / LINE_BYTES] + place % LINE_BYTES] = data[5];
     }
     if (*flags & MEND_CHECKSUMS)

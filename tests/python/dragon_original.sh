@@ -1,5 +1,6 @@
 #!/bin/bash
-# Asks the facts of dragon_checks.py of the original, dragonhpc 0.14.1 from PyPI, and compares them with dragon_answers.json.
+# Asks the facts of dragon_checks.py of the original, dragonhpc 0.14.1 from PyPI, and compares them
+# with dragon_answers.json.
 #
 #   tests/python/dragon_original.sh            prints the differences; exit code 1 if there are any
 #   tests/python/dragon_original.sh --update   writes dragon_answers.json
@@ -11,9 +12,9 @@
 #                                              imports dumps of the original, and compares the answers
 #   tests/python/dragon_original.sh PROGRAM…   runs a program under the original
 #
-# By hand, because it installs 60 MB and because the original's processes outlive their launcher when something fails. It takes about a
-# minute, needs Python 3.11, and changes nothing outside of a temporary folder. One node:
-# `ssh` and `rsync` are scripts that act here.
+# By hand, because it installs 60 MB and because the original's processes outlive their launcher
+# when something fails. It takes about a minute, needs Python 3.11, and changes nothing outside of a
+# temporary folder. One node: `ssh` and `rsync` are scripts that act here.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 lab=$(mktemp -d)

@@ -36,8 +36,9 @@ import dask.config  # noqa: E402
 from sonde._client import Connection  # noqa: E402
 from sonde.dask import Monitor, _csv, _figures, _jobs, _keys, _settings, _store, custom_metric  # noqa: E402
 
-# A busy machine is no fault: neither that a connection takes its time, nor that a worker is not back after 15 s (LocalCluster closes its nanny then: a
-# restart that is under way 15 s after a kill loses that worker for good).
+# A busy machine is no fault: neither that a connection takes its time, nor that a worker is not
+# back after 15 s (LocalCluster closes its nanny then: a restart that is under way 15 s after a kill
+# loses that worker for good).
 PATIENT = {"comm.timeouts.connect": PATIENCE_S, "comm.timeouts.tcp": PATIENCE_S, "deploy.lost-worker-timeout": 2 * PATIENCE_S}
 dask.config.set({f"distributed.{name}": f"{seconds}s" for name, seconds in PATIENT.items()})
 
@@ -811,7 +812,8 @@ class Faults(Clusters):
             os.kill(pid, signal.SIGKILL)
             until(lambda: "1" in {str(w["name"]) for a, w in client.scheduler_info()["workers"].items() if a != first["1"]}, "the nanny starts it again")
             begun.cancel()
-            # distributed 2022.12.1 loses a worker that is restarted before its nanny knows it to run, and waits for it as long as it may.
+            # distributed 2022.12.1 loses a worker that is restarted before its nanny knows it to
+            # run, and waits for it as long as it may.
             until(lambda: {*client.run(lambda dask_worker: dask_worker.process.status.name, nanny=True, on_error="return").values()} == {"running"}, "nannies know their workers to run")
             (self.root / "go").touch()
             stuck.result()

@@ -301,7 +301,8 @@ class Wrap(Tools):
         drawing = f"//   {self.WIDE}\n// a ─▶ {self.WIDE}\n// name    {self.WIDE}\n"
         string = f'char a[] = "// {self.WIDE}";\n'
         block = f"```\n{self.WIDE}\n```\n## {self.WIDE}\n"
-        for name, text in (("a.c", drawing), ("b.c", string), ("a.md", block)):
+        made = f"# A\n\nMade from a table.\n\n{self.WIDE}\n"
+        for name, text in (("a.c", drawing), ("b.c", string), ("a.md", block), ("b.md", made)):
             self.assertEqual(self.wrap(name, text), text)
 
 

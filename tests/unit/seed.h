@@ -26,7 +26,8 @@ static inline uint64_t test_random(uint64_t *state)
     return x ^ (x >> 31);
 }
 
-// The first state of a xorshift generator: never 0, and without likeness between neighbouring seeds.
+// The first state of a xorshift generator: never 0, and without likeness between neighbouring
+// seeds.
 static inline uint64_t test_random_state(uint64_t otherwise)
 {
     uint64_t seed = test_seed(otherwise);

@@ -78,7 +78,8 @@ class Service:
                 file.flush()
                 words.append(f"--config={file.name}")
             program = getattr(sys, "orig_argv", None) or [sys.executable, *sys.argv]
-            # A session of its own: what a terminal sends to this process' group (Ctrl-C) is for this process to take or not.
+            # A session of its own: what a terminal sends to this process' group (Ctrl-C) is for
+            # this process to take or not.
             self._process = subprocess.Popen(
                 [*words, f"--title={_title()}", "--", "/bin/sh", "-c", _WAIT, *program],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,

@@ -19,7 +19,8 @@ def _no_task() -> Optional[OpenSpan]:
     return None
 
 
-# What a span is part of that has none around it: sonde.dask sets it on workers, to the task that the thread executes.
+# What a span is part of that has none around it: sonde.dask sets it on workers, to the task that
+# the thread executes.
 task_span: Callable[[], Optional[OpenSpan]] = _no_task
 
 

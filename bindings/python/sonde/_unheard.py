@@ -8,7 +8,8 @@ from ._emit import check, dropped
 
 
 def warn_if_unheard() -> None:
-    # libsonde is not asked: it would start, and what the program does to its environment after the import would come too late.
+    # libsonde is not asked: it would start, and what the program does to its environment after the
+    # import would come too late.
     folder = os.path.dirname(os.environ.get("SONDE_SOCKET", ""))
     if folder and os.environ.get("SONDE_LEVEL", "0") not in ("", "0") and not os.path.isdir(folder):
         warnings.warn(f"sonde: nothing is recorded: the folder {folder} of the job is not here; in a container, bind it (sonde doctor says how)",

@@ -2,7 +2,8 @@
 //
 //   time timestamp[ns, UTC] | value float64 | query int32 | metric dictionary | one dictionary column for each tag key
 //
-// What the columns are is known when all queries have been run: until then their results wait, within the memory of one query.
+// What the columns are is known when all queries have been run: until then their results wait,
+// within the memory of one query.
 #include "base/map.h"
 #include "faces/native/arrow_write.h"
 #include "faces/native/handlers.h"
@@ -34,7 +35,8 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "no memory for the answer");
 }
 
-static int run_all(struct reading *d, const struct query_request *request, struct table *t, struct error *e)
+static int run_all(struct reading *d, const struct query_request *request, struct table *t,
+                   struct error *e)
 {
     struct query_result *results = arena_zalloc(t->arena, request->count * sizeof *results);
     if (!results)
@@ -43,8 +45,9 @@ static int run_all(struct reading *d, const struct query_request *request, struc
     for (size_t i = 0; i < request->count; i++) {
         int rc = native_run(d, request, i, t->arena, &results[i], e);
         if (!rc && t->arena->used_bytes > limit)
-            rc =
-                error_set(e, -E2BIG, "all queries together need more than %zu bytes (limit query_memory_bytes)", limit);
+            rc = error_set(
+                e, -E2BIG,
+                "all queries together need more than %zu bytes (limit query_memory_bytes)", limit);
         if (rc)
             return rc;
         t->series_count += results[i].count;
@@ -62,7 +65,8 @@ static int add_key(struct table *t, struct str key, struct error *e)
     if (at < t->key_count && str_eq(t->keys[at], key))
         return 0;
     if (t->key_count == ARROW_TAG_KEYS_MAX)
-        return error_set(e, -E2BIG, "more than %d different tags in one answer", ARROW_TAG_KEYS_MAX);
+        return error_set(e, -E2BIG, "more than %d different tags in one answer",
+                         ARROW_TAG_KEYS_MAX);
     memmove(t->keys + at + 1, t->keys + at, (t->key_count - at) * sizeof *t->keys);
     t->keys[at] = key;
     t->key_count++;
@@ -77,7 +81,8 @@ static const struct str *tag_of(const struct query_series *s, struct str key)
     return NULL;
 }
 
-// The word's number in the dictionary of text column `index` (0: the metric), added where it is new; -1: no memory.
+// The word's number in the dictionary of text column `index` (0: the metric), added where it is
+// new; -1: no memory.
 static int32_t number_of(struct table *t, size_t index, struct str word)
 {
     struct arrow_column *column = &t->columns[COLUMN_METRIC + index];
@@ -118,7 +123,8 @@ static int make_columns(struct table *t, struct error *e)
         struct str name = i ? column_name(t, t->keys[i - 1]) : STR("metric");
         if (!words || !name.data)
             return no_memory(e);
-        t->columns[COLUMN_METRIC + i] = (struct arrow_column){.name = name, .type = ARROW_TEXT, .words = words};
+        t->columns[COLUMN_METRIC + i] =
+            (struct arrow_column){.name = name, .type = ARROW_TEXT, .words = words};
     }
     return 0;
 }
@@ -135,7 +141,8 @@ static int fill_cells(struct table *t, int64_t shift_ns, struct arrow_cells *cel
             cells[COLUMN_QUERY] = (struct arrow_cells){.constant = (int32_t)i};
             for (size_t k = 0; k <= t->key_count; k++) {
                 const struct str *word = k ? tag_of(series, t->keys[k - 1]) : &series->metric;
-                cells[COLUMN_METRIC + k] = (struct arrow_cells){.constant = word ? number_of(t, k, *word) : -1};
+                cells[COLUMN_METRIC + k] =
+                    (struct arrow_cells){.constant = word ? number_of(t, k, *word) : -1};
                 if (word && cells[COLUMN_METRIC + k].constant < 0)
                     return no_memory(e);
             }

@@ -10,8 +10,9 @@
 //   table:  i32 how far the vtable is in front of it, fields; a text, a vector or a table is a u32 → it
 //   vector: u32 count, elements; a text is a vector of bytes with a NUL behind it
 //
-// Everything is written forwards: first a table with empty references, then what they refer to, which `link` puts in. A table begins 4 bytes
-// behind a multiple of 8 and its fields come by size, largest first: so each lies at a multiple of its own size.
+// Everything is written forwards: first a table with empty references, then what they refer to,
+// which `link` puts in. A table begins 4 bytes behind a multiple of 8 and its fields come by size,
+// largest first: so each lies at a multiple of its own size.
 #include "faces/native/arrow_write.h"
 
 #include "base/bytes.h"
@@ -20,7 +21,14 @@ enum { SLOTS_MAX = 8, BUFFERS_EACH = 3 };
 
 // Numbers of Arrow's format.
 enum { VERSION_V5 = 4, HEADER_SCHEMA = 1, HEADER_DICTIONARY = 2, HEADER_BATCH = 3 };
-enum { TYPE_INT = 2, TYPE_FLOAT = 3, TYPE_UTF8 = 5, TYPE_TIMESTAMP = 10, PRECISION_DOUBLE = 2, UNIT_NANOSECOND = 3 };
+enum {
+    TYPE_INT = 2,
+    TYPE_FLOAT = 3,
+    TYPE_UTF8 = 5,
+    TYPE_TIMESTAMP = 10,
+    PRECISION_DOUBLE = 2,
+    UNIT_NANOSECOND = 3
+};
 
 struct flat {
     struct buf *out;
@@ -176,10 +184,13 @@ static void put_type(struct flat *f, size_t reference, enum arrow_type type)
     }
 }
 
-static void put_field(struct flat *f, size_t reference, const struct arrow_column *column, size_t index)
+static void put_field(struct flat *f, size_t reference, const struct arrow_column *column,
+                      size_t index)
 {
-    static const uint8_t types[] = {
-        [ARROW_TIME] = TYPE_TIMESTAMP, [ARROW_DOUBLE] = TYPE_FLOAT, [ARROW_INT] = TYPE_INT, [ARROW_TEXT] = TYPE_UTF8};
+    static const uint8_t types[] = {[ARROW_TIME] = TYPE_TIMESTAMP,
+                                    [ARROW_DOUBLE] = TYPE_FLOAT,
+                                    [ARROW_INT] = TYPE_INT,
+                                    [ARROW_TEXT] = TYPE_UTF8};
     bool text = column->type == ARROW_TEXT;
     // name, nullable, kind of type, type, dictionary, children
     struct field fields[] = {{4, 0, 0}, {1, text, 0},           {1, types[column->type], 0},
@@ -223,14 +234,15 @@ static void put_padding(struct buf *out, size_t bytes)
 }
 
 // How many bytes a column's bitmap of what is there, and its values, take.
-static void column_bytes(const struct arrow_column *column, const struct arrow_cells *cells, size_t rows,
-                         size_t *bitmap, size_t *values)
+static void column_bytes(const struct arrow_column *column, const struct arrow_cells *cells,
+                         size_t rows, size_t *bitmap, size_t *values)
 {
     *bitmap = column->type == ARROW_TEXT && cells->constant < 0 ? (rows + 7) / 8 : 0;
     *values = rows * (column->type == ARROW_TIME || column->type == ARROW_DOUBLE ? 8 : 4);
 }
 
-static void put_values(struct buf *out, const struct arrow_column *column, const struct arrow_cells *cells, size_t rows)
+static void put_values(struct buf *out, const struct arrow_column *column,
+                       const struct arrow_cells *cells, size_t rows)
 {
     if (column->type == ARROW_DOUBLE) {
         buf_add(out, cells->values, rows * sizeof *cells->values);
@@ -240,7 +252,9 @@ static void put_values(struct buf *out, const struct arrow_column *column, const
         if (column->type == ARROW_TIME)
             buf_u64(out, (uint64_t)(cells->t_ns[i] + cells->shift_ns));
         else
-            buf_u32(out, cells->constant < 0 && column->type == ARROW_TEXT ? 0 : (uint32_t)cells->constant);
+            buf_u32(out, cells->constant < 0 && column->type == ARROW_TEXT
+                             ? 0
+                             : (uint32_t)cells->constant);
     }
 }
 
@@ -281,7 +295,8 @@ void arrow_batch(struct buf *out, const struct arrow_column *columns, size_t cou
 static void put_dictionary(struct buf *out, const struct arrow_column *column, size_t id)
 {
     struct message m = message_begin(out, HEADER_DICTIONARY);
-    struct field dictionary[] = {{8, id, 0}, {4, 0, 0}}, batch[] = {{8, column->word_count, 0}, {4, 0, 0}, {4, 0, 0}};
+    struct field dictionary[] = {{8, id, 0}, {4, 0, 0}},
+                 batch[] = {{8, column->word_count, 0}, {4, 0, 0}, {4, 0, 0}};
     size_t offsets = (column->word_count + 1) * 4, bytes = 0;
     for (size_t i = 0; i < column->word_count; i++)
         bytes += column->words[i].size;

@@ -1,8 +1,10 @@
-// arrow_write.h - a table as an Arrow IPC stream: columns as they lie in memory, for pyarrow, pandas, polars, R, DuckDB…
+// arrow_write.h - a table as an Arrow IPC stream: columns as they lie in memory, for pyarrow,
+// pandas, polars, R, DuckDB…
 //
 //   schema | a dictionary for each text column | record batch, record batch, … | end
 //
-// Texts that are the same all along a batch, as tags are, cost four bytes a row: the number of the text in its column's dictionary.
+// Texts that are the same all along a batch, as tags are, cost four bytes a row: the number of the
+// text in its column's dictionary.
 #ifndef SONDE_FACES_NATIVE_ARROW_WRITE_H
 #define SONDE_FACES_NATIVE_ARROW_WRITE_H
 

@@ -13,7 +13,8 @@ static void pad(struct buf *out)
     buf_add(out, zeros, -out->size & 7);
 }
 
-static void describe(struct buf *out, const struct query_series *s, size_t index, const struct store_metric *metric)
+static void describe(struct buf *out, const struct query_series *s, size_t index,
+                     const struct store_metric *metric)
 {
     buf_varint(out, index);
     buf_short(out, s->metric);
@@ -78,8 +79,10 @@ void native_binary_end(struct buf *out, uint64_t series, uint64_t points, uint64
     buf_u64(out, points_read);
 }
 
-// Which series have the times of the one before; a difference is mostly in the first of them. Room for all is made at once, as growing copies. NULL: no memory.
-static const bool *find_shared(const struct query_result *result, struct arena *arena, struct buf *out)
+// Which series have the times of the one before; a difference is mostly in the first of them. Room
+// for all is made at once, as growing copies. NULL: no memory.
+static const bool *find_shared(const struct query_result *result, struct arena *arena,
+                               struct buf *out)
 {
     bool *shared = arena_array(arena, result->count, sizeof *shared);
     size_t size = 0;

@@ -1,6 +1,9 @@
-// collectors.c - /sonde/v1/collectors: a command is to run on every node from now on, or (without a command) no more.
+// collectors.c - /sonde/v1/collectors: a command is to run on every node from now on, or (without a
+// command) no more.
 //
-// A client that may ask this may run programs as the job's user: ACCESS_HERE (routes.h). The launcher hands it on (wire/collector_line.h); here it is only made sure that it is one line of that form.
+// A client that may ask this may run programs as the job's user: ACCESS_HERE (routes.h). The
+// launcher hands it on (wire/collector_line.h); here it is only made sure that it is one line of
+// that form.
 #include "faces/native/handlers.h"
 #include "http/json_body.h"
 #include "wire/collector_line.h"
@@ -11,30 +14,36 @@
 static int check_name(struct str name, struct error *e)
 {
     if (!name.size || name.size > COLLECTOR_NAME_MAX)
-        return error_set(e, -EINVAL, "a collector needs a name of up to %d bytes", COLLECTOR_NAME_MAX);
+        return error_set(e, -EINVAL, "a collector needs a name of up to %d bytes",
+                         COLLECTOR_NAME_MAX);
     for (size_t i = 0; i < name.size; i++)
         if (!isalnum((unsigned char)name.data[i]) && !strchr("_./-", name.data[i]))
-            return error_set(e, -EINVAL, "the name of a collector may hold only letters, digits and _ . / -");
+            return error_set(e, -EINVAL,
+                             "the name of a collector may hold only letters, digits and _ . / -");
     return 0;
 }
 
 static int check_command(struct str command, struct error *e)
 {
     if (command.size > COLLECTOR_COMMAND_MAX)
-        return error_set(e, -E2BIG, "a collector's command has more than %d bytes", COLLECTOR_COMMAND_MAX);
+        return error_set(e, -E2BIG, "a collector's command has more than %d bytes",
+                         COLLECTOR_COMMAND_MAX);
     for (size_t i = 0; i < command.size; i++)
         if ((unsigned char)command.data[i] < ' ')
-            return error_set(e, -EINVAL, "a collector's command has to be one line without control characters");
+            return error_set(e, -EINVAL,
+                             "a collector's command has to be one line without control characters");
     return 0;
 }
 
 static int check_input(struct str input, struct error *e)
 {
     if (input.size > COLLECTOR_INPUT_MAX)
-        return error_set(e, -E2BIG, "a collector's input has more than %d bytes", COLLECTOR_INPUT_MAX);
+        return error_set(e, -E2BIG, "a collector's input has more than %d bytes",
+                         COLLECTOR_INPUT_MAX);
     for (size_t i = 0; i < input.size; i++)
         if (!isalnum((unsigned char)input.data[i]) && !strchr("+/=-_", input.data[i]))
-            return error_set(e, -EINVAL, "a collector's input has to be a word as base64 makes them");
+            return error_set(e, -EINVAL,
+                             "a collector's input has to be a word as base64 makes them");
     return 0;
 }
 
@@ -44,9 +53,10 @@ static int add_seconds(struct request *r, const char *key, struct buf *line, str
     double seconds;
     if (!request_parameter(r, key, &text))
         return 0;
-    if (!str_to_double(text, &seconds) || !(seconds >= COLLECTOR_SECONDS_MIN && seconds <= COLLECTOR_SECONDS_MAX))
-        return error_set(e, -EINVAL, "%s has to be seconds from %g to %g", key, COLLECTOR_SECONDS_MIN,
-                         COLLECTOR_SECONDS_MAX);
+    if (!str_to_double(text, &seconds) ||
+        !(seconds >= COLLECTOR_SECONDS_MIN && seconds <= COLLECTOR_SECONDS_MAX))
+        return error_set(e, -EINVAL, "%s has to be seconds from %g to %g", key,
+                         COLLECTOR_SECONDS_MIN, COLLECTOR_SECONDS_MAX);
     buf_printf(line, " %s=%.17g", key, seconds);
     return 0;
 }
@@ -81,7 +91,8 @@ void native_collectors(struct service *service, struct request *r, struct answer
     struct str name = STR("");
     struct buf line = {.limit = COLLECTOR_LINE_MAX};
     if (!service->collector) {
-        answer_error(a, 501, "no collectors can be started here", "There is no launcher: sonde run starts them.");
+        answer_error(a, 501, "no collectors can be started here",
+                     "There is no launcher: sonde run starts them.");
         return;
     }
     int rc = json_body_take(r, &e);

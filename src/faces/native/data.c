@@ -1,5 +1,5 @@
-// data.c - sonde's own face to the data: nodes, metrics, series, points, spans, annotations. Times are nanoseconds; values that JSON has no
-// number for are null.
+// data.c - sonde's own face to the data: nodes, metrics, series, points, spans, annotations. Times
+// are nanoseconds; values that JSON has no number for are null.
 #include "ask/tsuid.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -11,15 +11,17 @@
 
 enum {
     NATIVE_TAGS_MAX = 64,
-    NATIVE_LIST_DEFAULT = 10000, // series, spans, annotations in one answer, unless `limit` says otherwise
+    // series, spans, annotations in one answer, unless `limit` says otherwise
+    NATIVE_LIST_DEFAULT = 10000,
     NATIVE_EVENTS_MAX = 1000000,
 };
 
-typedef int native_fn(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
-                      struct error *e);
+typedef int native_fn(struct service *service, struct request *r, struct reading *d,
+                      struct json_writer *w, struct error *e);
 
 // Ends the JSON object of an answer; says in it, too, which nodes are missing.
-static void end_object(struct reading *d, struct json_writer *w, struct answer *a, int rc, const struct error *e)
+static void end_object(struct reading *d, struct json_writer *w, struct answer *a, int rc,
+                       const struct error *e)
 {
     reading_write_missing(d, w);
     json_end_object(w);
@@ -29,8 +31,8 @@ static void end_object(struct reading *d, struct json_writer *w, struct answer *
 }
 
 // Lets `write` fill one JSON object about times up to until_ns.
-static void answer_object(struct service *service, struct request *r, struct answer *a, int64_t until_ns,
-                          native_fn *write)
+static void answer_object(struct service *service, struct request *r, struct answer *a,
+                          int64_t until_ns, native_fn *write)
 {
     struct error e = {0};
     struct reading d;
@@ -45,7 +47,8 @@ static void answer_object(struct service *service, struct request *r, struct ans
 }
 
 // `job` is written as a tag unless it is empty, or there is one of that key.
-static void write_tags(struct json_writer *w, const struct store_label *labels, size_t count, struct str job)
+static void write_tags(struct json_writer *w, const struct store_label *labels, size_t count,
+                       struct str job)
 {
     json_key(w, STR("tags"));
     json_begin_object(w);
@@ -65,8 +68,8 @@ static struct str kind_name(const struct store_metric *m)
     return m->kind == STORE_COUNTER ? STR("counter") : STR("gauge");
 }
 
-static int read_times(const struct service *service, const struct request *r, int64_t *from_ns, int64_t *to_ns,
-                      struct error *e)
+static int read_times(const struct service *service, const struct request *r, int64_t *from_ns,
+                      int64_t *to_ns, struct error *e)
 {
     struct str text;
     int64_t now_ns = clock_realtime_ns();
@@ -88,10 +91,11 @@ static int read_times(const struct service *service, const struct request *r, in
 
 // ---- nodes
 
-static int write_nodes(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
-                       struct error *e)
+static int write_nodes(struct service *service, struct request *r, struct reading *d,
+                       struct json_writer *w, struct error *e)
 {
-    static const char *const states[] = {[STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
+    static const char *const states[] = {
+        [STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
     const struct wire_status *all;
     size_t count;
     bool counts = request_flag(r, "points");
@@ -183,8 +187,8 @@ static int write_metric(const struct service *service, struct json_writer *w, st
     return 0;
 }
 
-static int write_metrics(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
-                         struct error *e)
+static int write_metrics(struct service *service, struct request *r, struct reading *d,
+                         struct json_writer *w, struct error *e)
 {
     struct map seen = {0};
     struct str q = STR("");
@@ -222,16 +226,16 @@ static int read_limit(const struct request *r, size_t most, size_t *out, struct 
 }
 
 // `points`: how many there are from `start` to `end`; `grid`, in ns: also how many lie beside it.
-static int read_points(const struct service *service, const struct request *r, struct query_series_filter *f,
-                       struct error *e)
+static int read_points(const struct service *service, const struct request *r,
+                       struct query_series_filter *f, struct error *e)
 {
     f->points = request_flag(r, "points");
     int rc = f->points ? read_times(service, r, &f->points_from_ns, &f->points_to_ns, e) : 0;
     return rc || !f->points ? rc : request_count(r, "grid", 0, &f->grid_ns, e);
 }
 
-static void write_listed_points(const struct service *service, struct json_writer *w, const struct query_listed *s,
-                                bool grid)
+static void write_listed_points(const struct service *service, struct json_writer *w,
+                                const struct query_listed *s, bool grid)
 {
     json_key_string(w, "kind", kind_name(s->metric));
     json_key_string(w, "unit", s->metric->unit);
@@ -246,11 +250,12 @@ static void write_listed_points(const struct service *service, struct json_write
     json_key_u64(w, "off_grid", s->points.off_grid);
 }
 
-static int write_series(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
-                        struct error *e)
+static int write_series(struct service *service, struct request *r, struct reading *d,
+                        struct json_writer *w, struct error *e)
 {
     struct store_label tags[NATIVE_TAGS_MAX];
-    struct query_series_filter f = {.latest = request_flag(r, "latest"), .from_ns = INT64_MIN, .tags = tags};
+    struct query_series_filter f = {
+        .latest = request_flag(r, "latest"), .from_ns = INT64_MIN, .tags = tags};
     struct str match, job = STR("");
     const struct query_listed *all;
     size_t count, limit;
@@ -333,8 +338,9 @@ static void write_result_series(struct json_writer *w, const struct query_series
     json_end_object(w);
 }
 
-static int write_points(struct service *service, struct request *r, const struct query_request *request,
-                        struct reading *d, struct json_writer *w, struct error *e)
+static int write_points(struct service *service, struct request *r,
+                        const struct query_request *request, struct reading *d,
+                        struct json_writer *w, struct error *e)
 {
     struct arena work = {0};
     const struct store_metric *metric = NULL; // of the series before
@@ -408,7 +414,8 @@ struct event_list {
     struct str job; // …this one, unless their file says which
 };
 
-static struct str event_tag(const struct store_event *event, const struct store_label *file_label, struct str key)
+static struct str event_tag(const struct store_event *event, const struct store_label *file_label,
+                            struct str key)
 {
     for (size_t i = 0; i < event->label_count; i++)
         if (str_eq(event->labels[i].key, key))
@@ -416,8 +423,8 @@ static struct str event_tag(const struct store_event *event, const struct store_
     return file_label && str_eq(file_label->key, key) ? file_label->value : STR("");
 }
 
-static bool write_event(const struct store_event *event, struct str host, const struct store_label *file_label,
-                        void *user)
+static bool write_event(const struct store_event *event, struct str host,
+                        const struct store_label *file_label, void *user)
 {
     struct event_list *l = user;
     if (clock_monotonic_ns() > l->deadline_ns)
@@ -433,7 +440,8 @@ static bool write_event(const struct store_event *event, struct str host, const 
     }
     json_begin_object(l->w);
     json_key_string(l->w, event->kind == STORE_SPAN ? "name" : "text", event->text);
-    json_key_i64(l->w, event->kind == STORE_SPAN ? "start_ns" : "t_ns", event->start_ns + l->shift_ns);
+    json_key_i64(l->w, event->kind == STORE_SPAN ? "start_ns" : "t_ns",
+                 event->start_ns + l->shift_ns);
     if (event->kind == STORE_SPAN) {
         if (event->end_ns != INT64_MAX) // else it goes on
             json_key_i64(l->w, "end_ns", event->end_ns + l->shift_ns);
@@ -447,15 +455,15 @@ static bool write_event(const struct store_event *event, struct str host, const 
     return ++l->count < l->limit && !l->w->out->failed;
 }
 
-static int write_events(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
-                        enum store_event_kind kind, struct error *e)
+static int write_events(struct service *service, struct request *r, struct reading *d,
+                        struct json_writer *w, enum store_event_kind kind, struct error *e)
 {
     struct event_list l = {.w = w,
                            .kind = kind,
                            .shift_ns = service->shift_ns,
                            .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
-    struct store_events_wanted wanted = {.kinds = 1u << kind,
-                                         .unfinished = kind == STORE_SPAN && request_flag(r, "unfinished")};
+    struct store_events_wanted wanted = {
+        .kinds = 1u << kind, .unfinished = kind == STORE_SPAN && request_flag(r, "unfinished")};
     l.job_tag = request_flag(r, "job_tag");
     l.job = l.job_tag && !d->view.labels ? native_job(d) : STR("");
     int rc = read_times(service, r, &wanted.from_ns, &wanted.to_ns, e);
@@ -468,7 +476,8 @@ static int write_events(struct service *service, struct request *r, struct readi
             continue;
         struct str key = str_cut(&value, '=');
         if (l.tag_count == NATIVE_TAGS_MAX || !key.size || !value.size)
-            rc = error_set(e, -EINVAL, "tag has to be key=value, at most %d times", NATIVE_TAGS_MAX);
+            rc =
+                error_set(e, -EINVAL, "tag has to be key=value, at most %d times", NATIVE_TAGS_MAX);
         else
             l.tags[l.tag_count++] = (struct store_label){key, value};
     }
@@ -485,14 +494,14 @@ static int write_events(struct service *service, struct request *r, struct readi
     return rc;
 }
 
-static int write_spans(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
-                       struct error *e)
+static int write_spans(struct service *service, struct request *r, struct reading *d,
+                       struct json_writer *w, struct error *e)
 {
     return write_events(service, r, d, w, STORE_SPAN, e);
 }
 
-static int write_annotations(struct service *service, struct request *r, struct reading *d, struct json_writer *w,
-                             struct error *e)
+static int write_annotations(struct service *service, struct request *r, struct reading *d,
+                             struct json_writer *w, struct error *e)
 {
     return write_events(service, r, d, w, STORE_ANNOTATION, e);
 }

@@ -57,7 +57,8 @@ void dump_destroy(struct dump *d)
     free(d);
 }
 
-static void write_target(struct json_writer *w, const char *key, const char *node, const char *folder)
+static void write_target(struct json_writer *w, const char *key, const char *node,
+                         const char *folder)
 {
     struct buf text = {0};
     buf_printf(&text, "%s%s%s", node, node[0] ? ":" : "", folder);
@@ -119,11 +120,15 @@ static int read_target(struct dumping *d, struct str to, struct error *e)
         size = snprintf(d->to, sizeof d->to, "%.*s", STR_ARG(to));
     } else if (service->dump_dir[0]) {
         d->node = is_here(service->dump_node) ? "" : service->dump_node;
-        size = snprintf(d->to, sizeof d->to, "%s/sonde-dump-%.*s", service->dump_dir, STR_ARG(service->reads.job));
+        size = snprintf(d->to, sizeof d->to, "%s/sonde-dump-%.*s", service->dump_dir,
+                        STR_ARG(service->reads.job));
     } else {
-        return error_set(e, -EINVAL, "to is missing: the folder for the files (dump_dir is not configured either)");
+        return error_set(
+            e, -EINVAL,
+            "to is missing: the folder for the files (dump_dir is not configured either)");
     }
-    return size < (int)sizeof d->to ? 0 : error_set(e, -EINVAL, "the path of the folder is too long");
+    return size < (int)sizeof d->to ? 0
+                                    : error_set(e, -EINVAL, "the path of the folder is too long");
 }
 
 static int read_request(struct dumping *d, struct error *e)
@@ -148,7 +153,8 @@ static int begin(struct dumping *d, struct error *e)
     if (!busy) {
         all->running = true;
         all->began_ns = clock_monotonic_ns();
-        snprintf(all->to, sizeof all->to, "%s%s%.*s", d->node, d->node[0] ? ":" : "", DUMP_PATH_MAX / 2, d->to);
+        snprintf(all->to, sizeof all->to, "%s%s%.*s", d->node, d->node[0] ? ":" : "",
+                 DUMP_PATH_MAX / 2, d->to);
         atomic_store(&all->progress.files, 0);
         atomic_store(&all->progress.points, 0);
         atomic_store(&all->progress.bytes, 0);
@@ -156,7 +162,9 @@ static int begin(struct dumping *d, struct error *e)
         atomic_store(&all->nodes_done, 0);
     }
     pthread_mutex_unlock(&all->lock);
-    return busy ? error_set(e, -EBUSY, "a dump is being made already, into %s: wait for its end", all->to) : 0;
+    return busy ? error_set(e, -EBUSY, "a dump is being made already, into %s: wait for its end",
+                            all->to)
+                : 0;
 }
 
 static void end(struct dumping *d)
@@ -182,20 +190,23 @@ static int stage(struct dumping *d, struct error *e)
 {
     struct str socket = d->service->agent_socket;
     const char *slash = memrchr(socket.data, '/', socket.size);
-    int size = snprintf(d->staged, sizeof d->staged, "%.*s/dump-XXXXXX", slash ? (int)(slash - socket.data) : 1,
-                        slash ? socket.data : ".");
+    int size = snprintf(d->staged, sizeof d->staged, "%.*s/dump-XXXXXX",
+                        slash ? (int)(slash - socket.data) : 1, slash ? socket.data : ".");
     if (size < (int)sizeof d->staged && mkdtemp(d->staged))
         return 0;
     d->staged[0] = 0;
-    return error_set(e, -errno, "cannot make a folder for the files that wait for %s: %s", d->node, strerror(errno));
+    return error_set(e, -errno, "cannot make a folder for the files that wait for %s: %s", d->node,
+                     strerror(errno));
 }
 
 // ---------------------------------------------------------------- the files
 
-static const char *const ways[] = {
-    [WIRE_COPY_WHOLE] = "copied", [WIRE_COPY_UPDATED] = "updated", [WIRE_COPY_UNCHANGED] = "unchanged"};
+static const char *const ways[] = {[WIRE_COPY_WHOLE] = "copied",
+                                   [WIRE_COPY_UPDATED] = "updated",
+                                   [WIRE_COPY_UNCHANGED] = "unchanged"};
 
-static void write_file(const struct dumping *d, const struct wire_copy_file *f, const char *name, const char *problem)
+static void write_file(const struct dumping *d, const struct wire_copy_file *f, const char *name,
+                       const char *problem)
 {
     struct json_writer *w = d->w;
     json_begin_object(w);
@@ -221,8 +232,10 @@ static bool lacks_space(const struct wire_copy_file *f)
     return f->code == -ENOSPC || f->code == -EDQUOT;
 }
 
-// Of those that did not find room when there were several, nothing is said yet: they come again, alone.
-static int take_files(const struct dumping *d, const struct wire_copied *copied, bool alone, struct error *e)
+// Of those that did not find room when there were several, nothing is said yet: they come again,
+// alone.
+static int take_files(const struct dumping *d, const struct wire_copied *copied, bool alone,
+                      struct error *e)
 {
     for (size_t i = 0; i < copied->count; i++) {
         const struct wire_copy_file *f = &copied->files[i];
@@ -254,7 +267,8 @@ static int copy_some(struct dumping *d, const struct str *hosts, size_t count, s
                                   .progress = &d->dump->progress};
     struct hub_where where = {.hosts = hosts,
                               .host_count = count,
-                              .deadline_ns = clock_monotonic_ns() + (int64_t)DUMP_DEADLINE_S * NS_PER_S,
+                              .deadline_ns =
+                                  clock_monotonic_ns() + (int64_t)DUMP_DEADLINE_S * NS_PER_S,
                               .watch = workers_watch(),
                               .local = &d->reading.local};
     struct wire_copied copied;
@@ -271,7 +285,8 @@ static int copy_some(struct dumping *d, const struct str *hosts, size_t count, s
 }
 
 // Ourselves, then the others.
-static int list_hosts(const struct dumping *d, const struct str **out, size_t *count, struct error *e)
+static int list_hosts(const struct dumping *d, const struct str **out, size_t *count,
+                      struct error *e)
 {
     struct arena *arena = &d->request->arena;
     const struct hub_node *nodes;
@@ -285,7 +300,8 @@ static int list_hosts(const struct dumping *d, const struct str **out, size_t *c
     if (d->service->reads.hub)
         hosts[0] = hub_host(d->service->reads.hub);
     else
-        hosts[0] = view->count ? store_reader_meta(source_reader(view->files[0]), STR("host")) : STR("");
+        hosts[0] =
+            view->count ? store_reader_meta(source_reader(view->files[0]), STR("host")) : STR("");
     for (size_t i = 0; i < others; i++)
         hosts[i + 1] = nodes[i].host;
     *out = hosts;
@@ -320,7 +336,8 @@ static int check_folder(const struct dumping *d, struct error *e)
         return 0;
     for (size_t i = 0; i < view->count; i++) {
         const char *path = source_path(view->files[i]), *slash = strrchr(path, '/');
-        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1,
+                 slash ? path : ".");
         if (stat(folder, &own) == 0 && own.st_dev == to.st_dev && own.st_ino == to.st_ino)
             return error_set(e, -EINVAL, "%s is the job's own folder: choose another", d->to);
     }
@@ -366,7 +383,8 @@ void native_dump(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
     if (!service->agent_socket.size) {
-        answer_error(a, 501, "only running jobs are dumped", "Recordings are files already: copy those.");
+        answer_error(a, 501, "only running jobs are dumped",
+                     "Recordings are files already: copy those.");
         return;
     }
     struct dumping *d = arena_zalloc(&r->arena, sizeof *d);

@@ -44,7 +44,8 @@ static int start(struct sender *s, const char *node, const char *command, int in
     posix_spawn_file_actions_adddup2(&files, in, STDIN_FILENO);
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&files, words[1], STDERR_FILENO);
-    posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+    posix_spawnattr_setflags(&how,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setsigdefault(&how, &all);
     static const char *const options[] = {"-oClearAllForwardings=yes", NULL};
@@ -81,7 +82,8 @@ static bool read_words(struct sender *s)
 }
 
 // Runs a script of sh there, whatever the user's shell is.
-static int run(const char *node, struct buf *script, int in, const struct work_watch *watch, struct error *e)
+static int run(const char *node, struct buf *script, int in, const struct work_watch *watch,
+               struct error *e)
 {
     struct sender s = {0};
     struct buf command = {0};
@@ -108,7 +110,8 @@ static int run(const char *node, struct buf *script, int in, const struct work_w
     return error_set(e, -EIO, "%s: %s", node, s.size ? s.last : "ssh has ended without a word");
 }
 
-int dump_send_prepare(const char *node, const char *folder, const struct work_watch *watch, struct error *e)
+int dump_send_prepare(const char *node, const char *folder, const struct work_watch *watch,
+                      struct error *e)
 {
     struct buf script = {0};
     buf_add_str(&script, STR("d="));
@@ -141,12 +144,13 @@ int dump_send_file(const char *node, const char *folder, const char *name, const
     escape_for_shell(&script, str_of(folder));
     buf_add_str(&script, STR("; n="));
     escape_for_shell(&script, str_of(name));
-    buf_printf(
-        &script,
-        "; p=$(mktemp \"$t/.$n.XXXXXXXXXX\") || exit 1; trap 'rm -f \"$p\"' EXIT; trap 'exit 1' HUP INT TERM; cat > "
-        "\"$p\" || exit 1; "
-        "test $(wc -c < \"$p\") -eq %lld || { echo 'not all of it has come' >&2; exit 1; }; mv -f \"$p\" \"$t/$n\"",
-        (long long)info.st_size);
+    buf_printf(&script,
+               "; p=$(mktemp \"$t/.$n.XXXXXXXXXX\") || exit 1; trap 'rm -f \"$p\"' EXIT; trap "
+               "'exit 1' HUP INT TERM; cat > "
+               "\"$p\" || exit 1; "
+               "test $(wc -c < \"$p\") -eq %lld || { echo 'not all of it has come' >&2; exit 1; }; "
+               "mv -f \"$p\" \"$t/$n\"",
+               (long long)info.st_size);
     int status = run(node, &script, in, watch, e);
     close(in);
     return status;

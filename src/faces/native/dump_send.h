@@ -6,10 +6,13 @@
 #include "base/reservation.h"
 #include "base/str.h"
 
-// Makes `folder` on `node`; the one above it has to be there. -EIO with what was said there. `watch` (may be NULL) is asked meanwhile, and ends it.
-int dump_send_prepare(const char *node, const char *folder, const struct work_watch *watch, struct error *e);
+// Makes `folder` on `node`; the one above it has to be there. -EIO with what was said there.
+// `watch` (may be NULL) is asked meanwhile, and ends it.
+int dump_send_prepare(const char *node, const char *folder, const struct work_watch *watch,
+                      struct error *e);
 
-// The file at `path` becomes FOLDER/NAME there, mode 0600: under another name until all of its bytes are there.
+// The file at `path` becomes FOLDER/NAME there, mode 0600: under another name until all of its
+// bytes are there.
 int dump_send_file(const char *node, const char *folder, const char *name, const char *path,
                    const struct work_watch *watch, struct error *e);
 

@@ -1,5 +1,7 @@
-// feeds.c - one thread wakes each sleeping stream when it is to look again (stream_look_ms); it looks for news in the thread that owns its connection.
-// The waking thread also asks the agent for what programs have emitted since (wire/drain.h), so that no connection's thread waits for the agent.
+// feeds.c - one thread wakes each sleeping stream when it is to look again (stream_look_ms); it
+// looks for news in the thread that owns its connection. The waking thread also asks the agent for
+// what programs have emitted since (wire/drain.h), so that no connection's thread waits for the
+// agent.
 #include "faces/native/feeds.h"
 
 #include "base/clock.h"
@@ -52,7 +54,8 @@ static void wake_due(struct feeds *f, int64_t now_ns)
     for (struct feed *i = f->first; i; i = i->next) {
         if (i->due_ns <= now_ns) {
             int64_t every_ns = stream_look_ms(i->stream) * (int64_t)NS_PER_MS;
-            i->due_ns = now_ns == INT64_MAX ? now_ns : (now_ns / every_ns + 1) * every_ns; // all of a kind together
+            // all of a kind together
+            i->due_ns = now_ns == INT64_MAX ? now_ns : (now_ns / every_ns + 1) * every_ns;
             if (i->asleep)
                 MHD_resume_connection(i->http);
             i->asleep = false;
@@ -96,7 +99,8 @@ static void *wake(void *user)
     return NULL;
 }
 
-int feeds_create(struct connections *connections, struct drainer *drainer, struct feeds **out, struct error *e)
+int feeds_create(struct connections *connections, struct drainer *drainer, struct feeds **out,
+                 struct error *e)
 {
     struct feeds *f = calloc(1, sizeof *f);
     *out = NULL;
@@ -148,7 +152,8 @@ static ssize_t take(struct feed *feed, char *to, size_t most)
     return (ssize_t)size;
 }
 
-// A client that has hung up is not written to for a long time when there is no news: it is looked for.
+// A client that has hung up is not written to for a long time when there is no news: it is looked
+// for.
 static bool is_gone(const struct feed *feed)
 {
     char byte;
@@ -209,8 +214,8 @@ static void free_feed(void *user)
     free(feed);
 }
 
-struct MHD_Response *feeds_response(struct feeds *f, struct stream *stream, struct MHD_Connection *http,
-                                    struct connection *connection)
+struct MHD_Response *feeds_response(struct feeds *f, struct stream *stream,
+                                    struct MHD_Connection *http, struct connection *connection)
 {
     struct feed *feed = calloc(1, sizeof *feed);
     if (!feed) {
@@ -227,8 +232,8 @@ struct MHD_Response *feeds_response(struct feeds *f, struct stream *stream, stru
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->lock);
     stream_on_news(stream, wake_one, feed);
-    struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE_BYTES, read_feed, feed, free_feed);
+    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE_BYTES,
+                                                                      read_feed, feed, free_feed);
     if (!response)
         free_feed(feed);
     return response;

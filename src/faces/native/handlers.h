@@ -14,13 +14,14 @@ void native_annotations(struct service *service, struct request *r, struct answe
 void native_stream(struct service *service, struct request *r, struct answer *a);
 // question.c
 // The queries of a body, as recorded. -EINVAL, -E2BIG.
-int native_query_parse(const struct service *service, struct request *r, struct query_request *out, struct error *e);
+int native_query_parse(const struct service *service, struct request *r, struct query_request *out,
+                       struct error *e);
 // The same, and what they are asked of. False: the answer says why not.
-bool native_query_open(struct service *service, struct request *r, struct query_request *out, struct reading *d,
-                       struct answer *a);
+bool native_query_open(struct service *service, struct request *r, struct query_request *out,
+                       struct reading *d, struct answer *a);
 // Runs the i-th of them, as reading_run.
-int native_run(struct reading *d, const struct query_request *request, size_t i, struct arena *arena,
-               struct query_result *out, struct error *e);
+int native_run(struct reading *d, const struct query_request *request, size_t i,
+               struct arena *arena, struct query_result *out, struct error *e);
 // The job that the reading is of: where it is several jobs', the first one's.
 struct str native_job(const struct reading *d);
 // tags.c

@@ -1,10 +1,12 @@
-// openapi.c - /sonde/v1/openapi.json: the table of routes as an OpenAPI 3.1 document, so that it cannot say anything else than what is served.
+// openapi.c - /sonde/v1/openapi.json: the table of routes as an OpenAPI 3.1 document, so that it
+// cannot say anything else than what is served.
 #include "faces/native/handlers.h"
 
 static const struct {
     enum request_method method;
     const char *name;
-} methods[] = {{METHOD_GET, "get"}, {METHOD_POST, "post"}, {METHOD_PUT, "put"}, {METHOD_DELETE, "delete"}};
+} methods[] = {
+    {METHOD_GET, "get"}, {METHOD_POST, "post"}, {METHOD_PUT, "put"}, {METHOD_DELETE, "delete"}};
 
 // "start! end m!": names, those needed with a !.
 static void write_parameters(struct json_writer *w, struct str names)
@@ -41,11 +43,11 @@ static void write_operation(struct json_writer *w, const struct route *route, bo
         json_put_raw(w, STR("{\"content\":{\"application/json\":{\"schema\":{}}}}"));
     }
     json_key(w, STR("responses"));
-    json_put_raw(
-        w, route->access == ACCESS_OPEN
-               ? STR("{\"200\":{\"description\":\"the answer\"}}")
-               : STR("{\"200\":{\"description\":\"the answer\"},\"400\":{\"$ref\":\"#/components/responses/error\"},"
-                     "\"401\":{\"$ref\":\"#/components/responses/error\"}}"));
+    json_put_raw(w, route->access == ACCESS_OPEN
+                        ? STR("{\"200\":{\"description\":\"the answer\"}}")
+                        : STR("{\"200\":{\"description\":\"the "
+                              "answer\"},\"400\":{\"$ref\":\"#/components/responses/error\"},"
+                              "\"401\":{\"$ref\":\"#/components/responses/error\"}}"));
     json_end_object(w);
 }
 
@@ -64,14 +66,17 @@ void native_openapi(struct service *service, struct request *r, struct answer *a
     json_key(&w, STR("security"));
     json_put_raw(&w, STR("[{\"bearer\":[]}]"));
     json_key(&w, STR("components"));
-    json_put_raw(&w, STR("{\"securitySchemes\":{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"}},\"responses\":{"
-                         "\"error\":{\"description\":"
-                         "\"what was "
-                         "wrong\",\"content\":{\"application/"
-                         "json\":{\"schema\":{\"type\":\"object\",\"properties\":{\"error\":{\"type\":"
-                         "\"object\",\"properties\":{\"code\":{\"type\":\"integer\"},\"message\":{\"type\":\"string\"},"
-                         "\"details\":{\"type\":"
-                         "\"string\"}}}}}}}}}}"));
+    json_put_raw(&w,
+                 STR("{\"securitySchemes\":{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"}},"
+                     "\"responses\":{"
+                     "\"error\":{\"description\":"
+                     "\"what was "
+                     "wrong\",\"content\":{\"application/"
+                     "json\":{\"schema\":{\"type\":\"object\",\"properties\":{\"error\":{\"type\":"
+                     "\"object\",\"properties\":{\"code\":{\"type\":\"integer\"},\"message\":{"
+                     "\"type\":\"string\"},"
+                     "\"details\":{\"type\":"
+                     "\"string\"}}}}}}}}}}"));
     json_key(&w, STR("paths"));
     json_begin_object(&w);
     for (size_t i = 0; i < service->site->route_count; i++) {

@@ -1,4 +1,5 @@
-// openmetrics.c - /metrics: the latest value of every series in OpenMetrics' text, for a Prometheus that scrapes.
+// openmetrics.c - /metrics: the latest value of every series in OpenMetrics' text, for a Prometheus
+// that scrapes.
 //
 //   # HELP cpu_user_seconds Processor time in programs, over all processors.
 //   # TYPE cpu_user_seconds counter
@@ -6,8 +7,9 @@
 //   cpu_user_seconds_total{host="node1"} 12.5 1356998400.123
 //   # EOF
 //
-// Kind, unit and help are what the file says of the metric. Names may hold only [A-Za-z0-9_:] there: everything else becomes _; where that makes two
-// metrics one, the later gets a number of its own behind it. Each value carries its own time: one that is asked for twice is stored once.
+// Kind, unit and help are what the file says of the metric. Names may hold only [A-Za-z0-9_:]
+// there: everything else becomes _; where that makes two metrics one, the later gets a number of
+// its own behind it. Each value carries its own time: one that is asked for twice is stored once.
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/map.h"
@@ -43,13 +45,16 @@ static void add_escaped(struct buf *out, struct str text)
     }
 }
 
-// The family's name: a counter's without _total. One that is taken already is told apart by a hash of its own name.
-static struct str family_of(const struct store_metric *metric, struct map *taken, struct arena *arena)
+// The family's name: a counter's without _total. One that is taken already is told apart by a hash
+// of its own name.
+static struct str family_of(const struct store_metric *metric, struct map *taken,
+                            struct arena *arena)
 {
     struct buf name = {0};
     struct str own = metric->name;
     bool added = true;
-    if (metric->kind == STORE_COUNTER && str_ends(own, STR("_total")) && own.size > STR("_total").size)
+    if (metric->kind == STORE_COUNTER && str_ends(own, STR("_total")) &&
+        own.size > STR("_total").size)
         own.size -= STR("_total").size;
     add_name(&name, own, true);
     struct str family = arena_str(arena, buf_str(&name));
@@ -77,7 +82,8 @@ static void write_head(struct buf *out, struct str family, const struct store_me
         add_escaped(out, metric->help);
         buf_add_char(out, '\n');
     }
-    buf_printf(out, "# TYPE %.*s %s\n", STR_ARG(family), metric->kind == STORE_COUNTER ? "counter" : "gauge");
+    buf_printf(out, "# TYPE %.*s %s\n", STR_ARG(family),
+               metric->kind == STORE_COUNTER ? "counter" : "gauge");
     if (ends_in_unit(family, metric->unit))
         buf_printf(out, "# UNIT %.*s %.*s\n", STR_ARG(family), STR_ARG(metric->unit));
 }
@@ -87,7 +93,8 @@ static void write_labels(struct buf *out, const struct query_listed *s)
 {
     struct str names[LABELS_MAX];
     struct buf text = {0};
-    size_t ends[LABELS_MAX + 1] = {0}, count = s->label_count < LABELS_MAX ? s->label_count : LABELS_MAX;
+    size_t ends[LABELS_MAX + 1] = {0},
+                             count = s->label_count < LABELS_MAX ? s->label_count : LABELS_MAX;
     for (size_t i = 0; i < count; i++) {
         add_name(&text, s->labels[i].key, false);
         bool again = true;
@@ -123,8 +130,8 @@ static void write_value(struct buf *out, double value)
         buf_add(out, text, number_format(text, value));
 }
 
-static void write_all(struct buf *out, const struct query_listed *all, size_t count, int64_t shift_ns,
-                      struct arena *arena)
+static void write_all(struct buf *out, const struct query_listed *all, size_t count,
+                      int64_t shift_ns, struct arena *arena)
 {
     struct map taken = {0};
     struct str family = {0};
@@ -134,7 +141,8 @@ static void write_all(struct buf *out, const struct query_listed *all, size_t co
         if (i == 0 || !str_eq(s->metric->name, all[i - 1].metric->name)) {
             family = family_of(s->metric, &taken, arena);
             write_head(out, family, s->metric);
-            counter = s->metric->kind == STORE_COUNTER; // two files may not agree: the first one's word counts
+            // two files may not agree: the first one's word counts
+            counter = s->metric->kind == STORE_COUNTER;
         }
         if (counter && !(s->value >= 0))
             continue; // no counter is less than nothing
@@ -159,8 +167,10 @@ static void write_clocks(struct hub *hub, struct arena *arena, struct buf *out)
         if (!nodes[i].offset_known)
             continue;
         if (!any)
-            buf_add_str(out, STR("# HELP clock_offset_seconds How far the node's clock is ahead of this one's.\n"
-                                 "# TYPE clock_offset_seconds gauge\n# UNIT clock_offset_seconds seconds\n"));
+            buf_add_str(
+                out,
+                STR("# HELP clock_offset_seconds How far the node's clock is ahead of this one's.\n"
+                    "# TYPE clock_offset_seconds gauge\n# UNIT clock_offset_seconds seconds\n"));
         any = true;
         buf_add_str(out, STR("clock_offset_seconds{host=\""));
         add_escaped(out, nodes[i].host);

@@ -22,7 +22,8 @@ void native_proof(struct service *service, struct request *r, struct answer *a)
     }
     a->content_type = "text/plain; charset=utf-8";
     buf_printf(&a->body, "%s\n", address);
-    for (enum role role = ROLE_VIEW; role < ROLE_COUNT && auth_needs_token(&service->site->auth); role++) {
+    for (enum role role = ROLE_VIEW; role < ROLE_COUNT && auth_needs_token(&service->site->auth);
+         role++) {
         server_proof_make(str_of(service->site->auth.token[role]), nonce, str_of(address), proof);
         buf_printf(&a->body, "%s\n", proof);
     }

@@ -10,19 +10,24 @@ enum { NATIVE_QUERIES_MAX = 256 };
 
 // ---- times
 
-int native_query_parse(const struct service *service, struct request *r, struct query_request *out, struct error *e)
+int native_query_parse(const struct service *service, struct request *r, struct query_request *out,
+                       struct error *e)
 {
-    *out = (struct query_request){.dragon_compatible = service->dragon_compatible, .named_times = true};
+    *out = (struct query_request){.dragon_compatible = service->dragon_compatible,
+                                  .named_times = true};
     if (!r->body.size)
         return error_set(e, -EINVAL, "Missing request content: a query as JSON");
     int rc = query_parse_json(r->body, clock_realtime_ns(), &r->arena, out, e);
     if (!rc && out->delete_requested)
-        rc = error_set(e, -EINVAL, "Deleting data is not enabled: recordings are never changed by a query");
+        rc = error_set(e, -EINVAL,
+                       "Deleting data is not enabled: recordings are never changed by a query");
     if (!rc && out->count > NATIVE_QUERIES_MAX)
         rc = error_set(e, -E2BIG, "more than %d queries in one request", NATIVE_QUERIES_MAX);
     for (size_t i = 0; i < out->count && !rc; i++) {
         if (out->queries[i].tsuids.size)
-            rc = error_set(e, -EINVAL, "Queries by tsuids are answered by /api/query: name a metric and tags here");
+            rc = error_set(
+                e, -EINVAL,
+                "Queries by tsuids are answered by /api/query: name a metric and tags here");
         out->queries[i].start_ns = service_recorded_ns(service, out->queries[i].start_ns);
         out->queries[i].end_ns = service_recorded_ns(service, out->queries[i].end_ns);
     }
@@ -50,8 +55,8 @@ static int64_t first_bucket_ns(const struct query_downsample *d, int64_t first_n
     return first_ns - days * d->interval * 86400 * NS_PER_S;
 }
 
-// A query may need nothing of a node that is not connected, and finds out at once if it does. One that
-// was late would make the request wait again.
+// A query may need nothing of a node that is not connected, and finds out at once if it does. One
+// that was late would make the request wait again.
 static void forget_not_connected(struct reading *d)
 {
     size_t n = 0;
@@ -63,7 +68,8 @@ static void forget_not_connected(struct reading *d)
 
 // Puts the times of the first and the last point in the place of "first" and "last". A start behind
 // the last point is followed by nothing yet: the end is now.
-static int fill_range(const struct service *service, struct reading *d, struct query_request *request, struct error *e)
+static int fill_range(const struct service *service, struct reading *d,
+                      struct query_request *request, struct error *e)
 {
     const struct wire_status *all;
     size_t count;
@@ -92,8 +98,8 @@ static int fill_range(const struct service *service, struct reading *d, struct q
     return rc;
 }
 
-bool native_query_open(struct service *service, struct request *r, struct query_request *out, struct reading *d,
-                       struct answer *a)
+bool native_query_open(struct service *service, struct request *r, struct query_request *out,
+                       struct reading *d, struct answer *a)
 {
     struct error e = {0};
     int rc = native_query_parse(service, r, out, &e);
@@ -119,7 +125,8 @@ struct str native_job(const struct reading *d)
 }
 
 // Takes the filters for the tag job off the query. *matches: the job passes all of them.
-static int strip_job(struct query *q, struct str job, struct arena *arena, bool *matches, struct error *e)
+static int strip_job(struct query *q, struct str job, struct arena *arena, bool *matches,
+                     struct error *e)
 {
     struct query_filter *filters = arena_array(arena, q->filter_count, sizeof *filters);
     size_t n = 0;
@@ -153,7 +160,8 @@ static bool has_job(const struct query_series *s)
     return false;
 }
 
-static int add_job(struct query_result *result, struct str job, struct arena *arena, struct error *e)
+static int add_job(struct query_result *result, struct str job, struct arena *arena,
+                   struct error *e)
 {
     struct query_series *all = arena_array(arena, result->count, sizeof *all);
     struct str copy = arena_str(arena, job);
@@ -181,8 +189,8 @@ static int add_job(struct query_result *result, struct str job, struct arena *ar
     return 0;
 }
 
-int native_run(struct reading *d, const struct query_request *request, size_t i, struct arena *arena,
-               struct query_result *out, struct error *e)
+int native_run(struct reading *d, const struct query_request *request, size_t i,
+               struct arena *arena, struct query_result *out, struct error *e)
 {
     struct query q = request->queries[i];
     // Where the files are of several jobs, their series have the tag, and can be grouped by it.

@@ -1,6 +1,8 @@
-// reboot.c - /sonde/v1/reboot and Dragon's /api/reboot: the job's command is to be started again, without some hosts.
+// reboot.c - /sonde/v1/reboot and Dragon's /api/reboot: the job's command is to be started again,
+// without some hosts.
 //
-// The launcher decides (launch/restart.h), and says on its standard error what it does; here it is only asked.
+// The launcher decides (launch/restart.h), and says on its standard error what it does; here it is
+// only asked.
 #include "faces/native/handlers.h"
 #include "http/json_body.h"
 
@@ -37,8 +39,9 @@ static void ask(struct service *service, struct str hosts, bool by_dragon, struc
 {
     struct error e = {0};
     if (!service->reboot) {
-        answer_error(a, 501, "this job cannot be started anew on other nodes",
-                     "It was not started with a launcher that restarts jobs (sonde run --resilient).");
+        answer_error(
+            a, 501, "this job cannot be started anew on other nodes",
+            "It was not started with a launcher that restarts jobs (sonde run --resilient).");
         return;
     }
     if (check_hosts(hosts, &e) != 0) {
@@ -83,7 +86,8 @@ void dragon_reboot(struct service *service, struct request *r, struct answer *a)
     struct error e = {0};
     struct str hosts = STR(""), uids = STR("");
     char *target = arena_printf(&r->arena, "/?%.*s", STR_ARG(str_trim(r->body)));
-    int rc = target ? request_parse_target(&form, str_of(target), &e) : error_set(&e, -ENOMEM, "no memory");
+    int rc = target ? request_parse_target(&form, str_of(target), &e)
+                    : error_set(&e, -ENOMEM, "no memory");
     request_parameter(&form, "hostnames", &hosts);
     request_parameter(&form, "h_uids", &uids);
     if (!rc && uids.size)

@@ -26,7 +26,8 @@ static void write_range(struct json_writer *w, bool any, int64_t first_ns, int64
 static void write_file(struct json_writer *w, struct sources *sources, struct source *file,
                        struct store_snapshot *snapshot, struct totals *t)
 {
-    static const char *const states[] = {[STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
+    static const char *const states[] = {
+        [STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
     const struct store_reader *reader = source_reader(file);
     uint64_t points = source_points(sources, file, snapshot);
     int64_t first_ns = 0, last_ns = 0;
@@ -70,7 +71,8 @@ static void write_unreadable(struct json_writer *w, const struct source *file)
 }
 
 // The runs whose files are served, each once; at most RUNS_MAX, as status is asked for often.
-static void write_runs(struct json_writer *w, const struct service *service, const struct sources_view *view)
+static void write_runs(struct json_writer *w, const struct service *service,
+                       const struct sources_view *view)
 {
     enum { RUNS_MAX = 16, FOLDER_MAX = 4096 };
     char folder[FOLDER_MAX], before[FOLDER_MAX] = "";
@@ -80,7 +82,8 @@ static void write_runs(struct json_writer *w, const struct service *service, con
     for (size_t i = 0; i < view->count && service->describe_run && written < RUNS_MAX; i++) {
         const char *path = source_path(view->files[i]), *slash = strrchr(path, '/');
         struct service_run run = {0};
-        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1,
+                 slash ? path : ".");
         if (strcmp(folder, before) == 0 || !service->describe_run(folder, &run))
             continue;
         snprintf(before, sizeof before, "%s", folder);
@@ -175,7 +178,8 @@ static void write_node(struct json_writer *w, const struct hub_node *n, int64_t 
     json_end_object(w);
 }
 
-// The other nodes, as far as the hub knows them without asking; who is not connected, and not behind one that is, is missing.
+// The other nodes, as far as the hub knows them without asking; who is not connected, and not
+// behind one that is, is missing.
 static void write_hub(struct json_writer *w, struct hub *hub, struct arena *arena)
 {
     struct hub_stats s;
@@ -197,7 +201,8 @@ static void write_hub(struct json_writer *w, struct hub *hub, struct arena *aren
     json_key_u64(w, "accepted", s.accepted);
     json_key_u64(w, "refused_key", s.refused_key);
     json_key_u64(w, "refused_other",
-                 s.refused_garbage + s.refused_time + s.refused_room + s.refused_old + s.refused_excluded);
+                 s.refused_garbage + s.refused_time + s.refused_room + s.refused_old +
+                     s.refused_excluded);
     json_key_u64(w, "replaced", s.replaced);
     json_key_u64(w, "lost", s.lost + s.dead);
     json_key_u64(w, "questions", s.questions);
@@ -239,7 +244,8 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     json_key_string(&w, "job", service->reads.job);
     json_key_string(&w, "version", STR(SONDE_VERSION));
     json_key_i64(&w, "level", service->level);
-    json_key_double(&w, "uptime_seconds", (double)(clock_monotonic_ns() - service->started_ns) / NS_PER_S);
+    json_key_double(&w, "uptime_seconds",
+                    (double)(clock_monotonic_ns() - service->started_ns) / NS_PER_S);
     json_key_u64(&w, "memory_bytes", own_memory_resident_bytes());
     json_key_u64(&w, "own_memory_bytes", own_memory_bytes());
     write_connections(&w, service);

@@ -1,4 +1,5 @@
-// stream.c - looks at the selected series for points behind the last one sent: our own files here, the other nodes in a thread (stream_nodes.h).
+// stream.c - looks at the selected series for points behind the last one sent: our own files here,
+// the other nodes in a thread (stream_nodes.h).
 //
 //   event: series   data: {"id":0,"metric":"loss","tags":{…}}        before a series' first point
 //   event: points   data: {"id":0,"t_ns":[…],"values":[…]}
@@ -20,7 +21,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static_assert((int)STREAM_SELECTIONS_MAX <= (int)WIRE_RECENT_SELECTIONS_MAX, "all of them are asked for");
+static_assert((int)STREAM_SELECTIONS_MAX <= (int)WIRE_RECENT_SELECTIONS_MAX,
+              "all of them are asked for");
 
 struct followed {
     int64_t sent_ns; // of the last point sent
@@ -58,7 +60,8 @@ struct stream {
     uint64_t piece_series, piece_points;
 };
 
-int stream_open(struct service *service, const struct request *r, struct stream **out, struct error *e)
+int stream_open(struct service *service, const struct request *r, struct stream **out,
+                struct error *e)
 {
     struct stream *s;
     struct str since, format = STR("events");
@@ -94,8 +97,9 @@ int stream_open(struct service *service, const struct request *r, struct stream 
         struct store_label *tags = s->tags[s->selection_count];
         struct wire_selection *one = &s->selections[s->selection_count++];
         struct str text = arena_str(&s->arena, r->parameters[i].value);
-        rc = text.data ? series_parse(text, &one->metric, tags, WIRE_RECENT_TAGS_MAX, &one->tag_count, e)
-                       : error_set(e, -ENOMEM, "no memory for the stream");
+        rc = text.data
+                 ? series_parse(text, &one->metric, tags, WIRE_RECENT_TAGS_MAX, &one->tag_count, e)
+                 : error_set(e, -ENOMEM, "no memory for the stream");
         one->tags = tags;
         if (!rc)
             one->other = reading_other_name(&service->reads, &s->arena, one->metric);
@@ -103,7 +107,8 @@ int stream_open(struct service *service, const struct request *r, struct stream 
     if (!rc && !s->selection_count)
         rc = error_set(e, -EINVAL, "Missing the parameter m: what to follow: m=metric{tag=value}");
     if (!rc && service->reads.hub)
-        rc = stream_nodes_open(service, s->selections, s->selection_count, s->from_ns, stream_look_ms(s), &s->nodes, e);
+        rc = stream_nodes_open(service, s->selections, s->selection_count, s->from_ns,
+                               stream_look_ms(s), &s->nodes, e);
     if (rc) {
         stream_close(s);
         return rc;
@@ -162,7 +167,8 @@ static int64_t id_of(struct stream *s, struct str text)
     id = kept.data ? map_add(&s->ids, kept, NULL) : NULL;
     if (!id)
         return -1;
-    s->series[s->series_count] = (struct followed){.sent_ns = s->from_ns == INT64_MIN ? INT64_MIN : s->from_ns - 1};
+    s->series[s->series_count] =
+        (struct followed){.sent_ns = s->from_ns == INT64_MIN ? INT64_MIN : s->from_ns - 1};
     *id = ++s->series_count;
     return (int64_t)*id - 1;
 }
@@ -181,12 +187,13 @@ static void describe(struct buf *out, struct str metric, const struct store_seri
     json_end_object(&w);
 }
 
-static void write_events(struct stream *s, int64_t id, const struct named *name, const int64_t *t_ns,
-                         const double *values, size_t count, struct buf *out)
+static void write_events(struct stream *s, int64_t id, const struct named *name,
+                         const int64_t *t_ns, const double *values, size_t count, struct buf *out)
 {
     struct followed *f = &s->series[id];
     if (!f->named)
-        buf_printf(out, "event: series\ndata: {\"id\":%lld,%.*s}\n\n", (long long)id, STR_ARG(name->text));
+        buf_printf(out, "event: series\ndata: {\"id\":%lld,%.*s}\n\n", (long long)id,
+                   STR_ARG(name->text));
     f->named = true;
     buf_printf(out, "event: points\ndata: {\"id\":%lld,\"t_ns\":[", (long long)id);
     for (size_t i = 0; i < count; i++)
@@ -222,13 +229,14 @@ static size_t write_run(struct stream *s, int64_t id, const struct named *name, 
 }
 
 // At most `room` points of one series; how many were written.
-static size_t follow(struct stream *s, struct store_snapshot *snapshot, uint32_t series, const struct named *name,
-                     int64_t id, size_t room, struct buf *out)
+static size_t follow(struct stream *s, struct store_snapshot *snapshot, uint32_t series,
+                     const struct named *name, int64_t id, size_t room, struct buf *out)
 {
     struct followed *f = &s->series[id];
     int64_t newest_ns;
     double value;
-    if (f->sent_ns == INT64_MAX || !store_point_before(snapshot, series, INT64_MAX, &newest_ns, &value) ||
+    if (f->sent_ns == INT64_MAX ||
+        !store_point_before(snapshot, series, INT64_MAX, &newest_ns, &value) ||
         newest_ns <= f->sent_ns)
         return 0;
     struct store_cursor *cursor = store_cursor_open(snapshot, series, f->sent_ns + 1, INT64_MAX);
@@ -240,7 +248,8 @@ static size_t follow(struct stream *s, struct store_snapshot *snapshot, uint32_t
         size_t count;
         if (store_cursor_points(cursor, &t_ns, &values, &count) != 0 || !count)
             continue;
-        written += write_run(s, id, name, t_ns, values, count < room - written ? count : room - written, out);
+        written += write_run(s, id, name, t_ns, values,
+                             count < room - written ? count : room - written, out);
     }
     if (cursor)
         store_cursor_close(cursor);
@@ -248,7 +257,8 @@ static size_t follow(struct stream *s, struct store_snapshot *snapshot, uint32_t
 }
 
 static size_t follow_file(struct stream *s, const struct sources_view *view, size_t file,
-                          const struct wire_selection *one, size_t room, struct arena *arena, struct buf *out)
+                          const struct wire_selection *one, size_t room, struct arena *arena,
+                          struct buf *out)
 {
     struct store_snapshot *snapshot = view->snapshots[file];
     struct buf text = {0};
@@ -263,7 +273,8 @@ static size_t follow_file(struct stream *s, const struct sources_view *view, siz
     const uint32_t *ids = store_metric_series(snapshot, metric, &count);
     for (size_t i = 0; i < count && written < room && !out->failed; i++) {
         struct store_series_info info;
-        if (!sources_series(view, file, ids[i], arena, &info) || !query_labels_carry(&info, one->tags, one->tag_count))
+        if (!sources_series(view, file, ids[i], arena, &info) ||
+            !query_labels_carry(&info, one->tags, one->tag_count))
             continue;
         text.size = 0;
         describe(&text, one->metric, &info);
@@ -278,13 +289,15 @@ static size_t follow_file(struct stream *s, const struct sources_view *view, siz
 }
 
 // A record of another node: what of it was not sent yet.
-static size_t follow_record(struct stream *s, struct str record, struct arena *arena, struct buf *out)
+static size_t follow_record(struct stream *s, struct str record, struct arena *arena,
+                            struct buf *out)
 {
     struct wire_recent r;
     if (wire_recent_read(record, arena, &r) || r.selection >= s->selection_count)
         return 0; // damaged, or no memory: the overlap of the next question may bring it
     struct store_series_info info = {.labels = r.labels, .label_count = (uint32_t)r.label_count};
-    struct store_metric metric = {.name = s->selections[r.selection].metric, .kind = r.kind, .unit = r.unit};
+    struct store_metric metric = {
+        .name = s->selections[r.selection].metric, .kind = r.kind, .unit = r.unit};
     struct buf text = {0};
     describe(&text, metric.name, &info);
     struct named name = {buf_str(&text), metric.name, r.labels, r.label_count, &metric};
@@ -292,8 +305,9 @@ static size_t follow_record(struct stream *s, struct str record, struct arena *a
     size_t at = 0;
     while (id >= 0 && at < r.count && r.t_ns[at] <= s->series[id].sent_ns)
         at++;
-    size_t written =
-        id >= 0 && at < r.count ? write_run(s, id, &name, r.t_ns + at, r.values + at, r.count - at, out) : 0;
+    size_t written = id >= 0 && at < r.count
+                         ? write_run(s, id, &name, r.t_ns + at, r.values + at, r.count - at, out)
+                         : 0;
     buf_free(&text);
     return written;
 }
@@ -326,8 +340,8 @@ static bool make_room(struct stream *s, size_t files)
 }
 
 // At most `room` points of our own files; how many were written.
-static size_t follow_files(struct stream *s, const struct sources_view *view, size_t room, struct arena *arena,
-                           struct buf *out)
+static size_t follow_files(struct stream *s, const struct sources_view *view, size_t room,
+                           struct arena *arena, struct buf *out)
 {
     size_t left = room;
     for (size_t file = 0; file < view->count && left; file++) {
@@ -383,7 +397,9 @@ int stream_next(struct stream *s, struct buf *out, struct error *e)
     if (s->binary)
         end_piece(s, out);
     if (s->full && !s->said_full && !s->binary) {
-        buf_printf(out, "event: error\ndata: {\"message\":\"more than %d series match; the rest is left out\"}\n\n",
+        buf_printf(out,
+                   "event: error\ndata: {\"message\":\"more than %d series match; the rest is left "
+                   "out\"}\n\n",
                    STREAM_SERIES_MAX);
         s->said_full = true;
     }

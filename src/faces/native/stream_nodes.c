@@ -38,7 +38,8 @@ struct stream_nodes {
 
 // ---- what has come ----
 
-// Clients that do not take what they asked for may not keep the room of requests: all streams together have a share.
+// Clients that do not take what they asked for may not keep the room of requests: all streams
+// together have a share.
 static void count_held(struct stream_nodes *n, size_t bytes)
 {
     memory_account_add(&n->service->memory, bytes);
@@ -117,7 +118,8 @@ static struct absence *find_absence(struct stream_nodes *n, struct str host)
     return NULL;
 }
 
-// Behind a relay `host` is the relay's. Of a node that was missing only what it is asked by itself counts: all that is newer would seem to have been sent.
+// Behind a relay `host` is the relay's. Of a node that was missing only what it is asked by itself
+// counts: all that is newer would seem to have been sent.
 static int on_record(void *user, struct str host, struct str record)
 {
     struct stream_nodes *n = user;
@@ -128,7 +130,8 @@ static int on_record(void *user, struct str host, struct str record)
     return !n->catching_up && find_absence(n, host) ? 0 : add_news(n, false, record);
 }
 
-static void say(struct stream_nodes *n, const char *event, struct str host, const char *reason, struct str text)
+static void say(struct stream_nodes *n, const char *event, struct str host, const char *reason,
+                struct str text)
 {
     struct buf out = {0};
     buf_printf(&out, "event: %s\ndata: ", event);
@@ -169,12 +172,14 @@ static int note_absence(struct stream_nodes *n, const struct wire_missing *m, in
     }
     a->here = false;
     // Who is not connected costs no time to ask.
-    a->retry_ns = m->reason == WIRE_LATE ? clock_monotonic_ns() + (int64_t)STREAM_RETRY_S * NS_PER_S : 0;
+    a->retry_ns =
+        m->reason == WIRE_LATE ? clock_monotonic_ns() + (int64_t)STREAM_RETRY_S * NS_PER_S : 0;
     return 0;
 }
 
-static int ask(struct stream_nodes *n, const struct str *hosts, size_t count, int64_t window_ns, struct arena *arena,
-               const struct wire_missing **missing, size_t *missing_count, struct error *e)
+static int ask(struct stream_nodes *n, const struct str *hosts, size_t count, int64_t window_ns,
+               struct arena *arena, const struct wire_missing **missing, size_t *missing_count,
+               struct error *e)
 {
     struct buf request = {0};
     n->request.window_ns = window_ns + (int64_t)STREAM_OVERLAP_S * NS_PER_S;
@@ -183,23 +188,27 @@ static int ask(struct stream_nodes *n, const struct str *hosts, size_t count, in
                                .request = buf_str(&request),
                                .hosts = hosts,
                                .host_count = count,
-                               .deadline_ns = clock_monotonic_ns() + n->service->limits.node_deadline_ns,
+                               .deadline_ns =
+                                   clock_monotonic_ns() + n->service->limits.node_deadline_ns,
                                .cancel = &n->stop,
                                .record = on_record,
                                .user = n};
-    int rc = request.failed ? error_set(e, -ENOMEM, "no memory for the stream")
-                            : hub_ask(n->service->reads.hub, &question, arena, missing, missing_count, e);
+    int rc = request.failed
+                 ? error_set(e, -ENOMEM, "no memory for the stream")
+                 : hub_ask(n->service->reads.hub, &question, arena, missing, missing_count, e);
     buf_free(&request);
     return rc;
 }
 
 // All but those that are to be left alone; none: really all.
-static int choose_hosts(struct stream_nodes *n, struct arena *arena, const struct str **out, size_t *count)
+static int choose_hosts(struct stream_nodes *n, struct arena *arena, const struct str **out,
+                        size_t *count)
 {
     int64_t now_ns = clock_monotonic_ns();
     size_t left_alone = 0, known;
     for (size_t i = 0; i < n->absence_count; i++) {
-        n->absences[i].here = now_ns >= n->absences[i].retry_ns; // unless it turns out to be missing
+        // unless it turns out to be missing
+        n->absences[i].here = now_ns >= n->absences[i].retry_ns;
         left_alone += !n->absences[i].here;
     }
     *out = NULL;
@@ -236,7 +245,8 @@ static int catch_up(struct stream_nodes *n, struct arena *arena, struct error *e
             continue;
         }
         int64_t gap_ns = now_ns - a->since_ns, most_ns = (int64_t)STREAM_CATCH_UP_S * NS_PER_S;
-        rc = ask(n, &a->host, 1, gap_ns < most_ns ? gap_ns : most_ns, arena, &missing, &missing_count, e);
+        rc = ask(n, &a->host, 1, gap_ns < most_ns ? gap_ns : most_ns, arena, &missing,
+                 &missing_count, e);
         if (rc == 0 && missing_count) {
             a->here = false;
             a->retry_ns = now_ns + (int64_t)STREAM_RETRY_S * NS_PER_S;
@@ -306,19 +316,22 @@ static void free_nodes(struct stream_nodes *n)
     free(n);
 }
 
-int stream_nodes_open(struct service *service, const struct wire_selection *selections, size_t count, int64_t from_ns,
-                      int look_ms, struct stream_nodes **out, struct error *e)
+int stream_nodes_open(struct service *service, const struct wire_selection *selections,
+                      size_t count, int64_t from_ns, int look_ms, struct stream_nodes **out,
+                      struct error *e)
 {
     struct stream_nodes *n = *out = calloc(1, sizeof *n);
     if (!n)
         return error_set(e, -ENOMEM, "no memory for the stream");
     n->service = service;
     n->look_ms = look_ms;
-    n->request = (struct wire_recent_request){.from_ns = from_ns, .selections = selections, .selection_count = count};
+    n->request = (struct wire_recent_request){
+        .from_ns = from_ns, .selections = selections, .selection_count = count};
     n->last = &n->first;
     // The first question is for all since from_ns.
     int64_t age_ns;
-    if (__builtin_sub_overflow(clock_realtime_ns(), from_ns, &age_ns) || age_ns > clock_monotonic_ns())
+    if (__builtin_sub_overflow(clock_realtime_ns(), from_ns, &age_ns) ||
+        age_ns > clock_monotonic_ns())
         age_ns = INT64_MAX / 2;
     n->asked_ns = clock_monotonic_ns() - age_ns;
     pthread_mutex_init(&n->lock, NULL);

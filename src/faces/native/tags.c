@@ -14,8 +14,8 @@ static int by_key_then_value(const void *left, const void *right)
 }
 
 // All labels of the series, sorted, each once.
-static int collect(const struct query_listed *all, size_t count, struct arena *arena, struct store_label **out,
-                   size_t *label_count, struct error *e)
+static int collect(const struct query_listed *all, size_t count, struct arena *arena,
+                   struct store_label **out, size_t *label_count, struct error *e)
 {
     size_t n = 0, unique = 0;
     for (size_t i = 0; i < count; i++)
@@ -37,7 +37,8 @@ static int collect(const struct query_listed *all, size_t count, struct arena *a
     return 0;
 }
 
-static void write_keys(struct json_writer *w, const struct store_label *labels, size_t count, size_t examples)
+static void write_keys(struct json_writer *w, const struct store_label *labels, size_t count,
+                       size_t examples)
 {
     json_key(w, STR("tags"));
     json_begin_array(w);
@@ -70,7 +71,8 @@ static int write_tags(struct request *r, struct reading *d, struct json_writer *
     if (!rc && !asked.size)
         rc = error_set(e, -EINVAL, "Missing the parameter metric");
     if (!rc && !reading_find_metric(d, asked, &found) && !found.size)
-        rc = error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(str_slice(asked, 0, 200)));
+        rc = error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'",
+                       STR_ARG(str_slice(asked, 0, 200)));
     f.metric = found;
     if (!rc)
         rc = reading_series(d, &f, &all, &count, e);

@@ -1,4 +1,5 @@
-// admin.c - what scripts for OpenTSDB and clients of Dragon's service ask besides data: stats, ids, tokens.
+// admin.c - what scripts for OpenTSDB and clients of Dragon's service ask besides data: stats, ids,
+// tokens.
 #include "base/clock.h"
 #include "base/hash.h"
 #include "faces/opentsdb/handlers.h"
@@ -84,7 +85,8 @@ void opentsdb_stats(struct service *service, struct request *r, struct answer *a
     json_end_array(&w);
 }
 
-// There are none that could be out of date: whatever was appended before a request is in its answer.
+// There are none that could be out of date: whatever was appended before a request is in its
+// answer.
 void opentsdb_drop_caches(struct service *service, struct request *r, struct answer *a)
 {
     (void)service, (void)r;
@@ -107,8 +109,10 @@ static const char *bad_name(struct str name)
     return !name.size ? "Name was empty" : name.size > STORE_NAME_MAX ? "Name is too long" : NULL;
 }
 
-// Names come into being with their first point, so nothing is assigned: a name's id is a hash of it.
-static size_t write_ids(struct json_writer *w, const char *kind, struct str names, bool bad, uint64_t seed)
+// Names come into being with their first point, so nothing is assigned: a name's id is a hash of
+// it.
+static size_t write_ids(struct json_writer *w, const char *kind, struct str names, bool bad,
+                        uint64_t seed)
 {
     size_t written = 0;
     while (names.data) {
@@ -123,7 +127,8 @@ static size_t write_ids(struct json_writer *w, const char *kind, struct str name
             json_key(w, str_of(key));
             json_begin_object(w);
         }
-        snprintf(id, sizeof id, "%016llX", (unsigned long long)hash_bytes(name.data, name.size, seed));
+        snprintf(id, sizeof id, "%016llX",
+                 (unsigned long long)hash_bytes(name.data, name.size, seed));
         json_key(w, name);
         json_put_string(w, str_of(bad ? why : id));
     }

@@ -1,6 +1,8 @@
-// annotation.c - /api/annotation, /api/annotation/bulk, /api/annotations: by their times, and new ones on their way to the job's agent.
+// annotation.c - /api/annotation, /api/annotation/bulk, /api/annotations: by their times, and new
+// ones on their way to the job's agent.
 //
-// A recording only grows: an annotation is not changed, but one of the same second that comes later is the one that is answered; and none is deleted.
+// A recording only grows: an annotation is not changed, but one of the same second that comes later
+// is the one that is answered; and none is deleted.
 #include "ask/series_list.h"
 #include "ask/tsuid.h"
 #include "base/clock.h"
@@ -22,12 +24,13 @@ struct wanted {
     size_t count;
 };
 
-static bool write_wanted(const struct store_event *event, struct str host, const struct store_label *file_label,
-                         void *user)
+static bool write_wanted(const struct store_event *event, struct str host,
+                         const struct store_label *file_label, void *user)
 {
     struct wanted *wanted = user;
     (void)host, (void)file_label;
-    if (event->kind != STORE_ANNOTATION || event->start_ns < wanted->from_ns || event->start_ns > wanted->to_ns)
+    if (event->kind != STORE_ANNOTATION || event->start_ns < wanted->from_ns ||
+        event->start_ns > wanted->to_ns)
         return true;
     if (wanted->all && wanted->count++)
         buf_add_char(&wanted->text, ',');
@@ -71,7 +74,8 @@ static void answer_one(struct service *service, struct request *r, struct answer
     buf_free(&wanted.text);
 }
 
-static int read_range(const struct service *service, const struct request *r, struct wanted *out, struct error *e)
+static int read_range(const struct service *service, const struct request *r, struct wanted *out,
+                      struct error *e)
 {
     struct str start, end;
     int64_t now_ns = clock_realtime_ns();
@@ -93,9 +97,11 @@ static int read_range(const struct service *service, const struct request *r, st
 static void answer_range(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
-    struct wanted wanted = {.shift_ns = service->shift_ns, .all = true, .text.limit = LIST_BYTES_MAX};
+    struct wanted wanted = {
+        .shift_ns = service->shift_ns, .all = true, .text.limit = LIST_BYTES_MAX};
     struct reading d;
-    if (read_range(service, r, &wanted, &e) != 0 || service_read(service, r, wanted.to_ns, &d, &e) != 0) {
+    if (read_range(service, r, &wanted, &e) != 0 ||
+        service_read(service, r, wanted.to_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;
     }
@@ -104,7 +110,9 @@ static void answer_range(struct service *service, struct request *r, struct answ
     int rc = reading_events(&d, &events, write_wanted, &wanted, &e);
     service_read_end(&d, a);
     if (!rc && wanted.text.failed)
-        rc = error_set(&e, -E2BIG, "the annotations of this range take more than %d bytes: narrow it", LIST_BYTES_MAX);
+        rc = error_set(&e, -E2BIG,
+                       "the annotations of this range take more than %d bytes: narrow it",
+                       LIST_BYTES_MAX);
     if (rc)
         answer_failure(a, &e);
     else
@@ -166,8 +174,8 @@ static void refuse(struct answer *a, const struct put_batch *batch, size_t faile
     if (batch->count == 1)
         error_set(&e, -EINVAL, "%.*s", STR_ARG(words));
     else
-        error_set(&e, -EINVAL, "%zu of %zu annotations were refused, the first with: %.*s", failed, batch->count,
-                  STR_ARG(words));
+        error_set(&e, -EINVAL, "%zu of %zu annotations were refused, the first with: %.*s", failed,
+                  batch->count, STR_ARG(words));
     answer_failure(a, &e);
 }
 
@@ -216,7 +224,9 @@ static void take(struct service *service, struct request *r, struct answer *a, b
                      "Send them to the address of a job that runs.");
         return;
     }
-    int rc = r->body.size || list || read_address(r) ? 0 : error_set(&e, -ENOMEM, "no memory for the annotation");
+    int rc = r->body.size || list || read_address(r)
+                 ? 0
+                 : error_set(&e, -ENOMEM, "no memory for the annotation");
     if (!rc)
         rc = put_parse_annotations(r->body, add_tags_of, &known, &r->arena, &batch, &e);
     if (!rc)

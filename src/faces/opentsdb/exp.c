@@ -1,4 +1,5 @@
-// exp.c - /api/query/exp: formulas over metrics, answered as tables: one row for each time, one column for each series.
+// exp.c - /api/query/exp: formulas over metrics, answered as tables: one row for each time, one
+// column for each series.
 #include "query/exp.h"
 #include "base/clock.h"
 #include "faces/opentsdb/handlers.h"
@@ -13,8 +14,8 @@ struct leaf_runner {
     int64_t deadline_ns;
 };
 
-static int run_leaf(void *user, const struct query *leaf, struct arena *arena, struct query_result *out,
-                    struct error *e)
+static int run_leaf(void *user, const struct query *leaf, struct arena *arena,
+                    struct query_result *out, struct error *e)
 {
     const struct leaf_runner *l = user;
     struct query q = *leaf;
@@ -34,8 +35,8 @@ static void write_value(struct json_writer *w, double value, const struct exp_fi
         json_put_string(w, STR("NaN"));
 }
 
-static void write_rows(struct json_writer *w, const struct query_set *set, const struct exp_fill *fill,
-                       int64_t shift_ns)
+static void write_rows(struct json_writer *w, const struct query_set *set,
+                       const struct exp_fill *fill, int64_t shift_ns)
 {
     size_t rows = set->count ? set->series[0].count : 0;
     const int64_t *t_ns = rows ? set->series[0].t_ns : NULL;
@@ -107,8 +108,9 @@ static void write_column(struct json_writer *w, const struct exp *x, size_t node
     json_end_object(w);
 }
 
-static void write_output(struct json_writer *w, const struct exp *x, const struct exp_output *output,
-                         const struct query_set *set, int64_t shift_ns)
+static void write_output(struct json_writer *w, const struct exp *x,
+                         const struct exp_output *output, const struct query_set *set,
+                         int64_t shift_ns)
 {
     const struct exp_node *node = &x->nodes[output->node];
     json_begin_object(w);
@@ -125,13 +127,14 @@ static void write_output(struct json_writer *w, const struct exp *x, const struc
     json_end_object(w);
 }
 
-static int answer_outputs(struct leaf_runner *l, struct request *r, const struct exp *x, struct answer *a,
-                          struct error *e)
+static int answer_outputs(struct leaf_runner *l, struct request *r, const struct exp *x,
+                          struct answer *a, struct error *e)
 {
     struct query_set sets[EXP_METRICS_MAX + EXP_FORMULAS_MAX] = {{0}};
     struct arena work = {0};
     struct json_writer w = json_to(&a->body);
-    int rc = exp_run(x, run_leaf, l, l->service->limits.query_memory_bytes, l->deadline_ns, &work, sets, e);
+    int rc = exp_run(x, run_leaf, l, l->service->limits.query_memory_bytes, l->deadline_ns, &work,
+                     sets, e);
     json_begin_object(&w);
     json_key(&w, STR("outputs"));
     json_begin_array(&w);
@@ -152,7 +155,8 @@ void opentsdb_exp(struct service *service, struct request *r, struct answer *a)
     struct reading d;
     struct leaf_runner l = {service, &d, r->arrived_ns + service->limits.query_deadline_ns};
     if (!r->body.size) {
-        answer_error(a, 400, "Missing request content: time, metrics and expressions as JSON", NULL);
+        answer_error(a, 400, "Missing request content: time, metrics and expressions as JSON",
+                     NULL);
         return;
     }
     if (exp_parse(r->body, clock_realtime_ns(), &r->arena, &x, &e) != 0 ||

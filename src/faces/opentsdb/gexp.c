@@ -33,7 +33,8 @@ static int run_leaf(void *user, const struct query *leaf, int64_t shift_ns, stru
     return reading_run(l->reading, q, arena, out, e);
 }
 
-static int read_times(const struct service *service, const struct request *r, struct leaf_runner *out, struct error *e)
+static int read_times(const struct service *service, const struct request *r,
+                      struct leaf_runner *out, struct error *e)
 {
     struct str start, end, zone = STR("");
     int64_t now_ns = clock_realtime_ns(), start_ns, end_ns = now_ns;
@@ -57,7 +58,8 @@ static int read_times(const struct service *service, const struct request *r, st
 }
 
 // One expression after the other; each one's memory is given back before the next.
-static int answer_expressions(struct leaf_runner *l, struct request *r, struct answer *a, struct error *e)
+static int answer_expressions(struct leaf_runner *l, struct request *r, struct answer *a,
+                              struct error *e)
 {
     struct opentsdb_style style = {
         .arrays = request_flag(r, "arrays"),
@@ -72,27 +74,32 @@ static int answer_expressions(struct leaf_runner *l, struct request *r, struct a
     json_begin_array(&w);
     for (size_t i = 0; i < r->parameter_count && !rc && !a->body.failed; i++) {
         struct arena work = {0};
-        struct gexp_run run = {run_leaf, l, &work, l->service->limits.query_memory_bytes, l->deadline_ns};
+        struct gexp_run run = {run_leaf, l, &work, l->service->limits.query_memory_bytes,
+                               l->deadline_ns};
         struct query_result none = {0};
         struct opentsdb_annotations annotations = {0};
         struct gexp x = {0};
         struct query_set set = {0};
         if (!str_eq(r->parameters[i].name, STR("exp")))
             continue;
-        rc = count == EXPRESSIONS_MAX ? error_set(e, -E2BIG, "more than %d expressions in one request", EXPRESSIONS_MAX)
-                                      : gexp_parse(r->parameters[i].value, &work, &x, e);
+        rc = count == EXPRESSIONS_MAX
+                 ? error_set(e, -E2BIG, "more than %d expressions in one request", EXPRESSIONS_MAX)
+                 : gexp_parse(r->parameters[i].value, &work, &x, e);
         if (!rc)
             rc = gexp_evaluate(&x, &run, &set, e);
         // Its first query says how gaps are written.
         struct query shown = rc ? (struct query){0} : *gexp_first_query(&x);
         for (size_t s = 0; s < set.count && !rc; s++)
-            opentsdb_write_series(&w, &shown, count, set.series[s].metric, &set.series[s], &none, &annotations, &style);
+            opentsdb_write_series(&w, &shown, count, set.series[s].metric, &set.series[s], &none,
+                                  &annotations, &style);
         arena_free(&work);
         count++;
     }
     json_end_array(&w);
     if (!rc && !count)
-        rc = error_set(e, -EINVAL, "Missing the parameter exp, the expression: exp=scale(sum:metric{tag=value},10)");
+        rc = error_set(
+            e, -EINVAL,
+            "Missing the parameter exp, the expression: exp=scale(sum:metric{tag=value},10)");
     return rc;
 }
 
@@ -100,8 +107,9 @@ void opentsdb_gexp(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};
     struct reading d;
-    struct leaf_runner l = {
-        .service = service, .reading = &d, .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
+    struct leaf_runner l = {.service = service,
+                            .reading = &d,
+                            .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns};
     if (read_times(service, r, &l, &e) != 0 || service_read(service, r, l.end_ns, &d, &e) != 0) {
         answer_failure(a, &e);
         return;

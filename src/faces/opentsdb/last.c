@@ -1,7 +1,8 @@
 // last.c - /api/query/last: the latest point of each series.
 //
-// A series is named by a metric and those of its tags that matter ("cpu{host=a}"; every series that carries them is answered), or by its tsuid.
-// With back_scan, or backScan, only points of the last so many hours count; 0, the default, asks for the latest whenever it was.
+// A series is named by a metric and those of its tags that matter ("cpu{host=a}"; every series that
+// carries them is answered), or by its tsuid. With back_scan, or backScan, only points of the last
+// so many hours count; 0, the default, asks for the latest whenever it was.
 #include "ask/tsuid.h"
 #include "base/clock.h"
 #include "faces/opentsdb/handlers.h"
@@ -47,9 +48,9 @@ static int of_series(struct reading *d, struct last *l, struct str text, struct 
     int rc = series_parse(text, &f.metric, tags, LAST_TAGS_MAX, &f.tag_count, e);
     struct str asked = f.metric;
     if (!rc && !reading_find_metric(d, asked, &f.metric))
-        return f.metric.size
-                   ? 0
-                   : error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'", STR_ARG(str_slice(asked, 0, 100)));
+        return f.metric.size ? 0
+                             : error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'",
+                                         STR_ARG(str_slice(asked, 0, 100)));
     const struct query_listed *all;
     size_t count = 0;
     if (!rc)
@@ -77,7 +78,8 @@ static int of_tsuids(struct reading *d, struct last *l, struct str wanted, struc
     return rc;
 }
 
-static int answer_last(struct service *service, struct request *r, struct answer *a, struct error *e)
+static int answer_last(struct service *service, struct request *r, struct answer *a,
+                       struct error *e)
 {
     struct last l = {.from_ns = INT64_MIN, .shift_ns = service->shift_ns, .w = json_to(&a->body)};
     int64_t hours = 0;

@@ -1,7 +1,8 @@
 // lookup.c - /api/search/lookup: the series of a metric that carry some tags.
 //
-// The same key several times means any of the values; "*" is any value at all, or any key, or any metric. A series that lies in
-// several files is found once. Names that no file knows are an error, as in OpenTSDB, not an empty answer.
+// The same key several times means any of the values; "*" is any value at all, or any key, or any
+// metric. A series that lies in several files is found once. Names that no file knows are an error,
+// as in OpenTSDB, not an empty answer.
 #include "ask/tsuid.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -34,7 +35,8 @@ struct found {
 struct finding {
     const struct lookup *what;
     struct arena *arena;
-    struct map seen; // "metric", then each key and value, each behind a 0: what makes two series of two files one
+    // "metric", then each key and value, each behind a 0: what makes two series of two files one
+    struct map seen;
     struct found *all;
     size_t count, capacity, most;
     int64_t deadline_ns;
@@ -93,7 +95,8 @@ static int read_lookup(struct request *r, struct lookup *l, struct error *e)
         rc = add_tag(l, key, value, e);
     }
     if (!any)
-        rc = error_set(e, -EINVAL, "Missing the parameter m: a metric, with tags or without: m=metric{tag=*}");
+        rc = error_set(e, -EINVAL,
+                       "Missing the parameter m: a metric, with tags or without: m=metric{tag=*}");
     return rc;
 }
 
@@ -139,8 +142,8 @@ static bool elsewhere(struct reading *d, struct str kind, struct str name)
     const struct str *names;
     size_t count;
     // Sorted: the name itself is the first of those that begin with it.
-    return d->from->hub && reading_names(d, kind, name, false, 1, &names, &count, NULL) == 0 && count &&
-           str_eq(names[0], name);
+    return d->from->hub && reading_names(d, kind, name, false, 1, &names, &count, NULL) == 0 &&
+           count && str_eq(names[0], name);
 }
 
 // Every tag in the lookup has to be one that some file knows; -ENOENT with OpenTSDB's words.
@@ -149,10 +152,12 @@ static int check_tags(struct reading *d, const struct lookup *l, struct error *e
     for (size_t i = 0; i < l->tag_count; i++) {
         if (!is_any(l->tags[i].key) && !key_known(&d->view, l->tags[i].key) &&
             !elsewhere(d, STR("tagk"), l->tags[i].key))
-            return error_set(e, -ENOENT, "No such name for 'tagk': '%.*s'", STR_ARG(l->tags[i].key));
+            return error_set(e, -ENOENT, "No such name for 'tagk': '%.*s'",
+                             STR_ARG(l->tags[i].key));
         if (!is_any(l->tags[i].value) && !value_known(&d->view, l->tags[i].value) &&
             !elsewhere(d, STR("tagv"), l->tags[i].value))
-            return error_set(e, -ENOENT, "No such name for 'tagv': '%.*s'", STR_ARG(l->tags[i].value));
+            return error_set(e, -ENOENT, "No such name for 'tagv': '%.*s'",
+                             STR_ARG(l->tags[i].value));
     }
     return 0;
 }
@@ -161,7 +166,8 @@ static int check_tags(struct reading *d, const struct lookup *l, struct error *e
 static bool value_taken(const struct lookup *l, const struct store_label *like, struct str value)
 {
     for (size_t i = 0; i < l->tag_count; i++)
-        if (str_eq(l->tags[i].key, like->key) && (is_any(l->tags[i].value) || str_eq(l->tags[i].value, value)))
+        if (str_eq(l->tags[i].key, like->key) &&
+            (is_any(l->tags[i].value) || str_eq(l->tags[i].value, value)))
             return true;
     return false;
 }
@@ -185,7 +191,8 @@ static bool matches(const struct lookup *l, const struct store_series_info *s)
     return true;
 }
 
-static bool is_new(struct finding *f, struct str metric, const struct store_series_info *s, struct error *e, int *rc)
+static bool is_new(struct finding *f, struct str metric, const struct store_series_info *s,
+                   struct error *e, int *rc)
 {
     struct buf key = {0};
     buf_add_str(&key, metric);
@@ -203,7 +210,8 @@ static bool is_new(struct finding *f, struct str metric, const struct store_seri
     return added;
 }
 
-static int keep(struct finding *f, struct str metric, const struct store_series_info *s, struct error *e)
+static int keep(struct finding *f, struct str metric, const struct store_series_info *s,
+                struct error *e)
 {
     if (f->count == f->capacity) {
         size_t capacity = f->capacity ? f->capacity * 2 : 64;
@@ -217,8 +225,8 @@ static int keep(struct finding *f, struct str metric, const struct store_series_
     return 0;
 }
 
-static int find_in_metric(struct finding *f, const struct sources_view *view, size_t file, uint32_t metric,
-                          struct error *e)
+static int find_in_metric(struct finding *f, const struct sources_view *view, size_t file,
+                          uint32_t metric, struct error *e)
 {
     const struct store_snapshot *snapshot = view->snapshots[file];
     struct str name = store_metric_get(snapshot, metric)->name;
@@ -229,7 +237,8 @@ static int find_in_metric(struct finding *f, const struct sources_view *view, si
         struct store_series_info s;
         if ((i & 4095) == 4095 && clock_monotonic_ns() > f->deadline_ns)
             return error_set(e, -ETIMEDOUT, "the lookup took too long (limit query_deadline)");
-        if (sources_series(view, file, ids[i], f->arena, &s) && matches(f->what, &s) && is_new(f, name, &s, e, &rc))
+        if (sources_series(view, file, ids[i], f->arena, &s) && matches(f->what, &s) &&
+            is_new(f, name, &s, e, &rc))
             rc = keep(f, name, &s, e);
     }
     return rc;
@@ -244,7 +253,8 @@ static size_t single_tags(const struct lookup *l, struct store_label out[LOOKUP_
         for (size_t k = 0; k < l->tag_count; k++)
             same += str_eq(l->tags[k].key, l->tags[i].key);
         if (same == 1 && !is_any(l->tags[i].key))
-            out[count++] = (struct store_label){l->tags[i].key, is_any(l->tags[i].value) ? STR("*") : l->tags[i].value};
+            out[count++] = (struct store_label){
+                l->tags[i].key, is_any(l->tags[i].value) ? STR("*") : l->tags[i].value};
     }
     return count;
 }
@@ -253,13 +263,15 @@ static size_t single_tags(const struct lookup *l, struct store_label out[LOOKUP_
 static int find_in_list(struct finding *f, struct reading *d, struct error *e)
 {
     struct store_label tags[LOOKUP_TAGS_MAX];
-    struct query_series_filter filter = {.metric = f->what->metric, .tags = tags, .from_ns = INT64_MIN};
+    struct query_series_filter filter = {
+        .metric = f->what->metric, .tags = tags, .from_ns = INT64_MIN};
     filter.tag_count = single_tags(f->what, tags);
     const struct query_listed *all;
     size_t count;
     int rc = reading_series(d, &filter, &all, &count, e);
     for (size_t i = 0; !rc && i < count && f->count < f->most; i++) {
-        struct store_series_info s = {.labels = all[i].labels, .label_count = (uint32_t)all[i].label_count};
+        struct store_series_info s = {.labels = all[i].labels,
+                                      .label_count = (uint32_t)all[i].label_count};
         if (matches(f->what, &s))
             rc = keep(f, all[i].metric->name, &s, e);
     }
@@ -320,9 +332,10 @@ static void write_name(struct json_writer *w, const char *member, struct str nam
         json_put_null(w);
 }
 
-// `asked` is the name in the request: another name of the metric that was looked up, where that one answers to several.
-static void write_lookup(struct json_writer *w, const struct lookup *l, struct str asked, const struct finding *f,
-                         int64_t began_ns)
+// `asked` is the name in the request: another name of the metric that was looked up, where that one
+// answers to several.
+static void write_lookup(struct json_writer *w, const struct lookup *l, struct str asked,
+                         const struct finding *f, int64_t began_ns)
 {
     json_begin_object(w);
     json_key_string(w, "type", STR("LOOKUP"));
@@ -375,7 +388,8 @@ static int lookup(struct service *service, struct request *r, struct answer *a, 
     if (!rc && has_series)
         rc = service->reads.hub ? find_in_list(&f, &d, e) : find_all(&f, &d.view, e);
     if (!rc && f.count == LOOKUP_MAX)
-        rc = error_set(e, -E2BIG, "more than %d series match; give a limit or more tags", LOOKUP_MAX - 1);
+        rc = error_set(e, -E2BIG, "more than %d series match; give a limit or more tags",
+                       LOOKUP_MAX - 1);
     if (!rc) {
         if (f.count)
             qsort(f.all, f.count, sizeof *f.all, compare_found);

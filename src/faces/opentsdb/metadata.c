@@ -13,7 +13,8 @@ enum {
 };
 
 // One more among the sorted names, unless it is there. -ENOMEM.
-static int insert_name(struct arena *arena, struct str name, const struct str **names, size_t *count, struct error *e)
+static int insert_name(struct arena *arena, struct str name, const struct str **names,
+                       size_t *count, struct error *e)
 {
     size_t at = 0;
     while (at < *count && str_compare((*names)[at], name) < 0)
@@ -33,22 +34,26 @@ static int insert_name(struct arena *arena, struct str name, const struct str **
     return 0;
 }
 
-// Other names of built-in metrics that have series. `text`: what the names begin with, or hold anywhere.
-static int add_aliases(struct reading *d, struct str text, bool anywhere, size_t most, const struct str **names,
-                       size_t *count, struct error *e)
+// Other names of built-in metrics that have series. `text`: what the names begin with, or hold
+// anywhere.
+static int add_aliases(struct reading *d, struct str text, bool anywhere, size_t most,
+                       const struct str **names, size_t *count, struct error *e)
 {
     struct str alias, metric;
     int rc = 0;
     for (size_t i = 0; !rc && d->from->alias_at && d->from->alias_at(i, &alias, &metric); i++)
-        if ((anywhere ? str_find(alias, text) >= 0 : str_starts(alias, text)) && reading_metric_known(d, metric))
+        if ((anywhere ? str_find(alias, text) >= 0 : str_starts(alias, text)) &&
+            reading_metric_known(d, metric))
             rc = insert_name(d->request.arena, alias, names, count, e);
     *count = *count < most ? *count : most;
     return rc;
 }
 
-// The label that files of several jobs carry is no store's: it is put where it belongs among the sorted names.
-static int add_file_labels(const struct sources_view *view, struct str kind, struct str text, bool anywhere,
-                           size_t most, struct arena *arena, const struct str **names, size_t *count, struct error *e)
+// The label that files of several jobs carry is no store's: it is put where it belongs among the
+// sorted names.
+static int add_file_labels(const struct sources_view *view, struct str kind, struct str text,
+                           bool anywhere, size_t most, struct arena *arena,
+                           const struct str **names, size_t *count, struct error *e)
 {
     bool keys = str_eq(kind, STR("tagk"));
     if (!view->labels || str_eq(kind, STR("metrics")))
@@ -141,20 +146,24 @@ void opentsdb_filters(struct service *service, struct request *r, struct answer 
     } filters[QUERY_FILTER_COUNT] = {
         [QUERY_LITERAL_OR] = {"literal_or", "host=literal_or(web01), host=literal_or(web01|web02)",
                               "Takes series whose tag has one of the values."},
-        [QUERY_ILITERAL_OR] = {"iliteral_or", "host=iliteral_or(Web01|web02)",
-                               "Takes series whose tag has one of the values, upper and lower case being the same."},
+        [QUERY_ILITERAL_OR] =
+            {"iliteral_or", "host=iliteral_or(Web01|web02)",
+             "Takes series whose tag has one of the values, upper and lower case being the same."},
         [QUERY_NOT_LITERAL_OR] = {"not_literal_or", "host=not_literal_or(web01|web02)",
                                   "Leaves out series whose tag has one of the values."},
-        [QUERY_NOT_ILITERAL_OR] =
-            {"not_iliteral_or", "host=not_iliteral_or(Web01|web02)",
-             "Leaves out series whose tag has one of the values, upper and lower case being the same."},
-        [QUERY_WILDCARD] = {"wildcard", "host=wildcard(*), host=wildcard(web*), host=wildcard(web*.lab)",
-                            "Takes series whose tag matches the pattern, in which each * stands for any text."},
-        [QUERY_IWILDCARD] = {"iwildcard", "host=iwildcard(Web*)",
-                             "Takes series whose tag matches the pattern, upper and lower case being the same."},
+        [QUERY_NOT_ILITERAL_OR] = {"not_iliteral_or", "host=not_iliteral_or(Web01|web02)",
+                                   "Leaves out series whose tag has one of the values, upper and "
+                                   "lower case being the same."},
+        [QUERY_WILDCARD] =
+            {"wildcard", "host=wildcard(*), host=wildcard(web*), host=wildcard(web*.lab)",
+             "Takes series whose tag matches the pattern, in which each * stands for any text."},
+        [QUERY_IWILDCARD] =
+            {"iwildcard", "host=iwildcard(Web*)",
+             "Takes series whose tag matches the pattern, upper and lower case being the same."},
         [QUERY_REGEXP] = {"regexp", "host=regexp(web[0-9]+)",
                           "Takes series in whose tag the extended regular expression is found."},
-        [QUERY_NOT_KEY] = {"not_key", "host=not_key()", "Takes series that do not have the tag at all."},
+        [QUERY_NOT_KEY] = {"not_key", "host=not_key()",
+                           "Takes series that do not have the tag at all."},
         [QUERY_EQUAL_OR_ABSENT] =
             {"equal_or_absent", "rank=equal_or_absent(3)",
              "Takes series whose tag has exactly this value, and those that do not have the tag."},
@@ -177,7 +186,8 @@ void opentsdb_configuration(struct service *service, struct request *r, struct a
 {
     char timeout_ms[24];
     bool running = service->agent_socket.size > 0;
-    snprintf(timeout_ms, sizeof timeout_ms, "%lld", (long long)(service->limits.query_deadline_ns / NS_PER_MS));
+    snprintf(timeout_ms, sizeof timeout_ms, "%lld",
+             (long long)(service->limits.query_deadline_ns / NS_PER_MS));
     const struct {
         const char *name, *value;
     } all[] = {

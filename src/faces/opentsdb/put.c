@@ -29,7 +29,8 @@ static void write_errors(struct json_writer *w, const struct put_batch *batch)
     json_end_array(w);
 }
 
-static void write_summary(struct answer *a, const struct put_batch *batch, size_t failed, bool details)
+static void write_summary(struct answer *a, const struct put_batch *batch, size_t failed,
+                          bool details)
 {
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
@@ -43,8 +44,8 @@ static void write_summary(struct answer *a, const struct put_batch *batch, size_
 typedef int parse_fn(struct str body, struct arena *arena, struct put_batch *out, struct error *e);
 
 // False: the answer is made.
-static bool take(struct service *service, struct request *r, struct answer *a, parse_fn *parse, struct put_batch *batch,
-                 size_t *failed)
+static bool take(struct service *service, struct request *r, struct answer *a, parse_fn *parse,
+                 struct put_batch *batch, size_t *failed)
 {
     struct error e = {0};
     if (refuse_recording(service, a))
@@ -104,8 +105,8 @@ void dragon_metrics(struct service *service, struct request *r, struct answer *a
     json_end_object(&w);
 }
 
-// Dragon's clients can end the server, and have it delete old points. Here telemetry ends with its job, and --window sets
-// how long points are kept. So both requests succeed without an effect.
+// Dragon's clients can end the server, and have it delete old points. Here telemetry ends with its
+// job, and --window sets how long points are kept. So both requests succeed without an effect.
 void dragon_nothing(struct service *service, struct request *r, struct answer *a)
 {
     (void)service;

@@ -1,8 +1,10 @@
-// put.h - points and annotations that come over HTTP or telnet, on their way to the agent, which owns the store.
+// put.h - points and annotations that come over HTTP or telnet, on their way to the agent, which
+// owns the store.
 //
 //   body (JSON) ── put_parse_* ── struct put_point each ── put_lines ── "put name time value tag=value" ── agent_send ── agent
 //
-// A point that is wrong by itself is refused here with OpenTSDB's words; what the agent refuses comes back with the agent's.
+// A point that is wrong by itself is refused here with OpenTSDB's words; what the agent refuses
+// comes back with the agent's.
 #ifndef SONDE_FACES_OPENTSDB_PUT_H
 #define SONDE_FACES_OPENTSDB_PUT_H
 
@@ -29,21 +31,26 @@ struct put_batch {
 };
 
 // OpenTSDB's body: a point, or an array of them. -EINVAL: no JSON, -E2BIG: PUT_POINTS_MAX.
-int put_parse_opentsdb(struct str body, struct arena *arena, struct put_batch *out, struct error *e);
+int put_parse_opentsdb(struct str body, struct arena *arena, struct put_batch *out,
+                       struct error *e);
 
 // Dragon's: {"dps":[{"metric","value","tags"},…],"timestamp":seconds}. Tags may be left out.
 int put_parse_dragon(struct str body, struct arena *arena, struct put_batch *out, struct error *e);
 
-// Adds the tags of the series of that tsuid to a line, " k=v k2=v2" (escape.h); false: there is none.
+// Adds the tags of the series of that tsuid to a line, " k=v k2=v2" (escape.h); false: there is
+// none.
 typedef bool put_series_tags_fn(void *user, struct str tsuid, struct buf *line);
 
-// OpenTSDB's annotation, or an array of them: {"startTime","description","notes","custom":{k:v},"endTime","tsuid"}. Notes and end times
-// become tags of those names, a tsuid the tags of its series.
-int put_parse_annotations(struct str body, put_series_tags_fn *series_tags, void *user, struct arena *arena,
-                          struct put_batch *out, struct error *e);
+// OpenTSDB's annotation, or an array of them:
+// {"startTime","description","notes","custom":{k:v},"endTime","tsuid"}. Notes and end times become
+// tags of those names, a tsuid the tags of its series.
+int put_parse_annotations(struct str body, put_series_tags_fn *series_tags, void *user,
+                          struct arena *arena, struct put_batch *out, struct error *e);
 
-// Hands the good points to the agent at `socket_path` and waits for its word on them; what it refuses gets its words in `refused`.
-// Of more than 100 that it refuses the later ones are not named: *failed counts them, too. -EIO: the agent is not there, or does not answer.
-int put_send(const char *socket_path, struct put_batch *batch, struct arena *arena, size_t *failed, struct error *e);
+// Hands the good points to the agent at `socket_path` and waits for its word on them; what it
+// refuses gets its words in `refused`. Of more than 100 that it refuses the later ones are not
+// named: *failed counts them, too. -EIO: the agent is not there, or does not answer.
+int put_send(const char *socket_path, struct put_batch *batch, struct arena *arena, size_t *failed,
+             struct error *e);
 
 #endif

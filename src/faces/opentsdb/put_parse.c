@@ -11,7 +11,8 @@
 #include <math.h>
 #include <stdio.h>
 
-// What can stand in a line as it is: no blanks, no control characters. Which characters may be in names is the agent's to say.
+// What can stand in a line as it is: no blanks, no control characters. Which characters may be in
+// names is the agent's to say.
 static bool is_word(const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++)
@@ -48,7 +49,8 @@ static const char *add_tags(const json_t *tags, struct buf *line)
             snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
             written = text;
         }
-        if (!written || !*key || !*written || !is_word(key) || !is_word(written) || strchr(key, '='))
+        if (!written || !*key || !*written || !is_word(key) || !is_word(written) ||
+            strchr(key, '='))
             return "Invalid tag: keys and values have to be words";
         buf_printf(line, " %s=%s", key, written);
     }
@@ -61,7 +63,8 @@ static const char *add_time(const json_t *time, struct buf *line)
     double number;
     if (json_is_integer(time) && json_integer_value(time) > 0)
         buf_printf(line, " %lld", (long long)json_integer_value(time));
-    else if (json_is_string(time) && json_string_value(time)[0] != '-' && number_of(time, &number) && number > 0)
+    else if (json_is_string(time) && json_string_value(time)[0] != '-' &&
+             number_of(time, &number) && number > 0)
         buf_printf(line, " %s", json_string_value(time));
     else if (json_is_real(time) && json_real_value(time) > 0 && json_real_value(time) < 1e17)
         buf_printf(line, " %.9f", json_real_value(time));
@@ -70,7 +73,8 @@ static const char *add_time(const json_t *time, struct buf *line)
     return NULL;
 }
 
-// How strict the form of a point is: OpenTSDB's clients know the rules of names, Dragon's have none.
+// How strict the form of a point is: OpenTSDB's clients know the rules of names, Dragon's have
+// none.
 enum dialect { OPENTSDB, DRAGON };
 
 static const char *add_name(const char *metric, enum dialect dialect, struct buf *line)
@@ -85,7 +89,8 @@ static const char *add_name(const char *metric, enum dialect dialect, struct buf
     return NULL;
 }
 
-static const char *add_point(const json_t *point, const json_t *time, enum dialect dialect, struct buf *line)
+static const char *add_point(const json_t *point, const json_t *time, enum dialect dialect,
+                             struct buf *line)
 {
     const char *metric = json_string_value(json_object_get(point, "metric"));
     const json_t *value = json_object_get(point, "value"), *tags = json_object_get(point, "tags");
@@ -119,8 +124,8 @@ static const char *add_point(const json_t *point, const json_t *time, enum diale
 enum { LINE_BYTES_MAX = 60000 };
 
 // The line, or why there is none, with what it was made of. Frees `line`.
-static int keep(const json_t *from, const char *refused, struct buf *line, struct arena *arena, struct put_point *out,
-                struct error *e)
+static int keep(const json_t *from, const char *refused, struct buf *line, struct arena *arena,
+                struct put_point *out, struct error *e)
 {
     char *json = json_dumps(from, JSON_COMPACT | JSON_ENCODE_ANY);
     if (!refused && line->failed)
@@ -133,27 +138,29 @@ static int keep(const json_t *from, const char *refused, struct buf *line, struc
     return out->json.data && out->line.data ? 0 : error_set(e, -ENOMEM, "no memory for the points");
 }
 
-static int take_point(const json_t *point, const json_t *time, enum dialect dialect, struct arena *arena,
-                      struct put_point *out, struct error *e)
+static int take_point(const json_t *point, const json_t *time, enum dialect dialect,
+                      struct arena *arena, struct put_point *out, struct error *e)
 {
     struct buf line = {.limit = LINE_BYTES_MAX};
     const char *refused = add_point(point, time, dialect, &line);
     return keep(point, refused, &line, arena, out, e);
 }
 
-static int take_points(const json_t *points, const json_t *time, enum dialect dialect, struct arena *arena,
-                       struct put_batch *out, struct error *e)
+static int take_points(const json_t *points, const json_t *time, enum dialect dialect,
+                       struct arena *arena, struct put_batch *out, struct error *e)
 {
     size_t count = json_is_array(points) ? json_array_size(points) : 1;
     if (count > PUT_POINTS_MAX)
-        return error_set(e, -E2BIG, "more than %d points in one request (limit put_points)", PUT_POINTS_MAX);
+        return error_set(e, -E2BIG, "more than %d points in one request (limit put_points)",
+                         PUT_POINTS_MAX);
     *out = (struct put_batch){arena_array(arena, count, sizeof *out->points), count};
     if (!out->points)
         return error_set(e, -ENOMEM, "no memory for the points");
     int rc = 0;
     for (size_t i = 0; i < count && !rc; i++) {
         const json_t *point = json_is_array(points) ? json_array_get(points, i) : points;
-        rc = take_point(point, time ? time : json_object_get(point, "timestamp"), dialect, arena, &out->points[i], e);
+        rc = take_point(point, time ? time : json_object_get(point, "timestamp"), dialect, arena,
+                        &out->points[i], e);
     }
     return rc;
 }
@@ -174,7 +181,8 @@ static json_t *load(struct str body, struct error *e)
         buf_free(&quoted);
     }
     if (!json)
-        error_set(e, -EINVAL, "Unable to parse the given JSON: %s (line %d)", fault.text, fault.line);
+        error_set(e, -EINVAL, "Unable to parse the given JSON: %s (line %d)", fault.text,
+                  fault.line);
     return json;
 }
 
@@ -183,7 +191,8 @@ int put_parse_opentsdb(struct str body, struct arena *arena, struct put_batch *o
     json_t *json = load(body, e);
     if (!json)
         return -EINVAL;
-    int rc = json_is_array(json) && !json_array_size(json) ? error_set(e, -EINVAL, "No datapoints found in content")
+    int rc = json_is_array(json) && !json_array_size(json)
+                 ? error_set(e, -EINVAL, "No datapoints found in content")
              : !json_is_array(json) && !json_is_object(json)
                  ? error_set(e, -EINVAL, "the body has to be a data point or an array of them")
                  : take_points(json, NULL, OPENTSDB, arena, out, e);
@@ -198,10 +207,11 @@ int put_parse_dragon(struct str body, struct arena *arena, struct put_batch *out
         return -EINVAL;
     const json_t *points = json_object_get(json, "dps"), *time = json_object_get(json, "timestamp");
     json_t *now = time ? NULL : json_real((double)clock_realtime_ns() / NS_PER_S);
-    int rc =
-        !json_is_array(points)
-            ? error_set(e, -EINVAL, "the body has to look like {\"dps\":[{\"metric\":…,\"value\":…}],\"timestamp\":…}")
-            : take_points(points, time ? time : now, DRAGON, arena, out, e);
+    int rc = !json_is_array(points)
+                 ? error_set(e, -EINVAL,
+                             "the body has to look like "
+                             "{\"dps\":[{\"metric\":…,\"value\":…}],\"timestamp\":…}")
+                 : take_points(points, time ? time : now, DRAGON, arena, out, e);
     json_decref(now);
     json_decref(json);
     return rc;
@@ -231,7 +241,8 @@ static const char *add_custom(const json_t *custom, struct buf *line)
         const char *text = json_string_value(value);
         if (refused || json_is_null(value))
             continue;
-        refused = text ? add_tag(line, key, text) : "Invalid custom field: its value has to be a text";
+        refused =
+            text ? add_tag(line, key, text) : "Invalid custom field: its value has to be a text";
     }
     return refused;
 }
@@ -249,7 +260,8 @@ static const char *add_end(const json_t *end, struct buf *line)
     return refused;
 }
 
-static const char *add_annotation(const json_t *json, put_series_tags_fn *series_tags, void *user, struct buf *line)
+static const char *add_annotation(const json_t *json, put_series_tags_fn *series_tags, void *user,
+                                  struct buf *line)
 {
     const char *text = json_string_value(json_object_get(json, "description")),
                *notes = json_string_value(json_object_get(json, "notes")),
@@ -273,16 +285,16 @@ static const char *add_annotation(const json_t *json, put_series_tags_fn *series
     return refused;
 }
 
-static int take_annotation(const json_t *json, put_series_tags_fn *series_tags, void *user, struct arena *arena,
-                           struct put_point *out, struct error *e)
+static int take_annotation(const json_t *json, put_series_tags_fn *series_tags, void *user,
+                           struct arena *arena, struct put_point *out, struct error *e)
 {
     struct buf line = {.limit = LINE_BYTES_MAX};
     const char *refused = add_annotation(json, series_tags, user, &line);
     return keep(json, refused, &line, arena, out, e);
 }
 
-int put_parse_annotations(struct str body, put_series_tags_fn *series_tags, void *user, struct arena *arena,
-                          struct put_batch *out, struct error *e)
+int put_parse_annotations(struct str body, put_series_tags_fn *series_tags, void *user,
+                          struct arena *arena, struct put_batch *out, struct error *e)
 {
     json_t *json = load(body, e);
     if (!json)
@@ -300,8 +312,8 @@ int put_parse_annotations(struct str body, put_series_tags_fn *series_tags, void
         rc = out->points ? 0 : error_set(e, -ENOMEM, "no memory for the annotations");
     }
     for (size_t i = 0; i < count && !rc; i++)
-        rc = take_annotation(json_is_array(json) ? json_array_get(json, i) : json, series_tags, user, arena,
-                             &out->points[i], e);
+        rc = take_annotation(json_is_array(json) ? json_array_get(json, i) : json, series_tags,
+                             user, arena, &out->points[i], e);
     json_decref(json);
     return rc;
 }

@@ -1,4 +1,5 @@
-// put_send.c - lines to the agent's socket, and its words on them to the points that they are about.
+// put_send.c - lines to the agent's socket, and its words on them to the points that they are
+// about.
 #include "base/clock.h"
 #include "base/exchange.h"
 #include "faces/opentsdb/put.h"
@@ -18,7 +19,8 @@ static int exchange(const char *path, struct str text, struct buf *reply, struct
                          .text = text,
                          .more = -1,
                          .patience_ms = PUT_ANSWER_TIMEOUT_S * 1000,
-                         .until_ns = clock_monotonic_ns() + (int64_t)PUT_ANSWER_TIMEOUT_S * NS_PER_S,
+                         .until_ns =
+                             clock_monotonic_ns() + (int64_t)PUT_ANSWER_TIMEOUT_S * NS_PER_S,
                          .answer = reply};
     int rc = exchange_run(fd, &x, e);
     close(fd);
@@ -27,9 +29,10 @@ static int exchange(const char *path, struct str text, struct buf *reply, struct
     return rc ? -EIO : 0;
 }
 
-// "line 3: words" for each of the first that were refused; behind them, where there are more, "250 lines were refused, …".
-static int read_reply(struct str reply, struct put_point **sent, size_t sent_count, struct arena *arena, size_t *failed,
-                      struct error *e)
+// "line 3: words" for each of the first that were refused; behind them, where there are more, "250
+// lines were refused, …".
+static int read_reply(struct str reply, struct put_point **sent, size_t sent_count,
+                      struct arena *arena, size_t *failed, struct error *e)
 {
     size_t named = 0;
     uint64_t number;
@@ -39,8 +42,8 @@ static int read_reply(struct str reply, struct put_point **sent, size_t sent_cou
             *failed += number > named ? (size_t)(number - named) : 0;
             continue;
         }
-        if (!str_eq(first, STR("line")) || !str_to_u64(str_trim(str_cut(&rest, ':')), &number) || !number ||
-            number > sent_count)
+        if (!str_eq(first, STR("line")) || !str_to_u64(str_trim(str_cut(&rest, ':')), &number) ||
+            !number || number > sent_count)
             continue;
         struct put_point *point = sent[number - 1];
         named += !point->refused.size;
@@ -52,7 +55,8 @@ static int read_reply(struct str reply, struct put_point **sent, size_t sent_cou
     return 0;
 }
 
-int put_send(const char *socket_path, struct put_batch *batch, struct arena *arena, size_t *failed, struct error *e)
+int put_send(const char *socket_path, struct put_batch *batch, struct arena *arena, size_t *failed,
+             struct error *e)
 {
     struct buf text = {0}, reply = {.limit = REPLY_MAX};
     struct put_point **sent = arena_array(arena, batch->count, sizeof *sent);

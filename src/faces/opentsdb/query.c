@@ -35,11 +35,12 @@ static void read_flags(const struct request *r, struct query_request *out)
 static bool is_any(const struct query_filter *f)
 {
     return f->kind == QUERY_WILDCARD || f->kind == QUERY_IWILDCARD ||
-           ((f->kind == QUERY_LITERAL_OR || f->kind == QUERY_ILITERAL_OR) && str_eq(f->text, STR("*")));
+           ((f->kind == QUERY_LITERAL_OR || f->kind == QUERY_ILITERAL_OR) &&
+            str_eq(f->text, STR("*")));
 }
 
-// Dragon's dashboards expect a series of each host, whatever they ask with: wildcards that do not group, literal_or(*), or
-// no filter at all.
+// Dragon's dashboards expect a series of each host, whatever they ask with: wildcards that do not
+// group, literal_or(*), or no filter at all.
 static bool group_as_dragon(struct query *q, struct arena *arena)
 {
     struct query_filter *filters = arena_array(arena, q->filter_count + 1, sizeof *filters);
@@ -55,13 +56,14 @@ static bool group_as_dragon(struct query *q, struct arena *arena)
         filters[i].group_by = true;
     }
     if (!by_host)
-        filters[q->filter_count++] =
-            (struct query_filter){.kind = QUERY_WILDCARD, .key = STR("host"), .text = STR("*"), .group_by = true};
+        filters[q->filter_count++] = (struct query_filter){
+            .kind = QUERY_WILDCARD, .key = STR("host"), .text = STR("*"), .group_by = true};
     q->filters = filters;
     return true;
 }
 
-static int parse_parameters(struct request *r, int64_t now_ns, struct query_request *out, struct error *e)
+static int parse_parameters(struct request *r, int64_t now_ns, struct query_request *out,
+                            struct error *e)
 {
     struct str start, end = STR("now"), zone = STR("");
     int64_t start_ns, end_ns;
@@ -77,9 +79,11 @@ static int parse_parameters(struct request *r, int64_t now_ns, struct query_requ
     if (rc)
         return rc;
     if (end_ns < start_ns)
-        return error_set(e, -EINVAL, "end time is before start time: %.*s, %.*s", STR_ARG(end), STR_ARG(start));
+        return error_set(e, -EINVAL, "end time is before start time: %.*s, %.*s", STR_ARG(end),
+                         STR_ARG(start));
     for (size_t i = 0; i < r->parameter_count; i++)
-        out->count += str_eq(r->parameters[i].name, STR("m")) || str_eq(r->parameters[i].name, STR("tsuid"));
+        out->count +=
+            str_eq(r->parameters[i].name, STR("m")) || str_eq(r->parameters[i].name, STR("tsuid"));
     if (!out->count)
         return error_set(e, -EINVAL, "Missing the parameter m, the query: m=sum:metric{tag=value}");
     out->queries = arena_array(&r->arena, out->count, sizeof *out->queries);
@@ -108,7 +112,8 @@ static int parse_parameters(struct request *r, int64_t now_ns, struct query_requ
     return 0;
 }
 
-static int parse(struct service *service, struct request *r, struct query_request *out, struct error *e)
+static int parse(struct service *service, struct request *r, struct query_request *out,
+                 struct error *e)
 {
     *out = (struct query_request){.dragon_compatible = service->dragon_compatible};
     int64_t now_ns = clock_realtime_ns();
@@ -123,7 +128,8 @@ static int parse(struct service *service, struct request *r, struct query_reques
         return rc;
     read_flags(r, out);
     if (out->delete_requested)
-        return error_set(e, -EINVAL, "Deleting data is not enabled: recordings are never changed by a query");
+        return error_set(e, -EINVAL,
+                         "Deleting data is not enabled: recordings are never changed by a query");
     for (size_t i = 0; i < out->count; i++) {
         struct query *q = &out->queries[i];
         q->start_ns = service_recorded_ns(service, q->start_ns);
@@ -158,7 +164,8 @@ static bool room_for_one(struct collection *c)
     return true;
 }
 
-static bool collect(const struct store_event *event, struct str host, const struct store_label *file_label, void *user)
+static bool collect(const struct store_event *event, struct str host,
+                    const struct store_label *file_label, void *user)
 {
     struct collection *c = user;
     (void)host, (void)file_label;
@@ -181,7 +188,8 @@ static bool collect(const struct store_event *event, struct str host, const stru
 
 static int by_start(const void *a, const void *b)
 {
-    int64_t x = ((const struct store_event *)a)->start_ns, y = ((const struct store_event *)b)->start_ns;
+    int64_t x = ((const struct store_event *)a)->start_ns,
+            y = ((const struct store_event *)b)->start_ns;
     return (x > y) - (x < y);
 }
 
@@ -190,8 +198,10 @@ static int read_annotations(struct reading *d, const struct query *q, struct are
 {
     *out = (struct opentsdb_annotations){0};
     struct collection c = {.arena = arena};
-    struct store_events_wanted wanted = {
-        .from_ns = q->start_ns, .to_ns = q->end_ns, .most = ANNOTATIONS_MAX, .kinds = 1u << STORE_ANNOTATION};
+    struct store_events_wanted wanted = {.from_ns = q->start_ns,
+                                         .to_ns = q->end_ns,
+                                         .most = ANNOTATIONS_MAX,
+                                         .kinds = 1u << STORE_ANNOTATION};
     int rc = reading_events(d, &wanted, collect, &c, e);
     if (!rc && c.failed)
         rc = error_set(e, -ENOMEM, "no memory for annotations");
@@ -203,7 +213,8 @@ static int read_annotations(struct reading *d, const struct query *q, struct are
     return 0;
 }
 
-static void write_summary(struct json_writer *w, const struct query_result *total, uint64_t points, int64_t began_ns)
+static void write_summary(struct json_writer *w, const struct query_result *total, uint64_t points,
+                          int64_t began_ns)
 {
     json_begin_object(w);
     json_key(w, STR("statsSummary"));
@@ -218,8 +229,8 @@ static void write_summary(struct json_writer *w, const struct query_result *tota
     json_end_object(w);
 }
 
-// Room for the whole answer at once: a buffer that grows copies what it has again and again. The numbers are those of usual answers;
-// where they are not enough it grows.
+// Room for the whole answer at once: a buffer that grows copies what it has again and again. The
+// numbers are those of usual answers; where they are not enough it grows.
 static int reserve_answer(struct buf *body, const struct query_result *result, struct error *e)
 {
     enum { POINT_BYTES = 32, SERIES_BYTES = 256 };
@@ -250,8 +261,8 @@ struct unknown_names {
     size_t count;
 };
 
-// A name that is unknown costs one query its series, not the request. OpenTSDB refuses the request; so do we where there is
-// nothing else in it, because the name is a mistake then.
+// A name that is unknown costs one query its series, not the request. OpenTSDB refuses the request;
+// so do we where there is nothing else in it, because the name is a mistake then.
 static int leave_out_unknown(struct unknown_names *u, struct str metric, int rc, struct error *e)
 {
     if (rc != -ENOENT)
@@ -260,13 +271,15 @@ static int leave_out_unknown(struct unknown_names *u, struct str metric, int rc,
         u->first = *e;
     buf_add_str(&u->names, u->count > 1 ? STR(", ") : STR(""));
     for (size_t i = 0; i < metric.size; i++) // into a header
-        buf_add_char(&u->names, metric.data[i] > ' ' && metric.data[i] < 0x7f ? metric.data[i] : '?');
+        buf_add_char(&u->names,
+                     metric.data[i] > ' ' && metric.data[i] < 0x7f ? metric.data[i] : '?');
     *e = (struct error){0};
     return 0;
 }
 
-static int answer_queries(struct service *service, struct request *r, const struct query_request *request,
-                          struct reading *d, struct answer *a, struct error *e)
+static int answer_queries(struct service *service, struct request *r,
+                          const struct query_request *request, struct reading *d, struct answer *a,
+                          struct error *e)
 {
     struct opentsdb_style style = {
         .arrays = request_flag(r, "arrays"),
@@ -299,12 +312,14 @@ static int answer_queries(struct service *service, struct request *r, const stru
             query_downsample_to_seconds(&asked.downsample);
         rc = opentsdb_resolve_tsuids(d, &asked, e);
         if (!rc && (asked.metric.size || !asked.tsuids.size))
-            rc = leave_out_unknown(&unknown, asked.metric, reading_run(d, asked, &work, &result, e), e);
+            rc = leave_out_unknown(&unknown, asked.metric, reading_run(d, asked, &work, &result, e),
+                                   e);
         asked_count++;
         if (!rc)
             rc = reserve_answer(&a->body, &result, e);
         for (size_t s = 0; s < result.count && !rc; s++) {
-            opentsdb_write_series(&w, q, i, q->metric, &result.series[s], &result, &annotations, &style);
+            opentsdb_write_series(&w, q, i, q->metric, &result.series[s], &result, &annotations,
+                                  &style);
             points += result.series[s].count;
         }
         total.count += result.count;

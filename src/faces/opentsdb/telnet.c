@@ -27,7 +27,8 @@ static void put(struct telnet *t, struct str line, struct buf *reply, struct buf
     if (!t->admitted)
         buf_add_str(reply, STR("put: a token is needed first: auth TOKEN\n"));
     else if (words < NEEDED)
-        buf_printf(reply, "put: illegal argument: not enough arguments (need least %d, got %d)\n", NEEDED, words);
+        buf_printf(reply, "put: illegal argument: not enough arguments (need least %d, got %d)\n",
+                   NEEDED, words);
     else
         buf_printf(points, "%.*s\n", STR_ARG(line));
 }
@@ -40,7 +41,8 @@ static void auth(struct telnet *t, struct str line, struct buf *reply, struct bu
     if (role >= ROLE_WRITE)
         t->admitted = true;
     else
-        buf_add_str(reply, role ? STR("auth: this token may only view; sonde token --write prints one that may put\n")
+        buf_add_str(reply, role ? STR("auth: this token may only view; sonde token --write prints "
+                                      "one that may put\n")
                                 : STR("auth: this is not the job's token\n"));
 }
 
@@ -57,7 +59,8 @@ static void stats(struct telnet *t, struct str line, struct buf *reply, struct b
     long long now = (long long)(clock_realtime_ns() / NS_PER_S);
     connections_counts(t->service->connections, &c);
     buf_printf(reply, "tsd.connectionmgr.connections %lld %u\n", now, c.open);
-    buf_printf(reply, "tsd.connectionmgr.connections.total %lld %llu\n", now, (unsigned long long)c.accepted);
+    buf_printf(reply, "tsd.connectionmgr.connections.total %lld %llu\n", now,
+               (unsigned long long)c.accepted);
     buf_printf(reply, "tsd.uptime %lld %lld\n", now,
                (long long)((clock_monotonic_ns() - t->service->started_ns) / NS_PER_S));
 }
@@ -104,7 +107,8 @@ void telnet_feed(struct telnet *t, struct str piece, struct buf *reply, struct b
         buf_add_str(&t->line, line);
         size_t most = t->admitted ? TELNET_LINE_MAX : TELNET_LINE_OPEN_MAX;
         if (t->line.size > most || t->line.failed) {
-            buf_printf(reply, "error: a line may have %zu bytes%s\n", most, t->admitted ? "" : " before auth");
+            buf_printf(reply, "error: a line may have %zu bytes%s\n", most,
+                       t->admitted ? "" : " before auth");
             t->ended = true;
             return;
         }

@@ -24,11 +24,12 @@ struct telnet {
 void telnet_begin(struct telnet *t, struct service *service);
 void telnet_free(struct telnet *t);
 
-// Takes any piece of what the client sends. Answers go to *reply, points to *points, one line each. At the end of input `piece` is empty: the last line
-// may lack its newline.
+// Takes any piece of what the client sends. Answers go to *reply, points to *points, one line each.
+// At the end of input `piece` is empty: the last line may lack its newline.
 void telnet_feed(struct telnet *t, struct str piece, struct buf *reply, struct buf *points);
 
-// What the agent said ("line 3: words"), as the client is told it. *rest holds what is no whole line yet.
+// What the agent said ("line 3: words"), as the client is told it. *rest holds what is no whole
+// line yet.
 void telnet_agent_said(struct str piece, struct buf *rest, struct buf *reply);
 
 // The same for the acceptor. `service` outlives it.

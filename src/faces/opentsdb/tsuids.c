@@ -1,7 +1,9 @@
-// tsuids.c - queries that name series by their tsuids, which are hashes: the series are looked up among all of them.
+// tsuids.c - queries that name series by their tsuids, which are hashes: the series are looked up
+// among all of them.
 //
-// The plan of a query selects by tags, on every node. So the series have to be all combinations of some values of their tags,
-// as one series is, or those of two hosts; what else may have such tags is ruled out by explicit_tags.
+// The plan of a query selects by tags, on every node. So the series have to be all combinations of
+// some values of their tags, as one series is, or those of two hosts; what else may have such tags
+// is ruled out by explicit_tags.
 #include "ask/tsuid.h"
 #include "faces/opentsdb/handlers.h"
 #include "faces/opentsdb/write.h"
@@ -36,7 +38,8 @@ static bool has_value_before(const struct query_listed *const *series, size_t be
 }
 
 // "a|b" of the label's values, and how many there are; 0: several, and one has a '|' itself.
-static size_t values_of(const struct query_listed *const *series, size_t count, size_t label, struct buf *text)
+static size_t values_of(const struct query_listed *const *series, size_t count, size_t label,
+                        struct buf *text)
 {
     size_t values = 0;
     bool divided = false;
@@ -50,14 +53,15 @@ static size_t values_of(const struct query_listed *const *series, size_t count, 
     return divided && values > 1 ? 0 : values;
 }
 
-static int select_by_tags(const struct query_listed *const *series, size_t count, struct arena *arena, struct query *q,
-                          struct error *e)
+static int select_by_tags(const struct query_listed *const *series, size_t count,
+                          struct arena *arena, struct query *q, struct error *e)
 {
     const struct query_listed *first = series[0];
     bool fits = first->label_count <= QUERY_FILTERS_MAX;
     for (size_t i = 1; i < count; i++) {
         if (!str_eq(series[i]->metric->name, first->metric->name))
-            return error_set(e, -EINVAL, "One or more TSUIDs did not share the same metric: %.*s, %.*s",
+            return error_set(e, -EINVAL,
+                             "One or more TSUIDs did not share the same metric: %.*s, %.*s",
                              STR_ARG(first->metric->name), STR_ARG(series[i]->metric->name));
         fits &= same_keys(first, series[i]);
     }
@@ -68,22 +72,24 @@ static int select_by_tags(const struct query_listed *const *series, size_t count
     for (size_t k = 0; fits && k < first->label_count; k++) {
         struct buf text = {0};
         size_t values = values_of(series, count, k, &text);
-        filters[k] = (struct query_filter){.kind = values == 1 && str_find_char(first->labels[k].value, '|') >= 0
-                                                       ? QUERY_EQUAL_OR_ABSENT
-                                                       : QUERY_LITERAL_OR,
-                                           .key = first->labels[k].key,
-                                           .text = arena_str(arena, buf_str(&text))};
+        filters[k] = (struct query_filter){
+            .kind = values == 1 && str_find_char(first->labels[k].value, '|') >= 0
+                        ? QUERY_EQUAL_OR_ABSENT
+                        : QUERY_LITERAL_OR,
+            .key = first->labels[k].key,
+            .text = arena_str(arena, buf_str(&text))};
         bool failed = text.failed || !filters[k].text.data;
         buf_free(&text);
         if (failed)
             return error_set(e, -ENOMEM, "no memory for the request");
-        fits = values && !__builtin_mul_overflow(combinations, values, &combinations) && combinations <= count;
+        fits = values && !__builtin_mul_overflow(combinations, values, &combinations) &&
+               combinations <= count;
     }
     if (!fits || combinations != count)
-        return error_set(
-            e, -EINVAL,
-            "These tsuids are not all combinations of their tags' values: ask for them one by one, or with "
-            "filters");
+        return error_set(e, -EINVAL,
+                         "These tsuids are not all combinations of their tags' values: ask for "
+                         "them one by one, or with "
+                         "filters");
     q->metric = first->metric->name;
     q->filters = filters;
     q->filter_count = first->label_count;

@@ -1,7 +1,7 @@
 // write.c - from query results to OpenTSDB's JSON.
 //
-// Points are most of any answer, so they are formatted straight into the buffer: room for many is reserved, then their numbers
-// are written where they stay.
+// Points are most of any answer, so they are formatted straight into the buffer: room for many is
+// reserved, then their numbers are written where they stay.
 #include "faces/opentsdb/write.h"
 #include "ask/tsuid.h"
 #include "faces/opentsdb/handlers.h"
@@ -91,7 +91,8 @@ static bool put_point(struct points_text *p, int64_t stamp, double value, const 
         size_t points = POINTS_AT_ONCE;
         // Near the limit of an answer one by one.
         if (p->out->limit &&
-            (p->out->size >= p->out->limit || p->out->limit - p->out->size < (size_t)POINTS_AT_ONCE * POINT_TEXT_MAX))
+            (p->out->size >= p->out->limit ||
+             p->out->limit - p->out->size < (size_t)POINTS_AT_ONCE * POINT_TEXT_MAX))
             points = 1;
         if (!buf_reserve(p->out, points * POINT_TEXT_MAX))
             return false;
@@ -105,8 +106,8 @@ static bool put_point(struct points_text *p, int64_t stamp, double value, const 
     return true;
 }
 
-void opentsdb_write_points(struct json_writer *w, const struct query_series *s, enum query_fill fill,
-                           const struct opentsdb_style *style)
+void opentsdb_write_points(struct json_writer *w, const struct query_series *s,
+                           enum query_fill fill, const struct opentsdb_style *style)
 {
     int64_t resolution_ns = style->ms ? NS_PER_MS : NS_PER_S;
     struct points_text text = {.out = w->out, .arrays = style->arrays};
@@ -115,7 +116,8 @@ void opentsdb_write_points(struct json_writer *w, const struct query_series *s, 
     else
         json_begin_object(w);
     bool pending = false;
-    int64_t stamp = 0, next_stamp_ns = 0; // the pending point's; where the next second (or millisecond) begins
+    // the pending point's; where the next second (or millisecond) begins
+    int64_t stamp = 0, next_stamp_ns = 0;
     double value = 0;
     const char *special = NULL;
     // A point is held back until it is clear that none after it has the same stamp.
@@ -126,7 +128,8 @@ void opentsdb_write_points(struct json_writer *w, const struct query_series *s, 
         int64_t t_ns = s->t_ns[i] + style->shift_ns;
         if (!pending || t_ns >= next_stamp_ns) {
             // What mostly follows is the next stamp: no division.
-            bool follows = pending && (uint64_t)t_ns - (uint64_t)next_stamp_ns < (uint64_t)resolution_ns;
+            bool follows =
+                pending && (uint64_t)t_ns - (uint64_t)next_stamp_ns < (uint64_t)resolution_ns;
             int64_t next = follows ? stamp + 1 : divide_down(t_ns, resolution_ns);
             if (pending && next != stamp && !put_point(&text, stamp, value, special))
                 break;
@@ -166,8 +169,10 @@ static void write_downsample(struct json_writer *w, const struct query_downsampl
         {'n', "n", INT64_C(30) * 86400 * NS_PER_S},
         {'y', "y", INT64_C(365) * 86400 * NS_PER_S},
     };
-    static const char *const fills[] = {
-        [QUERY_FILL_NONE] = "none", [QUERY_FILL_NAN] = "nan", [QUERY_FILL_NULL] = "null", [QUERY_FILL_ZERO] = "zero"};
+    static const char *const fills[] = {[QUERY_FILL_NONE] = "none",
+                                        [QUERY_FILL_NAN] = "nan",
+                                        [QUERY_FILL_NULL] = "null",
+                                        [QUERY_FILL_ZERO] = "zero"};
     if (!d->on) {
         json_put_null(w);
         return;
@@ -177,7 +182,8 @@ static void write_downsample(struct json_writer *w, const struct query_downsampl
         buf_add_str(&text, STR("0all"));
     for (size_t i = 0; i < sizeof units / sizeof *units && !d->all; i++)
         if (units[i].unit == d->unit)
-            buf_printf(&text, "%lld%s%s", (long long)(d->calendar ? d->interval : d->interval / units[i].ns),
+            buf_printf(&text, "%lld%s%s",
+                       (long long)(d->calendar ? d->interval : d->interval / units[i].ns),
                        units[i].text, d->calendar ? "c" : "");
     struct str function = query_aggregator_name(d->function);
     buf_printf(&text, "-%.*s", STR_ARG(function));
@@ -240,7 +246,8 @@ static void write_grouping_tags(struct json_writer *w, const struct query *q)
     json_end_object(w);
 }
 
-void opentsdb_write_query(struct json_writer *w, const struct query *q, struct str metric, size_t index)
+void opentsdb_write_query(struct json_writer *w, const struct query *q, struct str metric,
+                          size_t index)
 {
     json_begin_object(w);
     json_key_string(w, "aggregator", query_aggregator_name(q->aggregator));
@@ -256,7 +263,8 @@ void opentsdb_write_query(struct json_writer *w, const struct query *q, struct s
     if (q->rate.on) {
         json_begin_object(w);
         json_key_bool(w, "counter", q->rate.counter);
-        json_key_double(w, "counterMax", q->rate.counter_max > 0 ? q->rate.counter_max : (double)INT64_MAX);
+        json_key_double(w, "counterMax",
+                        q->rate.counter_max > 0 ? q->rate.counter_max : (double)INT64_MAX);
         json_key_double(w, "resetValue", q->rate.reset_value);
         json_key_bool(w, "dropResets", q->rate.drop_resets);
         json_end_object(w);
@@ -270,7 +278,8 @@ void opentsdb_write_query(struct json_writer *w, const struct query *q, struct s
     json_end_object(w);
 }
 
-// Whether the query chooses values of the key. If it does not, an aggregate is of all values, also while only one of them exists.
+// Whether the query chooses values of the key. If it does not, an aggregate is of all values, also
+// while only one of them exists.
 static bool chooses(const struct query *q, struct str key)
 {
     for (size_t i = 0; i < q->filter_count; i++)
@@ -279,13 +288,15 @@ static bool chooses(const struct query *q, struct str key)
     return q->aggregator == QUERY_NONE;
 }
 
-// An annotation belongs to a series unless one of its tags contradicts a tag that the query chooses.
-static bool belongs_to(const struct store_event *event, const struct query *q, const struct query_series *s)
+// An annotation belongs to a series unless one of its tags contradicts a tag that the query
+// chooses.
+static bool belongs_to(const struct store_event *event, const struct query *q,
+                       const struct query_series *s)
 {
     for (size_t i = 0; i < event->label_count; i++)
         for (size_t k = 0; k < s->tag_count; k++)
-            if (str_eq(event->labels[i].key, s->tags[k].key) && !str_eq(event->labels[i].value, s->tags[k].value) &&
-                chooses(q, s->tags[k].key))
+            if (str_eq(event->labels[i].key, s->tags[k].key) &&
+                !str_eq(event->labels[i].value, s->tags[k].value) && chooses(q, s->tags[k].key))
                 return false;
     return true;
 }
@@ -298,8 +309,8 @@ static struct str label_of(const struct store_event *event, struct str key)
     return STR("");
 }
 
-void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event, struct str tsuid, bool ms,
-                               int64_t shift_ns)
+void opentsdb_write_annotation(struct json_writer *w, const struct store_event *event,
+                               struct str tsuid, bool ms, int64_t shift_ns)
 {
     json_begin_object(w);
     if (tsuid.size)
@@ -316,7 +327,8 @@ void opentsdb_write_annotation(struct json_writer *w, const struct store_event *
     json_key(w, STR("custom"));
     json_begin_object(w);
     for (size_t i = 0; i < event->label_count; i++) {
-        if (str_eq(event->labels[i].key, STR("notes")) || str_eq(event->labels[i].key, STR("endTime")))
+        if (str_eq(event->labels[i].key, STR("notes")) ||
+            str_eq(event->labels[i].key, STR("endTime")))
             continue;
         json_key(w, event->labels[i].key);
         json_put_string(w, event->labels[i].value);
@@ -326,8 +338,9 @@ void opentsdb_write_annotation(struct json_writer *w, const struct store_event *
 }
 
 // `of` NULL: all of them, of no series in particular.
-static void write_annotations(struct json_writer *w, const char *key, const struct opentsdb_annotations *annotations,
-                              const struct query *q, const struct query_series *of, struct str tsuid,
+static void write_annotations(struct json_writer *w, const char *key,
+                              const struct opentsdb_annotations *annotations, const struct query *q,
+                              const struct query_series *of, struct str tsuid,
                               const struct opentsdb_style *style)
 {
     bool any = false;
@@ -345,9 +358,11 @@ static void write_annotations(struct json_writer *w, const char *key, const stru
         json_end_array(w);
 }
 
-void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t index, struct str metric,
-                           const struct query_series *s, const struct query_result *result,
-                           const struct opentsdb_annotations *annotations, const struct opentsdb_style *style)
+void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t index,
+                           struct str metric, const struct query_series *s,
+                           const struct query_result *result,
+                           const struct opentsdb_annotations *annotations,
+                           const struct opentsdb_style *style)
 {
     char tsuid_text[TSUID_SIZE];
     struct str tsuid = {tsuid_text, sizeof tsuid_text};
@@ -373,7 +388,8 @@ void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t 
     if (style->show_tsuids) {
         json_key(w, STR("tsuids"));
         json_begin_array(w);
-        // Only a series that stands for itself has one: those that went into an aggregate are not listed.
+        // Only a series that stands for itself has one: those that went into an aggregate are not
+        // listed.
         if (s->source_series == 1)
             json_put_string(w, tsuid);
         json_end_array(w);

@@ -3,13 +3,15 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-// Scripts and styles come from this server only, and stand in files. Nothing else is loaded; the page
-// talks to nobody but its server.
-#define POLICY_PAGE                                                                                       \
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " \
+// Scripts and styles come from this server only, and stand in files. Nothing else is loaded; the
+// page talks to nobody but its server.
+#define POLICY_PAGE                                                                               \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " \
+    "'self'; "                                                                                    \
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-static const struct page_file *find_file(const struct page_file *files, size_t count, struct str path)
+static const struct page_file *find_file(const struct page_file *files, size_t count,
+                                         struct str path)
 {
     for (size_t i = 0; i < count; i++)
         if (str_eq(files[i].path, path))
@@ -20,7 +22,8 @@ static const struct page_file *find_file(const struct page_file *files, size_t c
 static bool unpack(const struct page_file *file, struct buf *out)
 {
     enum { WINDOW_GZIP = 15 + 16 };
-    z_stream z = {.next_in = (unsigned char *)(uintptr_t)file->gzip.data, .avail_in = (unsigned)file->gzip.size};
+    z_stream z = {.next_in = (unsigned char *)(uintptr_t)file->gzip.data,
+                  .avail_in = (unsigned)file->gzip.size};
     if (file->size_bytes > PAGE_FILE_MAX || !buf_reserve(out, file->size_bytes) ||
         inflateInit2(&z, WINDOW_GZIP) != Z_OK)
         return false;
@@ -39,8 +42,8 @@ static bool has_tag(struct str header, struct str hash)
         struct str tag = str_trim(str_cut(&header, ','));
         if (str_starts(tag, STR("W/")))
             tag = str_slice(tag, 2, tag.size);
-        if (str_eq(tag, STR("*")) ||
-            (tag.size == hash.size + 2 && tag.data[0] == '"' && str_eq(str_slice(tag, 1, tag.size - 1), hash)))
+        if (str_eq(tag, STR("*")) || (tag.size == hash.size + 2 && tag.data[0] == '"' &&
+                                      str_eq(str_slice(tag, 1, tag.size - 1), hash)))
             return true;
     }
     return false;
@@ -50,7 +53,8 @@ void page_answer(const struct page_file *files, size_t count, struct request *r,
 {
     const struct page_file *file = find_file(files, count, r->path);
     if (!file) {
-        answer_error(a, 501, "this sonde was built without the page", "The start page says how to build it.");
+        answer_error(a, 501, "this sonde was built without the page",
+                     "The start page says how to build it.");
         return;
     }
     struct str version;
@@ -78,8 +82,11 @@ void page_message(struct answer *a, const char *title, const char *text, const c
 {
     a->content_type = "text/html; charset=UTF-8";
     a->body.size = 0;
-    buf_add_str(&a->body, STR("<!doctype html><html lang=\"en\"><meta name=\"viewport\" content=\"width=device-width\">"
-                              "<meta name=\"color-scheme\" content=\"light dark\"><title>sonde</title><main><h1>"));
+    buf_add_str(
+        &a->body,
+        STR("<!doctype html><html lang=\"en\"><meta name=\"viewport\" "
+            "content=\"width=device-width\">"
+            "<meta name=\"color-scheme\" content=\"light dark\"><title>sonde</title><main><h1>"));
     answer_add_html(&a->body, title);
     buf_add_str(&a->body, STR("</h1><p>"));
     answer_add_html(&a->body, text);
@@ -93,10 +100,12 @@ void page_message(struct answer *a, const char *title, const char *text, const c
 void page_for_people(const struct request *r, struct answer *a)
 {
     struct str accept = r->headers[HEADER_ACCEPT];
-    if (a->status != 401 || r->method != METHOD_GET || !request_accepts(accept, STR("text/html"), false))
+    if (a->status != 401 || r->method != METHOD_GET ||
+        !request_accepts(accept, STR("text/html"), false))
         return;
     page_message(a, "This address needs its token",
-                 "Open the address that sonde run printed, with ?token= at its end; sonde status prints it again. A "
+                 "Open the address that sonde run printed, with ?token= at its end; sonde status "
+                 "prints it again. A "
                  "session in a browser ends with its job, or after a day without a visit.",
                  "After the job, sonde open shows its recording.");
 }
@@ -109,8 +118,10 @@ void page_show(struct service *service, struct request *r, struct answer *a)
         return;
     }
     page_message(a, "sonde",
-                 "This sonde was built without the page, as node or npm was missing. Install nodejs (18 or newer) and "
+                 "This sonde was built without the page, as node or npm was missing. Install "
+                 "nodejs (18 or newer) and "
                  "npm, and run make again.",
-                 "The data are here all the same: sonde query, Grafana's OpenTSDB data source at this address, or the "
+                 "The data are here all the same: sonde query, Grafana's OpenTSDB data source at "
+                 "this address, or the "
                  "routes that /sonde/v1/openapi.json lists.");
 }

@@ -1,8 +1,8 @@
 // page.h - the page that a browser shows: its files, which are part of the program.
 //
-// web/embed.py makes page_files of the sources in web/. The array is empty if the build had no node or no npm
-// packages; then `/` says how to get the page. The files are gzipped at build time, and unpacked only
-// for clients that do not take gzip.
+// web/embed.py makes page_files of the sources in web/. The array is empty if the build had no node
+// or no npm packages; then `/` says how to get the page. The files are gzipped at build time, and
+// unpacked only for clients that do not take gzip.
 //
 //   GET /            no-cache, ETag: asked for again at each visit, answered with 304
 //   GET /page.js?v=  a year, immutable: the page names its parts with the hash of their contents

@@ -3,11 +3,11 @@
 //
 //     soak_emitter ACCOUNT SLOT GENERATION POINTS_A_SECOND
 //
-// The account is a mapped file, which survives kill -9 of this program: the eight numbers of `struct
-// account`. "Begun" rises before a call, "done" after it: a kill between the two leaves them one apart,
-// and then the last one may be recorded or not.
-// The n-th point is GENERATION * 2^24 + n; the n-th span lasts GENERATION * 2^20 + n nanoseconds. So a
-// reader knows each by its value alone.
+// The account is a mapped file, which survives kill -9 of this program: the eight numbers of
+// `struct account`. "Begun" rises before a call, "done" after it: a kill between the two leaves
+// them one apart, and then the last one may be recorded or not.
+// The n-th point is GENERATION * 2^24 + n; the n-th span lasts GENERATION * 2^20 + n nanoseconds.
+// So a reader knows each by its value alone.
 #include <sonde.h>
 
 #include <fcntl.h>
@@ -27,7 +27,8 @@
 #define SPAN_EVERY 5    // rounds
 
 struct account {
-    _Atomic uint64_t points_begun, points_done, adds_begun, adds_done, spans_begun, spans_done, dropped, ended;
+    _Atomic uint64_t points_begun, points_done, adds_begun, adds_done, spans_begun, spans_done,
+        dropped, ended;
 };
 
 static volatile sig_atomic_t over;
@@ -45,7 +46,8 @@ static int64_t realtime_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void emit_round(struct account *a, sonde_handle points, sonde_handle cell, uint64_t generation, uint64_t count)
+static void emit_round(struct account *a, sonde_handle points, sonde_handle cell,
+                       uint64_t generation, uint64_t count)
 {
     for (uint64_t i = 0; i < count && a->points_done < POINTS_MAX && !over; i++) {
         a->points_begun++;
@@ -64,7 +66,8 @@ static void emit_span(struct account *a, const struct sonde_tag *slot, uint64_t 
         return;
     int64_t end = realtime_ns();
     a->spans_begun++;
-    sonde_span_at("soak_span", end - (int64_t)(generation * SPANS_MAX + a->spans_done), end, slot, 1);
+    sonde_span_at("soak_span", end - (int64_t)(generation * SPANS_MAX + a->spans_done), end, slot,
+                  1);
     a->spans_done++;
     a->dropped = sonde_dropped();
 }
@@ -87,12 +90,14 @@ int main(int argc, char **argv)
     struct sonde_tag slot = {"slot", argv[2]};
     uint64_t generation = strtoull(argv[3], NULL, 10), rate = strtoull(argv[4], NULL, 10);
     struct sonde_metric points = {.name = "soak_points", .tags = &slot, .tag_count = 1};
-    struct sonde_metric cell = {.name = "soak_cell", .kind = SONDE_COUNTER, .tags = &slot, .tag_count = 1};
+    struct sonde_metric cell = {
+        .name = "soak_cell", .kind = SONDE_COUNTER, .tags = &slot, .tag_count = 1};
     sonde_handle emitted = sonde_define(&points), added = sonde_define(&cell);
     const struct timespec pause = {.tv_nsec = ROUND_NS};
     for (unsigned round = 1; !over; round++) {
         emit_round(a, emitted, added, generation,
-                   round % BURST_EVERY == 0 ? rate : (rate + ROUNDS_A_SECOND - 1) / ROUNDS_A_SECOND);
+                   round % BURST_EVERY == 0 ? rate
+                                            : (rate + ROUNDS_A_SECOND - 1) / ROUNDS_A_SECOND);
         if (round % SPAN_EVERY == 0)
             emit_span(a, &slot, generation);
         nanosleep(&pause, NULL);

@@ -14,7 +14,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 PATIENCE_S = 60
-# No fuzzy row filter, as the tables in memory have none; of two points at one time stamp the newer wins, as in sonde.
+# No fuzzy row filter, as the tables in memory have none; of two points at one time stamp the newer
+# wins, as in sonde.
 CONFIGURATION = """tsd.network.port = {port}
 tsd.network.bind = 127.0.0.1
 tsd.http.staticroot = {folder}

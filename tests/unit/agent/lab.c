@@ -21,8 +21,8 @@ void lab_make(struct lab *lab)
 {
     *lab = (struct lab){.folder = "/tmp/sonde-agent-XXXXXX", .control = -1};
     assert_non_null(mkdtemp(lab->folder));
-    lab->options =
-        (struct agent_options){.folder = lab->folder, .host = "lab", .job = "test", .level = 1, .rate_s = 0.05};
+    lab->options = (struct agent_options){
+        .folder = lab->folder, .host = "lab", .job = "test", .level = 1, .rate_s = 0.05};
 }
 
 static int remove_each(const char *path, const struct stat *about, int type, struct FTW *at)
@@ -145,7 +145,8 @@ static void series_name(struct store_snapshot *s, uint32_t series, struct buf *o
     out->size = 0;
     buf_add_str(out, store_metric_get(s, info.metric)->name);
     for (uint32_t i = 0; i < info.label_count; i++)
-        buf_printf(out, "%c%.*s=%.*s", i ? ',' : '{', STR_ARG(info.labels[i].key), STR_ARG(info.labels[i].value));
+        buf_printf(out, "%c%.*s=%.*s", i ? ',' : '{', STR_ARG(info.labels[i].key),
+                   STR_ARG(info.labels[i].value));
     buf_add_char(out, '}');
 }
 

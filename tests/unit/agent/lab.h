@@ -33,14 +33,16 @@ void *lab_shared(const char *path, size_t size);
 // Without waiting for what it says.
 void lab_fork(struct lab *lab);
 
-// Ends it: with a signal, or (0) by closing the control descriptor. Its exit code, or minus the signal that it died of.
+// Ends it: with a signal, or (0) by closing the control descriptor. Its exit code, or minus the
+// signal that it died of.
 int lab_end(struct lab *lab, int signal_number);
 
 int lab_connect(const struct lab *lab);
 // Sends text, closes that half, reads to the end: what came back.
 const char *lab_put(const struct lab *lab, const char *text);
 
-// How many points the series has in the file, live or not; the last of them in *last (may be NULL). `series`: "loss{host=lab,rank=3}", tags sorted.
+// How many points the series has in the file, live or not; the last of them in *last (may be NULL).
+// `series`: "loss{host=lab,rank=3}", tags sorted.
 size_t lab_points(const struct lab *lab, const char *series, double *last);
 // Waits until it has that many, for ten seconds at most.
 void lab_await_points(const struct lab *lab, const char *series, size_t count);
@@ -49,8 +51,9 @@ double lab_sum(const struct lab *lab, const char *series);
 size_t lab_distinct(const struct lab *lab, const char *series);
 void lab_await_distinct(const struct lab *lab, const char *series, size_t count);
 
-// Runs this test program again as one that emits: `points` points of "emitted", then one byte on the pipe that is returned, then (hold) it lives
-// until its standard input ends. *in (may be NULL) is the end of that input to close.
+// Runs this test program again as one that emits: `points` points of "emitted", then one byte on
+// the pipe that is returned, then (hold) it lives until its standard input ends. *in (may be NULL)
+// is the end of that input to close.
 pid_t lab_emitter(const struct lab *lab, size_t points, int *out, int *in);
 // What the emitting program does. Returns its exit code.
 int lab_emit(const char *points);

@@ -91,7 +91,8 @@ static void *emits(void *argument)
     uint64_t n = 0;
     uint64_t bursts = ledger->busy ? UINT64_MAX : test_random(&e->random) % BURSTS_MAX;
     for (; bursts && !ledger->stop; bursts--) {
-        for (uint64_t left = ledger->busy ? BUSY_BURST : test_random(&e->random) % BURST_MAX; left; left--)
+        for (uint64_t left = ledger->busy ? BUSY_BURST : test_random(&e->random) % BURST_MAX; left;
+             left--)
             sonde_emit(h, (double)n++);
         *emitted = n;
         usleep((useconds_t)(test_random(&e->random) % PAUSE_MAX_US));
@@ -330,9 +331,11 @@ static void await_the_ended(const struct lab *lab, bool *settled, uint64_t seed)
         if (waiting == PROGRAMS_MAX)
             return;
         if (clock_monotonic_ns() > until)
-            fail_msg("seed %llu: of program %u's %llu points %llu are recorded and %llu counted as dropped",
+            fail_msg("seed %llu: of program %u's %llu points %llu are recorded and %llu counted as "
+                     "dropped",
                      (unsigned long long)seed, waiting, (unsigned long long)emitted_by(waiting),
-                     (unsigned long long)points_of(waiting), (unsigned long long)ledger->rows[waiting].dropped);
+                     (unsigned long long)points_of(waiting),
+                     (unsigned long long)ledger->rows[waiting].dropped);
         usleep(5000);
     }
 }
@@ -345,13 +348,16 @@ static void check_the_recording(const struct lab *lab, uint64_t seed)
         for (unsigned t = 0; t < THREADS_MAX; t++) {
             const struct found *f = &founds[id][t];
             if (f->points != f->distinct || f->highest > ledger->rows[id].emitted[t])
-                fail_msg("seed %llu: %llu points of program %u are there twice", (unsigned long long)seed,
-                         (unsigned long long)(f->points - f->distinct), id);
+                fail_msg("seed %llu: %llu points of program %u are there twice",
+                         (unsigned long long)seed, (unsigned long long)(f->points - f->distinct),
+                         id);
         }
         if (points_of(id) + ledger->rows[id].dropped != emitted_by(id))
-            fail_msg("seed %llu: of program %u's %llu points %llu are recorded and %llu counted as dropped",
+            fail_msg("seed %llu: of program %u's %llu points %llu are recorded and %llu counted as "
+                     "dropped",
                      (unsigned long long)seed, id, (unsigned long long)emitted_by(id),
-                     (unsigned long long)points_of(id), (unsigned long long)ledger->rows[id].dropped);
+                     (unsigned long long)points_of(id),
+                     (unsigned long long)ledger->rows[id].dropped);
     }
 }
 
@@ -438,7 +444,8 @@ static void run_course(const struct course *course, uint64_t seed)
         usleep((useconds_t)(test_random(&random) % course->life_max_us));
         if (test_random(&random) % 4 ==
             0) // never twice to the same time: what comes a third time may hide what was the first
-            ledger->real_ahead_ns = (i + 1) * 1000 * (int64_t)NS_PER_S * (test_random(&random) % 2 ? 1 : -1);
+            ledger->real_ahead_ns =
+                (i + 1) * 1000 * (int64_t)NS_PER_S * (test_random(&random) % 2 ? 1 : -1);
         ledger->may_leave = false;
         while (ledger->leaving)
             sched_yield();
@@ -478,9 +485,12 @@ static void a_kill_in_a_drain(void **state)
     (void)state;
     uint64_t seed = test_seed(16);
     for (unsigned round = 0; round < test_rounds(); round++)
-        run_course(
-            &(struct course){.kills = 6, .life_max_us = 40000, .programs_a_life = 1, .programs_max = 1, .busy = true},
-            seed + round);
+        run_course(&(struct course){.kills = 6,
+                                    .life_max_us = 40000,
+                                    .programs_a_life = 1,
+                                    .programs_max = 1,
+                                    .busy = true},
+                   seed + round);
 }
 
 int main(int argc, char **argv)

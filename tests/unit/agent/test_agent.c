@@ -66,7 +66,8 @@ static void every_protocol_is_stored(void **state)
     lab_free(&lab);
 }
 
-// From the moment that its socket is there, a signal is an orderly end: the file is closed, not left as a killed agent leaves it.
+// From the moment that its socket is there, a signal is an orderly end: the file is closed, not
+// left as a killed agent leaves it.
 static void a_signal_during_the_start_is_an_orderly_end(void **state)
 {
     (void)state;
@@ -83,7 +84,8 @@ static void a_signal_during_the_start_is_an_orderly_end(void **state)
     }
 }
 
-// Told by the launcher, and then by a scheduler that ends the job: it is closing its file then, and goes on with that.
+// Told by the launcher, and then by a scheduler that ends the job: it is closing its file then, and
+// goes on with that.
 static void a_second_signal_does_not_disturb_the_end(void **state)
 {
     (void)state;
@@ -112,9 +114,12 @@ static void bad_lines_are_answered_and_the_others_taken(void **state)
     lab.options.level = 4;
     assert_true(lab_start(&lab));
     assert_string_equal(
-        lab_put(&lab, "a 1\nb abc\r\nc 3\nput d\nhost 5 host=lab k=1 k=2\nfuture 1 9000000000\nversion\n"),
+        lab_put(
+            &lab,
+            "a 1\nb abc\r\nc 3\nput d\nhost 5 host=lab k=1 k=2\nfuture 1 9000000000\nversion\n"),
         "line 2: value 'abc' is not a number\n"
-        "line 4: put needs a name, a time and a value (expected: put name time value [tag=value ...])\n"
+        "line 4: put needs a name, a time and a value (expected: put name time value [tag=value "
+        "...])\n"
         "line 5: tag 'k' is there twice\n"
         "line 6: the time is more than an hour in the future\n"
         "sonde " SONDE_VERSION "\n");
@@ -123,7 +128,9 @@ static void bad_lines_are_answered_and_the_others_taken(void **state)
                         "line 2: 'm' is not stored: this series is of another StatsD type\n");
     // What is no finite number would make a total one for ever.
     assert_string_equal(
-        lab_put(&lab, "n:1|c\nn:nan|c\nn:inf|c\ng:-inf|g\nn:1e308|c|@0.01\nn:1e308|c\nn:1e308|c\nn:2|c\n"),
+        lab_put(
+            &lab,
+            "n:1|c\nn:nan|c\nn:inf|c\ng:-inf|g\nn:1e308|c|@0.01\nn:1e308|c\nn:1e308|c\nn:2|c\n"),
         "line 2: value 'nan' is not a finite number\n"
         "line 3: value 'inf' is not a finite number\n"
         "line 4: value '-inf' is not a finite number\n"
@@ -134,8 +141,9 @@ static void bad_lines_are_answered_and_the_others_taken(void **state)
     buf_add_str(&text, STR("tags 1"));
     for (int i = 0; i < 16; i++)
         buf_printf(&text, " k%d=v", i);
-    assert_string_equal(lab_put(&lab, buf_cstr(&text)),
-                        "line 1: 'tags' is not stored: too many tags (16 with host), or a name that is too long\n");
+    assert_string_equal(
+        lab_put(&lab, buf_cstr(&text)),
+        "line 1: 'tags' is not stored: too many tags (16 with host), or a name that is too long\n");
     // A line over 64 KiB costs itself.
     text.size = 0;
     for (int i = 0; i < 70000; i++)
@@ -184,12 +192,14 @@ static void what_is_dropped_is_a_metric(void **state)
     lab_free(&lab);
 }
 
-// Whoever has started it hears of each host that no series had, and of none twice. (Of its own it may say so, too.)
+// Whoever has started it hears of each host that no series had, and of none twice. (Of its own it
+// may say so, too.)
 static void a_new_host_is_said(void **state)
 {
     (void)state;
     static const char *const lines[] = {
-        "a 1\n", "a 1 host=x\n", "b 1 host=y\n", "b 2 host=x\n", "put c 1700000000 1 host=z\n", "a 2\n"};
+        "a 1\n", "a 1 host=x\n", "b 1 host=y\n", "b 2 host=x\n", "put c 1700000000 1 host=z\n",
+        "a 2\n"};
     struct lab lab;
     lab_make(&lab);
     assert_true(lab_start(&lab));
@@ -230,11 +240,13 @@ static void udp_is_taken(void **state)
     assert_true(lab_start(&lab));
     fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     static const char datagram[] = "hits:2|c\nhits:3|c\nbad\nloss 1";
-    assert_int_equal(sendto(fd, datagram, sizeof datagram - 1, 0, (const struct sockaddr *)&address, sizeof address),
+    assert_int_equal(sendto(fd, datagram, sizeof datagram - 1, 0, (const struct sockaddr *)&address,
+                            sizeof address),
                      sizeof datagram - 1);
     lab_await_points(&lab, "loss{host=lab}", 1);
     // Sent, and the agent told to end at once: the datagram in the socket is not left behind.
-    assert_true(sendto(fd, "hits:5|c", 8, 0, (const struct sockaddr *)&address, sizeof address) == 8);
+    assert_true(sendto(fd, "hits:5|c", 8, 0, (const struct sockaddr *)&address, sizeof address) ==
+                8);
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
     close(fd);
     double last;
@@ -284,7 +296,8 @@ static void a_program_hands_over_its_ring(void **state)
     lab_free(&lab);
 }
 
-// Killed (any moment will do) with points in the rings and in the file; the next one on the same folder has them all.
+// Killed (any moment will do) with points in the rings and in the file; the next one on the same
+// folder has them all.
 static void a_killed_agent_is_taken_over_from(void **state)
 {
     (void)state;
@@ -319,7 +332,8 @@ static void a_killed_agent_is_taken_over_from(void **state)
     lab_free(&lab);
 }
 
-// With a window, what is kept goes back from now: a program whose times are ahead costs nobody else a point, and what is too old is counted.
+// With a window, what is kept goes back from now: a program whose times are ahead costs nobody else
+// a point, and what is too old is counted.
 static void others_go_on_beside_one_that_is_ahead(void **state)
 {
     (void)state;
@@ -343,11 +357,13 @@ static void others_go_on_beside_one_that_is_ahead(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     lab_await_points(&lab, "ahead{host=lab}", 1);
     assert_string_equal(lab_put(&lab, "steady 1\n"), "");
-    snprintf(text, sizeof text, "soon 1 %lld\n", (long long)(clock_realtime_ns() / NS_PER_S) + 1800);
+    snprintf(text, sizeof text, "soon 1 %lld\n",
+             (long long)(clock_realtime_ns() / NS_PER_S) + 1800);
     assert_string_equal(lab_put(&lab, text), "");
     assert_string_equal(lab_put(&lab, "steady 2\n"), "");
     snprintf(text, sizeof text, "old 1 %lld\n", (long long)(clock_realtime_ns() / NS_PER_S) - 1800);
-    assert_string_equal(lab_put(&lab, text), "line 1: 'old' is not stored: older than what is kept\n");
+    assert_string_equal(lab_put(&lab, text),
+                        "line 1: 'old' is not stored: older than what is kept\n");
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
     assert_int_equal(lab_points(&lab, "steady{host=lab}", NULL), 2);
     assert_true(lab_points(&lab, "sonde_dropped_total{cause=refused,host=lab}", &last) > 0);
@@ -355,7 +371,8 @@ static void others_go_on_beside_one_that_is_ahead(void **state)
     lab_free(&lab);
 }
 
-// Many more programs than an agent can look at in time: they have ended when it does, and nothing is lost.
+// Many more programs than an agent can look at in time: they have ended when it does, and nothing
+// is lost.
 static void a_crowd_of_short_programs(void **state)
 {
     (void)state;
@@ -388,7 +405,8 @@ static void a_crowd_of_short_programs(void **state)
     lab_free(&lab);
 }
 
-// Ends with the number of points that the process counted as dropped, and 100 + errno if no agent hears it.
+// Ends with the number of points that the process counted as dropped, and 100 + errno if no agent
+// hears it.
 static int emit_in_a_child(const char *socket_path, double value)
 {
     int status;
@@ -422,8 +440,11 @@ static void a_program_that_does_not_see_the_folder(void **state)
     assert_int_equal(rename(path, hidden), 0);
     assert_int_equal(emit_in_a_child(path, 1), 0);
     struct buf answer = {0};
-    struct exchange x = {
-        .who = "the agent", .text = STR("unseen 2\nbad"), .more = -1, .patience_ms = 10000, .answer = &answer};
+    struct exchange x = {.who = "the agent",
+                         .text = STR("unseen 2\nbad"),
+                         .more = -1,
+                         .patience_ms = 10000,
+                         .answer = &answer};
     struct error e;
     int fd = exchange_open(path);
     assert_true(fd >= 0);
@@ -532,7 +553,8 @@ static void programs_that_cannot_be_seen(void **state)
     lab_free(&lab);
 }
 
-// Of two programs one ends before the agent is killed: the next agent cannot see it, and the counter does not fall.
+// Of two programs one ends before the agent is killed: the next agent cannot see it, and the
+// counter does not fall.
 static void counters_go_on_after_a_kill(void **state)
 {
     (void)state;
@@ -575,7 +597,8 @@ static void what_was_sent_before_the_end_is_taken(void **state)
     struct lab lab;
     lab_make(&lab);
     assert_true(lab_start(&lab));
-    // The agent stands still while all of them send, and some are gone already; then it is told to end.
+    // The agent stands still while all of them send, and some are gone already; then it is told to
+    // end.
     assert_int_equal(kill(lab.pid, SIGSTOP), 0);
     int fds[SENDERS];
     for (int i = 0; i < SENDERS; i++) {
@@ -713,7 +736,8 @@ static void what_was_emitted_is_there_after_a_requested_drain(void **state)
     lab_free(&lab);
 }
 
-// Requests in pieces, by the thousand, of askers that hang up, and what is none: the agent answers the last of each, and goes on.
+// Requests in pieces, by the thousand, of askers that hang up, and what is none: the agent answers
+// the last of each, and goes on.
 static void askers_that_misbehave(void **state)
 {
     enum { FLOOD = 20000 };
@@ -739,7 +763,8 @@ static void askers_that_misbehave(void **state)
         assert_int_equal(recv(fd, &number, sizeof number, MSG_WAITALL), sizeof number);
     for (int i = 0; i < 100; i++) {
         int gone = lab_connect(&lab);
-        assert_int_equal(send(gone, &request, i % 2 ? sizeof request : 5, 0), i % 2 ? sizeof request : 5);
+        assert_int_equal(send(gone, &request, i % 2 ? sizeof request : 5, 0),
+                         i % 2 ? sizeof request : 5);
         close(gone);
     }
     int wrong = lab_connect(&lab);
@@ -964,7 +989,8 @@ static void a_file_in_the_way(void **state)
     snprintf(path, sizeof path, "%s/lab.sonde", lab.folder);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
-    assert_int_equal(write(fd, "a diary, not a recording, and long enough to be looked at", 57), 57);
+    assert_int_equal(write(fd, "a diary, not a recording, and long enough to be looked at", 57),
+                     57);
     close(fd);
     expect_error(&lab, "lab.sonde");
     struct stat about;

@@ -1,4 +1,5 @@
-// Collectors that come and go on an agent's control descriptor: one of each name, one for each GPU, and lines that are none.
+// Collectors that come and go on an agent's control descriptor: one of each name, one for each GPU,
+// and lines that are none.
 #include "lab.h"
 #include "wire/collector_line.h"
 
@@ -41,9 +42,8 @@ static void one_takes_the_place_of_its_name(void **state)
     (void)state;
     struct lab lab;
     start(&lab);
-    tell(
-        &lab,
-        "collector a echo first $$ word=$(cat); sleep 1000\ncollector b input=abc= exec sh -c 'echo other $$ word=$(c");
+    tell(&lab, "collector a echo first $$ word=$(cat); sleep 1000\ncollector b input=abc= exec sh "
+               "-c 'echo other $$ word=$(c");
     tell(&lab, "at); exec sleep 1000'\n");
     lab_await_points(&lab, "first{host=lab}", 1); // it has nothing on its standard input
     lab_await_points(&lab, "other{host=lab,word=abc=}", 1);
@@ -70,7 +70,8 @@ static void lines_that_are_none(void **state)
     long_line[COLLECTOR_LINE_MAX + 62] = '\n';
     long_line[COLLECTOR_LINE_MAX + 63] = 0;
     tell(&lab, long_line);
-    tell(&lab, "\n \ncollector\nsomething else\ncollector d rate=x echo bad 1\ncollector e per_gpu input=a\n"
+    tell(&lab, "\n \ncollector\nsomething else\ncollector d rate=x echo bad 1\ncollector e per_gpu "
+               "input=a\n"
                "collector well timeout=5 echo well 1; sleep 1000\n");
     lab_await_points(&lab, "well{host=lab}", 1);
     for (int i = 0; i < COLLECTORS_MAX + 2; i++) {
@@ -85,7 +86,8 @@ static void lines_that_are_none(void **state)
     end(&lab);
 }
 
-// One that is asked for and ended before the list of GPUs is there does not run; the others run on each.
+// One that is asked for and ended before the list of GPUs is there does not run; the others run on
+// each.
 static void one_for_each_gpu(void **state)
 {
     (void)state;
@@ -94,10 +96,10 @@ static void one_for_each_gpu(void **state)
     setenv("SONDE_FAKE_NVML", FAKE_GPUS, 1);
     setenv("CUDA_VISIBLE_DEVICES", "3", 1);
     start(&lab);
-    tell(&lab,
-         "collector g per_gpu timeout=5 echo gone 1\ncollector g\n"
-         "collector g per_gpu echo uuid ${#CUDA_VISIBLE_DEVICES} gpu=$SONDE_GPU id=$CUDA_VISIBLE_DEVICES; sleep 1000\n"
-         "collector f per_gpu echo words 1; exit $((SONDE_GPU + 1))\n");
+    tell(&lab, "collector g per_gpu timeout=5 echo gone 1\ncollector g\n"
+               "collector g per_gpu echo uuid ${#CUDA_VISIBLE_DEVICES} gpu=$SONDE_GPU "
+               "id=$CUDA_VISIBLE_DEVICES; sleep 1000\n"
+               "collector f per_gpu echo words 1; exit $((SONDE_GPU + 1))\n");
     lab_await_points(&lab, "sonde_script_exit_code{gpu=0,host=lab,script=f}", 2);
     lab_await_points(&lab, "sonde_script_exit_code{gpu=1,host=lab,script=f}", 2);
     double code;

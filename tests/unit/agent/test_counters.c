@@ -93,10 +93,11 @@ static void live(uint64_t random)
         char number[16];
         snprintf(number, sizeof number, "%d", i);
         struct sonde_tag tag = {"n", number};
-        counters[i] =
-            sonde_define(&(struct sonde_metric){.name = "added", .kind = SONDE_COUNTER, .tags = &tag, .tag_count = 1});
+        counters[i] = sonde_define(&(struct sonde_metric){
+            .name = "added", .kind = SONDE_COUNTER, .tags = &tag, .tag_count = 1});
     }
-    for (uint64_t steps = random_next(&random) % STEPS_MAX; (steps || !row->met) && !ledger->stop; steps -= steps > 0) {
+    for (uint64_t steps = random_next(&random) % STEPS_MAX; (steps || !row->met) && !ledger->stop;
+         steps -= steps > 0) {
         end_with_the_test();
         step(row, counters);
         usleep((useconds_t)(random_next(&random) % PAUSE_MAX_US));
@@ -168,7 +169,8 @@ static void await_exact_totals(const struct lab *lab, struct keeper_home *keeper
         if (all && least == expected && most == expected)
             break;
         if (most > expected || clock_monotonic_ns() > until)
-            fail_msg("SONDE_TEST_SEED=%llu: programs have added %.0f to each counter, and %.0f to %.0f are recorded",
+            fail_msg("SONDE_TEST_SEED=%llu: programs have added %.0f to each counter, and %.0f to "
+                     "%.0f are recorded",
                      (unsigned long long)seed, expected, least, most);
         usleep(2000);
     }
@@ -240,8 +242,10 @@ static void run_course(uint64_t seed, uint64_t random)
     await_exact_totals(&lab, &keeper, seed);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         ;
-    for (int64_t until = clock_monotonic_ns() + (int64_t)PATIENCE_S * NS_PER_S; keeper.count; usleep(1000)) {
-        assert_true(clock_monotonic_ns() < until); // the agent lets go of all that it has read to its end
+    for (int64_t until = clock_monotonic_ns() + (int64_t)PATIENCE_S * NS_PER_S; keeper.count;
+         usleep(1000)) {
+        // the agent lets go of all that it has read to its end
+        assert_true(clock_monotonic_ns() < until);
         keeper_home_read(&keeper);
     }
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
@@ -289,7 +293,8 @@ static void statsd_goes_on(void **state)
     lab_free(&lab);
 }
 
-// The launcher keeps the socket that agents listen on: what a program hands over while no agent runs waits there.
+// The launcher keeps the socket that agents listen on: what a program hands over while no agent
+// runs waits there.
 static void a_short_program_between_two_agents(void **state)
 {
     (void)state;
@@ -342,15 +347,16 @@ static int add_to_many(const char *name)
         char number[16];
         snprintf(number, sizeof number, "%d", i);
         const struct sonde_tag tags[] = {{"n", number}, {"p", name}};
-        sonde_add(
-            sonde_define(&(struct sonde_metric){.name = "added", .kind = SONDE_COUNTER, .tags = tags, .tag_count = 2}),
-            1);
+        sonde_add(sonde_define(&(struct sonde_metric){
+                      .name = "added", .kind = SONDE_COUNTER, .tags = tags, .tag_count = 2}),
+                  1);
     }
     char byte = 0;
     return write(1, &byte, 1) == 1 && read(0, &byte, 1) == 0 ? 0 : 7;
 }
 
-// A sample that takes longer than its rate: the agent is behind for ever, and does everything else all the same.
+// A sample that takes longer than its rate: the agent is behind for ever, and does everything else
+// all the same.
 static void slow_samples_keep_nobody_waiting(void **state)
 {
     enum { PROGRAMS = 4 };

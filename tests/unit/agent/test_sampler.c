@@ -1,4 +1,5 @@
-// The queue between the sampling thread and the store's: order, a full queue, and both threads at once.
+// The queue between the sampling thread and the store's: order, a full queue, and both threads at
+// once.
 #include "agent/sampler.h"
 #include "base/clock.h"
 #include "unit/test.h"
@@ -66,7 +67,8 @@ static void rows_come_in_order_and_end_with_the_instant(void **state)
          t_ns += 50 * INT64_C(1000000000)) {
         sampler_take(s, t_ns);
         size_t rows = 0;
-        for (struct sampler_row *row; (row = sampler_next(s)) && row->set; sampler_done(s), rows++) {
+        for (struct sampler_row *row; (row = sampler_next(s)) && row->set;
+             sampler_done(s), rows++) {
             assert_int_equal(row->t_ns, t_ns);
             assert_true(row->set->count > 0);
             assert_str_equal(row->set->series[0].labels[0].value, "lab");
@@ -252,7 +254,8 @@ static void a_rate_each(void **state)
             memory += is_of(row, "memory");
             load += is_of(row, "load");
             complete += !row->set;
-            assert_true(!is_of(row, "load") || first || row->t_ns % (3600 * (int64_t)NS_PER_S) == 0);
+            assert_true(!is_of(row, "load") || first ||
+                        row->t_ns % (3600 * (int64_t)NS_PER_S) == 0);
         }
     }
     assert_true(load >= 1 && load <= 2); // 2: the full hour came

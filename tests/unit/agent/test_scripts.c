@@ -1,4 +1,5 @@
-// Scripts: what is asked for, and commands that hang, crash, print garbage, print without end, or do what they should. Run by a whole agent.
+// Scripts: what is asked for, and commands that hang, crash, print garbage, print without end, or
+// do what they should. Run by a whole agent.
 #include "agent/scripts.h"
 #include "lab.h"
 
@@ -11,15 +12,27 @@
 static void what_is_asked_for(void **state)
 {
     (void)state;
-    static const char *const right[] = {
-        "",        "\n \n",      "echo a 1",      "rate=5 echo a 1",         "name=x timeout=1 rate=0.05 echo",
-        "a\nb\nc", "RATE=1 env", "env rate=1 sh", "rate=1 -- timeout=x env", "--  a"};
+    static const char *const right[] = {"",
+                                        "\n \n",
+                                        "echo a 1",
+                                        "rate=5 echo a 1",
+                                        "name=x timeout=1 rate=0.05 echo",
+                                        "a\nb\nc",
+                                        "RATE=1 env",
+                                        "env rate=1 sh",
+                                        "rate=1 -- timeout=x env",
+                                        "--  a"};
     static const char *const wrong[] = {
-        "rate=5",           "rate=0 echo",
-        "rate=x echo",      "rate=1e9 echo",
-        "timeout=nan echo", "rate=inf echo",
-        "name= echo",       "a\nrate=1",
-        "rate=1 --",        "name=0123456789012345678901234567890123456789012345678901234567890123 a",
+        "rate=5",
+        "rate=0 echo",
+        "rate=x echo",
+        "rate=1e9 echo",
+        "timeout=nan echo",
+        "rate=inf echo",
+        "name= echo",
+        "a\nrate=1",
+        "rate=1 --",
+        "name=0123456789012345678901234567890123456789012345678901234567890123 a",
         "timeout=-1 echo x"};
     struct error e;
     for (size_t i = 0; i < sizeof right / sizeof *right; i++)
@@ -48,8 +61,9 @@ static void points_come_once_or_as_they_are_printed(void **state)
 {
     (void)state;
     struct lab lab;
-    lab_with(&lab, "rate=0.05 echo each $(pwd | wc -l) k=v\n"
-                   "for i in 1 2 3 4 5; do echo on $i who=me; done; printf 'unended 7'; sleep 1000");
+    lab_with(&lab,
+             "rate=0.05 echo each $(pwd | wc -l) k=v\n"
+             "for i in 1 2 3 4 5; do echo on $i who=me; done; printf 'unended 7'; sleep 1000");
     lab_await_points(&lab, "each{host=lab,k=v}", 3);
     lab_await_distinct(&lab, "on{host=lab,who=me}", 5);
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
@@ -105,7 +119,8 @@ static void garbage_costs_itself(void **state)
 {
     (void)state;
     struct lab lab;
-    lab_with(&lab, "name=garbage echo what is this; head -c 300000 /dev/urandom; echo; echo well 1; sleep 1000\n"
+    lab_with(&lab, "name=garbage echo what is this; head -c 300000 /dev/urandom; echo; echo well "
+                   "1; sleep 1000\n"
                    "rate=0.05 echo other 1");
     lab_await_points(&lab, "well{host=lab}", 1);
     lab_await_points(&lab, "other{host=lab}", 3);

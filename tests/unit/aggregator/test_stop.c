@@ -1,4 +1,5 @@
-// The server ends while clients come and ask: again and again, as what can go wrong there is a matter of microseconds.
+// The server ends while clients come and ask: again and again, as what can go wrong there is a
+// matter of microseconds.
 #include "aggregator/aggregator.h"
 #include "base/log.h"
 #include "unit/test.h"
@@ -12,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// For the thread sanitizer, in this test alone: at its end the library's threads close and free connections that it was just given, and what orders the two is the
-// flag of that end, no lock.
+// For the thread sanitizer, in this test alone: at its end the library's threads close and free
+// connections that it was just given, and what orders the two is the flag of that end, no lock.
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
@@ -56,9 +57,11 @@ static void *ask(void *user)
     for (int fd; (fd = reach(&c->to)) >= 0; close(fd)) {
         char answer[4096];
         for (int i = 0; i < ASKS_A_CONNECTION; i++) {
-            if (send(fd, question, sizeof question - 1, MSG_NOSIGNAL) < 0 || recv(fd, answer, sizeof answer, 0) <= 0)
+            if (send(fd, question, sizeof question - 1, MSG_NOSIGNAL) < 0 ||
+                recv(fd, answer, sizeof answer, 0) <= 0)
                 break;
-            atomic_fetch_add(memcmp(answer, "HTTP/1.1 200", 12) == 0 ? &c->answers : &c->strange, 1);
+            atomic_fetch_add(memcmp(answer, "HTTP/1.1 200", 12) == 0 ? &c->answers : &c->strange,
+                             1);
         }
     }
     return NULL;
@@ -72,7 +75,8 @@ static void clients_that_ask_meanwhile(void **state)
     log_setup(LOG_ERROR, "test");
     int port = free_port();
     for (int round = 0; round < ROUNDS; round++) {
-        struct aggregator_options o = {.paths = (const char *[]){folder}, .path_count = 1, .port = port};
+        struct aggregator_options o = {
+            .paths = (const char *[]){folder}, .path_count = 1, .port = port};
         struct aggregator *a;
         struct error e = {0};
         pthread_t threads[CLIENTS];
@@ -95,6 +99,6 @@ static void clients_that_ask_meanwhile(void **state)
 
 int main(void)
 {
-    return cmocka_run_group_tests(((const struct CMUnitTest[]){cmocka_unit_test(clients_that_ask_meanwhile)}), NULL,
-                                  NULL);
+    return cmocka_run_group_tests(
+        ((const struct CMUnitTest[]){cmocka_unit_test(clients_that_ask_meanwhile)}), NULL, NULL);
 }

@@ -25,11 +25,14 @@ static void append(struct world *w, int64_t count)
 static int set_up(void **state)
 {
     struct world *w = *state = world_begin();
-    store_define_metric(w->store, &(struct store_metric){.name = STR("m"), .unit = STR("bytes"), .kind = STORE_COUNTER},
-                        &w->metric);
+    store_define_metric(
+        w->store,
+        &(struct store_metric){.name = STR("m"), .unit = STR("bytes"), .kind = STORE_COUNTER},
+        &w->metric);
     w->series[0] = world_series(w, "a");
     w->series[1] = world_series(w, "b");
-    store_append_event(w->store, &(struct store_event){.start_ns = 5, .end_ns = 9, .text = STR("phase"), .id = 1});
+    store_append_event(
+        w->store, &(struct store_event){.start_ns = 5, .end_ns = 9, .text = STR("phase"), .id = 1});
     append(w, POINTS);
     world_connect(w, true);
     return 0;
@@ -118,7 +121,8 @@ static void a_copy_is_of_one_moment(void **state)
     assert_str_equal(files[0].host, "n1");
     int64_t points = check_copy(files[0].path, 0);
     assert_true(points >= POINTS && points <= w->next);
-    // Both series at the same moment: the second has every tenth point, which may just not have been appended yet.
+    // Both series at the same moment: the second has every tenth point, which may just not have
+    // been appended yet.
     int64_t both = points + (points + 9) / 10;
     assert_in_range(files[0].points, both - 1, both);
     struct store_reader *r;
@@ -189,8 +193,9 @@ static void other_files_are_not_replaced(void **state)
     for (int i = 0; i < 3; i++) {
         mkdir(w->to, 0700);
         // A recording; a copy of another job; something else.
-        struct store_label meta[] = {
-            {STR("host"), STR("n1")}, {STR("job"), str_of(jobs[i == 1])}, {STR("copied_version"), STR("1")}};
+        struct store_label meta[] = {{STR("host"), STR("n1")},
+                                     {STR("job"), str_of(jobs[i == 1])},
+                                     {STR("copied_version"), STR("1")}};
         struct store_options o = {.meta = meta, .meta_count = i == 1 ? 3 : 2};
         if (i < 2) {
             assert_int_equal(store_open(path, &o, &store, NULL), 0);
@@ -222,7 +227,9 @@ static void a_damaged_record_spoils_its_file_only(void **state)
     net_open_reader(&w->reader, &view, &e);
     wire_copy_request_write(&(struct wire_copy_request){.to_ns = 100 * 1000}, &request);
     struct wire_answer a;
-    assert_int_equal(wire_answer_begin(&a, WIRE_COPY, buf_str(&request), &view, STR("n1"), INT64_MAX, NULL, &e), 0);
+    assert_int_equal(
+        wire_answer_begin(&a, WIRE_COPY, buf_str(&request), &view, STR("n1"), INT64_MAX, NULL, &e),
+        0);
     while (wire_answer_step(&a, &records[n], &e) > 0)
         n++;
     wire_answer_end(&a);
@@ -233,8 +240,10 @@ static void a_damaged_record_spoils_its_file_only(void **state)
             struct wire_copy *c;
             const struct wire_copy_file *files;
             size_t count;
-            assert_int_equal(wire_copy_create(&(struct wire_copy_options){.folder = w->to, .to_ns = INT64_MAX}, &c, &e),
-                             0);
+            assert_int_equal(
+                wire_copy_create(&(struct wire_copy_options){.folder = w->to, .to_ns = INT64_MAX},
+                                 &c, &e),
+                0);
             int r = 0;
             for (size_t i = 0; i < n && r == 0; i++) {
                 struct str record = buf_str(&records[i]);
@@ -258,7 +267,9 @@ static void a_damaged_record_spoils_its_file_only(void **state)
     // A name that would lead elsewhere.
     struct wire_copy *c;
     struct buf evil = {0};
-    assert_int_equal(wire_copy_create(&(struct wire_copy_options){.folder = w->to, .to_ns = INT64_MAX}, &c, &e), 0);
+    assert_int_equal(
+        wire_copy_create(&(struct wire_copy_options){.folder = w->to, .to_ns = INT64_MAX}, &c, &e),
+        0);
     buf_short(&evil, STR("../n1"));
     buf_varint(&evil, 0);
     buf_u8(&evil, 'u');
@@ -274,8 +285,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_copy_is_of_one_moment, set_up, world_end),
-        cmocka_unit_test_setup_teardown(what_has_not_changed_is_not_copied_again, set_up, world_end),
-        cmocka_unit_test_setup_teardown(a_node_that_is_lost_leaves_no_half_a_file, set_up, world_end),
+        cmocka_unit_test_setup_teardown(what_has_not_changed_is_not_copied_again, set_up,
+                                        world_end),
+        cmocka_unit_test_setup_teardown(a_node_that_is_lost_leaves_no_half_a_file, set_up,
+                                        world_end),
         cmocka_unit_test_setup_teardown(other_files_are_not_replaced, set_up, world_end),
         cmocka_unit_test_setup_teardown(a_damaged_record_spoils_its_file_only, set_up, world_end),
     };

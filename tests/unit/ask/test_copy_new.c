@@ -1,4 +1,5 @@
-// A second copy: what is new travels, and the result is the node's file, whatever the first one was.
+// A second copy: what is new travels, and the result is the node's file, whatever the first one
+// was.
 #include "ask/copy_sums.h"
 #include "unit/wire/world.h"
 
@@ -18,21 +19,27 @@ static void append(struct world *w, int64_t count)
 static void span(struct world *w, uint64_t id, int64_t start_ns, int64_t end_ns)
 {
     struct store_label label = {STR("rank"), STR("3")};
-    struct store_event event = {
-        .start_ns = start_ns, .end_ns = end_ns, .text = STR("phase"), .id = id, .labels = &label, .label_count = 1};
+    struct store_event event = {.start_ns = start_ns,
+                                .end_ns = end_ns,
+                                .text = STR("phase"),
+                                .id = id,
+                                .labels = &label,
+                                .label_count = 1};
     assert_int_equal(store_append_event(w->store, &event), 0);
 }
 
 static int set_up(void **state)
 {
     struct world *w = *state = world_begin();
-    store_define_metric(w->store, &(struct store_metric){.name = STR("m"), .unit = STR("bytes")}, &w->metric);
+    store_define_metric(w->store, &(struct store_metric){.name = STR("m"), .unit = STR("bytes")},
+                        &w->metric);
     static const char *const names[WORLD_SERIES] = {"a", "b", "c", "d"};
     for (int i = 0; i < WORLD_SERIES; i++)
         w->series[i] = world_series(w, names[i]);
     append(w, POINTS);
     for (uint64_t id = 1; id <= 50; id++)
-        span(w, id, (int64_t)id * POINTS * 20, id == 50 ? INT64_MAX : (int64_t)id * POINTS * 20 + 5);
+        span(w, id, (int64_t)id * POINTS * 20,
+             id == 50 ? INT64_MAX : (int64_t)id * POINTS * 20 + 5);
     world_connect(w, false);
     return 0;
 }
@@ -79,7 +86,8 @@ static bool next_point(struct points *p)
     return true;
 }
 
-static uint64_t same_points(struct store_snapshot *a, struct store_snapshot *b, uint32_t series, int64_t from_ns)
+static uint64_t same_points(struct store_snapshot *a, struct store_snapshot *b, uint32_t series,
+                            int64_t from_ns)
 {
     struct points x = {.cursor = store_cursor_open(a, series, from_ns, INT64_MAX)},
                   y = {.cursor = store_cursor_open(b, series, INT64_MIN, INT64_MAX)};
@@ -104,7 +112,8 @@ static bool add_event(const struct store_event *event, void *user)
                (long long)event->end_ns, STR_ARG(event->text), (unsigned long long)event->id,
                (unsigned long long)event->parent);
     for (size_t i = 0; i < event->label_count; i++)
-        buf_printf(text, " %.*s=%.*s", STR_ARG(event->labels[i].key), STR_ARG(event->labels[i].value));
+        buf_printf(text, " %.*s=%.*s", STR_ARG(event->labels[i].key),
+                   STR_ARG(event->labels[i].value));
     buf_add_char(text, '\n');
     return true;
 }
@@ -126,8 +135,10 @@ static uint64_t same_since(struct world *w, int64_t from_ns)
     assert_int_equal(store_metric_count(s), store_metric_count(view.stores[0]));
     assert_int_equal(store_series_count(s), store_series_count(view.stores[0]));
     for (uint32_t i = 0; i < store_metric_count(s); i++) {
-        assert_true(str_eq(store_metric_get(s, i)->name, store_metric_get(view.stores[0], i)->name));
-        assert_true(str_eq(store_metric_get(s, i)->unit, store_metric_get(view.stores[0], i)->unit));
+        assert_true(
+            str_eq(store_metric_get(s, i)->name, store_metric_get(view.stores[0], i)->name));
+        assert_true(
+            str_eq(store_metric_get(s, i)->unit, store_metric_get(view.stores[0], i)->unit));
     }
     for (uint32_t i = 0; i < store_series_count(s); i++)
         n += same_points(view.stores[0], s, i, from_ns);
@@ -179,7 +190,8 @@ static void late_points_and_other_definitions_travel(void **state)
 {
     struct world *w = *state;
     copy(w);
-    // Points between others and before all, another value in the place of one, a series, a metric, a span that has ended, one that is older.
+    // Points between others and before all, another value in the place of one, a series, a metric,
+    // a span that has ended, one that is older.
     store_append(w->store, w->series[0], 12345 * 1000 + 1, 7);
     store_append(w->store, w->series[1], 3, 8);
     store_append(w->store, w->series[2], 2002 * 1000, -9);
@@ -193,17 +205,20 @@ static void late_points_and_other_definitions_travel(void **state)
     assert_int_equal(same(w), POINTS + 4);
     assert_true(second.points < POINTS / 10);
     // A unit that was not known: all definitions are others.
-    store_define_metric(w->store, &(struct store_metric){.name = STR("n"), .unit = STR("s")}, &w->metric);
+    store_define_metric(w->store, &(struct store_metric){.name = STR("n"), .unit = STR("s")},
+                        &w->metric);
     assert_int_equal(copy(w).way, WIRE_COPY_WHOLE);
     assert_int_equal(same(w), POINTS + 4);
 }
 
-// Values and times at the edges, bit by bit; several times, as what is at the end of time stays in the last slice.
+// Values and times at the edges, bit by bit; several times, as what is at the end of time stays in
+// the last slice.
 static void edges_are_kept(void **state)
 {
-    static const uint64_t bits[] = {0x8000000000000000, 0x7ff8000000000001, 0xfff8000000000000,
-                                    0x7ff0000000000000, 0xfff0000000000000, 1,
-                                    0x7ff0000000000001, 0x7fefffffffffffff, STORE_MISSING_BITS ^ (1 << 9)};
+    static const uint64_t bits[] = {
+        0x8000000000000000, 0x7ff8000000000001, 0xfff8000000000000,
+        0x7ff0000000000000, 0xfff0000000000000, 1,
+        0x7ff0000000000001, 0x7fefffffffffffff, STORE_MISSING_BITS ^ (1 << 9)};
     struct world *w = *state;
     uint64_t points = POINTS;
     for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
@@ -292,10 +307,14 @@ static void a_forged_copy_is_replaced(void **state)
         {STR("copied_from"), STR("n1")},   {STR("copied_file"), STR("0")}};
     struct store *forged;
     uint32_t metric, series[2];
-    assert_int_equal(store_open(w->path, &(struct store_options){.meta = meta, .meta_count = 6}, &forged, NULL), 0);
-    store_define_metric(forged, &(struct store_metric){.name = STR("m"), .unit = STR("bytes")}, &metric);
+    assert_int_equal(
+        store_open(w->path, &(struct store_options){.meta = meta, .meta_count = 6}, &forged, NULL),
+        0);
+    store_define_metric(forged, &(struct store_metric){.name = STR("m"), .unit = STR("bytes")},
+                        &metric);
     for (int i = 0; i < 2; i++) {
-        struct store_label labels[] = {{STR("host"), STR("n1")}, {STR("k"), i ? STR("x") : STR("a")}};
+        struct store_label labels[] = {{STR("host"), STR("n1")},
+                                       {STR("k"), i ? STR("x") : STR("a")}};
         store_define_series(forged, metric, labels, 2, &series[i]);
         for (int64_t t = 0; t < 20000; t++)
             store_append(forged, series[i], t * 1000, (double)(t * 7919 % 100003) / 8);
@@ -312,7 +331,8 @@ static void take_answer(struct world *w, struct wire_copy *c, struct str request
     struct error e;
     struct buf record = {0};
     net_open_reader(&w->reader, &view, &e);
-    assert_int_equal(wire_answer_begin(&a, WIRE_COPY, request, &view, STR("n1"), INT64_MAX, NULL, &e), 0);
+    assert_int_equal(
+        wire_answer_begin(&a, WIRE_COPY, request, &view, STR("n1"), INT64_MAX, NULL, &e), 0);
     while (wire_answer_step(&a, &record, &e) > 0) {
         if (wire_copy_take(c, buf_str(&record), &e))
             fail_msg("%s", e.text);
@@ -380,8 +400,10 @@ static void it_can_be_ended(void **state)
     struct world *w = *state;
     struct error e;
     int looks = 0;
-    struct work_watch watch = {.look = give_up, .hold = hold_anything, .release = release_anything, .user = &looks};
-    struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS, .watch = &watch};
+    struct work_watch watch = {
+        .look = give_up, .hold = hold_anything, .release = release_anything, .user = &looks};
+    struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
+                              .watch = &watch};
     struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};
     struct wire_copied copied;
     copy(w);
@@ -417,9 +439,12 @@ static void a_copy_that_is_damaged_all_the_time(void **state)
         append(w, 10);
         stat(w->path, &info);
         struct vandal vandal = {.path = w->path, .at = 4096 + i, .size = info.st_size};
-        struct work_watch watch = {
-            .look = damage_some, .hold = hold_anything, .release = release_anything, .user = &vandal};
-        struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS, .watch = &watch};
+        struct work_watch watch = {.look = damage_some,
+                                   .hold = hold_anything,
+                                   .release = release_anything,
+                                   .user = &vandal};
+        struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
+                                  .watch = &watch};
         struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};
         struct wire_copied copied;
         if (hub_copy(w->hub, STR(""), &o, &where, &w->arena, &copied, &e))
@@ -458,7 +483,8 @@ static void what_somebody_writes_is_left_alone(void **state)
     assert_int_equal(access(part, F_OK), -1);
 }
 
-// Another user may write to the folder, too, and has put a link to one of our recordings where a draft could be expected.
+// Another user may write to the folder, too, and has put a link to one of our recordings where a
+// draft could be expected.
 static void a_planted_link_is_not_followed(void **state)
 {
     enum { US = 4242, OTHER = 65534 };
@@ -501,10 +527,12 @@ static bool wants(void *user, struct str host)
 static void each_node_is_told_of_its_own_files(void **state)
 {
     struct world *w = *state;
-    struct wire_copy_known known[] = {{.host = STR("n1"), .sums = STR("abc")},
-                                      {.host = STR("n2"), .file = 1, .exact = true, .sums = STR("defg")},
-                                      {.host = STR("n2"), .sums = STR("")}};
-    struct wire_copy_request m = {.from_ns = -1, .to_ns = 1, .known = known, .known_count = 3}, read;
+    struct wire_copy_known known[] = {
+        {.host = STR("n1"), .sums = STR("abc")},
+        {.host = STR("n2"), .file = 1, .exact = true, .sums = STR("defg")},
+        {.host = STR("n2"), .sums = STR("")}};
+    struct wire_copy_request m = {.from_ns = -1, .to_ns = 1, .known = known, .known_count = 3},
+                             read;
     struct buf all = {0}, own = {0};
     wire_copy_request_write(&m, &all);
     assert_int_equal(wire_copy_request_narrow(buf_str(&all), wants, "n2", &own), 0);
@@ -551,7 +579,8 @@ static void what_is_said_of_others_does_not_travel(void **state)
     struct error e;
     for (int own = 0; own < 2; own++) {
         struct wire_copy_known known = {.host = own ? STR("n1") : STR("n2"), .sums = {sums, MUCH}};
-        struct wire_copy_request m = {.from_ns = INT64_MAX, .to_ns = INT64_MAX, .known = &known, .known_count = 1};
+        struct wire_copy_request m = {
+            .from_ns = INT64_MAX, .to_ns = INT64_MAX, .known = &known, .known_count = 1};
         struct buf request = {0};
         wire_copy_request_write(&m, &request);
         uint64_t before = bytes_to_n1(w);
@@ -576,7 +605,8 @@ static void sums_are_read_as_they_were_written(void **state)
     struct wire_view view;
     struct error e;
     net_open_reader(&w->reader, &view, &e);
-    assert_int_equal(wire_copy_sums_divide(view.stores[0], INT64_MIN, INT64_MAX, WIRE_COPY_SLICES_MAX, ours), 0);
+    assert_int_equal(
+        wire_copy_sums_divide(view.stores[0], INT64_MIN, INT64_MAX, WIRE_COPY_SLICES_MAX, ours), 0);
     assert_in_range(ours->count, 200, WIRE_COPY_SLICES_MAX);
     struct wire_copy_look look;
     wire_copy_look_begin(&look, view.stores[0], INT64_MIN, INT64_MAX, 1, WORLD_SERIES, ours);
@@ -596,7 +626,8 @@ static void sums_are_read_as_they_were_written(void **state)
     theirs->points[17]++;
     assert_false(wire_copy_sums_compare(ours, theirs, &kept));
     struct wire_copy_stretch stretches[WIRE_COPY_STRETCHES_MAX];
-    assert_int_equal(wire_copy_stretches(ours, kept.points, false, INT64_MIN, INT64_MAX, stretches), 2);
+    assert_int_equal(wire_copy_stretches(ours, kept.points, false, INT64_MIN, INT64_MAX, stretches),
+                     2);
     assert_int_equal(stretches[0].from_ns, ours->ends[16] + 1);
     assert_int_equal(stretches[0].to_ns, ours->ends[17]);
     assert_int_equal(stretches[1].from_ns, ours->ends[ours->count - 1] + 1);
@@ -610,12 +641,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_new_travels, set_up, world_end),
-        cmocka_unit_test_setup_teardown(late_points_and_other_definitions_travel, set_up, world_end),
+        cmocka_unit_test_setup_teardown(late_points_and_other_definitions_travel, set_up,
+                                        world_end),
         cmocka_unit_test_setup_teardown(edges_are_kept, set_up, world_end),
         cmocka_unit_test_setup_teardown(less_and_less_of_it, set_up, world_end),
         cmocka_unit_test_setup_teardown(damaged_copies_are_made_good, set_up, world_end),
         cmocka_unit_test_setup_teardown(a_forged_copy_is_replaced, set_up, world_end),
-        cmocka_unit_test_setup_teardown(a_copy_that_changes_meanwhile_comes_whole, set_up, world_end),
+        cmocka_unit_test_setup_teardown(a_copy_that_changes_meanwhile_comes_whole, set_up,
+                                        world_end),
         cmocka_unit_test_setup_teardown(it_can_be_ended, set_up, world_end),
         cmocka_unit_test_setup_teardown(a_copy_that_is_damaged_all_the_time, set_up, world_end),
         cmocka_unit_test_setup_teardown(what_somebody_writes_is_left_alone, set_up, world_end),

@@ -1,5 +1,5 @@
-// Names, series, events and status of several nodes, directly and through a relay, with our own stores among them. And answers that are much larger
-// than the credit, by many askers at a time.
+// Names, series, events and status of several nodes, directly and through a relay, with our own
+// stores among them. And answers that are much larger than the credit, by many askers at a time.
 #include "ask/lists_wire.h"
 #include "ask/recent_wire.h"
 #include "store/store.h"
@@ -42,12 +42,13 @@ static uint32_t define(struct node *n, const char *metric, const char *host, con
 {
     uint32_t m, series;
     struct store_label labels[] = {{STR("host"), str_of(host)}, {STR("core"), str_of(core)}};
-    assert_int_equal(
-        store_define_metric(n->store,
-                            &(struct store_metric){
-                                .name = str_of(metric), .unit = STR("percent"), .help = STR("How busy."), .level = 2},
-                            &m),
-        0);
+    assert_int_equal(store_define_metric(n->store,
+                                         &(struct store_metric){.name = str_of(metric),
+                                                                .unit = STR("percent"),
+                                                                .help = STR("How busy."),
+                                                                .level = 2},
+                                         &m),
+                     0);
     assert_int_equal(store_define_series(n->store, m, labels, core[0] ? 2 : 1, &series), 0);
     return series;
 }
@@ -81,12 +82,16 @@ static void make_node(struct node *n, int i)
         add_noise(n, define(n, "flood", name, ""), 100 + (uint64_t)k);
     }
     struct store_label tag = {STR("rank"), STR("0")};
-    store_append_event(
-        n->store,
-        &(struct store_event){
-            .start_ns = 5 + i, .end_ns = 50, .text = STR("phase"), .id = 3, .labels = &tag, .label_count = 1});
-    store_append_event(n->store, &(struct store_event){
-                                     .kind = STORE_ANNOTATION, .start_ns = 1000, .end_ns = 1000, .text = STR("later")});
+    store_append_event(n->store, &(struct store_event){.start_ns = 5 + i,
+                                                       .end_ns = 50,
+                                                       .text = STR("phase"),
+                                                       .id = 3,
+                                                       .labels = &tag,
+                                                       .label_count = 1});
+    store_append_event(n->store, &(struct store_event){.kind = STORE_ANNOTATION,
+                                                       .start_ns = 1000,
+                                                       .end_ns = 1000,
+                                                       .text = STR("later")});
     assert_int_equal(store_reader_open(n->path, &n->reader, NULL), 0);
     n->snapshots[0] = store_snapshot_open(n->reader);
     assert_non_null(n->snapshots[0]);
@@ -132,7 +137,8 @@ static int tear_down(void **state)
 
 static struct hub_where everywhere(void)
 {
-    return (struct hub_where){.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS, .local = &net.local};
+    return (struct hub_where){.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
+                              .local = &net.local};
 }
 
 static void names_of_all_nodes_each_once(void **state)
@@ -151,7 +157,8 @@ static void names_of_all_nodes_each_once(void **state)
     static const char *const want[] = {"busy", "flood", "load", "shared", "wide"};
     for (size_t i = 0; i < count; i++)
         assert_str_equal(names[i], want[i]);
-    m = (struct wire_names_request){.kind = STR("metrics"), .text = STR("a"), .anywhere = true, .most = 2};
+    m = (struct wire_names_request){
+        .kind = STR("metrics"), .text = STR("a"), .anywhere = true, .most = 2};
     assert_int_equal(hub_names(net.root, &m, &where, &arena, &names, &count, &absent, &e), 0);
     assert_int_equal(count, 2);
     assert_str_equal(names[1], "shared");
@@ -178,9 +185,12 @@ static void series_of_all_nodes_with_their_latest_points(void **state)
     assert_int_equal(s[0].metric->level, 2);
     assert_int_equal(s[0].label_count, 2);
     assert_str_equal(s[1].labels[1].value, "n2");
-    assert_true(s[1].has_point && s[1].t_ns == SECONDS * (int64_t)NS_PER_S && s[1].value == SECONDS);
+    assert_true(s[1].has_point && s[1].t_ns == SECONDS * (int64_t)NS_PER_S &&
+                s[1].value == SECONDS);
     assert_str_equal(s[6 + FLOOD_SERIES].metric->name, "shared");
-    assert_true(s[6 + FLOOD_SERIES].value == 2 && s[6 + FLOOD_SERIES].t_ns == 12 * (int64_t)NS_PER_S); // the newest
+    // the newest
+    assert_true(s[6 + FLOOD_SERIES].value == 2 &&
+                s[6 + FLOOD_SERIES].t_ns == 12 * (int64_t)NS_PER_S);
     struct store_label tag = {STR("core"), STR("*")};
     m = (struct query_series_filter){.tags = &tag, .tag_count = 1};
     assert_int_equal(hub_series(net.root, &m, &where, &arena, &s, &count, &absent, &e), 0);
@@ -215,7 +225,8 @@ static void our_own_files_have_a_deadline_of_their_own(void **state)
 {
     (void)state;
     struct arena arena = {0};
-    struct hub_where where = {.deadline_ns = 1, .local = &net.local, .local_deadline_ns = INT64_MAX};
+    struct hub_where where = {
+        .deadline_ns = 1, .local = &net.local, .local_deadline_ns = INT64_MAX};
     struct hub_absent absent;
     const struct str *names;
     size_t count;
@@ -226,7 +237,8 @@ static void our_own_files_have_a_deadline_of_their_own(void **state)
     assert_true(is_absent(&absent, "r1"));
     assert_false(is_absent(&absent, "head"));
     where.local_deadline_ns = 1;
-    assert_int_equal(hub_names(net.root, &m, &where, &arena, &names, &count, &absent, &e), -ETIMEDOUT);
+    assert_int_equal(hub_names(net.root, &m, &where, &arena, &names, &count, &absent, &e),
+                     -ETIMEDOUT);
     where.local_deadline_ns = 0;
     assert_int_equal(hub_names(net.root, &m, &where, &arena, &names, &count, &absent, &e), 0);
     assert_int_equal(count, 0);
@@ -267,9 +279,11 @@ static void the_last_moments_of_some_series(void **state)
 {
     (void)state;
     struct store_label tag = {STR("host"), STR("*")};
-    struct wire_selection selections[] = {{.metric = STR("nowhere")},
-                                          {.metric = STR("alias"), .other = STR("load"), .tags = &tag, .tag_count = 1}};
-    struct wire_recent_request m = {.window_ns = 5 * (int64_t)NS_PER_S, .selections = selections, .selection_count = 2};
+    struct wire_selection selections[] = {
+        {.metric = STR("nowhere")},
+        {.metric = STR("alias"), .other = STR("load"), .tags = &tag, .tag_count = 1}};
+    struct wire_recent_request m = {
+        .window_ns = 5 * (int64_t)NS_PER_S, .selections = selections, .selection_count = 2};
     struct recent got = {0};
     struct error e;
     const struct wire_missing *missing;
@@ -349,7 +363,8 @@ static void check_wide(void)
     assert_int_equal(got.count, NODES - 1);
     for (size_t i = 0; i < got.count; i++) {
         assert_int_equal(got.series[i].count, WIDE_POINTS);
-        assert_memory_equal(got.series[i].values, want.series[i].values, WIDE_POINTS * sizeof(double));
+        assert_memory_equal(got.series[i].values, want.series[i].values,
+                            WIDE_POINTS * sizeof(double));
         assert_memory_equal(got.series[i].t_ns, want.series[i].t_ns, WIDE_POINTS * sizeof(int64_t));
     }
     for (int i = 0; i < NODES; i++)
@@ -404,7 +419,8 @@ static int take_slowly(void *user, struct str host, struct str record)
 static void a_slow_asker_bounds_what_is_held(void **state)
 {
     (void)state;
-    const size_t record_bytes = WIDE_POINTS * sizeof(double), all_bytes = FLOOD_SERIES * record_bytes;
+    const size_t record_bytes = WIDE_POINTS * sizeof(double),
+                 all_bytes = FLOOD_SERIES * record_bytes;
     struct buf request = {0};
     struct arena arena = {0};
     const struct wire_missing *missing;
@@ -412,7 +428,8 @@ static void a_slow_asker_bounds_what_is_held(void **state)
     struct slow slow = {.before = net_stats(net.relay).bytes_in};
     struct query q = {.metric = STR("flood"), .aggregator = QUERY_NONE, .end_ns = INT64_MAX};
     query_plan_write(&q, NULL, &request);
-    struct hub_ask ask = {.question = WIRE_QUERY, .request = buf_str(&request), .record = take_slowly, .user = &slow};
+    struct hub_ask ask = {
+        .question = WIRE_QUERY, .request = buf_str(&request), .record = take_slowly, .user = &slow};
     ask.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS;
     assert_int_equal(hub_ask(net.relay, &ask, &arena, &missing, &count, NULL), 0);
     assert_int_equal(missing ? count : 0, 0);

@@ -1,4 +1,5 @@
-// What answers of nodes take: in proportion to what is asked for, counted by who asks and by who answers, and bounded.
+// What answers of nodes take: in proportion to what is asked for, counted by who asks and by who
+// answers, and bounded.
 #include "ask/lists_wire.h"
 #include "base/memory_account.h"
 #include "unit/wire/net.h"
@@ -31,7 +32,8 @@ static int begin(void **state)
         struct store_event event = {.kind = span ? STORE_SPAN : STORE_ANNOTATION,
                                     .start_ns = 1000 + i,
                                     .end_ns = 1000 + i,
-                                    .text = span ? i % 2 ? STR("step") : STR("read") : STR("a note"),
+                                    .text =
+                                        span ? i % 2 ? STR("step") : STR("read") : STR("a note"),
                                     .id = span ? (uint64_t)i : 0,
                                     .labels = &rank,
                                     .label_count = 1};
@@ -54,7 +56,8 @@ static int begin(void **state)
     struct wire_settings s = net_settings();
     net.loop = net_loop();
     net.asks.limit_bytes = net.answers.limit_bytes = SIZE_MAX;
-    struct hub_options hub = {.settings = s, .address = "127.0.0.1", .host = STR("head"), .memory = &net.asks};
+    struct hub_options hub = {
+        .settings = s, .address = "127.0.0.1", .host = STR("head"), .memory = &net.asks};
     assert_int_equal(hub_create(net.loop, &hub, &net.hub, &e), 0);
     struct wire_link_options link = {.settings = s,
                                      .parent_host = "127.0.0.1",
@@ -83,7 +86,8 @@ static int end(void **state)
 
 static struct hub_where everywhere(const struct work_watch *watch)
 {
-    return (struct hub_where){.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS, .watch = watch};
+    return (struct hub_where){.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
+                              .watch = watch};
 }
 
 // How many events came; what they took in *bytes.
@@ -114,7 +118,8 @@ static void events_that_nobody_asked_for_do_not_come(void **state)
     m.kinds = 1u << STORE_ANNOTATION;
     assert_int_equal(events(&m, &bytes, &absent), ANNOTATIONS);
     assert_true(bytes < SMALL_BYTES);
-    m = (struct store_events_wanted){.to_ns = INT64_MAX, .kinds = 1u << STORE_SPAN, .name = STR("read"), .most = 10};
+    m = (struct store_events_wanted){
+        .to_ns = INT64_MAX, .kinds = 1u << STORE_SPAN, .name = STR("read"), .most = 10};
     assert_int_equal(events(&m, &bytes, &absent), 10);
     assert_true(bytes < SMALL_BYTES);
     assert_int_equal(memory_account_held(&net.asks), 0);
@@ -192,8 +197,9 @@ static void a_list_counts_while_it_grows(void **state)
     assert_int_equal(memory_account_held(&net.asks), 0);
 }
 
-// The hub merges the node's answer and the local one, which both take memory meanwhile. Together they stay within what is
-// counted, but for copies of up to three records of 3 MiB that are moved, and the messages in flight.
+// The hub merges the node's answer and the local one, which both take memory meanwhile. Together
+// they stay within what is counted, but for copies of up to three records of 3 MiB that are moved,
+// and the messages in flight.
 static void all_parts_of_a_query_count_together(void **state)
 {
     (void)state;
@@ -253,7 +259,8 @@ static void records_that_wait_for_the_asker_count(void **state)
     size_t missing_count, got = 0;
     struct error e;
     wire_events_request_write(&(struct store_events_wanted){.to_ns = INT64_MAX}, &request);
-    net.asks.limit_bytes = 1; // over it each record makes the nodes wait, but nothing stops for ever
+    // over it each record makes the nodes wait, but nothing stops for ever
+    net.asks.limit_bytes = 1;
     struct hub_ask ask = {.question = WIRE_EVENTS,
                           .request = buf_str(&request),
                           .deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,

@@ -1,4 +1,5 @@
-// A query over the wire gives what query_run gives over the same stores in one process: random worlds, random plans, two shapes of network.
+// A query over the wire gives what query_run gives over the same stores in one process: random
+// worlds, random plans, two shapes of network.
 //
 //   flat   root ─┬─ n0          tree   root ─┬─ n0, a relay ─┬─ n1
 //                ├─ n1                       │               └─ n2
@@ -19,7 +20,8 @@ static int64_t below(int64_t n)
     return (int64_t)(random_state % (uint64_t)n);
 }
 
-// What node i answers from: set before each round, while nobody asks, in the loop's thread, where nodes look at it now and then.
+// What node i answers from: set before each round, while nobody asks, in the loop's thread, where
+// nodes look at it now and then.
 static struct store_snapshot *current[NODES];
 
 struct place {
@@ -54,10 +56,11 @@ static int set_up(void **state)
     net.relay = net_hub(net.loop, &net.settings, "n0", true);
     for (unsigned i = 0; i < NODES; i++) {
         net.places[i] = (struct place){{open_view, net_close_view, &net.places[i]}, i};
-        net.links[i] = net_link(net.loop, &net.settings, names[i], hub_port(net.flat), &net.places[i].source, NULL);
+        net.links[i] = net_link(net.loop, &net.settings, names[i], hub_port(net.flat),
+                                &net.places[i].source, NULL);
         struct hub *parent = i == 1 || i == 2 ? net.relay : net.root;
-        net.links[NODES + i] = net_link(net.loop, &net.settings, names[i], hub_port(parent), &net.places[i].source,
-                                        i == 0 ? net.relay : NULL);
+        net.links[NODES + i] = net_link(net.loop, &net.settings, names[i], hub_port(parent),
+                                        &net.places[i].source, i == 0 ? net.relay : NULL);
     }
     net_wait(net.flat, NODES);
     net_wait(net.root, 2);
@@ -82,7 +85,8 @@ struct placing {
     size_t count;
 };
 
-// Each store to the node that its series are of: another node would first have to tell what it holds.
+// Each store to the node that its series are of: another node would first have to tell what it
+// holds.
 static void place(void *user)
 {
     const struct placing *p = user;
@@ -160,8 +164,9 @@ static void make_plan(struct arena *arena, struct query *q, char *text, size_t s
     enum query_aggregator f = (enum query_aggregator)(1 + below(QUERY_AGGREGATOR_COUNT - 1));
     char downsample[64] = "";
     if (below(4))
-        snprintf(downsample, sizeof downsample, "%lld%s-%.*s%s:", (long long)(1 + below(20)) * (below(4) ? 1000 : 3700),
-                 "ms", STR_ARG(query_aggregator_name(f)), fills[below(4)]);
+        snprintf(downsample, sizeof downsample,
+                 "%lld%s-%.*s%s:", (long long)(1 + below(20)) * (below(4) ? 1000 : 3700), "ms",
+                 STR_ARG(query_aggregator_name(f)), fills[below(4)]);
     if (below(12) == 0)
         snprintf(downsample, sizeof downsample, "0all-%.*s:", STR_ARG(query_aggregator_name(f)));
     snprintf(text, size, "%.*s:%s%sm%s", STR_ARG(query_aggregator_name(a)), downsample,
@@ -174,8 +179,8 @@ static void make_plan(struct arena *arena, struct query *q, char *text, size_t s
 
 // ---- comparing ----
 
-static void compare(const struct query_result *got, const struct query_result *want, const char *text,
-                    const char *shape)
+static void compare(const struct query_result *got, const struct query_result *want,
+                    const char *text, const char *shape)
 {
     if (got->count != want->count)
         fail_msg("%s, %s: %zu series, want %zu", text, shape, got->count, want->count);
@@ -191,7 +196,8 @@ static void compare(const struct query_result *got, const struct query_result *w
         for (size_t k = 0; k < w->count; k++) {
             assert_int_equal(g->t_ns[k], w->t_ns[k]);
             double x = g->values[k], y = w->values[k];
-            bool same = isnan(y) ? isnan(x) : x == y || fabs(x - y) <= 1e-9 * fmax(1, fmax(fabs(x), fabs(y)));
+            bool same = isnan(y) ? isnan(x)
+                                 : x == y || fabs(x - y) <= 1e-9 * fmax(1, fmax(fabs(x), fabs(y)));
             if (!same)
                 fail_msg("%s, %s, %s: point %zu is %.17g, want %.17g", text, shape, a, k, x, y);
         }
@@ -226,7 +232,8 @@ static void same_as_in_one_process(void **state)
             struct hub *const hubs[] = {net.flat, net.root};
             for (int shape = 0; shape < 2; shape++) {
                 struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS};
-                int over_wire = hub_query(hubs[shape], &q, &limits, &where, &arena, &got, &absent, &e);
+                int over_wire =
+                    hub_query(hubs[shape], &q, &limits, &where, &arena, &got, &absent, &e);
                 if (over_wire != r)
                     fail_msg("%s, shape %d: %d %s, want %d", text, shape, over_wire, e.text, r);
                 assert_int_equal(absent.count, 0);
@@ -261,8 +268,8 @@ static void a_large_group_travels_in_slices(void **state)
     size_t count;
     struct store_snapshot *const *stores = world_stores(w, &count);
     set_current(stores, count);
-    static const char *const plans[] = {"sum:1s-sum:m", "p90:1s-sum:m", "max:m", "dev:1s-avg:m{host=*}",
-                                        "last:1s-avg:m"};
+    static const char *const plans[] = {"sum:1s-sum:m", "p90:1s-sum:m", "max:m",
+                                        "dev:1s-avg:m{host=*}", "last:1s-avg:m"};
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         struct arena arena = {0};
         struct query q = {.start_ns = T * S, .end_ns = (T + 10) * S};
@@ -274,7 +281,8 @@ static void a_large_group_travels_in_slices(void **state)
         struct hub *const hubs[] = {net.flat, net.root};
         for (int shape = 0; shape < 2; shape++) {
             struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS};
-            assert_int_equal(hub_query(hubs[shape], &q, NULL, &where, &arena, &got, &absent, &e), 0);
+            assert_int_equal(hub_query(hubs[shape], &q, NULL, &where, &arena, &got, &absent, &e),
+                             0);
             assert_int_equal(got.series[0].source_series, SERIES);
             compare(&got, &want, plans[i], shape ? "tree" : "flat");
         }
@@ -294,7 +302,11 @@ static void a_bad_plan_is_an_error(void **state)
     struct error e;
     set_current(NULL, 0);
     struct query_filter filter = {.kind = QUERY_REGEXP, .key = STR("host"), .text = STR("(")};
-    struct query q = {.metric = STR("m"), .aggregator = QUERY_SUM, .end_ns = 10, .filters = &filter, .filter_count = 1};
+    struct query q = {.metric = STR("m"),
+                      .aggregator = QUERY_SUM,
+                      .end_ns = 10,
+                      .filters = &filter,
+                      .filter_count = 1};
     struct hub_where where = {0};
     assert_int_equal(hub_query(net.flat, &q, NULL, &where, &arena, &result, &absent, &e), -EINVAL);
     assert_true(e.text[0] != 0);
@@ -308,7 +320,8 @@ static void a_bad_plan_is_an_error(void **state)
     q.downsample = (struct query_downsample){.on = true, .interval = 1, .function = QUERY_SUM};
     q.end_ns = 1000000;
     struct query_limits limits = {.memory_bytes = 1 << 20};
-    assert_int_equal(hub_query(net.flat, &q, &limits, &where, &arena, &result, &absent, &e), -E2BIG);
+    assert_int_equal(hub_query(net.flat, &q, &limits, &where, &arena, &result, &absent, &e),
+                     -E2BIG);
     arena_free(&arena);
 }
 

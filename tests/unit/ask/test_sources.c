@@ -48,9 +48,11 @@ static void record(const char *path, const char *metric, int count)
     uint32_t m, series;
     assert_int_equal(store_open(path, &(struct store_options){0}, &s, &e), 0);
     assert_int_equal(store_define_metric(s, &(struct store_metric){.name = str_of(metric)}, &m), 0);
-    assert_int_equal(store_define_series(s, m, &(struct store_label){STR("host"), STR("a")}, 1, &series), 0);
+    assert_int_equal(
+        store_define_series(s, m, &(struct store_label){STR("host"), STR("a")}, 1, &series), 0);
     for (int i = 0; i < count; i++)
-        assert_int_equal(store_append(s, series, INT64_C(1356998400000000000) + i * INT64_C(1000000000), i), 0);
+        assert_int_equal(
+            store_append(s, series, INT64_C(1356998400000000000) + i * INT64_C(1000000000), i), 0);
     assert_int_equal(store_close(s, &e), 0);
 }
 
@@ -224,10 +226,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_folder, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_unborn, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_one_file_named_twice_counts_once, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_one_file_named_twice_counts_once, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(test_missing_path, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_file_goes_while_it_is_read, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_files_come_and_are_replaced_and_repaired, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_file_goes_while_it_is_read, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_files_come_and_are_replaced_and_repaired, make_folder,
+                                        remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,11 +35,18 @@ static void limit_holds(void **state)
     arena_free(&a);
 }
 
-// An array of a query takes what it needs, not up to twice as much: memory limits count what is taken.
+// An array of a query takes what it needs, not up to twice as much: memory limits count what is
+// taken.
 static void large_allocations_take_no_more_than_they_need(void **state)
 {
     (void)state;
-    enum { SMALL_BYTES = 100, LARGE_BYTES = 300000, COUNT = 50, OVERHEAD_BYTES = 64, CHUNKS_BYTES = 32 << 10 };
+    enum {
+        SMALL_BYTES = 100,
+        LARGE_BYTES = 300000,
+        COUNT = 50,
+        OVERHEAD_BYTES = 64,
+        CHUNKS_BYTES = 32 << 10
+    };
     struct arena a = {0}, only_large = {0};
     unsigned char *large[COUNT], *small[COUNT];
     for (int i = 0; i < COUNT; i++) {
@@ -55,8 +62,10 @@ static void large_allocations_take_no_more_than_they_need(void **state)
         for (int k = 0; k < SMALL_BYTES; k++)
             assert_int_equal(small[i][k], i);
     }
-    assert_in_range(a.used_bytes, COUNT * LARGE_BYTES, COUNT * (LARGE_BYTES + OVERHEAD_BYTES) + CHUNKS_BYTES);
-    assert_in_range(only_large.used_bytes, COUNT * LARGE_BYTES, COUNT * (LARGE_BYTES + OVERHEAD_BYTES));
+    assert_in_range(a.used_bytes, COUNT * LARGE_BYTES,
+                    COUNT * (LARGE_BYTES + OVERHEAD_BYTES) + CHUNKS_BYTES);
+    assert_in_range(only_large.used_bytes, COUNT * LARGE_BYTES,
+                    COUNT * (LARGE_BYTES + OVERHEAD_BYTES));
     arena_reset(&a);
     arena_reset(&only_large);
     assert_true(a.used_bytes < CHUNKS_BYTES);

@@ -31,7 +31,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    return chdir("/") != 0 || rmdir(root) != 0; // each test leaves the folder empty: no draft stays behind
+    // each test leaves the folder empty: no draft stays behind
+    return chdir("/") != 0 || rmdir(root) != 0;
 }
 
 // How many files the folder has, hidden ones included.
@@ -143,7 +144,8 @@ static int with_little_disk(unsigned long flags)
     char size[32];
     snprintf(size, sizeof size, "size=%d", LARGE / 2);
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-        mount("none", root, "tmpfs", 0, size) < 0 || chdir(root) < 0 || atomic_file_write("f", STR("one"), 0) != 0 ||
+        mount("none", root, "tmpfs", 0, size) < 0 || chdir(root) < 0 ||
+        atomic_file_write("f", STR("one"), 0) != 0 ||
         (flags && mount("none", root, NULL, MS_REMOUNT | flags, NULL) < 0))
         return CANNOT_BE_DONE_HERE;
     int code = write_large_over_one();
@@ -254,7 +256,8 @@ static int write_often(int writer, unsigned flags)
     int made = 0;
     memset(text, 'a' + writer, sizeof text);
     for (int i = 0; i < TIMES; i++) {
-        int status = atomic_file_write("f", (struct str){text, sizeof text - (size_t)writer}, flags);
+        int status =
+            atomic_file_write("f", (struct str){text, sizeof text - (size_t)writer}, flags);
         if (status < 0 && status != -EEXIST)
             return TIMES;
         made += status == 0;

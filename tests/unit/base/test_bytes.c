@@ -4,7 +4,8 @@
 static void what_is_written_is_read(void **state)
 {
     (void)state;
-    static const uint64_t values[] = {0, 1, 127, 128, 300, 16383, 16384, UINT32_MAX, UINT64_MAX - 1, UINT64_MAX};
+    static const uint64_t values[] = {
+        0, 1, 127, 128, 300, 16383, 16384, UINT32_MAX, UINT64_MAX - 1, UINT64_MAX};
     struct buf b = {0};
     buf_u8(&b, 1);
     buf_u16(&b, 0x0203);

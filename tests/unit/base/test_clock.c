@@ -18,7 +18,8 @@ static void ticks_become_the_time_of_day(void **state)
     // error of 1e-4 aside.
     for (int i = 0; i < 100; i++) {
         int64_t before = clock_realtime_ns();
-        int64_t ns = clock_map_real_ns(&fit.map, clock_map_boot_ns(&fit.map, clock_ticks(), INT64_MAX));
+        int64_t ns =
+            clock_map_real_ns(&fit.map, clock_map_boot_ns(&fit.map, clock_ticks(), INT64_MAX));
         int64_t after = clock_realtime_ns();
         int64_t slack = NS_PER_US + (after - fit.first.real_ns) / 10000;
         assert_true(ns >= before - slack && ns <= after + slack);
@@ -35,8 +36,9 @@ static void a_line_is_a_line(void **state)
     struct clock_line line = {.ticks0 = 1000, .ns0 = 5000, .ns_per_tick = 0.5};
     assert_int_equal(clock_line_ns(&line, 1000), 5000);
     assert_int_equal(clock_line_ns(&line, 1200), 5100);
-    assert_int_equal(clock_line_ns(&line, 800), 4900); // a point that was taken before the line was drawn
-    line.ns_per_tick = 1e300;                          // written by a stranger: a number, no fault
+    // a point that was taken before the line was drawn
+    assert_int_equal(clock_line_ns(&line, 800), 4900);
+    line.ns_per_tick = 1e300; // written by a stranger: a number, no fault
     assert_true(clock_line_ns(&line, 2000) > clock_line_ns(&line, 500));
 }
 
@@ -69,8 +71,8 @@ static void runs(struct machine *m, int64_t ns)
 
 static struct clock_reading look(struct machine *m)
 {
-    return (struct clock_reading){(uint64_t)m->ticks, m->boot_ns + noise(m), m->boot_ns + m->real_minus_boot_ns,
-                                  2 * NOISE_NS};
+    return (struct clock_reading){(uint64_t)m->ticks, m->boot_ns + noise(m),
+                                  m->boot_ns + m->real_minus_boot_ns, 2 * NOISE_NS};
 }
 
 static struct clock_fit begin(struct machine *m)
@@ -115,7 +117,8 @@ static void steps_and_suspensions(void **state)
             asleep = (int64_t)(random_u64(&m) % 100000) * NS_PER_MS + 10 * NS_PER_MS;
         m.real_minus_boot_ns += set;
         m.boot_ns += asleep;
-        bool anew = asleep && fit.last.ticks > 10000000 && random_u64(&m) % 2; // not twice within some ms
+        // not twice within some ms
+        bool anew = asleep && fit.last.ticks > 10000000 && random_u64(&m) % 2;
         if (anew)
             m.ticks = (double)(random_u64(&m) % 1000000);
         runs(&m, 1 + (int64_t)(random_u64(&m) % NS_PER_MS));
@@ -126,18 +129,24 @@ static void steps_and_suspensions(void **state)
         clock_fit_take(&fit, &now);
         const int64_t off = 50 * NS_PER_US; // a young line, used over a second
         if (llabs(real_of(&fit, late) - late_real) > off)
-            fail_msg("seed %llu, round %ld: a moment before the look is %lld ns off", (unsigned long long)seed, round,
-                     (long long)(real_of(&fit, late) - late_real));
-        int64_t off_early = llabs(real_of(&fit, early) - (early_real + set)); // by the clock as it is now
+            fail_msg("seed %llu, round %ld: a moment before the look is %lld ns off",
+                     (unsigned long long)seed, round, (long long)(real_of(&fit, late) - late_real));
+        // by the clock as it is now
+        int64_t off_early = llabs(real_of(&fit, early) - (early_real + set));
         if (asleep && !anew)
             off_early =
-                llabs(real_of(&fit, early) - asleep - early_real); // the counter does not tell when it stood still
+                // the counter does not tell when it stood still
+                llabs(real_of(&fit, early) - asleep - early_real);
         if (off_early > off)
-            fail_msg("seed %llu, round %ld: a moment before the step is %lld ns off (set %lld, asleep %lld, anew %d)",
-                     (unsigned long long)seed, round, (long long)off_early, (long long)set, (long long)asleep, anew);
+            fail_msg("seed %llu, round %ld: a moment before the step is %lld ns off (set %lld, "
+                     "asleep %lld, anew %d)",
+                     (unsigned long long)seed, round, (long long)off_early, (long long)set,
+                     (long long)asleep, anew);
         // What was taken before the look before goes by the numbers of then, also after the step.
-        if (set && llabs(clock_map_real_ns(&fit.map, looked_ns) - (looked_ns + early_real - early_boot)) > 4 * NOISE_NS)
-            fail_msg("seed %llu, round %ld: what was before the step has moved", (unsigned long long)seed, round);
+        if (set && llabs(clock_map_real_ns(&fit.map, looked_ns) -
+                         (looked_ns + early_real - early_boot)) > 4 * NOISE_NS)
+            fail_msg("seed %llu, round %ld: what was before the step has moved",
+                     (unsigned long long)seed, round);
     }
 }
 
@@ -147,7 +156,8 @@ static void steps_and_suspensions(void **state)
 static void a_wide_reading_is_no_step(void **state)
 {
     (void)state;
-    const int64_t boot = 3600 * (int64_t)NS_PER_S, ahead = 1700000000 * (int64_t)NS_PER_S, off = 400;
+    const int64_t boot = 3600 * (int64_t)NS_PER_S, ahead = 1700000000 * (int64_t)NS_PER_S,
+                  off = 400;
     struct clock_reading first = {1000, boot, boot + ahead, 1000},
                          second = {2001000, boot + 1000000, boot + 1000000 + ahead + off, 1000};
     struct clock_fit fit;

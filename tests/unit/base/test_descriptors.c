@@ -42,7 +42,8 @@ static void any_number_arrives(void **state)
 {
     (void)state;
     for (size_t sent = 0; sent <= DESCRIPTORS_MAX; sent++) {
-        int free_before = lowest_free(), pipes[DESCRIPTORS_MAX][2], fds[DESCRIPTORS_MAX], got[DESCRIPTORS_MAX];
+        int free_before = lowest_free(), pipes[DESCRIPTORS_MAX][2], fds[DESCRIPTORS_MAX],
+            got[DESCRIPTORS_MAX];
         for (size_t i = 0; i < sent; i++) {
             assert_int_equal(pipe(pipes[i]), 0);
             fds[i] = pipes[i][0];

@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const texts[] = {"",   "plain",      "two words",         "it's", "a\tb", "$HOME", "`id`", "\\",
-                                    "\"", "line\nline", "é;|&<>*?[]{}()!#~", "-x",   "=",    "'"};
+static const char *const texts[] = {
+    "",   "plain",      "two words",         "it's", "a\tb", "$HOME", "`id`", "\\",
+    "\"", "line\nline", "é;|&<>*?[]{}()!#~", "-x",   "=",    "'"};
 
 static void a_word_comes_back(void **state)
 {

@@ -58,7 +58,11 @@ static void both_directions_are_served(void **state)
     (void)state;
     struct buf answer = {0};
     char *text = much();
-    struct exchange x = {.who = "the echo", .text = {text, MUCH}, .more = -1, .patience_ms = 60000, .answer = &answer};
+    struct exchange x = {.who = "the echo",
+                         .text = {text, MUCH},
+                         .more = -1,
+                         .patience_ms = 60000,
+                         .answer = &answer};
     assert_int_equal(run(&x, false, NULL), 0);
     assert_true(str_eq(buf_str(&answer), x.text));
     buf_free(&answer);
@@ -73,8 +77,11 @@ static void what_comes_from_a_descriptor_follows(void **state)
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(whole_write(ends[1], STR("and more"), 0), 0);
     close(ends[1]);
-    struct exchange x = {
-        .who = "the echo", .text = STR("text "), .more = ends[0], .patience_ms = 60000, .answer = &answer};
+    struct exchange x = {.who = "the echo",
+                         .text = STR("text "),
+                         .more = ends[0],
+                         .patience_ms = 60000,
+                         .answer = &answer};
     assert_int_equal(run(&x, false, NULL), 0);
     assert_str_equal(buf_str(&answer), "text and more");
     close(ends[0]);
@@ -87,7 +94,11 @@ static void who_hangs_up_is_said(void **state)
     struct buf answer = {0};
     struct error e = {0};
     char *text = much();
-    struct exchange x = {.who = "the echo", .text = {text, MUCH}, .more = -1, .patience_ms = 60000, .answer = &answer};
+    struct exchange x = {.who = "the echo",
+                         .text = {text, MUCH},
+                         .more = -1,
+                         .patience_ms = 60000,
+                         .answer = &answer};
     int rc = run(&x, true, &e);
     assert_true(rc == -EPIPE || rc == -ECONNRESET);
     assert_non_null(strstr(e.text, "the echo has hung up"));
@@ -132,8 +143,10 @@ static void paths_that_lead_nowhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_directions_are_served), cmocka_unit_test(what_comes_from_a_descriptor_follows),
-        cmocka_unit_test(who_hangs_up_is_said),       cmocka_unit_test(who_is_silent_is_not_waited_for),
+        cmocka_unit_test(both_directions_are_served),
+        cmocka_unit_test(what_comes_from_a_descriptor_follows),
+        cmocka_unit_test(who_hangs_up_is_said),
+        cmocka_unit_test(who_is_silent_is_not_waited_for),
         cmocka_unit_test(paths_that_lead_nowhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,9 +28,10 @@ static void commas_and_nesting(void **state)
     json_key_double(&w, "e", NAN);
     json_key_i64(&w, "f", INT64_MIN);
     json_end_object(&w);
-    assert_string_equal(buf_cstr(&b),
-                        "{\"a\":\"x\",\"b\":[-1,0.5,null,[],{}],\"c\":true,\"d\":18446744073709551615,\"e\":null,"
-                        "\"f\":-9223372036854775808}");
+    assert_string_equal(
+        buf_cstr(&b),
+        "{\"a\":\"x\",\"b\":[-1,0.5,null,[],{}],\"c\":true,\"d\":18446744073709551615,\"e\":null,"
+        "\"f\":-9223372036854775808}");
     buf_free(&b);
 }
 
@@ -60,10 +61,14 @@ static void bytes_that_are_not_utf8_are_replaced(void **state)
                       "b"),
                   "\"a\xef\xbf\xbd"
                   "b\"");
-    assert_quoted(STR("\xc3"), "\"\xef\xbf\xbd\"");                                                 // cut off
-    assert_quoted(STR("\xc0\xaf"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");                                 // overlong
-    assert_quoted(STR("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");                 // a surrogate
-    assert_quoted(STR("\xf4\x90\x80\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""); // beyond U+10FFFF
+    // cut off
+    assert_quoted(STR("\xc3"), "\"\xef\xbf\xbd\"");
+    // overlong
+    assert_quoted(STR("\xc0\xaf"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
+    // a surrogate
+    assert_quoted(STR("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
+    // beyond U+10FFFF
+    assert_quoted(STR("\xf4\x90\x80\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
 // jansson beside it in one file: what is written here is read there as the same.
@@ -84,8 +89,9 @@ static void what_is_written_is_json_to_others(void **state)
     json_end_array(&w);
     json_end_object(&w);
     json_t *read = json_loadb(b.data, b.size, JSON_REJECT_DUPLICATES, NULL);
-    json_t *same = json_pack("{s:s,s:[b,n,{s:[]},f,I]}", "text \"\n\xef\xbf\xbd", "a\\b\x01\xef\xbf\xbd", "list", 0,
-                             "raw", -1.5e-7, (json_int_t)INT64_MIN);
+    json_t *same =
+        json_pack("{s:s,s:[b,n,{s:[]},f,I]}", "text \"\n\xef\xbf\xbd", "a\\b\x01\xef\xbf\xbd",
+                  "list", 0, "raw", -1.5e-7, (json_int_t)INT64_MIN);
     assert_non_null(read);
     assert_true(json_equal(read, same));
     json_decref(read);

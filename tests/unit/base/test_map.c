@@ -52,6 +52,7 @@ static void empty_and_binary_keys(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(many_keys), cmocka_unit_test(empty_and_binary_keys)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(many_keys),
+                                       cmocka_unit_test(empty_and_binary_keys)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

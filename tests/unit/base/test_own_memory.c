@@ -68,15 +68,18 @@ static void above_a_size_memory_goes_back_at_once(void **state)
     struct own_memory_keeper keeper = {0};
     const int64_t every_ns = OWN_MEMORY_EASE_MS * (int64_t)NS_PER_MS;
     int64_t now_ns = every_ns;
-    size_t begin = own_memory_bytes(), above = begin + SLACK_BYTES, bound = begin + 2 * (size_t)SLACK_BYTES;
+    size_t begin = own_memory_bytes(), above = begin + SLACK_BYTES,
+           bound = begin + 2 * (size_t)SLACK_BYTES;
     for (size_t i = 0; i < BLOCKS; i++)
         assert_non_null(memset(blocks[i] = malloc(BLOCK_BYTES), 1, BLOCK_BYTES));
     size_t full = own_memory_bytes();
-    assert_true(own_memory_ease(&keeper, above, bound, now_ns)); // in use: the caller has to free some
+    // in use: the caller has to free some
+    assert_true(own_memory_ease(&keeper, above, bound, now_ns));
     for (size_t i = 0; i < BLOCKS; i++)
         if (i % LIVE_EVERY)
             free(blocks[i]);
-    assert_false(own_memory_ease(&keeper, above, bound, now_ns + every_ns - 1)); // not so soon again
+    // not so soon again
+    assert_false(own_memory_ease(&keeper, above, bound, now_ns + every_ns - 1));
     assert_false(own_memory_ease(&keeper, 2 * full, bound, now_ns += every_ns));
     assert_true(own_memory_bytes() > begin + 5 * (size_t)SLACK_BYTES);
     assert_false(own_memory_ease(&keeper, above, bound, now_ns += every_ns));
@@ -91,8 +94,9 @@ int main(void)
     return 77; // skipped: their allocators take the place of the C library's
 #endif
     own_memory_set_up(OWN_MEMORY_MAPPED_SERVER);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_freed_between_live_blocks_goes_back),
-                                       cmocka_unit_test(a_moment_of_much_in_use_does_not_last),
-                                       cmocka_unit_test(above_a_size_memory_goes_back_at_once)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_freed_between_live_blocks_goes_back),
+        cmocka_unit_test(a_moment_of_much_in_use_does_not_last),
+        cmocka_unit_test(above_a_size_memory_goes_back_at_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

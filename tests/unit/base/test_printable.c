@@ -52,7 +52,8 @@ static void escapes(void **state)
     expect(STR("\xe2\x80\xae"
                "gpj.exe"),
            "\\xe2\\x80\\xaegpj.exe"); // right to left
-    expect(STR("\xe2\x81\xa6x\xe2\x80\xa8y\xe2\x80\x8f"), "\\xe2\\x81\\xa6x\\xe2\\x80\\xa8y\\xe2\\x80\\x8f");
+    expect(STR("\xe2\x81\xa6x\xe2\x80\xa8y\xe2\x80\x8f"),
+           "\\xe2\\x81\\xa6x\\xe2\\x80\\xa8y\\xe2\\x80\\x8f");
     expect(STR("\xff\xc3\xe2\x82"), "\\xff\\xc3\\xe2\\x82"); // no UTF-8
     expect(STR("\xc0\x9b\xed\xa0\x80"), "\\xc0\\x9b\\xed\\xa0\\x80");
 }
@@ -81,14 +82,16 @@ static void random_bytes(void **state)
         struct buf out = {0};
         size_t size = (size_t)(rand_r(&x) % (int)sizeof bytes);
         for (size_t i = 0; i < size; i++) // often control characters and parts of UTF-8
-            bytes[i] = (char)(rand_r(&x) % 3 ? rand_r(&x) % 256 : "\033\xc2\x9b\xe2\x80\xae\n\r"[rand_r(&x) % 8]);
+            bytes[i] = (char)(rand_r(&x) % 3 ? rand_r(&x) % 256
+                                             : "\033\xc2\x9b\xe2\x80\xae\n\r"[rand_r(&x) % 8]);
         printable_add(&out, (struct str){bytes, size});
         struct str text = buf_str(&out);
         for (size_t i = 0; i < text.size; i++) {
             unsigned char c = (unsigned char)text.data[i];
             bool c1 = c == 0xc2 && i + 1 < text.size && (unsigned char)text.data[i + 1] < 0xa0;
             if (c < 0x20 || c == 0x7f || c1)
-                fail_msg("seed %llu, turn %zu: byte %zu of the output is %02x", (unsigned long long)seed, turn, i, c);
+                fail_msg("seed %llu, turn %zu: byte %zu of the output is %02x",
+                         (unsigned long long)seed, turn, i, c);
         }
         buf_free(&out);
     }

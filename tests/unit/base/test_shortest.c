@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The C library as judge: printf rounds correctly, so the fewest digits with which its text reads back are as few as there are.
+// The C library as judge: printf rounds correctly, so the fewest digits with which its text reads
+// back are as few as there are.
 static void judge(double value)
 {
     struct shortest got = shortest_decimal(value);
@@ -22,10 +23,12 @@ static void judge(double value)
     while (strtod(want, NULL) != value);
     if (digits > fewest)
         fail_msg("%a became %s, not %s", value, text, want);
-    // As short, and as close. (Just below a power of two something shorter than the rounded number may read back, too.)
+    // As short, and as close. (Just below a power of two something shorter than the rounded number
+    // may read back, too.)
     char *point = strchr(want, '.'), *exponent = strchr(want, 'e');
     char plain[64];
-    snprintf(plain, sizeof plain, "%.1s%.*s", want, point ? (int)(exponent - point - 1) : 0, point ? point + 1 : "");
+    snprintf(plain, sizeof plain, "%.1s%.*s", want, point ? (int)(exponent - point - 1) : 0,
+             point ? point + 1 : "");
     if (digits == fewest && strtoull(plain, NULL, 10) != got.digits)
         fail_msg("%a became %s, not %s", value, text, want);
 }

@@ -64,7 +64,10 @@ static size_t read_back(struct str name, char *out)
         size_t n = s[0] < 0x80 ? 1 : 3;
         if (n == 3) {
             code = (unsigned)(s[0] & 0xf) << 12 | (unsigned)(s[1] & 0x3f) << 6 | (s[2] & 0x3fu);
-            code = code == 0x3000 ? ' ' : code == 0x2421 ? 127 : code >= 0xff01 ? code - 0xff01 + '!' : code - 0x2400;
+            code = code == 0x3000   ? ' '
+                   : code == 0x2421 ? 127
+                   : code >= 0xff01 ? code - 0xff01 + '!'
+                                    : code - 0x2400;
         }
         out[size++] = (char)code;
         i += n;

@@ -30,7 +30,8 @@ static void words_are_separated_by_blanks(void **state)
 static void natural_order_counts(void **state)
 {
     (void)state;
-    static const char *const sorted[] = {"", "10", "a", "n", "n1", "n01", "n2", "n2a", "n2b1", "n10", "n10a", "nb"};
+    static const char *const sorted[] = {"",   "10",  "a",    "n",   "n1",   "n01",
+                                         "n2", "n2a", "n2b1", "n10", "n10a", "nb"};
     enum { COUNT = sizeof sorted / sizeof *sorted };
     for (int i = 0; i < COUNT; i++)
         for (int k = 0; k < COUNT; k++) {
@@ -151,10 +152,14 @@ static void error_text_is_prefixed_and_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cutting_visits_every_part),    cmocka_unit_test(words_are_separated_by_blanks),
-        cmocka_unit_test(natural_order_counts),         cmocka_unit_test(searching),
-        cmocka_unit_test(numbers_are_the_whole_string), cmocka_unit_test(buffer_grows_and_ends_in_nul),
-        cmocka_unit_test(buffer_stops_at_its_limit),    cmocka_unit_test(error_text_is_prefixed_and_cut),
+        cmocka_unit_test(cutting_visits_every_part),
+        cmocka_unit_test(words_are_separated_by_blanks),
+        cmocka_unit_test(natural_order_counts),
+        cmocka_unit_test(searching),
+        cmocka_unit_test(numbers_are_the_whole_string),
+        cmocka_unit_test(buffer_grows_and_ends_in_nul),
+        cmocka_unit_test(buffer_stops_at_its_limit),
+        cmocka_unit_test(error_text_is_prefixed_and_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

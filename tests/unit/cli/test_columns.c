@@ -40,6 +40,7 @@ static void many_cells(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(columns_are_aligned), cmocka_unit_test(many_cells)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(columns_are_aligned),
+                                       cmocka_unit_test(many_cells)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

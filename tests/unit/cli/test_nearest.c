@@ -18,12 +18,15 @@ static void distances(void **state)
                  {"kitten", "sitting", 3},
                  {"abcdef", "badcfe", 3}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
-        assert_int_equal(nearest_distance(str_of(pairs[i].a), str_of(pairs[i].b)), pairs[i].distance);
-        assert_int_equal(nearest_distance(str_of(pairs[i].b), str_of(pairs[i].a)), pairs[i].distance);
+        assert_int_equal(nearest_distance(str_of(pairs[i].a), str_of(pairs[i].b)),
+                         pairs[i].distance);
+        assert_int_equal(nearest_distance(str_of(pairs[i].b), str_of(pairs[i].a)),
+                         pairs[i].distance);
     }
     char longer[NEAREST_SIZE_MAX + 1];
     memset(longer, 'x', sizeof longer);
-    assert_int_equal(nearest_distance((struct str){longer, NEAREST_SIZE_MAX}, (struct str){longer, NEAREST_SIZE_MAX}),
+    assert_int_equal(nearest_distance((struct str){longer, NEAREST_SIZE_MAX},
+                                      (struct str){longer, NEAREST_SIZE_MAX}),
                      0);
     assert_true(nearest_distance((struct str){longer, sizeof longer}, STR("x")) == SIZE_MAX);
 }

@@ -8,7 +8,8 @@
 
 enum { WORDS_MAX = 16 };
 
-// Parses a command line of words separated by blanks for `command`. The words live until the next call.
+// Parses a command line of words separated by blanks for `command`. The words live until the next
+// call.
 static int parse(enum command_id command, const char *line, struct options *o, struct error *e)
 {
     static char text[256];
@@ -32,7 +33,8 @@ static void the_tables_are_consistent(void **state)
         assert_true(row->commands != 0);
         assert_true(row->help[0] != 0);
         assert_true((row->type == OPTION_FLAG) == (row->argument[0] == 0));
-        if (row->initial[0] && options_set(&o, (enum option_id)i, row->initial, FROM_DEFAULT, &e) < 0)
+        if (row->initial[0] &&
+            options_set(&o, (enum option_id)i, row->initial, FROM_DEFAULT, &e) < 0)
             fail_msg("default of --%s: %s", row->name, e.text);
         for (int j = 0; j < i; j++) {
             const struct option_row *other = &option_rows[j];
@@ -138,7 +140,8 @@ static void mistakes_are_named(void **state)
     refuse(COMMAND_RUN, "--port", "--port needs a value: --port=N");
     refuse(COMMAND_RUN, "-p", "-p needs a value");
     refuse(COMMAND_RUN, "-qZ x", "unknown option '-qZ'");
-    refuse(COMMAND_RUN, "--rate 1e9 x", "--rate: '1e9' is not seconds from 0.01 to 3600 (90, 5m, 2h…)");
+    refuse(COMMAND_RUN, "--rate 1e9 x",
+           "--rate: '1e9' is not seconds from 0.01 to 3600 (90, 5m, 2h…)");
     refuse(COMMAND_RUN, "--port 4242.0 x", "is not a whole number from 1 to 65535");
     refuse(COMMAND_RUN, "--quiet=perhaps x", "'perhaps' is not true or false");
     refuse(COMMAND_RUN, "--record= x", "--record: '' is not a text of 1 to 4096 bytes");

@@ -186,7 +186,8 @@ static void assert_same(struct terminal *t, const struct screen *s, const struct
     }
 }
 
-// The differences, applied to a terminal that shows the picture before, give what the whole picture gives on an empty one.
+// The differences, applied to a terminal that shows the picture before, give what the whole picture
+// gives on an empty one.
 static void differences_give_the_picture(void **state)
 {
     (void)state;
@@ -234,7 +235,8 @@ static void without_colour_there_is_none(void **state)
     struct buf out = {0};
     screen_update(&out, &s, NULL, false);
     for (const char *m = buf_cstr(&out); (m = strchr(m, '\033')); m++) // SGR 30 to 37 are colours
-        assert_true(m[1] != '[' || !strchr(m, 'm') || !strstr((char[]){m[2], m[3], m[4], m[5], 0}, ";3"));
+        assert_true(m[1] != '[' || !strchr(m, 'm') ||
+                    !strstr((char[]){m[2], m[3], m[4], m[5], 0}, ";3"));
     assert_null(strstr(buf_cstr(&out), ";3"));
     out.size = 0;
     screen_update(&out, &s, NULL, true);

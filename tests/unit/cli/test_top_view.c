@@ -20,7 +20,8 @@ static double value_of(size_t row, size_t column, bool percent, int64_t bucket)
 {
     int64_t wave = (bucket + (int64_t)(7 * row + 3 * column)) % 20;
     double share = (double)(wave < 10 ? wave : 20 - wave) / 10;
-    return percent ? 20 + 3 * (double)(row % 20) + 20 * share : (1 + share) * 1048576 * (double)(row + 1);
+    return percent ? 20 + 3 * (double)(row % 20) + 20 * share
+                   : (1 + share) * 1048576 * (double)(row + 1);
 }
 
 static void fill(struct top_table *t, size_t row_index, const char *name, const char *unit)
@@ -89,7 +90,8 @@ static void assert_golden(const char *name, struct buf *picture)
     buf_free(&golden);
 }
 
-static void assert_picture(const char *name, struct top_model *m, int columns, int rows, bool utf8, bool colour)
+static void assert_picture(const char *name, struct top_model *m, int columns, int rows, bool utf8,
+                           bool colour)
 {
     struct screen s;
     struct buf picture = {0};
@@ -141,8 +143,10 @@ static void the_other_views(void **state)
     assert_picture("top-node.txt", &m, 80, 24, true, false);
     top_model_show(&m, TOP_EVENTS, NULL);
     m.event_count = 2;
-    m.events[0] = (struct top_event){"epoch", "n1", "rank=0", END_NS - INT64_C(95) * NS_PER_S, 0, false};
-    m.events[1] = (struct top_event){"rate\nhalved", "n2", "rank=3", END_NS - INT64_C(60) * NS_PER_S, 0, true};
+    m.events[0] =
+        (struct top_event){"epoch", "n1", "rank=0", END_NS - INT64_C(95) * NS_PER_S, 0, false};
+    m.events[1] = (struct top_event){
+        "rate\nhalved", "n2", "rank=3", END_NS - INT64_C(60) * NS_PER_S, 0, true};
     m.at_ns = END_NS;
     m.paused = true;
     m.job.ended = true;
@@ -170,7 +174,8 @@ static void filter_and_order(void **state)
                     top_table_last(&m.tables[0], &m.tables[0].rows[order[i]], 0));
     m.filter[0] = 0;
     top_table_order(&m, &m.tables[0], order);
-    assert_string_equal(m.tables[0].rows[order[NODES - 1]].name, "n4"); // no value: last in both directions
+    // no value: last in both directions
+    assert_string_equal(m.tables[0].rows[order[NODES - 1]].name, "n4");
     m.descending = false;
     top_table_order(&m, &m.tables[0], order);
     assert_string_equal(m.tables[0].rows[order[NODES - 1]].name, "n4");
@@ -211,9 +216,12 @@ static void answer(struct buf *out)
     static const int64_t times[] = {100000000000, 101000000000, 102000000000};
     static const double cpu[] = {10, 20, 30}, received[] = {1, 2, 3};
     static const struct store_label host[] = {{STR("host"), STR("n1")}};
-    struct store_metric gauge = {.name = STR("cpu_percent"), .unit = STR("percent"), .kind = STORE_GAUGE},
-                        counter = {
-                            .name = STR("network_receive_bytes_total"), .unit = STR("bytes"), .kind = STORE_COUNTER};
+    struct store_metric gauge = {.name = STR("cpu_percent"),
+                                 .unit = STR("percent"),
+                                 .kind = STORE_GAUGE},
+                        counter = {.name = STR("network_receive_bytes_total"),
+                                   .unit = STR("bytes"),
+                                   .kind = STORE_COUNTER};
     struct query_series s = {.metric = gauge.name,
                              .tags = host,
                              .tag_count = 1,
@@ -242,7 +250,8 @@ static void answers_are_read(void **state)
     assert_int_equal(m.tables[0].count, 1);
     assert_string_equal(m.tables[0].rows[0].name, "n1");
     assert_float_equal(top_table_last(&m.tables[0], &m.tables[0].rows[0], 0), 30, 0);
-    assert_float_equal(top_table_last(&m.tables[0], &m.tables[0].rows[0], 2), 2, 0); // the newest is only a part
+    // the newest is only a part
+    assert_float_equal(top_table_last(&m.tables[0], &m.tables[0].rows[0], 2), 2, 0);
     assert_int_equal(top_feed_read(&m.tables[0], columns, rows, 1, buf_str(&text)),
                      -EBADMSG); // a query that was not asked
     top_model_free(&m);
@@ -251,7 +260,8 @@ static void answers_are_read(void **state)
         char *cut = malloc(size + 1); // of its own size: what lies behind it is not read
         memcpy(cut, text.data, size);
         top_model_create(&m);
-        assert_int_equal(top_feed_read(&m.tables[0], columns, rows, 2, (struct str){cut, size}), -EBADMSG);
+        assert_int_equal(top_feed_read(&m.tables[0], columns, rows, 2, (struct str){cut, size}),
+                         -EBADMSG);
         top_model_free(&m);
         free(cut);
     }
@@ -267,8 +277,9 @@ static void answers_are_read(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_in_all_sizes), cmocka_unit_test(the_other_views),
-                                       cmocka_unit_test(filter_and_order), cmocka_unit_test(time_goes_on),
-                                       cmocka_unit_test(answers_are_read)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_in_all_sizes), cmocka_unit_test(the_other_views),
+        cmocka_unit_test(filter_and_order), cmocka_unit_test(time_goes_on),
+        cmocka_unit_test(answers_are_read)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

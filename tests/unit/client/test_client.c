@@ -1,4 +1,5 @@
-// sonde_client.h on recordings, and on a file that is being written; live jobs are asked in tests/client and tests/python.
+// sonde_client.h on recordings, and on a file that is being written; live jobs are asked in
+// tests/client and tests/python.
 #include "client/arrow_interface.h"
 #include "sonde_client.h"
 #include "store/store.h"
@@ -36,17 +37,22 @@ static int make(void **state)
     if (store_open(p->path, &(struct store_options){0}, &p->store, &words) != 0)
         return -1;
     store_define_metric(
-        p->store, &(struct store_metric){.name = STR("loss"), .unit = STR("nats"), .help = STR("Left."), .level = 1},
+        p->store,
+        &(struct store_metric){
+            .name = STR("loss"), .unit = STR("nats"), .help = STR("Left."), .level = 1},
         &metric);
-    store_define_metric(p->store, &(struct store_metric){.name = STR("steps"), .kind = STORE_COUNTER, .level = 1},
-                        &counter);
+    store_define_metric(
+        p->store, &(struct store_metric){.name = STR("steps"), .kind = STORE_COUNTER, .level = 1},
+        &counter);
     for (unsigned i = 0; i < 2; i++) {
-        struct store_label labels[] = {{STR("host"), STR("n1")}, {STR("rank"), i ? STR("1") : STR("0")}};
+        struct store_label labels[] = {{STR("host"), STR("n1")},
+                                       {STR("rank"), i ? STR("1") : STR("0")}};
         store_define_series(p->store, metric, labels, 2, &p->series[i]);
         for (int s = 0; s < SECONDS; s++)
             store_append(p->store, p->series[i], T + s * NS, (s * 7) % 1000 + 10000 * (double)i);
     }
-    store_define_series(p->store, counter, &(struct store_label){STR("host"), STR("n1")}, 1, &steps);
+    store_define_series(p->store, counter, &(struct store_label){STR("host"), STR("n1")}, 1,
+                        &steps);
     for (int s = 0; s < 10; s++)
         store_append(p->store, steps, T + s * NS, 2 * s);
     struct store_label number = {STR("number"), STR("1")};
@@ -63,9 +69,10 @@ static int make(void **state)
                                                        .text = STR("open"),
                                                        .id = 8,
                                                        .parent = 7});
-    store_append_event(
-        p->store, &(struct store_event){
-                      .kind = STORE_ANNOTATION, .start_ns = T + 5 * NS, .end_ns = T + 5 * NS, .text = STR("half")});
+    store_append_event(p->store, &(struct store_event){.kind = STORE_ANNOTATION,
+                                                       .start_ns = T + 5 * NS,
+                                                       .end_ns = T + 5 * NS,
+                                                       .text = STR("half")});
     return 0;
 }
 
@@ -120,7 +127,8 @@ static void test_query(void **state)
     assert_int_equal(s->time_ns[3], T + 3 * NS);
     assert_float_equal(s->values[3], 10021, 0);
     sonde_result_free(r);
-    const struct sonde_filter filters[] = {{"rank", NULL, "0|1", true}, {"host", "regexp", "n[0-9]", false}};
+    const struct sonde_filter filters[] = {{"rank", NULL, "0|1", true},
+                                           {"host", "regexp", "n[0-9]", false}};
     r = ask(c, (struct sonde_query){.metric = "loss",
                                     .aggregator = "max",
                                     .downsample = "10s-avg",
@@ -132,13 +140,17 @@ static void test_query(void **state)
     assert_int_equal(sonde_result_series(r, 0)->count, 3);
     assert_float_equal(sonde_result_series(r, 1)->values[1], 10101.5, 0);
     sonde_result_free(r);
-    r = ask(c, (struct sonde_query){
-                   .metric = "steps", .rate = true, .counter = true, .start = "1356998400.5", .end = "1356998403"});
+    r = ask(c, (struct sonde_query){.metric = "steps",
+                                    .rate = true,
+                                    .counter = true,
+                                    .start = "1356998400.5",
+                                    .end = "1356998403"});
     assert_int_equal(sonde_result_series(r, 0)->kind, SONDE_COUNTER);
     assert_int_equal(sonde_result_series(r, 0)->count, 3);
     assert_float_equal(sonde_result_series(r, 0)->values[0], 2, 0);
     sonde_result_free(r);
-    r = ask(c, (struct sonde_query){.metric = "loss", .start_ns = T - 20 * NS, .end_ns = T - 10 * NS});
+    r = ask(c,
+            (struct sonde_query){.metric = "loss", .start_ns = T - 20 * NS, .end_ns = T - 10 * NS});
     assert_int_equal(sonde_result_count(r), 0);
     sonde_result_free(r);
     sonde_client_close(c);
@@ -226,7 +238,8 @@ static void test_mistakes(void **state)
         assert_int_equal(sonde_client_query(c, &rows[i].query, &r, NULL), -EINVAL);
     }
     struct sonde_watch *w;
-    assert_int_equal(sonde_client_watch(c, &(struct sonde_query){.m = "sum:1s-avg:loss"}, &w, &e), -EINVAL);
+    assert_int_equal(sonde_client_watch(c, &(struct sonde_query){.m = "sum:1s-avg:loss"}, &w, &e),
+                     -EINVAL);
     char *text;
     size_t size;
     assert_int_equal(sonde_client_ask(c, "sonde", NULL, &text, &size, &e), -EINVAL);
@@ -255,8 +268,8 @@ static void test_what_cannot_be_read_is_missing(void **state)
     struct sonde_result *r = ask(c, (struct sonde_query){.metric = "loss"});
     assert_int_equal(sonde_result_count(r), 2);
     char expected[256];
-    snprintf(expected, sizeof expected, "torn.sonde (unreadable: %s: not a sonde file (5000 bytes, magic 0x78787878))",
-             path);
+    snprintf(expected, sizeof expected,
+             "torn.sonde (unreadable: %s: not a sonde file (5000 bytes, magic 0x78787878))", path);
     assert_string_equal(sonde_result_missing(r), expected);
     sonde_result_free(r);
     sonde_client_close(c);
@@ -301,7 +314,8 @@ static void test_lists(void **state)
     assert_int_equal(events[1].end_ns, 0);
     assert_int_equal(events[1].parent, 7);
     sonde_list_free(events);
-    assert_int_equal(sonde_client_annotations(c, "1356998405", "1356998405", &events, &count, &e), 0);
+    assert_int_equal(sonde_client_annotations(c, "1356998405", "1356998405", &events, &count, &e),
+                     0);
     assert_int_equal(count, 1);
     assert_int_equal(events[0].end_ns, T + 5 * NS);
     sonde_list_free(events);
@@ -328,8 +342,8 @@ static void test_arrow(void **state)
     sonde_result_free(r);
     sonde_client_close(c);
     assert_int_equal(stream.get_schema(&stream, &schema), 0);
-    static const char *const names[] = {"time", "value", "metric", "host", "rank"}, *const formats[] = {"tsn:UTC", "g",
-                                                                                                        "i", "i", "i"};
+    static const char *const names[] = {"time", "value", "metric", "host", "rank"},
+                             *const formats[] = {"tsn:UTC", "g", "i", "i", "i"};
     assert_int_equal(schema.n_children, 5);
     for (int i = 0; i < 5; i++) {
         assert_string_equal(schema.children[i]->name, names[i]);
@@ -383,7 +397,8 @@ static void test_watch(void **state)
         assert_int_equal(sonde_watch_next(w, 60000, &r, &e), 0);
         sonde_result_free(r);
     }
-    assert_int_equal(store_append(p->store, p->series[0], now_ns - 1, 7), 0); // late: behind what was told
+    // late: behind what was told
+    assert_int_equal(store_append(p->store, p->series[0], now_ns - 1, 7), 0);
     assert_int_equal(store_append(p->store, p->series[1], now_ns, 8), 0);
     assert_int_equal(sonde_watch_next(w, 60000, &r, &e), 0);
     assert_int_equal(sonde_result_count(r), 1);
@@ -408,7 +423,9 @@ static void test_a_watch_is_cancelled(void **state)
     struct sonde_watch *w;
     struct sonde_result *r;
     int asked = 0;
-    assert_int_equal(sonde_client_open(p->path, &(struct sonde_client_options){.stop = yes, .user = &asked}, &c, &e),
+    assert_int_equal(sonde_client_open(p->path,
+                                       &(struct sonde_client_options){.stop = yes, .user = &asked},
+                                       &c, &e),
                      0);
     assert_int_equal(sonde_client_watch(c, &(struct sonde_query){.metric = "not_yet"}, &w, &e), 0);
     assert_int_equal(sonde_watch_next(w, 600000, &r, &e), -ECANCELED);

@@ -19,7 +19,8 @@ static const char *selection(const struct sonde_query *q)
         return NULL;
     }
     assert_true(str_starts(buf_str(&path), str_of(before)));
-    for (const char *at = buf_cstr(&path) + sizeof before - 1; *at && n < sizeof text - 1; at += 3) {
+    for (const char *at = buf_cstr(&path) + sizeof before - 1; *at && n < sizeof text - 1;
+         at += 3) {
         char hex[3] = {at[1], at[2], 0};
         assert_true(*at == '%' && isxdigit(hex[0]) && isxdigit(hex[1]));
         text[n++] = (char)strtol(hex, NULL, 16);
@@ -81,7 +82,8 @@ static void test_what_a_stream_follows_by_name(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sonde_filter both[] = {{"host", NULL, "n1", false}, rows[i].filter};
-        const char *got = selection(&(struct sonde_query){.metric = "loss", .filters = both, .filter_count = 2});
+        const char *got =
+            selection(&(struct sonde_query){.metric = "loss", .filters = both, .filter_count = 2});
         if (!got != !rows[i].follows || (got && strcmp(got, rows[i].follows) != 0))
             fail_msg("%zu: %s", i, got ? got : "nothing");
     }
@@ -94,7 +96,8 @@ static void test_what_a_stream_follows_by_name(void **state)
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         assert_null(selection(&others[i]));
-    assert_string_equal(selection(&(struct sonde_query){.metric = "a:b", .aggregator = "none"}), "a:b");
+    assert_string_equal(selection(&(struct sonde_query){.metric = "a:b", .aggregator = "none"}),
+                        "a:b");
 }
 
 static void test_cut(void **state)

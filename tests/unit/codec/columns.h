@@ -1,4 +1,5 @@
-// columns.h - columns of many kinds for the tests of the codecs: what occurs, and what is meant to break them.
+// columns.h - columns of many kinds for the tests of the codecs: what occurs, and what is meant to
+// break them.
 #ifndef SONDE_TESTS_COLUMNS_H
 #define SONDE_TESTS_COLUMNS_H
 
@@ -49,7 +50,10 @@ static inline double steady_counter(size_t i, uint64_t *r, double v)
 static inline double lazy_counter(size_t i, uint64_t *r, double v)
 {
     uint64_t dice = next_random(r) % 100;
-    return i == 0 ? 5 : dice < 80 ? v : dice < 97 ? v + 4 : v + 4.0 * (double)(next_random(r) % (UINT64_C(1) << 33));
+    return i == 0      ? 5
+           : dice < 80 ? v
+           : dice < 97 ? v + 4
+                       : v + 4.0 * (double)(next_random(r) % (UINT64_C(1) << 33));
 }
 
 static inline double small_integers(size_t i, uint64_t *r, double v)
@@ -66,7 +70,8 @@ static inline double up_and_down(size_t i, uint64_t *r, double v)
 static inline double large_integers(size_t i, uint64_t *r, double v)
 {
     (void)i, (void)v;
-    return (double)((int64_t)(next_random(r) >> 12) - (INT64_C(1) << 51)); // up to the limit of wholes, and over it
+    // up to the limit of wholes, and over it
+    return (double)((int64_t)(next_random(r) >> 12) - (INT64_C(1) << 51));
 }
 
 static inline double huge_integers(size_t i, uint64_t *r, double v)
@@ -108,7 +113,8 @@ static inline double decimals_and_others(size_t i, uint64_t *r, double v)
 {
     (void)v;
     uint64_t dice = next_random(r) % 40;
-    return dice == 0            ? double_of_bits(0x7ff8000000000000 | next_random(r) % 1000) // NaN with something in it
+    return dice == 0            ? double_of_bits(0x7ff8000000000000 |
+                                                 next_random(r) % 1000) // NaN with something in it
            : dice == 1          ? -0.0
            : dice == 2 && i % 2 ? INFINITY
                                 : (double)(next_random(r) % 10000) / 100;

@@ -1,4 +1,5 @@
-// Columns to bytes and back: every kind of column, every length at which something changes, both aims, all instruction sets.
+// Columns to bytes and back: every kind of column, every length at which something changes, both
+// aims, all instruction sets.
 #include "columns.h"
 #include "store/codec_parts.h"
 #include "unit/test.h"
@@ -6,7 +7,8 @@
 #include <stdlib.h>
 
 static double values[CODEC_VALUES_MAX], back[CODEC_VALUES_MAX];
-static uint8_t *bytes; // as large as codec_bound says, so that the address sanitizer sees the byte after it
+// as large as codec_bound says, so that the address sanitizer sees the byte after it
+static uint8_t *bytes;
 
 static const size_t sizes[] = {1,   2,   3,    7,    8,    9,    15,   16,   17,   31,   32,  33,
                                63,  64,  65,   100,  127,  128,  255,  256,  257,  500,  511, 512,
@@ -18,7 +20,8 @@ static void encode_and_compare(size_t n, enum codec_aim aim)
     bytes = malloc(codec_bound(n));
     size_t size = codec_encode(values, n, aim, bytes, &made);
     assert_true(size <= codec_bound(n));
-    assert_true(size <= (aim == CODEC_HOT ? 1 : 64) + 8 * n); // never more than a few bytes over plain
+    // never more than a few bytes over plain
+    assert_true(size <= (aim == CODEC_HOT ? 1 : 64) + 8 * n);
     bytes = realloc(bytes, size);
     assert_true(codec_of(bytes, size) < CODEC_COUNT);
     memset(back, 0x55, sizeof back[0] * n);
@@ -98,8 +101,10 @@ static void kinds_get_the_codec_made_for_them(void **state)
         fill_column(kind, n, 1, values);
         bytes = malloc(codec_bound(n));
         size_t size = codec_encode(values, n, CODEC_HOT, bytes, NULL);
-        if (codec_of(bytes, size) != expected[i].hot || (double)size > expected[i].hot_bytes * (double)n)
-            fail_msg("%s: hot is %s, %zu bytes", expected[i].kind, codec_name(codec_of(bytes, size)), size);
+        if (codec_of(bytes, size) != expected[i].hot ||
+            (double)size > expected[i].hot_bytes * (double)n)
+            fail_msg("%s: hot is %s, %zu bytes", expected[i].kind,
+                     codec_name(codec_of(bytes, size)), size);
         size = codec_encode(values, n, CODEC_COLD, bytes, NULL);
         if (codec_of(bytes, size) != expected[i].cold)
             fail_msg("%s: cold is %s", expected[i].kind, codec_name(codec_of(bytes, size)));
@@ -117,7 +122,8 @@ static void sum_is_added_up_in_eight_parts(void **state)
     }
     struct codec_summary s;
     codec_summarise_plain(values, 1003, &s);
-    double sum = ((parts[0] + parts[4]) + (parts[2] + parts[6])) + ((parts[1] + parts[5]) + (parts[3] + parts[7]));
+    double sum = ((parts[0] + parts[4]) + (parts[2] + parts[6])) +
+                 ((parts[1] + parts[5]) + (parts[3] + parts[7]));
     assert_memory_equal(&sum, &s.sum, sizeof sum);
     assert_true(s.min == 1.0 / 1003 && s.max == 1 && s.nans == 0);
 }
@@ -164,7 +170,8 @@ static void all_sets_write_and_read_the_same(void **state)
             struct codec_summary summary, first_summary = {0};
             for (size_t set = 0; set < n_sets; set++) {
                 codec_use_kernels(sets[set]);
-                size_t size = codec_encode(values, n, CODEC_HOT, set == 0 ? first : bytes, &summary);
+                size_t size =
+                    codec_encode(values, n, CODEC_HOT, set == 0 ? first : bytes, &summary);
                 if (set == 0) {
                     first_size = size;
                     first_summary = summary;
@@ -182,7 +189,8 @@ static void all_sets_write_and_read_the_same(void **state)
     codec_force_scalar(false);
 }
 
-// Damaged bytes give the same values, whatever the machine: so no answer depends on the node that gives it.
+// Damaged bytes give the same values, whatever the machine: so no answer depends on the node that
+// gives it.
 static void all_sets_read_damaged_bytes_alike(void **state)
 {
     (void)state;
@@ -194,7 +202,8 @@ static void all_sets_read_damaged_bytes_alike(void **state)
         bytes = malloc(codec_bound(n));
         size_t size = codec_encode(values, n, CODEC_HOT, bytes, NULL);
         for (size_t flips = 1 + next_random(&r) % 3; flips > 0; flips--)
-            bytes[next_random(&r) % (size < 64 || flips == 1 ? size : 64)] ^= (uint8_t)(1u << next_random(&r) % 8);
+            bytes[next_random(&r) % (size < 64 || flips == 1 ? size : 64)] ^=
+                (uint8_t)(1u << next_random(&r) % 8);
         codec_use_kernels(sets[0]);
         int error = codec_decode(bytes, size, n, first);
         for (size_t set = 1; set < n_sets; set++) {
@@ -243,7 +252,8 @@ static void packing_is_undone(void **state)
             uint32_t q[GROUP] = {0}, out[GROUP];
             for (size_t i = 0; i < n; i++)
                 q[i] = (uint32_t)(next_random(&r) & ((UINT64_C(1) << width) - 1));
-            uint8_t *packed = malloc(group_bytes(n, width) + 1), *first = malloc(group_bytes(n, width) + 1);
+            uint8_t *packed = malloc(group_bytes(n, width) + 1),
+                    *first = malloc(group_bytes(n, width) + 1);
             for (size_t set = 0; set < n_sets; set++) {
                 sets[set]->pack(q, n, width, packed);
                 if (set == 0)

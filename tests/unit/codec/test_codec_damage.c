@@ -1,4 +1,5 @@
-// Columns whose bytes are cut, flipped or were never a column: refused or decoded to something, never out of bounds.
+// Columns whose bytes are cut, flipped or were never a column: refused or decoded to something,
+// never out of bounds.
 #include "columns.h"
 #include "store/codec.h"
 #include "unit/test.h"
@@ -57,7 +58,8 @@ static void flipped_bits_do_no_harm(void **state)
                 uint8_t *bytes = encode(kind, n, aim, &size);
                 size_t head = size < 100 ? size : 100;
                 for (size_t round = 0; round < 8 * head + 300; round++) {
-                    size_t bit = round < 8 * head ? round : next_random(&r) % (8 * size); // all of the header
+                    // all of the header
+                    size_t bit = round < 8 * head ? round : next_random(&r) % (8 * size);
                     bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
                     read_all(bytes, size, n);
                     bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
@@ -89,7 +91,8 @@ static void wrong_lengths_are_refused(void **state)
     assert_int_equal(codec_decode(bytes, size, 0, out), -EBADMSG);
     assert_int_equal(codec_decode(bytes, size, CODEC_VALUES_MAX + 1, out), -EBADMSG);
     assert_int_equal(codec_decode_times(bytes, size, 0, (int64_t *)out), -EBADMSG);
-    assert_int_equal(codec_decode_times(bytes, size, CODEC_VALUES_MAX + 1, (int64_t *)out), -EBADMSG);
+    assert_int_equal(codec_decode_times(bytes, size, CODEC_VALUES_MAX + 1, (int64_t *)out),
+                     -EBADMSG);
     assert_int_equal(codec_of(bytes, 0), CODEC_COUNT);
     assert_int_equal(codec_of((const uint8_t[]){CODEC_COUNT}, 1), CODEC_COUNT);
     free(bytes);

@@ -17,7 +17,8 @@ static void fill_stamps(size_t n)
 {
     uint64_t r = 3;
     for (size_t i = 0; i < n; i++)
-        stamps[i] = 1795173132000000000 + (int64_t)i * 100000000 + (int64_t)(next_random(&r) % 100000);
+        stamps[i] =
+            1795173132000000000 + (int64_t)i * 100000000 + (int64_t)(next_random(&r) % 100000);
 }
 
 static uint8_t *encode(size_t n, size_t *size)
@@ -46,8 +47,9 @@ static void compare(const uint8_t *bytes, size_t size, size_t n)
         assert_memory_equal(back, columns[i].data, columns[i].n * sizeof back[0]);
     }
     for (size_t i = 0; i < n; i++) {
-        assert_int_equal(
-            columns[i].times ? codec_table_times(table, i, (int64_t *)back) : codec_table_values(table, i, back), 0);
+        assert_int_equal(columns[i].times ? codec_table_times(table, i, (int64_t *)back)
+                                          : codec_table_values(table, i, back),
+                         0);
         assert_memory_equal(back, columns[i].data, columns[i].n * sizeof back[0]);
     }
     codec_table_close(table);
@@ -83,7 +85,8 @@ static size_t related_columns(size_t n)
     for (size_t i = 4; i < COLUMNS; i++) {
         double scale = i % 3 == 0 ? 4 : i % 3 == 1 ? 1 : 0.5;
         for (size_t k = 0; k < n; k++) {
-            data[i][k] = (data[i % 4][k] + data[(i + 1) % 4][k]) * scale - (i % 5 == 0 ? data[i - 1][k] : 0);
+            data[i][k] =
+                (data[i % 4][k] + data[(i + 1) % 4][k]) * scale - (i % 5 == 0 ? data[i - 1][k] : 0);
             if (i % 7 == 0 && k % 100 == 50)
                 data[i][k] = NAN;
         }
@@ -101,8 +104,8 @@ static void related_columns_take_little(void **state)
     uint8_t *packed = malloc(codec_table_compress_bound(size));
     size_t all = codec_table_compress(bytes, size, 3, packed);
     size_t first_four = codec_table_compress(four, four_size, 3, packed);
-    // 36 more columns follow from the first: 40 bytes of directory each, and 5 have 30 misses that hide changes. Written
-    // for themselves they would take some 800 bytes each.
+    // 36 more columns follow from the first: 40 bytes of directory each, and 5 have 30 misses that
+    // hide changes. Written for themselves they would take some 800 bytes each.
     assert_true(all > 0 && first_four > 0);
     assert_in_range(all, 0, first_four + 36 * 40 + 5 * 1000);
     free(packed);
@@ -114,7 +117,8 @@ static void compressed_tables_are_zstd_frames(void **state)
 {
     (void)state;
     size_t n = related_columns(500), size;
-    uint8_t *bytes = encode(n, &size), *out = malloc(size), *packed = malloc(codec_table_compress_bound(size));
+    uint8_t *bytes = encode(n, &size), *out = malloc(size),
+            *packed = malloc(codec_table_compress_bound(size));
     for (int level = 1; level <= 19; level += 6) {
         size_t packed_size = codec_table_compress(bytes, size, level, packed);
         assert_in_range(packed_size, 1, codec_table_compress_bound(size));
@@ -136,7 +140,8 @@ static void read_all(const uint8_t *bytes, size_t size)
     if (error != 0)
         return;
     for (size_t i = 0; i < codec_table_columns(table); i++) {
-        double *out = malloc(codec_table_rows(table, i) * sizeof out[0]); // exactly, so that the sanitizer sees more
+        // exactly, so that the sanitizer sees more
+        double *out = malloc(codec_table_rows(table, i) * sizeof out[0]);
         error = codec_table_values(table, i, out);
         assert_true(error == 0 || error == -EBADMSG);
         error = codec_table_times(table, i, (int64_t *)out);
@@ -182,7 +187,8 @@ static void circles_end(void **state)
 {
     (void)state;
     uint8_t table[] = {1, 2, 0, 0, 0, 0, 0, 0, 0, /* directory */
-                       2, 3, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 2, 2, 3, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0};
+                       2, 3, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 2,
+                       2, 3, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0};
     table[2] = sizeof table - 9;
     struct codec_table *opened;
     double out[3];
@@ -198,9 +204,9 @@ static void circles_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tables_come_back),
-                                       cmocka_unit_test(related_columns_take_little),
-                                       cmocka_unit_test(compressed_tables_are_zstd_frames),
-                                       cmocka_unit_test(damaged_tables_do_no_harm), cmocka_unit_test(circles_end)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_come_back), cmocka_unit_test(related_columns_take_little),
+        cmocka_unit_test(compressed_tables_are_zstd_frames),
+        cmocka_unit_test(damaged_tables_do_no_harm), cmocka_unit_test(circles_end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,8 +44,9 @@ static const struct {
     const char *name;
     int64_t (*stamp)(size_t i, uint64_t *r);
     double hot, cold; // bytes a stamp at most, of 5000; cold before the general compressor
-} kinds[] = {{"regular", regular, 0.01, 0.01},   {"jittered", jittered, 2.5, 3.0},   {"with gaps", with_gaps, 0.5, 0.1},
-             {"unordered", unordered, 4.5, 5.5}, {"anything", anything, 8.01, 8.01}, {"falling", falling, 0.01, 0.01}};
+} kinds[] = {{"regular", regular, 0.01, 0.01},   {"jittered", jittered, 2.5, 3.0},
+             {"with gaps", with_gaps, 0.5, 0.1}, {"unordered", unordered, 4.5, 5.5},
+             {"anything", anything, 8.01, 8.01}, {"falling", falling, 0.01, 0.01}};
 
 static void stamps_come_back(void **state)
 {

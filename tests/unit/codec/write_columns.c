@@ -31,7 +31,8 @@ int main(void)
             uint64_t r = 9;
             for (size_t kind = 0; kind < COLUMN_KINDS; kind++) {
                 fill_column(kind, n, s, data[kind]);
-                record(0, n, bytes, codec_encode(data[kind], n, aim, bytes, NULL), data[kind], n * 8);
+                record(0, n, bytes, codec_encode(data[kind], n, aim, bytes, NULL), data[kind],
+                       n * 8);
             }
             for (size_t kind = 0; kind < 4; kind++) { // regular, jittered, jumping, anything
                 for (size_t i = 0; i < n; i++)
@@ -51,7 +52,8 @@ int main(void)
             fill_column(i, ROWS, 5, data[i]);
         else
             for (size_t k = 0; k < ROWS; k++)
-                data[i][k] = i == COLUMN_KINDS ? data[2][k] + data[4][k] : (data[COLUMN_KINDS][k] - data[6][k]) * 4;
+                data[i][k] = i == COLUMN_KINDS ? data[2][k] + data[4][k]
+                                               : (data[COLUMN_KINDS][k] - data[6][k]) * 4;
         columns[i] = (struct codec_column){data[i], ROWS, false};
     }
     bytes = malloc(codec_table_bound(columns, COLUMN_KINDS + 2));

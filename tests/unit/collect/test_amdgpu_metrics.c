@@ -1,4 +1,5 @@
-// The table of amdgpu drivers: every revision's fields where they stand, and nothing out of a table that is cut off or not known.
+// The table of amdgpu drivers: every revision's fields where they stand, and nothing out of a table
+// that is cut off or not known.
 #include "collect/gpu_sysfs.h"
 #include "unit/test.h"
 
@@ -31,7 +32,8 @@ static void is(enum metric_symbol row, double expected)
 {
     double got = gpu_get(&d, row);
     if (isnan(expected) ? !store_is_missing(got) : !(fabs(got - expected) <= 1e-9 * fabs(expected)))
-        fail_msg("%s is %.17g, expected %.17g", catalogue_metrics[row].metric.name.data, got, expected);
+        fail_msg("%s is %.17g, expected %.17g", catalogue_metrics[row].metric.name.data, got,
+                 expected);
 }
 
 // What the older ones have alike, and the last of them the reasons for throttling.
@@ -138,7 +140,8 @@ static void what_is_not_known_is_left_alone(void **state)
     gpu_put(&d, METRIC_GPU_POWER, 5);
     assert_true(amdgpu_metrics_fill(table, TABLE_MAX, &d));
     for (int row = 0; row < GPU_ROWS; row++)
-        is((enum metric_symbol)(GPU_ROW_FIRST + row), GPU_ROW_FIRST + row == METRIC_GPU_POWER ? 5 : NAN);
+        is((enum metric_symbol)(GPU_ROW_FIRST + row),
+           GPU_ROW_FIRST + row == METRIC_GPU_POWER ? 5 : NAN);
 }
 
 int main(void)

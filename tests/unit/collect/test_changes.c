@@ -1,5 +1,6 @@
-// Files of other kernels and of bad days, for the sources that read lists and small files: lines that are new or not there, files cut off at any
-// byte, numbers too large, files that vanish and come back, 256 processors. A value is right or missing; it is never another one.
+// Files of other kernels and of bad days, for the sources that read lists and small files: lines
+// that are new or not there, files cut off at any byte, numbers too large, files that vanish and
+// come back, 256 processors. A value is right or missing; it is never another one.
 #include "tree.h"
 #include "unit/test.h"
 
@@ -18,11 +19,13 @@ static const struct changed {
     const char *added, *series,
         *first_tag; // `added` is a line of another kernel; of this series `wrapped` gives 2^64 - 1
     const char *wrapped, *overflown, *second_tag; // and `overflown`, one more, nothing
-    const char *alone;                            // this source is not to be compared line by line: its values are sums
+    // this source is not to be compared line by line: its values are sums
+    const char *alone;
 } files[] = {
     {.source = "cgroup",
      .path = "sys/fs/cgroup/job/cpu.stat",
-     .text = "usage_usec 1500000\nuser_usec 1\nnr_periods 10\nnr_throttled 4\nthrottled_usec 250000\n",
+     .text =
+         "usage_usec 1500000\nuser_usec 1\nnr_periods 10\nnr_throttled 4\nthrottled_usec 250000\n",
      .beside = {{"proc/self/cgroup", "0::/job\n"},
                 {"proc/self/mountinfo", "29 25 0:25 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"}},
      .added = "core_sched.force_idle_usec 77\n",
@@ -42,15 +45,18 @@ static const struct changed {
      .path = "sys/fs/cgroup/cpu/job/cpu.stat",
      .text = "nr_periods 5\nnr_throttled 2\nthrottled_time 1500000000\n",
      .beside = {{"proc/self/cgroup", "2:cpu,cpuacct:/job\n"},
-                {"proc/self/mountinfo", "31 25 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"}},
+                {"proc/self/mountinfo",
+                 "31 25 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"}},
      .added = "wait_sum 9\n",
      .series = "cgroup_throttled_periods_total",
      .wrapped = "nr_throttled 18446744073709551615\n",
      .overflown = "nr_throttled 18446744073709551616\n"},
     {.source = "lustre",
      .path = "proc/fs/lustre/llite/scratch-ff/stats",
-     .text = "snapshot_time 1700000000.1 secs.nsecs\nread_bytes 12 samples [bytes] 4096 1048576 8392704\n"
-             "write_bytes 3 samples [bytes] 1 2 5\nopen 34 samples [usecs] 1 2 3 4\ngetattr 8 samples [reqs]\n",
+     .text = "snapshot_time 1700000000.1 secs.nsecs\nread_bytes 12 samples [bytes] 4096 1048576 "
+             "8392704\n"
+             "write_bytes 3 samples [bytes] 1 2 5\nopen 34 samples [usecs] 1 2 3 4\ngetattr 8 "
+             "samples [reqs]\n",
      .added = "start_time 1690000000.1 secs.nsecs\n",
      .series = "lustre_opens_total",
      .first_tag = "scratch",
@@ -65,7 +71,8 @@ static const struct changed {
      .overflown = "rpc 18446744073709551616 5 1\n"},
     {.source = "nfs",
      .path = "proc/self/mountstats",
-     .text = "device a:/h mounted on /home with fstype nfs4 statvers=1.1\n\topts:\trw\n\tbytes:\t1 2 3 4 5 6 7 8\n",
+     .text = "device a:/h mounted on /home with fstype nfs4 statvers=1.1\n\topts:\trw\n\tbytes:\t1 "
+             "2 3 4 5 6 7 8\n",
      .titles = 1,
      .beside = {{"proc/net/rpc/nfs", "rpc 1 2 3\n"}},
      .added = "\txprt:\ttcp 0 0 1\n",
@@ -75,8 +82,9 @@ static const struct changed {
      .overflown = "\tbytes:\t1 2 3 4 18446744073709551616 6 7 8\n"},
     {.source = "interrupts",
      .path = "proc/interrupts",
-     .text = "           CPU0       CPU1\n 24:          1          2  IO-APIC   5-edge      ACPI:Ged\n"
-             "LOC:    1020304    2030405   Local timer interrupts\nERR:          7\n",
+     .text =
+         "           CPU0       CPU1\n 24:          1          2  IO-APIC   5-edge      ACPI:Ged\n"
+         "LOC:    1020304    2030405   Local timer interrupts\nERR:          7\n",
      .titles = 1,
      .added = "not a line of counts\n",
      .series = "interrupt_count_total",
@@ -118,7 +126,9 @@ static void sample(struct probe *p, const struct changed *file, struct values *o
     uint32_t generation = 0;
     collect_get_set(p->c, index, &set);
     while (set.generation !=
-           generation) { // a line of another name may have made a series: its first value comes with the next sample
+           // a line of another name may have made a series: its first value comes with the next
+           // sample
+           generation) {
         generation = set.generation;
         collect_sample(p->c, index, t_ns += 10 * SECOND, values);
         collect_get_set(p->c, index, &set);
@@ -126,11 +136,14 @@ static void sample(struct probe *p, const struct changed *file, struct values *o
     out->count = 0;
     for (size_t i = 0; i < set.count; i++) {
         const struct collect_series *series = &set.series[i];
-        if (store_is_missing(values[i]) || (file->alone && str_eq(series->metric->metric.name, str_of(file->alone))))
+        if (store_is_missing(values[i]) ||
+            (file->alone && str_eq(series->metric->metric.name, str_of(file->alone))))
             continue;
         struct value *value = &out->all[out->count++];
-        struct str tag = series->label_count ? series->labels[series->label_count - 1].value : STR("");
-        snprintf(value->series, sizeof value->series, "%.*s %.*s", STR_ARG(series->metric->metric.name), STR_ARG(tag));
+        struct str tag =
+            series->label_count ? series->labels[series->label_count - 1].value : STR("");
+        snprintf(value->series, sizeof value->series, "%.*s %.*s",
+                 STR_ARG(series->metric->metric.name), STR_ARG(tag));
         value->value = values[i];
         assert_true(out->count < SERIES_MAX);
     }
@@ -203,7 +216,8 @@ static void numbers_at_their_end(void **state)
         char text[TEXT_MAX];
         sample(&p, file, &all);
         // The line that is changed begins like what replaces it.
-        size_t word = strcspn(file->wrapped + strspn(file->wrapped, "\t "), " \t:") + strspn(file->wrapped, "\t ");
+        size_t word = strcspn(file->wrapped + strspn(file->wrapped, "\t "), " \t:") +
+                      strspn(file->wrapped, "\t ");
         ptrdiff_t at = 0;
         while (strncmp(file->text + at, file->wrapped, word) != 0 ||
                (file->text[at + (ptrdiff_t)word] != ' ' && file->text[at + (ptrdiff_t)word] != ':'))
@@ -213,22 +227,25 @@ static void numbers_at_their_end(void **state)
         tree_write(&t, file->path, text);
         sample(&p, file, &all);
         assert_true(probe_sample(&p, file->source, 100000 * SECOND) > 0);
-        assert_true(probe_tagged(&p, file->source, file->series, file->first_tag, file->second_tag) ==
-                    18446744073709551615.0);
+        assert_true(probe_tagged(&p, file->source, file->series, file->first_tag,
+                                 file->second_tag) == 18446744073709551615.0);
         snprintf(text, sizeof text, "%.*s%s%s", (int)at, file->text, file->overflown, behind);
         tree_write(&t, file->path, text);
         probe_sample(&p, file->source, 200000 * SECOND);
-        assert_true(store_is_missing(probe_tagged(&p, file->source, file->series, file->first_tag, file->second_tag)));
+        assert_true(store_is_missing(
+            probe_tagged(&p, file->source, file->series, file->first_tag, file->second_tag)));
         // Reset: what the kernel says.
         tree_write(&t, file->path, file->text);
         assert_true(probe_sample(&p, file->source, 300000 * SECOND) > 0);
-        assert_false(store_is_missing(probe_tagged(&p, file->source, file->series, file->first_tag, file->second_tag)));
+        assert_false(store_is_missing(
+            probe_tagged(&p, file->source, file->series, file->first_tag, file->second_tag)));
         probe_free(&p);
         tree_free(&t);
     }
 }
 
-// What cannot be read to its end is cut off anywhere; nothing but its last number may be wrong, and it is all back with the file.
+// What cannot be read to its end is cut off anywhere; nothing but its last number may be wrong, and
+// it is all back with the file.
 static void cut_off_anywhere(void **state)
 {
     (void)state;
@@ -264,10 +281,14 @@ static void files_vanish_and_come_back(void **state)
          "sys/class/infiniband/mlx5_0/ports/1/counters/link_downed", "1\n"},
         {"slingshot", "sys/class/cxi/cxi0/device/telemetry/hni_sts_rx_ok_octets", "5@17.0\n",
          "sys/class/cxi/cxi0/device/telemetry/hni_sts_tx_ok_octets", "6@17.0\n"},
-        {"energy", "sys/cray/pm_counters/power", "812 W 17 us\n", "sys/cray/pm_counters/energy", "9 J 17 us\n"},
-        {"energy", "sys/class/powercap/intel-rapl:0/energy_uj", "5000000\n", "sys/cray/pm_counters/energy", "9 J\n"},
-        {"temperature", "sys/class/hwmon/hwmon0/temp1_input", "45500\n", "sys/class/hwmon/hwmon0/temp2_input", "1\n"},
-        {"fan", "sys/class/hwmon/hwmon0/fan1_input", "4200\n", "sys/class/hwmon/hwmon0/fan2_input", "1\n"},
+        {"energy", "sys/cray/pm_counters/power", "812 W 17 us\n", "sys/cray/pm_counters/energy",
+         "9 J 17 us\n"},
+        {"energy", "sys/class/powercap/intel-rapl:0/energy_uj", "5000000\n",
+         "sys/cray/pm_counters/energy", "9 J\n"},
+        {"temperature", "sys/class/hwmon/hwmon0/temp1_input", "45500\n",
+         "sys/class/hwmon/hwmon0/temp2_input", "1\n"},
+        {"fan", "sys/class/hwmon/hwmon0/fan1_input", "4200\n", "sys/class/hwmon/hwmon0/fan2_input",
+         "1\n"},
     };
     static const char *const bad[] = {"", "\n", "N/A\n", "-\n", "99999999999999999999999999\n"};
     for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
@@ -283,9 +304,11 @@ static void files_vanish_and_come_back(void **state)
         assert_true(both >= 2);
         for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
             tree_write(&t, small[i].path, bad[k]);
-            assert_int_equal(probe_sample(&p, small[i].source, (int64_t)(2 * k + 2) * SECOND), both - 1);
+            assert_int_equal(probe_sample(&p, small[i].source, (int64_t)(2 * k + 2) * SECOND),
+                             both - 1);
             tree_write(&t, small[i].path, small[i].text);
-            assert_int_equal(probe_sample(&p, small[i].source, (int64_t)(2 * k + 3) * SECOND), both);
+            assert_int_equal(probe_sample(&p, small[i].source, (int64_t)(2 * k + 3) * SECOND),
+                             both);
         }
         probe_free(&p);
         tree_free(&t);
@@ -299,20 +322,24 @@ static void interrupts_of_256_processors(void **state)
     static char text[2 << 20];
     size_t size = 0;
     for (int i = 0; i < PROCESSORS; i++)
-        size += (size_t)snprintf(text + size, sizeof text - size, "%s CPU%-7d", i ? "" : "     ", i);
+        size +=
+            (size_t)snprintf(text + size, sizeof text - size, "%s CPU%-7d", i ? "" : "     ", i);
     size += (size_t)snprintf(text + size, sizeof text - size, "\n");
     for (int line = 0; line < LINES; line++) {
         size += (size_t)snprintf(text + size, sizeof text - size, "%4d:", line);
         for (int i = 0; i < PROCESSORS; i++)
             size += (size_t)snprintf(text + size, sizeof text - size, " %10d", line == 0 ? 0 : i);
-        size += (size_t)snprintf(text + size, sizeof text - size, "  IR-PCI-MSI  %d-edge      nvme0q%d\n", line, line);
+        size += (size_t)snprintf(text + size, sizeof text - size,
+                                 "  IR-PCI-MSI  %d-edge      nvme0q%d\n", line, line);
     }
     struct tree t;
     tree_make(&t);
     tree_write(&t, "proc/interrupts", text);
     struct probe p = probe_make_with(t.root, 4, getuid(), "", "interrupts");
-    assert_int_equal(probe_sample(&p, "interrupts", SECOND), 1 + LINES - 1); // the line that never came has no series
-    assert_true(probe_tagged(&p, "interrupts", "interrupt_count_total", "399", NULL) == 255 * 256 / 2);
+    // the line that never came has no series
+    assert_int_equal(probe_sample(&p, "interrupts", SECOND), 1 + LINES - 1);
+    assert_true(probe_tagged(&p, "interrupts", "interrupt_count_total", "399", NULL) ==
+                255 * 256 / 2);
     probe_free(&p);
     tree_free(&t);
 }

@@ -9,7 +9,8 @@
 
 static const int64_t LONG_NS = INT64_C(60) * NS_PER_S, SHORT_NS = NS_PER_MS;
 
-// Reads one byte of a pipe: hangs until the test writes one. Says on another pipe that it was disposed of.
+// Reads one byte of a pipe: hangs until the test writes one. Says on another pipe that it was
+// disposed of.
 struct job {
     int in, disposed;
     int calls;
@@ -48,7 +49,8 @@ static struct deadline *start(struct job **job)
 static void end(void)
 {
     char c;
-    assert_int_equal(read(disposed[0], &c, 1), 1); // waits for the thread, if it is that which disposes
+    // waits for the thread, if it is that which disposes
+    assert_int_equal(read(disposed[0], &c, 1), 1);
     for (int i = 0; i < 2; i++) {
         close(in[i]);
         close(disposed[i]);

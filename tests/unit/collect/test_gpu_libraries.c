@@ -1,4 +1,5 @@
-// AMD and Intel GPUs, played by the fake libraries: what they say, what they lack, and what goes wrong with them.
+// AMD and Intel GPUs, played by the fake libraries: what they say, what they lack, and what goes
+// wrong with them.
 #include "fake/script.h"
 #include "tree.h"
 #include "unit/test.h"
@@ -16,15 +17,16 @@ static const double GIB = 1 << 30;
 
 enum { AMD, INTEL };
 static struct vendor {
-    const char *source, *variable, *library, *old_library, *name, *power; // power: the key that stands for one call
+    // power: the key that stands for one call
+    const char *source, *variable, *library, *old_library, *name, *power;
     int unsupported, no_driver;
     fake_line_function line;
     fake_blocked_function blocked;
 } vendors[] = {
-    [AMD] = {"gpu-amd", "SONDE_ROCM_SMI", FAKE_ROCM_SMI, FAKE_ROCM_SMI_OLD, "rocm_smi", "socket_power", 2, 8, NULL,
-             NULL},
-    [INTEL] = {"gpu-intel", "SONDE_LEVEL_ZERO", FAKE_LEVEL_ZERO, FAKE_LEVEL_ZERO_OLD, "level_zero", "power", 0x78000003,
-               0x78000001, NULL, NULL},
+    [AMD] = {"gpu-amd", "SONDE_ROCM_SMI", FAKE_ROCM_SMI, FAKE_ROCM_SMI_OLD, "rocm_smi",
+             "socket_power", 2, 8, NULL, NULL},
+    [INTEL] = {"gpu-intel", "SONDE_LEVEL_ZERO", FAKE_LEVEL_ZERO, FAKE_LEVEL_ZERO_OLD, "level_zero",
+               "power", 0x78000003, 0x78000001, NULL, NULL},
 };
 
 static struct vendor *vendor;
@@ -79,14 +81,18 @@ static int sample(void)
 
 static void begin_at(const char *root, const char *library, int level, double rate_s)
 {
-    struct collect_options options = {
-        .root = root, .level = level, .rate_s = rate_s, .folder = "/tmp", .sources = vendor->source};
+    struct collect_options options = {.root = root,
+                                      .level = level,
+                                      .rate_s = rate_s,
+                                      .folder = "/tmp",
+                                      .sources = vendor->source};
     struct error e;
     setenv(vendor->variable, library, 1);
     assert_int_equal(collect_create(&options, &c, &e), 0);
     t_ns = SECOND;
     // On a machine that is busy with other things: until all GPUs are open.
-    while (rate_s == PATIENT_RATE_S && (says("still starting") || says("has not answered") || says("have come up")))
+    while (rate_s == PATIENT_RATE_S &&
+           (says("still starting") || says("has not answered") || says("have come up")))
         sample();
 }
 
@@ -311,7 +317,8 @@ static void files_fill_what_the_library_leaves_out(void **state)
         struct tree t;
         vendor = &vendors[v];
         tree_make(&t);
-        write_card(&t, 7, v == AMD ? "0x1002\n" : "0x8086\n", "0000:c1:00.0"); // the library's GPU 1
+        // the library's GPU 1
+        write_card(&t, 7, v == AMD ? "0x1002\n" : "0x8086\n", "0000:c1:00.0");
         say("gpus 2");
         if (v == INTEL)
             say("fail * memory_clock %d", vendor->unsupported);
@@ -399,13 +406,15 @@ static void unsupported_is_missing_never_0(void **state)
         sample();
         assert_null(find("0", "gpu_utilization_percent"));
         assert_null(find("0", "gpu_ecc_corrected_total"));
-        assert_true(value("1", "gpu_utilization_percent") > 0 && value("1", "gpu_ecc_corrected_total") == 3);
+        assert_true(value("1", "gpu_utilization_percent") > 0 &&
+                    value("1", "gpu_ecc_corrected_total") == 3);
         assert_string_equal(reason(), "");
         // What fails later is missing then.
         say("fail 1 used %d", 3);
         say("fail 1 total %d", 3);
         sample();
-        assert_true(missing("1", "gpu_memory_used_bytes") && missing("1", "gpu_memory_used_percent"));
+        assert_true(missing("1", "gpu_memory_used_bytes") &&
+                    missing("1", "gpu_memory_used_percent"));
         say("fail 1 used 0");
         say("fail 1 total 0");
         sample();
@@ -438,7 +447,8 @@ static void an_old_library_costs_only_what_it_lacks(void **state)
             assert_null(find("1", "gpu_energy_joules_total"));
             assert_null(find("1", "gpu_ecc_corrected_total"));
         } else { // Sysman was asked for
-            assert_str_equal(label(find("1", "gpu_up"), "uuid"), "11111111-1111-1111-1111-111111111101");
+            assert_str_equal(label(find("1", "gpu_up"), "uuid"),
+                             "11111111-1111-1111-1111-111111111101");
         }
         assert_string_equal(reason(), "");
         end(NULL);
@@ -458,7 +468,8 @@ static void a_call_that_blocks_holds_nobody_else(void **state)
         begin_at("/nonexistent", vendor->library, 3, 0.2);
         do
             sample();
-        while (!get_set() || !find("1", "gpu_memory_used_bytes") || missing("1", "gpu_memory_used_bytes"));
+        while (!get_set() || !find("1", "gpu_memory_used_bytes") ||
+               missing("1", "gpu_memory_used_bytes"));
         say("block 1");
         do
             sample();
@@ -467,7 +478,8 @@ static void a_call_that_blocks_holds_nobody_else(void **state)
         say("set * used 5000");
         do
             sample();
-        while (missing("0", "gpu_memory_used_bytes") || value("0", "gpu_memory_used_bytes") != 5000 ||
+        while (missing("0", "gpu_memory_used_bytes") ||
+               value("0", "gpu_memory_used_bytes") != 5000 ||
                missing("2", "gpu_memory_used_bytes"));
         assert_true(value("", "gpu_count") == 2);
         say("free 1");
@@ -494,7 +506,8 @@ static void a_gpu_that_says_nothing_is_down(void **state)
     sample();
     say("fail 1 all 3");
     sample();
-    assert_true(value("1", "gpu_up") == 0 && value("0", "gpu_up") == 1 && value("", "gpu_count") == 1);
+    assert_true(value("1", "gpu_up") == 0 && value("0", "gpu_up") == 1 &&
+                value("", "gpu_count") == 1);
     assert_true(missing("1", "gpu_power_watts") && value("0", "gpu_power_watts") == 412);
     assert_true(says("GPU 1: the amdgpu driver does not answer"));
     // After a reset it is there again.

@@ -20,7 +20,8 @@ static int sample(struct probe *p, const char *source)
         do { // another processor may be busy with something else for a while
             given = collect_sample(p->c, i, 1000000000, values);
             collect_get_set(p->c, i, &set);
-        } while (given < 0 || str_find(collect_reason(p->c, str_of(source)), STR("has not answered")) >= 0);
+        } while (given < 0 ||
+                 str_find(collect_reason(p->c, str_of(source)), STR("has not answered")) >= 0);
         return given;
     }
     set.count = 0;
@@ -31,8 +32,10 @@ static bool is_of(const struct collect_series *series, const char *gpu, const ch
 {
     bool index = false, name = !uuid[0];
     for (size_t i = 0; i < series->label_count; i++) {
-        index = index || (str_eq(series->labels[i].key, STR("gpu")) && str_eq(series->labels[i].value, str_of(gpu)));
-        name = name || (str_eq(series->labels[i].key, STR("uuid")) && str_eq(series->labels[i].value, str_of(uuid)));
+        index = index || (str_eq(series->labels[i].key, STR("gpu")) &&
+                          str_eq(series->labels[i].value, str_of(gpu)));
+        name = name || (str_eq(series->labels[i].key, STR("uuid")) &&
+                        str_eq(series->labels[i].value, str_of(uuid)));
     }
     return index && name;
 }
@@ -44,7 +47,8 @@ static const struct fact {
     {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_utilization_percent", 93},
     {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_memory_activity_percent", 41},
     {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_memory_used_bytes", 34359738368},
-    {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_memory_used_percent", 100. * 34359738368 / 68702699520},
+    {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_memory_used_percent",
+     100. * 34359738368 / 68702699520},
     {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_power_watts", 412},
     {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_temperature_celsius", 51},
     {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_memory_temperature_celsius", 58},
@@ -76,11 +80,14 @@ static void recorded_trees(void **state)
         assert_int_equal(collect_reason(p.c, str_of(f->source)).size, 0);
         size_t found = 0;
         for (size_t k = 0; k < set.count; k++) {
-            if (!str_eq(set.series[k].metric->metric.name, str_of(f->name)) || !is_of(&set.series[k], f->gpu, f->uuid))
+            if (!str_eq(set.series[k].metric->metric.name, str_of(f->name)) ||
+                !is_of(&set.series[k], f->gpu, f->uuid))
                 continue;
             found++;
-            if (isnan(f->value) ? !store_is_missing(values[k]) : !(fabs(values[k] - f->value) <= 1e-9 * fabs(f->value)))
-                fail_msg("%s: GPU %s: %s is %.17g, expected %.17g", f->tree, f->gpu, f->name, values[k], f->value);
+            if (isnan(f->value) ? !store_is_missing(values[k])
+                                : !(fabs(values[k] - f->value) <= 1e-9 * fabs(f->value)))
+                fail_msg("%s: GPU %s: %s is %.17g, expected %.17g", f->tree, f->gpu, f->name,
+                         values[k], f->value);
         }
         if (found != 1 && !isnan(f->value))
             fail_msg("%s: GPU %s has %zu series of %s", f->tree, f->gpu, found, f->name);
@@ -113,8 +120,11 @@ static void switched_by_either_name(void **state)
         size_t sets;
     } cases[] = {{"gpu", 1}, {"gpu-amd", 1}, {"gpu-intel", 0}, {"gpu,-gpu-amd", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct collect_options options = {
-            .root = TREES "/amd-mi250x", .level = 3, .rate_s = 0.5, .folder = "/tmp", .sources = cases[i].sources};
+        struct collect_options options = {.root = TREES "/amd-mi250x",
+                                          .level = 3,
+                                          .rate_s = 0.5,
+                                          .folder = "/tmp",
+                                          .sources = cases[i].sources};
         struct collect *c;
         struct error e;
         assert_int_equal(collect_create(&options, &c, &e), 0);
@@ -127,7 +137,8 @@ static void switched_by_either_name(void **state)
 static void what_is_garbled_is_missing(void **state)
 {
     (void)state;
-    static const char *const useless[] = {"", "\n", "N/A\n", "12 %\n", "99999999999999999999999999\n"};
+    static const char *const useless[] = {"", "\n", "N/A\n", "12 %\n",
+                                          "99999999999999999999999999\n"};
     struct tree t;
     tree_make(&t);
     tree_write(&t, "sys/class/drm/card3/device/vendor", "0x1002\n");
@@ -135,12 +146,14 @@ static void what_is_garbled_is_missing(void **state)
     tree_write(&t, "sys/class/drm/card12/device/vendor", "0x1002\n");
     tree_write(&t, "sys/class/drm/card12/device/gpu_busy_percent", "8\n");
     struct probe p = probe_make(t.root, 3, getuid());
-    assert_int_equal(sample(&p, "gpu-amd"), 1 + 2 * 2); // gpu_count, and of each gpu_up and one more
+    // gpu_count, and of each gpu_up and one more
+    assert_int_equal(sample(&p, "gpu-amd"), 1 + 2 * 2);
     for (size_t i = 0; i < sizeof useless / sizeof *useless; i++) {
         tree_write(&t, "sys/class/drm/card12/device/gpu_busy_percent", useless[i]);
         assert_int_equal(sample(&p, "gpu-amd"), 1 + 2 + 1);
         assert_true(values[0] == 1);
-        assert_true(str_find(collect_reason(p.c, STR("gpu-amd")), STR("GPU 1: its driver no longer answers")) >= 0);
+        assert_true(str_find(collect_reason(p.c, STR("gpu-amd")),
+                             STR("GPU 1: its driver no longer answers")) >= 0);
     }
     tree_write(&t, "sys/class/drm/card3/device/gpu_busy_percent", "");
     assert_int_equal(sample(&p, "gpu-amd"), 1 + 2);
@@ -165,10 +178,13 @@ static void processes_that_compute(void **state)
     snprintf(link, sizeof link, "%s/sys/class/drm/card0/device", t.root);
     assert_int_equal(symlink("../../../devices/0001:c1:00.0", link), 0);
     tree_write(&t, "sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n");
-    tree_write(&t, "sys/class/kfd/kfd/topology/nodes/1/gpu_id", "111\n"); // the same place in another domain
-    tree_write(&t, "sys/class/kfd/kfd/topology/nodes/1/properties", "simd_count 304\nlocation_id 49408\n");
+    // the same place in another domain
+    tree_write(&t, "sys/class/kfd/kfd/topology/nodes/1/gpu_id", "111\n");
+    tree_write(&t, "sys/class/kfd/kfd/topology/nodes/1/properties",
+               "simd_count 304\nlocation_id 49408\n");
     tree_write(&t, "sys/class/kfd/kfd/topology/nodes/2/gpu_id", "222\n");
-    tree_write(&t, "sys/class/kfd/kfd/topology/nodes/2/properties", "location_id 49408\nunknown\ndomain 1\n");
+    tree_write(&t, "sys/class/kfd/kfd/topology/nodes/2/properties",
+               "location_id 49408\nunknown\ndomain 1\n");
     tree_write(&t, "sys/class/kfd/kfd/proc/4711/vram_222", "1000\n");
     tree_write(&t, "sys/class/kfd/kfd/proc/4711/vram_111", "77\n");
     tree_write(&t, "sys/class/kfd/kfd/proc/4712/vram_222", "0\n");
@@ -188,14 +204,16 @@ static void processes_that_compute(void **state)
     tree_free(&t);
 }
 
-// What other kernels have: i915 with power but without energy, and xe, whose clock stands elsewhere and whose hwmon names its sensors.
+// What other kernels have: i915 with power but without energy, and xe, whose clock stands elsewhere
+// and whose hwmon names its sensors.
 static void drivers_of_other_kernels(void **state)
 {
     (void)state;
     static const struct {
         const char *path, *text;
     } files[] = {
-        {"sys/class/drm/card0/device/vendor", "0x8086\n"}, // i915 of an integrated GPU: a clock, and no hwmon
+        // i915 of an integrated GPU: a clock, and no hwmon
+        {"sys/class/drm/card0/device/vendor", "0x8086\n"},
         {"sys/class/drm/card0/gt_act_freq_mhz", "350\n"},
         {"sys/class/drm/card1/device/vendor", "0x8086\n"}, // xe, with two tiles
         {"sys/class/drm/card1/device/tile0/gt0/freq0/act_freq", "1550\n"},
@@ -227,7 +245,8 @@ static void drivers_of_other_kernels(void **state)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         tree_write(&t, files[i].path, files[i].text);
     struct probe p = probe_make(t.root, 3, getuid());
-    assert_int_equal(sample(&p, "gpu-intel"), 1 + 3 + EXPECTED); // gpu_count, gpu_up of each, and no more than these
+    // gpu_count, gpu_up of each, and no more than these
+    assert_int_equal(sample(&p, "gpu-intel"), 1 + 3 + EXPECTED);
     size_t found = 0;
     for (size_t i = 0; i < EXPECTED; i++)
         for (size_t k = 0; k < set.count; k++)

@@ -12,9 +12,10 @@
 
 static const int64_t SECOND = 1000000000;
 
-#define TITLES                                                                                                         \
-    "Inter-|   Receive                                                |  Transmit\n"                                   \
-    " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier " \
+#define TITLES                                                                                 \
+    "Inter-|   Receive                                                |  Transmit\n"           \
+    " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs " \
+    "drop fifo colls carrier "                                                                 \
     "compressed\n"
 
 static double net(struct probe *p, const char *name, const char *interface)
@@ -47,13 +48,15 @@ static void interfaces(void **state)
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         assert_true(net(&p, facts[i].name, "eth0") == facts[i].value);
     assert_false(probe_has(&p, "network", "network_receive_bytes_total", "lo"));
-    // The loopback counts, another interface comes (with counters up to 2^64 - 1), one counter goes back: it stays what the kernel says.
+    // The loopback counts, another interface comes (with counters up to 2^64 - 1), one counter goes
+    // back: it stays what the kernel says.
     uint32_t before = probe_generation(&p, "network");
     tree_write(&t, "proc/net/dev",
                TITLES "    lo: 500 5 0 0 0 0 0 0 500 5 0 0 0 0 0 0\n"
                       " veth1: 18446744073709551615 1 0 0 0 0 0 0 7 1 0 0 0 0 0 0\n"
                       "  eth0: 58 2756 1 2 0 0 0 0 135489 1671 3 4 0 0 0 0\n");
-    assert_int_equal(probe_sample(&p, "network", t_ns += SECOND), 9); // the new ones have their series from now on
+    // the new ones have their series from now on
+    assert_int_equal(probe_sample(&p, "network", t_ns += SECOND), 9);
     assert_int_equal(probe_generation(&p, "network"), before + 1);
     assert_int_equal(probe_sample(&p, "network", t_ns += SECOND), 25);
     assert_true(net(&p, "network_receive_bytes_total", "lo") == 500);
@@ -85,7 +88,8 @@ static void columns_of_interfaces(void **state)
     struct tree t;
     tree_make(&t);
     tree_write(&t, "proc/net/dev",
-               "Inter-| Receive | Transmit\n face |new packets bytes|errs bytes newer\n  ib0: 1 2 3 4 5 6\n  ib1: 1 x\n"
+               "Inter-| Receive | Transmit\n face |new packets bytes|errs bytes newer\n  ib0: 1 2 "
+               "3 4 5 6\n  ib1: 1 x\n"
                "no colon\n: 1 2 3 4 5 6\n");
     struct probe p = probe_make(t.root, 2, getuid());
     assert_true(probe_sample(&p, "network", SECOND) > 0);
@@ -110,11 +114,14 @@ static void more_interfaces_than_series(void **state)
     tree_make(&t);
     int size = snprintf(text, sizeof text, "%s", TITLES);
     for (int i = 0; i < 600; i++)
-        size += snprintf(text + size, sizeof text - (size_t)size, "veth%d: 1 2 3 4 0 0 0 0 5 6 7 8 0 0 0 0\n", i);
+        size += snprintf(text + size, sizeof text - (size_t)size,
+                         "veth%d: 1 2 3 4 0 0 0 0 5 6 7 8 0 0 0 0\n", i);
     tree_write(&t, "proc/net/dev", text);
     struct probe p = probe_make(t.root, 2, getuid());
-    assert_int_equal(probe_sample(&p, "network", SECOND), 1 + 511 * 8); // 512 of 8 and the plain one are over 4096
-    assert_true(str_find(collect_reason(p.c, STR("network")), STR("too many of tag 'interface'")) >= 0);
+    // 512 of 8 and the plain one are over 4096
+    assert_int_equal(probe_sample(&p, "network", SECOND), 1 + 511 * 8);
+    assert_true(str_find(collect_reason(p.c, STR("network")), STR("too many of tag 'interface'")) >=
+                0);
     probe_free(&p);
     tree_free(&t);
 }
@@ -207,7 +214,8 @@ static struct collect *collect_folders(const char *folder)
 {
     struct collect *c;
     struct error e;
-    const struct collect_options options = {.root = "", .level = 2, .folder = folder, .sources = "filesystem"};
+    const struct collect_options options = {
+        .root = "", .level = 2, .folder = folder, .sources = "filesystem"};
     assert_int_equal(collect_create(&options, &c, &e), 0);
     assert_int_equal(collect_set_count(c), 1);
     return c;
@@ -218,8 +226,8 @@ static double folder(struct collect *c, const double *values, const char *name, 
     struct collect_set set;
     collect_get_set(c, 0, &set);
     for (size_t i = 0; i < set.count; i++)
-        if (str_eq(set.series[i].metric->metric.name, str_of(name)) && set.series[i].label_count == 1 &&
-            str_eq(set.series[i].labels[0].value, str_of(tag)))
+        if (str_eq(set.series[i].metric->metric.name, str_of(name)) &&
+            set.series[i].label_count == 1 && str_eq(set.series[i].labels[0].value, str_of(tag)))
             return values[i];
     fail_msg("%s{%s} is not there", name, tag);
     return 0;
@@ -235,14 +243,16 @@ static void folders(void **state)
     assert_true(folder(c, values, "filesystem_free_bytes", "/some/run") == 300 * 4096);
     assert_true(folder(c, values, "filesystem_used_percent", "/some/run") == 100. * 600 / 900);
     assert_true(folder(c, values, "filesystem_inodes_free", "/some/run") == 20);
-    assert_true(store_is_missing(folder(c, values, "filesystem_inodes", "/tmp"))); // it has no fixed number
+    // it has no fixed number
+    assert_true(store_is_missing(folder(c, values, "filesystem_inodes", "/tmp")));
     struct collect_set set;
     collect_get_set(c, 0, &set);
     assert_int_equal(set.rate_ns, 5 * SECOND);
     collect_destroy(c);
     c = collect_folders("/some/gone");
     assert_int_equal(collect_sample(c, 0, SECOND, values), 1 + 3);
-    assert_str_equal(collect_reason(c, STR("filesystem")), "cannot ask about /some/gone: Stale file handle");
+    assert_str_equal(collect_reason(c, STR("filesystem")),
+                     "cannot ask about /some/gone: Stale file handle");
     collect_destroy(c);
 }
 
@@ -257,7 +267,8 @@ static void a_folder_that_hangs(void **state)
         assert_int_equal(collect_sample(c, 0, 10 * i * SECOND, values), 1 + 3);
         assert_true(folder(c, values, "filesystem_free_bytes", "/tmp") == 300 * 4096);
         assert_true(store_is_missing(folder(c, values, "filesystem_free_bytes", "/some/run")));
-        assert_true(str_find(collect_reason(c, STR("filesystem")), STR("/some/run has not answered for 0.")) == 0);
+        assert_true(str_find(collect_reason(c, STR("filesystem")),
+                             STR("/some/run has not answered for 0.")) == 0);
     }
     // It answers, and is back.
     atomic_store(&one_hangs, false);

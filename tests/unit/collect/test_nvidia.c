@@ -1,4 +1,5 @@
-// NVIDIA GPUs, played by the fake library: what they say, what they lack, and what goes wrong with them.
+// NVIDIA GPUs, played by the fake library: what they say, what they lack, and what goes wrong with
+// them.
 #include "base/clock.h"
 #include "collect/collect.h"
 #include "fake/nvml.h"
@@ -33,8 +34,12 @@ static void say(const char *line)
 static void begin_with(const char *library, int level, double rate_s)
 {
     static const struct store_label host = {{"host", 4}, {"node1", 5}};
-    struct collect_options options = {
-        .root = "/nonexistent", .labels = &host, .label_count = 1, .level = level, .rate_s = rate_s, .folder = "/tmp"};
+    struct collect_options options = {.root = "/nonexistent",
+                                      .labels = &host,
+                                      .label_count = 1,
+                                      .level = level,
+                                      .rate_s = rate_s,
+                                      .folder = "/tmp"};
     setenv("SONDE_NVML", library, 1);
     struct error e;
     assert_int_equal(collect_create(&options, &c, &e), 0);
@@ -44,11 +49,13 @@ static void begin_with(const char *library, int level, double rate_s)
 static bool says(const char *words);
 static int sample(void);
 
-// On a machine that is busy with other things: until all GPUs are open. The rate is slow enough to be waited for.
+// On a machine that is busy with other things: until all GPUs are open. The rate is slow enough to
+// be waited for.
 static void begin_patiently(const char *library, int level)
 {
     begin_with(library, level, PATIENT_RATE_S);
-    while (!says("level") && (says("still starting") || says("has not answered") || says("come up")))
+    while (!says("level") &&
+           (says("still starting") || says("has not answered") || says("come up")))
         sample();
 }
 
@@ -122,7 +129,8 @@ static const struct collect_series *find(const char *gpu, const char *mig, const
     for (size_t i = 0; i < set.count; i++) {
         const struct collect_series *series = &set.series[i];
         assert_str_equal(label(series, "host"), "node1");
-        if (str_eq(label(series, "gpu"), str_of(gpu)) && str_eq(label(series, "mig"), str_of(mig)) &&
+        if (str_eq(label(series, "gpu"), str_of(gpu)) &&
+            str_eq(label(series, "mig"), str_of(mig)) &&
             str_eq(series->metric->metric.name, str_of(name)))
             return series;
     }
@@ -186,19 +194,23 @@ static void values_are_in_base_units(void **state)
     say("gpus 2");
     say("set 0 reasons 69"); // the clocks' bits: idle, power cap, too hot
     begin(4);
-    assert_int_equal(sample(), 1 + 2 * (sizeof facts / sizeof *facts - 1)); // gpu_count, and all but gpu_xid_last
+    // gpu_count, and all but gpu_xid_last
+    assert_int_equal(sample(), 1 + 2 * (sizeof facts / sizeof *facts - 1));
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
         double got = value("0", facts[i].name);
-        if (isnan(facts[i].value) ? !store_is_missing(got) : !(fabs(got - facts[i].value) <= 1e-9 * fabs(got)))
+        if (isnan(facts[i].value) ? !store_is_missing(got)
+                                  : !(fabs(got - facts[i].value) <= 1e-9 * fabs(got)))
             fail_msg("%s is %.17g, expected %.17g", facts[i].name, got, facts[i].value);
     }
-    assert_str_equal(label(find("1", "", "gpu_up"), "uuid"), "GPU-00000001-0000-0000-0000-000000000000");
+    assert_str_equal(label(find("1", "", "gpu_up"), "uuid"),
+                     "GPU-00000001-0000-0000-0000-000000000000");
     assert_true(value("", "gpu_count") == 2);
     assert_string_equal(reason(), "");
     // Each GPU speaks for itself, and again at each instant.
     say("set 1 utilization 99");
     sample();
-    assert_true(value("0", "gpu_utilization_percent") == 42 && value("1", "gpu_utilization_percent") == 99);
+    assert_true(value("0", "gpu_utilization_percent") == 42 &&
+                value("1", "gpu_utilization_percent") == 99);
     end();
 }
 
@@ -253,7 +265,8 @@ static void mig_instances_are_devices(void **state)
     say("mig 1 2");
     begin(3);
     assert_true(sample() > 20);
-    // In MIG mode the driver gives no utilisation; an instance has memory, processes and GPM, and nothing that is the whole GPU's.
+    // In MIG mode the driver gives no utilisation; an instance has memory, processes and GPM, and
+    // nothing that is the whole GPU's.
     assert_null(find("1", "", "gpu_utilization_percent"));
     assert_true(value("1", "gpu_power_watts") == 350.5);
     const struct collect_series *second = find("1", "2", "gpu_memory_used_bytes");
@@ -327,7 +340,8 @@ static void absence_has_a_reason(void **state)
     static const struct {
         const char *library, *script, *words;
     } cases[] = {
-        {"/nonexistent/libnvidia-ml.so.1", "gpus 1", "no NVIDIA library: /nonexistent/libnvidia-ml.so.1: cannot open"},
+        {"/nonexistent/libnvidia-ml.so.1", "gpus 1",
+         "no NVIDIA library: /nonexistent/libnvidia-ml.so.1: cannot open"},
         {"libc.so.6", "gpus 1", "not NVML"},
         {FAKE_NVML, "init 9", "driver is not loaded"},
         {FAKE_NVML, "init 4", "no permission"},
@@ -388,7 +402,8 @@ static void unsupported_is_missing_never_0(void **state)
     say("fail 0 fields 999");
     sample();
     assert_true(missing("0", "gpu_temperature_celsius") && missing("0", "gpu_sm_clock_hertz"));
-    assert_true(missing("0", "gpu_ecc_corrected_total") && value("0", "gpu_utilization_percent") == 42);
+    assert_true(missing("0", "gpu_ecc_corrected_total") &&
+                value("0", "gpu_utilization_percent") == 42);
     say("fail 0 temperature 0");
     say("fail 0 sm_clock 0");
     say("fail 0 fields 0");
@@ -398,11 +413,13 @@ static void unsupported_is_missing_never_0(void **state)
     // More used than there is: no share.
     say("set 0 memory_used 1e13");
     sample();
-    assert_true(value("0", "gpu_memory_used_bytes") == 1e13 && missing("0", "gpu_memory_used_percent"));
+    assert_true(value("0", "gpu_memory_used_bytes") == 1e13 &&
+                missing("0", "gpu_memory_used_percent"));
     end();
 }
 
-// A process of the job has a series for the memory that it holds, beside that of its GPU; others have none.
+// A process of the job has a series for the memory that it holds, beside that of its GPU; others
+// have none.
 static void memory_of_the_jobs_processes(void **state)
 {
     (void)state;
@@ -462,7 +479,8 @@ static void memory_of_the_jobs_processes(void **state)
     say("set 1 processes 2");
     sample();
     sample();
-    assert_true(value("0", "process_gpu_memory_bytes") == 5e8 && value("1", "process_gpu_memory_bytes") == GIB);
+    assert_true(value("0", "process_gpu_memory_bytes") == 5e8 &&
+                value("1", "process_gpu_memory_bytes") == GIB);
     end();
     tree_free(&t);
 }
@@ -478,9 +496,11 @@ static void an_old_driver_costs_only_what_it_lacks(void **state)
     assert_true(sample() > 20);
     assert_true(value("1", "gpu_utilization_percent") == 42);
     assert_true(value("1", "gpu_power_watts") == 350.5);
-    assert_true(value("1", "gpu_processes") == 2 && value("1", "gpu_process_memory_bytes") == 2 * GIB);
-    assert_true(value("0", "gpu_throttle_power_cap") == 1);                   // by its older name
-    assert_true(value("0", "gpu_memory_used_bytes") == 20 * GIB + (1 << 20)); // counts what the driver keeps
+    assert_true(value("1", "gpu_processes") == 2 &&
+                value("1", "gpu_process_memory_bytes") == 2 * GIB);
+    assert_true(value("0", "gpu_throttle_power_cap") == 1); // by its older name
+    // counts what the driver keeps
+    assert_true(value("0", "gpu_memory_used_bytes") == 20 * GIB + (1 << 20));
     static const char *const none[] = {"gpu_energy_joules_total", "gpu_pcie_receive_bytes_total",
                                        "gpu_ecc_corrected_total", "gpu_xid_events_total",
                                        "gpu_sm_active_percent",   "gpu_memory_temperature_celsius"};
@@ -566,7 +586,8 @@ static void a_call_that_blocks_holds_nobody_else(void **state)
     do
         sample();
     while (!missing("1", "gpu_utilization_percent") || !says("GPU 1 has not answered"));
-    // The others go on, and nobody waits for it again: otherwise each sample would take at least half of the 0.2 s between two.
+    // The others go on, and nobody waits for it again: otherwise each sample would take at least
+    // half of the 0.2 s between two.
     say("set * power 5000");
     int64_t shortest_ns = INT64_MAX;
     do {
@@ -653,7 +674,8 @@ int main(void)
         return 1;
     fake.line = (fake_line_function)dlsym(library, "fake_line");
     fake.blocked = (fake_blocked_function)dlsym(library, "fake_blocked");
-    fake.wait_shut_down = (fake_nvml_wait_shut_down_function)dlsym(library, "fake_nvml_wait_shut_down");
+    fake.wait_shut_down =
+        (fake_nvml_wait_shut_down_function)dlsym(library, "fake_nvml_wait_shut_down");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(values_are_in_base_units, destroy),
         cmocka_unit_test_teardown(gpm_is_counted_between_samples, destroy),

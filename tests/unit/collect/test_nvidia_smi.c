@@ -1,8 +1,10 @@
-// The GPUs of this machine, beside what nvidia-smi says of them in the same seconds. Skipped with a word where there is none.
+// The GPUs of this machine, beside what nvidia-smi says of them in the same seconds. Skipped with a
+// word where there is none.
 //
-// A GPU at work does not stand still: it is read before and after nvidia-smi, which has to be between the two, or near one of them. What
-// nvidia-smi has no number for ("[N/A]", "[Not Supported]", and all that is of one instance only in MIG mode) is not compared.
-// (The fake library and a fake nvidia-smi play one, too: see meson.build.)
+// A GPU at work does not stand still: it is read before and after nvidia-smi, which has to be
+// between the two, or near one of them. What nvidia-smi has no number for ("[N/A]", "[Not
+// Supported]", and all that is of one instance only in MIG mode) is not compared. (The fake library
+// and a fake nvidia-smi play one, too: see meson.build.)
 #include "base/clock.h"
 #include "collect/collect.h"
 #include "unit/test.h"
@@ -15,9 +17,10 @@
 
 enum { GPUS_MAX = 64 };
 
-static const char QUESTION[] = "nvidia-smi --format=csv,noheader,nounits "
-                               "--query-gpu=index,uuid,memory.total,memory.used,temperature.gpu,power.draw,clocks.sm,"
-                               "clocks.mem,temperature.memory";
+static const char QUESTION[] =
+    "nvidia-smi --format=csv,noheader,nounits "
+    "--query-gpu=index,uuid,memory.total,memory.used,temperature.gpu,power.draw,clocks.sm,"
+    "clocks.mem,temperature.memory";
 static const double MEBIBYTE = 1 << 20;
 
 struct answer {
@@ -66,18 +69,22 @@ static double value(const struct answer *a, const char *name, const double *valu
     for (size_t i = 0; i < set.count; i++) {
         const struct collect_series *series = &set.series[i];
         for (size_t k = 0; k < series->label_count; k++)
-            if (str_eq(series->labels[k].value, str_of(a->uuid)) && str_eq(series->metric->metric.name, str_of(name)))
+            if (str_eq(series->labels[k].value, str_of(a->uuid)) &&
+                str_eq(series->metric->metric.name, str_of(name)))
                 return values[i];
     }
     return store_missing();
 }
 
-static void near(const struct answer *a, const char *name, double scale, double expected, double tolerance)
+static void near(const struct answer *a, const char *name, double scale, double expected,
+                 double tolerance)
 {
     double first = value(a, name, before) / scale, last = value(a, name, after) / scale;
-    bool between = expected >= fmin(first, last) - tolerance && expected <= fmax(first, last) + tolerance;
+    bool between =
+        expected >= fmin(first, last) - tolerance && expected <= fmax(first, last) + tolerance;
     if (expected >= 0 && (isnan(first) || isnan(last) || !between))
-        fail_msg("GPU %d: %s is %g and then %g, nvidia-smi says %g", a->index, name, first, last, expected);
+        fail_msg("GPU %d: %s is %g and then %g, nvidia-smi says %g", a->index, name, first, last,
+                 expected);
 }
 
 static size_t find_set(struct collect *c)
@@ -94,20 +101,22 @@ static void as_nvidia_smi_says(void **state)
 {
     (void)state;
     static struct answer answers[GPUS_MAX];
-    struct collect_options options = {.root = "", .level = 4, .rate_s = 4, .folder = "/tmp", .uid = getuid()};
+    struct collect_options options = {
+        .root = "", .level = 4, .rate_s = 4, .folder = "/tmp", .uid = getuid()};
     struct collect *c;
     struct error e;
     assert_int_equal(collect_create(&options, &c, &e), 0);
     size_t at = find_set(c);
-    // A driver that starts slowly says so with an error, until it has. It is started before nvidia-smi, which is quick then.
+    // A driver that starts slowly says so with an error, until it has. It is started before
+    // nvidia-smi, which is quick then.
     int64_t t_ns = 0;
     int given = -ENOENT;
     while (at != SIZE_MAX && (given = collect_sample(c, at, t_ns += NS_PER_S, before)) == -EAGAIN)
         ;
     size_t count = given > 0 ? ask(answers) : 0;
     if (count == 0) {
-        print_message("skipped: %s\n",
-                      given > 0 ? "nvidia-smi does not answer" : collect_reason(c, STR("gpu-nvidia")).data);
+        print_message("skipped: %s\n", given > 0 ? "nvidia-smi does not answer"
+                                                 : collect_reason(c, STR("gpu-nvidia")).data);
         collect_destroy(c);
         skip();
     }
@@ -123,13 +132,15 @@ static void as_nvidia_smi_says(void **state)
         near(a, "gpu_temperature_celsius", 1, a->celsius, 5);
         near(a, "gpu_memory_temperature_celsius", 1, a->memory_celsius, 5);
         near(a, "gpu_power_watts", 1, a->watts, 20 + 0.2 * a->watts);
-        near(a, "gpu_sm_clock_hertz", 1e6, a->megahertz, 3000); // may leap: only its unit is checked
+        // may leap: only its unit is checked
+        near(a, "gpu_sm_clock_hertz", 1e6, a->megahertz, 3000);
         near(a, "gpu_memory_clock_hertz", 1e6, a->memory_megahertz, 10000);
         double share = value(a, "gpu_utilization_percent", after);
         assert_true(store_is_missing(share) || (share >= 0 && share <= 100));
         // Counters do not step back.
-        static const char *const counters[] = {"gpu_energy_joules_total", "gpu_pcie_receive_bytes_total",
-                                               "gpu_nvlink_receive_bytes_total", "gpu_ecc_corrected_total"};
+        static const char *const counters[] = {
+            "gpu_energy_joules_total", "gpu_pcie_receive_bytes_total",
+            "gpu_nvlink_receive_bytes_total", "gpu_ecc_corrected_total"};
         for (size_t k = 0; k < sizeof counters / sizeof *counters; k++) {
             double first = value(a, counters[k], before), last = value(a, counters[k], after);
             assert_true(store_is_missing(first) || last >= first);

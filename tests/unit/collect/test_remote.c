@@ -42,7 +42,8 @@ static void lustre(void **state)
     assert_true(probe_tagged(&p, "lustre", "lustre_read_bytes_total", "scratch", NULL) == 8392704);
     assert_true(probe_tagged(&p, "lustre", "lustre_reads_total", "scratch", NULL) == 12);
     assert_true(probe_tagged(&p, "lustre", "lustre_writes_total", "scratch", NULL) == 3);
-    assert_true(store_is_missing(probe_tagged(&p, "lustre", "lustre_written_bytes_total", "scratch", NULL)));
+    assert_true(store_is_missing(
+        probe_tagged(&p, "lustre", "lustre_written_bytes_total", "scratch", NULL)));
     assert_true(probe_tagged(&p, "lustre", "lustre_opens_total", "scratch", NULL) == 34);
     assert_true(probe_tagged(&p, "lustre", "lustre_read_bytes_total", "scratch-ffff9999", NULL) ==
                 18446744073709551615.0);
@@ -66,13 +67,14 @@ static void nfs(void **state)
     struct tree t;
     tree_make(&t);
     tree_write(&t, "proc/net/rpc/nfs", "net 0 0 0 0\nrpc 1234 5 1234\nproc4 2 1 2\n");
-    tree_write(&t, "proc/self/mountstats",
-               "device rootfs mounted on / with fstype rootfs\n"
-               "device server:/home mounted on /home with fstype nfs4 statvers=1.1\n"
-               "\topts:\trw,vers=4.2\n\tbytes:\t1 2 3 4 5 6 7 8\n"
-               "device other:/x mounted on /data with fstype nfs statvers=1.1\n"
-               "\tbytes:\t10 20 30 40 50\n"
-               "device nfsd mounted on /proc/fs/nfsd with fstype nfsd\n\tbytes:\t1 2 3 4 5 6 7 8\n");
+    tree_write(
+        &t, "proc/self/mountstats",
+        "device rootfs mounted on / with fstype rootfs\n"
+        "device server:/home mounted on /home with fstype nfs4 statvers=1.1\n"
+        "\topts:\trw,vers=4.2\n\tbytes:\t1 2 3 4 5 6 7 8\n"
+        "device other:/x mounted on /data with fstype nfs statvers=1.1\n"
+        "\tbytes:\t10 20 30 40 50\n"
+        "device nfsd mounted on /proc/fs/nfsd with fstype nfsd\n\tbytes:\t1 2 3 4 5 6 7 8\n");
     struct probe p = probe_make(t.root, 2, getuid());
     assert_int_equal(probe_sample(&p, "nfs", SECOND), 4);
     assert_true(probe_value(&p, "nfs", "nfs_calls_total") == 1234);
@@ -115,7 +117,8 @@ static void interrupts(void **state)
     tree_free(&t);
 }
 
-// A source in a thread of its own is cut off while it hangs; the others go on; it comes back by itself.
+// A source in a thread of its own is cut off while it hangs; the others go on; it comes back by
+// itself.
 static void a_source_that_hangs(void **state)
 {
     (void)state;
@@ -132,8 +135,10 @@ static void a_source_that_hangs(void **state)
     atomic_store(&hanging_calls, 1);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(probe_sample(&p, "lustre", t_ns += 2 * SECOND), -ETIMEDOUT);
-        assert_true(store_is_missing(probe_tagged(&p, "lustre", "lustre_opens_total", "scratch", NULL)));
-        assert_int_equal(str_find(collect_reason(p.c, STR("lustre")), STR("has not answered for 0.")), 0);
+        assert_true(
+            store_is_missing(probe_tagged(&p, "lustre", "lustre_opens_total", "scratch", NULL)));
+        assert_int_equal(
+            str_find(collect_reason(p.c, STR("lustre")), STR("has not answered for 0.")), 0);
         assert_int_equal(probe_sample(&p, "load", t_ns), 5);
     }
     tree_write(&t, SCRATCH, "open 2 samples [regs]\n");

@@ -88,7 +88,8 @@ static void recorded_trees(void **state)
             fail_msg("%s: %s gives nothing", f->tree, f->source);
         double got = probe_value(&p, f->source, f->name);
         bool missing = isnan(f->value);
-        if (store_is_missing(got) != missing || (!missing && fabs(got - f->value) > 1e-9 * (1 + fabs(f->value))))
+        if (store_is_missing(got) != missing ||
+            (!missing && fabs(got - f->value) > 1e-9 * (1 + fabs(f->value))))
             fail_msg("%s: %s is %.17g, expected %.17g", f->tree, f->name, got, f->value);
         assert_int_equal(collect_reason(p.c, str_of(f->source)).size, 0);
         probe_free(&p);
@@ -103,17 +104,21 @@ static void busy_share(void **state)
         const char *stat;
         double percent;
     } readings[] = {
-        {"cpu  100 0 100 800 0 0 0 0 0 0\n", 20},                // the first, counted from when the source was opened
-        {"cpu  125 0 125 950 0 0 0 0 0 0\n", 25},                // 50 of 200
-        {"cpu  125 0 125 950 0 0 0 0 0 0\n", -1},                // no time went by
-        {"cpu  125 0 125 1050 0 0 0 0 0 0\n", 0},                // idle
-        {"cpu  225 0 125 1050 0 0 0 0 0 0\n", 100},              // busy
-        {"cpu  245 0 125 1048 82 0 0 0 0 0\n", 100. * 20 / 102}, // idle stepped back by 2: not 20/100, never above 100
-        {"cpu  5 0 5 10 0 0 0 0 0 0\n", -1},                     // reset
-        {"cpu  5 0 5 20 0 0 0 0 0 0\n", 0},                      // and goes on from there
-        {"cpu  5 0 5 20 10 0 0 0 0 0\n", 0},                     // waiting for a disk is idle
-        {"cpu  5 0 5 20 10 0 0 10 900 0\n", 100},                // stolen is busy; guest is in user's already
-        {"cpu  105 0 5 120\n", 50},                              // columns went away: the sum is still larger
+        // the first, counted from when the source was opened
+        {"cpu  100 0 100 800 0 0 0 0 0 0\n", 20},
+        {"cpu  125 0 125 950 0 0 0 0 0 0\n", 25},   // 50 of 200
+        {"cpu  125 0 125 950 0 0 0 0 0 0\n", -1},   // no time went by
+        {"cpu  125 0 125 1050 0 0 0 0 0 0\n", 0},   // idle
+        {"cpu  225 0 125 1050 0 0 0 0 0 0\n", 100}, // busy
+        // idle stepped back by 2: not 20/100, never above 100
+        {"cpu  245 0 125 1048 82 0 0 0 0 0\n", 100. * 20 / 102},
+        {"cpu  5 0 5 10 0 0 0 0 0 0\n", -1}, // reset
+        {"cpu  5 0 5 20 0 0 0 0 0 0\n", 0},  // and goes on from there
+        {"cpu  5 0 5 20 10 0 0 0 0 0\n", 0}, // waiting for a disk is idle
+        // stolen is busy; guest is in user's already
+        {"cpu  5 0 5 20 10 0 0 10 900 0\n", 100},
+        // columns went away: the sum is still larger
+        {"cpu  105 0 5 120\n", 50},
     };
     struct tree t;
     tree_make(&t);
@@ -123,7 +128,8 @@ static void busy_share(void **state)
         tree_write(&t, "proc/stat", readings[i].stat);
         assert_true(probe_sample(&p, "cpu", SECOND * (int64_t)(i + 1)) > 0);
         double got = probe_value(&p, "cpu", "cpu_percent");
-        if (readings[i].percent < 0 ? !store_is_missing(got) : !(fabs(got - readings[i].percent) < 1e-9))
+        if (readings[i].percent < 0 ? !store_is_missing(got)
+                                    : !(fabs(got - readings[i].percent) < 1e-9))
             fail_msg("reading %zu: %g, expected %g", i, got, readings[i].percent);
     }
     probe_free(&p);
@@ -136,8 +142,8 @@ static void write_processors(struct tree *t, int ticks, int busy)
     int size = snprintf(text, sizeof text, "cpu  0 0 0 %d 0\n", ticks * 256);
     for (int i = 0; i < 256; i++) {
         int used = i == 7 ? busy : i == 200 ? busy / 2 : 0;
-        size +=
-            snprintf(text + size, sizeof text - (size_t)size, "cpu%d %d 0 0 %d 0 0 0 0 0 0\n", i, used, ticks - used);
+        size += snprintf(text + size, sizeof text - (size_t)size, "cpu%d %d 0 0 %d 0 0 0 0 0 0\n",
+                         i, used, ticks - used);
     }
     tree_write(t, "proc/stat", text);
 }
@@ -151,7 +157,8 @@ static void spread_of_processors(void **state)
     write_processors(&t, 1000, 0);
     struct probe p = probe_make(t.root, 4, getuid());
     assert_true(probe_sample(&p, "cpu", SECOND) > 0);
-    assert_true(store_is_missing(probe_value(&p, "cpu", "cpu_core_max_percent"))); // no time went by
+    // no time went by
+    assert_true(store_is_missing(probe_value(&p, "cpu", "cpu_core_max_percent")));
     write_processors(&t, 1100, 100);
     assert_true(probe_sample(&p, "cpu", 2 * SECOND) > 256);
     assert_true(probe_value(&p, "cpu", "cpu_core_max_percent") == 100);
@@ -205,13 +212,15 @@ static void lines_are_found_by_name(void **state)
         {"pgmajfault 9\npgfault 7\nnr_free_pages 3\n", 7, 9, -1},
         {"pgmajfault 9\npgfault 7\noom_kill 1\nlast 1", 7, 9, 1},
         {"pgmajfault 9\npgfault 7\noom_kill 18446744073709551616\nlast 1", 7, 9, -1},
-        {"pgmajfault 9\npgfault 7\noom_kill 18446744073709551615\npgfault 8", 7, 9, 18446744073709551615.0},
+        {"pgmajfault 9\npgfault 7\noom_kill 18446744073709551615\npgfault 8", 7, 9,
+         18446744073709551615.0},
         {"pgmajfault -9\npgfault 7 kB\noom_kill 3\nlast 8", -1, -1, 3},
     };
     for (size_t i = 0; i < sizeof readings / sizeof *readings; i++) {
         tree_write(&t, "proc/vmstat", readings[i].text);
         assert_true(probe_sample(&p, "vmstat", SECOND * (int64_t)(i + 1)) > 0);
-        static const char *const names[] = {"page_faults_total", "page_faults_major_total", "oom_kills_total"};
+        static const char *const names[] = {"page_faults_total", "page_faults_major_total",
+                                            "oom_kills_total"};
         const double expected[] = {readings[i].faults, readings[i].major, readings[i].kills};
         for (int k = 0; k < 3; k++) {
             double got = probe_value(&p, "vmstat", names[k]);
@@ -221,7 +230,8 @@ static void lines_are_found_by_name(void **state)
     }
     tree_write(&t, "proc/vmstat", "pswpout 3\n");
     assert_int_equal(probe_sample(&p, "vmstat", 100 * SECOND), 1);
-    assert_true(probe_value(&p, "vmstat", "swapped_out_bytes_total") == 3. * (double)sysconf(_SC_PAGESIZE));
+    assert_true(probe_value(&p, "vmstat", "swapped_out_bytes_total") ==
+                3. * (double)sysconf(_SC_PAGESIZE));
     probe_free(&p);
     tree_free(&t);
 }
@@ -258,7 +268,8 @@ static void sources_are_switched_on_and_off(void **state)
     }
     struct collect *c;
     struct error e;
-    struct collect_options options = {.root = t.root, .level = 2, .folder = "/tmp", .sources = "cpu,warp"};
+    struct collect_options options = {
+        .root = t.root, .level = 2, .folder = "/tmp", .sources = "cpu,warp"};
     assert_int_equal(collect_create(&options, &c, &e), -EINVAL);
     assert_non_null(strstr(e.text, "no source 'warp'"));
     tree_free(&t);
@@ -281,8 +292,11 @@ static void rates(void **state)
     struct tree t;
     tree_make(&t);
     tree_copy(&t, "linux-6.18");
-    struct collect_options options = {
-        .root = t.root, .level = 2, .folder = "/tmp", .rate_s = 0.1, .sources = "cpu=0.05,filesystem=0.5"};
+    struct collect_options options = {.root = t.root,
+                                      .level = 2,
+                                      .folder = "/tmp",
+                                      .rate_s = 0.1,
+                                      .sources = "cpu=0.05,filesystem=0.5"};
     struct collect *c;
     struct error e;
     assert_int_equal(collect_create(&options, &c, &e), 0);
@@ -298,8 +312,9 @@ static void rates(void **state)
     collect_destroy(c);
     static const struct {
         const char *list, *unknown;
-    } wrong[] = {{"cpu=fast", ""}, {"cpu=0", ""}, {"cpu=nan", ""}, {"cpu=-1", ""},           {"cpu=1e9", ""},
-                 {"cpu=", ""},     {"=1", ""},    {"-", ""},       {"cpu=1,disc=2", "disc"}, {"load,-warp", "warp"}};
+    } wrong[] = {{"cpu=fast", ""},         {"cpu=0", ""},         {"cpu=nan", ""}, {"cpu=-1", ""},
+                 {"cpu=1e9", ""},          {"cpu=", ""},          {"=1", ""},      {"-", ""},
+                 {"cpu=1,disc=2", "disc"}, {"load,-warp", "warp"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct str unknown;
         assert_int_equal(collect_check_sources(wrong[i].list, &unknown, &e), -EINVAL);
@@ -318,7 +333,8 @@ static void wrapped_and_garbled_numbers_are_missing(void **state)
     tree_copy(&t, "linux-6.18");
     struct probe p = probe_make(t.root, 2, getuid());
     tree_write(&t, "proc/stat",
-               "cpu  1 2 3 99999999999999999999999 5\nctxt -5\nintr abc\nprocesses\nprocs_running 7\ncpux 3\n");
+               "cpu  1 2 3 99999999999999999999999 5\nctxt -5\nintr abc\nprocesses\nprocs_running "
+               "7\ncpux 3\n");
     assert_true(probe_sample(&p, "cpu", SECOND) > 0);
     assert_true(probe_value(&p, "cpu", "cpu_user_seconds_total") == 0.01);
     static const char *const missing[] = {"cpu_idle_seconds_total",
@@ -336,7 +352,8 @@ static void wrapped_and_garbled_numbers_are_missing(void **state)
     assert_true(store_is_missing(probe_value(&p, "load", "load_1m")));
     assert_true(probe_value(&p, "load", "load_15m") == 1.5);
     // More available than there is: no share below zero.
-    tree_write(&t, "proc/meminfo", "MemTotal: 10 kB\nMemAvailable: 11 kB\nSwapTotal: 1 kB\nSwapFree: 2 kB\n");
+    tree_write(&t, "proc/meminfo",
+               "MemTotal: 10 kB\nMemAvailable: 11 kB\nSwapTotal: 1 kB\nSwapFree: 2 kB\n");
     assert_true(probe_sample(&p, "memory", SECOND) > 0);
     assert_true(store_is_missing(probe_value(&p, "memory", "memory_used_percent")));
     assert_true(store_is_missing(probe_value(&p, "memory", "swap_used_bytes")));
@@ -350,8 +367,10 @@ static void useless_files_have_a_reason(void **state)
     (void)state;
     static const struct {
         const char *source, *path;
-    } sources[] = {
-        {"load", "proc/loadavg"}, {"cpu", "proc/stat"}, {"memory", "proc/meminfo"}, {"vmstat", "proc/vmstat"}};
+    } sources[] = {{"load", "proc/loadavg"},
+                   {"cpu", "proc/stat"},
+                   {"memory", "proc/meminfo"},
+                   {"vmstat", "proc/vmstat"}};
     static const char *const useless[] = {"", "\n\n\n", "garbage", "\x01\xff\xfe)(:\n:::\n    \n",
                                           "cpu\nMemTotal\n: 5 kB\n"};
     struct tree t;
@@ -385,7 +404,8 @@ static void too_large_a_file_is_refused(void **state)
     snprintf(path, sizeof path, "%s/proc/meminfo", t.root);
     assert_int_equal(truncate(path, 64 << 20), 0);
     assert_int_equal(probe_sample(&p, "memory", SECOND), -EFBIG);
-    assert_true(str_find(collect_reason(p.c, STR("memory")), STR("larger than 4194304 bytes")) >= 0);
+    assert_true(str_find(collect_reason(p.c, STR("memory")), STR("larger than 4194304 bytes")) >=
+                0);
     probe_free(&p);
     tree_free(&t);
 }
@@ -455,8 +475,9 @@ static void write_process(struct tree *t, int pid, int ticks, int threads, int s
     char path[64], text[512];
     snprintf(path, sizeof path, "proc/%d/stat", pid);
     snprintf(text, sizeof text,
-             "%d (a) b (c)) R 1 1 1 0 -1 0 0 0 0 0 %d 10 0 0 20 0 %d 0 %d 1000 %d 18446744073709551615\n", pid,
-             ticks - 10, threads, start, pages);
+             "%d (a) b (c)) R 1 1 1 0 -1 0 0 0 0 0 %d 10 0 0 20 0 %d 0 %d 1000 %d "
+             "18446744073709551615\n",
+             pid, ticks - 10, threads, start, pages);
     tree_write(t, path, text);
 }
 
@@ -498,8 +519,8 @@ static void own_processes(void **state)
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     assert_true(own(&p, "own_cpu_seconds_total") == 9.2);
     // One whose details cannot be read is there; but a sum over the others is not the sum.
-    static const char *const unreadable[] = {"9 (x R 1 2 3", "\n",
-                                             "9 (x) R 1 1 1 0 -1 0 0 0 0 0 a b 0 0 20 0 c 0 1 1 1 1"};
+    static const char *const unreadable[] = {
+        "9 (x R 1 2 3", "\n", "9 (x) R 1 1 1 0 -1 0 0 0 0 0 a b 0 0 20 0 c 0 1 1 1 1"};
     for (size_t i = 0; i < sizeof unreadable / sizeof *unreadable; i++) {
         tree_write(&t, "proc/9/stat", unreadable[i]);
         assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 1);
@@ -572,7 +593,8 @@ static void write_io(struct tree *t, int pid, unsigned long read_bytes, unsigned
     char path[64], text[256];
     snprintf(path, sizeof path, "proc/%d/io", pid);
     snprintf(text, sizeof text,
-             "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %lu\nwrite_bytes: %lu\ncancelled_write_bytes: 9\n",
+             "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: %lu\nwrite_bytes: "
+             "%lu\ncancelled_write_bytes: 9\n",
              read_bytes, written);
     tree_write(t, path, text);
 }
@@ -585,7 +607,8 @@ static double of_process(struct probe *p, const char *name, const char *pid)
     return probe_tagged(p, "processes", name, pid, NAME_AS_TAG);
 }
 
-// The default of `sonde run` is level 2: each process of the job has a point at every sample, however often the sums of all come.
+// The default of `sonde run` is level 2: each process of the job has a point at every sample,
+// however often the sums of all come.
 static void processes_of_the_job_at_every_sample(void **state)
 {
     (void)state;
@@ -616,21 +639,24 @@ static void processes_of_the_job_at_every_sample(void **state)
                 tree_write(&t, "proc/loadavg", i % 2 ? "0 0 0 1/93 7740\n" : "0 0 0 1/94 7741\n");
             assert_true(probe_sample(&p, "processes", t_ns) >= 8);
             assert_true(of_process(&p, "process_cpu_seconds_total", "100") == (200 + i) / 100.);
-            assert_true(of_process(&p, "process_resident_bytes", "100") == 10. * (double)sysconf(_SC_PAGESIZE));
+            assert_true(of_process(&p, "process_resident_bytes", "100") ==
+                        10. * (double)sysconf(_SC_PAGESIZE));
             assert_true(of_process(&p, "process_threads", "100") == 4);
             assert_true(of_process(&p, "process_read_bytes_total", "100") == 4096. * i);
             assert_true(of_process(&p, "process_write_bytes_total", "100") == 8192. * i);
             assert_true(of_process(&p, "process_threads", "101") == 1);
             assert_true(store_is_missing(of_process(&p, "process_read_bytes_total", "101")));
             if (cases[k].sources) // asked for: the sums of all are there each time, too
-                assert_true(own(&p, "own_threads") == OTHERS + 5 && own(&p, "own_processes") == OTHERS + 2);
+                assert_true(own(&p, "own_threads") == OTHERS + 5 &&
+                            own(&p, "own_processes") == OTHERS + 2);
         }
         probe_free(&p);
         tree_free(&t);
     }
 }
 
-// What was read in between is in the sums once: a process counts from what it used when it was read last.
+// What was read in between is in the sums once: a process counts from what it used when it was read
+// last.
 static void processor_time_is_counted_once(void **state)
 {
     (void)state;
@@ -654,11 +680,13 @@ static void write_child(struct tree *t, int pid, int parent)
 {
     char path[64], text[256];
     snprintf(path, sizeof path, "proc/%d/stat", pid);
-    snprintf(text, sizeof text, "%d (x) S %d 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0 1 0 1 1000 1 1\n", pid, parent);
+    snprintf(text, sizeof text, "%d (x) S %d 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0 1 0 1 1000 1 1\n", pid,
+             parent);
     tree_write(t, path, text);
 }
 
-// `env -i` and setuid programs have no environment that could be read: a child of the job is of the job.
+// `env -i` and setuid programs have no environment that could be read: a child of the job is of the
+// job.
 static void children_of_the_job_are_of_the_job(void **state)
 {
     (void)state;
@@ -678,7 +706,8 @@ static void children_of_the_job_are_of_the_job(void **state)
     tree_free(&t);
 }
 
-// Of more than there is room for, those that use most and those that hold most; they keep their series until the end.
+// Of more than there is room for, those that use most and those that hold most; they keep their
+// series until the end.
 static void processes_one_by_one(void **state)
 {
     (void)state;
@@ -687,7 +716,8 @@ static void processes_one_by_one(void **state)
     tree_make(&t);
     for (int pid = 100; pid < 100 + MANY; pid++) {
         write_process(&t, pid, pid, 2, 1,
-                      pid < 390 ? 1 : pid); // ticks grow with the number; the last ten hold much, too
+                      // ticks grow with the number; the last ten hold much, too
+                      pid < 390 ? 1 : pid);
         ENVIRON(pid, "SONDE_JOB=j1");
         write_io(&t, pid, 1, 2);
     }
@@ -705,7 +735,8 @@ static void processes_one_by_one(void **state)
                      8 + ROWS * 11); // 390…399 use most; 105 and nine of these hold most
     assert_true(of_process(&p, "process_threads", "105") == 3);
     assert_true(of_process(&p, "process_cpu_seconds_total", "399") == 4.99);
-    assert_true(of_process(&p, "process_resident_bytes", "105") == 1000. * (double)sysconf(_SC_PAGESIZE));
+    assert_true(of_process(&p, "process_resident_bytes", "105") ==
+                1000. * (double)sysconf(_SC_PAGESIZE));
     // Another one gets busy; those before stay. One that ends has no values any more.
     write_process(&t, 101, 100000, 2, 1, 1);
     tree_remove_all(&t, "proc/399");
@@ -716,7 +747,8 @@ static void processes_one_by_one(void **state)
     assert_true(store_is_missing(of_process(&p, "process_threads", "399")));
     // A zombie has processor time, and no memory that would be 0.
     tree_write(&t, "proc/101/stat",
-               "101 (a) b (c)) Z 1 1 1 0 -1 0 0 0 0 0 100001 10 0 0 20 0 1 0 1 0 0 18446744073709551615\n");
+               "101 (a) b (c)) Z 1 1 1 0 -1 0 0 0 0 0 100001 10 0 0 20 0 1 0 1 0 0 "
+               "18446744073709551615\n");
     probe_sample(&p, "processes", 550 * SECOND);
     assert_true(of_process(&p, "process_cpu_seconds_total", "101") == 1000.11);
     assert_true(store_is_missing(of_process(&p, "process_resident_bytes", "101")));
@@ -745,7 +777,8 @@ static void counts_hold_while_nothing_changes(void **state)
     tree_write(&t, "proc/loadavg", "0.99 0.12 0.04 2/93 7740\n"); // more of them run
     assert_true(probe_sample(&p, "processes", t_ns += SECOND / 2) > 0);
     assert_true(own(&p, "own_processes") == 1);
-    static const char *const changes[] = {"0.41 0.12 0.04 1/92 7740\n", "0.41 0.12 0.04 1/92 7741\n", "garbage\n",
+    static const char *const changes[] = {"0.41 0.12 0.04 1/92 7740\n",
+                                          "0.41 0.12 0.04 1/92 7741\n", "garbage\n",
                                           "0.41 0.12 0.04 1-92 7741\n"};
     for (int i = 0; i < 4; i++) {
         tree_write(&t, "proc/loadavg", changes[i]);
@@ -796,7 +829,8 @@ static void this_machine(void **state)
     probe_free(&p);
 }
 
-// Details of many processes come less often, and their number with every sample; a clock that steps back does not silence it.
+// Details of many processes come less often, and their number with every sample; a clock that steps
+// back does not silence it.
 static void details_come_less_often(void **state)
 {
     (void)state;
@@ -808,13 +842,15 @@ static void details_come_less_often(void **state)
     struct probe p = probe_make(t.root, 2, getuid());
     int64_t t_ns = 1000 * SECOND;
     assert_int_equal(probe_sample(&p, "processes", t_ns), 4);
-    // 300 files opened and read take more than 100 us, so 1/10000 of a processor is more than a second away.
+    // 300 files opened and read take more than 100 us, so 1/10000 of a processor is more than a
+    // second away.
     assert_int_equal(probe_sample(&p, "processes", t_ns + SECOND / 2), 1);
     assert_true(own(&p, "own_processes") == 300);
     assert_true(store_is_missing(own(&p, "own_threads")));
     assert_int_equal(probe_sample(&p, "processes", t_ns + 11 * SECOND), 4);
     assert_int_equal(probe_sample(&p, "processes", t_ns - 500 * SECOND), 4);
-    // Somebody came at once after a walk over many that were known: the count would be old, so there is none.
+    // Somebody came at once after a walk over many that were known: the count would be old, so
+    // there is none.
     tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7741\n");
     assert_true(probe_sample(&p, "processes", t_ns - 400 * SECOND) > 0);
     tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7742\n");

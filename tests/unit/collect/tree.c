@@ -32,7 +32,8 @@ void tree_write(struct tree *t, const char *path, const char *text)
 {
     char full[512];
     path_in(t, path, full);
-    for (char *slash = strchr(full + strlen(t->root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    for (char *slash = strchr(full + strlen(t->root) + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
         *slash = 0;
         if (mkdir(full, 0700) != 0)
             assert_int_equal(errno, EEXIST);
@@ -119,7 +120,8 @@ struct probe probe_make(const char *root, int level, uid_t uid)
     return probe_make_with(root, level, uid, NULL, NULL);
 }
 
-struct probe probe_make_with(const char *root, int level, uid_t uid, const char *job, const char *sources)
+struct probe probe_make_with(const char *root, int level, uid_t uid, const char *job,
+                             const char *sources)
 {
     static const struct store_label host = {{"host", 4}, {"node1", 5}};
     struct probe p;
@@ -160,7 +162,8 @@ int probe_sample(struct probe *p, const char *source, int64_t t_ns)
     if (!find_set(p, source, &index, &set))
         return -ENXIO;
     assert_in_range(set.count, 1, STORE_SET_SERIES_MAX);
-    // A row belongs to the series as they were before it; what a sample finds new has no value in it.
+    // A row belongs to the series as they were before it; what a sample finds new has no value in
+    // it.
     for (size_t i = set.count; i < STORE_SET_SERIES_MAX; i++)
         last_values[i] = store_missing();
     return collect_sample(p->c, index, t_ns, last_values);
@@ -176,25 +179,28 @@ static bool has_tags(const struct collect_series *series, const char *first, con
     return series->label_count == count;
 }
 
-static bool find_value(struct probe *p, const char *source, const char *name, const char *first, const char *second,
-                       double *out)
+static bool find_value(struct probe *p, const char *source, const char *name, const char *first,
+                       const char *second, double *out)
 {
     size_t index;
     struct collect_set set;
     assert_true(find_set(p, source, &index, &set));
     for (size_t i = 0; i < set.count; i++)
-        if (str_eq(set.series[i].metric->metric.name, str_of(name)) && has_tags(&set.series[i], first, second)) {
+        if (str_eq(set.series[i].metric->metric.name, str_of(name)) &&
+            has_tags(&set.series[i], first, second)) {
             *out = last_values[i];
             return true;
         }
     return false;
 }
 
-double probe_tagged(struct probe *p, const char *source, const char *name, const char *first, const char *second)
+double probe_tagged(struct probe *p, const char *source, const char *name, const char *first,
+                    const char *second)
 {
     double value;
     if (!find_value(p, source, name, first, second, &value))
-        fail_msg("%s{%s,%s} is not a series of %s", name, first ? first : "", second ? second : "", source);
+        fail_msg("%s{%s,%s} is not a series of %s", name, first ? first : "", second ? second : "",
+                 source);
     return value;
 }
 

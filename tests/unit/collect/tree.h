@@ -10,7 +10,8 @@ struct tree {
 
 void tree_make(struct tree *t);
 void tree_write(struct tree *t, const char *path,
-                const char *text);                    // path: "proc/stat"; replaces the contents, in place
+                // path: "proc/stat"; replaces the contents, in place
+                const char *text);
 void tree_copy(struct tree *t, const char *recorded); // all files of trees/RECORDED
 void tree_link(struct tree *t, const char *path, const char *target);
 void tree_remove(struct tree *t, const char *path);
@@ -24,7 +25,8 @@ struct probe {
 };
 extern int64_t probe_deadline_ns; // of the probes made from now on; 0 = the collectors' own
 struct probe probe_make(const char *root, int level, uid_t uid);
-struct probe probe_make_with(const char *root, int level, uid_t uid, const char *job, const char *sources);
+struct probe probe_make_with(const char *root, int level, uid_t uid, const char *job,
+                             const char *sources);
 void probe_free(struct probe *p);
 
 // Samples the source; what collect_sample returned, or -ENXIO when the source is left out.
@@ -34,7 +36,8 @@ int probe_sample(struct probe *p, const char *source, int64_t t_ns);
 double probe_value(struct probe *p, const char *source, const char *name);
 
 // The same for a series with tags of its own (NULL = it has none).
-double probe_tagged(struct probe *p, const char *source, const char *name, const char *first, const char *second);
+double probe_tagged(struct probe *p, const char *source, const char *name, const char *first,
+                    const char *second);
 bool probe_has(struct probe *p, const char *source, const char *name, const char *tag);
 uint32_t probe_generation(struct probe *p, const char *source);
 

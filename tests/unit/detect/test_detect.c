@@ -1,4 +1,5 @@
-// Who is slower than the others: found soon, and nobody accused who is not. Simulations follow from their seeds.
+// Who is slower than the others: found soon, and nobody accused who is not. Simulations follow from
+// their seeds.
 #include "simulation.h"
 #include "unit/test.h"
 
@@ -103,8 +104,11 @@ static void accuses_nobody_in_ten_thousand_rounds(void **unused)
     const size_t sizes[] = {2, 3, 4, 8, 16, 64};
     struct detect_options options = {0};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        struct simulation s = {
-            .seed = k, .members = sizes[k], .noise = 0.05, .slow = SIMULATION_NOBODY, .rounds = 10000};
+        struct simulation s = {.seed = k,
+                               .members = sizes[k],
+                               .noise = 0.05,
+                               .slow = SIMULATION_NOBODY,
+                               .rounds = 10000};
         assert_int_equal(simulate_detect(&s, &options).alarms, 0);
     }
 }
@@ -115,18 +119,21 @@ static void more_noise_needs_more_difference(void **unused)
     struct detect_options options = {0};
     unsigned alarms = 0;
     for (uint64_t seed = 0; seed < 10; seed++) {
-        struct simulation s = {.seed = seed, .members = 8, .noise = 0.3, .slow = SIMULATION_NOBODY, .rounds = 1000};
+        struct simulation s = {
+            .seed = seed, .members = 8, .noise = 0.3, .slow = SIMULATION_NOBODY, .rounds = 1000};
         alarms += simulate_detect(&s, &options).alarms;
     }
     assert_in_range(alarms, 0, 1);
-    struct simulation s = {.members = 8, .noise = 0.3, .slow = 3, .slowdown = 8, .onset = 50, .rounds = 60};
+    struct simulation s = {
+        .members = 8, .noise = 0.3, .slow = 3, .slowdown = 8, .onset = 50, .rounds = 60};
     assert_in_range(simulate_detect(&s, &options).found_after, 1, 10);
 }
 
 static void the_rule_it_replaces_cannot_see_one_of_four(void **unused)
 {
     (void)unused;
-    struct simulation s = {.members = 4, .noise = 0.05, .slow = 2, .slowdown = 10, .onset = 5, .rounds = 100};
+    struct simulation s = {
+        .members = 4, .noise = 0.05, .slow = 2, .slowdown = 10, .onset = 5, .rounds = 100};
     assert_int_equal(simulate_z_score(&s).found_after, 0);
     struct detect_options options = {0};
     assert_in_range(simulate_detect(&s, &options).found_after, 1, 6);
@@ -190,7 +197,8 @@ static void of_different_make_but_no_slower_than_before(void **unused)
                   *own = members(&(struct detect_options){.not_peers = true}, 4);
     rounds(both, 40, 4, values);
     rounds(own, 40, 4, values);
-    assert_int_equal(state(both, 1), DETECT_SLOW); // who says nothing of the make gets the difference
+    // who says nothing of the make gets the difference
+    assert_int_equal(state(both, 1), DETECT_SLOW);
     assert_int_equal(state(own, 1), DETECT_GOOD);
     assert_true(isnan(detect_verdict_of(own, 1)->peers));
     rounds(own, 10, 4, later);
@@ -334,9 +342,12 @@ static void all_the_same_is_good(void **unused)
 static void options_that_make_no_sense(void **unused)
 {
     (void)unused;
-    const struct detect_options bad[] = {
-        {.window = DETECT_WINDOW_MAX + 1},   {.slowdown = 0.9}, {.slowdown = NAN}, {.score = -1}, {.noise_floor = -1},
-        {.not_peers = true, .not_own = true}};
+    const struct detect_options bad[] = {{.window = DETECT_WINDOW_MAX + 1},
+                                         {.slowdown = 0.9},
+                                         {.slowdown = NAN},
+                                         {.score = -1},
+                                         {.noise_floor = -1},
+                                         {.not_peers = true, .not_own = true}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_null(detect_create(&bad[i]));
     detect_destroy(NULL);

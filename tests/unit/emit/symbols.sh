@@ -1,5 +1,6 @@
 #!/bin/sh
-# symbols.sh LIBRARY.a LIBRARY.so: what a program gets when it links libsonde is sonde_* and nothing else.
+# symbols.sh LIBRARY.a LIBRARY.so: what a program gets when it links libsonde is sonde_* and nothing
+# else.
 set -u
 failed=0
 for names in "$(nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }')" "$(nm -D --defined-only "$2" | awk 'NF == 3 { print $3 }')"; do

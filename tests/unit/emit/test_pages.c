@@ -60,7 +60,8 @@ static void large_pages(void **state)
     struct ingest *in = NULL;
     struct store_options store_options = {0};
     struct ingest_options options = {.socket_path = socket_path, .level = 4};
-    if (store_open(store_path, &store_options, &store, &e) != 0 || ingest_create(store, &options, &in, &e) != 0)
+    if (store_open(store_path, &store_options, &store, &e) != 0 ||
+        ingest_create(store, &options, &in, &e) != 0)
         fail_msg("%s", e.text);
     int listener = listen_at(socket_path);
     sonde_handle value = sonde_gauge("value", ""), total = sonde_counter("total", "");

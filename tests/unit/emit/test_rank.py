@@ -54,7 +54,8 @@ def run_link(chain, arguments):
     command = [sys.executable, "-S", "-c", code, repr(rest), *arguments]
     if launcher != "srun":
         return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-    # What srun was called with goes to the daemon through a connection; the daemon starts the task with it.
+    # What srun was called with goes to the daemon through a connection; the daemon starts the task
+    # with it.
     read, write = os.pipe()
     os.write(write, repr(env).encode())
     os.close(write)

@@ -1,4 +1,5 @@
-// The layout that programs and agents of one version must agree on, byte by byte: a change here needs a new SEGMENT_VERSION.
+// The layout that programs and agents of one version must agree on, byte by byte: a change here
+// needs a new SEGMENT_VERSION.
 #include "emit/segment.h"
 #include "unit/test.h"
 

@@ -1,5 +1,5 @@
-// An application built with ThreadSanitizer, with a libsonde that is not: threads that take over each other's slots are no
-// race. ThreadSanitizer ends the program with 66 where it sees one.
+// An application built with ThreadSanitizer, with a libsonde that is not: threads that take over
+// each other's slots are no race. ThreadSanitizer ends the program with 66 where it sees one.
 #include "sonde.h"
 
 #include <pthread.h>
@@ -10,7 +10,8 @@ enum { ROUNDS = 20, THREADS = 8, CALLS = 100 };
 static void *work(void *unused)
 {
     for (int i = 0; i < CALLS; i++) {
-        sonde_span_begin("a name that is long enough for memcpy()", "key", "a value that is copied by a call, too");
+        sonde_span_begin("a name that is long enough for memcpy()", "key",
+                         "a value that is copied by a call, too");
         sonde_annotate("a remark of some length");
         sonde_emit(sonde_gauge("value", ""), i);
         sonde_add(sonde_counter("work_total", ""), 1);

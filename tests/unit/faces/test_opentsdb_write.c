@@ -13,8 +13,8 @@ struct row {
     double value;
 };
 
-static const char *points(struct buf *out, const struct row *rows, size_t count, enum query_fill fill, bool arrays,
-                          bool ms)
+static const char *points(struct buf *out, const struct row *rows, size_t count,
+                          enum query_fill fill, bool arrays, bool ms)
 {
     int64_t t_ns[16];
     double values[16];
@@ -30,17 +30,20 @@ static const char *points(struct buf *out, const struct row *rows, size_t count,
     return buf_cstr(out);
 }
 
-#define POINTS(fill, arrays, ms, ...)                                                                                 \
-    points(&out, (struct row[]){__VA_ARGS__}, sizeof((struct row[]){__VA_ARGS__}) / sizeof(struct row), fill, arrays, \
-           ms)
+#define POINTS(fill, arrays, ms, ...)         \
+    points(&out, (struct row[]){__VA_ARGS__}, \
+           sizeof((struct row[]){__VA_ARGS__}) / sizeof(struct row), fill, arrays, ms)
 
 static void test_forms(void **state)
 {
     (void)state;
     struct buf out = {0};
-    assert_string_equal(POINTS(QUERY_FILL_NONE, false, false, {1 * S, 1}, {2 * S, 2.5}), "{\"1\":1,\"2\":2.5}");
-    assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {1 * S, 1}, {2 * S, 2.5}), "[[1,1],[2,2.5]]");
-    assert_string_equal(POINTS(QUERY_FILL_NONE, true, true, {1 * S, 1}, {2 * S + 1, -0.0}), "[[1000,1],[2000,-0]]");
+    assert_string_equal(POINTS(QUERY_FILL_NONE, false, false, {1 * S, 1}, {2 * S, 2.5}),
+                        "{\"1\":1,\"2\":2.5}");
+    assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {1 * S, 1}, {2 * S, 2.5}),
+                        "[[1,1],[2,2.5]]");
+    assert_string_equal(POINTS(QUERY_FILL_NONE, true, true, {1 * S, 1}, {2 * S + 1, -0.0}),
+                        "[[1000,1],[2000,-0]]");
     assert_string_equal(points(&out, NULL, 0, QUERY_FILL_NONE, false, false), "{}");
     assert_string_equal(points(&out, NULL, 0, QUERY_FILL_NAN, true, false), "[]");
     buf_free(&out);
@@ -51,17 +54,20 @@ static void test_stamps_count_on(void **state)
 {
     (void)state;
     struct buf out = {0};
+    assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {9998 * S, 1}, {9999 * S, 2},
+                               {10000 * S, 3}, {10001 * S, 4}),
+                        "[[9998,1],[9999,2],[10000,3],[10001,4]]");
     assert_string_equal(
-        POINTS(QUERY_FILL_NONE, true, false, {9998 * S, 1}, {9999 * S, 2}, {10000 * S, 3}, {10001 * S, 4}),
-        "[[9998,1],[9999,2],[10000,3],[10001,4]]");
-    assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {1699999999 * S, 1}, {1700000000 * S, 2},
-                               {1700000007 * S, 3}, {1700010007 * S, 4}, {1700030000 * S, 5}),
-                        "[[1699999999,1],[1700000000,2],[1700000007,3],[1700010007,4],[1700030000,5]]");
-    assert_string_equal(POINTS(QUERY_FILL_NONE, true, true, {1700000000 * S, 1},
-                               {1700000000 * S + INT64_C(9999) * MS, 2}, {1700000010 * S, 3}, {INT64_MAX, 4}),
-                        "[[1700000000000,1],[1700000009999,2],[1700000010000,3],[9223372036854,4]]");
-    assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {INT64_MIN, 1}, {-20000 * S, 2}, {0, 3}),
-                        "[[-9223372037,1],[-20000,2],[0,3]]");
+        POINTS(QUERY_FILL_NONE, true, false, {1699999999 * S, 1}, {1700000000 * S, 2},
+               {1700000007 * S, 3}, {1700010007 * S, 4}, {1700030000 * S, 5}),
+        "[[1699999999,1],[1700000000,2],[1700000007,3],[1700010007,4],[1700030000,5]]");
+    assert_string_equal(
+        POINTS(QUERY_FILL_NONE, true, true, {1700000000 * S, 1},
+               {1700000000 * S + INT64_C(9999) * MS, 2}, {1700000010 * S, 3}, {INT64_MAX, 4}),
+        "[[1700000000000,1],[1700000009999,2],[1700000010000,3],[9223372036854,4]]");
+    assert_string_equal(
+        POINTS(QUERY_FILL_NONE, true, false, {INT64_MIN, 1}, {-20000 * S, 2}, {0, 3}),
+        "[[-9223372037,1],[-20000,2],[0,3]]");
     buf_free(&out);
 }
 
@@ -69,15 +75,18 @@ static void test_last_of_a_stamp_counts(void **state)
 {
     (void)state;
     struct buf out = {0};
-    assert_string_equal(POINTS(QUERY_FILL_NONE, false, false, {0, 1}, {S / 2, 2}, {S - 1, 3}, {S, 4}),
-                        "{\"0\":3,\"1\":4}");
-    assert_string_equal(POINTS(QUERY_FILL_NONE, true, true, {5, 1}, {MS - 1, 2}, {MS, 3}), "[[0,2],[1,3]]");
+    assert_string_equal(
+        POINTS(QUERY_FILL_NONE, false, false, {0, 1}, {S / 2, 2}, {S - 1, 3}, {S, 4}),
+        "{\"0\":3,\"1\":4}");
+    assert_string_equal(POINTS(QUERY_FILL_NONE, true, true, {5, 1}, {MS - 1, 2}, {MS, 3}),
+                        "[[0,2],[1,3]]");
     // Rounded towards the past, also before 1970: the points on both sides of 0 do not meet.
     assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {-S - 1, 0}, {-S, 1}, {-1, 2}, {0, 3}),
                         "[[-2,0],[-1,2],[0,3]]");
     // A value is not lost to a gap in the same second.
     assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {0, 1}, {1, NAN}), "[[0,1]]");
-    assert_string_equal(POINTS(QUERY_FILL_NAN, true, false, {0, 1}, {1, NAN}, {S, 2}), "[[0,1],[1,2]]");
+    assert_string_equal(POINTS(QUERY_FILL_NAN, true, false, {0, 1}, {1, NAN}, {S, 2}),
+                        "[[0,1],[1,2]]");
     assert_string_equal(POINTS(QUERY_FILL_NAN, true, false, {0, NAN}, {1, 7}), "[[0,7]]");
     buf_free(&out);
 }
@@ -89,7 +98,8 @@ static void test_no_numbers(void **state)
 #define ODD {0, NAN}, {S, INFINITY}, {2 * S, -INFINITY}, {3 * S, 1}, {4 * S, NAN}
     assert_string_equal(POINTS(QUERY_FILL_NONE, false, false, ODD), "{\"3\":1}");
     assert_string_equal(POINTS(QUERY_FILL_ZERO, false, false, ODD), "{\"3\":1}");
-    assert_string_equal(POINTS(QUERY_FILL_NAN, false, false, ODD), "{\"0\":\"NaN\",\"3\":1,\"4\":\"NaN\"}");
+    assert_string_equal(POINTS(QUERY_FILL_NAN, false, false, ODD),
+                        "{\"0\":\"NaN\",\"3\":1,\"4\":\"NaN\"}");
     assert_string_equal(POINTS(QUERY_FILL_NULL, true, false, ODD), "[[0,null],[3,1],[4,null]]");
 #undef ODD
     buf_free(&out);
@@ -100,9 +110,11 @@ static void test_extremes(void **state)
     (void)state;
     struct buf out = {0};
     assert_string_equal(
-        POINTS(QUERY_FILL_NONE, true, true, {INT64_MIN, -1.7976931348623157e308}, {INT64_MAX, 2.2250738585072014e-308}),
+        POINTS(QUERY_FILL_NONE, true, true, {INT64_MIN, -1.7976931348623157e308},
+               {INT64_MAX, 2.2250738585072014e-308}),
         "[[-9223372036855,-1.7976931348623157e+308],[9223372036854,2.2250738585072014e-308]]");
-    assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {INT64_MAX - 5, 1}, {INT64_MAX - 1, 2}, {INT64_MAX, 3}),
+    assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {INT64_MAX - 5, 1}, {INT64_MAX - 1, 2},
+                               {INT64_MAX, 3}),
                         "[[9223372036,3]]");
     // A full buffer stops taking points and says so.
     struct buf small = {.limit = 20};
@@ -116,8 +128,9 @@ static void test_extremes(void **state)
 static void test_downsample_text(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"20s-avg",       "500ms-max-nan", "1dc-sum-zero", "0all-p99",
-                                        "2w-count-null", "1n-min",        "3y-last",      "90m-dev"};
+    static const char *const texts[] = {"20s-avg",  "500ms-max-nan", "1dc-sum-zero",
+                                        "0all-p99", "2w-count-null", "1n-min",
+                                        "3y-last",  "90m-dev"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct query q = {.metric = STR("m")};
         struct buf out = {0};

@@ -14,8 +14,11 @@ static const char *header_of(const struct answer *a, const char *name)
 }
 
 static const char contents[] = "body { color: black } body { color: black } body { color: black }";
-static struct page_file file = {
-    {"/page.css", 9}, "text/css; charset=UTF-8", {"0123456789abcdef", 16}, {0}, sizeof contents - 1};
+static struct page_file file = {{"/page.css", 9},
+                                "text/css; charset=UTF-8",
+                                {"0123456789abcdef", 16},
+                                {0},
+                                sizeof contents - 1};
 static unsigned char packed[256];
 
 static int pack(void **state)
@@ -137,7 +140,8 @@ static void test_message(void **state)
     struct answer a;
     answer_begin(&a, 0);
     page_message(&a, "<script>", "a & \"b\"", NULL);
-    assert_true(str_find(buf_str(&a.body), STR("<h1>&#60;script&#62;</h1><p>a &#38; &#34;b&#34;</p>")) >= 0);
+    assert_true(str_find(buf_str(&a.body),
+                         STR("<h1>&#60;script&#62;</h1><p>a &#38; &#34;b&#34;</p>")) >= 0);
     assert_string_equal(a.content_type, "text/html; charset=UTF-8");
     answer_free(&a);
 }
@@ -199,8 +203,9 @@ static void test_embedded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files),   cmocka_unit_test(test_damaged),         cmocka_unit_test(test_compressed_once),
-        cmocka_unit_test(test_message), cmocka_unit_test(test_without_a_token), cmocka_unit_test(test_embedded),
+        cmocka_unit_test(test_files),           cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_compressed_once), cmocka_unit_test(test_message),
+        cmocka_unit_test(test_without_a_token), cmocka_unit_test(test_embedded),
     };
     return cmocka_run_group_tests_name("page", tests, pack, NULL);
 }

@@ -1,10 +1,18 @@
-// What other nodes send for streams whose clients do not take it: counted, within a share of the aggregator's memory, given back.
+// What other nodes send for streams whose clients do not take it: counted, within a share of the
+// aggregator's memory, given back.
 #include "faces/native/stream.h"
 #include "faces/native/stream_nodes.h"
 #include "store/store.h"
 #include "unit/wire/net.h"
 
-enum { STREAMS = 4, POINTS = 40000, SHARE_BYTES = 256 << 10, LOOK_MS = 1, ROUNDS = 200, NOISE_BYTES = 6 };
+enum {
+    STREAMS = 4,
+    POINTS = 40000,
+    SHARE_BYTES = 256 << 10,
+    LOOK_MS = 1,
+    ROUNDS = 200,
+    NOISE_BYTES = 6
+};
 
 static struct service service;
 static char folder[] = "/tmp/sonde-stream-XXXXXX", path[96];
@@ -13,7 +21,8 @@ static uint32_t make_series(struct store *store)
 {
     uint32_t metric, series;
     struct store_label host = {STR("host"), STR("n1")};
-    assert_int_equal(store_define_metric(store, &(struct store_metric){.name = STR("m")}, &metric), 0);
+    assert_int_equal(store_define_metric(store, &(struct store_metric){.name = STR("m")}, &metric),
+                     0);
     assert_int_equal(store_define_series(store, metric, &host, 1, &series), 0);
     return series;
 }
@@ -41,16 +50,19 @@ static void streams_that_nobody_reads_keep_within_their_share(void **state)
     service.limits.node_deadline_ns = NET_PATIENCE_NS;
     service.memory.limit_bytes = SIZE_MAX;
     service.stream_memory.limit_bytes = SHARE_BYTES;
-    struct wire_link *link = net_link(loop, &s, "n1", hub_port(service.reads.hub),
-                                      &(struct wire_source){net_open_reader, net_close_reader, &reader}, NULL);
+    struct wire_link *link =
+        net_link(loop, &s, "n1", hub_port(service.reads.hub),
+                 &(struct wire_source){net_open_reader, net_close_reader, &reader}, NULL);
     net_wait(service.reads.hub, 1);
 
     struct wire_selection selection = {.metric = STR("m")};
     struct stream_nodes *streams[STREAMS];
     for (int i = 0; i < STREAMS; i++)
-        assert_int_equal(stream_nodes_open(&service, &selection, 1, begin_ns, LOOK_MS, &streams[i], &e), 0);
+        assert_int_equal(
+            stream_nodes_open(&service, &selection, 1, begin_ns, LOOK_MS, &streams[i], &e), 0);
     // Each holds what its first look has brought.
-    NET_AWAIT(memory_account_held(&service.stream_memory) >= (size_t)STREAMS * POINTS * NOISE_BYTES);
+    NET_AWAIT(memory_account_held(&service.stream_memory) >=
+              (size_t)STREAMS * POINTS * NOISE_BYTES);
     size_t held = memory_account_held(&service.stream_memory);
     assert_true(held > SHARE_BYTES);
     assert_int_equal(memory_account_held(&service.memory), held);
@@ -82,6 +94,7 @@ static void streams_that_nobody_reads_keep_within_their_share(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(streams_that_nobody_reads_keep_within_their_share)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streams_that_nobody_reads_keep_within_their_share)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

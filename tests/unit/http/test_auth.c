@@ -10,7 +10,8 @@ static void test_token_equal(void **state)
 {
     (void)state;
     assert_true(auth_token_equal(STR("secret"), STR("secret")));
-    static const char *const wrong[] = {"", "s", "secre", "secret1", "Secret", "secrex", "secretsecret", "xecret"};
+    static const char *const wrong[] = {"",       "s",      "secre",        "secret1",
+                                        "Secret", "secrex", "secretsecret", "xecret"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_false(auth_token_equal(STR("secret"), str_of(wrong[i])));
     assert_false(auth_token_equal(STR(""), STR(""))); // no token lets nobody in
@@ -29,7 +30,8 @@ static void test_token_valid(void **state)
     assert_false(token_valid((struct str){text, TOKEN_MAX + 1}));
 }
 
-// The first from `printf 'sonde view token' | openssl dgst -sha256 -hmac secret`, the second likewise.
+// The first from `printf 'sonde view token' | openssl dgst -sha256 -hmac secret`, the second
+// likewise.
 #define VIEW "dfddb7ba6fd00ee6ed004646510367cd10a6f4ea44c57456e87986286062aa31"
 #define WRITE "0dbb9b8f55ba437c15d3d055dbbc1dd65568e507a1ecc64ef3fa4105f1649ade"
 
@@ -95,20 +97,24 @@ static struct str given(const char *text)
 // Those of the test that runs; a cookie "SESSION" is one that was opened for the client that asks.
 static struct sessions *sessions;
 
-static bool check(const char *token, const struct attempt *attempt, struct request *r, struct answer *a)
+static bool check(const char *token, const struct attempt *attempt, struct request *r,
+                  struct answer *a)
 {
     struct auth auth = {.listen = STR("node7"), .port = 4242, .sessions = sessions};
     static const struct peer other = {.local = true, .known = true, .uid = 1};
     char id[SESSION_ID_SIZE + 1], cookie[256];
     auth_set_token(&auth, given(token));
     *r = (struct request){.method = attempt->method ? attempt->method : METHOD_GET};
-    assert_int_equal(request_parse_target(r, str_of(attempt->target ? attempt->target : "/x"), NULL), 0);
+    assert_int_equal(
+        request_parse_target(r, str_of(attempt->target ? attempt->target : "/x"), NULL), 0);
     r->headers[HEADER_AUTHORIZATION] = given(attempt->authorization);
     r->headers[HEADER_COOKIE] = given(attempt->cookie);
     const char *session = attempt->cookie ? strstr(attempt->cookie, "SESSION") : NULL;
     if (session) {
-        assert_true(sessions_open(sessions, session[strlen("SESSION")] == '1' ? &other : &r->peer, id));
-        snprintf(cookie, sizeof cookie, "%.*s%s", (int)(session - attempt->cookie), attempt->cookie, id);
+        assert_true(
+            sessions_open(sessions, session[strlen("SESSION")] == '1' ? &other : &r->peer, id));
+        snprintf(cookie, sizeof cookie, "%.*s%s", (int)(session - attempt->cookie), attempt->cookie,
+                 id);
         r->headers[HEADER_COOKIE] = str_of(arena_printf(&r->arena, "%s", cookie));
     }
     r->headers[HEADER_ORIGIN] = given(attempt->origin);
@@ -131,7 +137,8 @@ static void test_with_token(void **state)
         {{.authorization = "bearer  secret "}, ROLE_CONTROL, 0},
         {{.authorization = "Bearer " VIEW}, ROLE_VIEW, 0},
         {{.authorization = "Bearer " WRITE}, ROLE_WRITE, 0},
-        {{.authorization = "Bearer secret", .host = "evil.example"}, ROLE_CONTROL, 0}, // the token is proof enough
+        // the token is proof enough
+        {{.authorization = "Bearer secret", .host = "evil.example"}, ROLE_CONTROL, 0},
         {{.authorization = "Bearer secret", .site = "cross-site"}, ROLE_CONTROL, 0},
         {{.authorization = "Basic YTpzZWNyZXQ="}, ROLE_WRITE, 0},      // a:secret
         {{.authorization = "basic OnNlY3JldA=="}, ROLE_WRITE, 0},      // :secret
@@ -166,13 +173,25 @@ static void test_with_token(void **state)
         {{.cookie = "sonde_session_4242=SESSION", .site = "none"}, ROLE_VIEW, 0},
         {{.cookie = "sonde_session_4242=SESSION", .site = "same-site"}, ROLE_NOBODY, 403},
         {{.cookie = "sonde_session_4242=SESSION", .site = "cross-site"}, ROLE_NOBODY, 403},
-        {{.cookie = "sonde_session_4242=SESSION", .origin = "http://n:4242", .host = "n:4242"}, ROLE_VIEW, 0},
-        {{.cookie = "sonde_session_4242=SESSION", .origin = "http://n:4243", .host = "n:4242"}, ROLE_NOBODY, 403},
-        {{.cookie = "sonde_session_4242=SESSION", .origin = "https://n:4242", .host = "n:4242"}, ROLE_NOBODY, 403},
-        {{.cookie = "sonde_session_4242=SESSION", .origin = "null", .host = "n:4242"}, ROLE_NOBODY, 403},
-        {{.cookie = "sonde_session_4242=SESSION", .origin = "http://", .host = "n:4242"}, ROLE_NOBODY, 403},
+        {{.cookie = "sonde_session_4242=SESSION", .origin = "http://n:4242", .host = "n:4242"},
+         ROLE_VIEW,
+         0},
+        {{.cookie = "sonde_session_4242=SESSION", .origin = "http://n:4243", .host = "n:4242"},
+         ROLE_NOBODY,
+         403},
+        {{.cookie = "sonde_session_4242=SESSION", .origin = "https://n:4242", .host = "n:4242"},
+         ROLE_NOBODY,
+         403},
+        {{.cookie = "sonde_session_4242=SESSION", .origin = "null", .host = "n:4242"},
+         ROLE_NOBODY,
+         403},
+        {{.cookie = "sonde_session_4242=SESSION", .origin = "http://", .host = "n:4242"},
+         ROLE_NOBODY,
+         403},
         {{.cookie = "sonde_session_4242=SESSION", .method = METHOD_POST}, ROLE_NOBODY, 403},
-        {{.cookie = "sonde_session_4242=SESSION", .method = METHOD_POST, .site = "same-origin"}, ROLE_VIEW, 0},
+        {{.cookie = "sonde_session_4242=SESSION", .method = METHOD_POST, .site = "same-origin"},
+         ROLE_VIEW,
+         0},
         {{.cookie = "sonde_session_4242=SESSION", .target = "/x?jsonp=f"}, ROLE_NOBODY, 403},
         {{.target = "/x?jsonp=f&token=secret"}, ROLE_WRITE, 0},
     };
@@ -185,7 +204,8 @@ static void test_with_token(void **state)
         assert_int_equal(r.role, rows[i].role);
         if (!rows[i].role) {
             assert_int_equal(a.status, status);
-            assert_string_equal(header_of(&a, "WWW-Authenticate"), status == 401 ? "Bearer realm=\"sonde\"" : "");
+            assert_string_equal(header_of(&a, "WWW-Authenticate"),
+                                status == 401 ? "Bearer realm=\"sonde\"" : "");
         }
         answer_free(&a);
         request_free(&r);
@@ -257,9 +277,9 @@ static void test_cookie_and_redirect(void **state)
         assert_string_equal(header_of(&a, "Location"), rows[i].location);
         const char *cookie = header_of(&a, "Set-Cookie");
         assert_int_equal(strncmp(cookie, "sonde_session_4242=", 19), 0);
-        assert_string_equal(cookie + 19 + SESSION_ID_SIZE, rows[i].location[0] == '.'
-                                                               ? "; HttpOnly; SameSite=Strict"
-                                                               : "; Path=/; HttpOnly; SameSite=Strict");
+        assert_string_equal(cookie + 19 + SESSION_ID_SIZE,
+                            rows[i].location[0] == '.' ? "; HttpOnly; SameSite=Strict"
+                                                       : "; Path=/; HttpOnly; SameSite=Strict");
         assert_true(sessions_check(sessions, (struct str){cookie + 19, SESSION_ID_SIZE}, &r.peer));
         answer_free(&a);
         request_free(&r);
@@ -272,7 +292,8 @@ static void test_cookie_and_redirect(void **state)
             assert_string_equal(header_of(&a, "Location"), "");
             assert_int_equal(strncmp(header_of(&a, "Set-Cookie"), "sonde_session_4242=", 19), 0);
             assert_true(str_find(buf_str(&a.body), STR("content=\"0;url=")) > 0);
-            assert_true(str_find(buf_str(&a.body), STR("token")) < 0 || strstr(rows[i].location, "token"));
+            assert_true(str_find(buf_str(&a.body), STR("token")) < 0 ||
+                        strstr(rows[i].location, "token"));
             answer_free(&a);
             request_free(&r);
         }
@@ -333,7 +354,8 @@ static void test_listen(void **state)
     (void)state;
     struct listener first, second;
     struct error e = {0};
-    // Other addresses than loopback are refused where no token protects the data, before anything is bound.
+    // Other addresses than loopback are refused where no token protects the data, before anything
+    // is bound.
     static const char *const open_to_all[] = {"0.0.0.0", "::", "192.0.2.1"};
     for (size_t i = 0; i < sizeof open_to_all / sizeof *open_to_all; i++) {
         assert_int_equal(listen_on(open_to_all[i], 0, false, true, &first, &e), -EPERM);
@@ -348,7 +370,8 @@ static void test_listen(void **state)
     close(second.fd);
     assert_int_equal(listen_on("127.0.0.1", first.port, true, true, &second, &e), -EADDRINUSE);
     char want[128];
-    snprintf(want, sizeof want, "port %d is taken by another program; choose another with --port", first.port);
+    snprintf(want, sizeof want, "port %d is taken by another program; choose another with --port",
+             first.port);
     assert_string_equal(e.text, want);
     close(first.fd);
     assert_int_equal(listen_on("127.0.0.1", 70000, false, true, &first, &e), -EINVAL);

@@ -203,7 +203,8 @@ static void test_a_stranger_stops_only_himself(void **state)
     connections_phase(c, guest.connection, PHASE_READING);
     for (int i = 0; i < MANY; i++) {
         many[i] = open_from(c, STRANGER);
-        connections_phase(c, many[i].connection, i % 2 ? PHASE_READING : PHASE_SENDING); // busy, and yet
+        // busy, and yet
+        connections_phase(c, many[i].connection, i % 2 ? PHASE_READING : PHASE_SENDING);
         assert_true(count_open(many, i + 1) <= PER_CLIENT);
         assert_false(is_shut(&many[i]));
     }
@@ -303,7 +304,8 @@ static void test_strangers_have_little_time(void **state)
     struct connections *c = guarded(NS_PER_MS);
     struct pair proved = prove_from(c, GUEST), stranger = open_from(c, STRANGER);
     for (int i = 0; i < 1000 && !is_shut(&stranger); i++)
-        connections_phase(c, stranger.connection, PHASE_TALKING); // a phase that begins anew does not help
+        // a phase that begins anew does not help
+        connections_phase(c, stranger.connection, PHASE_TALKING);
     char byte;
     assert_int_equal(recv(stranger.fds[1], &byte, 1, 0), 0);
     assert_false(is_shut(&proved));
@@ -330,7 +332,8 @@ static void test_who_waits_for_a_place(void **state)
     (void)state;
     struct connections *c = table(4, 2, 0, PHASE_WAITING);
     struct peer peer;
-    struct pair p[2] = {prove_from(c, 1), prove_from(c, 1)}, strange[2] = {open_from(c, 2), open_from(c, 2)};
+    struct pair p[2] = {prove_from(c, 1), prove_from(c, 1)},
+                strange[2] = {open_from(c, 2), open_from(c, 2)};
     assert_true(should_wait(c, 1, &peer));
     assert_false(should_wait(c, 2, &peer)); // a stranger makes room among its own at once
     for (int i = 0; i < 2; i++)

@@ -18,7 +18,8 @@ struct ends {
     struct sockaddr_storage from;
 };
 
-static bool open_ends(struct ends *e, int listen_family, const char *listen_on, int family, const char *connect_to)
+static bool open_ends(struct ends *e, int listen_family, const char *listen_on, int family,
+                      const char *connect_to)
 {
     struct sockaddr_storage address = {.ss_family = (sa_family_t)listen_family},
                             to = {.ss_family = (sa_family_t)family};
@@ -26,22 +27,27 @@ static bool open_ends(struct ends *e, int listen_family, const char *listen_on, 
     struct sockaddr_in6 *v6 = (void *)&address, *to6 = (void *)&to;
     socklen_t size = listen_family == AF_INET ? sizeof *v4 : sizeof *v6, from_size = sizeof e->from;
     int off = 0;
-    inet_pton(listen_family, listen_on, listen_family == AF_INET ? (void *)&v4->sin_addr : (void *)&v6->sin6_addr);
+    inet_pton(listen_family, listen_on,
+              listen_family == AF_INET ? (void *)&v4->sin_addr : (void *)&v6->sin6_addr);
     e->listening = socket(listen_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (e->listening < 0)
         return false;
     if (listen_family == AF_INET6)
         setsockopt(e->listening, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(e->listening, (struct sockaddr *)&address, size) != 0 || listen(e->listening, 1) != 0 ||
+    if (bind(e->listening, (struct sockaddr *)&address, size) != 0 ||
+        listen(e->listening, 1) != 0 ||
         getsockname(e->listening, (struct sockaddr *)&address, &size) != 0) {
         close(e->listening);
         return false;
     }
     in_port_t port = listen_family == AF_INET ? v4->sin_port : v6->sin6_port;
-    inet_pton(family, connect_to, family == AF_INET ? (void *)&to4->sin_addr : (void *)&to6->sin6_addr);
+    inet_pton(family, connect_to,
+              family == AF_INET ? (void *)&to4->sin_addr : (void *)&to6->sin6_addr);
     *(family == AF_INET ? &to4->sin_port : &to6->sin6_port) = port;
     e->client = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(e->client, (struct sockaddr *)&to, family == AF_INET ? sizeof *to4 : sizeof *to6), 0);
+    assert_int_equal(
+        connect(e->client, (struct sockaddr *)&to, family == AF_INET ? sizeof *to4 : sizeof *to6),
+        0);
     e->server = accept(e->listening, (struct sockaddr *)&e->from, &from_size);
     assert_true(e->server >= 0);
     return true;
@@ -83,7 +89,8 @@ static void check_each_family(look_fn *look)
         struct ends e;
         struct peer p;
         struct stat st;
-        if (!open_ends(&e, rows[i].listen_family, rows[i].listen, rows[i].family, rows[i].connect)) {
+        if (!open_ends(&e, rows[i].listen_family, rows[i].listen, rows[i].family,
+                       rows[i].connect)) {
             assert_int_equal(rows[i].listen_family, AF_INET6); // this machine has none
             continue;
         }
@@ -116,7 +123,8 @@ static void test_not_local(void **state)
     (void)state;
     struct ends e;
     struct peer p;
-    struct sockaddr_in elsewhere = {.sin_family = AF_INET, .sin_port = htons(80), .sin_addr.s_addr = htonl(0xc0000201)};
+    struct sockaddr_in elsewhere = {
+        .sin_family = AF_INET, .sin_port = htons(80), .sin_addr.s_addr = htonl(0xc0000201)};
     assert_true(open_ends(&e, AF_INET, "127.0.0.1", AF_INET, "127.0.0.1"));
     peer_look(e.server, (struct sockaddr *)&elsewhere, &p);
     assert_false(p.local || p.known || peer_is_own(&p) || peer_is_program_here(&p));
@@ -163,7 +171,8 @@ static void test_another_user(void **state)
     (void)state;
     if (geteuid() != 0)
         skip();
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, from;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)},
+                       from;
     socklen_t size = sizeof address;
     int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), pipes[2];
     assert_int_equal(bind(listening, (struct sockaddr *)&address, size), 0);
@@ -177,7 +186,8 @@ static void test_another_user(void **state)
         if (setresuid(OTHER_UID, OTHER_UID, OTHER_UID) != 0)
             _exit(1);
         int fd = socket(AF_INET, SOCK_STREAM, 0);
-        _exit(connect(fd, (struct sockaddr *)&address, sizeof address) != 0 || read(pipes[0], &byte, 1) != 0);
+        _exit(connect(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+              read(pipes[0], &byte, 1) != 0);
     }
     int server = accept(listening, (struct sockaddr *)&from, &size);
     struct peer p;

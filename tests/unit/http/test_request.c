@@ -12,7 +12,9 @@ static void test_target(void **state)
     struct request r = {0};
     struct str value;
     assert_int_equal(
-        request_parse_target(&r, STR("/api/qu%65ry?m=sum:a%7Bh=*%7d&m=b+c&ms&arrays=false&=x&&end="), NULL), 0);
+        request_parse_target(
+            &r, STR("/api/qu%65ry?m=sum:a%7Bh=*%7d&m=b+c&ms&arrays=false&=x&&end="), NULL),
+        0);
     assert_str_equal(r.path, "/api/query");
     assert_int_equal(r.parameter_count, 6);
     assert_str_equal(r.parameters[0].value, "sum:a{h=*}");
@@ -40,8 +42,9 @@ static void test_plus_is_a_blank_in_parameters_only(void **state)
 static void test_broken_targets(void **state)
 {
     (void)state;
-    static const char *const broken[] = {"",     "api",  "http://host/api", "*",        "/%",  "/%4",
-                                         "/%zz", "/a?%", "/a?b=%f",         "/a?b=%00", "/%00"};
+    static const char *const broken[] = {
+        "",     "api",  "http://host/api", "*",        "/%",  "/%4",
+        "/%zz", "/a?%", "/a?b=%f",         "/a?b=%00", "/%00"};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         struct request r = {0};
         struct error e = {0};
@@ -91,7 +94,8 @@ static void test_accepts(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_int_equal(request_accepts(str_of(rows[i].header), STR("gzip"), true), rows[i].gzip);
     assert_false(request_accepts(STR("*/*"), STR("text/html"), false));
-    assert_true(request_accepts(STR("text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"), STR("text/html"), false));
+    assert_true(request_accepts(STR("text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"),
+                                STR("text/html"), false));
 }
 
 // zlib's or gzip's form of `size` bytes, in the request's arena.
@@ -161,11 +165,11 @@ static void test_json_body(void **state)
     (void)state;
     struct request r;
     struct str value;
-    assert_int_equal(
-        take(&r, "/a?type=tagk&x=1",
-             "{\"type\":\"metrics\",\"max\":7,\"useMeta\":true,\"tags\":[{\"key\":\"a\",\"value\":\"b=c\"},"
-             "{\"key\":\"d\",\"value\":\"*\"}]}"),
-        0);
+    assert_int_equal(take(&r, "/a?type=tagk&x=1",
+                          "{\"type\":\"metrics\",\"max\":7,\"useMeta\":true,\"tags\":[{\"key\":"
+                          "\"a\",\"value\":\"b=c\"},"
+                          "{\"key\":\"d\",\"value\":\"*\"}]}"),
+                     0);
     assert_true(request_parameter(&r, "type", &value)); // the body counts for more than the address
     assert_str_equal(value, "metrics");
     assert_true(request_parameter(&r, "max", &value));
@@ -174,7 +178,8 @@ static void test_json_body(void **state)
     assert_true(request_parameter(&r, "tag", &value));
     assert_str_equal(value, "d=*");
     request_free(&r);
-    assert_int_equal(take(&r, "/a", "{\"tags\":[{\"key\":\"a\",\"value\":null}]}"), 0); // any value, as in OpenTSDB
+    // any value, as in OpenTSDB
+    assert_int_equal(take(&r, "/a", "{\"tags\":[{\"key\":\"a\",\"value\":null}]}"), 0);
     assert_true(request_parameter(&r, "tag", &value));
     assert_str_equal(value, "a=");
     request_free(&r);
@@ -191,9 +196,12 @@ static void test_json_body(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_target),         cmocka_unit_test(test_plus_is_a_blank_in_parameters_only),
-        cmocka_unit_test(test_broken_targets), cmocka_unit_test(test_too_many_parameters),
-        cmocka_unit_test(test_accepts),        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_target),
+        cmocka_unit_test(test_plus_is_a_blank_in_parameters_only),
+        cmocka_unit_test(test_broken_targets),
+        cmocka_unit_test(test_too_many_parameters),
+        cmocka_unit_test(test_accepts),
+        cmocka_unit_test(test_bodies),
         cmocka_unit_test(test_json_body),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

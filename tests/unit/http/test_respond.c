@@ -12,8 +12,9 @@ static void test_error(void **state)
     buf_add_str(&a.body, STR("[half an answer"));
     answer_error(&a, 404, "no \"x\"", "look elsewhere");
     assert_int_equal(a.status, 404);
-    assert_string_equal(buf_cstr(&a.body),
-                        "{\"error\":{\"code\":404,\"message\":\"no \\\"x\\\"\",\"details\":\"look elsewhere\"}}");
+    assert_string_equal(
+        buf_cstr(&a.body),
+        "{\"error\":{\"code\":404,\"message\":\"no \\\"x\\\"\",\"details\":\"look elsewhere\"}}");
     answer_free(&a);
 }
 
@@ -55,8 +56,8 @@ static void test_jsonp(void **state)
     assert_string_equal(buf_cstr(&a.body), "/**/app.f_1[0]([1])");
     assert_non_null(strstr(a.content_type, "javascript"));
     answer_free(&a);
-    static const char *const wrong[] = {"/a?jsonp=alert(1)//", "/a?jsonp=%3Cscript%3E", "/a?jsonp=1f", "/a?jsonp=a;b",
-                                        "/a?jsonp=a+b"};
+    static const char *const wrong[] = {"/a?jsonp=alert(1)//", "/a?jsonp=%3Cscript%3E",
+                                        "/a?jsonp=1f", "/a?jsonp=a;b", "/a?jsonp=a+b"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         answer_begin(&a, 0);
         buf_add_str(&a.body, STR("[1]"));
@@ -130,8 +131,9 @@ static void test_gzip(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_error),     cmocka_unit_test(test_failure), cmocka_unit_test(test_jsonp),
-        cmocka_unit_test(test_too_large), cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_error), cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_jsonp), cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_gzip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,8 @@ static void proof_of_known_bytes(void **state)
     (void)state;
     char proof[SERVER_PROOF_CHARACTERS + 1];
     server_proof_make(token, nonce, STR("127.0.0.1:4242"), proof);
-    // printf 'sonde server proof\n00112233445566778899aabbccddeeff127.0.0.1:4242' | openssl dgst -sha256 -hmac 0123456789abcdef0123456789abcdef
+    // printf 'sonde server proof\n00112233445566778899aabbccddeeff127.0.0.1:4242' | openssl dgst
+    // -sha256 -hmac 0123456789abcdef0123456789abcdef
     assert_string_equal(proof, "605c0f02817b60f74d409abbb10e52711a0971c73d2facf7bb4bcccc8f18739b");
 }
 
@@ -30,7 +31,8 @@ static void only_for_what_it_was_made_for(void **state)
     char proof[SERVER_PROOF_CHARACTERS + 1], answer[512];
     struct str address, other = {"ffeeddccbbaa99887766554433221100", 32};
     server_proof_make(token, nonce, STR("127.0.0.1:4242"), proof);
-    snprintf(answer, sizeof answer, "127.0.0.1:4242\n%064d\n%s\n", 0, proof); // the second of its tokens
+    // the second of its tokens
+    snprintf(answer, sizeof answer, "127.0.0.1:4242\n%064d\n%s\n", 0, proof);
     assert_true(server_proof_check(str_of(answer), token, nonce, &address));
     assert_true(str_eq(address, STR("127.0.0.1:4242")));
     assert_false(checks(answer, STR("another token, as long as the one"), nonce));
@@ -43,8 +45,12 @@ static void answers_of_strangers(void **state)
 {
     (void)state;
     char proof[SERVER_PROOF_CHARACTERS + 1], answer[2048], many[SERVER_ADDRESS_MAX + 2];
-    static const char *const bad[] = {
-        "", "\n", "127.0.0.1:4242", "127.0.0.1:4242\n", "127.0.0.1:4242\n\n\n\n", "<html>\n<body>\n"};
+    static const char *const bad[] = {"",
+                                      "\n",
+                                      "127.0.0.1:4242",
+                                      "127.0.0.1:4242\n",
+                                      "127.0.0.1:4242\n\n\n\n",
+                                      "<html>\n<body>\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(checks(bad[i], token, nonce));
     server_proof_make(token, nonce, STR("127.0.0.1:4242"), proof);

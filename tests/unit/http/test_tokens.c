@@ -107,7 +107,8 @@ static void test_no_link(void **state)
     struct error e = {0};
     snprintf(link_path, sizeof link_path, "%s-link", path);
     assert_int_equal(symlink(path, link_path), 0);
-    assert_int_equal(token_read(link_path, true, token, &e), -ELOOP); // nor is anything made behind it
+    // nor is anything made behind it
+    assert_int_equal(token_read(link_path, true, token, &e), -ELOOP);
     assert_int_equal(access(path, F_OK), -1);
     unlink(link_path);
     assert_int_equal(token_read(path, false, token, &e), -ENOENT);

@@ -50,8 +50,8 @@ static void wait_for(_Atomic bool *flag)
 
 static struct memory_account account;
 
-static struct workers *start(unsigned threads, unsigned at_once, unsigned slow_max, int64_t slow_after_ns,
-                             size_t memory_bytes)
+static struct workers *start(unsigned threads, unsigned at_once, unsigned slow_max,
+                             int64_t slow_after_ns, size_t memory_bytes)
 {
     account = (struct memory_account){.limit_bytes = memory_bytes};
     struct workers_options options = {.threads_max = threads,
@@ -101,7 +101,8 @@ static void short_ones_go_past_long_ones(void **state)
     wait_for(&third.ended);
     assert_int_equal(third.rc, -EBUSY);
     assert_non_null(strstr(third.error.text, "slow_queries"));
-    assert_true(counts_of(w).refused_slow >= 1); // a quick one that was not let run for a millisecond counts, too
+    // a quick one that was not let run for a millisecond counts, too
+    assert_true(counts_of(w).refused_slow >= 1);
     slow[0].release = slow[1].release = true;
     wait_for(&slow[0].ended);
     wait_for(&slow[1].ended);

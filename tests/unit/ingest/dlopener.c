@@ -1,4 +1,5 @@
-// dlopener.c - LIBRARY: loads libsonde at run time, emits from three threads, and closes it while two of them still live.
+// dlopener.c - LIBRARY: loads libsonde at run time, emits from three threads, and closes it while
+// two of them still live.
 #include "sonde.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,6 @@
-// emitter.c - the programs that the tests of the ingest run: `emitter MODE ARGUMENTS…`. It says on standard output what it has done, and
-// waits for a line on standard input where a test has to come in between.
+// emitter.c - the programs that the tests of the ingest run: `emitter MODE ARGUMENTS…`. It says on
+// standard output what it has done, and waits for a line on standard input where a test has to come
+// in between.
 #include "emit/segment.h"
 
 #include "../seed.h"
@@ -192,11 +193,13 @@ static int mode_moves(void)
     return 0;
 }
 
-// unheard: emits 10 points, two rows of two, a span, a note, and two cells; says what became of them, twice
+// unheard: emits 10 points, two rows of two, a span, a note, and two cells; says what became of
+// them, twice
 static int mode_unheard(void)
 {
     sonde_handle m[] = {sonde_gauge("value", ""), sonde_gauge("other", "")};
-    sonde_handle group = sonde_group(m, 2), total = sonde_counter("total", ""), level = sonde_gauge("level", "");
+    sonde_handle group = sonde_group(m, 2), total = sonde_counter("total", ""),
+                 level = sonde_gauge("level", "");
     for (int i = 0; i < 10; i++)
         sonde_emit(m[0], i);
     for (int i = 0; i < 2; i++)
@@ -209,7 +212,8 @@ static int mode_unheard(void)
     for (int i = 0; i < 2; i++) {
         char why[512];
         int failed = sonde_check(why, sizeof why);
-        printf("dropped%d=%llu\nfailed%d=%d\nwhy%d=%s\n", i, (unsigned long long)sonde_dropped(), i, -failed, i, why);
+        printf("dropped%d=%llu\nfailed%d=%d\nwhy%d=%s\n", i, (unsigned long long)sonde_dropped(), i,
+               -failed, i, why);
         say(i ? "second" : "first");
         wait_for_line();
     }
@@ -237,7 +241,8 @@ static int mode_stream(void)
 // fork POINTS: parent and child emit to their own series, before and after
 static int mode_fork(void)
 {
-    sonde_handle both = sonde_gauge("both", ""), parent = sonde_gauge("parent", ""), child = sonde_gauge("child", "");
+    sonde_handle both = sonde_gauge("both", ""), parent = sonde_gauge("parent", ""),
+                 child = sonde_gauge("child", "");
     sonde_handle adds = sonde_counter("adds", ""), level = sonde_gauge("level", "");
     sonde_span_begin("outer");
     sonde_add(adds, 1);
@@ -307,7 +312,8 @@ static int mode_forks(void)
 // fork_tight: a child that can make no segment; it must not write into its parent's
 static int mode_fork_tight(void)
 {
-    sonde_handle h = sonde_gauge("value", ""), level = sonde_gauge("level", ""), adds = sonde_counter("adds", "");
+    sonde_handle h = sonde_gauge("value", ""), level = sonde_gauge("level", ""),
+                 adds = sonde_counter("adds", "");
     sonde_emit(h, 1);
     sonde_set(level, 1);
     sonde_add(adds, 1);
@@ -344,8 +350,8 @@ static void *calls_first(void *unused)
     return NULL;
 }
 
-// first_calls TIMES SEED: forks while other threads make the first calls of all, each time in a process of its own. A child that
-// waits for a lock which nobody holds ends it by the alarm.
+// first_calls TIMES SEED: forks while other threads make the first calls of all, each time in a
+// process of its own. A child that waits for a lock which nobody holds ends it by the alarm.
 static int mode_first_calls(void)
 {
     enum { ALARM_S = 20, SPINS = 1 << 14 };
@@ -418,7 +424,8 @@ static void *thread_adds(void *unused)
     return NULL;
 }
 
-// cells THREADS ADDS: a counter added to by all threads, gauges; says "ready" and waits, sets once more, waits
+// cells THREADS ADDS: a counter added to by all threads, gauges; says "ready" and waits, sets once
+// more, waits
 static int mode_cells(void)
 {
     pthread_t threads[64];
@@ -471,7 +478,8 @@ static int mode_add_crowd(void)
 // bad_amounts: what would make a counter something that is no number; says how many were refused
 static int mode_bad_amounts(void)
 {
-    sonde_handle total = sonde_counter("total", ""), large = sonde_counter("large", ""), set = sonde_counter("set", "");
+    sonde_handle total = sonde_counter("total", ""), large = sonde_counter("large", ""),
+                 set = sonde_counter("set", "");
     sonde_add(total, 2);
     sonde_add(total, NAN);
     sonde_add(total, INFINITY);
@@ -550,7 +558,8 @@ static int mode_many_cells(void)
 static int mode_groups(void)
 {
     struct sonde_metric high = {.name = "too_high", .level = 4};
-    sonde_handle m[4] = {sonde_gauge("a", ""), sonde_define(&high), sonde_gauge("b", ""), sonde_gauge("a", "")};
+    sonde_handle m[4] = {sonde_gauge("a", ""), sonde_define(&high), sonde_gauge("b", ""),
+                         sonde_gauge("a", "")};
     sonde_handle g = sonde_group(m, 4), same = sonde_group(m, 4), none = sonde_group(&m[1], 1);
     printf("same=%d\nnone=%u\nhigh=%u\n", g == same, none, m[1]);
     double row[4] = {1, 2, 3, 4};
@@ -608,7 +617,8 @@ static void *closes(void *span)
 static int mode_free_spans(void)
 {
     struct sonde_tag tag = {"k", "v"};
-    struct sonde_span a = sonde_span_open("a", &tag, 1, NULL), b = sonde_span_open("b", NULL, 0, &a);
+    struct sonde_span a = sonde_span_open("a", &tag, 1, NULL),
+                      b = sonde_span_open("b", NULL, 0, &a);
     struct sonde_span moved = sonde_span_open("moved", NULL, 0, &b), none = {0};
     sonde_span_close(&a, "a", &tag, 1);
     sonde_span_close(&none, "none", NULL, 0);
@@ -630,7 +640,8 @@ static int mode_free_spans(void)
     return 0;
 }
 
-// span_of_later_slot: before anybody reads, a span that a second thread opens and the first one closes
+// span_of_later_slot: before anybody reads, a span that a second thread opens and the first one
+// closes
 static int mode_span_of_later_slot(void)
 {
     struct sonde_span span, first = sonde_span_open("first", NULL, 0, NULL);
@@ -644,7 +655,8 @@ static int mode_span_of_later_slot(void)
     return 0;
 }
 
-// span_crowd SEED: threads that open spans and close those of all of them, at random; then says which are open
+// span_crowd SEED: threads that open spans and close those of all of them, at random; then says
+// which are open
 enum { CROWD_SPANS = 300, CROWD_THREADS = 4 };
 static struct {
     pthread_mutex_t mutex;
@@ -711,7 +723,8 @@ static int mode_span_waits(void)
     return 0;
 }
 
-// span_pairs: before anybody reads, ten spans at once, one whose end is 40 records behind its begin, and one that is open
+// span_pairs: before anybody reads, ten spans at once, one whose end is 40 records behind its
+// begin, and one that is open
 static int mode_span_pairs(void)
 {
     enum { AT_ONCE = 10, BETWEEN = 40 };
@@ -747,8 +760,9 @@ static int mode_limits(void)
     name[255] = 'n';
     m.help = NULL;
     printf("name256=%d\n", sonde_define(&m) != 0);
-    printf("empty=%d\nblank=%d\nnull=%d\nletters=%d\n", sonde_gauge("", "") != 0, sonde_gauge("a b", "") != 0,
-           sonde_gauge(NULL, "") != 0, sonde_gauge("größe/µ.a_b:c-d", NULL) != 0);
+    printf("empty=%d\nblank=%d\nnull=%d\nletters=%d\n", sonde_gauge("", "") != 0,
+           sonde_gauge("a b", "") != 0, sonde_gauge(NULL, "") != 0,
+           sonde_gauge("größe/µ.a_b:c-d", NULL) != 0);
     printf("unit32=%d\nunit33=%d\n", sonde_gauge("u32", "12345678901234567890123456789012") != 0,
            sonde_gauge("u33", "123456789012345678901234567890123") != 0);
     memset(key, 'k', 128);
@@ -798,8 +812,9 @@ static int mode_limits(void)
     sonde_span_begin(name, key, value, "bad key", "v");
     sonde_span_end();
     sonde_annotate(text);
-    sonde_annotate("sixteen", "1", "v", "2", "v", "3", "v", "4", "v", "5", "v", "6", "v", "7", "v", "8", "v", "9", "v",
-                   "10", "v", "11", "v", "12", "v", "13", "v", "14", "v", "15", "v", "16", "v", "17", "v");
+    sonde_annotate("sixteen", "1", "v", "2", "v", "3", "v", "4", "v", "5", "v", "6", "v", "7", "v",
+                   "8", "v", "9", "v", "10", "v", "11", "v", "12", "v", "13", "v", "14", "v", "15",
+                   "v", "16", "v", "17", "v");
     return 0;
 }
 
@@ -845,7 +860,8 @@ static int mode_level(void)
     return 0;
 }
 
-// closes: closes all descriptors, puts its own socket pair on their numbers, and emits on: nothing of ours may come out of it
+// closes: closes all descriptors, puts its own socket pair on their numbers, and emits on: nothing
+// of ours may come out of it
 static int mode_closes(void)
 {
     sonde_handle h = sonde_gauge("value", "");
@@ -930,8 +946,9 @@ static char *find_mapping(const char *name, size_t *bytes)
 
 static uint64_t nasty(void)
 {
-    static const uint64_t values[] = {
-        0, 1, 7, 8, 0xff, 0xffff, 0x10000, 0xffffffff, UINT64_MAX, UINT64_MAX - 7, INT64_MAX, 1u << 20, 1u << 17};
+    static const uint64_t values[] = {0,         1,        7,          8,          0xff,
+                                      0xffff,    0x10000,  0xffffffff, UINT64_MAX, UINT64_MAX - 7,
+                                      INT64_MAX, 1u << 20, 1u << 17};
     uint64_t r = random_u64();
     return r % 3 ? values[r / 3 % (sizeof values / sizeof *values)] : random_u64();
 }
@@ -947,7 +964,8 @@ static int mode_scribble(void)
     sonde_span_end();
     for (int i = 0; i < 1000; i++)
         sonde_emit(h, i);
-    char *base = find_mapping(SEGMENT_LINK, &bytes), *agent = find_mapping(SEGMENT_AGENT_LINK, &agent_bytes);
+    char *base = find_mapping(SEGMENT_LINK, &bytes),
+         *agent = find_mapping(SEGMENT_AGENT_LINK, &agent_bytes);
     if (!base || !agent)
         return 1;
     struct segment_header *header = (struct segment_header *)base;
@@ -959,7 +977,8 @@ static int mode_scribble(void)
         char *where;
         switch (r % 8) {
         case 0:
-            where = base + offsetof(struct segment_header, definitions_bytes) + random_u64() % 5 * 8;
+            where =
+                base + offsetof(struct segment_header, definitions_bytes) + random_u64() % 5 * 8;
             break;
         case 1:
             where = base + random_u64() % 256 * 8;
@@ -981,15 +1000,17 @@ static int mode_scribble(void)
         }
         uint64_t value = nasty();
         if (r % 8 >= 6 && random_u64() % 2) // a header that might be believed
-            value = segment_word((enum segment_type)(random_u64() % 8), random_u64() % 4, random_u64() % 64,
-                                 (uint32_t)(random_u64() % 4));
+            value = segment_word((enum segment_type)(random_u64() % 8), random_u64() % 4,
+                                 random_u64() % 64, (uint32_t)(random_u64() % 4));
         memcpy(where, &value, sizeof value);
         if (random_u64() % 16 == 0) // and its head runs ahead
-            atomic_fetch_add(&((struct ring *)(void *)(base + at.slots))->head, random_u64() % 64 * 8);
+            atomic_fetch_add(&((struct ring *)(void *)(base + at.slots))->head,
+                             random_u64() % 64 * 8);
         if (random_u64() % 64 == 0)
             sched_yield();
     }
-    if (fallocate(3, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) != 0 && errno == EBADF)
+    if (fallocate(3, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) != 0 &&
+        errno == EBADF)
         return 1;
     say("done");
     wait_for_line();
@@ -1035,7 +1056,8 @@ static int mode_everything(void)
 static void *thread_is_cancelled(void *paths)
 {
     int unused;
-    pthread_setcanceltype(number(1) ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED, &unused);
+    pthread_setcanceltype(number(1) ? PTHREAD_CANCEL_ASYNCHRONOUS : PTHREAD_CANCEL_DEFERRED,
+                          &unused);
     for (long i = 0;; i++) {
         char name[32];
         snprintf(name, sizeof name, "cancelled_%ld", i % 1000);
@@ -1099,7 +1121,8 @@ static int mode_as(void)
     uid_t uid = (uid_t)number(0);
     arguments++;
     argument_count--;
-    if (uid != geteuid() && (setgid(uid) != 0 || setuid(uid) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0))
+    if (uid != geteuid() &&
+        (setgid(uid) != 0 || setuid(uid) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0))
         return 1;
     return run_rest();
 }
@@ -1119,7 +1142,8 @@ static int mode_no_memory(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog filter = {sizeof code / sizeof *code, code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
         return 1;
     long defined = 0;
     for (int i = 0; i < POINTS; i++)
@@ -1131,7 +1155,8 @@ static int mode_no_memory(void)
         sonde_add(h, 1);
     }
     sonde_add(total, 1);
-    printf("sent=%d\ndropped=%llu\ndefined=%ld\n", POINTS + 1, (unsigned long long)sonde_dropped(), defined);
+    printf("sent=%d\ndropped=%llu\ndefined=%ld\n", POINTS + 1, (unsigned long long)sonde_dropped(),
+           defined);
     say("first");
     wait_for_line();
     fflush(stdout);
@@ -1159,7 +1184,8 @@ static int mode_unsealed(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog filter = {sizeof code / sizeof *code, code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
         return 1;
     return run_rest();
 }

@@ -61,7 +61,8 @@ static char *labels_text(const struct store_label *labels, size_t count)
     qsort(sorted, count, sizeof *sorted, by_key);
     struct buf b = {0};
     for (size_t i = 0; i < count; i++)
-        buf_printf(&b, "%s%.*s=%.*s", i ? "," : "", STR_ARG(sorted[i].key), STR_ARG(sorted[i].value));
+        buf_printf(&b, "%s%.*s=%.*s", i ? "," : "", STR_ARG(sorted[i].key),
+                   STR_ARG(sorted[i].value));
     char *text = strdup(buf_cstr(&b));
     buf_free(&b);
     assert(text);
@@ -72,7 +73,8 @@ int store_define_metric(struct store *s, const struct store_metric *m, uint32_t 
 {
     if (m->name.size == 0)
         return -EINVAL;
-    if (m->name.size > STORE_NAME_MAX || m->unit.size > STORE_UNIT_MAX || m->help.size > STORE_TEXT_MAX)
+    if (m->name.size > STORE_NAME_MAX || m->unit.size > STORE_UNIT_MAX ||
+        m->help.size > STORE_TEXT_MAX)
         return -E2BIG;
     for (size_t i = 0; i < s->metric_count; i++)
         if (str_eq(str_of(s->metrics[i]), m->name)) {
@@ -83,14 +85,16 @@ int store_define_metric(struct store *s, const struct store_metric *m, uint32_t 
         return -ENOSPC;
     size_t capacity = s->metric_capacity;
     s->metrics = grow(s->metrics, s->metric_count, &capacity, sizeof *s->metrics);
-    s->metric_facts = grow(s->metric_facts, s->metric_count, &s->metric_capacity, sizeof *s->metric_facts);
+    s->metric_facts =
+        grow(s->metric_facts, s->metric_count, &s->metric_capacity, sizeof *s->metric_facts);
     s->metrics[s->metric_count] = strndup(m->name.data, m->name.size);
     s->metric_facts[s->metric_count] = *m;
     *id = (uint32_t)s->metric_count++;
     return 0;
 }
 
-int store_define_series(struct store *s, uint32_t metric, const struct store_label *labels, size_t count, uint32_t *id)
+int store_define_series(struct store *s, uint32_t metric, const struct store_label *labels,
+                        size_t count, uint32_t *id)
 {
     if (metric >= s->metric_count)
         return -EINVAL;
@@ -105,7 +109,8 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
     // The newest first: tests with many series do not look up old ones.
     for (size_t i = 0; i < s->series_count && i < 1000; i++) {
         size_t k = s->series_count - 1 - i;
-        if (strcmp(s->series[k].name, s->metrics[metric]) == 0 && strcmp(s->series[k].labels, text) == 0) {
+        if (strcmp(s->series[k].name, s->metrics[metric]) == 0 &&
+            strcmp(s->series[k].labels, text) == 0) {
             *id = (uint32_t)k;
             free(text);
             return 0;
@@ -116,8 +121,10 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
         return -ENOSPC;
     }
     s->series = grow(s->series, s->series_count, &s->series_capacity, sizeof *s->series);
-    s->series[s->series_count] = (struct fake_series){
-        .name = strdup(s->metrics[metric]), .labels = text, .unit = strdup(""), .kind = s->metric_facts[metric].kind};
+    s->series[s->series_count] = (struct fake_series){.name = strdup(s->metrics[metric]),
+                                                      .labels = text,
+                                                      .unit = strdup(""),
+                                                      .kind = s->metric_facts[metric].kind};
     *id = (uint32_t)s->series_count++;
     return 0;
 }
@@ -176,7 +183,8 @@ int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
     return 0;
 }
 
-int store_append_points(struct store *s, const struct store_point *points, size_t count, size_t *refused)
+int store_append_points(struct store *s, const struct store_point *points, size_t count,
+                        size_t *refused)
 {
     for (size_t i = 0; i < count; i++) {
         assert(points[i].series < s->series_count);
@@ -215,7 +223,8 @@ int store_append_event(struct store *s, const struct store_event *event)
 struct fake_series *fake_find(const struct store *s, const char *name, const char *labels)
 {
     for (size_t i = 0; i < s->series_count; i++)
-        if (strcmp(s->series[i].name, name) == 0 && (!labels || strcmp(s->series[i].labels, labels) == 0))
+        if (strcmp(s->series[i].name, name) == 0 &&
+            (!labels || strcmp(s->series[i].labels, labels) == 0))
             return &s->series[i];
     return NULL;
 }

@@ -1,4 +1,5 @@
-// fake_store.h - a struct store that only remembers what came in: what the ingest did can be asked for exactly.
+// fake_store.h - a struct store that only remembers what came in: what the ingest did can be asked
+// for exactly.
 #ifndef SONDE_TESTS_FAKE_STORE_H
 #define SONDE_TESTS_FAKE_STORE_H
 

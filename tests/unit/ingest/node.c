@@ -37,7 +37,9 @@ static bool recorded(void *user, uint32_t series, double *value)
     return true;
 }
 
-static void recorded_events(void *user, bool (*each)(const struct store_event *event, void *each_user), void *each_user)
+static void recorded_events(void *user,
+                            bool (*each)(const struct store_event *event, void *each_user),
+                            void *each_user)
 {
     const struct store *s = user;
     for (size_t i = 0; i < s->event_count; i++) {
@@ -135,7 +137,8 @@ void node_close(struct node *n)
     rmdir(n->folder);
 }
 
-struct child *node_spawn_program(struct node *n, const char *const *environment, const char *const *arguments)
+struct child *node_spawn_program(struct node *n, const char *const *environment,
+                                 const char *const *arguments)
 {
     int in[2], out[2];
     assert_true(n->child_count < NODE_CHILDREN_MAX);
@@ -149,8 +152,9 @@ struct child *node_spawn_program(struct node *n, const char *const *environment,
     if (c->pid == 0) {
         dup2(in[0], 0);
         dup2(out[1], 1);
-        static const char *const ours[] = {"SONDE_TAGS",           "SONDE_LOG", "SONDE_RING_BYTES",    "PMIX_RANK",
-                                           "OMPI_COMM_WORLD_RANK", "PMI_RANK",  "MV2_COMM_WORLD_RANK", "SLURM_PROCID"};
+        static const char *const ours[] = {
+            "SONDE_TAGS",           "SONDE_LOG", "SONDE_RING_BYTES",    "PMIX_RANK",
+            "OMPI_COMM_WORLD_RANK", "PMI_RANK",  "MV2_COMM_WORLD_RANK", "SLURM_PROCID"};
         for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
             unsetenv(ours[i]);
         setenv("SONDE_LEVEL", "1", 1);
@@ -192,7 +196,8 @@ struct child *node_spawn(struct node *n, const char *const *environment, const c
 static void read_child(struct child *c)
 {
     ssize_t r;
-    while (c->size < sizeof c->text - 1 && (r = read(c->out, c->text + c->size, sizeof c->text - 1 - c->size)) > 0)
+    while (c->size < sizeof c->text - 1 &&
+           (r = read(c->out, c->text + c->size, sizeof c->text - 1 - c->size)) > 0)
         c->size += (size_t)r;
     c->text[c->size] = 0;
 }
@@ -281,7 +286,8 @@ void node_until_said(struct node *n, struct child *c, const char *text)
     for (int64_t end = patience(); !strstr(c->text, text);) {
         node_round(n);
         if (clock_monotonic_ns() > end || (c->ended && !strstr(c->text, text)))
-            fail_msg("the program (status 0x%x) did not say \"%s\" but \"%s\"", (unsigned)c->status, text, c->text);
+            fail_msg("the program (status 0x%x) did not say \"%s\" but \"%s\"", (unsigned)c->status,
+                     text, c->text);
     }
 }
 

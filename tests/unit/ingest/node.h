@@ -1,4 +1,5 @@
-// node.h - a node for tests: a socket, an ingest on a fake store, and real programs that emit to it.
+// node.h - a node for tests: a socket, an ingest on a fake store, and real programs that emit to
+// it.
 #ifndef SONDE_TESTS_NODE_H
 #define SONDE_TESTS_NODE_H
 
@@ -33,7 +34,8 @@ struct node {
     uint64_t bells;
     uint64_t refused_segments;
     int level;
-    bool blind;                 // agents that start do not look through /proc, as one in a PID namespace of its own
+    // agents that start do not look through /proc, as one in a PID namespace of its own
+    bool blind;
     struct ingest_stats before; // of agents that were stopped
 };
 
@@ -44,16 +46,18 @@ void node_agent_start(struct node *n); // listens, then adopts
 void node_agent_stop(struct node *n);
 struct ingest_stats node_stats(const struct node *n); // of all agents so far
 
-// Starts `emitter MODE ARGUMENTS…` (a list that ends with NULL) with SONDE_LEVEL=1 and SONDE_SOCKET, and what `environment` ("K=V", or
-// "K" to remove; NULL-ended; may be NULL) says.
+// Starts `emitter MODE ARGUMENTS…` (a list that ends with NULL) with SONDE_LEVEL=1 and
+// SONDE_SOCKET, and what `environment` ("K=V", or "K" to remove; NULL-ended; may be NULL) says.
 struct child *node_spawn(struct node *n, const char *const *environment, const char *mode, ...);
-struct child *node_spawn_program(struct node *n, const char *const *environment, const char *const *arguments);
+struct child *node_spawn_program(struct node *n, const char *const *environment,
+                                 const char *const *arguments);
 
 void node_round(struct node *n); // whatever there is to do; waits at most a few ms
 void node_until_said(struct node *n, struct child *c, const char *text); // it has written that
 void node_say(struct child *c, const char *text);                        // to its standard input
 void node_until_ended(struct node *n, struct child *c);
-void node_until_all_gone(struct node *n); // all children have ended and the ingest has let go of all
+// all children have ended and the ingest has let go of all
+void node_until_all_gone(struct node *n);
 uint64_t child_number(const struct child *c, const char *key); // it wrote "key=NUMBER"
 
 #endif

@@ -1,4 +1,5 @@
-// Cells: sums over threads and programs, those gone included; gauges; what was never touched is not recorded.
+// Cells: sums over threads and programs, those gone included; gauges; what was never touched is not
+// recorded.
 #include "node.h"
 
 #include "emit/segment.h"
@@ -75,7 +76,8 @@ static void more_threads_than_slots(void **state)
     struct node n;
     node_open(&n);
     node_agent_start(&n);
-    struct child *c = node_spawn(&n, NULL, "add_crowd", "600", "20", NULL); // SEGMENT_SLOTS_MAX is 512
+    // SEGMENT_SLOTS_MAX is 512
+    struct child *c = node_spawn(&n, NULL, "add_crowd", "600", "20", NULL);
     node_until_all_gone(&n);
     assert_int_equal(c->status, 0);
     assert_true(series(&n, "work_total")->last == 600 * 20);
@@ -160,8 +162,8 @@ static void totals_do_not_fall(void **state)
     node_close(&n);
 }
 
-// What programs had counted that are gone when an agent takes over is still in the total; what lives on is not counted twice, and who comes
-// while nobody samples is new.
+// What programs had counted that are gone when an agent takes over is still in the total; what
+// lives on is not counted twice, and who comes while nobody samples is new.
 static void totals_do_not_fall_with_another_agent(void **state)
 {
     (void)state;
@@ -177,7 +179,8 @@ static void totals_do_not_fall_with_another_agent(void **state)
     assert_true(series(&n, "work_total")->last == 1070);
     node_agent_stop(&n);
     while (clock_realtime_ns() <
-           sampled_ns + NS_PER_S / 20) // the start of a process is known in ticks of the kernel's clock
+           sampled_ns +
+               NS_PER_S / 20) // the start of a process is known in ticks of the kernel's clock
         usleep(1000);
     struct child *new = node_spawn(&n, NULL, "count", "5", "1", NULL);
     node_until_said(&n, new, "ready");
@@ -189,7 +192,8 @@ static void totals_do_not_fall_with_another_agent(void **state)
     node_until_all_gone(&n);
     assert_true(series(&n, "work_total")->last == 1075);
     node_agent_stop(&n);
-    // Nobody lives on; a series of this one is in the recording, and nothing of it is in the total yet.
+    // Nobody lives on; a series of this one is in the recording, and nothing of it is in the total
+    // yet.
     node_agent_start(&n);
     node_spawn(&n, NULL, "count", "3", NULL);
     node_until_all_gone(&n);
@@ -262,7 +266,8 @@ static void one_that_connects_later_is_not_counted_twice(void **state)
     const char *arguments[64] = {getenv("SONDE_TEST_EMITTER"), "count_each", "1000"};
     for (int i = 3; i < 63; i++)
         arguments[i] = "1";
-    struct child *late = node_spawn_program(&n, (const char *const[]){"SONDE_LEVEL=1", NULL}, arguments);
+    struct child *late =
+        node_spawn_program(&n, (const char *const[]){"SONDE_LEVEL=1", NULL}, arguments);
     node_until_said(&n, late, "added_0");
     until_programs(&n, 1);
     ingest_sample_cells(n.in, clock_realtime_ns());
@@ -352,8 +357,8 @@ static void more_cells_than_a_set_holds(void **state)
     end_with(&n, c);
 }
 
-// A process that asks finds its cells recorded, those of programs with which it shares a series included; once, until one of them
-// changes.
+// A process that asks finds its cells recorded, those of programs with which it shares a series
+// included; once, until one of them changes.
 static void a_process_that_asks(void **state)
 {
     (void)state;

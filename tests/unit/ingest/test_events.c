@@ -34,7 +34,8 @@ static void groups_and_times(void **state)
     assert_int_equal(b->last_t_ns, INT64_C(1700000000123456789));
     assert_null(fake_find(n.store, "too_high", NULL));
     struct ingest_stats s = node_stats(&n);
-    assert_int_equal(s.dropped_corrupt, 6); // two points of handles that are no metrics, 3 words each
+    // two points of handles that are no metrics, 3 words each
+    assert_int_equal(s.dropped_corrupt, 6);
     node_close(&n);
 }
 
@@ -48,20 +49,24 @@ static void spans_nest(void **state)
     node_until_all_gone(&n);
     assert_int_equal(c->status, 0);
     struct fake_event *job = fake_event(n.store, "job", 0), *one = fake_event(n.store, "epoch", 0),
-                      *two = fake_event(n.store, "epoch", 1), *note = fake_event(n.store, "half time", 0),
+                      *two = fake_event(n.store, "epoch", 1),
+                      *note = fake_event(n.store, "half time", 0),
                       *past = fake_event(n.store, "past", 0);
     assert_true(job && one && two && note && past);
     assert_string_equal(job->labels, "host=here,job=42,rank=1");
     assert_string_equal(one->labels, "host=here,number=1,phase=train,rank=1");
-    assert_string_equal(two->labels, "host=here,number=2,rank=1"); // a key without a value is left out
+    // a key without a value is left out
+    assert_string_equal(two->labels, "host=here,number=2,rank=1");
     assert_string_equal(note->labels, "file=ck-1,host=here,rank=1");
     assert_int_equal(job->parent, 0);
     assert_true(job->id != 0);
     assert_int_equal(one->parent, job->id);
     assert_int_equal(two->parent, job->id);
     assert_true(one->id != two->id);
-    assert_true(job->start_ns <= one->start_ns && one->start_ns <= one->end_ns && one->end_ns <= two->start_ns);
-    assert_true(two->start_ns <= note->start_ns && note->start_ns <= two->end_ns && two->end_ns <= job->end_ns);
+    assert_true(job->start_ns <= one->start_ns && one->start_ns <= one->end_ns &&
+                one->end_ns <= two->start_ns);
+    assert_true(two->start_ns <= note->start_ns && note->start_ns <= two->end_ns &&
+                two->end_ns <= job->end_ns);
     assert_int_equal(note->kind, STORE_ANNOTATION);
     assert_int_equal(note->end_ns, note->start_ns);
     assert_int_equal(past->start_ns, 1000);
@@ -69,9 +74,11 @@ static void spans_nest(void **state)
     assert_string_equal(past->labels, "host=here,k=v,rank=1");
     size_t deep = 0;
     for (struct fake_event *e; (e = fake_event(n.store, "deep", deep)); deep++)
-        assert_true(e->end_ns >= e->start_ns && e->end_ns < INT64_MAX && (e->parent != 0) == (deep > 0));
+        assert_true(e->end_ns >= e->start_ns && e->end_ns < INT64_MAX &&
+                    (e->parent != 0) == (deep > 0));
     assert_in_range(deep, 32, 64); // the rest did not fit into the stack
-    struct fake_event *after = fake_event(n.store, "after", 0), *open = fake_event(n.store, "open", 0);
+    struct fake_event *after = fake_event(n.store, "after", 0),
+                      *open = fake_event(n.store, "open", 0);
     assert_int_equal(after->parent, 0);
     assert_true(after->end_ns < INT64_MAX);
     assert_string_equal(open->labels, "host=here,rank=1,unfinished=1"); // it ends with its process
@@ -91,24 +98,28 @@ static void spans_of_no_thread(void **state)
     node_until_all_gone(&n);
     assert_int_equal(c->status, 0);
     struct fake_event *a = fake_event(n.store, "a", 0), *b = fake_event(n.store, "b", 0),
-                      *moved = fake_event(n.store, "moved", 0), *child = fake_event(n.store, "child", 0);
+                      *moved = fake_event(n.store, "moved", 0),
+                      *child = fake_event(n.store, "child", 0);
     assert_true(a && b && moved && child);
     assert_string_equal(a->labels, "host=here,k=v");
     assert_true(a->id != b->id && a->id != moved->id && b->id != moved->id);
     assert_int_equal(a->parent, 0);
     assert_int_equal(b->parent, a->id);
     assert_int_equal(moved->parent, b->id);
-    assert_true(a->start_ns <= b->start_ns && b->start_ns <= a->end_ns && a->end_ns <= moved->end_ns);
+    assert_true(a->start_ns <= b->start_ns && b->start_ns <= a->end_ns &&
+                a->end_ns <= moved->end_ns);
     assert_true(moved->end_ns < INT64_MAX);
     assert_true(is_unfinished(b)); // only a child has tried to close it
     assert_true(b->end_ns >= moved->end_ns && b->end_ns <= clock_realtime_ns());
     assert_int_equal(child->parent, 0); // another process' span is not its
     assert_true(child->end_ns < INT64_MAX);
     assert_null(fake_event(n.store, "none", 0));
-    struct fake_event *begun = fake_event(n.store, "begun", 0), *goes_on = fake_event(n.store, "begun and open", 0);
+    struct fake_event *begun = fake_event(n.store, "begun", 0),
+                      *goes_on = fake_event(n.store, "begun and open", 0);
     assert_true(begun->start_ns == 1000 && begun->end_ns == 2000 && begun->parent == b->id);
     assert_string_equal(begun->labels, "host=here,k=v");
-    assert_true(goes_on->start_ns == 3000 && goes_on->end_ns >= moved->end_ns && is_unfinished(goes_on));
+    assert_true(goes_on->start_ns == 3000 && goes_on->end_ns >= moved->end_ns &&
+                is_unfinished(goes_on));
     node_close(&n);
 }
 
@@ -184,7 +195,8 @@ static void spans_end_with_their_process(void **state)
         struct node n;
         char seed_text[24];
         node_open(&n);
-        snprintf(seed_text, sizeof seed_text, "%llu", (unsigned long long)(test_random(&random) >> 1));
+        snprintf(seed_text, sizeof seed_text, "%llu",
+                 (unsigned long long)(test_random(&random) >> 1));
         struct child *c = node_spawn(&n, NULL, "span_crowd", seed_text, NULL);
         while (!strstr(c->text, "written")) {
             if (!n.in)
@@ -254,7 +266,8 @@ static void at_and_over_limits(void **state)
     assert_int_equal(strlen(e->labels), 128 + 1 + 1024 + strlen(",host=here"));
     struct fake_event *sixteen = fake_event(n.store, "sixteen", 0);
     assert_non_null(sixteen);
-    // Refused: the definitions; the cut name, the bad tag; the cut text; the 17th tag. Then the agent leaves out the 16th for host.
+    // Refused: the definitions; the cut name, the bad tag; the cut text; the 17th tag. Then the
+    // agent leaves out the 16th for host.
     assert_int_equal(node_stats(&n).dropped_limit, refused + 2 + 1 + 1 + 1);
     assert_int_equal(node_stats(&n).dropped_corrupt, 0);
     node_close(&n);
@@ -266,11 +279,13 @@ static void as_many_metrics_as_there_may_be(void **state)
     struct node n;
     node_open(&n);
     n.store->metric_limit = 0;
-    struct child *c = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=8000000", NULL}, "define", "140000", NULL);
+    struct child *c = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=8000000", NULL}, "define",
+                                 "140000", NULL);
     node_until_said(&n, c, "dropped=");
     node_until_ended(&n, c);
     assert_int_equal(child_number(c, "on"), SEGMENT_DEFINITIONS_MAX - 1);
-    assert_int_equal(child_number(c, "dropped"), SEGMENT_DEFINITIONS_MAX - 1); // nobody took their points
+    // nobody took their points
+    assert_int_equal(child_number(c, "dropped"), SEGMENT_DEFINITIONS_MAX - 1);
     node_close(&n);
 }
 

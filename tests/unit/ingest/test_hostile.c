@@ -1,4 +1,5 @@
-// A program may write anything into its segment, and pass anything as one. Only its own data suffer.
+// A program may write anything into its segment, and pass anything as one. Only its own data
+// suffer.
 #include "base/descriptors.h"
 #include "emit/segment.h"
 #include "node.h"
@@ -30,7 +31,8 @@ static void scribblers_harm_only_themselves(void **state)
         node_until_said(&n, bad, "ready");
         node_round(&n);
         node_say(bad, "\n");
-        for (int64_t end = clock_monotonic_ns() + (int64_t)NODE_PATIENCE_S * NS_PER_S; !strstr(bad->text, "done");) {
+        for (int64_t end = clock_monotonic_ns() + (int64_t)NODE_PATIENCE_S * NS_PER_S;
+             !strstr(bad->text, "done");) {
             node_round(&n);
             ingest_sample_cells(n.in, clock_realtime_ns());
             assert_true(clock_monotonic_ns() < end && !bad->ended);
@@ -80,7 +82,8 @@ static int make_segment(uint32_t slots, uint64_t ring_bytes, size_t bytes, int s
 
 static struct ingest_descriptors with_area(int segment, size_t bytes, int seals)
 {
-    struct ingest_descriptors fds = {segment, memfd_create(SEGMENT_AGENT_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING), 0};
+    struct ingest_descriptors fds = {
+        segment, memfd_create(SEGMENT_AGENT_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING), 0};
     struct stat st;
     assert_true(fds.agent_area >= 0);
     assert_int_equal(ftruncate(fds.agent_area, (off_t)bytes), 0);
@@ -108,26 +111,39 @@ static void what_is_no_segment(void **state)
     assert_int_equal(pipe(pipes), 0);
     assert_int_equal(ingest_attach(n.in, offer(pipes[0]), getpid()), -EPROTO);
     assert_int_equal(ingest_attach(n.in, offer(pipes[1]), getpid()), -EPROTO);
-    assert_int_equal(ingest_attach(n.in, offer(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), getpid()), -EPROTO);
+    assert_int_equal(
+        ingest_attach(n.in, offer(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), getpid()),
+        -EPROTO);
     assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 0, 0)), getpid()),
                      -EPROTO); // could be shrunk under us
-    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 0, F_SEAL_GROW)), getpid()), -EPROTO);
-    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 1 << 20, SEALS)), getpid()), -EPROTO);
-    assert_int_equal(ingest_attach(n.in, offer(make_segment(0, 1 << 20, 0, SEALS)), getpid()), -EPROTO);
-    assert_int_equal(ingest_attach(n.in, offer(make_segment(1 << 20, 1 << 20, 1 << 20, SEALS)), getpid()), -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 0, F_SEAL_GROW)), getpid()),
+                     -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 1 << 20, SEALS)), getpid()),
+                     -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(0, 1 << 20, 0, SEALS)), getpid()),
+                     -EPROTO);
+    assert_int_equal(
+        ingest_attach(n.in, offer(make_segment(1 << 20, 1 << 20, 1 << 20, SEALS)), getpid()),
+        -EPROTO);
     assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 3 << 19, 0, SEALS)), getpid()),
                      -EPROTO); // no power of two
-    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 4096, 0, SEALS)), getpid()), -EPROTO);
+    assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 4096, 0, SEALS)), getpid()),
+                     -EPROTO);
     assert_int_equal(node_stats(&n).programs, 0);
     // An agent's area that could be shrunk under us, of a wrong size, or of another segment.
-    assert_int_equal(
-        ingest_attach(n.in, with_area(make_segment(4, 1 << 20, 0, SEALS), SEGMENT_AGENT_BYTES, F_SEAL_GROW), getpid()),
-        -EPROTO);
-    assert_int_equal(ingest_attach(n.in, with_area(make_segment(4, 1 << 20, 0, SEALS), 4096, SEALS), getpid()),
+    assert_int_equal(ingest_attach(n.in,
+                                   with_area(make_segment(4, 1 << 20, 0, SEALS),
+                                             SEGMENT_AGENT_BYTES, F_SEAL_GROW),
+                                   getpid()),
                      -EPROTO);
+    assert_int_equal(
+        ingest_attach(n.in, with_area(make_segment(4, 1 << 20, 0, SEALS), 4096, SEALS), getpid()),
+        -EPROTO);
     struct ingest_descriptors one = offer(make_segment(4, 1 << 20, 0, SEALS)),
                               other = offer(make_segment(4, 1 << 20, 0, SEALS));
-    assert_int_equal(ingest_attach(n.in, (struct ingest_descriptors){one.segment, other.agent_area, 0}, getpid()),
+    assert_int_equal(ingest_attach(n.in,
+                                   (struct ingest_descriptors){one.segment, other.agent_area, 0},
+                                   getpid()),
                      -EPROTO);
     close(one.agent_area);
     close(other.segment);
@@ -153,7 +169,8 @@ static void as_many_programs_as_there_may_be(void **state)
     assert_int_equal(ingest_create(store, &options, &in, NULL), 0);
     assert_int_equal(ingest_attach(in, offer(make_segment(4, 1 << 20, 0, SEALS)), getpid()), 0);
     assert_int_equal(ingest_attach(in, offer(make_segment(4, 1 << 20, 0, SEALS)), getpid()), 0);
-    assert_int_equal(ingest_attach(in, offer(make_segment(4, 1 << 20, 0, SEALS)), getpid()), -ENFILE);
+    assert_int_equal(ingest_attach(in, offer(make_segment(4, 1 << 20, 0, SEALS)), getpid()),
+                     -ENFILE);
     ingest_destroy(in);
     fake_store_close(store);
 }
@@ -188,7 +205,8 @@ static void not_a_hello(void **state)
     assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -ENOMSG);
     assert_int_equal(read(pair[0], rest, sizeof rest), 10); // the text is still there
     struct segment_hello hello = {.magic = SEGMENT_HELLO_MAGIC, .version = SEGMENT_VERSION};
-    assert_int_equal(write(pair[1], &hello, sizeof hello), (int)sizeof hello); // without a descriptor
+    // without a descriptor
+    assert_int_equal(write(pair[1], &hello, sizeof hello), (int)sizeof hello);
     assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTO);
     assert_int_equal(write(pair[1], &hello, 5), 5); // cut
     assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTO);
@@ -208,7 +226,8 @@ static void hello_of_another_version_or_with_more(void **state)
         sent[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
     struct segment_hello hello = {.magic = SEGMENT_HELLO_MAGIC, .version = SEGMENT_VERSION + 1};
-    assert_int_equal(descriptors_send(pair[1], &hello, sizeof hello, sent, 1, 0), (int)sizeof hello);
+    assert_int_equal(descriptors_send(pair[1], &hello, sizeof hello, sent, 1, 0),
+                     (int)sizeof hello);
     int lowest = dup(0);
     close(lowest);
     assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTONOSUPPORT);
@@ -217,7 +236,8 @@ static void hello_of_another_version_or_with_more(void **state)
                      (int)sizeof hello); // no area for the agent
     assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTO);
     assert_true(fds.segment == -1 && fds.agent_area == -1);
-    assert_int_equal(descriptors_send(pair[1], &hello, sizeof hello, sent, 4, 0), (int)sizeof hello);
+    assert_int_equal(descriptors_send(pair[1], &hello, sizeof hello, sent, 4, 0),
+                     (int)sizeof hello);
     assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), 0);
     assert_int_equal(pid, getpid());
     assert_int_equal(fcntl(fds.segment, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
@@ -232,7 +252,8 @@ static void hello_of_another_version_or_with_more(void **state)
     close(pair[1]);
 }
 
-// A program of our own making: the process "p" with the gauges "m" (1), "n" (2), the group of both (3), and one ring.
+// A program of our own making: the process "p" with the gauges "m" (1), "n" (2), the group of both
+// (3), and one ring.
 struct forged {
     struct segment_layout at;
     struct segment_header *header;
@@ -518,7 +539,8 @@ static void impossible_times_are_put_right(void **state)
     struct fake_series *s = fake_find(n.store, "m", NULL);
     assert_int_equal(s->count, 5);
     assert_int_equal(node_stats(&n).clamped, 4);
-    assert_true(s->first_t_ns > 0 && s->first_t_ns <= now); // when the system started, at the earliest
+    // when the system started, at the earliest
+    assert_true(s->first_t_ns > 0 && s->first_t_ns <= now);
     assert_in_range(s->last_t_ns, now, clock_realtime_ns());
     munmap(f.base, f.at.bytes);
     node_close(&n);

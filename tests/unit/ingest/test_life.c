@@ -1,4 +1,5 @@
-// Programs that fork, clone, exec, close what is ours, have little address space; levels; tags of a process; dlopen.
+// Programs that fork, clone, exec, close what is ours, have little address space; levels; tags of a
+// process; dlopen.
 #include "emit/segment.h"
 #include "node.h"
 #include "unit/seed.h"
@@ -32,15 +33,18 @@ static void fork_in_the_middle(void **state)
     assert_int_equal(count_of(&n, "both"), 3);
     assert_true(fake_find(n.store, "both", NULL)->sum == 6);
     assert_true(fake_find(n.store, "late", NULL)->last == 7);
-    // The cells of a child begin empty; the totals add up, and do not fall as the processes end one by one.
+    // The cells of a child begin empty; the totals add up, and do not fall as the processes end one
+    // by one.
     assert_true(fake_find(n.store, "adds", NULL)->last == 111);
     assert_int_equal(fake_find(n.store, "adds", NULL)->falls, 0);
     assert_true(fake_find(n.store, "level", NULL)->last == 5);
-    struct fake_event *outer = fake_event(n.store, "outer", 0), *inner = fake_event(n.store, "inner", 0);
+    struct fake_event *outer = fake_event(n.store, "outer", 0),
+                      *inner = fake_event(n.store, "inner", 0);
     assert_non_null(outer);
     assert_non_null(inner);
     assert_null(fake_event(n.store, "outer", 1));
-    assert_true(outer->end_ns >= inner->end_ns && outer->end_ns < INT64_MAX); // ended by the parent, after the child
+    // ended by the parent, after the child
+    assert_true(outer->end_ns >= inner->end_ns && outer->end_ns < INT64_MAX);
     assert_int_equal(inner->parent, 0);
     node_close(&n);
 }
@@ -127,7 +131,8 @@ static void exec_starts_anew(void **state)
         node_round(&n);
         assert_true(clock_monotonic_ns() < end);
     }
-    assert_int_equal(node_stats(&n).programs_total, 2); // the one before the exec is gone, though the process lives
+    // the one before the exec is gone, though the process lives
+    assert_int_equal(node_stats(&n).programs_total, 2);
     assert_int_equal(count_of(&n, "before"), 100);
     assert_true(fake_find(n.store, "adds", NULL)->last == 1);
     node_say(c, "\n\n");
@@ -172,10 +177,12 @@ static void descriptors_closed_under_us(void **state)
         node_round(&n);
     node_say(c, "\n");
     node_until_said(&n, c, "sent=");
-    assert_int_equal(child_number(c, "stray"), 0); // nothing of ours went into the program's own sockets
-    assert_int_equal(child_number(c, "lost"), 0);  // and none of the program's was closed
+    // nothing of ours went into the program's own sockets
+    assert_int_equal(child_number(c, "stray"), 0);
+    assert_int_equal(child_number(c, "lost"), 0); // and none of the program's was closed
     node_round(&n);
-    assert_int_equal(node_stats(&n).programs, 1); // its connection is closed, but it lives and is heard
+    // its connection is closed, but it lives and is heard
+    assert_int_equal(node_stats(&n).programs, 1);
     node_say(c, "\n");
     node_until_all_gone(&n);
     struct ingest_stats s = node_stats(&n);
@@ -233,17 +240,20 @@ static void silent_unless_asked(void **state)
     static const struct {
         const char *log;
         bool speaks;
-    } cases[] = {{"SONDE_LOG", false}, {"SONDE_LOG=", false}, {"SONDE_LOG=0", false}, {"SONDE_LOG=1", true}};
+    } cases[] = {
+        {"SONDE_LOG", false}, {"SONDE_LOG=", false}, {"SONDE_LOG=0", false}, {"SONDE_LOG=1", true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct node n;
         node_open(&n);
-        struct child *c = node_spawn(&n, (const char *[]){cases[i].log, NULL}, "loud", NULL); // and there is no agent
+        // and there is no agent
+        struct child *c = node_spawn(&n, (const char *[]){cases[i].log, NULL}, "loud", NULL);
         node_until_ended(&n, c);
         assert_int_equal(c->status, 0);
         if (!cases[i].speaks)
             assert_string_equal(c->text, "end\n");
         else
-            assert_true(strstr(c->text, "metric \"not a name\" is off: ") && strstr(c->text, "no agent at "));
+            assert_true(strstr(c->text, "metric \"not a name\" is off: ") &&
+                        strstr(c->text, "no agent at "));
         node_close(&n);
     }
 }
@@ -255,17 +265,20 @@ static void levels(void **state)
         const char *level, *metric;
         uint64_t handle, run, open;
     } cases[] = {
-        {"SONDE_LEVEL", "1", 0, 0, 0},   {"SONDE_LEVEL=", "1", 0, 0, 0},   {"SONDE_LEVEL=0", "1", 0, 0, 0},
-        {"SONDE_LEVEL=x", "1", 0, 0, 0}, {"SONDE_LEVEL=-1", "1", 0, 0, 0}, {"SONDE_LEVEL=1", "1", 1, 1, 3},
-        {"SONDE_LEVEL=1", "0", 1, 1, 3}, {"SONDE_LEVEL=1", "2", 0, 1, 3},  {"SONDE_LEVEL=2", "2", 1, 2, 3},
-        {"SONDE_LEVEL=9", "4", 1, 4, 3}, {"SONDE_LEVEL=4", "5", 0, 4, 3},  {"SONDE_SOCKET", "1", 0, 0, 0},
+        {"SONDE_LEVEL", "1", 0, 0, 0},    {"SONDE_LEVEL=", "1", 0, 0, 0},
+        {"SONDE_LEVEL=0", "1", 0, 0, 0},  {"SONDE_LEVEL=x", "1", 0, 0, 0},
+        {"SONDE_LEVEL=-1", "1", 0, 0, 0}, {"SONDE_LEVEL=1", "1", 1, 1, 3},
+        {"SONDE_LEVEL=1", "0", 1, 1, 3},  {"SONDE_LEVEL=1", "2", 0, 1, 3},
+        {"SONDE_LEVEL=2", "2", 1, 2, 3},  {"SONDE_LEVEL=9", "4", 1, 4, 3},
+        {"SONDE_LEVEL=4", "5", 0, 4, 3},  {"SONDE_SOCKET", "1", 0, 0, 0},
         {"SONDE_SOCKET=", "1", 0, 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct node n;
         node_open(&n);
         node_agent_start(&n);
-        struct child *c = node_spawn(&n, (const char *[]){cases[i].level, NULL}, "level", cases[i].metric, NULL);
+        struct child *c =
+            node_spawn(&n, (const char *[]){cases[i].level, NULL}, "level", cases[i].metric, NULL);
         node_until_all_gone(&n);
         assert_int_equal(c->status, 0);
         assert_int_equal(child_number(c, "handle"), cases[i].handle);
@@ -313,7 +326,8 @@ static void tags_of_a_process(void **state)
         {{"SLURM_PROCID=5", NULL}, "host=here", 0}, // the batch script's
         {{"PMI_RANK=many", NULL}, "host=here", 0},
         {{"PMIX_RANK=3", "SONDE_TAGS=rank=9", NULL}, "host=here,rank=9", 0},
-        {{"SONDE_TAGS=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,o=1,p=1,q=1", "PMI_RANK=1", NULL},
+        {{"SONDE_TAGS=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,o=1,p=1,q=1",
+          "PMI_RANK=1", NULL},
          "a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,host=here,i=1,j=1,k=1,l=1,m=1,n=1,rank=1",
          3},
     };
@@ -338,7 +352,8 @@ static void own_tags_come_before_those_of_the_process(void **state)
     struct node n;
     node_open(&n);
     node_agent_start(&n);
-    node_spawn(&n, (const char *[]){"SONDE_TAGS=thread=all,run=1", NULL}, "threads", "1", "5", NULL);
+    node_spawn(&n, (const char *[]){"SONDE_TAGS=thread=all,run=1", NULL}, "threads", "1", "5",
+               NULL);
     node_until_all_gone(&n);
     assert_string_equal(fake_find(n.store, "value", NULL)->labels, "host=here,run=1,thread=0");
     node_close(&n);
@@ -354,7 +369,8 @@ static void loaded_with_dlopen(void **state)
     struct child *c = node_spawn_program(&n, NULL, arguments);
     node_until_all_gone(&n);
     assert_int_equal(c->status, 0);
-    assert_int_equal(count_of(&n, "dlopened"), 3000); // three threads, two of which ended after the dlclose
+    // three threads, two of which ended after the dlclose
+    assert_int_equal(count_of(&n, "dlopened"), 3000);
     node_close(&n);
 }
 
@@ -389,7 +405,8 @@ static void moves_to_another_agent(void **state)
         node_until_said(&first, c, "first");
         node_say(c, "\n");
         for (int64_t end = clock_monotonic_ns() + (int64_t)NODE_PATIENCE_S * NS_PER_S;
-             count_of(&first, "value") + count_of(&second, "value") < 2 * COUNT || node_stats(&second).programs == 0;) {
+             count_of(&first, "value") + count_of(&second, "value") < 2 * COUNT ||
+             node_stats(&second).programs == 0;) {
             node_round(&second); // the new agent is there before the old one has let go
             node_round(&first);
             assert_true(clock_monotonic_ns() < end);
@@ -400,7 +417,8 @@ static void moves_to_another_agent(void **state)
             node_round(&second);
         assert_int_equal(c->status, 0);
         assert_int_equal(child_number(c, "dropped"), 0);
-        assert_int_equal(count_of(&first, "value") + count_of(&second, "value"), 2 * COUNT); // nothing twice
+        // nothing twice
+        assert_int_equal(count_of(&first, "value") + count_of(&second, "value"), 2 * COUNT);
         assert_int_equal(node_stats(&second).programs_total, 1);
         assert_true(fake_find(second.store, "work_total", NULL)->last == 2 * COUNT);
         node_close(&second);
@@ -438,13 +456,14 @@ static void folder_that_is_not_here(void **state)
     struct node n;
     node_open(&n);
     node_agent_start(&n);
-    struct child *c =
-        node_spawn(&n, (const char *[]){"SONDE_SOCKET=/tmp/sonde-test-nowhere/job/agent.sock", NULL}, "unheard", NULL);
+    struct child *c = node_spawn(
+        &n, (const char *[]){"SONDE_SOCKET=/tmp/sonde-test-nowhere/job/agent.sock", NULL},
+        "unheard", NULL);
     node_until_said(&n, c, "first");
     assert_int_equal(child_number(c, "dropped0"), UNHEARD);
     assert_int_equal(child_number(c, "failed0"), ENOENT);
-    assert_non_null(
-        strstr(c->text, "why0=nothing is recorded: the folder /tmp/sonde-test-nowhere/job of the job is not here. "));
+    assert_non_null(strstr(c->text, "why0=nothing is recorded: the folder "
+                                    "/tmp/sonde-test-nowhere/job of the job is not here. "));
     assert_non_null(strstr(c->text, "bind"));
     node_say(c, "\n\n");
     node_until_ended(&n, c);
@@ -485,16 +504,18 @@ static void threads_are_cancelled(void **state)
         snprintf(nobody, sizeof nobody, "%s/nobody.sock", n.folder);
         snprintf(threads, sizeof threads, "%llu", 400 * (unsigned long long)rounds);
         snprintf(seed_text, sizeof seed_text, "%llu", (unsigned long long)seed);
-        struct child *c =
-            node_spawn(&n, NULL, "cancels", threads, asynchronous ? "1" : "0", seed_text, n.path, nobody, NULL);
+        struct child *c = node_spawn(&n, NULL, "cancels", threads, asynchronous ? "1" : "0",
+                                     seed_text, n.path, nobody, NULL);
         node_until_said(&n, c, "cancelled");
-        // A program can end before it has a place among more connections than wait for the agent at a time.
+        // A program can end before it has a place among more connections than wait for the agent at
+        // a time.
         for (struct pollfd waiting = {n.listener, POLLIN, 0}; poll(&waiting, 1, 0) > 0;)
             node_round(&n);
         node_say(c, "\n");
         node_until_ended(&n, c);
         if (c->status != 0)
-            fail_msg("the program ended with status 0x%x (seed %llu)", (unsigned)c->status, (unsigned long long)seed);
+            fail_msg("the program ended with status 0x%x (seed %llu)", (unsigned)c->status,
+                     (unsigned long long)seed);
         node_until_all_gone(&n);
         assert_int_equal(count_of(&n, "after"), 2);
         assert_int_equal(count_of(&n, "child"), 1);

@@ -151,7 +151,8 @@ static void full_ring_keeps_the_oldest(void **state)
     (void)state;
     struct node n;
     node_open(&n);
-    struct child *c = node_spawn(&n, NULL, "waits", "100000", "0", NULL); // 24 bytes each: more than 1 MiB
+    // 24 bytes each: more than 1 MiB
+    struct child *c = node_spawn(&n, NULL, "waits", "100000", "0", NULL);
     node_until_said(&n, c, "first");
     node_agent_start(&n);
     node_say(c, "\n\n");
@@ -171,7 +172,8 @@ static void full_ring_rings_the_bell(void **state)
     struct node n;
     node_open(&n);
     node_agent_start(&n);
-    struct child *c = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=131072", NULL}, "waits", "1", "1000000", NULL);
+    struct child *c = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=131072", NULL}, "waits",
+                                 "1", "1000000", NULL);
     node_until_said(&n, c, "first");
     node_round(&n);
     node_say(c, "\n");
@@ -212,8 +214,9 @@ static int by_time(const void *a, const void *b)
     return (x->t_ns > y->t_ns) - (x->t_ns < y->t_ns);
 }
 
-// Programs that emit into one series have nanoseconds of their own in it: the store keeps one value at a time. The agent reads the
-// rings while they are written, or all of them at once when they are full of points.
+// Programs that emit into one series have nanoseconds of their own in it: the store keeps one value
+// at a time. The agent reads the rings while they are written, or all of them at once when they are
+// full of points.
 static void emit_into_one_series(bool reads_meanwhile)
 {
     enum { PROGRAMS = 3, EACH = 600000 };
@@ -223,7 +226,8 @@ static void emit_into_one_series(bool reads_meanwhile)
     n.store->keep = true;
     node_agent_start(&n);
     for (int i = 0; i < PROGRAMS; i++) {
-        c[i] = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=16777216", NULL}, "late", "0", "600000", NULL);
+        c[i] = node_spawn(&n, (const char *[]){"SONDE_RING_BYTES=16777216", NULL}, "late", "0",
+                          "600000", NULL);
         while (node_stats(&n).programs < (uint64_t)i + 1)
             node_round(&n);
         node_until_said(&n, c[i], "connected");

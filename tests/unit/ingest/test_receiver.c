@@ -29,7 +29,8 @@ static uint64_t random_u64(void)
 
 static bool become(uid_t uid)
 {
-    return uid == geteuid() || (setgid(uid) == 0 && setuid(uid) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
+    return uid == geteuid() ||
+           (setgid(uid) == 0 && setuid(uid) == 0 && prctl(PR_SET_DUMPABLE, 1) == 0);
 }
 
 struct mapping {
@@ -42,12 +43,14 @@ static bool map_writable(int fd, struct mapping *m)
     struct stat st;
     if (fd < 0 || fstat(fd, &st) != 0)
         return false;
-    void *base = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *base =
+        mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     *m = (struct mapping){base, (size_t)st.st_size / 8};
     return base != MAP_FAILED;
 }
 
-// Tries everything that a receiver can do to a descriptor, except to change the file's mode as its owner.
+// Tries everything that a receiver can do to a descriptor, except to change the file's mode as its
+// owner.
 static size_t attack(int fd, struct mapping mappings[2])
 {
     char path[64];
@@ -87,7 +90,8 @@ static void scribble(const struct mapping *mappings, size_t count, int connectio
     }
 }
 
-// A descriptor that was passed read-only cannot be opened for writing by another user who gets hold of it.
+// A descriptor that was passed read-only cannot be opened for writing by another user who gets hold
+// of it.
 static bool other_user_can_write(int segment)
 {
     fflush(NULL);
@@ -102,7 +106,8 @@ static bool other_user_can_write(int segment)
 
 enum { RECEIVED_NOTHING = 10, RECEIVED = 11, WRITABLE_BY_OTHERS = 12 };
 
-// Listens at the path as `uid`, says so with a byte to `ready`, and attacks the first program that connects.
+// Listens at the path as `uid`, says so with a byte to `ready`, and attacks the first program that
+// connects.
 static int hostile_agent(const struct node *n, uid_t uid, int ready)
 {
     bool root = geteuid() == 0;
@@ -165,13 +170,15 @@ static void survives(bool sealed)
     node_open(&n);
     uint64_t seed = random_state = test_seed(1);
     pid_t agent = start_hostile_agent(&n, uid);
-    struct child *c = sealed ? node_spawn(&n, NULL, "as", uid_text, "everything", "20000", NULL)
-                             : node_spawn(&n, NULL, "as", uid_text, "unsealed", "everything", "20000", NULL);
+    struct child *c =
+        sealed ? node_spawn(&n, NULL, "as", uid_text, "everything", "20000", NULL)
+               : node_spawn(&n, NULL, "as", uid_text, "unsealed", "everything", "20000", NULL);
     node_until_said(&n, c, "ready");
     node_say(c, "\n");
     node_until_ended(&n, c);
     if (c->status != 0)
-        fail_msg("the program ended with status 0x%x (seed %llu)", (unsigned)c->status, (unsigned long long)seed);
+        fail_msg("the program ended with status 0x%x (seed %llu)", (unsigned)c->status,
+                 (unsigned long long)seed);
     assert_non_null(strstr(c->text, "end\n"));
     assert_int_equal(exit_code(agent), RECEIVED);
     node_close(&n);

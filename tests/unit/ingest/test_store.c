@@ -1,4 +1,5 @@
-// From sonde_emit() to a file that is read again, through the real store. The process is its own agent.
+// From sonde_emit() to a file that is read again, through the real store. The process is its own
+// agent.
 #include "base/clock.h"
 #include "ingest/hello.h"
 #include "ingest/ingest.h"
@@ -18,8 +19,10 @@ static char folder[] = "/tmp/sonde-test-XXXXXX", socket_path[96], file_path[96];
 
 static void emit_everything(struct ingest *in)
 {
-    sonde_handle point = sonde_gauge("point", "seconds"), a = sonde_gauge("a", ""), b = sonde_gauge("b", "");
-    sonde_handle group = sonde_group((sonde_handle[]){a, b}, 2), cell = sonde_counter("cell_total", "");
+    sonde_handle point = sonde_gauge("point", "seconds"), a = sonde_gauge("a", ""),
+                 b = sonde_gauge("b", "");
+    sonde_handle group = sonde_group((sonde_handle[]){a, b}, 2),
+                 cell = sonde_counter("cell_total", "");
     sonde_span_begin("job", "job", "1");
     for (int i = 0; i < POINTS; i++) {
         sonde_emit(point, i);
@@ -84,13 +87,16 @@ static void what_is_emitted_is_read(void **state)
     setenv("SONDE_SOCKET", socket_path, 1);
     setenv("SONDE_RING_BYTES", "1000000", 1);
     unsetenv("SONDE_TAGS");
-    static const char *const ranks[] = {"PMIX_RANK",    "OMPI_COMM_WORLD_RANK", "PMI_RANK",       "MV2_COMM_WORLD_RANK",
-                                        "MPT_MPI_RANK", "PALS_RANKID",          "FLUX_TASK_RANK", "SLURM_PROCID"};
+    static const char *const ranks[] = {
+        "PMIX_RANK",    "OMPI_COMM_WORLD_RANK", "PMI_RANK",       "MV2_COMM_WORLD_RANK",
+        "MPT_MPI_RANK", "PALS_RANKID",          "FLUX_TASK_RANK", "SLURM_PROCID"};
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
         unsetenv(ranks[i]);
     struct store_options store_options = {0};
-    struct ingest_options options = {.socket_path = socket_path, .labels = &host, .label_count = 1, .level = 4};
-    if (store_open(file_path, &store_options, &store, &e) != 0 || ingest_create(store, &options, &in, &e) != 0)
+    struct ingest_options options = {
+        .socket_path = socket_path, .labels = &host, .label_count = 1, .level = 4};
+    if (store_open(file_path, &store_options, &store, &e) != 0 ||
+        ingest_create(store, &options, &in, &e) != 0)
         fail_msg("%s", e.text);
     int listener = listen_at(socket_path);
     struct ingest_descriptors fds;
@@ -104,8 +110,9 @@ static void what_is_emitted_is_read(void **state)
     struct ingest_stats stats;
     ingest_get_stats(in, &stats);
     assert_int_equal(stats.points, POINTS + 2 * ROWS);
-    assert_int_equal(
-        sonde_dropped() + stats.dropped_store + stats.dropped_corrupt + stats.dropped_limit + stats.clamped, 0);
+    assert_int_equal(sonde_dropped() + stats.dropped_store + stats.dropped_corrupt +
+                         stats.dropped_limit + stats.clamped,
+                     0);
     ingest_destroy(in);
     assert_int_equal(store_close(store, &e), 0);
 

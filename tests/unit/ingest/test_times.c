@@ -29,7 +29,9 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *out);
 int __wrap_clock_gettime(clockid_t id, struct timespec *out)
 {
     int failed = __real_clock_gettime(id, out);
-    int64_t ahead = id == CLOCK_REALTIME ? real_ahead_ns + boot_ahead_ns : id == CLOCK_BOOTTIME ? boot_ahead_ns : 0;
+    int64_t ahead = id == CLOCK_REALTIME   ? real_ahead_ns + boot_ahead_ns
+                    : id == CLOCK_BOOTTIME ? boot_ahead_ns
+                                           : 0;
     int64_t ns = (int64_t)out->tv_sec * NS_PER_S + out->tv_nsec + ahead;
     *out = (struct timespec){ns / NS_PER_S, ns % NS_PER_S};
     return failed;
@@ -130,7 +132,8 @@ static void the_wall_clock_is_set(void **state)
             int64_t by = 0;
             switch (random_u64() % 50) {
             case 0: // an hour or less, back or forth; or little
-                by = ((int64_t)(random_u64() % 7200) - 3600) * (random_u64() % 2 ? NS_PER_S : NS_PER_MS);
+                by = ((int64_t)(random_u64() % 7200) - 3600) *
+                     (random_u64() % 2 ? NS_PER_S : NS_PER_MS);
                 real_ahead_ns += by;
                 break;
             case 1:
@@ -155,10 +158,13 @@ static void the_wall_clock_is_set(void **state)
             int64_t t = store->kept[i].t_ns;
             assert_true(store->kept[i].value == (double)i);
             bool then = t >= e->before_ns - SLACK_NS && t <= e->after_ns + SLACK_NS;
-            bool later = t >= e->before_ns + e->late_by_ns - SLACK_NS && t <= e->after_ns + e->late_by_ns + SLACK_NS;
+            bool later = t >= e->before_ns + e->late_by_ns - SLACK_NS &&
+                         t <= e->after_ns + e->late_by_ns + SLACK_NS;
             if (!then && !later)
-                fail_msg("seed %llu, round %ld: point %zu is %lld ns off (the clocks moved by %lld ns behind it)",
-                         (unsigned long long)seed, round, i, (long long)(t - e->before_ns), (long long)e->late_by_ns);
+                fail_msg("seed %llu, round %ld: point %zu is %lld ns off (the clocks moved by %lld "
+                         "ns behind it)",
+                         (unsigned long long)seed, round, i, (long long)(t - e->before_ns),
+                         (long long)e->late_by_ns);
         }
         struct ingest_stats s;
         ingest_get_stats(in, &s);
@@ -167,7 +173,8 @@ static void the_wall_clock_is_set(void **state)
     }
 }
 
-enum { THREADS = 4, EACH = 150000, TURN_NS = 16 }; // five rings take turns: a burst that is faster gets ahead
+// five rings take turns: a burst that is faster gets ahead
+enum { THREADS = 4, EACH = 150000, TURN_NS = 16 };
 
 static pthread_barrier_t start;
 static _Atomic int threads_left;
@@ -175,7 +182,8 @@ static _Atomic int threads_left;
 static void *thread_emits(void *unused)
 {
     (void)unused;
-    sonde_handle h = sonde_gauge("shared", ""), row[2] = {sonde_gauge("shared_a", ""), sonde_gauge("shared_b", "")};
+    sonde_handle h = sonde_gauge("shared", ""),
+                 row[2] = {sonde_gauge("shared_a", ""), sonde_gauge("shared_b", "")};
     sonde_handle group = sonde_group(row, 2);
     double values[2] = {1, 2};
     pthread_barrier_wait(&start);
@@ -201,7 +209,8 @@ static size_t same_twice(void)
     size_t same = 0;
     qsort(store->kept, store->kept_count, sizeof *store->kept, by_series_and_time);
     for (size_t i = 1; i < store->kept_count; i++)
-        same += store->kept[i].series == store->kept[i - 1].series && store->kept[i].t_ns == store->kept[i - 1].t_ns;
+        same += store->kept[i].series == store->kept[i - 1].series &&
+                store->kept[i].t_ns == store->kept[i - 1].t_ns;
     return same;
 }
 
@@ -228,9 +237,11 @@ static void threads_at_one_moment(void **state)
         assert_int_equal(store->kept_count + dropped, THREADS * (EACH + 2 * ((EACH + 15) / 16)));
         size_t same = same_twice();
         if (same)
-            fail_msg("%zu of %zu points share their time with another one of their series", same, store->kept_count);
+            fail_msg("%zu of %zu points share their time with another one of their series", same,
+                     store->kept_count);
         for (size_t i = 0; i < store->kept_count; i++)
-            assert_in_range(store->kept[i].t_ns, from - SLACK_NS, to + SLACK_NS + 2 * EACH * TURN_NS);
+            assert_in_range(store->kept[i].t_ns, from - SLACK_NS,
+                            to + SLACK_NS + 2 * EACH * TURN_NS);
         pthread_barrier_destroy(&start);
         end();
     }
@@ -278,7 +289,8 @@ static void times_ahead_of_now(void **state)
     sonde_emit_at(h, 9, now - hour); // behind is where it says
     ingest_drain(in, NULL);
     assert_int_equal(ingest_lines_create(in, &lines), 0);
-    snprintf(text, sizeof text, "put ahead %lld 10\nahead,x=y v=11 %lld\nahead 12 %lld\nannotate %lld -- later\n",
+    snprintf(text, sizeof text,
+             "put ahead %lld 10\nahead,x=y v=11 %lld\nahead 12 %lld\nannotate %lld -- later\n",
              (long long)((now + hour / 2) / NS_PER_MS), (long long)(now + hour / 2),
              (long long)((now + hour / 2) / NS_PER_S), (long long)((now + hour / 2) / NS_PER_S));
     ingest_lines_feed(lines, str_of(text), &reply);
@@ -287,7 +299,8 @@ static void times_ahead_of_now(void **state)
     assert_int_equal(store->kept_count, 9 + 3);
     for (size_t i = 0; i < store->kept_count; i++) {
         int64_t t = store->kept[i].t_ns;
-        assert_true(store->kept[i].value == 9 ? t == now - hour : t >= now - SLACK_NS && t <= after + SLACK_NS);
+        assert_true(store->kept[i].value == 9 ? t == now - hour
+                                              : t >= now - SLACK_NS && t <= after + SLACK_NS);
     }
     assert_int_equal(same_twice(), 0);
     struct ingest_stats s;

@@ -79,7 +79,8 @@ static const char *points(struct bench *b, const char *metric, struct buf *out, 
     return buf_cstr(out);
 }
 
-// Of two points at one time only one is kept: lines without a time must not share one, however fast they come.
+// Of two points at one time only one is kept: lines without a time must not share one, however fast
+// they come.
 static void lines_without_a_time_are_all_kept(void **state)
 {
     (void)state;
@@ -107,7 +108,8 @@ static void statsd_adds_up_between_samples(void **state)
     struct bench b;
     struct buf out = {0};
     begin(&b);
-    feed(&b, "hits:1|c\nhits:2|c|@0.5\nlevel:10|g\nlevel:-3|g\nlevel:+1|g\nnew:-4|g\nwho:a|s\nwho:b|s\nwho:a|s\n");
+    feed(&b, "hits:1|c\nhits:2|c|@0.5\nlevel:10|g\nlevel:-3|g\nlevel:+1|g\nnew:-4|g\nwho:a|s\nwho:"
+             "b|s\nwho:a|s\n");
     assert_int_equal(b.reply.size, 0);
     ingest_lines_sample(b.in, 1000);
     // Nothing came: counters and gauges stay, a set is empty, and says so once.
@@ -151,8 +153,9 @@ static void a_set_has_a_limit(void **state)
     feed(&b, buf_cstr(&text));
     assert_int_equal(b.reply.size, 0);
     feed(&b, "who:one_more|s\nwho:user1|s\n");
-    assert_string_equal(buf_cstr(&b.reply),
-                        "line 1: 'who' is not stored: the set has too many members (65536 between two samples)\n");
+    assert_string_equal(
+        buf_cstr(&b.reply),
+        "line 1: 'who' is not stored: the set has too many members (65536 between two samples)\n");
     ingest_lines_sample(b.in, 1000);
     feed(&b, "who:one_more|s\n");
     ingest_lines_sample(b.in, 2000);
@@ -179,10 +182,11 @@ static void everything_is_counted(void **state)
 static bool first_event(const struct store_event *event, void *user)
 {
     struct buf *out = user;
-    buf_printf(out, "%d %.*s @%lld-%lld", event->kind, STR_ARG(event->text), (long long)event->start_ns,
-               (long long)event->end_ns);
+    buf_printf(out, "%d %.*s @%lld-%lld", event->kind, STR_ARG(event->text),
+               (long long)event->start_ns, (long long)event->end_ns);
     for (size_t i = 0; i < event->label_count; i++)
-        buf_printf(out, " %.*s=%.*s", STR_ARG(event->labels[i].key), STR_ARG(event->labels[i].value));
+        buf_printf(out, " %.*s=%.*s", STR_ARG(event->labels[i].key),
+                   STR_ARG(event->labels[i].value));
     buf_add_char(out, ';');
     return true;
 }
@@ -193,19 +197,20 @@ static void annotations_are_events(void **state)
     struct bench b;
     struct buf out = {0};
     begin(&b);
-    feed(&b,
-         "annotate 1700000000 rank=3 -- rate halved\nannotate 1700000001 host=other -- x\nannotate 9000000000 -- y\n"
-         "annotate k1=1 k2=2 k3=3 k4=4 k5=5 k6=6 k7=7 k8=8 k9=9 k10=1 k11=1 k12=1 k13=1 k14=1 k15=1 k16=1 -- z\n");
-    assert_string_equal(
-        buf_cstr(&b.reply),
-        "line 3: the time is more than an hour in the future\n"
-        "line 4: the annotation is not stored: too many tags (16 with host), or a name that is too long\n");
+    feed(&b, "annotate 1700000000 rank=3 -- rate halved\nannotate 1700000001 host=other -- "
+             "x\nannotate 9000000000 -- y\n"
+             "annotate k1=1 k2=2 k3=3 k4=4 k5=5 k6=6 k7=7 k8=8 k9=9 k10=1 k11=1 k12=1 k13=1 k14=1 "
+             "k15=1 k16=1 -- z\n");
+    assert_string_equal(buf_cstr(&b.reply), "line 3: the time is more than an hour in the future\n"
+                                            "line 4: the annotation is not stored: too many tags "
+                                            "(16 with host), or a name that is too long\n");
     struct store_reader *reader;
     assert_int_equal(store_reader_open(b.path, &reader, NULL), 0);
     struct store_snapshot *s = store_snapshot_open(reader);
     assert_int_equal(store_events(s, INT64_MIN, INT64_MAX, first_event, &out), 0);
-    assert_string_equal(buf_cstr(&out), "1 rate halved @1700000000000000000-1700000000000000000 rank=3 host=lab;"
-                                        "1 x @1700000001000000000-1700000001000000000 host=other;");
+    assert_string_equal(buf_cstr(&out),
+                        "1 rate halved @1700000000000000000-1700000000000000000 rank=3 host=lab;"
+                        "1 x @1700000001000000000-1700000001000000000 host=other;");
     store_snapshot_close(s);
     store_reader_close(reader);
     buf_free(&out);

@@ -1,4 +1,5 @@
-// Lines of every protocol and what they say, as a table: the line, and its items or the answer to the sender.
+// Lines of every protocol and what they say, as a table: the line, and its items or the answer to
+// the sender.
 #include "base/json_writer.h"
 #include "ingest/lines_parse.h"
 #include "unit/test.h"
@@ -8,25 +9,31 @@
 
 static struct line line;
 
-// "name=value name2=value2 {k=v,k2=v2} @ns", "'text' {k=v} @ns" of an annotation, with a letter in front of a name that is no plain point.
+// "name=value name2=value2 {k=v,k2=v2} @ns", "'text' {k=v} @ns" of an annotation, with a letter in
+// front of a name that is no plain point.
 static void render(struct buf *out)
 {
-    static const char *const marks[] = {
-        [LINE_POINT] = "", [LINE_COUNT] = "c ", [LINE_GAUGE] = "g ", [LINE_GAUGE_ADD] = "g+ ", [LINE_MEMBER] = "s "};
+    static const char *const marks[] = {[LINE_POINT] = "",
+                                        [LINE_COUNT] = "c ",
+                                        [LINE_GAUGE] = "g ",
+                                        [LINE_GAUGE_ADD] = "g+ ",
+                                        [LINE_MEMBER] = "s "};
     for (size_t i = 0; i < line.item_count; i++) {
         const struct line_item *item = &line.items[i];
         char number[NUMBER_TEXT_MAX];
         struct str value = {number, number_format(number, item->value)};
         if (item->kind == LINE_MEMBER)
             value = item->member;
-        buf_printf(out, "%s%s%.*s=%.*s", i ? " " : "", marks[item->kind], STR_ARG(item->name), STR_ARG(value));
+        buf_printf(out, "%s%s%.*s=%.*s", i ? " " : "", marks[item->kind], STR_ARG(item->name),
+                   STR_ARG(value));
         if (item->unit.size)
             buf_printf(out, "[%.*s]", STR_ARG(item->unit));
     }
     if (line.annotation.size)
         buf_printf(out, "'%.*s'", STR_ARG(line.annotation));
     for (size_t i = 0; i < line.label_count; i++)
-        buf_printf(out, "%s%.*s=%.*s", i ? "," : " {", STR_ARG(line.labels[i].key), STR_ARG(line.labels[i].value));
+        buf_printf(out, "%s%.*s=%.*s", i ? "," : " {", STR_ARG(line.labels[i].key),
+                   STR_ARG(line.labels[i].value));
     if (line.label_count)
         buf_add_char(out, '}');
     if (line.has_time)
@@ -83,7 +90,8 @@ static void plain_lines(void **state)
         {"loss abc", "!value 'abc' is not a number"},
         {"loss 0x10", "!value '0x10' is not a number"},
         {"loss 1,5", "!value '1,5' is not a number"},
-        {"loss 0.5 yesterday", "!time 'yesterday' is not a number of seconds or milliseconds since 1970"},
+        {"loss 0.5 yesterday",
+         "!time 'yesterday' is not a number of seconds or milliseconds since 1970"},
         {"loss 0.5 -5", "!time '-5' is not a number of seconds or milliseconds since 1970"},
         {"loss 0.5 17.1x", "!time '17.1x' is not a number of seconds or milliseconds since 1970"},
         {"loss 0.5 99999999999999999999",
@@ -105,15 +113,19 @@ static void annotations(void **state)
     static const struct fact facts[] = {
         {"annotate -- rate halved", "'rate halved'"},
         {"annotate 1700000000 -- rate halved", "'rate halved' @1700000000000000000"},
-        {"annotate 1700000000.5 rank=3 phase=warm\\sup -- now", "'now' {rank=3,phase=warm up} @1700000000500000000"},
+        {"annotate 1700000000.5 rank=3 phase=warm\\sup -- now",
+         "'now' {rank=3,phase=warm up} @1700000000500000000"},
         {"annotate rank=3 --   a  b -- c=d ", "'a  b -- c=d' {rank=3}"},
         {"annotate -- two\\nlines\\\\n \\x\\", "'two\nlines\\n \\x\\'"},
         {"annotate empty= -- x", "'x'"},
         {"annotate", "!the value is missing (expected: name value [time] [tag=value ...])"},
         {"annotate --", "!the text is missing (expected: annotate [time] [tag=value ...] -- text)"},
-        {"annotate rank=3", "!the text is missing (expected: annotate [time] [tag=value ...] -- text)"},
-        {"annotate hello -- x", "!time 'hello' is not a number of seconds or milliseconds since 1970"},
-        {"annotate 17 18 -- x", "!'18' is not a tag (expected: annotate [time] [tag=value ...] -- text)"},
+        {"annotate rank=3",
+         "!the text is missing (expected: annotate [time] [tag=value ...] -- text)"},
+        {"annotate hello -- x",
+         "!time 'hello' is not a number of seconds or milliseconds since 1970"},
+        {"annotate 17 18 -- x",
+         "!'18' is not a tag (expected: annotate [time] [tag=value ...] -- text)"},
         {"annotate a=1 a=2 -- x", "!tag 'a' is there twice"},
         {"annotate a(b=1 -- x", "!tag 'a(b' may hold only letters, digits and _ . / : -"},
     };
@@ -126,15 +138,19 @@ static void opentsdb_lines(void **state)
     static const struct fact facts[] = {
         {"put sys.cpu.user 1356998400 42.5 host=webserver01 cpu=0",
          "sys.cpu.user=42.5 {host=webserver01,cpu=0} @1356998400000000000"},
-        {"put sys.cpu.user 1356998400250 42.5 host=a", "sys.cpu.user=42.5 {host=a} @1356998400250000000"},
-        {"put sys.cpu.user 1356998400.250 42 host=a", "sys.cpu.user=42 {host=a} @1356998400250000000"},
+        {"put sys.cpu.user 1356998400250 42.5 host=a",
+         "sys.cpu.user=42.5 {host=a} @1356998400250000000"},
+        {"put sys.cpu.user 1356998400.250 42 host=a",
+         "sys.cpu.user=42 {host=a} @1356998400250000000"},
         {"put  m   1356998400   -1  a=b ", "m=-1 {a=b} @1356998400000000000"},
         {"put m 1356998400 1", "m=1 @1356998400000000000"},
-        {"put m 1356998400", "!put needs a name, a time and a value (expected: put name time value [tag=value ...])"},
+        {"put m 1356998400",
+         "!put needs a name, a time and a value (expected: put name time value [tag=value ...])"},
         {"put m now 1", "!time 'now' is not a number of seconds or milliseconds since 1970"},
         {"put m 1356998400 one a=b", "!value 'one' is not a number"},
         {"put m 1356998400 1 ab", "!'ab' is not a tag (expected tag=value)"},
-        {"put 0.5", "!put needs a name, a time and a value (expected: put name time value [tag=value ...])"},
+        {"put 0.5",
+         "!put needs a name, a time and a value (expected: put name time value [tag=value ...])"},
         {"putter 0.5", "putter=0.5"},
     };
     CHECK(facts);
@@ -157,7 +173,8 @@ static void statsd_lines(void **state)
         {"users:bob|s", "s users=bob"},
         {"requests:1|c|#path:/x,env:prod", "c requests=1 {path=/x,env=prod}"},
         {"requests:1|c|@0.5|#path:a:b,", "c requests=2 {path=a:b}"},
-        {"requests:1|c|#a:1|@0.5|c:83c0a99c0a54c0c187f461c7980e9b57f3f6a8b0|T1656581400", "c requests=2 {a=1}"},
+        {"requests:1|c|#a:1|@0.5|c:83c0a99c0a54c0c187f461c7980e9b57f3f6a8b0|T1656581400",
+         "c requests=2 {a=1}"},
         {"step:1:2:3.5|ms", "step=1[milliseconds] step=2[milliseconds] step=3.5[milliseconds]"},
         {"job.web-1/x:1|c", "c job.web-1/x=1"},
         {"requests:x|c", "!value 'x' is not a number"},
@@ -180,10 +197,12 @@ static void influx_lines(void **state)
     (void)state;
     static const struct fact facts[] = {
         {"loss value=0.5", "loss=0.5"},
-        {"loss,rank=3,phase=train value=0.5 1700000000000000001", "loss=0.5 {rank=3,phase=train} @1700000000000000001"},
+        {"loss,rank=3,phase=train value=0.5 1700000000000000001",
+         "loss=0.5 {rank=3,phase=train} @1700000000000000001"},
         {"cpu,host=a user=1.5,system=2i,boots=3u,ok=true,down=F 5",
          "cpu_user=1.5 cpu_system=2 cpu_boots=3 cpu_ok=1 cpu_down=0 {host=a} @5"},
-        {"my\\,m,ta\\ g\\==v\\ a\\,l\\=ue value=1", "!name 'my,m' may hold only letters, digits and _ . / : -"},
+        {"my\\,m,ta\\ g\\==v\\ a\\,l\\=ue value=1",
+         "!name 'my,m' may hold only letters, digits and _ . / : -"},
         {"m,tag=v\\ a\\,l\\=u\\\\e value=1", "m=1 {tag=v a,l=u\\e}"},
         {"m,path=C:\\dir value=1", "m=1 {path=C:\\dir}"},
         {"m text=\"a b, c=d \\\" e\",value=2 7", "m=2 @7"},
@@ -282,8 +301,9 @@ static void limits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_lines),  cmocka_unit_test(opentsdb_lines), cmocka_unit_test(statsd_lines),
-        cmocka_unit_test(influx_lines), cmocka_unit_test(annotations),    cmocka_unit_test(limits),
+        cmocka_unit_test(plain_lines),  cmocka_unit_test(opentsdb_lines),
+        cmocka_unit_test(statsd_lines), cmocka_unit_test(influx_lines),
+        cmocka_unit_test(annotations),  cmocka_unit_test(limits),
     };
     return cmocka_run_group_tests_name("ingest_lines/parse", tests, NULL, NULL);
 }

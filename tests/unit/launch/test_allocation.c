@@ -11,9 +11,15 @@ static char own[256], file[64];
 
 static void forget_environment(void)
 {
-    static const char *const names[] = {
-        "SLURM_JOB_NODELIST",  "SLURMD_NODENAME", "PBS_NODEFILE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-        "MV2_COMM_WORLD_SIZE", "PALS_SIZE",       "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"};
+    static const char *const names[] = {"SLURM_JOB_NODELIST",
+                                        "SLURMD_NODENAME",
+                                        "PBS_NODEFILE",
+                                        "OMPI_COMM_WORLD_SIZE",
+                                        "PMI_SIZE",
+                                        "MV2_COMM_WORLD_SIZE",
+                                        "PALS_SIZE",
+                                        "SLURM_PROCID",
+                                        "SLURM_STEP_NUM_TASKS"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unsetenv(names[i]);
 }
@@ -44,7 +50,8 @@ static void write_file(const char *text)
     fclose(f);
 }
 
-static void expect(const struct allocation *a, enum allocation_kind kind, bool here, const char *names)
+static void expect(const struct allocation *a, enum allocation_kind kind, bool here,
+                   const char *names)
 {
     struct buf text = {0};
     for (size_t i = 0; i < a->hosts.count; i++)

@@ -96,8 +96,11 @@ static int remove_around_a_mount(void)
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount(path_of("bound"), path_of("around/x/mounted"), NULL, MS_BIND, NULL) < 0)
         return 77;
-    bool kept = folder_remove(path_of("around"), &e) == -EXDEV && strstr(e.text, "around") && strstr(e.text, "mounted");
-    return kept && access(path_of("bound/f"), F_OK) == 0 && access(path_of("around/x/f"), F_OK) < 0 ? 0 : 1;
+    bool kept = folder_remove(path_of("around"), &e) == -EXDEV && strstr(e.text, "around") &&
+                strstr(e.text, "mounted");
+    return kept && access(path_of("bound/f"), F_OK) == 0 && access(path_of("around/x/f"), F_OK) < 0
+               ? 0
+               : 1;
 }
 
 // A mount of the same file system, too, which has the same device number.

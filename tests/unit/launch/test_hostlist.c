@@ -25,7 +25,8 @@ static void lists(void **state)
     expect("n1", "n1");
     expect("n1,n2", "n1 n2");
     expect("n[1-3]", "n1 n2 n3");
-    expect("n[1-3,07,10-12]x[8-9]", "n1x8 n1x9 n2x8 n2x9 n3x8 n3x9 n07x8 n07x9 n10x8 n10x9 n11x8 n11x9 n12x8 n12x9");
+    expect("n[1-3,07,10-12]x[8-9]",
+           "n1x8 n1x9 n2x8 n2x9 n3x8 n3x9 n07x8 n07x9 n10x8 n10x9 n11x8 n11x9 n12x8 n12x9");
     expect("n[08-10]-ib,login", "n08-ib n09-ib n10-ib login");
     expect("n[001-003]", "n001 n002 n003");
     expect("n[9-11]", "n9 n10 n11");
@@ -82,7 +83,8 @@ static void limits(void **state)
     refuse("n[1-16385]", -E2BIG, "more than");
     refuse("n[1-100]x[1-100]x[1-100]", -E2BIG, "more than");
     // The same few names again and again: ended by the count of what is made, not of what is new.
-    refuse("n[1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1]",
+    refuse("n[1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1]["
+           "1,1,1,1,1,1,1,1]",
            -E2BIG, "more than");
     refuse("n[1][1][1][1][1][1][1][1][1]", -EINVAL, "too many brackets");
     char name[HOST_NAME_MAX_BYTES + 2];
@@ -103,6 +105,7 @@ static void limits(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists), cmocka_unit_test(faults), cmocka_unit_test(limits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists), cmocka_unit_test(faults),
+                                       cmocka_unit_test(limits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

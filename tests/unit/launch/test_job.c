@@ -88,8 +88,8 @@ static void what_is_written_is_read(void **state)
     assert_string_equal(back.url, j.url);
     assert_string_equal(back.record, j.record);
     assert_string_equal(back.command, "a \"b\" \xef\xbf\xbd");
-    assert_true(back.start_ns == 5 && back.end_ns == 7 && back.exit_code == 3 && back.level == 2 && back.pid == 3 &&
-                back.rate_s == 0.25);
+    assert_true(back.start_ns == 5 && back.end_ns == 7 && back.exit_code == 3 && back.level == 2 &&
+                back.pid == 3 && back.rate_s == 0.25);
     job_free(&back);
     job_free(&j);
 }
@@ -97,8 +97,14 @@ static void what_is_written_is_read(void **state)
 static void strange_texts_are_refused(void **state)
 {
     (void)state;
-    static const char *const texts[] = {
-        "", "{", "[]", "{}", "{\"format\": 1}", "{\"format\": \"sonde run 2\"}", "null", "\"sonde run 1\""};
+    static const char *const texts[] = {"",
+                                        "{",
+                                        "[]",
+                                        "{}",
+                                        "{\"format\": 1}",
+                                        "{\"format\": \"sonde run 2\"}",
+                                        "null",
+                                        "\"sonde run 1\""};
     struct job j;
     char path[FOLDER_PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/x.json", parent);
@@ -109,8 +115,10 @@ static void strange_texts_are_refused(void **state)
     }
     // Fields of the wrong kind are as good as absent.
     assert_int_equal(
-        folder_write(parent, "x.json",
-                     STR("{\"format\": \"sonde run 1\", \"job\": 5, \"start_ns\": \"x\", \"command\": []}"), NULL),
+        folder_write(
+            parent, "x.json",
+            STR("{\"format\": \"sonde run 1\", \"job\": 5, \"start_ns\": \"x\", \"command\": []}"),
+            NULL),
         0);
     assert_int_equal(job_read(path, &j, NULL), 0);
     assert_string_equal(j.id, "");
@@ -122,7 +130,8 @@ static void strange_texts_are_refused(void **state)
 static void jobs_live_as_long_as_their_lock(void **state)
 {
     (void)state;
-    struct job first = {.id = "17", .start_ns = 1}, second = {.id = "17", .start_ns = 2}, *list, found;
+    struct job first = {.id = "17", .start_ns = 1}, second = {.id = "17", .start_ns = 2}, *list,
+               found;
     struct error e;
     size_t count;
     int locks[2];
@@ -134,7 +143,8 @@ static void jobs_live_as_long_as_their_lock(void **state)
     assert_int_equal(job_make_folder(&first, base, NULL, &locks[0], &e), 0);
     assert_int_equal(job_make_folder(&second, base, NULL, &locks[1], &e), 0);
     assert_string_equal(second.id, "17-2");
-    assert_int_equal(job_find(parent, NULL, &found, &e), -ENOENT); // they have not said yet who they are
+    // they have not said yet who they are
+    assert_int_equal(job_find(parent, NULL, &found, &e), -ENOENT);
     assert_int_equal(job_write(&first, first.folder, JOB_FILE, &e), 0);
     assert_int_equal(job_write(&second, second.folder, JOB_FILE, &e), 0);
     assert_int_equal(job_list(base, false, &list, &count, &e), 0);

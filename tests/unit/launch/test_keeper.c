@@ -21,7 +21,8 @@ static int open_descriptors(void)
 // An agent that attaches a program and closes its own descriptors.
 static void attach(struct keeper *agent, uint64_t program)
 {
-    struct ingest_descriptors fds = {memfd_create("one", MFD_CLOEXEC), memfd_create("two", MFD_CLOEXEC), 0};
+    struct ingest_descriptors fds = {memfd_create("one", MFD_CLOEXEC),
+                                     memfd_create("two", MFD_CLOEXEC), 0};
     assert_true(fds.segment >= 0 && fds.agent_area >= 0);
     keeper_keep(agent, program, &fds);
     close(fds.segment);

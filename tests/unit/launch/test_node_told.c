@@ -12,7 +12,8 @@ static char news[1024];
 
 static void on_news(void *user, enum told_news kind, struct str value)
 {
-    static const char *const names[] = {"parent", "children", "hosts", "finish", "drop", "collector"};
+    static const char *const names[] = {"parent", "children", "hosts",
+                                        "finish", "drop",     "collector"};
     const struct told *t = user;
     size_t size = strlen(news);
     snprintf(news + size, sizeof news - size, "%s=%.*s(%s);", names[kind], STR_ARG(value),
@@ -75,8 +76,9 @@ static void check_all(const struct told *t)
     assert_int_equal(t->orphan_ms, 120000); // 0 is none
     assert_int_equal(t->stop_ms, 10000);
     assert_true(t->whole);
-    assert_string_equal(news, "hosts=n1,n2();parent=10.0.0.1 99();children=n4,n5();children=n5(n4,n5);"
-                              "collector=c false(n5);finish=.mark(n5);drop=(n5);");
+    assert_string_equal(news,
+                        "hosts=n1,n2();parent=10.0.0.1 99();children=n4,n5();children=n5(n4,n5);"
+                        "collector=c false(n5);finish=.mark(n5);drop=(n5);");
 }
 
 static void all_that_is_told(void **state)
@@ -99,7 +101,8 @@ static void all_that_is_told(void **state)
 static void other_versions_are_refused(void **state)
 {
     (void)state;
-    static const char *const others[] = {"sonde-node 2\n", "job 4711\n", "sonde-node\n", "\n", "sonde-node 1x\n"};
+    static const char *const others[] = {"sonde-node 2\n", "job 4711\n", "sonde-node\n", "\n",
+                                         "sonde-node 1x\n"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         struct told t;
         struct error e;

@@ -32,7 +32,8 @@ static void expect(struct restart_answer a, enum restart_verb verb, const char *
 }
 
 static const struct restart_rules plain = {.max_restarts = -1, .exit_code = -1};
-static const struct restart_rules resilient = {.nodes = 2, .resilient = true, .max_restarts = -1, .exit_code = -1};
+static const struct restart_rules resilient = {
+    .nodes = 2, .resilient = true, .max_restarts = -1, .exit_code = -1};
 static const struct restart_rules exhaust = {
     .nodes = 2, .resilient = true, .exhaust = true, .max_restarts = -1, .exit_code = -1};
 
@@ -97,7 +98,8 @@ static void swap_in_then_one_node(void **state)
     expect_nodes(&r, "0");
     restart_begin(&r);
     assert_int_equal(restart_count(&r), 2);
-    expect(restart_reboot(&r, (const size_t[]){0}, 1), RESTART_AGAIN, "on 1 node"); // the primary stays
+    // the primary stays
+    expect(restart_reboot(&r, (const size_t[]){0}, 1), RESTART_AGAIN, "on 1 node");
     expect_nodes(&r, "0");
     restart_begin(&r);
     expect(restart_command_ended(&r, 0), RESTART_OVER, "");
@@ -141,7 +143,8 @@ static void several_events_are_one_restart(void **state)
     rules.max_restarts = 1;
     struct restart r = begun(&rules, 5);
     expect(restart_node_lost(&r, 1), RESTART_AGAIN, "on 3 nodes");
-    expect(restart_node_lost(&r, 3), RESTART_AGAIN, "on 3 nodes"); // the one that was swapped in did not come up
+    // the one that was swapped in did not come up
+    expect(restart_node_lost(&r, 3), RESTART_AGAIN, "on 3 nodes");
     expect(restart_reboot(&r, NULL, 0), RESTART_AGAIN, "on 3 nodes");
     expect_nodes(&r, "0 2 4");
     restart_begin(&r);

@@ -39,7 +39,8 @@ static uint32_t define(struct store *s, const char *name, const char *cause)
 static void append(struct store *s, uint32_t series, const double *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        assert_int_equal(store_append(s, series, (int64_t)(1700000000 + i) * NS_PER_S, values[i]), 0);
+        assert_int_equal(store_append(s, series, (int64_t)(1700000000 + i) * NS_PER_S, values[i]),
+                         0);
 }
 
 // A FIFO, a file that is none, and one that was cut short lie beside a recording: that one is read.
@@ -116,7 +117,11 @@ static void texts(void **state)
     static const struct {
         double seconds;
         const char *text;
-    } durations[] = {{0.04, "0.0 s"}, {3.25, "3.2 s"}, {59.9, "59.9 s"}, {250, "4 min 10 s"}, {7381, "2 h 3 min"}};
+    } durations[] = {{0.04, "0.0 s"},
+                     {3.25, "3.2 s"},
+                     {59.9, "59.9 s"},
+                     {250, "4 min 10 s"},
+                     {7381, "2 h 3 min"}};
     for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
         summary_duration_text((int64_t)(durations[i].seconds * NS_PER_S), out, sizeof out);
         assert_string_equal(out, durations[i].text);
@@ -131,8 +136,9 @@ static void texts(void **state)
 
 static void say(struct store *s, const char *source, const char *cut_off, int64_t t_ns)
 {
-    const struct store_label tags[] = {
-        {STR("host"), STR("n1")}, {STR("source"), str_of(source)}, {STR("cut_off"), str_of(cut_off)}};
+    const struct store_label tags[] = {{STR("host"), STR("n1")},
+                                       {STR("source"), str_of(source)},
+                                       {STR("cut_off"), str_of(cut_off)}};
     struct store_event event = {.kind = STORE_ANNOTATION,
                                 .start_ns = t_ns,
                                 .end_ns = t_ns,
@@ -168,7 +174,8 @@ static void sources_that_are_cut_off(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(others_do_not_hide_a_recording), cmocka_unit_test(figures),
-                                       cmocka_unit_test(sources_that_are_cut_off), cmocka_unit_test(texts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(others_do_not_hide_a_recording), cmocka_unit_test(figures),
+        cmocka_unit_test(sources_that_are_cut_off), cmocka_unit_test(texts)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -80,10 +80,11 @@ static inline const char *tags_text(const struct query_series *s, char *out, siz
     int n = 0;
     out[0] = 0;
     for (size_t i = 0; i < s->tag_count; i++)
-        n += snprintf(out + n, size - (size_t)n, "%s%.*s=%.*s", i ? "," : "", STR_ARG(s->tags[i].key),
-                      STR_ARG(s->tags[i].value));
+        n += snprintf(out + n, size - (size_t)n, "%s%.*s=%.*s", i ? "," : "",
+                      STR_ARG(s->tags[i].key), STR_ARG(s->tags[i].value));
     for (size_t i = 0; i < s->aggregate_tag_count; i++)
-        n += snprintf(out + n, size - (size_t)n, "%s%.*s", i ? "," : "|", STR_ARG(s->aggregate_tags[i]));
+        n += snprintf(out + n, size - (size_t)n, "%s%.*s", i ? "," : "|",
+                      STR_ARG(s->aggregate_tags[i]));
     return out;
 }
 

@@ -1,4 +1,5 @@
-// What is kept decoded: found again instead of decoded, with the very same answers, within its bound.
+// What is kept decoded: found again instead of decoded, with the very same answers, within its
+// bound.
 #include "base/memory_account.h"
 #include "query/decoded.h"
 #include "unit/query/ask.h"
@@ -41,7 +42,8 @@ static struct query_cache *cache_of(size_t bytes)
 static void assert_same(const struct asked *a, const struct asked *b, const char *m)
 {
     if (a->code || b->code || a->result.count != b->result.count)
-        fail_msg("%s: %d %d, %zu and %zu series", m, a->code, b->code, a->result.count, b->result.count);
+        fail_msg("%s: %d %d, %zu and %zu series", m, a->code, b->code, a->result.count,
+                 b->result.count);
     for (size_t i = 0; i < a->result.count; i++) {
         const struct query_series *x = &a->result.series[i], *y = &b->result.series[i];
         assert_int_equal(x->count, y->count);
@@ -65,26 +67,31 @@ static void what_is_kept_is_not_decoded_again(void **state)
     struct asked second = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &with);
     assert_same(&first, &second, "again");
     asked_free(&second);
-    second = ask_with(w, "p99:1s-max:m", T + 100, T + 200, &with); // another question within that range
+    // another question within that range
+    second = ask_with(w, "p99:1s-max:m", T + 100, T + 200, &with);
     asked_free(&second);
     assert_int_equal(world_decoded(w), before);
-    // Up to now, and up to now a little later: behind the last point there is nothing that could be missing.
+    // Up to now, and up to now a little later: behind the last point there is nothing that could be
+    // missing.
     for (int later = 0; later < 3; later++) {
         second = ask_with(w, "none:10s-avg:m", T, T + 2 * SECONDS + later, &with);
         before = later ? before : world_decoded(w);
         assert_int_equal(world_decoded(w), before);
         asked_free(&second);
     }
-    // Another file, or the same after it has grown, has another number; a file that is written has none: of that only sealed blocks are
-    // kept (test_query_sealed.c), which the world in memory does not have.
+    // Another file, or the same after it has grown, has another number; a file that is written has
+    // none: of that only sealed blocks are kept (test_query_sealed.c), which the world in memory
+    // does not have.
     const uint64_t others[] = {8}, none[] = {0};
-    second = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &(struct query_limits){.cache = cache, .store_ids = others});
+    second = ask_with(w, "none:10s-avg:m", T, T + SECONDS,
+                      &(struct query_limits){.cache = cache, .store_ids = others});
     assert_same(&first, &second, "another file");
     asked_free(&second);
     if (world_heeds_run_length())
         assert_true(world_decoded(w) > before);
     size_t bytes = query_cache_bytes(cache);
-    second = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &(struct query_limits){.cache = cache, .store_ids = none});
+    second = ask_with(w, "none:10s-avg:m", T, T + SECONDS,
+                      &(struct query_limits){.cache = cache, .store_ids = none});
     asked_free(&second);
     if (world_heeds_run_length())
         assert_int_equal(query_cache_bytes(cache), bytes);
@@ -110,9 +117,11 @@ static void answers_do_not_depend_on_it(void **state)
     const uint64_t ids[] = {1};
     struct query_limits with = {.cache = cache, .store_ids = ids};
     for (int round = 0; round < ROUNDS; round++) {
-        int64_t from = T - 5 + (int64_t)(random_bits() % SECONDS), to = from + (int64_t)(random_bits() % SECONDS);
+        int64_t from = T - 5 + (int64_t)(random_bits() % SECONDS),
+                to = from + (int64_t)(random_bits() % SECONDS);
         const char *question = m[random_bits() % (sizeof m / sizeof *m)];
-        struct asked kept = ask_with(w, question, from, to, &with), plain = ask_with(w, question, from, to, NULL);
+        struct asked kept = ask_with(w, question, from, to, &with),
+                     plain = ask_with(w, question, from, to, NULL);
         assert_same(&kept, &plain, question);
         assert_true(query_cache_bytes(cache) <= 200000);
         asked_free(&kept);
@@ -122,7 +131,8 @@ static void answers_do_not_depend_on_it(void **state)
     world_free(w);
 }
 
-// What is kept counts against the account, is never over it, and makes room for whoever takes from it; answers stay the same.
+// What is kept counts against the account, is never over it, and makes room for whoever takes from
+// it; answers stay the same.
 static void what_is_kept_is_charged(void **state)
 {
     (void)state;
@@ -133,11 +143,14 @@ static void what_is_kept_is_charged(void **state)
     const uint64_t ids[] = {1};
     struct query_limits with = {.cache = cache, .store_ids = ids};
     for (int round = 0; round < ROUNDS / 4; round++) {
-        int64_t from = T - 5 + (int64_t)(random_bits() % SECONDS), to = from + (int64_t)(random_bits() % SECONDS);
+        int64_t from = T - 5 + (int64_t)(random_bits() % SECONDS),
+                to = from + (int64_t)(random_bits() % SECONDS);
         size_t taken = random_bits() % 200000;
-        assert_true(memory_account_take(&account, taken)); // nothing is in use: all that is kept can go
+        // nothing is in use: all that is kept can go
+        assert_true(memory_account_take(&account, taken));
         assert_int_equal(memory_account_held(&account), query_cache_bytes(cache) + taken);
-        struct asked kept = ask_with(w, "none:m", from, to, &with), plain = ask_with(w, "none:m", from, to, NULL);
+        struct asked kept = ask_with(w, "none:m", from, to, &with),
+                     plain = ask_with(w, "none:m", from, to, NULL);
         assert_same(&kept, &plain, "none:m");
         assert_int_equal(memory_account_held(&account), query_cache_bytes(cache) + taken);
         assert_true(memory_account_held(&account) <= account.limit_bytes);
@@ -165,8 +178,10 @@ static struct decoded_entry entry_of(size_t count, int64_t from_ns, int64_t to_n
 
 static struct decoded_entry alike(size_t count)
 {
-    return (struct decoded_entry){
-        .to_ns = 100, .count = count, .t_ns = calloc(count, sizeof(int64_t)), .values = calloc(count, sizeof(double))};
+    return (struct decoded_entry){.to_ns = 100,
+                                  .count = count,
+                                  .t_ns = calloc(count, sizeof(int64_t)),
+                                  .values = calloc(count, sizeof(double))};
 }
 
 static void equal_time_stamps_are_kept_once(void **state)
@@ -176,7 +191,8 @@ static void equal_time_stamps_are_kept_once(void **state)
     for (uint32_t i = 0; i < 10; i++)
         decoded_keep(cache, 1, i, alike(1000));
     assert_in_range(query_cache_bytes(cache), 11 * 8000, 11 * 8000 + 11 * 200);
-    const struct decoded_entry *first = decoded_find(cache, 1, 0, 0, 100), *last = decoded_find(cache, 1, 9, 0, 100);
+    const struct decoded_entry *first = decoded_find(cache, 1, 0, 0, 100),
+                               *last = decoded_find(cache, 1, 9, 0, 100);
     assert_ptr_equal(first->t_ns, last->t_ns);
     assert_ptr_not_equal(first->values, last->values);
     // They stay as long as one entry has them.
@@ -256,9 +272,12 @@ static void several_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_is_not_decoded_again), cmocka_unit_test(answers_do_not_depend_on_it),
-        cmocka_unit_test(what_is_kept_is_charged),           cmocka_unit_test(the_oldest_goes_first),
-        cmocka_unit_test(equal_time_stamps_are_kept_once),   cmocka_unit_test(several_threads),
+        cmocka_unit_test(what_is_kept_is_not_decoded_again),
+        cmocka_unit_test(answers_do_not_depend_on_it),
+        cmocka_unit_test(what_is_kept_is_charged),
+        cmocka_unit_test(the_oldest_goes_first),
+        cmocka_unit_test(equal_time_stamps_are_kept_once),
+        cmocka_unit_test(several_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

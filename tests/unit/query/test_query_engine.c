@@ -1,5 +1,5 @@
-// What the engine promises beyond the facts on OpenTSDB: groups and their tags, filters, fills, calendars, seeds of rates,
-// several stores as one, summaries in place of points.
+// What the engine promises beyond the facts on OpenTSDB: groups and their tags, filters, fills,
+// calendars, seeds of rates, several stores as one, summaries in place of points.
 #include "base/clock.h"
 #include "unit/query/ask.h"
 
@@ -7,8 +7,8 @@ static const double t = 1356998400; // T
 
 static struct world *make_hosts(void)
 {
-    static const char *const tags[] = {"host=web01,dc=lga,cpu=0", "host=web01,dc=lga,cpu=1", "host=web02,dc=lga,cpu=0",
-                                       "host=db01,dc=ord", "host=db02"};
+    static const char *const tags[] = {"host=web01,dc=lga,cpu=0", "host=web01,dc=lga,cpu=1",
+                                       "host=web02,dc=lga,cpu=0", "host=db01,dc=ord", "host=db02"};
     struct world *w = world_new();
     for (int i = 0; i < 5; i++) {
         uint32_t id = world_series(w, 0, "m", tags[i]);
@@ -27,7 +27,8 @@ static void assert_groups(struct world *w, const char *m, const char *want)
         const struct query_series *s = &a.result.series[i];
         assert_int_equal(s->count, 1);
         size_t n = strlen(got);
-        snprintf(got + n, sizeof got - n, "%s%s=%g", i ? " " : "", tags_text(s, tags, sizeof tags), s->values[0]);
+        snprintf(got + n, sizeof got - n, "%s%s=%g", i ? " " : "", tags_text(s, tags, sizeof tags),
+                 s->values[0]);
     }
     if (strcmp(got, want))
         fail_msg("%s\n got %s\nwant %s", m, got, want);
@@ -40,8 +41,9 @@ static void groups_and_their_tags(void **state)
     struct world *w = make_hosts();
     // A key that some series lack stays among the tags as long as its values do not differ.
     assert_groups(w, "sum:m", "|cpu,dc,host=31");
-    assert_groups(w, "sum:m{host=*}",
-                  "cpu=0,dc=lga,host=web02=4 dc=lga,host=web01|cpu=3 dc=ord,host=db01=8 host=db02=16");
+    assert_groups(
+        w, "sum:m{host=*}",
+        "cpu=0,dc=lga,host=web02=4 dc=lga,host=web01|cpu=3 dc=ord,host=db01=8 host=db02=16");
     assert_groups(w, "sum:m{}{dc=lga}", "dc=lga|cpu,host=7");
     assert_groups(w, "sum:m{dc=*}", "dc=lga|cpu,host=7 dc=ord,host=db01=8");
     assert_groups(w, "sum:m{}{host=web02|db01}", "cpu=0|dc,host=12");
@@ -65,7 +67,8 @@ static void filters(void **state)
     assert_groups(w, "sum:m{}{dc=not_key()}", "host=db02=16");
     assert_groups(w, "sum:m{}{dc=wildcard(*)}", "|cpu,dc,host=15");
     // The same key twice is AND; group_by on any of them groups.
-    assert_groups(w, "sum:m{host=*}{host=regexp(^web),host=not_literal_or(web01)}", "cpu=0,dc=lga,host=web02=4");
+    assert_groups(w, "sum:m{host=*}{host=regexp(^web),host=not_literal_or(web01)}",
+                  "cpu=0,dc=lga,host=web02=4");
     // Series that lack a grouping key (a negative filter lets them pass) are a group of their own.
     assert_groups(w, "sum:m{dc=not_literal_or(lga)}", "dc=ord,host=db01=8 host=db02=16");
     world_free(w);
@@ -110,17 +113,21 @@ static void fills(void **state)
     world_add(w, 0, a, (T + 31) * S, 3);
     ASSERT_ANSWER(w, "none:10s-avg:m", T, T + 50, t + 10, 1, t + 30, 3);
     ASSERT_ANSWER(w, "none:10s-avg-none:m", T, T + 50, t + 10, 1, t + 30, 3);
-    ASSERT_ANSWER(w, "none:10s-avg-nan:m", T, T + 49, t, NAN, t + 10, 1, t + 20, NAN, t + 30, 3, t + 40, NAN);
-    ASSERT_ANSWER(w, "sum:10s-avg-null:m", T, T + 50, t, NAN, t + 10, 1, t + 20, NAN, t + 30, 3, t + 40, NAN, t + 50,
-                  NAN);
+    ASSERT_ANSWER(w, "none:10s-avg-nan:m", T, T + 49, t, NAN, t + 10, 1, t + 20, NAN, t + 30, 3,
+                  t + 40, NAN);
+    ASSERT_ANSWER(w, "sum:10s-avg-null:m", T, T + 50, t, NAN, t + 10, 1, t + 20, NAN, t + 30, 3,
+                  t + 40, NAN, t + 50, NAN);
     // The newest bucket, into which the end falls, is there; so is the only one of a short range.
     ASSERT_ANSWER(w, "sum:10s-avg-zero:m", T + 5, T + 39, t + 10, 1, t + 20, 0, t + 30, 3);
-    ASSERT_ANSWER(w, "sum:10s-avg-zero:m", T + 5, T + 40, t + 10, 1, t + 20, 0, t + 30, 3, t + 40, 0);
+    ASSERT_ANSWER(w, "sum:10s-avg-zero:m", T + 5, T + 40, t + 10, 1, t + 20, 0, t + 30, 3, t + 40,
+                  0);
     ASSERT_ANSWER(w, "sum:10s-avg-zero:m", T + 30, T + 33, t + 30, 3);
     ASSERT_ANSWER(w, "sum:0all-avg-zero:m", T, T + 50, t, 2);
     // A filled gap stays one; the next rate spans it.
-    ASSERT_ANSWER(w, "none:10s-avg-nan:rate:m", T, T + 49, t, NAN, t + 20, NAN, t + 30, 0.1, t + 40, NAN);
-    ASSERT_ANSWER(w, "none:10s-avg-zero:rate:m", T, T + 40, t + 10, 0.1, t + 20, -0.1, t + 30, 0.3, t + 40, -0.3);
+    ASSERT_ANSWER(w, "none:10s-avg-nan:rate:m", T, T + 49, t, NAN, t + 20, NAN, t + 30, 0.1, t + 40,
+                  NAN);
+    ASSERT_ANSWER(w, "none:10s-avg-zero:rate:m", T, T + 40, t + 10, 0.1, t + 20, -0.1, t + 30, 0.3,
+                  t + 40, -0.3);
     world_free(w);
 }
 
@@ -134,23 +141,27 @@ static void nan_is_skipped(void **state)
         world_add(w, 0, a, (T + i) * S, av[i]);
         world_add(w, 0, b, (T + i) * S, bv[i]);
     }
-    ASSERT_ANSWER(w, "sum:m", T, T + 9, t, 11, t + 1, 20, t + 2, 3, t + 3, NAN, t + 4, NAN, t + 5, 60);
+    ASSERT_ANSWER(w, "sum:m", T, T + 9, t, 11, t + 1, 20, t + 2, 3, t + 3, NAN, t + 4, NAN, t + 5,
+                  60);
     ASSERT_ANSWER(w, "count:m", T, T + 9, t, 2, t + 1, 1, t + 2, 1, t + 3, 0, t + 4, 0, t + 5, 1);
-    ASSERT_ANSWER(w, "min:m", T, T + 9, t, 1, t + 1, 20, t + 2, 3, t + 3, NAN, t + 4, NAN, t + 5, 60);
+    ASSERT_ANSWER(w, "min:m", T, T + 9, t, 1, t + 1, 20, t + 2, 3, t + 3, NAN, t + 4, NAN, t + 5,
+                  60);
     static const struct {
         const char *m;
         double first, second;
-    } facts[] = {
-        {"none:2s-sum:m{host=a}", 1, 3},      {"none:2s-avg:m{host=a}", 1, 3},  {"none:2s-count:m{host=a}", 1, 1},
-        {"none:2s-min:m{host=a}", 1, 3},      {"none:2s-max:m{host=a}", 1, 3},  {"none:2s-dev:m{host=a}", 0, 0},
-        {"none:2s-first:m{host=a}", 1, 3},    {"none:2s-last:m{host=a}", 1, 3}, {"none:2s-diff:m{host=a}", 0, 0},
-        {"none:2s-mult:m{host=a}", 1, 3},     {"none:2s-p99:m{host=a}", 1, 3},  {"none:2s-median:m{host=a}", 1, 3},
-        {"none:2s-squareSum:m{host=a}", 1, 9}};
+    } facts[] = {{"none:2s-sum:m{host=a}", 1, 3},      {"none:2s-avg:m{host=a}", 1, 3},
+                 {"none:2s-count:m{host=a}", 1, 1},    {"none:2s-min:m{host=a}", 1, 3},
+                 {"none:2s-max:m{host=a}", 1, 3},      {"none:2s-dev:m{host=a}", 0, 0},
+                 {"none:2s-first:m{host=a}", 1, 3},    {"none:2s-last:m{host=a}", 1, 3},
+                 {"none:2s-diff:m{host=a}", 0, 0},     {"none:2s-mult:m{host=a}", 1, 3},
+                 {"none:2s-p99:m{host=a}", 1, 3},      {"none:2s-median:m{host=a}", 1, 3},
+                 {"none:2s-squareSum:m{host=a}", 1, 9}};
     for (size_t length = 1; length <= 3; length++)
         for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
             world_run_length(w, length);
             bool counts = strstr(facts[i].m, "count") != NULL;
-            ASSERT_ANSWER(w, facts[i].m, T, T + 9, t, facts[i].first, t + 2, facts[i].second, t + 4, counts ? 0 : NAN);
+            ASSERT_ANSWER(w, facts[i].m, T, T + 9, t, facts[i].first, t + 2, facts[i].second, t + 4,
+                          counts ? 0 : NAN);
         }
     world_free(w);
 }
@@ -173,7 +184,8 @@ static void one_series_through_each_aggregator(void **state)
             first = 9, second = 16;
         snprintf(m, sizeof m, "%.*s:m", STR_ARG(query_aggregator_name((enum query_aggregator)k)));
         ASSERT_ANSWER(w, m, T, T + 20, t, first, t + 10, second);
-        snprintf(m, sizeof m, "%.*s:5s-avg:m", STR_ARG(query_aggregator_name((enum query_aggregator)k)));
+        snprintf(m, sizeof m, "%.*s:5s-avg:m",
+                 STR_ARG(query_aggregator_name((enum query_aggregator)k)));
         ASSERT_ANSWER(w, m, T, T + 20, t, first, t + 10, second);
     }
     world_free(w);
@@ -195,16 +207,22 @@ static void aggregators_across_series(void **state)
         const char *name;
         double at0, at10, at20;
     } facts[] = {
-        {"sum", 12, 9, 6},   {"min", 2, 4, 6},    {"max", 7, 5, 6},          {"avg", 4, 4.5, 6},
-        {"median", 3, 5, 6}, {"mult", 42, 20, 6}, {"diff", 1, 1, 0},         {"count", 3, 2, 1},
-        {"first", 2, 0, 6},  {"last", 3, 5, 6},   {"squareSum", 62, 25, 36}, {"zimsum", 12, 5, 6},
-        {"mimmin", 2, 5, 6}, {"mimmax", 7, 5, 6}, {"pfsum", 12, 7, 6},       {"dev", 2.1602468994692869, 0.5, 0},
-        {"p50", 3, 4, 6},    {"p99", 7, 5, 6},    {"ep50r3", 3, 4, 6},       {"ep50r7", 3, 4.5, 6},
+        {"sum", 12, 9, 6},         {"min", 2, 4, 6},
+        {"max", 7, 5, 6},          {"avg", 4, 4.5, 6},
+        {"median", 3, 5, 6},       {"mult", 42, 20, 6},
+        {"diff", 1, 1, 0},         {"count", 3, 2, 1},
+        {"first", 2, 0, 6},        {"last", 3, 5, 6},
+        {"squareSum", 62, 25, 36}, {"zimsum", 12, 5, 6},
+        {"mimmin", 2, 5, 6},       {"mimmax", 7, 5, 6},
+        {"pfsum", 12, 7, 6},       {"dev", 2.1602468994692869, 0.5, 0},
+        {"p50", 3, 4, 6},          {"p99", 7, 5, 6},
+        {"ep50r3", 3, 4, 6},       {"ep50r7", 3, 4.5, 6},
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
         char m[64];
         snprintf(m, sizeof m, "%s:m", facts[i].name);
-        ASSERT_ANSWER(w, m, T, T + 20, t, facts[i].at0, t + 10, facts[i].at10, t + 20, facts[i].at20);
+        ASSERT_ANSWER(w, m, T, T + 20, t, facts[i].at0, t + 10, facts[i].at10, t + 20,
+                      facts[i].at20);
         snprintf(m, sizeof m, "%s:10s-sum:m", facts[i].name);
         // Of downsampled values the quantile is not cut to a whole number.
         double at10 = strcmp(facts[i].name, "p50") == 0 ? 4.5 : facts[i].at10;
@@ -226,7 +244,8 @@ static void rates_hold_between_points(void **state)
     // a: 1 3 5 7; b: 10 (held, not on the line, at 20 and 30), then 20.
     ASSERT_ANSWER(w, "sum:rate:m", T, T + 40, t + 10, 11, t + 20, 13, t + 30, 15, t + 40, 27);
     ASSERT_ANSWER(w, "zimsum:rate:m", T, T + 40, t + 10, 11, t + 20, 13, t + 30, 15, t + 40, 27);
-    ASSERT_ANSWER(w, "sum:10s-avg:rate:m", T, T + 40, t + 10, 11, t + 20, 13, t + 30, 15, t + 40, 27);
+    ASSERT_ANSWER(w, "sum:10s-avg:rate:m", T, T + 40, t + 10, 11, t + 20, 13, t + 30, 15, t + 40,
+                  27);
     world_free(w);
 }
 
@@ -239,12 +258,14 @@ static void the_point_before_the_range_seeds_the_rate(void **state)
         world_add(w, 0, a, (T + i) * S, (double)(i * i));
     ASSERT_ANSWER(w, "sum:rate:m", T + 10, T + 11, t + 10, 19, t + 11, 21);
     ASSERT_ANSWER(w, "sum:rate:m", T, T + 1, t + 1, 1);
-    // Buckets of 10 s hold 9², 19², 29², 39² as their last: the one before the range is complete, whatever start cuts off.
+    // Buckets of 10 s hold 9², 19², 29², 39² as their last: the one before the range is complete,
+    // whatever start cuts off.
     ASSERT_ANSWER(w, "sum:10s-last:rate:m", T + 20, T + 39, t + 20, 48, t + 30, 68);
     ASSERT_ANSWER(w, "sum:10s-last:rate:m", T + 15, T + 39, t + 20, 48, t + 30, 68);
     ASSERT_ANSWER(w, "sum:10s-last:rate:m", T, T + 39, t + 10, 28, t + 20, 48, t + 30, 68);
     world_free(w);
-    // Far before the range: the rate is that over the whole gap; with zeros filled in it is that from zero.
+    // Far before the range: the rate is that over the whole gap; with zeros filled in it is that
+    // from zero.
     w = world_new();
     a = world_series(w, 0, "m", "host=a");
     world_add(w, 0, a, T * S, 100);
@@ -268,7 +289,8 @@ static void the_last_bucket_is_whole(void **state)
     world_free(w);
 }
 
-// 2013 in New York: day by day over the end of winter time (March 10), and weeks, months, years, hours.
+// 2013 in New York: day by day over the end of winter time (March 10), and weeks, months, years,
+// hours.
 static void calendars(void **state)
 {
     (void)state;
@@ -289,20 +311,37 @@ static void calendars(void **state)
         double want[8];
         size_t count; // of numbers
     } facts[] = {
-        // Local midnights: 5:00 UTC before the change, 4:00 after; the day of the change has 23 hours.
+        // Local midnights: 5:00 UTC before the change, 4:00 after; the day of the change has 23
+        // hours.
         {"sum:1dc-sum:m",
          "America/New_York",
          1362718800,
          1363060799,
          {1362718800, 24, 1362805200, 24, 1362891600, 23, 1362974400, 24},
          8},
-        {"sum:1dc-sum:m", "", 1362700800, 1362873600, {1362700800, 24, 1362787200, 24, 1362873600, 24}, 6},
-        {"sum:1dc-sum-nan:m", "", 1362700800, 1362873600, {1362700800, 24, 1362787200, 24, 1362873600, 24}, 6},
+        {"sum:1dc-sum:m",
+         "",
+         1362700800,
+         1362873600,
+         {1362700800, 24, 1362787200, 24, 1362873600, 24},
+         6},
+        {"sum:1dc-sum-nan:m",
+         "",
+         1362700800,
+         1362873600,
+         {1362700800, 24, 1362787200, 24, 1362873600, 24},
+         6},
         // The week begins on Sunday, March 10.
-        {"sum:1wc-sum:m", "America/New_York", 1362000000, 1363060799, {1362286800, 53, 1362891600, 67}, 4},
+        {"sum:1wc-sum:m",
+         "America/New_York",
+         1362000000,
+         1363060799,
+         {1362286800, 53, 1362891600, 67},
+         4},
         {"sum:1nc-sum:m", "America/New_York", 1362000000, 1363060799, {1362114000, 120}, 2},
         {"sum:1yc-sum:m", "America/New_York", 1357016400, 1363060799, {1357016400, 120}, 2},
-        // Hours that divide a day begin anew at local midnight: 12 + 12 − the hour that March 10 lacks. Others are counted from March 1.
+        // Hours that divide a day begin anew at local midnight: 12 + 12 − the hour that March 10
+        // lacks. Others are counted from March 1.
         {"sum:12hc-sum:m",
          "America/New_York",
          1362805200,
@@ -317,7 +356,12 @@ static void calendars(void **state)
          6},
         {"sum:36hc-sum:m", "America/New_York", 1362805200, 1362974399, {1362891600, 36}, 2},
         // From January 1, 2013; from Sunday, 1969-12-28; from January 1, 2012.
-        {"sum:3dc-sum:m", "America/New_York", 1362718800, 1363060799, {1362718800, 71, 1362974400, 44}, 4},
+        {"sum:3dc-sum:m",
+         "America/New_York",
+         1362718800,
+         1363060799,
+         {1362718800, 71, 1362974400, 44},
+         4},
         {"sum:2wc-sum:m", "America/New_York", 1362000000, 1363060799, {1362891600, 67}, 2},
         {"sum:5nc-sum:m", "America/New_York", 1351700000, 1363060799, {1351742400, 120}, 2},
     };
@@ -337,7 +381,8 @@ static void calendars(void **state)
     world_free(w);
 }
 
-// More buckets than are ever listed: places are time stamps then, and the group has an axis of its own.
+// More buckets than are ever listed: places are time stamps then, and the group has an axis of its
+// own.
 static void grids_too_long_to_list(void **state)
 {
     (void)state;
@@ -431,8 +476,9 @@ static void runs_within_a_bucket_are_not_decoded(void **state)
     for (int i = 0; i < 1000; i++)
         world_add(w, 0, a, (T + i) * S, (double)(i % 7));
     world_run_length(w, 10);
-    static const char *const from_summaries[] = {"sum",   "avg",  "min",  "max",    "count",  "dev",    "squareSum",
-                                                 "first", "last", "diff", "zimsum", "mimmin", "mimmax", "pfsum"};
+    static const char *const from_summaries[] = {"sum",    "avg",       "min",    "max",  "count",
+                                                 "dev",    "squareSum", "first",  "last", "diff",
+                                                 "zimsum", "mimmin",    "mimmax", "pfsum"};
     uint64_t before = world_decoded(w);
     for (size_t i = 0; i < sizeof from_summaries / sizeof *from_summaries; i++) {
         char m[64];
@@ -445,7 +491,8 @@ static void runs_within_a_bucket_are_not_decoded(void **state)
         asked_free(&q);
     }
     assert_int_equal(world_decoded(w), before);
-    // Runs of 15 points do not fit 100: those that cross a border are decoded, two hundred of a thousand.
+    // Runs of 15 points do not fit 100: those that cross a border are decoded, two hundred of a
+    // thousand.
     world_run_length(w, 15);
     struct asked q = ask(w, "sum:100s-sum:m", T, T + 999);
     assert_int_equal(q.result.points_read + q.result.points_from_summaries, 1000);
@@ -463,7 +510,8 @@ static void runs_within_a_bucket_are_not_decoded(void **state)
     world_free(w);
 }
 
-// The same of blocks as the store made them: buckets longer than a block read its edges only, wherever their borders lie.
+// The same of blocks as the store made them: buckets longer than a block read its edges only,
+// wherever their borders lie.
 static void wide_queries_read_only_edges(void **state)
 {
     (void)state;
@@ -500,8 +548,10 @@ static void wide_queries_read_only_edges(void **state)
         struct asked q = ask(w, facts[i].m, T + facts[i].from, T + facts[i].to);
         size_t most = facts[i].borders * largest_run + tail;
         if (q.result.points_read > most)
-            fail_msg("%s read %llu points; %zu borders, runs of up to %zu, %zu points without a summary", facts[i].m,
-                     (unsigned long long)q.result.points_read, facts[i].borders, largest_run, tail);
+            fail_msg(
+                "%s read %llu points; %zu borders, runs of up to %zu, %zu points without a summary",
+                facts[i].m, (unsigned long long)q.result.points_read, facts[i].borders, largest_run,
+                tail);
         if (q.result.points_from_summaries == 0)
             fail_msg("%s took no summary; runs of up to %zu", facts[i].m, largest_run);
         asked_free(&q);

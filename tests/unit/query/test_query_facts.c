@@ -1,8 +1,9 @@
-// Section 4 of the facts on OpenTSDB, row by row, as far as they need no HTTP. The same program runs on a world in
-// memory, on live files and on closed ones.
+// Section 4 of the facts on OpenTSDB, row by row, as far as they need no HTTP. The same program
+// runs on a world in memory, on live files and on closed ones.
 //
-// OpenTSDB's own answers to integers are truncated; sonde keeps doubles: where a row shows a truncated number (dev, percentiles), the
-// exact one is asserted, and that its whole part is the row's.
+// OpenTSDB's own answers to integers are truncated; sonde keeps doubles: where a row shows a
+// truncated number (dev, percentiles), the exact one is asserted, and that its whole part is the
+// row's.
 #include "unit/query/ask.h"
 
 enum { POINTS = 300 };
@@ -11,7 +12,8 @@ enum { POINTS = 300 };
 static struct world *make_l(int64_t shift)
 {
     struct world *w = world_new();
-    uint32_t a = world_series(w, 0, "sys.cpu.user", "host=web01"), b = world_series(w, 0, "sys.cpu.user", "host=web02");
+    uint32_t a = world_series(w, 0, "sys.cpu.user", "host=web01"),
+             b = world_series(w, 0, "sys.cpu.user", "host=web02");
     for (int64_t i = 1; i <= POINTS; i++) {
         world_add(w, 0, a, (T + 30 * i) * S, (double)i);
         world_add(w, 0, b, (T + 30 * i + shift) * S, (double)(POINTS + 1 - i));
@@ -28,7 +30,8 @@ static struct world *make_one(const double *points, size_t numbers)
     return w;
 }
 
-#define MAKE_ONE(...) make_one((const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+#define MAKE_ONE(...) \
+    make_one((const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
 
 static const int64_t END = 1357041600;
 
@@ -83,12 +86,13 @@ static void buckets_are_multiples_of_the_interval(void **state)
 {
     (void)state;
     double t = (double)T;
-    struct world *w =
-        MAKE_ONE(1356998400, 40, 1357000400, 50, 1357002000, 40, 1357002005, 50, 1357005600, 40, 1357007600, 50);
-    ASSERT_ANSWER(w, "none:1000s-avg:m", T - 400, END, t - 400, 40, t + 1600, 50, t + 3600, 45, t + 6600, 40, t + 8600,
-                  50);
+    struct world *w = MAKE_ONE(1356998400, 40, 1357000400, 50, 1357002000, 40, 1357002005, 50,
+                               1357005600, 40, 1357007600, 50);
+    ASSERT_ANSWER(w, "none:1000s-avg:m", T - 400, END, t - 400, 40, t + 1600, 50, t + 3600, 45,
+                  t + 6600, 40, t + 8600, 50);
     // The first begins before start.
-    ASSERT_ANSWER(w, "none:1000s-avg:m", T, END, t + 1600, 50, t + 3600, 45, t + 6600, 40, t + 8600, 50);
+    ASSERT_ANSWER(w, "none:1000s-avg:m", T, END, t + 1600, 50, t + 3600, 45, t + 6600, 40, t + 8600,
+                  50);
     world_free(w);
 }
 
@@ -100,7 +104,8 @@ static void sums_of_buckets(void **state)
     for (int i = 0; i <= 10; i++)
         world_add(w, 0, a, (T + 5 * i) * S, (double)(1 << i));
     double t = (double)T;
-    ASSERT_ANSWER(w, "sum:10s-sum:m", T, END, t, 3, t + 10, 12, t + 20, 48, t + 30, 192, t + 40, 768, t + 50, 1024);
+    ASSERT_ANSWER(w, "sum:10s-sum:m", T, END, t, 3, t + 10, 12, t + 20, 48, t + 30, 192, t + 40,
+                  768, t + 50, 1024);
     world_free(w);
     w = MAKE_ONE(5, 1, 15, 2, 25, 4, 35, 8, 45, 16, 55, 32);
     ASSERT_ANSWER(w, "sum:0all-sum:m", 15, 45, 15, 14);
@@ -191,9 +196,10 @@ static void percentiles_of_a_thousand(void **state)
         const char *name;
         double stored, computed; // computed ones are not cut to whole numbers
     } facts[] = {
-        {"p50", 500, 500.5},   {"p75", 750, 750.75},     {"p90", 900, 900.9},        {"p95", 950, 950.95},
-        {"p99", 990, 990.99},  {"p999", 999, 999.999},   {"ep50r3", 500, 500},       {"ep95r3", 950, 950},
-        {"ep999r3", 999, 999}, {"ep50r7", 500.5, 500.5}, {"ep95r7", 950.05, 950.05}, {"ep999r7", 999.001, 999.001},
+        {"p50", 500, 500.5},      {"p75", 750, 750.75},       {"p90", 900, 900.9},
+        {"p95", 950, 950.95},     {"p99", 990, 990.99},       {"p999", 999, 999.999},
+        {"ep50r3", 500, 500},     {"ep95r3", 950, 950},       {"ep999r3", 999, 999},
+        {"ep50r7", 500.5, 500.5}, {"ep95r7", 950.05, 950.05}, {"ep999r7", 999.001, 999.001},
     };
     struct world *w = world_new();
     uint32_t in_time = world_series(w, 0, "in.time", "host=a");
@@ -242,7 +248,8 @@ static void percentiles_of_numbers_that_are_not_whole(void **state)
 static void median_of_five(void **state)
 {
     (void)state;
-    struct world *w = MAKE_ONE(1356998400, 5, 1356998401, 2, 1356998402, -1, 1356998403, 400, 1356998404, 3);
+    struct world *w =
+        MAKE_ONE(1356998400, 5, 1356998401, 2, 1356998402, -1, 1356998403, 400, 1356998404, 3);
     ASSERT_ANSWER(w, "sum:0all-median:m", T, END, (double)T, 3);
     // Of an even count, the upper middle.
     ASSERT_ANSWER(w, "sum:0all-median:m", T, T + 4, (double)T, 5);
@@ -261,7 +268,8 @@ static void holes_of_m(void **state)
         if (i % 2)
             world_add(w, 0, b, (T + 10 * i) * S, 300 - i);
     }
-    // web01 on its line is i+1 everywhere from 1 to 299, web02 300-i likewise: the sum is constant where both are there.
+    // web01 on its line is i+1 everywhere from 1 to 299, web02 300-i likewise: the sum is constant
+    // where both are there.
     static const char *const ways[] = {"sum:m", "sum:10s-avg:m", "zimsum:10s-sum-zero:m"};
     for (size_t k = 0; k < 2; k++) {
         struct asked q = ask(w, ways[k], T, END);

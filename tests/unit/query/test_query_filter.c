@@ -55,7 +55,8 @@ static void values_that_match(void **state)
         struct query_matcher m;
         assert_int_equal(query_matcher_init(&m, &f, NULL), 0);
         if (query_matcher_test(&m, str_of(facts[i].value)) != facts[i].match)
-            fail_msg("%s(%s) of '%s'", query_filter_name(f.kind).data, facts[i].text, facts[i].value);
+            fail_msg("%s(%s) of '%s'", query_filter_name(f.kind).data, facts[i].text,
+                     facts[i].value);
         query_matcher_fini(&m);
     }
 }
@@ -69,10 +70,12 @@ static void a_long_list_is_a_list(void **state)
         const char *value;
         bool match;
     } facts[] = {
-        {QUERY_LITERAL_OR, "n7", true},      {QUERY_LITERAL_OR, "N7", false},      {QUERY_LITERAL_OR, "", false},
-        {QUERY_LITERAL_OR, "n7|N8", false},  {QUERY_LITERAL_OR, "n", false},       {QUERY_ILITERAL_OR, "N7", true},
-        {QUERY_ILITERAL_OR, "n8", true},     {QUERY_ILITERAL_OR, "n1000", false},  {QUERY_NOT_LITERAL_OR, "n8", true},
-        {QUERY_NOT_LITERAL_OR, "N8", false}, {QUERY_NOT_ILITERAL_OR, "n8", false}, {QUERY_NOT_ILITERAL_OR, "x", true},
+        {QUERY_LITERAL_OR, "n7", true},       {QUERY_LITERAL_OR, "N7", false},
+        {QUERY_LITERAL_OR, "", false},        {QUERY_LITERAL_OR, "n7|N8", false},
+        {QUERY_LITERAL_OR, "n", false},       {QUERY_ILITERAL_OR, "N7", true},
+        {QUERY_ILITERAL_OR, "n8", true},      {QUERY_ILITERAL_OR, "n1000", false},
+        {QUERY_NOT_LITERAL_OR, "n8", true},   {QUERY_NOT_LITERAL_OR, "N8", false},
+        {QUERY_NOT_ILITERAL_OR, "n8", false}, {QUERY_NOT_ILITERAL_OR, "x", true},
         {QUERY_NOT_ILITERAL_OR, "", true},
     };
     struct buf text = {0};
@@ -101,7 +104,8 @@ static void many_asterisks_are_no_trouble(void **state)
     struct query_filter f = {QUERY_WILDCARD, STR("k"), {pattern, sizeof pattern}, false};
     struct query_matcher m;
     assert_int_equal(query_matcher_init(&m, &f, NULL), 0);
-    assert_false(query_matcher_test(&m, (struct str){value, sizeof value})); // would not return if it were exponential
+    // would not return if it were exponential
+    assert_false(query_matcher_test(&m, (struct str){value, sizeof value}));
     query_matcher_fini(&m);
 }
 
@@ -134,8 +138,10 @@ static void filters_that_are_refused(void **state)
         {QUERY_REGEXP, "k", "a**"},
         {QUERY_REGEXP, "k", "(a*)(b*?+)"},
         {QUERY_REGEXP, "k",
-         "((a*)?(b*)?(c*)?(d*)?(e*)?(f*)?(g*)?(h*)?(i*)?(j*)?(k*)?(l*)?(m*)?(n*)?(o*)?(p*)?(q*)?(r*)?)*"},
-        {QUERY_REGEXP, "k", "((a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*))*"},
+         "((a*)?(b*)?(c*)?(d*)?(e*)?(f*)?(g*)?(h*)?(i*)?(j*)?(k*)?(l*)?(m*)?(n*)?(o*)?(p*)?(q*)?(r*"
+         ")?)*"},
+        {QUERY_REGEXP, "k",
+         "((a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*)(a|b*))*"},
         {QUERY_REGEXP, "k", long_pattern},
         {QUERY_FILTER_COUNT, "k", "x"},
     };

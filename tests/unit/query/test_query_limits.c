@@ -3,8 +3,8 @@
 
 static struct world *make_hosts(void)
 {
-    static const char *const tags[] = {"host=web01,dc=lga,cpu=0", "host=web01,dc=lga,cpu=1", "host=web02,dc=lga,cpu=0",
-                                       "host=db01,dc=ord", "host=db02"};
+    static const char *const tags[] = {"host=web01,dc=lga,cpu=0", "host=web01,dc=lga,cpu=1",
+                                       "host=web02,dc=lga,cpu=0", "host=db01,dc=ord", "host=db02"};
     struct world *w = world_new();
     for (int i = 0; i < 5; i++) {
         uint32_t id = world_series(w, 0, "m", tags[i]);
@@ -51,7 +51,8 @@ static void limits_are_named(void **state)
         if (a.code)
             assert_int_equal(a.result.count, 0);
         if (facts[i].limits.memory_bytes)
-            assert_true(a.arena.used_bytes <= facts[i].limits.memory_bytes + 8192); // and what parsing took
+            // and what parsing took
+            assert_true(a.arena.used_bytes <= facts[i].limits.memory_bytes + 8192);
         asked_free(&a);
     }
     world_free(w);
@@ -111,7 +112,8 @@ static void a_watch_is_asked(void **state)
         assert_int_equal(a.code, 0);
         assert_true(free_hand.looks >= 10); // once a block at least, however long blocks are
         // The results, until the caller frees them; the rest is the parsed query.
-        assert_true(free_hand.held <= a.arena.used_bytes && free_hand.held + 8192 >= a.arena.used_bytes);
+        assert_true(free_hand.held <= a.arena.used_bytes &&
+                    free_hand.held + 8192 >= a.arena.used_bytes);
         assert_true(free_hand.peak > free_hand.held);
         asked_free(&a);
         uint64_t before = world_decoded(w);
@@ -144,12 +146,13 @@ static void any_limit_of_memory(void **state)
         for (int k = 0; k < 300; k++)
             world_add(w, (unsigned)(i % 2), id, (T + k) * S + i % 3, k);
     }
-    static const char *const m[] = {"sum:m", "p90:m{}{host=h*}", "avg:10s-p50-nan:rate:m{host=regexp(h)}",
-                                    "none:7sc-sum:m"};
+    static const char *const m[] = {"sum:m", "p90:m{}{host=h*}",
+                                    "avg:10s-p50-nan:rate:m{host=regexp(h)}", "none:7sc-sum:m"};
     for (size_t i = 0; i < sizeof m / sizeof *m; i++) {
         bool fitted = false;
         for (size_t bytes = 256; bytes < 1 << 20 && !fitted; bytes += bytes / 16) {
-            struct asked a = ask_with(w, m[i], T, T + 300, &(struct query_limits){.memory_bytes = bytes});
+            struct asked a =
+                ask_with(w, m[i], T, T + 300, &(struct query_limits){.memory_bytes = bytes});
             assert_true(a.code == 0 || a.code == -E2BIG);
             fitted = a.code == 0;
             asked_free(&a);
@@ -166,12 +169,20 @@ static void ranges_at_the_ends_of_time(void **state)
     uint32_t a = world_series(w, 0, "m", "host=a");
     world_add(w, 0, a, 0, 1);
     world_add(w, 0, a, T * S, 2);
-    static const char *const m[] = {
-        "sum:m",         "sum:rate:m",        "sum:10s-avg:m",  "sum:365d-avg:m",     "sum:292y-avg:rate:m",
-        "sum:1yc-sum:m", "sum:99999yc-sum:m", "sum:0all-sum:m", "sum:1ms-avg:rate:m", "sum:30d-sum-zero:m"};
-    static const int64_t ranges[][2] = {{INT64_MIN, INT64_MAX},    {0, INT64_MAX},         {INT64_MIN, 0},
-                                        {INT64_MAX, INT64_MAX},    {INT64_MIN, INT64_MIN}, {-1, 1},
-                                        {INT64_MAX - 1, INT64_MAX}};
+    static const char *const m[] = {"sum:m",
+                                    "sum:rate:m",
+                                    "sum:10s-avg:m",
+                                    "sum:365d-avg:m",
+                                    "sum:292y-avg:rate:m",
+                                    "sum:1yc-sum:m",
+                                    "sum:99999yc-sum:m",
+                                    "sum:0all-sum:m",
+                                    "sum:1ms-avg:rate:m",
+                                    "sum:30d-sum-zero:m"};
+    static const int64_t ranges[][2] = {
+        {INT64_MIN, INT64_MAX},    {0, INT64_MAX},         {INT64_MIN, 0},
+        {INT64_MAX, INT64_MAX},    {INT64_MIN, INT64_MIN}, {-1, 1},
+        {INT64_MAX - 1, INT64_MAX}};
     size_t n;
     struct store_snapshot *const *stores = world_stores(w, &n);
     for (size_t i = 0; i < sizeof m / sizeof *m; i++)
@@ -186,8 +197,9 @@ static void ranges_at_the_ends_of_time(void **state)
             for (size_t s = 0; s < r.count; s++)
                 for (size_t p = 0; p < r.series[s].count; p++) {
                     if (r.series[s].t_ns[p] < q.start_ns || r.series[s].t_ns[p] > q.end_ns)
-                        fail_msg("%s: %lld is not in [%lld, %lld]", m[i], (long long)r.series[s].t_ns[p],
-                                 (long long)q.start_ns, (long long)q.end_ns);
+                        fail_msg("%s: %lld is not in [%lld, %lld]", m[i],
+                                 (long long)r.series[s].t_ns[p], (long long)q.start_ns,
+                                 (long long)q.end_ns);
                     assert_true(p == 0 || r.series[s].t_ns[p] > r.series[s].t_ns[p - 1]);
                 }
             arena_free(&arena);
@@ -207,7 +219,9 @@ static void plans_filled_in_by_hand_are_checked(void **state)
         {.metric = STR("m"), .aggregator = QUERY_SUM, .start_ns = 1},
         {.metric = STR("m"), .aggregator = QUERY_SUM, .filters = &bad_filter, .filter_count = 1},
         {.metric = STR("m"), .aggregator = QUERY_SUM, .filters = &bad_filter, .filter_count = 65},
-        {.metric = STR("m"), .aggregator = QUERY_SUM, .downsample = {.on = true, .function = QUERY_AVG}},
+        {.metric = STR("m"),
+         .aggregator = QUERY_SUM,
+         .downsample = {.on = true, .function = QUERY_AVG}},
         {.metric = STR("m"), .aggregator = QUERY_SUM, .downsample = {.on = true, .interval = 5}},
         {.metric = STR("m"),
          .aggregator = QUERY_SUM,
@@ -253,18 +267,22 @@ static void suggestions(void **state)
         struct arena arena = {0};
         const struct str *names;
         char got[256] = "";
-        assert_int_equal(query_suggest(stores, n, str_of(facts[i].kind), str_of(facts[i].text), facts[i].anywhere,
-                                       facts[i].max, &arena, &names, &count, NULL),
+        assert_int_equal(query_suggest(stores, n, str_of(facts[i].kind), str_of(facts[i].text),
+                                       facts[i].anywhere, facts[i].max, &arena, &names, &count,
+                                       NULL),
                          0);
         for (size_t k = 0; k < count; k++)
-            snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.*s", k ? " " : "", STR_ARG(names[k]));
+            snprintf(got + strlen(got), sizeof got - strlen(got), "%s%.*s", k ? " " : "",
+                     STR_ARG(names[k]));
         assert_string_equal(got, facts[i].want);
         arena_free(&arena);
     }
     struct arena arena = {0};
     const struct str *names;
     struct error e = {0};
-    assert_int_equal(query_suggest(stores, n, STR("rates"), STR(""), false, 5, &arena, &names, &count, &e), -EINVAL);
+    assert_int_equal(
+        query_suggest(stores, n, STR("rates"), STR(""), false, 5, &arena, &names, &count, &e),
+        -EINVAL);
     assert_string_equal(e.text, "Invalid 'type' parameter: 'rates' (want metrics, tagk or tagv)");
     arena_free(&arena);
     world_free(w);
@@ -283,7 +301,8 @@ static void suggestions_among_many(void **state)
     struct store_snapshot *const *stores = world_stores(w, &n);
     struct arena arena = {0};
     const struct str *names;
-    assert_int_equal(query_suggest(stores, n, STR("tagv"), STR("h"), false, 3, &arena, &names, &count, NULL), 0);
+    assert_int_equal(
+        query_suggest(stores, n, STR("tagv"), STR("h"), false, 3, &arena, &names, &count, NULL), 0);
     assert_int_equal(count, 3);
     assert_str_equal(names[0], "h0000");
     assert_str_equal(names[2], "h0002");

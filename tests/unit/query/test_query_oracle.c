@@ -1,8 +1,10 @@
 // The engine against a second, plain one: random worlds, random plans, answers point by point.
 //
-// The plain engine does what docs/query.md says in the most direct way: lists of points, every aggregation from scratch at every
-// instant. What differs in the fast one (summaries, columns, tiles, quickselect, merged parts) must not show. The same worlds show that a
-// plan cut in two, first halves on two nodes and the second half on their partials, gives what one run over both gives.
+// The plain engine does what docs/query.md says in the most direct way: lists of points, every
+// aggregation from scratch at every instant. What differs in the fast one (summaries, columns,
+// tiles, quickselect, merged parts) must not show. The same worlds show that a plan cut in two,
+// first halves on two nodes and the second half on their partials, gives what one run over both
+// gives.
 #include "query/edges.h"
 #include "query/partial.h"
 #include "unit/query/ask.h"
@@ -56,7 +58,8 @@ static double plain_quantile(const double *sorted, size_t n, struct str name, bo
 {
     if (str_eq(name, STR("median")))
         return sorted[n / 2];
-    bool estimated = name.data[0] == 'e', r3 = estimated && str_ends(name, STR("r3")), r7 = estimated && !r3;
+    bool estimated = name.data[0] == 'e', r3 = estimated && str_ends(name, STR("r3")),
+         r7 = estimated && !r3;
     struct str digits = str_slice(name, estimated ? 2 : 1, estimated ? name.size - 2 : name.size);
     int64_t p;
     assert_true(str_to_i64(digits, &p));
@@ -74,9 +77,11 @@ static double plain_quantile(const double *sorted, size_t n, struct str name, bo
     return whole ? trunc(value) : value;
 }
 
-static double plain_aggregate(enum query_aggregator a, const double *values, size_t count, bool stored)
+static double plain_aggregate(enum query_aggregator a, const double *values, size_t count,
+                              bool stored)
 {
-    double v[VALUES_MAX], sum = 0, squares = 0, product = 1, low = INFINITY, high = -INFINITY, deviation = 0;
+    double v[VALUES_MAX], sum = 0, squares = 0, product = 1, low = INFINITY, high = -INFINITY,
+                          deviation = 0;
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
         if (!isnan(values[i]))
@@ -169,8 +174,8 @@ static void plain_fill(const struct query *q, const struct line *in, struct line
     }
 }
 
-static void plain_rate(const struct query *q, bool seeded, double before, int64_t before_t, const struct line *in,
-                       struct line *out)
+static void plain_rate(const struct query *q, bool seeded, double before, int64_t before_t,
+                       const struct line *in, struct line *out)
 {
     size_t n = 0;
     for (size_t i = 0; i < in->count; i++) {
@@ -287,7 +292,8 @@ static bool value_at(const struct query *q, const struct line *s, int64_t t, dou
         b = (struct query_edge){.there = true, .t_ns = s->t[i], .value = s->v[i]};
     if (!a.there || !b.there)
         return false;
-    enum query_between between = q->rate.on ? BETWEEN_PREVIOUS : query_aggregator_row(q->aggregator)->between;
+    enum query_between between =
+        q->rate.on ? BETWEEN_PREVIOUS : query_aggregator_row(q->aggregator)->between;
     double v0 = a.value, v1 = b.value;
     switch (between) {
     case BETWEEN_LINEAR:
@@ -312,8 +318,8 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void plain_group(const struct query *q, const struct line *series, size_t count, int64_t *t, double *v,
-                        size_t *n)
+static void plain_group(const struct query *q, const struct line *series, size_t count, int64_t *t,
+                        double *v, size_t *n)
 {
     size_t all = 0;
     static int64_t times[VALUES_MAX];
@@ -402,13 +408,16 @@ static void make_case(struct case_ *c)
 static void describe(const struct case_ *c, int round)
 {
     const struct query *q = &c->q;
-    print_message("round %d: %.*s, %zu series, [%.3f, %.3f]", round, STR_ARG(query_aggregator_name(q->aggregator)),
-                  c->series, (double)(q->start_ns - T * S) / 1e9, (double)(q->end_ns - T * S) / 1e9);
+    print_message("round %d: %.*s, %zu series, [%.3f, %.3f]", round,
+                  STR_ARG(query_aggregator_name(q->aggregator)), c->series,
+                  (double)(q->start_ns - T * S) / 1e9, (double)(q->end_ns - T * S) / 1e9);
     if (q->downsample.on)
         print_message(", %.3f s-%.*s, fill %d", (double)q->downsample.interval / 1e9,
-                      STR_ARG(query_aggregator_name(q->downsample.function)), (int)q->downsample.fill);
+                      STR_ARG(query_aggregator_name(q->downsample.function)),
+                      (int)q->downsample.fill);
     if (q->rate.on)
-        print_message(", rate counter %d drop %d reset %g", q->rate.counter, q->rate.drop_resets, q->rate.reset_value);
+        print_message(", rate counter %d drop %d reset %g", q->rate.counter, q->rate.drop_resets,
+                      q->rate.reset_value);
     print_message("\n");
 }
 
@@ -419,15 +428,16 @@ static bool same(double a, double b)
     return a == b || fabs(a - b) <= 1e-7 * fmax(1, fmax(fabs(a), fabs(b)));
 }
 
-static void compare(const struct case_ *c, int round, const struct query_series *got, const int64_t *t, const double *v,
-                    size_t n)
+static void compare(const struct case_ *c, int round, const struct query_series *got,
+                    const int64_t *t, const double *v, size_t n)
 {
     bool good = got->count == n;
     for (size_t i = 0; i < n && good; i++)
         if (got->t_ns[i] != t[i] || !same(got->values[i], v[i])) {
             describe(c, round);
-            fail_msg("point %zu: got %.3f %.17g, want %.3f %.17g", i, (double)(got->t_ns[i] - T * S) / 1e9,
-                     got->values[i], (double)(t[i] - T * S) / 1e9, v[i]);
+            fail_msg("point %zu: got %.3f %.17g, want %.3f %.17g", i,
+                     (double)(got->t_ns[i] - T * S) / 1e9, got->values[i],
+                     (double)(t[i] - T * S) / 1e9, v[i]);
         }
     if (!good) {
         describe(c, round);
@@ -505,18 +515,23 @@ static void two_halves_make_a_whole(void **state)
             assert_int_equal(query_grid_make(&contexts[i], &grid), 0);
             assert_int_equal(query_select(&contexts[i], &open[i], 1, &selection), 0);
             assert_int_equal(selection.count, 1);
-            assert_int_equal(query_partial_make(&contexts[i], &grid, &selection.groups[0], &first_half, &part), 0);
+            assert_int_equal(
+                query_partial_make(&contexts[i], &grid, &selection.groups[0], &first_half, &part),
+                0);
             folded += part.folded;
             in_series += part.series_count > 1;
             assert_true(!(part.folded && part.series_count));
-            assert_int_equal(query_partial_merge(&contexts[i], &grid, &merged_arena, &merged, &part), 0);
+            assert_int_equal(
+                query_partial_merge(&contexts[i], &grid, &merged_arena, &merged, &part), 0);
             query_series_work_free(&contexts[i], &first_half);
         }
         struct query_series out;
-        assert_int_equal(query_partial_finish(&contexts[stores - 1], &grid, &merged, &work, &out), 0);
+        assert_int_equal(query_partial_finish(&contexts[stores - 1], &grid, &merged, &work, &out),
+                         0);
         assert_int_equal(out.count > 0, whole.count > 0);
         if (whole.count) {
-            compare(&c, round, &out, whole.series[0].t_ns, whole.series[0].values, whole.series[0].count);
+            compare(&c, round, &out, whole.series[0].t_ns, whole.series[0].values,
+                    whole.series[0].count);
             assert_int_equal(out.source_series, whole.series[0].source_series);
             assert_int_equal(out.tag_count, whole.series[0].tag_count);
             assert_int_equal(out.aggregate_tag_count, whole.series[0].aggregate_tag_count);

@@ -16,11 +16,17 @@ static void downsamplings(void **state)
         struct query_downsample want;
     } facts[] = {
         {"1s-avg", {.interval = 1000000000, .unit = 's', .function = QUERY_AVG}},
-        {"500ms-sum-nan", {.interval = 500000000, .unit = 'a', .function = QUERY_SUM, .fill = QUERY_FILL_NAN}},
-        {"2m-p99-null", {.interval = 120000000000, .unit = 'm', .function = QUERY_P99, .fill = QUERY_FILL_NULL}},
+        {"500ms-sum-nan",
+         {.interval = 500000000, .unit = 'a', .function = QUERY_SUM, .fill = QUERY_FILL_NAN}},
+        {"2m-p99-null",
+         {.interval = 120000000000, .unit = 'm', .function = QUERY_P99, .fill = QUERY_FILL_NULL}},
         {"1n-squareSum-zero",
-         {.interval = INT64_C(2592000000000000), .unit = 'n', .function = QUERY_SQUARE_SUM, .fill = QUERY_FILL_ZERO}},
-        {"1y-count-none", {.interval = INT64_C(31536000000000000), .unit = 'y', .function = QUERY_COUNT}},
+         {.interval = INT64_C(2592000000000000),
+          .unit = 'n',
+          .function = QUERY_SQUARE_SUM,
+          .fill = QUERY_FILL_ZERO}},
+        {"1y-count-none",
+         {.interval = INT64_C(31536000000000000), .unit = 'y', .function = QUERY_COUNT}},
         {"0all-sum", {.all = true, .function = QUERY_SUM}},
         {"3dc-max", {.calendar = true, .interval = 3, .unit = 'd', .function = QUERY_MAX}},
         {"10msc-min", {.calendar = true, .interval = 10, .unit = 'a', .function = QUERY_MIN}},
@@ -29,7 +35,8 @@ static void downsamplings(void **state)
         struct query_downsample d;
         const struct query_downsample *want = &facts[i].want;
         assert_int_equal(query_parse_downsample(str_of(facts[i].text), &d, NULL), 0);
-        assert_true(d.on && d.all == want->all && d.calendar == want->calendar && d.interval == want->interval);
+        assert_true(d.on && d.all == want->all && d.calendar == want->calendar &&
+                    d.interval == want->interval);
         assert_true(d.unit == want->unit && d.function == want->function && d.fill == want->fill);
     }
     struct query_downsample d;
@@ -87,8 +94,8 @@ static void aggregators_have_names(void **state)
     assert_int_equal(query_aggregator_name(QUERY_AGGREGATOR_COUNT).size, 0);
 }
 
-static void assert_filter(const struct query_filter *f, enum query_filter_kind kind, const char *key, const char *text,
-                          bool group_by)
+static void assert_filter(const struct query_filter *f, enum query_filter_kind kind,
+                          const char *key, const char *text, bool group_by)
 {
     assert_int_equal(f->kind, kind);
     assert_str_equal(f->key, key);
@@ -101,15 +108,16 @@ static void a_whole_m(void **state)
     (void)state;
     struct arena arena = {0};
     struct query q = {.start_ns = 5, .end_ns = 6};
-    static const char m[] =
-        "avg:explicit_tags:rate{counter,100.5,5}:1s-max-zero:loss{host=*,dc=a|b,rack=R1*}{job=not_literal_or(a|b),"
-        "gpu=regexp(^x(1,2){1,3}$)}";
+    static const char m[] = "avg:explicit_tags:rate{counter,100.5,5}:1s-max-zero:loss{host=*,dc=a|"
+                            "b,rack=R1*}{job=not_literal_or(a|b),"
+                            "gpu=regexp(^x(1,2){1,3}$)}";
     assert_int_equal(query_parse_m(str_of(m), &arena, &q, NULL), 0);
     assert_str_equal(q.metric, "loss");
     assert_int_equal(q.aggregator, QUERY_AVG);
     assert_true(q.explicit_tags && q.rate.on && q.rate.counter && !q.rate.drop_resets);
     assert_true(q.rate.counter_max == 100.5 && q.rate.reset_value == 5);
-    assert_true(q.downsample.on && q.downsample.function == QUERY_MAX && q.downsample.fill == QUERY_FILL_ZERO);
+    assert_true(q.downsample.on && q.downsample.function == QUERY_MAX &&
+                q.downsample.fill == QUERY_FILL_ZERO);
     assert_int_equal(q.filter_count, 5);
     assert_filter(&q.filters[0], QUERY_WILDCARD, "host", "*", true);
     assert_filter(&q.filters[1], QUERY_LITERAL_OR, "dc", "a|b", true);
@@ -172,7 +180,8 @@ static void words_without_case(void **state)
     assert_int_equal(ns, NOW - INT64_C(7200000000000));
     struct arena arena = {0};
     struct query q = {0};
-    assert_int_equal(query_parse_m(STR("sum:1M-avg:RATE{Counter,,}:Explicit_Tags:m{k=RegExp(x)}"), &arena, &q, NULL),
+    assert_int_equal(query_parse_m(STR("sum:1M-avg:RATE{Counter,,}:Explicit_Tags:m{k=RegExp(x)}"),
+                                   &arena, &q, NULL),
                      0);
     assert_true(q.rate.on && q.rate.counter && q.explicit_tags && q.downsample.on);
     assert_filter(&q.filters[0], QUERY_REGEXP, "k", "x", true);
@@ -280,56 +289,62 @@ static void what_grafana_sends(void **state)
     struct arena arena = {0};
     struct query_request r = {0};
     struct error e;
-    static const char browser[] = "{\"start\":1666166118430,\"queries\":[{\"metric\":\"cpu\",\"aggregator\":\"sum\","
-                                  "\"rate\":true,\"rateOptions\":"
-                                  "{\"counter\":true,\"counterMax\":100,\"resetValue\":5,\"dropResets\":false},"
-                                  "\"downsample\":\"20s-avg-nan\",\"filters\":"
-                                  "[{\"type\":\"literal_or\",\"tagk\":\"host\",\"filter\":\"a|b\",\"groupBy\":true}],"
-                                  "\"explicitTags\":true}],\"msResolution\":false,"
-                                  "\"globalAnnotations\":true,\"showQuery\":true,\"end\":1666187718431}";
+    static const char browser[] =
+        "{\"start\":1666166118430,\"queries\":[{\"metric\":\"cpu\",\"aggregator\":\"sum\","
+        "\"rate\":true,\"rateOptions\":"
+        "{\"counter\":true,\"counterMax\":100,\"resetValue\":5,\"dropResets\":false},"
+        "\"downsample\":\"20s-avg-nan\",\"filters\":"
+        "[{\"type\":\"literal_or\",\"tagk\":\"host\",\"filter\":\"a|b\",\"groupBy\":true}],"
+        "\"explicitTags\":true}],\"msResolution\":false,"
+        "\"globalAnnotations\":true,\"showQuery\":true,\"end\":1666187718431}";
     if (parse(browser, &arena, &r, &e))
         fail_msg("%s", e.text);
     assert_int_equal(r.count, 1);
     const struct query *q = &r.queries[0];
     assert_int_equal(q->start_ns, INT64_C(1666166118430000000));
     assert_int_equal(q->end_ns, INT64_C(1666187718431000000));
-    assert_true(r.global_annotations && r.show_query && !r.ms_resolution && !r.show_tsuids && !r.delete_requested);
+    assert_true(r.global_annotations && r.show_query && !r.ms_resolution && !r.show_tsuids &&
+                !r.delete_requested);
     assert_str_equal(q->metric, "cpu");
-    assert_true(q->rate.on && q->rate.counter && q->rate.counter_max == 100 && q->rate.reset_value == 5 &&
-                !q->rate.drop_resets);
+    assert_true(q->rate.on && q->rate.counter && q->rate.counter_max == 100 &&
+                q->rate.reset_value == 5 && !q->rate.drop_resets);
     assert_true(q->downsample.on && q->downsample.interval == INT64_C(20000000000) &&
                 q->downsample.fill == QUERY_FILL_NAN);
     assert_true(q->explicit_tags);
     assert_int_equal(q->filter_count, 1);
     assert_filter(&q->filters[0], QUERY_LITERAL_OR, "host", "a|b", true);
 
-    static const char go[] = "{\"start\":1666166118,\"end\":1666187718,\"queries\":[{\"aggregator\":\"sum\","
-                             "\"downsample\":\"20s-avg\",\"explicitTags\":true,"
-                             "\"filters\":[],\"metric\":\"cpu\",\"rate\":true,\"rateOptions\":{\"counter\":false,"
-                             "\"counterMax\":1.8446744073709552e19,"
-                             "\"dropResets\":true},\"tags\":{\"host\":\"*\"}}]}";
+    static const char go[] =
+        "{\"start\":1666166118,\"end\":1666187718,\"queries\":[{\"aggregator\":\"sum\","
+        "\"downsample\":\"20s-avg\",\"explicitTags\":true,"
+        "\"filters\":[],\"metric\":\"cpu\",\"rate\":true,\"rateOptions\":{\"counter\":false,"
+        "\"counterMax\":1.8446744073709552e19,"
+        "\"dropResets\":true},\"tags\":{\"host\":\"*\"}}]}";
     if (parse(go, &arena, &r, &e))
         fail_msg("%s", e.text);
     q = &r.queries[0];
     assert_int_equal(q->start_ns, INT64_C(1666166118000000000));
     assert_int_equal(q->end_ns, INT64_C(1666187718000000000));
-    assert_true(!q->rate.counter && q->rate.drop_resets && q->rate.counter_max == 18446744073709551616.0);
+    assert_true(!q->rate.counter && q->rate.drop_resets &&
+                q->rate.counter_max == 18446744073709551616.0);
     assert_filter(&q->filters[0], QUERY_WILDCARD, "host", "*", true);
 
-    static const char others[] = "{\"start\":\"1h-ago\",\"end\":null,\"useCalendar\":true,\"timezone\":\"Europe/"
-                                 "Berlin\",\"unknown\":{\"x\":[1,2]},\"queries\":["
-                                 "{\"aggregator\":\"none\",\"metric\":\"a\",\"tags\":[],\"filters\":null,"
-                                 "\"downsample\":\"1d-sum\",\"rateOptions\":null},"
-                                 "{\"aggregator\":\"p99\",\"metric\":\"b\",\"tags\":{\"h\":\"web*\",\"i\":\"regexp(x)"
-                                 "\"},\"rateOptions\":{\"counterMax\":18446744073709552000},"
-                                 "\"downsample\":null,\"rate\":false}]}";
+    static const char others[] =
+        "{\"start\":\"1h-ago\",\"end\":null,\"useCalendar\":true,\"timezone\":\"Europe/"
+        "Berlin\",\"unknown\":{\"x\":[1,2]},\"queries\":["
+        "{\"aggregator\":\"none\",\"metric\":\"a\",\"tags\":[],\"filters\":null,"
+        "\"downsample\":\"1d-sum\",\"rateOptions\":null},"
+        "{\"aggregator\":\"p99\",\"metric\":\"b\",\"tags\":{\"h\":\"web*\",\"i\":\"regexp(x)"
+        "\"},\"rateOptions\":{\"counterMax\":18446744073709552000},"
+        "\"downsample\":null,\"rate\":false}]}";
     if (parse(others, &arena, &r, &e))
         fail_msg("%s", e.text);
     assert_int_equal(r.count, 2);
     q = r.queries;
     assert_int_equal(q[0].start_ns, NOW - INT64_C(3600000000000));
     assert_int_equal(q[0].end_ns, NOW);
-    assert_true(q[0].downsample.calendar && q[0].downsample.interval == 1 && q[0].downsample.unit == 'd');
+    assert_true(q[0].downsample.calendar && q[0].downsample.interval == 1 &&
+                q[0].downsample.unit == 'd');
     assert_str_equal(q[0].downsample.time_zone, "Europe/Berlin");
     assert_int_equal(q[0].filter_count, 0);
     assert_int_equal(q[1].filter_count, 2);
@@ -338,17 +353,21 @@ static void what_grafana_sends(void **state)
     assert_false(q[1].downsample.on);
 
     // Of "tags" and "filters" the last wins unless it is empty; an empty "end" is now.
-    static const char both[] = "{\"start\":1,\"end\":\"\",\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\","
-                               "\"tags\":{\"dc\":\"x\"},\"filters\":[{\"type\":\"Literal_OR\",\"tagk\":\"host\","
-                               "\"filter\":\"a\",\"group_by\":true}]}]}";
+    static const char both[] =
+        "{\"start\":1,\"end\":\"\",\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\","
+        "\"tags\":{\"dc\":\"x\"},\"filters\":[{\"type\":\"Literal_OR\",\"tagk\":\"host\","
+        "\"filter\":\"a\",\"group_by\":true}]}]}";
     if (parse(both, &arena, &r, &e))
         fail_msg("%s", e.text);
     assert_int_equal(r.queries[0].end_ns, NOW);
     assert_int_equal(r.queries[0].filter_count, 1);
-    assert_filter(&r.queries[0].filters[0], QUERY_LITERAL_OR, "host", "a", true); // "group_by" is taken, too
+    // "group_by" is taken, too
+    assert_filter(&r.queries[0].filters[0], QUERY_LITERAL_OR, "host", "a", true);
     static const char turned[] =
-        "{\"start\":1,\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\",\"filters\":[{\"type\":\"literal_or\","
-        "\"tagk\":\"host\",\"filter\":\"a\"}],\"tags\":{\"dc\":\"x\"}},{\"aggregator\":\"sum\",\"metric\":\"m\","
+        "{\"start\":1,\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\",\"filters\":[{\"type\":"
+        "\"literal_or\","
+        "\"tagk\":\"host\",\"filter\":\"a\"}],\"tags\":{\"dc\":\"x\"}},{\"aggregator\":\"sum\","
+        "\"metric\":\"m\","
         "\"filters\":[{\"type\":\"literal_or\",\"tagk\":\"host\",\"filter\":\"a\"}],\"tags\":{}}]}";
     if (parse(turned, &arena, &r, &e))
         fail_msg("%s", e.text);
@@ -362,10 +381,11 @@ static void what_grafana_sends(void **state)
 static void what_dragon_sends(void **state)
 {
     (void)state;
-    static const char body[] =
-        "{\"start\":1,\"queries\":[{\"aggregator\":\"sum\",\"downsampleAggregator\":\"avg\",\"downsampleFillPolicy\":"
-        "\"none\",\"filters\":"
-        "[{\"filter\":\"*\",\"groupBy\":false,\"tagk\":\"host\",\"type\":\"wildcard\"}],\"metric\":\"load_average\"}]}";
+    static const char body[] = "{\"start\":1,\"queries\":[{\"aggregator\":\"sum\","
+                               "\"downsampleAggregator\":\"avg\",\"downsampleFillPolicy\":"
+                               "\"none\",\"filters\":"
+                               "[{\"filter\":\"*\",\"groupBy\":false,\"tagk\":\"host\",\"type\":"
+                               "\"wildcard\"}],\"metric\":\"load_average\"}]}";
     struct arena arena = {0};
     struct query_request r = {0};
     assert_int_equal(parse(body, &arena, &r, NULL), 0);
@@ -397,7 +417,8 @@ static void bodies_that_are_none(void **state)
         {"{\"start\":1,\"queries\":[{\"aggregator\":\"mean\",\"metric\":\"m\"}]}",
          "No such aggregation function: mean"},
         {"{\"start\":1,\"queries\":[{\"aggregator\":\"sum\"}]}", "Missing the metric"},
-        {"{\"start\":1,\"queries\":[{\"aggregator\":5,\"metric\":\"m\"}]}", "'aggregator' must be a string"},
+        {"{\"start\":1,\"queries\":[{\"aggregator\":5,\"metric\":\"m\"}]}",
+         "'aggregator' must be a string"},
         {"{\"start\":5,\"end\":4," Q "}]}", "lies before its start"},
         {"{\"start\":-1," Q "}]}", "'start' must be a time"},
         {"{\"start\":[]," Q "}]}", "'start' must be a time"},
@@ -406,17 +427,25 @@ static void bodies_that_are_none(void **state)
         {"{\"start\":\"x\"," Q "}]}", "Invalid time: 'x'"},
         {"{\"start\":NaN," Q "}]}", "not valid JSON"},
         {"{\"start\":1e400," Q "}]}", "not valid JSON"},
-        {"{\"start\":1," Q ",\"downsample\":\"10m-avg-badbadbad\"}]}", "Unrecognized fill policy: badbadbad"},
+        {"{\"start\":1," Q ",\"downsample\":\"10m-avg-badbadbad\"}]}",
+         "Unrecognized fill policy: badbadbad"},
         {"{\"start\":1," Q ",\"tags\":[1]}]}", "'tags' must be an object"},
-        {"{\"start\":1," Q ",\"tags\":{\"host\":null}}]}", "Filter cannot be null or empty: the tag 'host'"},
+        {"{\"start\":1," Q ",\"tags\":{\"host\":null}}]}",
+         "Filter cannot be null or empty: the tag 'host'"},
         {"{\"start\":1," Q ",\"tags\":{\"a\":5}}]}", "The tag 'a' must be a string"},
         {"{\"start\":1," Q ",\"filters\":{}}]}", "'filters' must be an array"},
         {"{\"start\":1," Q ",\"filters\":[5]}]}", "A filter must be an object"},
-        {"{\"start\":1," Q ",\"filters\":[{\"type\":\"x\",\"tagk\":\"a\",\"filter\":\"b\"}]}]}", "No such filter: 'x'"},
-        {"{\"start\":1," Q ",\"filters\":[{\"type\":\"wildcard\",\"tagk\":\"a\",\"filter\":\"b\"}]}]}", "asterisk"},
-        {"{\"start\":1," Q ",\"filters\":[{\"type\":\"wildcard\",\"filter\":\"*\"}]}]}", "Missing tag key"},
-        {"{\"start\":1," Q ",\"rateOptions\":{\"counterMax\":-1}}]}", "'counterMax' must be a number"},
-        {"{\"start\":1," Q ",\"rateOptions\":{\"resetValue\":\"x\"}}]}", "'resetValue' must be a number"},
+        {"{\"start\":1," Q ",\"filters\":[{\"type\":\"x\",\"tagk\":\"a\",\"filter\":\"b\"}]}]}",
+         "No such filter: 'x'"},
+        {"{\"start\":1," Q
+         ",\"filters\":[{\"type\":\"wildcard\",\"tagk\":\"a\",\"filter\":\"b\"}]}]}",
+         "asterisk"},
+        {"{\"start\":1," Q ",\"filters\":[{\"type\":\"wildcard\",\"filter\":\"*\"}]}]}",
+         "Missing tag key"},
+        {"{\"start\":1," Q ",\"rateOptions\":{\"counterMax\":-1}}]}",
+         "'counterMax' must be a number"},
+        {"{\"start\":1," Q ",\"rateOptions\":{\"resetValue\":\"x\"}}]}",
+         "'resetValue' must be a number"},
         {"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", "nested 32 deep"},
     };
     struct arena arena = {0};
@@ -436,7 +465,8 @@ static void memory_is_bounded_by_the_arena(void **state)
     struct query_request r = {0};
     struct query q = {0};
     struct error e = {0};
-    assert_int_equal(parse("{\"start\":1,\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\"}]}", &arena, &r, &e),
+    assert_int_equal(parse("{\"start\":1,\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\"}]}",
+                           &arena, &r, &e),
                      -ENOMEM);
     assert_int_equal(query_parse_m(STR("sum:m{a=b}"), &arena, &q, &e), -ENOMEM);
     arena_free(&arena);

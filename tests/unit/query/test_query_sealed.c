@@ -1,4 +1,5 @@
-// A file that grows: what is kept decoded of its sealed blocks never changes an answer, whatever the writer does meanwhile.
+// A file that grows: what is kept decoded of its sealed blocks never changes an answer, whatever
+// the writer does meanwhile.
 #include "query/decoded.h"
 #include "unit/query/ask.h"
 
@@ -35,7 +36,8 @@ static struct live *live_new(const struct store_options *options)
     snprintf(l->path, sizeof l->path, "%s/a.sonde", l->folder);
     assert_int_equal(store_open(l->path, options, &l->store, &e), 0);
     uint32_t metric;
-    assert_int_equal(store_define_metric(l->store, &(struct store_metric){.name = STR("m")}, &metric), 0);
+    assert_int_equal(
+        store_define_metric(l->store, &(struct store_metric){.name = STR("m")}, &metric), 0);
     for (int i = 0; i < HOSTS + SINGLES; i++) {
         char host[16];
         snprintf(host, sizeof host, "h%02d", i);
@@ -66,8 +68,8 @@ static void append_row(struct live *l)
     assert_int_equal(store_append_row(l->store, l->set, l->now_s++ * S, row), 0);
 }
 
-static struct asked ask_live(struct store_snapshot *snapshot, const char *m, int64_t from_s, int64_t to_s,
-                             const struct query_limits *limits)
+static struct asked ask_live(struct store_snapshot *snapshot, const char *m, int64_t from_s,
+                             int64_t to_s, const struct query_limits *limits)
 {
     struct asked a = {0};
     struct query q = {.start_ns = from_s * S, .end_ns = to_s * S};
@@ -78,8 +80,8 @@ static struct asked ask_live(struct store_snapshot *snapshot, const char *m, int
 }
 
 // Asks twice with the cache (the second time much is in it) and once without.
-static void compare(struct store_snapshot *snapshot, struct query_cache *cache, const char *m, int64_t from_s,
-                    int64_t to_s)
+static void compare(struct store_snapshot *snapshot, struct query_cache *cache, const char *m,
+                    int64_t from_s, int64_t to_s)
 {
     static const uint64_t ids[] = {0};
     struct query_limits with = {.cache = cache, .store_ids = ids};
@@ -87,14 +89,16 @@ static void compare(struct store_snapshot *snapshot, struct query_cache *cache, 
     for (int i = 0; i < 2; i++) {
         struct asked kept = ask_live(snapshot, m, from_s, to_s, &with);
         if (kept.code || plain.code || kept.result.count != plain.result.count)
-            fail_msg("%s: %d %d, %zu and %zu series", m, kept.code, plain.code, kept.result.count, plain.result.count);
+            fail_msg("%s: %d %d, %zu and %zu series", m, kept.code, plain.code, kept.result.count,
+                     plain.result.count);
         for (size_t k = 0; k < plain.result.count; k++) {
             const struct query_series *x = &kept.result.series[k], *y = &plain.result.series[k];
             assert_int_equal(x->count, y->count);
             if (x->count == 0)
                 continue;
             assert_memory_equal(x->t_ns, y->t_ns, x->count * sizeof *x->t_ns);
-            assert_memory_equal(x->values, y->values, x->count * sizeof *x->values); // to the last bit
+            // to the last bit
+            assert_memory_equal(x->values, y->values, x->count * sizeof *x->values);
         }
         asked_free(&kept);
     }
@@ -115,15 +119,19 @@ enum { QUESTIONS = sizeof questions / sizeof *questions };
 static void while_it_is_written(void **state)
 {
     (void)state;
-    struct live *l = live_new(&(struct store_options){.size_limit_bytes = 1 << 20, .window_ns = 6000 * S});
+    struct live *l =
+        live_new(&(struct store_options){.size_limit_bytes = 1 << 20, .window_ns = 6000 * S});
     struct store_stats stats;
     for (int step = 0; step < STEPS; step++) {
         for (uint64_t rows = random_bits(l) % 60; rows > 0; rows--)
             append_row(l);
-        for (uint64_t n = random_bits(l) % 100; n > 0; n--) { // some late, some over others, some over a set's cell
-            uint64_t which = random_bits(l) % 16 ? HOSTS + random_bits(l) % SINGLES : random_bits(l) % HOSTS;
+        // some late, some over others, some over a set's cell
+        for (uint64_t n = random_bits(l) % 100; n > 0; n--) {
+            uint64_t which =
+                random_bits(l) % 16 ? HOSTS + random_bits(l) % SINGLES : random_bits(l) % HOSTS;
             int64_t late = random_bits(l) % 8 ? 0 : (int64_t)(random_bits(l) % 500);
-            int rc = store_append(l->store, l->series[which], (l->now_s - late) * S - S / 2 * (int64_t)(n % 2),
+            int rc = store_append(l->store, l->series[which],
+                                  (l->now_s - late) * S - S / 2 * (int64_t)(n % 2),
                                   (double)(random_bits(l) % 1000));
             assert_true(rc == 0 || rc == -ERANGE);
         }
@@ -133,7 +141,8 @@ static void while_it_is_written(void **state)
             assert_int_equal(store_tick(l->store, l->now_s * S), 0);
         struct store_snapshot *snapshot = store_snapshot_open(l->reader);
         assert_non_null(snapshot);
-        int64_t from = l->now_s - (int64_t)(random_bits(l) % 3000), to = from + (int64_t)(random_bits(l) % 3000);
+        int64_t from = l->now_s - (int64_t)(random_bits(l) % 3000),
+                to = from + (int64_t)(random_bits(l) % 3000);
         compare(snapshot, l->cache, questions[random_bits(l) % QUESTIONS], from, to);
         store_snapshot_close(snapshot);
         assert_true(query_cache_bytes(l->cache) <= CACHE_BYTES);
@@ -206,7 +215,8 @@ static void *ask_it(void *user)
         if (snapshot && store_time_range(snapshot, &first, &last)) {
             int64_t length = (int64_t)(random_bits(&own) % 2000);
             int64_t to = last / S - (int64_t)(random_bits(&own) % 100);
-            compare(snapshot, x->live->cache, questions[random_bits(&own) % QUESTIONS], to - length, to);
+            compare(snapshot, x->live->cache, questions[random_bits(&own) % QUESTIONS], to - length,
+                    to);
         }
         store_snapshot_close(snapshot);
     } while (!__atomic_load_n(&x->shared->stop, __ATOMIC_ACQUIRE));

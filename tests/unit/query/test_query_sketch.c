@@ -1,4 +1,5 @@
-// Sketches: how far off they may be, and that the order of adding and merging does not matter. Then the same of whole queries.
+// Sketches: how far off they may be, and that the order of adding and merging does not matter. Then
+// the same of whole queries.
 #include "query/partial.h"
 #include "query/percentile.h"
 #include "unit/query/ask.h"
@@ -32,7 +33,8 @@ static double draw(int kind)
     case 3:
         return floor(uniform() * 8) - 3; // few, zeros among them
     case 4:
-        return (random_bits() & 1 ? 1 : -1) * exp(1400 * uniform() - 740); // nearly all that doubles can hold
+        // nearly all that doubles can hold
+        return (random_bits() & 1 ? 1 : -1) * exp(1400 * uniform() - 740);
     case 5:
         return random_bits() % 10 == 0 ? NAN : random_bits() % 10 == 0 ? INFINITY : uniform();
     case 6:
@@ -72,7 +74,8 @@ static int ascending(const void *a, const void *b)
 static void assert_within(double got, double want, double largest)
 {
     double most = QUERY_SKETCH_ERROR * (1 + 1e-9) * largest + 5e-324;
-    if (isinf(want) || isnan(want) ? !(got == want || (isnan(got) && isnan(want))) : !(fabs(got - want) <= most))
+    if (isinf(want) || isnan(want) ? !(got == want || (isnan(got) && isnan(want)))
+                                   : !(fabs(got - want) <= most))
         fail_msg("got %.17g, want %.17g, off by at most %g", got, want, most);
 }
 
@@ -109,10 +112,12 @@ static void off_by_no_more_than_it_says(void **state)
             memcpy(copy, values, n * sizeof *values);
             double h = query_quantile_rank(n, row), largest = largest_at(values, n, h), exact;
             if (kind == 3 && row->quantile == QUANTILE_R6) {
-                h = fmax(1, fmin((double)n, h)); // of whole numbers it is cut: the exact value by hand
+                // of whole numbers it is cut: the exact value by hand
+                h = fmax(1, fmin((double)n, h));
                 size_t below = (size_t)h;
                 exact = values[below - 1] +
-                        (h - (double)below) * (values[below < n ? below : below - 1] - values[below - 1]);
+                        (h - (double)below) *
+                            (values[below < n ? below : below - 1] - values[below - 1]);
             } else {
                 exact = query_quantile(copy, n, &uncut, false);
             }
@@ -163,13 +168,16 @@ static void order_does_not_matter(void **state)
         for (int round = 0; round < 2; round++) {
             merged[round] = (struct query_sketch){.smallest = NAN, .largest = NAN};
             for (int i = 0; i < PARTS; i++)
-                assert_int_equal(query_sketch_merge(&b.c, &b.arena, &merged[round], &parts[round ? PARTS - 1 - i : i]),
+                assert_int_equal(query_sketch_merge(&b.c, &b.arena, &merged[round],
+                                                    &parts[round ? PARTS - 1 - i : i]),
                                  0);
             assert_int_equal(merged[round].used, whole.used);
             assert_int_equal(merged[round].total, whole.total);
             assert_memory_equal(merged[round].keys, whole.keys, whole.used * sizeof *whole.keys);
-            assert_memory_equal(merged[round].counts, whole.counts, whole.used * sizeof *whole.counts);
-            assert_true(merged[round].smallest == whole.smallest && merged[round].largest == whole.largest);
+            assert_memory_equal(merged[round].counts, whole.counts,
+                                whole.used * sizeof *whole.counts);
+            assert_true(merged[round].smallest == whole.smallest &&
+                        merged[round].largest == whole.largest);
         }
         end(&b);
     }
@@ -198,11 +206,14 @@ static struct world *make_hosts(unsigned stores)
 static void exact_up_to_the_limit(void **state)
 {
     (void)state;
-    static const char *const m[] = {"p50:1s-avg:m", "p99:1s-avg:m", "median:1s-max:m", "ep90r7:5s-avg:rate:m"};
+    static const char *const m[] = {"p50:1s-avg:m", "p99:1s-avg:m", "median:1s-max:m",
+                                    "ep90r7:5s-avg:rate:m"};
     struct world *w = make_hosts(1);
     for (size_t i = 0; i < sizeof m / sizeof *m; i++) {
-        struct asked exact = ask_with(w, m[i], T, T + SECONDS, &(struct query_limits){.exact_max = HOSTS});
-        struct asked estimate = ask_with(w, m[i], T, T + SECONDS, &(struct query_limits){.exact_max = HOSTS - 1});
+        struct asked exact =
+            ask_with(w, m[i], T, T + SECONDS, &(struct query_limits){.exact_max = HOSTS});
+        struct asked estimate =
+            ask_with(w, m[i], T, T + SECONDS, &(struct query_limits){.exact_max = HOSTS - 1});
         struct asked plain = ask(w, m[i], T, T + SECONDS);
         assert_int_equal(exact.code | estimate.code, 0);
         const struct query_series *x = &exact.result.series[0], *y = &estimate.result.series[0];
@@ -214,7 +225,8 @@ static void exact_up_to_the_limit(void **state)
         for (size_t k = 0; k < x->count; k++) {
             assert_true(x->values[k] == plain.result.series[0].values[k]);
             assert_int_equal(x->t_ns[k], y->t_ns[k]);
-            // Neighbours of 60 values lie close: what is between two of them is off by little more than either.
+            // Neighbours of 60 values lie close: what is between two of them is off by little more
+            // than either.
             assert_within(y->values[k], x->values[k], 1.2 * fabs(x->values[k]) + 0.5);
         }
         asked_free(&exact);
@@ -225,8 +237,8 @@ static void exact_up_to_the_limit(void **state)
 }
 
 // As an aggregator does it: a first half per node, merged in the order given, finished.
-static void merge_in_order(struct world *w, size_t exact_max, bool backwards, double *values, size_t *count,
-                           bool *estimated)
+static void merge_in_order(struct world *w, size_t exact_max, bool backwards, double *values,
+                           size_t *count, bool *estimated)
 {
     size_t stores;
     struct store_snapshot *const *all = world_stores(w, &stores);
@@ -240,14 +252,17 @@ static void merge_in_order(struct world *w, size_t exact_max, bool backwards, do
     struct query_partial merged = {0};
     for (size_t i = 0; i < stores; i++) {
         size_t node = backwards ? stores - 1 - i : i;
-        query_context_begin(&contexts[i], &q, &(struct query_limits){.exact_max = exact_max}, &result, &e);
+        query_context_begin(&contexts[i], &q, &(struct query_limits){.exact_max = exact_max},
+                            &result, &e);
         struct query_selection selection;
         struct query_partial part;
         struct query_series_work first_half = {0};
         assert_int_equal(query_grid_make(&contexts[i], &grid), 0);
         assert_int_equal(query_select(&contexts[i], &all[node], 1, &selection), 0);
-        assert_int_equal(query_partial_make(&contexts[i], &grid, &selection.groups[0], &first_half, &part), 0);
-        assert_int_equal(query_partial_merge(&contexts[i], &grid, &merged_arena, &merged, &part), 0);
+        assert_int_equal(
+            query_partial_make(&contexts[i], &grid, &selection.groups[0], &first_half, &part), 0);
+        assert_int_equal(query_partial_merge(&contexts[i], &grid, &merged_arena, &merged, &part),
+                         0);
         query_series_work_free(&contexts[i], &first_half);
     }
     struct query_series out;
@@ -291,8 +306,10 @@ static void partials_merge_in_any_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(off_by_no_more_than_it_says), cmocka_unit_test(smallest_and_largest_are_exact),
-        cmocka_unit_test(order_does_not_matter),       cmocka_unit_test(exact_up_to_the_limit),
+        cmocka_unit_test(off_by_no_more_than_it_says),
+        cmocka_unit_test(smallest_and_largest_are_exact),
+        cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(exact_up_to_the_limit),
         cmocka_unit_test(partials_merge_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

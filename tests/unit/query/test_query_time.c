@@ -85,7 +85,8 @@ static void texts_that_are_none(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         int64_t ns = -1;
         struct error e = {0};
-        if (query_parse_time(str_of(bad[i]), NOW, STR(""), &ns, &e) != -EINVAL || ns != -1 || !e.text[0])
+        if (query_parse_time(str_of(bad[i]), NOW, STR(""), &ns, &e) != -EINVAL || ns != -1 ||
+            !e.text[0])
             fail_msg("'%s' was taken for a time", bad[i]);
     }
 }
@@ -151,13 +152,15 @@ static void offsets(void **state)
     arena_free(&arena);
 }
 
-// Every fourth day or so of some decades, at changing hours, agrees with the C library's own reading of the same files.
+// Every fourth day or so of some decades, at changing hours, agrees with the C library's own
+// reading of the same files.
 static void agrees_with_the_c_library(void **state)
 {
     (void)state;
-    static const char *const zones[] = {"Europe/Berlin",     "America/New_York",  "Australia/Lord_Howe",
-                                        "America/Sao_Paulo", "Africa/Casablanca", "Asia/Tehran",
-                                        "Pacific/Apia",      "Europe/Dublin",     "America/Caracas"};
+    static const char *const zones[] = {
+        "Europe/Berlin",     "America/New_York",  "Australia/Lord_Howe",
+        "America/Sao_Paulo", "Africa/Casablanca", "Asia/Tehran",
+        "Pacific/Apia",      "Europe/Dublin",     "America/Caracas"};
     char *was = getenv("TZ") ? strdup(getenv("TZ")) : NULL;
     struct arena arena = {0};
     for (size_t i = 0; i < sizeof zones / sizeof *zones; i++) {
@@ -192,8 +195,10 @@ static void clocks_that_jump(void **state)
     const struct time_zone *berlin = zone_of("Europe/Berlin", &arena);
     int64_t spring = days_of_civil(2013, 3, 31) * SECONDS_PER_DAY,
             autumn = days_of_civil(2013, 10, 27) * SECONDS_PER_DAY;
-    assert_int_equal(time_zone_to_utc(berlin, spring + 9000), spring + 5400); // 02:30 is 03:30 there
-    assert_int_equal(time_zone_to_utc(berlin, autumn + 9000), autumn + 1800); // 02:30 twice: the first
+    // 02:30 is 03:30 there
+    assert_int_equal(time_zone_to_utc(berlin, spring + 9000), spring + 5400);
+    // 02:30 twice: the first
+    assert_int_equal(time_zone_to_utc(berlin, autumn + 9000), autumn + 1800);
     assert_int_equal(time_zone_to_utc(berlin, autumn + 3 * 3600), autumn + 2 * 3600);
     arena_free(&arena);
 }
@@ -202,10 +207,14 @@ static void names_that_are_no_zones(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "Europe/Berlim", "Europe",
-        "/etc/passwd",   "../zoneinfo/UTC",
-        "Europe/../UTC", "tzdata.zi",
-        "a b",           "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+        "Europe/Berlim",
+        "Europe",
+        "/etc/passwd",
+        "../zoneinfo/UTC",
+        "Europe/../UTC",
+        "tzdata.zi",
+        "a b",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
     struct arena arena = {0};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const struct time_zone *zone;

@@ -1,7 +1,9 @@
-// world.h - a small world of series for tests of the query engine, behind the store's reading interface.
+// world.h - a small world of series for tests of the query engine, behind the store's reading
+// interface.
 //
-// Two makers: world_memory.c implements read.h itself, over arrays, with runs of whatever length the test wants and
-// exact counts of what was decoded; world_files.c writes real stores, live or closed. A test cannot tell.
+// Two makers: world_memory.c implements read.h itself, over arrays, with runs of whatever length
+// the test wants and exact counts of what was decoded; world_files.c writes real stores, live or
+// closed. A test cannot tell.
 #ifndef SONDE_TESTS_QUERY_WORLD_H
 #define SONDE_TESTS_QUERY_WORLD_H
 
@@ -14,7 +16,8 @@ struct world;
 struct world *world_new(void);
 void world_free(struct world *w);
 
-// Points of `metric` with tags "host=web01,dc=lga" go into the store of that number. Returns what world_add takes.
+// Points of `metric` with tags "host=web01,dc=lga" go into the store of that number. Returns what
+// world_add takes.
 uint32_t world_series(struct world *w, unsigned store, const char *metric, const char *tags);
 void world_add(struct world *w, unsigned store, uint32_t series, int64_t t_ns, double value);
 

@@ -1,4 +1,5 @@
-// Real stores in a temporary folder: live, or (WORLD_CLOSED in the environment) written, closed and opened again.
+// Real stores in a temporary folder: live, or (WORLD_CLOSED in the environment) written, closed and
+// opened again.
 #include "unit/query/world.h"
 
 #include <stdio.h>
@@ -61,7 +62,8 @@ uint32_t world_series(struct world *w, unsigned store, const char *metric, const
         check(store_open(w->path[store], &options, &w->stores[store], &e), &e);
     }
     uint32_t m, id;
-    check(store_define_metric(w->stores[store], &(struct store_metric){.name = str_of(metric)}, &m), NULL);
+    check(store_define_metric(w->stores[store], &(struct store_metric){.name = str_of(metric)}, &m),
+          NULL);
     struct store_label labels[STORE_LABELS_MAX];
     size_t count = 0;
     struct str rest = str_of(tags);

@@ -164,7 +164,8 @@ const struct store_metric *store_metric_get(const struct store_snapshot *s, uint
     return metric < s->metric_count ? &s->metrics[metric] : NULL;
 }
 
-bool store_series_get(const struct store_snapshot *s, uint32_t series, struct store_series_info *out)
+bool store_series_get(const struct store_snapshot *s, uint32_t series,
+                      struct store_series_info *out)
 {
     if (series >= s->series_count)
         return false;
@@ -189,7 +190,8 @@ const uint32_t *store_metric_series(const struct store_snapshot *s, uint32_t met
     return s->of_metric[metric];
 }
 
-const uint32_t *store_label_series(const struct store_snapshot *cs, struct str key, struct str value, size_t *count)
+const uint32_t *store_label_series(const struct store_snapshot *cs, struct str key,
+                                   struct str value, size_t *count)
 {
     struct store_snapshot *s = (struct store_snapshot *)(uintptr_t)cs;
     uint32_t *ids = calloc(s->series_count, sizeof *ids);
@@ -197,7 +199,8 @@ const uint32_t *store_label_series(const struct store_snapshot *cs, struct str k
     *count = 0;
     for (uint32_t i = 0; i < s->series_count; i++)
         for (uint32_t k = 0; k < s->series[i].label_count; k++)
-            if (str_eq(s->series[i].labels[k].key, key) && str_eq(s->series[i].labels[k].value, value))
+            if (str_eq(s->series[i].labels[k].key, key) &&
+                str_eq(s->series[i].labels[k].value, value))
                 ids[(*count)++] = i;
     return ids;
 }
@@ -252,7 +255,8 @@ struct store_cursor {
     double *v;
 };
 
-struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns, int64_t to_ns)
+struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns,
+                                       int64_t to_ns)
 {
     const struct points *p = &s->series[series].points;
     struct store_cursor *c = calloc(1, sizeof *c);
@@ -285,7 +289,8 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
     drop_copy(c);
     if (c->at >= c->end)
         return 0;
-    size_t length = c->s->world->run_length, whole_from = c->at - c->at % length, whole_to = whole_from + length;
+    size_t length = c->s->world->run_length, whole_from = c->at - c->at % length,
+           whole_to = whole_from + length;
     if (whole_to > c->points->count)
         whole_to = c->points->count;
     size_t to = whole_to < c->end ? whole_to : c->end;
@@ -293,7 +298,8 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
     c->run_count = to - c->at;
     c->at = to;
     const double *v = c->points->v + c->run;
-    *run = (struct store_run){.count = c->run_count, .first_ns = c->points->t[c->run], .last_ns = c->points->t[to - 1]};
+    *run = (struct store_run){
+        .count = c->run_count, .first_ns = c->points->t[c->run], .last_ns = c->points->t[to - 1]};
     if (c->run != whole_from || to != whole_to)
         return 1;
     run->has_summary = true;
@@ -314,7 +320,8 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
     return 1;
 }
 
-int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values, size_t *count)
+int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values,
+                        size_t *count)
 {
     // Copies of the exact size, so that reading past them is seen by the sanitizers.
     drop_copy(c);
@@ -347,7 +354,8 @@ int64_t store_newest_ns(const struct store_snapshot *s)
     return newest;
 }
 
-bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns, int64_t *t_ns, double *value)
+bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns, int64_t *t_ns,
+                        double *value)
 {
     const struct points *p = &s->series[series].points;
     for (size_t i = p->count; i-- > 0;)

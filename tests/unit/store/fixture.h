@@ -24,7 +24,8 @@ static inline int fixture_setup(void **state)
 {
     (void)state;
     const char *tmp = getenv("TMPDIR");
-    snprintf(fixture_folder, sizeof fixture_folder, "%.40s/sonde-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    snprintf(fixture_folder, sizeof fixture_folder, "%.40s/sonde-test-XXXXXX",
+             tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(fixture_folder))
         return -1;
     snprintf(fixture_path, sizeof fixture_path, "%s/a.sonde", fixture_folder);
@@ -98,7 +99,8 @@ struct points {
     size_t runs, summaries;
 };
 
-static inline struct points points_of(struct store_snapshot *s, uint32_t series, int64_t from, int64_t to)
+static inline struct points points_of(struct store_snapshot *s, uint32_t series, int64_t from,
+                                      int64_t to)
 {
     struct points p = {0};
     struct store_cursor *c = store_cursor_open(s, series, from, to);

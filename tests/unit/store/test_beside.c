@@ -27,13 +27,15 @@ struct shared {
 
 static struct shared *make_shared(void)
 {
-    struct shared *x = mmap(NULL, sizeof *x, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *x =
+        mmap(NULL, sizeof *x, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(x != MAP_FAILED);
     return x;
 }
 
 // In a process of its own; returns when there are some rows to read. `write` does not return.
-static pid_t start_writer(void (*write)(struct shared *x, uint64_t random), struct shared *x, uint64_t random)
+static pid_t start_writer(void (*write)(struct shared *x, uint64_t random), struct shared *x,
+                          uint64_t random)
 {
     fflush(NULL);
     pid_t pid = fork();
@@ -82,7 +84,8 @@ static void append(struct store *s, uint32_t set, int64_t t)
 
 // ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-// Small tails, which are sealed all the time. Most rows come in order of time; some come a little late.
+// Small tails, which are sealed all the time. Most rows come in order of time; some come a little
+// late.
 static void write_rows(struct shared *x, uint64_t random)
 {
     uint32_t set;
@@ -143,8 +146,8 @@ static void rows_are_whole(void **state)
     atomic_store(&x->stop, true);
     waitpid(pid, NULL, 0);
     if (torn)
-        fail_msg("seed %llu: %zu of %zu columns show other rows than the first", (unsigned long long)seed, torn,
-                 looks * 4);
+        fail_msg("seed %llu: %zu of %zu columns show other rows than the first",
+                 (unsigned long long)seed, torn, looks * 4);
     assert_no_damage(r);
     store_reader_close(r);
     munmap(x, sizeof *x);
@@ -210,8 +213,8 @@ static void live_file_is_sound(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     if (wrong)
-        fail_msg("seed %llu: %zu of %zu readers found damage in a sound file: %s", (unsigned long long)seed, wrong,
-                 opens, first);
+        fail_msg("seed %llu: %zu of %zu readers found damage in a sound file: %s",
+                 (unsigned long long)seed, wrong, opens, first);
     munmap(x, sizeof *x);
 }
 

@@ -19,7 +19,8 @@ static struct store_stats stats_of(const struct store *s)
 }
 
 // A series with a tag whose value nothing else has.
-static int define_unique(struct store *s, uint32_t metric, unsigned number, size_t bytes, uint32_t *id)
+static int define_unique(struct store *s, uint32_t metric, unsigned number, size_t bytes,
+                         uint32_t *id)
 {
     char text[STORE_VALUE_MAX + 1];
     snprintf(text, sizeof text, "%0*u", (int)bytes, number);
@@ -136,7 +137,8 @@ static void each_kind_has_a_limit(void **state)
         assert_int_equal(store_define_metric(s, &third, &id), (refused++, -ENOSPC));
     assert_int_equal(metric_named(s, "b"), other);
 
-    struct store_label labels[] = {{STR("x"), STR("1")}, {STR("y"), STR("1")}, {STR("z"), STR("1")}};
+    struct store_label labels[] = {
+        {STR("x"), STR("1")}, {STR("y"), STR("1")}, {STR("z"), STR("1")}};
     uint32_t ids[2];
     assert_int_equal(store_define_series(s, m, labels, 2, &ids[0]), 0);
     labels[0].value = STR("2");
@@ -208,7 +210,8 @@ static int reserve_unless_full(void *user, int fd, uint64_t offset, uint64_t siz
     return o->full ? -ENOSPC : store_io_real.reserve(NULL, fd, offset, size);
 }
 
-static size_t labels_of(const struct oracle_series *x, struct store_label *out, char text[KEYS][300])
+static size_t labels_of(const struct oracle_series *x, struct store_label *out,
+                        char text[KEYS][300])
 {
     static const char *const keys[KEYS] = {"host", "b", "c"};
     size_t n = 0;
@@ -240,8 +243,8 @@ static void define_something(struct oracle *o, struct store *s)
     for (size_t k = 0; k < KEYS; k++)
         x.values[k] = (unsigned char)next_random(o, VALUES);
     size_t known = 0;
-    while (known < o->series_count &&
-           (o->series[known].metric != x.metric || memcmp(o->series[known].values, x.values, sizeof x.values)))
+    while (known < o->series_count && (o->series[known].metric != x.metric ||
+                                       memcmp(o->series[known].values, x.values, sizeof x.values)))
         known++;
     struct store_label labels[KEYS];
     char text[KEYS][300];
@@ -277,7 +280,8 @@ static void check_oracle(const struct oracle *o)
         for (size_t i = 0; i < n; i++) {
             bool found = false;
             for (size_t k = 0; k < n; k++)
-                found |= str_eq(info.labels[k].key, labels[i].key) && str_eq(info.labels[k].value, labels[i].value);
+                found |= str_eq(info.labels[k].key, labels[i].key) &&
+                         str_eq(info.labels[k].value, labels[i].value);
             assert_true(found);
         }
     }
@@ -340,8 +344,11 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(a_refused_series_leaves_nothing),  CASE(the_catalog_retires_no_data), CASE(each_kind_has_a_limit),
-        CASE(too_much_to_unpack_is_not_packed), CASE(random_definitions),
+        CASE(a_refused_series_leaves_nothing),
+        CASE(the_catalog_retires_no_data),
+        CASE(each_kind_has_a_limit),
+        CASE(too_much_to_unpack_is_not_packed),
+        CASE(random_definitions),
     };
     return cmocka_run_group_tests_name("store catalog", tests, NULL, NULL);
 }

@@ -1,8 +1,11 @@
-// A crash at every write: the process killed behind each single store to the file, and the machine going down there.
+// A crash at every write: the process killed behind each single store to the file, and the machine
+// going down there.
 //
-// What a scenario does is logged write by write (write_trace.h). Then the file is made again as it was behind the first write, the second…
-// Killed, it must hold everything that had been acknowledged by then, to readers at once and after the next writer has taken it up; when the machine
-// went down, everything up to the last sync, for whatever mixture of old and new pages is on the disk. Never anything wrong.
+// What a scenario does is logged write by write (write_trace.h). Then the file is made again as it
+// was behind the first write, the second… Killed, it must hold everything that had been
+// acknowledged by then, to readers at once and after the next writer has taken it up; when the
+// machine went down, everything up to the last sync, for whatever mixture of old and new pages is
+// on the disk. Never anything wrong.
 #include "../seed.h"
 #include "fixture.h"
 
@@ -154,7 +157,8 @@ static int no_sync(void *user, int fd)
     return 0;
 }
 
-static bool write_calls; // blocks are written by the kernel; else through the mapping, as where it cannot
+// blocks are written by the kernel; else through the mapping, as where it cannot
+static bool write_calls;
 
 static void begin(struct scenario *x)
 {
@@ -238,8 +242,11 @@ static void append_events(struct scenario *x, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         int64_t t = x->counts[EVENTS];
-        struct store_event e = {
-            .kind = STORE_SPAN, .start_ns = t, .end_ns = 2 * t, .text = STR("step"), .id = (uint64_t)t + 1};
+        struct store_event e = {.kind = STORE_SPAN,
+                                .start_ns = t,
+                                .end_ns = 2 * t,
+                                .text = STR("step"),
+                                .id = (uint64_t)t + 1};
         assert_int_equal(store_append_event(x->s, &e), 0);
         acknowledged(x, EVENTS);
     }
@@ -262,7 +269,8 @@ struct event_check {
 static bool check_event(const struct store_event *e, void *user)
 {
     struct event_check *x = user;
-    assert_true(e->end_ns == 2 * e->start_ns && (int64_t)e->id == e->start_ns + 1 && str_eq(e->text, STR("step")));
+    assert_true(e->end_ns == 2 * e->start_ns && (int64_t)e->id == e->start_ns + 1 &&
+                str_eq(e->text, STR("step")));
     assert_true(e->start_ns >= x->next);
     x->next = e->start_ns + 1;
     x->count += e->start_ns < x->b->least[EVENTS];
@@ -282,8 +290,8 @@ static void check_content(const char *path, const struct bounds *b)
     assert_non_null(s);
     int64_t series = (int64_t)store_series_count(s);
     if (series < b->least[SERIES] || series > b->most[SERIES])
-        fail_msg("write %zu: %lld series, not %lld to %lld", b->entry, (long long)series, (long long)b->least[SERIES],
-                 (long long)b->most[SERIES]);
+        fail_msg("write %zu: %lld series, not %lld to %lld", b->entry, (long long)series,
+                 (long long)b->least[SERIES], (long long)b->most[SERIES]);
     for (uint32_t id = 0; id < series && id <= SINGLE; id++) {
         int what = id < COLUMNS ? ROWS : POINTS;
         struct points p = points_of(s, id, b->floor, INT64_MAX);
@@ -291,11 +299,13 @@ static void check_content(const char *path, const struct bounds *b)
         for (size_t k = 0; k < p.count; k++) {
             needed += p.t[k] < b->least[what];
             if (p.t[k] >= b->most[what] || p.v[k] != value_of(id, p.t[k]))
-                fail_msg("write %zu: series %u: %g at %lld", b->entry, id, p.v[k], (long long)p.t[k]);
+                fail_msg("write %zu: series %u: %g at %lld", b->entry, id, p.v[k],
+                         (long long)p.t[k]);
         }
         if (needed < b->least[what] - b->floor)
-            fail_msg("write %zu%s: series %u: %lld of the first %lld points", b->entry, b->machine ? " (machine)" : "",
-                     id, (long long)needed, (long long)(b->least[what] - b->floor));
+            fail_msg("write %zu%s: series %u: %lld of the first %lld points", b->entry,
+                     b->machine ? " (machine)" : "", id, (long long)needed,
+                     (long long)(b->least[what] - b->floor));
         points_free(&p);
     }
     struct event_check events = {.b = b};
@@ -305,7 +315,8 @@ static void check_content(const char *path, const struct bounds *b)
                  (long long)b->least[EVENTS]);
     struct store_damage damage;
     store_reader_damage(r, &damage);
-    // What is retired is written over at once: when the machine goes down, an old table may still speak of it.
+    // What is retired is written over at once: when the machine goes down, an old table may still
+    // speak of it.
     if (damage.blocks && !(b->machine && b->floor))
         fail_msg("write %zu%s: damage: %s", b->entry, b->machine ? " (machine)" : "", damage.first);
     store_snapshot_close(s);
@@ -315,7 +326,8 @@ static void check_content(const char *path, const struct bounds *b)
 // In memory, where there is such a place: a disk takes three times as long for all the files.
 static void copy_name(char path[128])
 {
-    snprintf(path, 128, "%s/sonde-test-%d.sonde", access("/dev/shm", W_OK) ? fixture_folder : "/dev/shm", getpid());
+    snprintf(path, 128, "%s/sonde-test-%d.sonde",
+             access("/dev/shm", W_OK) ? fixture_folder : "/dev/shm", getpid());
 }
 
 static void check_file(const struct trace_image *m, const struct bounds *b)
@@ -352,7 +364,9 @@ static bool page_counts(size_t page, void *user)
 {
     const struct page_times *x = user;
     uint64_t random = hash_u64(x->seed * UINT64_C(0x9e3779b97f4a7c15) + page);
-    size_t until = random % 3 == 0 ? x->from : random % 3 == 1 ? x->to : x->from + random / 3 % (x->to - x->from + 1);
+    size_t until = random % 3 == 0   ? x->from
+                   : random % 3 == 1 ? x->to
+                                     : x->from + random / 3 % (x->to - x->from + 1);
     return x->now < until;
 }
 
@@ -370,7 +384,8 @@ static void look_for_next(struct bounds *b, const struct scenario *x, size_t fro
 static bool inside_a_string(size_t i)
 {
     const struct trace_entry *e = &trace.entries[i];
-    return i + 1 < trace.count && e->kind == TRACE_WRITE && e[1].kind == TRACE_WRITE && e[1].at == e->at + 1;
+    return i + 1 < trace.count && e->kind == TRACE_WRITE && e[1].kind == TRACE_WRITE &&
+           e[1].at == e->at + 1;
 }
 
 static void crash_everywhere(struct scenario *x)
@@ -408,7 +423,8 @@ static void crash_everywhere(struct scenario *x)
         memcpy(machine.most, killed.most, sizeof machine.most);
         check_file(&now, &killed);
         for (unsigned k = 0; k < MIXTURES; k++) {
-            struct page_times times = {.seed = seed + i * MIXTURES + k, .from = synced_to, .to = i + 1};
+            struct page_times times = {
+                .seed = seed + i * MIXTURES + k, .from = synced_to, .to = i + 1};
             image_copy(&mixed, &on_disk);
             for (times.now = synced_to; times.now <= i; times.now++)
                 image_apply(&mixed, &trace.entries[times.now], page_counts, &times);
@@ -448,7 +464,8 @@ static void whole_life(uint64_t rewrite_limit)
     struct scenario x;
     begin(&x);
     start_logging(&x);
-    struct store_options o = {.size_limit_bytes = 256 << 10, .rewrite_limit_bytes = rewrite_limit, .io = &x.io};
+    struct store_options o = {
+        .size_limit_bytes = 256 << 10, .rewrite_limit_bytes = rewrite_limit, .io = &x.io};
     x.s = open_with(&o);
     define(&x, COLUMNS + 1);
     append_rows(&x, 20);
@@ -548,7 +565,8 @@ static void taking_up(void **state)
     end(&x);
 }
 
-// A tick merges blocks; the sync behind it frees what they were in, and something else is written there.
+// A tick merges blocks; the sync behind it frees what they were in, and something else is written
+// there.
 static void merging(void **state)
 {
     (void)state;
@@ -645,5 +663,6 @@ int main(void)
     };
     int failed = cmocka_run_group_tests_name("store crash", tests, NULL, NULL);
     write_calls = true;
-    return failed + cmocka_run_group_tests_name("store crash, blocks by write calls", tests, NULL, NULL);
+    return failed +
+           cmocka_run_group_tests_name("store crash, blocks by write calls", tests, NULL, NULL);
 }

@@ -78,7 +78,9 @@ static void *read_on(void *user)
             if (store_cursor_points(c, &t, &v, &n))
                 break;
             for (size_t i = 0; i < n; i++)
-                atomic_fetch_add(t[i] >= 1 && t[i] <= ROWS && v[i] == value_of(id, t[i]) ? &x->right : &x->wrong, 1);
+                atomic_fetch_add(
+                    t[i] >= 1 && t[i] <= ROWS && v[i] == value_of(id, t[i]) ? &x->right : &x->wrong,
+                    1);
         }
         store_cursor_close(c);
         store_snapshot_close(s);
@@ -87,7 +89,8 @@ static void *read_on(void *user)
     }
 }
 
-// At a random place, in the middle of three threads' reading. What can be read is right; what cannot is damage.
+// At a random place, in the middle of three threads' reading. What can be read is right; what
+// cannot is damage.
 static void cut_under_readers(void **state)
 {
     (void)state;
@@ -114,8 +117,9 @@ static void cut_under_readers(void **state)
         for (int k = 0; k < READERS; k++)
             pthread_join(threads[k], NULL);
         if (atomic_load(&x.wrong))
-            fail_msg("seed %llu, cut %zu from %llu to %llu bytes: %llu wrong points", (unsigned long long)seed, i,
-                     (unsigned long long)size, (unsigned long long)to, (unsigned long long)atomic_load(&x.wrong));
+            fail_msg("seed %llu, cut %zu from %llu to %llu bytes: %llu wrong points",
+                     (unsigned long long)seed, i, (unsigned long long)size, (unsigned long long)to,
+                     (unsigned long long)atomic_load(&x.wrong));
         struct store_damage damage;
         store_reader_damage(x.reader, &damage);
         if (to + 4096 < size)

@@ -1,4 +1,5 @@
-// Damaged files: every bit turned, every length cut. Never a crash, never a wrong value without a report.
+// Damaged files: every bit turned, every length cut. Never a crash, never a wrong value without a
+// report.
 #include "fixture.h"
 
 #include "base/hash.h"
@@ -32,7 +33,8 @@ static void make(bool close, bool seal)
         assert_int_equal(store_append_row(s, set, t, v), 0);
         assert_int_equal(store_append(s, ids[COLUMNS], t, value_of(COLUMNS, t)), 0);
     }
-    struct store_event e = {.kind = STORE_SPAN, .start_ns = 5, .end_ns = 50, .text = STR("epoch"), .id = 1};
+    struct store_event e = {
+        .kind = STORE_SPAN, .start_ns = 5, .end_ns = 50, .text = STR("epoch"), .id = 1};
     assert_int_equal(store_append_event(s, &e), 0);
     if (seal)
         assert_int_equal(store_seal(s), 0);
@@ -142,21 +144,23 @@ static bool in_tail(const char *bytes, size_t at)
     for (uint32_t i = 0; i < sb.table_count; i++) {
         struct segment_entry e;
         memcpy(&e, bytes + sb.table_offset + i * sizeof e, sizeof e);
-        if (e.kind >= SEGMENT_SET_TAIL && e.kind <= SEGMENT_EVENT_TAIL && at >= e.offset && at < e.offset + e.size)
+        if (e.kind >= SEGMENT_SET_TAIL && e.kind <= SEGMENT_EVENT_TAIL && at >= e.offset &&
+            at < e.offset + e.size)
             return true;
     }
     return false;
 }
 
-// While a file is being written, the fields that say how far things go carry no checksum, as each is one store. In a closed file
-// all is covered.
+// While a file is being written, the fields that say how far things go carry no checksum, as each
+// is one store. In a closed file all is covered.
 static bool unguarded(const char *bytes, size_t at)
 {
     struct superblock sb;
     memcpy(&sb, bytes, sizeof sb);
     if (at >= offsetof(struct superblock, state) && at < sizeof sb)
         return true;
-    if (at >= sb.table_offset && at < sb.table_offset + sb.table_capacity * sizeof(struct segment_entry)) {
+    if (at >= sb.table_offset &&
+        at < sb.table_offset + sb.table_capacity * sizeof(struct segment_entry)) {
         size_t field = (at - sb.table_offset) % sizeof(struct segment_entry);
         bool empty = (at - sb.table_offset) / sizeof(struct segment_entry) >= sb.table_count;
         return empty || field >= offsetof(struct segment_entry, used);
@@ -182,8 +186,8 @@ static void turn_bits(bool close, bool seal)
         poke(at, bytes[at]);
         struct outcome x = read_all();
         if (!free_to_change && (x.wrong || (x.missing && !x.reported)))
-            fail_msg("bit %zu of byte %zu: %zu wrong, %zu missing, %s", at % 8, at, x.wrong, x.missing,
-                     x.reported ? "reported" : "not reported");
+            fail_msg("bit %zu of byte %zu: %zu wrong, %zu missing, %s", at % 8, at, x.wrong,
+                     x.missing, x.reported ? "reported" : "not reported");
         reported += x.reported;
         // And a writer takes it up or says why not.
         if (at % 29 == 0) {
@@ -342,7 +346,8 @@ static struct points all_points(struct store_reader *r, uint32_t series)
     return p;
 }
 
-// Whether the first so many rows and points are there, and nothing else; and whether something was reported.
+// Whether the first so many rows and points are there, and nothing else; and whether something was
+// reported.
 static void expect_tails(size_t rows, size_t points, bool report)
 {
     struct store_reader *r = open_reader();
@@ -360,7 +365,8 @@ static void expect_tails(size_t rows, size_t points, bool report)
     store_reader_close(r);
 }
 
-static void append_to_tails(struct store *s, uint32_t set, uint32_t single, int64_t from, int64_t to)
+static void append_to_tails(struct store *s, uint32_t set, uint32_t single, int64_t from,
+                            int64_t to)
 {
     for (int64_t t = from; t < to; t++) {
         assert_int_equal(store_append_row(s, set, t, &(double){value_of(0, t)}), 0);
@@ -369,10 +375,12 @@ static void append_to_tails(struct store *s, uint32_t set, uint32_t single, int6
 }
 
 // A file with two tails, SYNCED of APPENDED rows and points synced; where the tails are.
-static char *make_tails(size_t *size, uint32_t *set, struct segment_entry tails[2], size_t entries[2])
+static char *make_tails(size_t *size, uint32_t *set, struct segment_entry tails[2],
+                        size_t entries[2])
 {
     struct store *s = open_with(NULL);
-    uint32_t m = metric_named(s, "m"), ids[2] = {series_numbered(s, m, 0), series_numbered(s, m, 1)};
+    uint32_t m = metric_named(s, "m"),
+             ids[2] = {series_numbered(s, m, 0), series_numbered(s, m, 1)};
     assert_int_equal(store_define_set(s, ids, 1, set), 0);
     append_to_tails(s, *set, ids[1], 0, SYNCED);
     assert_int_equal(store_sync(s, NULL), 0);
@@ -402,14 +410,16 @@ static void notes_of_a_killed_writer(void **state)
     char *bytes = make_tails(&size, &set, tails, entries);
     expect_tails(APPENDED, APPENDED, false);
     // A bit of a row that a sync has seen.
-    size_t row = tails[0].offset + 10 * 16 + 8, point = tails[1].offset + 10 * sizeof(struct point_record) + 16;
+    size_t row = tails[0].offset + 10 * 16 + 8,
+           point = tails[1].offset + 10 * sizeof(struct point_record) + 16;
     poke(row, (char)(bytes[row] ^ 4));
     expect_tails(0, APPENDED, true);
     poke(row, bytes[row]);
     poke(point, (char)(bytes[point] ^ 4));
     expect_tails(APPENDED, 0, true);
     poke(point, bytes[point]);
-    // A tail that says it holds less than a sync has seen; and one that says more than it has room for.
+    // A tail that says it holds less than a sync has seen; and one that says more than it has room
+    // for.
     size_t used = entries[0] + offsetof(struct segment_entry, used);
     poke(used, 20);
     expect_tails(SYNCED, APPENDED, true);
@@ -429,7 +439,8 @@ static void torn_tails_of_another_boot(void **state)
     char *bytes = make_tails(&size, &set, tails, entries);
     bytes[offsetof(struct superblock, boot_id)] ^= 1;
     memset(bytes + tails[0].offset + SYNCED * 16, 0x5a, (APPENDED - SYNCED) * 16);
-    memset(bytes + tails[1].offset + SYNCED * sizeof(struct point_record), 0, 20 * sizeof(struct point_record));
+    memset(bytes + tails[1].offset + SYNCED * sizeof(struct point_record), 0,
+           20 * sizeof(struct point_record));
     spit(bytes, size);
     expect_tails(SYNCED, SYNCED, true);
     // A reader that has it open sees what the next writer makes of it.

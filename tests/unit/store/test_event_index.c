@@ -6,7 +6,8 @@ enum { BLOCKS = 300, SPANS = 1000, BYTES_MAX = 1 << 20 };
 
 static struct store_event span(uint64_t id, int64_t start_ns, int64_t end_ns)
 {
-    return (struct store_event){.kind = STORE_SPAN, .id = id, .start_ns = start_ns, .end_ns = end_ns};
+    return (struct store_event){
+        .kind = STORE_SPAN, .id = id, .start_ns = start_ns, .end_ns = end_ns};
 }
 
 static void add(struct event_index *x, uint32_t place, struct store_event event)
@@ -22,7 +23,8 @@ static void spans_that_have_ended_take_no_memory(void **state)
         assert_int_equal(event_index_begin(&x, b + 1, 0), 0);
         uint64_t first = (uint64_t)b * SPANS + 1;
         for (uint32_t i = 0; i < SPANS; i++)
-            add(&x, i, span(first + i, 10 * b, i ? 10 * b + 5 : INT64_MAX)); // the first of each block goes on
+            // the first of each block goes on
+            add(&x, i, span(first + i, 10 * b, i ? 10 * b + 5 : INT64_MAX));
         // An agent that was killed repeats the last of the block before.
         if (b)
             add(&x, SPANS, span(first - 1, 10 * (b - 1), 10 * (b - 1) + 5));

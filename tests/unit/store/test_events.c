@@ -1,4 +1,5 @@
-// Spans and annotations over many blocks: what a question gives, compared with a plain list of what was appended, and how many blocks it reads.
+// Spans and annotations over many blocks: what a question gives, compared with a plain list of what
+// was appended, and how many blocks it reads.
 #include "fixture.h"
 
 #include "store/reader.h"
@@ -43,7 +44,8 @@ static bool see(const struct store_event *e, void *user)
     uint64_t number;
     assert_true(str_to_u64(e->text, &number) && number < count);
     const struct store_event *a = &appended[number];
-    assert_true(e->start_ns == a->start_ns && e->end_ns == a->end_ns && e->id == a->id && e->kind == a->kind);
+    assert_true(e->start_ns == a->start_ns && e->end_ns == a->end_ns && e->id == a->id &&
+                e->kind == a->kind);
     assert_true(e->start_ns >= c->last_start);
     c->last_start = e->start_ns;
     c->seen[number]++;
@@ -86,8 +88,8 @@ static void compare_kinds(struct store_reader *r, unsigned kinds, int64_t from, 
     for (size_t i = 0; i < count; i++)
         if (c.seen[i] != matches(i, &wanted))
             fail_msg("event %zu (%lld to %lld, id %llu) is given %d times in %lld to %lld", i,
-                     (long long)appended[i].start_ns, (long long)appended[i].end_ns, (unsigned long long)appended[i].id,
-                     c.seen[i], (long long)from, (long long)to);
+                     (long long)appended[i].start_ns, (long long)appended[i].end_ns,
+                     (unsigned long long)appended[i].id, c.seen[i], (long long)from, (long long)to);
 }
 
 static void compare(struct store_reader *r, int64_t from, int64_t to)
@@ -109,7 +111,8 @@ static struct str next_text(void)
     return str_of(texts[count]);
 }
 
-// Time goes on; some spans end much later than they begin, some never, some are said twice, some by another time or in the wrong order.
+// Time goes on; some spans end much later than they begin, some never, some are said twice, some by
+// another time or in the wrong order.
 static void random_events(void **state)
 {
     (void)state;
@@ -123,7 +126,8 @@ static void random_events(void **state)
         for (int i = 0; i < EVENTS; i++) {
             int64_t now = (int64_t)i * TIMES / EVENTS;
             uint32_t what = next_random(10);
-            struct store_event e = {.kind = STORE_SPAN, .start_ns = now, .end_ns = INT64_MAX, .text = next_text()};
+            struct store_event e = {
+                .kind = STORE_SPAN, .start_ns = now, .end_ns = INT64_MAX, .text = next_text()};
             if (what < 4 && open_count < MOST_OPEN) {
                 e.id = (uint64_t)i + 1;
                 open[open_count++] = e;
@@ -180,13 +184,14 @@ static bool count_one(const struct store_event *e, void *user)
     return true;
 }
 
-static uint64_t blocks_read_of(struct store_reader *r, unsigned kinds, size_t most, int64_t from, int64_t to,
-                               int expected)
+static uint64_t blocks_read_of(struct store_reader *r, unsigned kinds, size_t most, int64_t from,
+                               int64_t to, int expected)
 {
     uint64_t before = r->events.blocks_read;
     struct store_snapshot *s = store_snapshot_open(r);
     int n = 0;
-    struct store_events_wanted wanted = {.from_ns = from, .to_ns = to, .kinds = kinds, .most = most};
+    struct store_events_wanted wanted = {
+        .from_ns = from, .to_ns = to, .kinds = kinds, .most = most};
     assert_int_equal(store_events_find(s, &wanted, count_one, &n), 0);
     store_snapshot_close(s);
     assert_int_equal(n, expected);
@@ -198,13 +203,15 @@ static uint64_t blocks_read(struct store_reader *r, int64_t from, int64_t to, in
     return blocks_read_of(r, 0, 0, from, to, expected);
 }
 
-// A block a step, each with a span of its own; over all of them lies one that begins in the first and ends in the last.
+// A block a step, each with a span of its own; over all of them lies one that begins in the first
+// and ends in the last.
 static void only_what_touches_is_read(void **state)
 {
     (void)state;
     enum { BLOCKS = 50, STEP = 1000 };
     struct store *s = open_with(NULL);
-    struct store_event job = {.kind = STORE_SPAN, .start_ns = 0, .end_ns = INT64_MAX, .id = 1000, .text = STR("job")};
+    struct store_event job = {
+        .kind = STORE_SPAN, .start_ns = 0, .end_ns = INT64_MAX, .id = 1000, .text = STR("job")};
     for (int i = 0; i < BLOCKS; i++) {
         struct store_event e = {.kind = STORE_SPAN, .id = (uint64_t)i + 1, .text = STR("step")};
         e.start_ns = i * STEP;
@@ -216,10 +223,12 @@ static void only_what_touches_is_read(void **state)
     }
     struct store_reader *r = open_reader();
     assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), BLOCKS); // each once
-    assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), 2); // the step's, and the first: the job has not ended
+    // the step's, and the first: the job has not ended
+    assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), 2);
     assert_int_equal(blocks_read(r, 20 * STEP, 22 * STEP, 4), 4);
     assert_int_equal(blocks_read(r, 0, BLOCKS * STEP, BLOCKS + 1), BLOCKS);
-    // When it has, the first block has nothing more to say of later times; the one that says so does.
+    // When it has, the first block has nothing more to say of later times; the one that says so
+    // does.
     job.end_ns = BLOCKS * STEP;
     assert_int_equal(store_append_event(s, &job), 0);
     assert_int_equal(store_seal(s), 0);
@@ -228,7 +237,8 @@ static void only_what_touches_is_read(void **state)
     assert_int_equal(blocks_read(r, 0, 0, 2), 2);
     // Annotations lie in few blocks, and only these are read for them.
     assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, 0, INT64_MAX, 0), 0);
-    struct store_event note = {.kind = STORE_ANNOTATION, .start_ns = STEP, .end_ns = STEP, .text = STR("note")};
+    struct store_event note = {
+        .kind = STORE_ANNOTATION, .start_ns = STEP, .end_ns = STEP, .text = STR("note")};
     assert_int_equal(store_append_event(s, &note), 0);
     assert_int_equal(store_seal(s), 0);
     assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, 0, INT64_MAX, 1), 1);

@@ -1,4 +1,5 @@
-// What happens when things go wrong: the process killed at any moment, the machine going down, calls that fail, disks that fill up.
+// What happens when things go wrong: the process killed at any moment, the machine going down,
+// calls that fail, disks that fill up.
 #include "fixture.h"
 
 #include "base/bytes.h"
@@ -117,7 +118,8 @@ static int io_sync(void *user, int fd)
     return store_io_real.sync(NULL, fd);
 }
 
-// In the background: what was there when it began is on disk when it is done. Nothing of it may be relied on before.
+// In the background: what was there when it began is on disk when it is done. Nothing of it may be
+// relied on before.
 static int io_flush_start(void *user, int fd, uint64_t *flush)
 {
     (void)fd;
@@ -158,8 +160,8 @@ static int io_rename(void *user, const char *from, const char *to)
 }
 
 // What the file at `path` holds: at least rows..., nothing that was never appended, nothing wrong.
-static void check_content(const char *path, int64_t rows, int64_t rows_most, int64_t points, int64_t points_most,
-                          bool sound)
+static void check_content(const char *path, int64_t rows, int64_t rows_most, int64_t points,
+                          int64_t points_most, bool sound)
 {
     struct store_reader *r;
     struct error e = {0};
@@ -174,7 +176,8 @@ static void check_content(const char *path, int64_t rows, int64_t rows_most, int
         struct points p = points_of(s, id, INT64_MIN, INT64_MAX);
         int64_t least = id < COLUMNS ? rows : points, most = id < COLUMNS ? rows_most : points_most;
         if ((int64_t)p.count < least || (int64_t)p.count > most)
-            fail_msg("series %u: %zu points, not %lld to %lld", id, p.count, (long long)least, (long long)most);
+            fail_msg("series %u: %zu points, not %lld to %lld", id, p.count, (long long)least,
+                     (long long)most);
         for (size_t k = 0; k < p.count; k++) {
             if ((int64_t)k < least)
                 assert_int_equal(p.t[k], k); // without a gap
@@ -235,8 +238,10 @@ static void io_step(void *user, const char *what)
     }
     spit(image_path(), bytes, size);
     free(bytes);
-    // Whether a writer has taken it up or not: a reader shows the same of what the machine left, but says what it leaves out.
-    int64_t rows = x->machine ? x->synced_rows : x->rows, points = x->machine ? x->synced_points : x->points;
+    // Whether a writer has taken it up or not: a reader shows the same of what the machine left,
+    // but says what it leaves out.
+    int64_t rows = x->machine ? x->synced_rows : x->rows,
+            points = x->machine ? x->synced_points : x->points;
     check_content(copy_path, rows, x->rows + 1, points, x->points + 1, !x->machine);
     check_writable(copy_path, x);
     check_content(copy_path, rows, x->rows + 1, points, x->points + 1, true);
@@ -290,7 +295,8 @@ static struct store *open_scenario(struct scenario *x, uint32_t *set, uint32_t *
     return s;
 }
 
-static void append_both(struct scenario *x, struct store *s, uint32_t set, uint32_t single, int64_t t)
+static void append_both(struct scenario *x, struct store *s, uint32_t set, uint32_t single,
+                        int64_t t)
 {
     double v[COLUMNS];
     for (uint32_t i = 0; i < COLUMNS; i++)
@@ -303,8 +309,9 @@ static void append_both(struct scenario *x, struct store *s, uint32_t set, uint3
 
 // ── Killed ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
-// At every step at which the writer makes something visible the file is what a process killed there leaves behind. There are many
-// appends that are alike: some are looked at one by one, then every 97th; of sealing, merging and freeing every step.
+// At every step at which the writer makes something visible the file is what a process killed there
+// leaves behind. There are many appends that are alike: some are looked at one by one, then every
+// 97th; of sealing, merging and freeing every step.
 static void killed_at_any_step(void **state)
 {
     (void)state;
@@ -514,7 +521,8 @@ static void spill_is_bounded(void **state)
     log_setup(LOG_ERROR, "test");
     struct scenario x = scenario();
     x.io.user = &x;
-    struct store_options o = {.size_limit_bytes = 4 << 20, .memory_limit_bytes = 1 << 20, .io = &x.io};
+    struct store_options o = {
+        .size_limit_bytes = 4 << 20, .memory_limit_bytes = 1 << 20, .io = &x.io};
     struct store *s = open_with(&o);
     uint32_t m = metric_named(s, "m"), id = series_numbered(s, m, 0);
     x.space = 1;

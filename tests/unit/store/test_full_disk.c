@@ -147,7 +147,9 @@ static void check_all(const struct work *w)
 static void go_on_while_full(struct work *w)
 {
     fill_disk();
-    append(w, 500); // more than a tail holds; btrfs takes milliseconds to find out that it has no space, at each store
+    // more than a tail holds; btrfs takes milliseconds to find out that it has no space, at each
+    // store
+    append(w, 500);
     store_seal(w->s);
     for (int64_t i = 1; i < 4; i++) {
         store_tick(w->s, i << 40);
@@ -228,7 +230,8 @@ static void copy_with_holes(const char *from, const char *to)
 {
     char data[4096];
     static const char zeros[sizeof data];
-    int in = open(from, O_RDONLY | O_CLOEXEC), out = store_io_real.open(NULL, to, O_RDWR | O_CREAT | O_EXCL, 0600);
+    int in = open(from, O_RDONLY | O_CLOEXEC),
+        out = store_io_real.open(NULL, to, O_RDWR | O_CREAT | O_EXCL, 0600);
     assert_true(in >= 0 && out >= 0);
     ssize_t n;
     off_t at = 0;
@@ -287,8 +290,8 @@ static void survives(const struct file_system *fs, void (*scenario)(void), const
     if (WIFSIGNALED(status))
         fail_msg("%s, %s: killed by %s", fs->name, name, strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) == COULD_NOT_MOUNT) {
-        print_message("%s cannot be made and mounted here (it takes root, loop devices and %s)\n", fs->name,
-                      fs->make ? fs->make : "tmpfs");
+        print_message("%s cannot be made and mounted here (it takes root, loop devices and %s)\n",
+                      fs->name, fs->make ? fs->make : "tmpfs");
         skip();
     }
     if (WEXITSTATUS(status))

@@ -1,4 +1,5 @@
-// Files that somebody made to harm the writer: it checks them as the reader does. Checksums are right, contents are not.
+// Files that somebody made to harm the writer: it checks them as the reader does. Checksums are
+// right, contents are not.
 #include "fixture.h"
 
 #include "base/hash.h"
@@ -55,7 +56,8 @@ static struct superblock *super_of(const struct image *m)
 
 static struct segment_entry *entry_of(const struct image *m, enum segment_kind kind)
 {
-    struct segment_entry *table = (struct segment_entry *)(void *)(m->base + super_of(m)->table_offset);
+    struct segment_entry *table =
+        (struct segment_entry *)(void *)(m->base + super_of(m)->table_offset);
     for (uint32_t i = 0; i < super_of(m)->table_count; i++)
         if (table[i].kind == kind)
             return &table[i];
@@ -73,7 +75,8 @@ static void close_image(struct image *m)
     munmap(m->base, m->size);
 }
 
-// In a child, as what is tested is that the writer survives: opens, writes, closes. 0: taken up; 1: refused; -1: died.
+// In a child, as what is tested is that the writer survives: opens, writes, closes. 0: taken up; 1:
+// refused; -1: died.
 static int write_on(void)
 {
     fflush(NULL);
@@ -95,7 +98,8 @@ static int write_on(void)
             double v = 1;
             store_append(s, id, t, 2);
             store_append_row(s, set, t + NEW_POINTS, &v);
-            store_append_event(s, &(struct store_event){.kind = STORE_SPAN, .end_ns = 9, .text = STR("x"), .id = 2});
+            store_append_event(s, &(struct store_event){
+                                      .kind = STORE_SPAN, .end_ns = 9, .text = STR("x"), .id = 2});
         }
         store_tick(s, INT64_C(1) << 60);
         store_close(s, NULL);
@@ -177,7 +181,8 @@ static void extent_of_no_bytes(void **state)
     assert_int_equal(write_on(), 0);
 }
 
-// An extent that begins before the table and reaches over it: writing into it would overwrite the table.
+// An extent that begins before the table and reaches over it: writing into it would overwrite the
+// table.
 static void extent_over_the_table(void **state)
 {
     (void)state;
@@ -196,7 +201,8 @@ static void extent_over_the_table(void **state)
     uint64_t table_at = super_of(&m)->table_offset,
              table_bytes = super_of(&m)->table_capacity * sizeof(struct segment_entry);
     assert_true(table_at > LAYOUT_HEADER_BYTES);
-    struct segment_entry *catalog = entry_of(&m, SEGMENT_CATALOG), *tail = entry_of(&m, SEGMENT_POINT_TAIL);
+    struct segment_entry *catalog = entry_of(&m, SEGMENT_CATALOG),
+                         *tail = entry_of(&m, SEGMENT_POINT_TAIL);
     struct segment_entry *table = (struct segment_entry *)(void *)(m.base + table_at);
     // Nothing else lies where the extent goes.
     for (uint32_t i = 0; i < super_of(&m)->table_count; i++)
@@ -244,7 +250,8 @@ static void events_that_are_none(void **state)
     assert_int_equal(in.events, 2); // its own, and the one written since
 }
 
-// A closed file whose last extent is its packed catalog, of whatever size: what a writer puts behind it is aligned.
+// A closed file whose last extent is its packed catalog, of whatever size: what a writer puts
+// behind it is aligned.
 static void extents_stay_aligned(void **state)
 {
     (void)state;
@@ -315,7 +322,8 @@ static void series_twice_in_a_set(void **state)
 {
     (void)state;
     struct store *s = open_with(NULL);
-    uint32_t m = metric_named(s, "m"), a = series_numbered(s, m, 0), b = series_numbered(s, m, 1), set;
+    uint32_t m = metric_named(s, "m"), a = series_numbered(s, m, 0), b = series_numbered(s, m, 1),
+             set;
     assert_int_equal(store_define_set(s, (uint32_t[]){a, b, a}, 3, &set), -EINVAL);
     assert_int_equal(store_define_set(s, (uint32_t[]){b, b}, 2, &set), -EINVAL);
     struct store_stats stats;

@@ -15,8 +15,9 @@ static void names_at_their_limits(void **state)
     memset(text, 'x', sizeof text);
     struct store *s = open_with(NULL);
     uint32_t id, metric;
-    struct store_metric m = {
-        .name = {text, STORE_NAME_MAX}, .unit = {text, STORE_UNIT_MAX}, .help = {text, STORE_TEXT_MAX}};
+    struct store_metric m = {.name = {text, STORE_NAME_MAX},
+                             .unit = {text, STORE_UNIT_MAX},
+                             .help = {text, STORE_TEXT_MAX}};
     assert_int_equal(store_define_metric(s, &m, &metric), 0);
     m.name.size++;
     assert_int_equal(store_define_metric(s, &m, &id), -E2BIG);
@@ -95,7 +96,8 @@ static void retention_by_size(void **state)
         double v = noise(n);
         assert_int_equal(store_append_row(s, set, n, &v), 0);
         if (n % 10000 == 0) {
-            assert_int_equal(store_sync(s, NULL), 0); // what waits for one comes on top, and a busy disk takes its time
+            // what waits for one comes on top, and a busy disk takes its time
+            assert_int_equal(store_sync(s, NULL), 0);
             assert_int_equal(store_tick(s, n * INT64_C(1000000)), 0);
             store_get_stats(s, &stats);
             most = stats.file_bytes > most ? stats.file_bytes : most;
@@ -119,14 +121,16 @@ static void retention_by_size(void **state)
     close_store(s);
 }
 
-// Sealing and merging need room, but in the end there is less than before: nothing is retired for it.
+// Sealing and merging need room, but in the end there is less than before: nothing is retired for
+// it.
 static void closing_at_the_limit_loses_nothing(void **state)
 {
     (void)state;
     enum { LIMIT = 1 << 20 };
     for (int pass = 0; pass < 2; pass++) { // into a new file, in place
-        struct store_options o = {
-            .size_limit_bytes = LIMIT, .rewrite_limit_bytes = (uint64_t)pass, .close_budget_ns = INT64_MAX};
+        struct store_options o = {.size_limit_bytes = LIMIT,
+                                  .rewrite_limit_bytes = (uint64_t)pass,
+                                  .close_budget_ns = INT64_MAX};
         struct store *s = open_with(&o);
         uint32_t id, set = one_series_set(s, &id), single = series_numbered(s, 0, 1);
         int64_t n = 0;
@@ -141,7 +145,8 @@ static void closing_at_the_limit_loses_nothing(void **state)
         }
         struct store_inspection before, after;
         struct error e = {0};
-        assert_int_equal(store_sync(s, NULL), 0); // what was merged and then retired is seen until then
+        // what was merged and then retired is seen until then
+        assert_int_equal(store_sync(s, NULL), 0);
         assert_int_equal(store_inspect(fixture_path, &before, &e), 0);
         assert_true(before.values < (uint64_t)n * 2);
         close_store(s);
@@ -150,7 +155,8 @@ static void closing_at_the_limit_loses_nothing(void **state)
         assert_true(after.blocks == after.cold_blocks);
         struct stat st;
         assert_int_equal(stat(fixture_path, &st), 0);
-        assert_true((uint64_t)st.st_blocks * 512 < LIMIT * 5 / 4); // in place: its segments begin anywhere in a page
+        // in place: its segments begin anywhere in a page
+        assert_true((uint64_t)st.st_blocks * 512 < LIMIT * 5 / 4);
         unlink(fixture_path);
         // What does not fit even then goes, oldest first.
         s = open_with(&(struct store_options){.size_limit_bytes = UINT64_MAX});
@@ -308,7 +314,8 @@ static void merged_late_and_missing(void **state)
         ids[i] = series_numbered(s, m, i);
     assert_int_equal(store_define_set(s, ids, COLUMNS, &set), 0);
     for (int64_t k = 0; k < N; k++) {
-        int64_t t = k % 100 < 50 ? k : k % 100 == 99 ? k - 5000 : k; // some fall on times that are there
+        // some fall on times that are there
+        int64_t t = k % 100 < 50 ? k : k % 100 == 99 ? k - 5000 : k;
         double v[COLUMNS] = {(double)k, k % 3 ? store_missing() : (double)k, store_missing()};
         assert_int_equal(store_append_row(s, set, t, v), 0);
         if (k % 1000 == 0)
@@ -451,13 +458,16 @@ static void import_wide_csv(void **state)
     points_free(&p);
     store_snapshot_close(snap);
     store_reader_close(r);
-    assert_int_equal(store_import(IMPORT_WIDE_CSV, csv, fixture_path, STR("n1"), NULL, &e), -EEXIST);
+    assert_int_equal(store_import(IMPORT_WIDE_CSV, csv, fixture_path, STR("n1"), NULL, &e),
+                     -EEXIST);
     unlink(fixture_path);
     write_text(csv, "ts_ns,a\nx,y\n");
-    assert_int_equal(store_import(IMPORT_WIDE_CSV, csv, fixture_path, STR("n1"), NULL, &e), -EINVAL);
+    assert_int_equal(store_import(IMPORT_WIDE_CSV, csv, fixture_path, STR("n1"), NULL, &e),
+                     -EINVAL);
     assert_int_equal(access(fixture_path, F_OK), -1);
     unlink(csv);
-    assert_int_equal(store_import(IMPORT_WIDE_CSV, csv, fixture_path, STR("n1"), NULL, &e), -ENOENT);
+    assert_int_equal(store_import(IMPORT_WIDE_CSV, csv, fixture_path, STR("n1"), NULL, &e),
+                     -ENOENT);
 }
 
 static void inspection(void **state)

@@ -1,4 +1,5 @@
-// Readers while the writer is at work: in threads, in other processes, and after it has been killed.
+// Readers while the writer is at work: in threads, in other processes, and after it has been
+// killed.
 #include "fixture.h"
 
 #include "base/hash.h"
@@ -14,7 +15,8 @@
 
 enum { COLUMNS = 6, READERS = 3 };
 
-// Every value tells where it belongs; 20 bits that no codec can make small, so that files grow and old blocks have to go.
+// Every value tells where it belongs; 20 bits that no codec can make small, so that files grow and
+// old blocks have to go.
 static double value_of(uint32_t series, int64_t t)
 {
     return (double)(hash_u64((uint64_t)t * 100 + series) & 0xfffff) / 4;
@@ -52,7 +54,8 @@ struct shared {
     bool retains; // old points may be gone
 };
 
-// With retention: a reader that was not given the processor for so long that what it looks for may have been retired.
+// With retention: a reader that was not given the processor for so long that what it looks for may
+// have been retired.
 static bool overtaken(struct shared *x, int64_t before)
 {
     enum { KEPT_AT_LEAST = 8000 };
@@ -83,7 +86,8 @@ static bool check_snapshot(struct shared *x, uint32_t id)
                 count++;
             }
         }
-        ok = ok && !rc && (overtaken(x, before) || next >= before) && (x->retains || count >= before);
+        ok = ok && !rc && (overtaken(x, before) || next >= before) &&
+             (x->retains || count >= before);
         if (!x->retains)
             ok = ok && count == next; // no gap
         store_cursor_close(c);
@@ -180,7 +184,8 @@ static void snapshot_stays(void **state)
     assert_int_equal(store_metric_count(old), 1);
     assert_int_equal(store_metric_count(new), 2);
     for (uint32_t id = 0; id <= COLUMNS; id++) {
-        struct points p = points_of(old, id, INT64_MIN, INT64_MAX), q = points_of(new, id, INT64_MIN, INT64_MAX);
+        struct points p = points_of(old, id, INT64_MIN, INT64_MAX),
+                      q = points_of(new, id, INT64_MIN, INT64_MAX);
         assert_int_equal(p.count, 1500);
         assert_int_equal(q.count, 120000);
         for (size_t k = 0; k < p.count; k++)
@@ -246,7 +251,8 @@ static pid_t start_writer(_Atomic int64_t *appended, int64_t from)
 static void killed_at_random_moments(void **state)
 {
     (void)state;
-    _Atomic int64_t *appended = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    _Atomic int64_t *appended =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(appended != MAP_FAILED);
     int64_t from = 0;
     for (int round = 0; round < 12; round++) {
@@ -291,7 +297,8 @@ static void killed_at_random_moments(void **state)
 
 static struct store *closing; // in the middle of the next opening
 
-// Between opening and locking the file, the writer before closes it, which puts a new file under its name.
+// Between opening and locking the file, the writer before closes it, which puts a new file under
+// its name.
 static int open_and_close_other(void *user, const char *path, int flags, unsigned mode)
 {
     int fd = store_io_real.open(user, path, flags, mode);

@@ -54,7 +54,8 @@ static struct store_losses losses_of(const char *path)
 }
 
 // Appends until `refused` appends were not taken.
-static uint64_t append_until_refused(struct store *s, uint32_t set, uint32_t single, unsigned refused)
+static uint64_t append_until_refused(struct store *s, uint32_t set, uint32_t single,
+                                     unsigned refused)
 {
     uint64_t lost = 0;
     double v[3] = {1, 2, 3};
@@ -103,7 +104,8 @@ static void stored_and_lost_are_all(void **state)
     for (int killed = 0; killed < 2; killed++) {
         struct disk d = disk();
         d.io.user = &d;
-        struct store_options o = {.size_limit_bytes = 4 << 20, .memory_limit_bytes = 64 << 10, .io = &d.io};
+        struct store_options o = {
+            .size_limit_bytes = 4 << 20, .memory_limit_bytes = 64 << 10, .io = &d.io};
         struct store *s = open_with(&o);
         uint32_t set, single;
         define(s, &set, &single);
@@ -145,7 +147,8 @@ static void what_retention_takes_is_counted(void **state)
     uint32_t set, single;
     define(s, &set, &single);
     for (int64_t t = 0; t < 200000; t++) {
-        double v[3] = {(double)(hash_u64((uint64_t)t) >> 11), (double)t, (double)(hash_u64((uint64_t)t + 7) >> 11)};
+        double v[3] = {(double)(hash_u64((uint64_t)t) >> 11), (double)t,
+                       (double)(hash_u64((uint64_t)t + 7) >> 11)};
         assert_int_equal(store_append_row(s, set, t, v), 0);
     }
     close_store(s);
@@ -166,7 +169,8 @@ static void a_removed_file_is_not_closed_well(void **state)
     assert_int_equal(store_close(s, &e), -ENOENT);
 }
 
-// A disk that fills up at any moment: all that was appended, also what waited, is in the other place, however it ends.
+// A disk that fills up at any moment: all that was appended, also what waited, is in the other
+// place, however it ends.
 static void goes_on_elsewhere(void **state)
 {
     (void)state;
@@ -180,11 +184,13 @@ static void goes_on_elsewhere(void **state)
         struct disk d = disk();
         d.io.user = &d;
         d.elsewhere = other;
-        struct store_options o = {.size_limit_bytes = 8 << 20, .io = &d.io, .rewrite_limit_bytes = random & 1};
+        struct store_options o = {
+            .size_limit_bytes = 8 << 20, .io = &d.io, .rewrite_limit_bytes = random & 1};
         struct store *s = open_with(&o);
         uint32_t set, single;
         define(s, &set, &single);
-        int64_t full_at = (int64_t)(random % 4000), moved_at = full_at + (int64_t)(random / 4000 % 3000), n = 8000;
+        int64_t full_at = (int64_t)(random % 4000),
+                moved_at = full_at + (int64_t)(random / 4000 % 3000), n = 8000;
         struct store_reader *before = open_reader(); // goes on reading what it has open
         for (int64_t t = 0; t < n; t++) {
             double v[3] = {(double)t, (double)t * 2, (double)t * 3};
@@ -252,8 +258,9 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(stored_and_lost_are_all), CASE(what_retention_takes_is_counted), CASE(a_removed_file_is_not_closed_well),
-        CASE(goes_on_elsewhere),       CASE(stays_where_it_cannot_move),
+        CASE(stored_and_lost_are_all),           CASE(what_retention_takes_is_counted),
+        CASE(a_removed_file_is_not_closed_well), CASE(goes_on_elsewhere),
+        CASE(stays_where_it_cannot_move),
     };
     return cmocka_run_group_tests_name("store losses", tests, NULL, NULL);
 }

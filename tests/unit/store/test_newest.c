@@ -1,4 +1,5 @@
-// Of equal time stamps the one appended last wins, however it was appended and whatever has been sealed, merged or taken up since.
+// Of equal time stamps the one appended last wins, however it was appended and whatever has been
+// sealed, merged or taken up since.
 #include "fixture.h"
 
 #include "../seed.h"
@@ -43,8 +44,9 @@ static void check(const struct model *m, uint64_t seed, int step)
             if (!m->there[id][i])
                 continue;
             if (k == p.count || p.t[k] != m->t[i] || p.v[k] != m->v[id][i])
-                fail_msg("seed %llu, step %d: series %u at %lld is %g, not %g", (unsigned long long)seed, step, id,
-                         (long long)m->t[i], k < p.count ? p.v[k] : -1, m->v[id][i]);
+                fail_msg("seed %llu, step %d: series %u at %lld is %g, not %g",
+                         (unsigned long long)seed, step, id, (long long)m->t[i],
+                         k < p.count ? p.v[k] : -1, m->v[id][i]);
             int64_t t;
             double v;
             assert_true(store_point_before(snap, id, m->t[i], &t, &v));

@@ -1,8 +1,10 @@
-// What cursors give, compared with a plain table of what was appended: late rows, missing cells, equal stamps, singles and sets
-// mixed, in tails, in hot blocks, in cold ones, and in blocks that move while a cursor is on its way.
+// What cursors give, compared with a plain table of what was appended: late rows, missing cells,
+// equal stamps, singles and sets mixed, in tails, in hot blocks, in cold ones, and in blocks that
+// move while a cursor is on its way.
 #include "fixture.h"
 
-enum { TIMES = 6000, COLUMNS = 37, SINGLE = 3 }; // more columns than a tail's strip holds; SINGLE: also appended singly
+// more columns than a tail's strip holds; SINGLE: also appended singly
+enum { TIMES = 6000, COLUMNS = 37, SINGLE = 3 };
 
 static struct store_options options = {.size_limit_bytes = 256 << 20};
 static uint32_t random_state;
@@ -46,10 +48,12 @@ static void compare_before(struct store_snapshot *s, uint32_t id, int64_t at)
     }
 }
 
-// Runs tell how many points they have; whoever skips some still gets the others right. Two cursors take turns.
+// Runs tell how many points they have; whoever skips some still gets the others right. Two cursors
+// take turns.
 static void compare_in_turns(struct store_snapshot *s, uint32_t a, uint32_t b)
 {
-    struct store_cursor *c[2] = {store_cursor_open(s, a, 0, TIMES), store_cursor_open(s, b, 0, TIMES)};
+    struct store_cursor *c[2] = {store_cursor_open(s, a, 0, TIMES),
+                                 store_cursor_open(s, b, 0, TIMES)};
     uint32_t id[2] = {a, b};
     for (int left = 2, i = 0; left; i++) {
         int k = i % 2;
@@ -126,10 +130,12 @@ static void run_mixed(uint32_t seed, unsigned late, unsigned seals)
     random_state = seed;
     struct store *s = open_columns(&set);
     for (int64_t t = 0; t < TIMES; t += 2) {
-        append_random_row(s, set, next_random(100) < late ? next_random((uint32_t)t / 2 + 1) * 2 : t);
+        append_random_row(s, set,
+                          next_random(100) < late ? next_random((uint32_t)t / 2 + 1) * 2 : t);
         if (next_random(4) == 0) {
             uint32_t id = next_random(SINGLE);
-            int64_t at = t + 1 - 2 * (next_random(100) < late ? next_random((uint32_t)t / 2 + 1) : 0);
+            int64_t at =
+                t + 1 - 2 * (next_random(100) < late ? next_random((uint32_t)t / 2 + 1) : 0);
             double v = next_random(1000);
             assert_int_equal(store_append(s, id, at, v), 0);
             table[id][at] = v;

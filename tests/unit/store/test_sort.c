@@ -1,4 +1,5 @@
-// points_sort against the plainest way there is: for each series and time the point that came last. In every order in which points come.
+// points_sort against the plainest way there is: for each series and time the point that came last.
+// In every order in which points come.
 #include "../test.h"
 #include "store/sort.h"
 
@@ -59,12 +60,14 @@ static void rounds_come_in_order(void **state)
         for (size_t count = 1; count <= 3 * (size_t)series && count <= MOST; count += 1 + count / 7)
             for (uint32_t first = 0; first < series; first += 1 + series / 5) {
                 for (size_t i = 0; i < count; i++)
-                    points[i] = (struct point_record){(uint32_t)((first + i) % series), 0, (int64_t)i, 0};
+                    points[i] =
+                        (struct point_record){(uint32_t)((first + i) % series), 0, (int64_t)i, 0};
                 check(count);
             }
 }
 
-// Two stretches in order with series in both, time stamps that come again in the second or lie before those of the first.
+// Two stretches in order with series in both, time stamps that come again in the second or lie
+// before those of the first.
 static void two_stretches_come_in_order(void **state)
 {
     (void)state;

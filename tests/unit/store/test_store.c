@@ -80,14 +80,17 @@ static void late_and_equal_stamps(void **state)
 {
     (void)state;
     struct store *s = open_with(&small);
-    uint32_t m = metric_named(s, "m"), id = series_numbered(s, m, 0), other = series_numbered(s, m, 1), set;
+    uint32_t m = metric_named(s, "m"), id = series_numbered(s, m, 0),
+             other = series_numbered(s, m, 1), set;
     assert_int_equal(store_define_set(s, (uint32_t[]){id, other}, 2, &set), 0);
     enum { N = 3000 };
-    // Every time stamp twice, the second pass in an order of its own, sealed in between here and there.
+    // Every time stamp twice, the second pass in an order of its own, sealed in between here and
+    // there.
     for (int pass = 0; pass < 2; pass++)
         for (int64_t k = 0; k < N; k++) {
             int64_t t = k * 1009 % N;
-            double v[2] = {(double)(t + pass * 100000), pass && t % 2 ? store_missing() : (double)(t + pass * 7)};
+            double v[2] = {(double)(t + pass * 100000),
+                           pass && t % 2 ? store_missing() : (double)(t + pass * 7)};
             assert_int_equal(store_append_row(s, set, t, v), 0);
             if (k % 777 == 0)
                 assert_int_equal(store_seal(s), 0);
@@ -148,7 +151,8 @@ static void names_and_labels(void **state)
         assert_int_equal(store_metric_count(snap), 2);
         assert_int_equal(store_series_count(snap), 2);
         const struct store_metric *got = store_metric_get(snap, a);
-        assert_true(str_eq(got->name, STR("cpu_percent")) && str_eq(got->unit, STR("percent")) && got->level == 2);
+        assert_true(str_eq(got->name, STR("cpu_percent")) && str_eq(got->unit, STR("percent")) &&
+                    got->level == 2);
         assert_int_equal(store_metric_get(snap, b)->kind, STORE_COUNTER);
         assert_null(store_metric_get(snap, 2));
         assert_true(store_metric_find(snap, STR("bytes.total"), &again) && again == b);
@@ -198,12 +202,14 @@ static void events_come_back(void **state)
     (void)state;
     struct store *s = open_with(&small);
     struct store_label tag = {STR("job"), STR("1")};
-    struct store_event e = {.kind = STORE_SPAN, .start_ns = 100, .end_ns = INT64_MAX, .text = STR("epoch"), .id = 1};
+    struct store_event e = {
+        .kind = STORE_SPAN, .start_ns = 100, .end_ns = INT64_MAX, .text = STR("epoch"), .id = 1};
     e.labels = &tag;
     e.label_count = 1;
     assert_int_equal(store_append_event(s, &e), 0);
     assert_int_equal(store_seal(s), 0);
-    struct store_event note = {.kind = STORE_ANNOTATION, .start_ns = 50, .end_ns = 50, .text = STR("note")};
+    struct store_event note = {
+        .kind = STORE_ANNOTATION, .start_ns = 50, .end_ns = 50, .text = STR("note")};
     assert_int_equal(store_append_event(s, &note), 0);
     e.end_ns = 200;
     assert_int_equal(store_append_event(s, &e), 0);

@@ -120,7 +120,8 @@ static void oldest_first(void **state)
         assert_int_equal(store_tick(s, 1), 0);
     struct store_reader *r = open_reader();
     struct store_snapshot *snap = store_snapshot_open(r);
-    struct store_cursor *c = store_cursor_open(snap, COLUMNS, INT64_MIN, INT64_MAX); // the first of `old`
+    // the first of `old`
+    struct store_cursor *c = store_cursor_open(snap, COLUMNS, INT64_MIN, INT64_MAX);
     struct store_run run;
     assert_int_equal(store_cursor_next(c, &run), 1);
     assert_true(run.count > 1024); // merged
@@ -134,7 +135,8 @@ static void oldest_first(void **state)
     close_store(s);
 }
 
-// More in it than is written anew: it is closed where it lies, and what is free in it takes no disk space.
+// More in it than is written anew: it is closed where it lies, and what is free in it takes no disk
+// space.
 static void large_files_are_closed_in_place(void **state)
 {
     (void)state;
@@ -166,7 +168,8 @@ static void a_tick_does_a_piece_of_a_merge(void **state)
     uint64_t hot = stats_of(s).hot_values;
     assert_true(hot > 1900000);
     assert_int_equal(store_tick(s, 1), 0);
-    assert_int_equal(stats_of(s).merged_values, 0); // half a million values take longer than a tick may
+    // half a million values take longer than a tick may
+    assert_int_equal(stats_of(s).merged_values, 0);
     assert_int_equal(stats_of(s).hot_values, hot);
     check_rows(COLUMNS, 0, 20000); // half done, nothing of it shows
     append_rows(s, set, COLUMNS, 20000, 24000);
@@ -249,7 +252,8 @@ static void two_thousand_wide_sets(void **state)
     enum { SETS = 2000, WIDE = 500, ROWS = 18 };
     for (int pass = 0; pass < 2; pass++) {
         // The default limit, and one that leaves none of them even two rows.
-        struct store_options o = {.memory_limit_bytes = pass ? 20 << 20 : 0, .series_limit = 1100000};
+        struct store_options o = {.memory_limit_bytes = pass ? 20 << 20 : 0,
+                                  .series_limit = 1100000};
         uint64_t limit = pass ? 20 << 20 : 256 << 20;
         int64_t sets = pass ? SETS / 10 : SETS; // what definitions take is no tail
         struct store *s = open_with(&o);
@@ -295,7 +299,8 @@ static void copy_at_block(void *user, const char *what)
     char bytes[65536];
     for (int k = 0; k < 2; k++) {
         snprintf(copies[k], sizeof copies[k], "%s/%d.sonde", fixture_folder, k);
-        int from = open(fixture_path, O_RDONLY), to = open(copies[k], O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        int from = open(fixture_path, O_RDONLY),
+            to = open(copies[k], O_WRONLY | O_CREAT | O_TRUNC, 0600);
         for (ssize_t n; (n = read(from, bytes, sizeof bytes)) > 0;)
             assert_int_equal(write(to, bytes, (size_t)n), n);
         close(from);
@@ -411,7 +416,8 @@ static void damaged_tails_are_found(void **state)
 {
     (void)state;
     log_setup(LOG_ERROR, "test");
-    for (int pass = 0; pass < 3; pass++) { // a value; `used` made smaller; a block segment's `used` made smaller
+    // a value; `used` made smaller; a block segment's `used` made smaller
+    for (int pass = 0; pass < 3; pass++) {
         struct store *s = open_with(NULL);
         uint32_t set = wide_set(s, 0, 3);
         append_rows(s, set, 3, 0, 40);
@@ -432,7 +438,8 @@ static void damaged_tails_are_found(void **state)
         } else {
             uint64_t less = pass == 1 ? 64 : 0;
             int fd = open(fixture_path, O_RDWR);
-            assert_int_equal(pwrite(fd, &less, 8, (off_t)(at + offsetof(struct segment_entry, used))), 8);
+            assert_int_equal(
+                pwrite(fd, &less, 8, (off_t)(at + offsetof(struct segment_entry, used))), 8);
             close(fd);
         }
         s = open_with(NULL);
@@ -454,7 +461,8 @@ static int limited_reserve(void *user, int fd, uint64_t offset, uint64_t size)
     (void)user;
     if (space && offset + size > space)
         return -EDQUOT;
-    return by_zeros ? store_io_write_zeros(fd, offset, size) : store_io_real.reserve(NULL, fd, offset, size);
+    return by_zeros ? store_io_write_zeros(fd, offset, size)
+                    : store_io_real.reserve(NULL, fd, offset, size);
 }
 
 static void definitions_wait_for_space(void **state)
@@ -471,7 +479,8 @@ static void definitions_wait_for_space(void **state)
     space = 1;
     uint32_t m = metric_named(s, "m"), more[300], wide;
     for (unsigned i = 0; i < 300; i++)
-        more[i] = series_numbered(s, m, 100 + i); // more than the segment of the catalog has room for
+        // more than the segment of the catalog has room for
+        more[i] = series_numbered(s, m, 100 + i);
     for (unsigned i = 300; i < 2000; i++)
         series_numbered(s, m, 100 + i);
     uint32_t other = metric_named(s, "other"), single = series_numbered(s, other, 1);
@@ -516,7 +525,8 @@ static void without_fallocate(void **state)
     append_rows(s, wide_set(s, 0, 10), 10, 0, 5000);
     struct stat st;
     assert_int_equal(stat(fixture_path, &st), 0);
-    assert_true((uint64_t)st.st_blocks * 512 >= stats_of(s).used_bytes); // there is disk behind all of it
+    // there is disk behind all of it
+    assert_true((uint64_t)st.st_blocks * 512 >= stats_of(s).used_bytes);
     close_store(s);
     by_zeros = false;
     check_rows(10, 0, 5000);
@@ -564,7 +574,8 @@ static void a_removed_file_is_said_once(void **state)
     store_abandon(s);
 }
 
-// The kernel itself refuses to let the file grow. (Anybody can set that limit; a disk that fills up takes root, below.)
+// The kernel itself refuses to let the file grow. (Anybody can set that limit; a disk that fills up
+// takes root, below.)
 static void a_file_that_may_not_grow(void **state)
 {
     (void)state;
@@ -597,7 +608,8 @@ static void a_file_that_may_not_grow(void **state)
 
 static int refused_open(void *user, const char *path, int flags, unsigned mode)
 {
-    return (flags & O_ACCMODE) == O_RDONLY ? store_io_real.open(user, path, flags, mode) : *(const int *)user;
+    return (flags & O_ACCMODE) == O_RDONLY ? store_io_real.open(user, path, flags, mode)
+                                           : *(const int *)user;
 }
 
 static int refused_sync(void *user, int fd)
@@ -605,7 +617,8 @@ static int refused_sync(void *user, int fd)
     return space ? -EROFS : store_io_real.sync(user, fd);
 }
 
-// A file system that has become read-only, as they do on errors: said once, counted; opening says why not. Readers do not mind.
+// A file system that has become read-only, as they do on errors: said once, counted; opening says
+// why not. Readers do not mind.
 static void a_file_system_that_becomes_read_only(void **state)
 {
     (void)state;

@@ -1,12 +1,15 @@
 // write_trace.h - every single write to a mapped file, in order: what a crash can come between.
 //
-// The mapping is made read-only. Each instruction that writes to it faults; it is let through alone (the processor's trap flag stops it
-// behind that one instruction), what it wrote is noted, and the mapping is read-only again. So the log holds what the machine really
-// stores, in the order in which it does, whatever compiler and C library made of the source. What changes the file otherwise (it grows,
-// a part of it is given back, a sync, an append that was acknowledged) is noted between the writes.
+// The mapping is made read-only. Each instruction that writes to it faults; it is let through alone
+// (the processor's trap flag stops it behind that one instruction), what it wrote is noted, and the
+// mapping is read-only again. So the log holds what the machine really stores, in the order in
+// which it does, whatever compiler and C library made of the source. What changes the file
+// otherwise (it grows, a part of it is given back, a sync, an append that was acknowledged) is
+// noted between the writes.
 //
-// From the log any state can be made again that a crash leaves: of a killed process every write up to the n-th, of a machine that went
-// down for each page what was in it at some time since the last sync.
+// From the log any state can be made again that a crash leaves: of a killed process every write up
+// to the n-th, of a machine that went down for each page what was in it at some time since the last
+// sync.
 //
 // Linux on x86-64. Elsewhere trace_available() is false.
 #ifndef SONDE_TESTS_STORE_WRITE_TRACE_H
@@ -23,13 +26,21 @@
 
 enum { TRACE_PAGE = 4096, TRACE_STORE_MAX = 64, TRACE_ENTRIES_MAX = 1 << 20 };
 
-enum trace_kind { TRACE_WRITE, TRACE_SIZE, TRACE_PUNCH, TRACE_SYNC_BEGINS, TRACE_SYNCED, TRACE_ACKNOWLEDGED };
+enum trace_kind {
+    TRACE_WRITE,
+    TRACE_SIZE,
+    TRACE_PUNCH,
+    TRACE_SYNC_BEGINS,
+    TRACE_SYNCED,
+    TRACE_ACKNOWLEDGED
+};
 
 struct trace_entry {
     enum trace_kind kind;
     bool goes_on;  // WRITE: more of the same call comes, and no crash lies between
     uint32_t size; // WRITE
-    uint64_t at;   // WRITE, PUNCH: offset; SIZE: the file's size; SYNCED: whether what came before is promised
+    // WRITE, PUNCH: offset; SIZE: the file's size; SYNCED: whether what came before is promised
+    uint64_t at;
     union {
         uint8_t bytes[TRACE_STORE_MAX]; // WRITE
         uint64_t length;                // PUNCH
@@ -107,7 +118,8 @@ static inline void trace_on_trap(int signal_number, siginfo_t *info, void *conte
     (void)signal_number;
     (void)info;
     ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRACE_TRAP_FLAG;
-    size_t at = (size_t)(trace.at - trace.base), left = trace.file_bytes > at ? trace.file_bytes - at : 0;
+    size_t at = (size_t)(trace.at - trace.base),
+           left = trace.file_bytes > at ? trace.file_bytes - at : 0;
     struct trace_entry *e = trace_add(TRACE_WRITE, at);
     e->size = (uint32_t)(left < TRACE_STORE_MAX ? left : TRACE_STORE_MAX);
     memcpy(e->bytes, trace.at, e->size);

@@ -1,4 +1,5 @@
-// net.h - hubs and links in one process, for tests: who they are, what they answer from, and waiting for conditions.
+// net.h - hubs and links in one process, for tests: who they are, what they answer from, and
+// waiting for conditions.
 #ifndef SONDE_TESTS_WIRE_NET_H
 #define SONDE_TESTS_WIRE_NET_H
 
@@ -18,7 +19,8 @@ static const int64_t NET_PATIENCE_NS = 60 * INT64_C(1000000000);
 
 static inline struct wire_settings net_settings(void)
 {
-    struct wire_settings s = {.questions = &ask_questions, .job = STR("job-1"), .retry_ms = 10, .retry_max_ms = 100};
+    struct wire_settings s = {
+        .questions = &ask_questions, .job = STR("job-1"), .retry_ms = 10, .retry_max_ms = 100};
     for (int i = 0; i < WIRE_KEY_BYTES; i++)
         s.key[i] = (uint8_t)(i * 7 + 1);
     return s;
@@ -33,10 +35,11 @@ static inline struct wire_loop *net_loop(void)
     return l;
 }
 
-static inline struct hub *net_hub(struct wire_loop *loop, const struct wire_settings *settings, const char *host,
-                                  bool relay)
+static inline struct hub *net_hub(struct wire_loop *loop, const struct wire_settings *settings,
+                                  const char *host, bool relay)
 {
-    struct hub_options o = {.settings = *settings, .address = "127.0.0.1", .host = str_of(host), .relay = relay};
+    struct hub_options o = {
+        .settings = *settings, .address = "127.0.0.1", .host = str_of(host), .relay = relay};
     struct hub *h;
     struct error e;
     if (hub_create(loop, &o, &h, &e))
@@ -58,7 +61,8 @@ static inline void net_close_view(void *user, struct wire_view *view)
     (void)view;
 }
 
-// Of a reader, which `user` points to: a new snapshot for each question, as several may be answered at a time.
+// Of a reader, which `user` points to: a new snapshot for each question, as several may be answered
+// at a time.
 static inline int net_open_reader(void *user, struct wire_view *out, struct error *e)
 {
     struct store_reader **reader = user;
@@ -76,8 +80,10 @@ static inline void net_close_reader(void *user, struct wire_view *view)
     free(snapshot);
 }
 
-static inline struct wire_link *net_link(struct wire_loop *loop, const struct wire_settings *settings, const char *host,
-                                         int port, const struct wire_source *source, struct hub *children)
+static inline struct wire_link *net_link(struct wire_loop *loop,
+                                         const struct wire_settings *settings, const char *host,
+                                         int port, const struct wire_source *source,
+                                         struct hub *children)
 {
     static const struct wire_source nothing = {net_no_view, net_close_view, NULL};
     struct wire_link_options o = {.settings = *settings,

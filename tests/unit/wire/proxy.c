@@ -64,8 +64,9 @@ static void take_one(struct proxy *p)
     int i = 0, link = accept(p->listening, NULL, NULL);
     while (i < PAIRS_MAX && p->pairs[i][0] >= 0)
         i++;
-    struct sockaddr_in to = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)p->target), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)p->target),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int hub = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (i == PAIRS_MAX || connect(hub, (struct sockaddr *)&to, sizeof to) != 0) {
         close(link);

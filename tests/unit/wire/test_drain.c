@@ -119,7 +119,8 @@ static void an_agent_that_stands_still(void **state)
     int listening = listen_here();
     assert_int_equal(drain_line_create(path, 0, &line), 0);
     int64_t began_ns = clock_monotonic_ns();
-    assert_int_equal(drain_line_ask(line), -ETIMEDOUT); // the kernel has taken the connection and the request
+    // the kernel has taken the connection and the request
+    assert_int_equal(drain_line_ask(line), -ETIMEDOUT);
     assert_true(clock_monotonic_ns() - began_ns >= DRAIN_WAIT_MS * (int64_t)NS_PER_MS);
     int fd = accept(listening, NULL, NULL);
     struct drain_request request = take_request(fd);

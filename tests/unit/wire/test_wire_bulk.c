@@ -1,4 +1,5 @@
-// Data of nodes, over every transport: answers are whole and the same, whatever happens to the way that they take.
+// Data of nodes, over every transport: answers are whole and the same, whatever happens to the way
+// that they take.
 #include "ask/copy_wire.h"
 #include "base/hash.h"
 #include "store/store.h"
@@ -42,8 +43,9 @@ static void answer_directly(size_t node)
     struct buf record = {0};
     struct error e;
     open_view(NULL, &view, NULL);
-    assert_int_equal(
-        wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view, str_of(names[node]), INT64_MAX, NULL, &e), 0);
+    assert_int_equal(wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view,
+                                       str_of(names[node]), INT64_MAX, NULL, &e),
+                     0);
     expected_bytes = 0; // the same of all
     while (wire_answer_step(&answer, &record, &e) > 0) {
         expected[node] = hash_bytes(record.data, record.size, expected[node]);
@@ -111,13 +113,15 @@ static void start_link(size_t i)
 
 static void start_hub(struct wire_bulk *bulk)
 {
-    struct hub_options o = {.settings = net_settings(), .bulk = bulk, .address = "127.0.0.1", .host = STR("head")};
+    struct hub_options o = {
+        .settings = net_settings(), .bulk = bulk, .address = "127.0.0.1", .host = STR("head")};
     struct error e;
     if (hub_create(hub_loop, &o, &hub, &e))
         fail_msg("%s", e.text);
 }
 
-// For all tests of a transport: providers take their time to open. Without it they are skipped with a word: only a build without libfabric may be without tcp and shm.
+// For all tests of a transport: providers take their time to open. Without it they are skipped with
+// a word: only a build without libfabric may be without tcp and shm.
 static bool there;
 static struct error why_not;
 
@@ -160,7 +164,8 @@ static void close_all(void)
 static bool is_settled(size_t i)
 {
     struct wire_link_stats s = net_link_stats(links[i]);
-    return s.state == WIRE_LINK_OPEN && (!bulks[i] || strcmp(s.way, "tcp") != 0 || s.way_problem[0]);
+    return s.state == WIRE_LINK_OPEN &&
+           (!bulks[i] || strcmp(s.way, "tcp") != 0 || s.way_problem[0]);
 }
 
 static void await_all(void)
@@ -216,7 +221,8 @@ static void *ask(void *user)
     const struct wire_missing *missing;
     struct hub_ask q = {.question = WIRE_COPY,
                         .request = buf_str(&request),
-                        .deadline_ns = clock_monotonic_ns() + (a->patience_ns ? a->patience_ns : NET_PATIENCE_NS),
+                        .deadline_ns = clock_monotonic_ns() +
+                                       (a->patience_ns ? a->patience_ns : NET_PATIENCE_NS),
                         .record = take,
                         .user = a};
     a->code = hub_ask(hub, &q, &arena, &missing, &a->missing, NULL);
@@ -268,8 +274,10 @@ static void answers_are_whole(void **state)
         assert_str_equal(nodes[i].way, is_fabric() ? hub_bulk->name : "tcp");
         assert_string_equal(s.way, is_fabric() ? bulks[i]->name : "tcp");
         // Nearly all of it went that way.
-        assert_true(is_fabric() ? nodes[i].way_bytes > expected_bytes * 9 / 10 : nodes[i].way_bytes == 0);
-        assert_true(is_fabric() ? nodes[i].bytes_in < expected_bytes / 5 : nodes[i].bytes_in > expected_bytes);
+        assert_true(is_fabric() ? nodes[i].way_bytes > expected_bytes * 9 / 10
+                                : nodes[i].way_bytes == 0);
+        assert_true(is_fabric() ? nodes[i].bytes_in < expected_bytes / 5
+                                : nodes[i].bytes_in > expected_bytes);
         assert_int_equal(s.way_bytes, nodes[i].way_bytes);
     }
     arena_free(&arena);
@@ -372,7 +380,8 @@ struct faulty {
 
 enum { PLACE_BYTES = 16, SHORT_MS = 500, SWALLOWED = -2 };
 
-static int faulty_meet(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out, struct error *e)
+static int faulty_meet(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out,
+                       struct error *e)
 {
     struct faulty *f = (struct faulty *)b;
     struct buf changed = {0};
@@ -393,7 +402,8 @@ static void faulty_fetch(struct wire_fetch *t)
         return;
     }
     if (the_faulty->fetches++ == the_faulty->bad_fetch)
-        t->offset = the_faulty->outside ? 1U << 30 : (t->offset + WIRE_WINDOW_BYTES / 2) % WIRE_WINDOW_BYTES;
+        t->offset = the_faulty->outside ? 1U << 30
+                                        : (t->offset + WIRE_WINDOW_BYTES / 2) % WIRE_WINDOW_BYTES;
     if (!the_faulty->outside && t->offset + t->size > WIRE_WINDOW_BYTES)
         t->offset = WIRE_WINDOW_BYTES - t->size;
     the_faulty->real->row->fetch(t);
@@ -522,11 +532,13 @@ static void a_window_is_a_ring(void **state)
     assert_false(window_taken(&w, 1)); // not a whole piece
     assert_true(window_taken(&w, WIRE_LAID_MAX));
     assert_false(window_taken(&w, 1)); // nothing lies there
-    // As full as it gets, with pieces of any size: never more than its bytes, never more pieces than there are places.
+    // As full as it gets, with pieces of any size: never more than its bytes, never more pieces
+    // than there are places.
     uint64_t random = 7, laid = 0, taken = 0;
     for (int i = 0; i < 200000; i++) {
         random = random * 6364136223846793005 + 1442695040888963407;
-        size_t size = WIRE_LAID_MIN + (size_t)(random >> 33) % (i % 3 ? 100 : WIRE_LAID_MAX - WIRE_LAID_MIN);
+        size_t size =
+            WIRE_LAID_MIN + (size_t)(random >> 33) % (i % 3 ? 100 : WIRE_LAID_MAX - WIRE_LAID_MIN);
         if (window_lay(&w, (uint32_t)i, (struct str){data, size}, &p)) {
             assert_true(p.offset + p.size <= WIRE_WINDOW_BYTES && p.size > 0 && p.size <= size);
             laid += p.size;
@@ -539,7 +551,8 @@ static void a_window_is_a_ring(void **state)
     }
 }
 
-static int meet_anybody(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out, struct error *e)
+static int meet_anybody(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out,
+                        struct error *e)
 {
     (void)description, (void)e;
     *out = (struct wire_bulk_peer *)b;
@@ -584,7 +597,8 @@ static void pieces_that_had_come_come_again(void **state)
     struct str payload;
     bool kept;
     assert_int_equal(wire_fetches_begin(&f, &bulk, STR(""), key, NULL), 0);
-    // Three pieces and an END behind them; the second is there, the first fails, the third is under way.
+    // Three pieces and an END behind them; the second is there, the first fails, the third is under
+    // way.
     wire_mac(key, 0, (struct str){0}, STR("data"), laid.mac);
     for (h.id = 1; h.id <= 3; h.id++)
         assert_int_equal(wire_fetches_laid(&f, &h, &laid), 0);
@@ -624,7 +638,8 @@ static void pieces_that_had_come_come_again(void **state)
     static char frame[WIRE_PART_MAX];
     int r = 0;
     size_t held = 0;
-    for (h = (struct wire_header){.type = WIRE_PART, .size = WIRE_PART_MAX}; r == 0; held += sizeof frame)
+    for (h = (struct wire_header){.type = WIRE_PART, .size = WIRE_PART_MAX}; r == 0;
+         held += sizeof frame)
         r = wire_fetches_hold(&f, &h, (struct str){frame, sizeof frame}, &kept);
     assert_int_equal(r, -ENOBUFS);
     assert_true(held <= FETCHES_HELD_MAX + sizeof frame);
@@ -637,7 +652,8 @@ static void options_say_what_is_wrong(void **state)
     struct error e;
     struct wire_loop *l = net_loop();
     struct wire_bulk *b = NULL;
-    static const char *const good[] = {"auto", "tcp", "fabric", "fabric:tcp", "fabric:verbs;ofi_rxm"};
+    static const char *const good[] = {"auto", "tcp", "fabric", "fabric:tcp",
+                                       "fabric:verbs;ofi_rxm"};
     static const char *const bad[] = {"", "udp", "fabric:", "fabric:a b", "tcp:fabric"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         assert_int_equal(wire_transport_check(good[i], &e), 0);

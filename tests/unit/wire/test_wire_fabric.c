@@ -1,4 +1,5 @@
-// libfabric's providers as a bulk uses them: what becomes of reads that never end, and of memory that nobody removes.
+// libfabric's providers as a bulk uses them: what becomes of reads that never end, and of memory
+// that nobody removes.
 #include "unit/wire/net.h"
 #include "wire/bulk.h"
 #include "wire/fabric_memory.h"
@@ -11,7 +12,13 @@
 
 // ---- reads that never end ----
 
-enum { STUCK = 4, READS = WIRE_LANDING_SLOTS / STUCK, PIECE = WIRE_LAID_MIN, SHORT_MS = 300, LONG_MS = 3600000 };
+enum {
+    STUCK = 4,
+    READS = WIRE_LANDING_SLOTS / STUCK,
+    PIECE = WIRE_LAID_MIN,
+    SHORT_MS = 300,
+    LONG_MS = 3600000
+};
 
 struct node {
     struct wire_bulk *bulk;
@@ -100,7 +107,8 @@ static void hold(struct wire_task *task)
     pthread_mutex_unlock(&held);
 }
 
-// Nodes that do nothing any more, as if their cables were cut: what is read of them never ends. The provider tcp needs their help.
+// Nodes that do nothing any more, as if their cables were cut: what is read of them never ends. The
+// provider tcp needs their help.
 static void reads_that_never_end_keep_no_slots(void **state)
 {
     (void)state;
@@ -185,9 +193,10 @@ static bool is_there(const char *name)
 static void what_killed_processes_leave_is_swept(void **state)
 {
     (void)state;
-    static const char *const nobodys = "sonde-0123456789abcdef", *const somebodys = "sonde-00000000000000ff",
-                             *const others[] = {"sonde-0123456789abcde", "sonde-0123456789abcdeg", "4711:0:0",
-                                                "sonde-x"};
+    static const char *const nobodys = "sonde-0123456789abcdef",
+                             *const somebodys = "sonde-00000000000000ff",
+                             *const others[] = {"sonde-0123456789abcde", "sonde-0123456789abcdeg",
+                                                "4711:0:0", "sonde-x"};
     assert_non_null(mkdtemp(folder));
     munmap(make(nobodys), PIECE);
     void *mapped = make(somebodys);

@@ -1,4 +1,5 @@
-// The greeting, as bytes: who is let in, and everybody who is not. And frames and messages: what is written is read, what is damaged is refused.
+// The greeting, as bytes: who is let in, and everybody who is not. And frames and messages: what is
+// written is read, what is damaged is refused.
 #include "unit/test.h"
 #include "wire/clock_offset.h"
 #include "wire/handshake.h"
@@ -27,8 +28,11 @@ static struct wire_settings settings(uint8_t key)
 
 static struct wire_identity identity(const char *host, const char *job)
 {
-    return (struct wire_identity){
-        .role = WIRE_ROLE_NODE, .session = 7, .attempt = 1, .host = str_of(host), .job = str_of(job)};
+    return (struct wire_identity){.role = WIRE_ROLE_NODE,
+                                  .session = 7,
+                                  .attempt = 1,
+                                  .host = str_of(host),
+                                  .job = str_of(job)};
 }
 
 struct pair {
@@ -93,7 +97,8 @@ static void abilities_are_met_by_those_who_know_them(void **state)
         p.hello.size = 0;
         assert_int_equal(wire_handshake_begin(&p.hub, WIRE_HUB, &hub, &s, &p.nothing, &p.e), 0);
         assert_int_equal(wire_handshake_begin(&p.link, WIRE_LINK, &link, &s, &p.hello, &p.e), 0);
-        assert_int_equal(p.hello.size, without + (link.abilities != 0)); // as it was before there were any
+        // as it was before there were any
+        assert_int_equal(p.hello.size, without + (link.abilities != 0));
         assert_int_equal(wire_handshake_take(&p.hub, buf_str(&p.hello), &p.challenge, &p.e), 0);
         assert_int_equal(wire_handshake_take(&p.link, buf_str(&p.challenge), &p.proof, &p.e), 0);
         assert_int_equal(wire_handshake_take(&p.hub, buf_str(&p.proof), &p.nothing, &p.e), 0);
@@ -115,7 +120,9 @@ static void both_ends_see_a_wrong_key(void **state)
     assert_int_equal(p.proof.size, 0);
     // One that does not care about our proof sends a guess.
     uint8_t guess[WIRE_PROOF_BYTES] = {0};
-    assert_int_equal(wire_handshake_take(&p.hub, (struct str){(char *)guess, sizeof guess}, &p.nothing, &p.e), -EACCES);
+    assert_int_equal(
+        wire_handshake_take(&p.hub, (struct str){(char *)guess, sizeof guess}, &p.nothing, &p.e),
+        -EACCES);
     pair_free(&p);
 }
 
@@ -126,13 +133,19 @@ static void refuses_a_replay(void **state)
     pair_begin(&first, 1, 1);
     wire_handshake_take(&first.hub, buf_str(&first.hello), &first.challenge, &first.e);
     wire_handshake_take(&first.link, buf_str(&first.challenge), &first.proof, &first.e);
-    assert_int_equal(wire_handshake_take(&first.hub, buf_str(&first.proof), &first.nothing, &first.e), 0);
+    assert_int_equal(
+        wire_handshake_take(&first.hub, buf_str(&first.proof), &first.nothing, &first.e), 0);
     // The same bytes again, to the same hub's next connection.
     pair_begin(&second, 1, 1);
-    assert_int_equal(wire_handshake_take(&second.hub, buf_str(&first.hello), &second.challenge, &second.e), 0);
-    assert_int_equal(wire_handshake_take(&second.hub, buf_str(&first.proof), &second.nothing, &second.e), -EACCES);
+    assert_int_equal(
+        wire_handshake_take(&second.hub, buf_str(&first.hello), &second.challenge, &second.e), 0);
+    assert_int_equal(
+        wire_handshake_take(&second.hub, buf_str(&first.proof), &second.nothing, &second.e),
+        -EACCES);
     // And an old challenge to a new link.
-    assert_int_equal(wire_handshake_take(&second.link, buf_str(&first.challenge), &second.proof, &second.e), -EACCES);
+    assert_int_equal(
+        wire_handshake_take(&second.link, buf_str(&first.challenge), &second.proof, &second.e),
+        -EACCES);
     pair_free(&first);
     pair_free(&second);
 }
@@ -144,7 +157,8 @@ static void refuses_a_reflection(void **state)
     struct pair p;
     pair_begin(&p, 1, 1);
     wire_handshake_take(&p.hub, buf_str(&p.hello), &p.challenge, &p.e);
-    struct str own = str_slice(buf_str(&p.challenge), p.challenge.size - WIRE_PROOF_BYTES, p.challenge.size);
+    struct str own =
+        str_slice(buf_str(&p.challenge), p.challenge.size - WIRE_PROOF_BYTES, p.challenge.size);
     assert_int_equal(wire_handshake_take(&p.hub, own, &p.nothing, &p.e), -EACCES);
     // And to a link its own HELLO as a challenge, with whatever proof.
     buf_add(&p.hello, own.data, own.size);
@@ -176,7 +190,8 @@ static void sees_every_changed_bit(void **state)
         pair_begin(&p, 1, 1);
         wire_handshake_take(&p.hub, buf_str(&p.hello), &p.challenge, &p.e);
         p.challenge.data[bit / 8] ^= (char)(1 << bit % 8);
-        assert_int_not_equal(wire_handshake_take(&p.link, buf_str(&p.challenge), &p.proof, &p.e), 0);
+        assert_int_not_equal(wire_handshake_take(&p.link, buf_str(&p.challenge), &p.proof, &p.e),
+                             0);
         pair_free(&p);
     }
     pair_free(&whole);
@@ -199,7 +214,8 @@ static void refuses_other_jobs_and_bad_names(void **state)
     assert_int_equal(wire_handshake_take(&hub, buf_str(&hello), &reply, &e), -EBADMSG);
     assert_int_equal(wire_handshake_begin(&link, WIRE_LINK, &empty, &s, &hello, &e), -EINVAL);
     for (size_t size = 0; size < hello.size; size++)
-        assert_int_equal(wire_handshake_take(&hub, str_slice(buf_str(&hello), 0, size), &reply, &e), -EBADMSG);
+        assert_int_equal(wire_handshake_take(&hub, str_slice(buf_str(&hello), 0, size), &reply, &e),
+                         -EBADMSG);
     buf_free(&hello);
     buf_free(&reply);
 }
@@ -216,7 +232,8 @@ static void headers_say_what_may_come(void **state)
         for (int side = 0; side < 2; side++)
             for (int opened = 0; opened < 2; opened++) {
                 const struct wire_frame_row *row = wire_frame_row((enum wire_type)type);
-                struct wire_header h = {.size = row ? row->size_max : 0, .id = 77, .type = (enum wire_type)type};
+                struct wire_header h = {
+                    .size = row ? row->size_max : 0, .id = 77, .type = (enum wire_type)type};
                 wire_header_write(&h, bytes);
                 bool allowed = row && row->from & 1 << side && row->opening != opened;
                 assert_int_equal(wire_header_read(bytes, (enum wire_side)side, opened, &got, &e),
@@ -227,14 +244,17 @@ static void headers_say_what_may_come(void **state)
                 assert_int_equal(got.id, 77);
                 h.size++;
                 wire_header_write(&h, bytes);
-                assert_int_equal(wire_header_read(bytes, (enum wire_side)side, opened, &got, &e), -EBADMSG);
+                assert_int_equal(wire_header_read(bytes, (enum wire_side)side, opened, &got, &e),
+                                 -EBADMSG);
                 h.size = 1u << 31;
                 wire_header_write(&h, bytes);
-                assert_int_equal(wire_header_read(bytes, (enum wire_side)side, opened, &got, &e), -EBADMSG);
+                assert_int_equal(wire_header_read(bytes, (enum wire_side)side, opened, &got, &e),
+                                 -EBADMSG);
                 h.size = 0;
                 wire_header_write(&h, bytes);
                 bytes[5]++; // version
-                assert_int_equal(wire_header_read(bytes, (enum wire_side)side, opened, &got, &e), -EBADMSG);
+                assert_int_equal(wire_header_read(bytes, (enum wire_side)side, opened, &got, &e),
+                                 -EBADMSG);
                 assert_non_null(strstr(e.text, "version"));
             }
 }

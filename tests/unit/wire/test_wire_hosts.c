@@ -1,4 +1,5 @@
-// A question about some hosts goes only to nodes that can have them, as they have told; and what is there is always found.
+// A question about some hosts goes only to nodes that can have them, as they have told; and what is
+// there is always found.
 #include "ask/lists_wire.h"
 #include "ask/recent_wire.h"
 #include "store/store.h"
@@ -31,7 +32,8 @@ static void put(struct node *n, const char *metric, const char *host, double val
 {
     uint32_t m, series;
     struct store_label label = {STR("host"), str_of(host)};
-    assert_int_equal(store_define_metric(n->store, &(struct store_metric){.name = str_of(metric)}, &m), 0);
+    assert_int_equal(
+        store_define_metric(n->store, &(struct store_metric){.name = str_of(metric)}, &m), 0);
     assert_int_equal(store_define_series(n->store, m, &label, 1, &series), 0);
     assert_int_equal(store_append(n->store, series, NS_PER_S, value), 0);
 }
@@ -122,7 +124,8 @@ static void count_asked(struct hub *h, uint64_t counts[NODES])
     size_t count;
     assert_int_equal(hub_nodes(h, &arena, &nodes, &count), 0);
     for (size_t i = 0; i < count; i++)
-        if (nodes[i].host.size == 2 && nodes[i].host.data[0] == 'n' && nodes[i].host.data[1] <= '0' + NODES)
+        if (nodes[i].host.size == 2 && nodes[i].host.data[0] == 'n' &&
+            nodes[i].host.data[1] <= '0' + NODES)
             counts[nodes[i].host.data[1] - '1'] += nodes[i].asked;
     arena_free(&arena);
 }
@@ -169,12 +172,15 @@ static struct got ask(struct net *net, const char *m)
     return g;
 }
 
-static void expect(struct net *net, const char *m, const char *asked, size_t series, const char *missing)
+static void expect(struct net *net, const char *m, const char *asked, size_t series,
+                   const char *missing)
 {
     struct got g = ask(net, m);
-    if (g.code || strcmp(g.asked, asked) != 0 || g.series != series || strcmp(g.missing, missing) != 0)
-        fail_msg("%s: code %d; '%s' were asked, want '%s'; %zu series, want %zu; '%s' are missing, want '%s'", m,
-                 g.code, g.asked, asked, g.series, series, g.missing, missing);
+    if (g.code || strcmp(g.asked, asked) != 0 || g.series != series ||
+        strcmp(g.missing, missing) != 0)
+        fail_msg("%s: code %d; '%s' were asked, want '%s'; %zu series, want %zu; '%s' are missing, "
+                 "want '%s'",
+                 m, g.code, g.asked, asked, g.series, series, g.missing, missing);
 }
 
 // Until all have told, they are asked.
@@ -222,8 +228,12 @@ static void only_who_can_have_it_is_asked(void **state)
     struct buf text = {0};
     for (int i = 0; i < 4000; i++)
         buf_printf(&text, "%sN%d", i ? "|" : "", i == 2 ? 0 : i);
-    struct query_filter filter = {.kind = QUERY_ILITERAL_OR, .key = STR("host"), .text = buf_str(&text)};
-    struct query q = {.metric = STR("load"), .end_ns = 10 * (int64_t)NS_PER_S, .filters = &filter, .filter_count = 1};
+    struct query_filter filter = {
+        .kind = QUERY_ILITERAL_OR, .key = STR("host"), .text = buf_str(&text)};
+    struct query q = {.metric = STR("load"),
+                      .end_ns = 10 * (int64_t)NS_PER_S,
+                      .filters = &filter,
+                      .filter_count = 1};
     struct got g = ask_plan(net, &q);
     assert_string_equal(g.asked, "n1 n3");
     assert_int_equal(g.series, 2);
@@ -253,7 +263,8 @@ static void tags_count_as_filters_do(void **state)
     (void)state;
     struct net *net = make_net(false);
     await_told(net);
-    struct store_label tags[] = {{STR("host"), STR("n3")}, {STR("host"), STR("*")}, {STR("k"), STR("v")}};
+    struct store_label tags[] = {
+        {STR("host"), STR("n3")}, {STR("host"), STR("*")}, {STR("k"), STR("v")}};
     struct arena arena = {0};
     struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS};
     struct hub_absent absent;
@@ -263,17 +274,20 @@ static void tags_count_as_filters_do(void **state)
     for (int i = 0; i < 3; i++) {
         uint64_t before = net_stats(net->root).asked;
         struct query_series_filter m = {.tags = &tags[i], .tag_count = 1};
-        assert_int_equal(hub_series(net->root, &m, &where, &arena, &series, &count, &absent, NULL), 0);
+        assert_int_equal(hub_series(net->root, &m, &where, &arena, &series, &count, &absent, NULL),
+                         0);
         assert_int_equal(net_stats(net->root).asked - before, want[i]);
         assert_int_equal(count, i == 2 ? 0 : want[i]);
     }
     // A stream of several selections.
-    struct wire_selection selections[] = {
-        {.metric = STR("load"), .tags = &tags[0], .tag_count = 1},
-        {.metric = STR("x"), .tags = (struct store_label[]){{STR("host"), STR("n1")}}, .tag_count = 1},
-        {.metric = STR("load")}};
+    struct wire_selection selections[] = {{.metric = STR("load"), .tags = &tags[0], .tag_count = 1},
+                                          {.metric = STR("x"),
+                                           .tags = (struct store_label[]){{STR("host"), STR("n1")}},
+                                           .tag_count = 1},
+                                          {.metric = STR("load")}};
     for (size_t n = 1; n <= 3; n++) {
-        struct wire_recent_request m = {.window_ns = NS_PER_S, .selections = selections, .selection_count = n};
+        struct wire_recent_request m = {
+            .window_ns = NS_PER_S, .selections = selections, .selection_count = n};
         struct buf request = {0};
         wire_recent_request_write(&m, &request);
         size_t records = 0, missing_count;
@@ -304,7 +318,8 @@ static void a_foreign_host_is_told_at_once(void **state)
     wire_link_look(net->nodes[2].link);
     NET_AWAIT(strcmp(ask(net, "none:load{host=n2}").asked, "n2 n3") == 0);
     expect(net, "sum:load{host=n2}", "n2 n3", 1, "");
-    // Whoever has seen it in one answer finds it in the next: it was told before that answer was given.
+    // Whoever has seen it in one answer finds it in the next: it was told before that answer was
+    // given.
     for (int i = 0; i < 10; i++) {
         char host[8], m[48];
         snprintf(host, sizeof host, "x%d", i);
@@ -423,7 +438,8 @@ static void who_does_not_tell_is_asked_always(void **state)
     (void)state;
     struct net *net = make_net(false);
     await_told(net);
-    struct older older = {.settings = &net->settings, .loop = net->loop, .port = hub_port(net->root), .host = "old"};
+    struct older older = {
+        .settings = &net->settings, .loop = net->loop, .port = hub_port(net->root), .host = "old"};
     wire_loop_call(net->loop, start_older, &older);
     net_wait(net->root, NODES + 1);
     expect(net, "none:load{host=n1}", "n1", 1, "");
@@ -511,7 +527,8 @@ static void behind_a_missing_relay_only_who_can_have_it_is_missing(void **state)
     past.port = hub_port(net->relay);
     assert_int_equal(wire_link_set_parents(net->nodes[2].link, &past, 1), 0);
     net_wait(net->relay, 1);
-    NET_AWAIT(strcmp(ask(net, "none:load{host=n3}").asked, "n2 n3") == 0 && !ask(net, "none:load{host=n3}").missing[0]);
+    NET_AWAIT(strcmp(ask(net, "none:load{host=n3}").asked, "n2 n3") == 0 &&
+              !ask(net, "none:load{host=n3}").missing[0]);
     await_told(net);
     expect(net, "none:load{host=n1}", "n1", 1, "");
     free_net(net);
@@ -544,7 +561,8 @@ static void sets_only_grow(void **state)
     assert_true(wire_held_merge(&b, &a));
     assert_false(wire_held_merge(&b, &a));
     assert_true(b.known && b.count == 1 && !b.any);
-    assert_false(wire_held_merge(&b, &(struct wire_held){.known = true})); // what is missing there is not forgotten
+    // what is missing there is not forgotten
+    assert_false(wire_held_merge(&b, &(struct wire_held){.known = true}));
     assert_true(wire_held_merge(&b, &(struct wire_held){.without = true}));
     struct buf out = {0};
     wire_held_write(STR("n1"), &b, &out);

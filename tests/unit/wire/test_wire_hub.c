@@ -34,8 +34,8 @@ static int count_record(void *user, struct str host, struct str record)
 }
 
 // A question that every node answers with one record: it does not know the metric.
-static struct asked_names ask_with(struct hub *h, int64_t patience_ns, const struct str *hosts, size_t host_count,
-                                   const atomic_bool *cancel)
+static struct asked_names ask_with(struct hub *h, int64_t patience_ns, const struct str *hosts,
+                                   size_t host_count, const atomic_bool *cancel)
 {
     struct asked_names a = {0};
     struct buf request = {0};
@@ -62,12 +62,14 @@ static size_t answers(struct hub *h)
     return a.records;
 }
 
-static void expect_missing(const struct asked_names *a, size_t i, const char *host, enum wire_reason reason)
+static void expect_missing(const struct asked_names *a, size_t i, const char *host,
+                           enum wire_reason reason)
 {
     assert_true(i < a->missing_count);
     assert_str_equal(a->missing[i].host, host);
     if (a->missing[i].reason != reason)
-        fail_msg("%s is missing: %s, want %s", host, wire_reason_name(a->missing[i].reason), wire_reason_name(reason));
+        fail_msg("%s is missing: %s, want %s", host, wire_reason_name(a->missing[i].reason),
+                 wire_reason_name(reason));
 }
 
 // ---- many nodes ----
@@ -170,7 +172,8 @@ static void a_newer_connection_replaces_the_older(void **state)
                                   .source = {net_no_view, net_close_view, NULL}};
     assert_int_equal(wire_link_create(loop, &o, &new, NULL), 0);
     NET_AWAIT(net_link_stats(new).state == WIRE_LINK_OPEN);
-    NET_AWAIT(net_stats(h).replaced == 1 && net_stats(h).refused_old >= 2); // the old one tries in vain
+    // the old one tries in vain
+    NET_AWAIT(net_stats(h).replaced == 1 && net_stats(h).refused_old >= 2);
     assert_int_equal(answers(h), 1);
     assert_int_equal(net_link_stats(new).opened, 1);
     assert_int_equal(net_link_stats(new).questions, 1);
@@ -187,8 +190,9 @@ static void a_newer_connection_replaces_the_older(void **state)
 
 static int knock(int port)
 {
-    struct sockaddr_in to = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
@@ -261,7 +265,8 @@ static void ten_thousand_strangers_find_little_room(void **state)
     int *fds = calloc(count, sizeof *fds);
     struct wire_settings s = net_settings();
     struct wire_loop *loop = net_loop();
-    struct hub_options o = {.settings = s, .address = "127.0.0.1", .host = STR("head"), .strangers_max = ROOM};
+    struct hub_options o = {
+        .settings = s, .address = "127.0.0.1", .host = STR("head"), .strangers_max = ROOM};
     struct hub *h;
     assert_int_equal(hub_create(loop, &o, &h, NULL), 0);
     // They keep their ends open: what is bounded is what the hub keeps.
@@ -442,7 +447,8 @@ static void a_new_hub_finds_its_nodes(void **state)
     struct hub *h = net_hub(loop, &s, "head", false);
     struct wire_link *l = net_link(loop, &s, "n1", hub_port(h), NULL, NULL);
     net_wait(h, 1);
-    struct hub_options o = {.settings = s, .address = "127.0.0.1", .port = hub_port(h), .host = STR("head")};
+    struct hub_options o = {
+        .settings = s, .address = "127.0.0.1", .port = hub_port(h), .host = STR("head")};
     hub_destroy(h);
     NET_AWAIT(net_link_stats(l).state != WIRE_LINK_OPEN);
     assert_int_equal(hub_create(loop, &o, &h, NULL), 0);
@@ -498,7 +504,8 @@ static void who_is_behind_a_missing_relay_is_named(void **state)
     assert_int_equal(x.missing_count, 0);
     arena_free(&x.arena);
     wire_link_destroy(relay);
-    NET_AWAIT((x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL), arena_free(&x.arena), x.missing_count) == 4);
+    NET_AWAIT((x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL), arena_free(&x.arena),
+               x.missing_count) == 4);
     x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL);
     expect_missing(&x, 0, "a", WIRE_NOT_CONNECTED);
     expect_missing(&x, 3, "r1", WIRE_NOT_CONNECTED);
@@ -511,7 +518,8 @@ static void who_is_behind_a_missing_relay_is_named(void **state)
     wire_loop_stop(loop);
 }
 
-// Answers come from a child that has gone past its relay, which still waits for it, and nobody misses it.
+// Answers come from a child that has gone past its relay, which still waits for it, and nobody
+// misses it.
 static void a_child_goes_past_its_relay(void **state)
 {
     (void)state;
@@ -524,7 +532,8 @@ static void a_child_goes_past_its_relay(void **state)
     struct proxy *proxy = proxy_start(hub_port(middle));
     struct wire_link *relay = net_link(loop, &s, "r1", hub_port(root), NULL, middle);
     struct wire_link *a = net_link(loop, &s, "a", proxy_port(proxy), NULL, NULL);
-    struct wire_parent parents[] = {{"127.0.0.1", proxy_port(proxy)}, {"127.0.0.1", hub_port(root)}};
+    struct wire_parent parents[] = {{"127.0.0.1", proxy_port(proxy)},
+                                    {"127.0.0.1", hub_port(root)}};
     hub_expect(root, STR("r1"), (struct str){0});
     hub_expect(root, STR("a"), STR("r1"));
     hub_expect(middle, STR("a"), (struct str){0});
@@ -542,7 +551,8 @@ static void a_child_goes_past_its_relay(void **state)
                x.missing_count == 0 && x.records == 2));
     // The relay is gone: only that one is missing.
     wire_link_destroy(relay);
-    NET_AWAIT((x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL), arena_free(&x.arena), x.records == 1));
+    NET_AWAIT(
+        (x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL), arena_free(&x.arena), x.records == 1));
     x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL);
     assert_int_equal(x.missing_count, 1);
     expect_missing(&x, 0, "r1", WIRE_NOT_CONNECTED);
@@ -569,7 +579,8 @@ static void a_child_returns_to_its_relay(void **state)
     struct wire_loop *loop = net_loop();
     struct hub *root = net_hub(loop, &s, "head", false), *middle = net_hub(loop, &s, "r1", true);
     struct proxy *proxy = proxy_start(hub_port(middle));
-    struct wire_parent parents[] = {{"127.0.0.1", proxy_port(proxy)}, {"127.0.0.1", hub_port(root)}};
+    struct wire_parent parents[] = {{"127.0.0.1", proxy_port(proxy)},
+                                    {"127.0.0.1", hub_port(root)}};
     proxy_stall(proxy, true);
     struct wire_link *a = net_link(loop, &s, "a", proxy_port(proxy), NULL, NULL);
     assert_int_equal(wire_link_set_parents(a, parents, 2), 0);

@@ -1,4 +1,5 @@
-// Every transport: bytes arrive whole and in order, ends are told apart, and a channel may be closed at any time.
+// Every transport: bytes arrive whole and in order, ends are told apart, and a channel may be
+// closed at any time.
 #include "unit/wire/net.h"
 #include "wire/transport.h"
 
@@ -85,7 +86,8 @@ static void do_listen(void *user)
 
 static void do_connect(void *host)
 {
-    assert_int_equal(transport->connect(loop, host, port, &events, &client, &client.channel, NULL), 0);
+    assert_int_equal(transport->connect(loop, host, port, &events, &client, &client.channel, NULL),
+                     0);
 }
 
 static void send_all(void *user)
@@ -191,7 +193,8 @@ static void says_why_there_is_no_connection(void **state)
     assert_true(client.why < 0);
     // Given up before it is known.
     wire_loop_call(loop, connect_and_give_up, NULL);
-    assert_int_equal(transport->connect(loop, "localhost", 0, &events, &client, &client.channel, &e), -EINVAL);
+    assert_int_equal(
+        transport->connect(loop, "localhost", 0, &events, &client, &client.channel, &e), -EINVAL);
     wire_loop_stop(loop);
     assert_int_equal(client.closed, 2);
 }
@@ -208,10 +211,14 @@ int main(void)
     for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
         void *which = (void *)(uintptr_t)&transports[i];
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test_prestate_setup_teardown(bytes_come_whole_and_in_order, choose, NULL, which),
-            cmocka_unit_test_prestate_setup_teardown(an_end_may_hang_up_in_its_own_event, choose, NULL, which),
-            cmocka_unit_test_prestate_setup_teardown(closes_with_bytes_under_way, choose, NULL, which),
-            cmocka_unit_test_prestate_setup_teardown(says_why_there_is_no_connection, choose, NULL, which),
+            cmocka_unit_test_prestate_setup_teardown(bytes_come_whole_and_in_order, choose, NULL,
+                                                     which),
+            cmocka_unit_test_prestate_setup_teardown(an_end_may_hang_up_in_its_own_event, choose,
+                                                     NULL, which),
+            cmocka_unit_test_prestate_setup_teardown(closes_with_bytes_under_way, choose, NULL,
+                                                     which),
+            cmocka_unit_test_prestate_setup_teardown(says_why_there_is_no_connection, choose, NULL,
+                                                     which),
         };
         failed |= cmocka_run_group_tests_name(transports[i]->name, tests, NULL, NULL);
     }

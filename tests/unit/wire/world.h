@@ -1,4 +1,5 @@
-// world.h - for tests of copies: the store of one node, n1, a hub it is linked to, and the folder that its copy comes into.
+// world.h - for tests of copies: the store of one node, n1, a hub it is linked to, and the folder
+// that its copy comes into.
 #ifndef SONDE_TESTS_WIRE_WORLD_H
 #define SONDE_TESTS_WIRE_WORLD_H
 
@@ -32,7 +33,9 @@ static inline struct world *world_begin(void)
     snprintf(w->to, sizeof w->to, "%s/copy", w->folder);
     snprintf(w->path, sizeof w->path, "%s/n1.sonde", w->to);
     struct store_label meta[] = {{STR("host"), STR("n1")}, {STR("job"), STR("7")}};
-    assert_int_equal(store_open(w->from, &(struct store_options){.meta = meta, .meta_count = 2}, &w->store, NULL), 0);
+    assert_int_equal(store_open(w->from, &(struct store_options){.meta = meta, .meta_count = 2},
+                                &w->store, NULL),
+                     0);
     return w;
 }
 
@@ -60,7 +63,8 @@ static inline struct wire_copied world_copy(struct world *w, int64_t from_ns, in
 {
     struct error e;
     struct hub_where where = {.deadline_ns = clock_monotonic_ns() + patience_ns};
-    struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .from_ns = from_ns, .to_ns = INT64_MAX};
+    struct wire_copy_options o = {
+        .folder = w->to, .job = STR("7"), .from_ns = from_ns, .to_ns = INT64_MAX};
     struct wire_copied copied;
     if (hub_copy(w->hub, STR(""), &o, &where, &w->arena, &copied, &e))
         fail_msg("%s", e.text);

@@ -31,7 +31,8 @@ ALWAYS = ("job", "dag", "timestamp")
 TASKS = "tasks"
 # What is no number in one of these is a damaged file; a custom metric may be a text.
 NUMBERS = frozenset(KINDS) - {TASKS}
-# A cell of tasks can be long: thousands of long-running tasks at some hundred bytes. The csv module's own limit is 128 KiB.
+# A cell of tasks can be long: thousands of long-running tasks at some hundred bytes. The csv
+# module's own limit is 128 KiB.
 CELL_MAX_BYTES = 64 << 20
 
 Number = Union[int, float]

@@ -71,7 +71,8 @@ class Figures:
     def __call__(self) -> tuple[Value, ...]:
         worker = self.worker
         monitor = worker.monitor.recent() if worker.monitor.count else {}
-        # Bytes that the spilled data would take in memory, which state.nbytes contains, and those that they take on disk.
+        # Bytes that the spilled data would take in memory, which state.nbytes contains, and those
+        # that they take on disk.
         of_memory, on_disk = getattr(worker.data, "spilled_total", (0, 0))  # a worker that does not spill has none
         managed = max(0, worker.state.nbytes - of_memory)
         unmanaged = max(0, worker.monitor.proc.memory_info().rss - managed)

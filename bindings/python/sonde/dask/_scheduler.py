@@ -31,7 +31,8 @@ from ._store import Store, connected
 from ._stretches import SPAN, Stretches
 from ._worker import END, WorkerPart, host_name
 
-# What would have sonde look after other nodes, too, or refuse to be one of several copies: workers see to their hosts themselves (`_node`), wherever these are.
+# What would have sonde look after other nodes, too, or refuse to be one of several copies: workers
+# see to their hosts themselves (`_node`), wherever these are.
 LAUNCHERS = (
     "SLURM_JOB_NODELIST", "PBS_NODEFILE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE", "SLURM_STEP_NUM_TASKS", "SONDE_HOSTS",
 )  # fmt: skip

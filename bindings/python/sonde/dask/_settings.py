@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-# The name under which the plugins are registered: a second Monitor finds the first one's, and takes their place.
+# The name under which the plugins are registered: a second Monitor finds the first one's, and takes
+# their place.
 PLUGIN = "sonde-monitor"
 # Sampled by every agent at its full rate: says when the instants were.
 INSTANTS = "memory_used_bytes"

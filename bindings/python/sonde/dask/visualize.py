@@ -21,7 +21,8 @@ from typing import Any, Optional, Union
 from . import _csv
 from ._settings import KINDS
 
-# Colours that people with any colour vision tell apart (Okabe and Ito's, with a darker yellow); more GPUs begin again with another dash.
+# Colours that people with any colour vision tell apart (Okabe and Ito's, with a darker yellow);
+# more GPUs begin again with another dash.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999933")
 _DASHES = ("-", "--", ":", "-.")
 _ONE_FOR_ALL = "#444444"
