@@ -262,11 +262,13 @@ while open(f"/proc/{agent}/stat").read().rpartition(")")[2].split()[0] != "T":
     pass
 telemetry.add_data("data", 1)
 answers = [values(client.query("data")) for _ in range(TIMES)]
-late = json.loads(client._open().ask("/sonde/v1/status"))["drains"]["late"]
-print(answers == [[0]] * TIMES, late == TIMES)
+def late():
+    return json.loads(client._open().ask("/sonde/v1/status"))["drains"]["late"]
+print(answers == [[0]] * TIMES, late() == TIMES)
 os.kill(agent, signal.SIGCONT)
-while values(client.query("data")) != [0, 1]:
-    pass
+before = None
+while values(client.query("data")) != [0, 1] or before != late():
+    before = late()
 telemetry.add_data("data", 2)
 print(values(client.query("data")))
         """).splitlines()
