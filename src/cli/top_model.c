@@ -203,7 +203,7 @@ void top_table_put(struct top_table *t, struct top_row *row, size_t column, int6
 {
     double factor = t->columns[column].factor;
     if (bucket <= t->newest && bucket > t->newest - TOP_BUCKETS)
-        *at(row, column, bucket) = factor ? value * factor : value;
+        *at(row, column, bucket) = factor != 0 ? value * factor : value;
 }
 
 double top_table_last(const struct top_table *t, const struct top_row *row, size_t column)
