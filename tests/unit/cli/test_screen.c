@@ -126,8 +126,8 @@ static const char *const words[] = {
     "e\u0301a\u0308",
     "\033[2J\033[1;1Howned",
     "a\tb\nc",
-    "\x9b"
-    "31m",
+    "\23331m",     // CSI as one byte
+    "\302\23331m", // and as one character
     "▏▎▍█",
     "",
     "한국어한국어한국어",
@@ -146,7 +146,7 @@ static void draw_at_random(struct screen *s, uint64_t *seed)
     double values[40];
     int row = below(seed, s->rows + 2) - 1, column = below(seed, s->columns + 2) - 1;
     int width = below(seed, s->columns + 1);
-    enum screen_style style = below(seed, STYLE_COUNT);
+    enum screen_style style = (enum screen_style)below(seed, STYLE_COUNT);
     const char *word = words[below(seed, WORDS)];
     switch (below(seed, 6)) {
     case 0:
