@@ -115,6 +115,17 @@ void asking_missing(struct asking *a, const char *names)
     }
 }
 
+size_t asking_missing_count(const char *names)
+{
+    struct str rest = str_of(names);
+    size_t count = 0;
+    while (rest.data && rest.size) {
+        cut_entry(&rest);
+        count++;
+    }
+    return count;
+}
+
 int asking_close(struct asking *a, int code)
 {
     if (a->missing.size)

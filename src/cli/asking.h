@@ -29,6 +29,9 @@ struct target_options asking_targets(const struct options *o);
 // Notes who was missing in an answer. NULL: nobody was.
 void asking_missing(struct asking *a, const char *names);
 
+// How many those are. NULL: none.
+size_t asking_missing_count(const char *names);
+
 // Names on stderr who was missing. Returns `code`, or EXIT_PARTLY if --strict says so. Closes.
 int asking_close(struct asking *a, int code);
 

@@ -1,9 +1,8 @@
 #include "cli/top_feed.h"
 
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
-#include "faces/native/binary.h"
+#include "cli/asking.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -18,56 +17,24 @@ static const int64_t FACTS_EACH_NS = INT64_C(2) * NS_PER_S, METRICS_EACH_NS = IN
                      EVENTS_EACH_NS = NS_PER_S, PAUSE_MAX_NS = INT64_C(4) * NS_PER_S,
                      ANNOTATIONS_NS = INT64_C(21600) * NS_PER_S;
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-static int64_t number_of(const json_t *object, const char *key)
-{
-    return (int64_t)json_number_value(json_object_get(object, key));
-}
-
-static int64_t time_of(const json_t *object, const char *key)
-{
-    return (int64_t)json_integer_value(json_object_get(object, key));
-}
-
-// The JSON that a GET answers. NULL, and *e says why.
-static json_t *get(struct top_feed *f, const char *path, struct sonde_error *e)
-{
-    char *text = NULL;
-    size_t size = 0;
-    if (sonde_client_ask(f->client, path, NULL, &text, &size, e))
-        return NULL;
-    json_t *root = json_loadb(text, size, JSON_DISABLE_EOF_CHECK, NULL);
-    sonde_list_free(text);
-    if (!root) {
-        e->code = -EBADMSG;
-        snprintf(e->text, sizeof e->text, "the answer to %.100s is no JSON", path);
-    }
-    return root;
-}
-
 // ---------------------------------------------------------------- the job's facts
 
 static void take_run(struct top_job *job, const json_t *status)
 {
     const json_t *runs = json_object_get(status, "runs"), *run = json_array_get(runs, 0);
-    snprintf(job->id, sizeof job->id, "%s", text_of(status, "job"));
-    job->level = (int)number_of(status, "level");
+    snprintf(job->id, sizeof job->id, "%s", asking_text(status, "job"));
+    job->level = (int)asking_number(status, "level");
     if (json_array_size(runs) != 1)
         return;
-    snprintf(job->command, sizeof job->command, "%s", text_of(run, "command"));
+    snprintf(job->command, sizeof job->command, "%s", asking_text(run, "command"));
     if (!job->id[0])
-        snprintf(job->id, sizeof job->id, "%s", text_of(run, "job"));
+        snprintf(job->id, sizeof job->id, "%s", asking_text(run, "job"));
     if (!job->level)
-        job->level = (int)number_of(run, "level");
-    job->start_ns = time_of(run, "start_ns");
-    job->end_ns = time_of(run, "end_ns");
+        job->level = (int)asking_number(run, "level");
+    job->start_ns = asking_number(run, "start_ns");
+    job->end_ns = asking_number(run, "end_ns");
     job->ended = job->end_ns != 0;
-    job->exit_code = (int)number_of(run, "exit_code");
+    job->exit_code = (int)asking_number(run, "exit_code");
 }
 
 // A recording answers no /sonde/v1/status: its run.json lies beside its files.
@@ -93,85 +60,94 @@ static void take_recorded_run(struct top_job *job, const char *path)
     job_free(&run);
 }
 
-static void take_nodes(struct top_job *job, const json_t *answer)
+static void take_nodes(struct top_job *job, const json_t *nodes, const char *missing)
 {
     const json_t *node;
     size_t i;
-    json_t *nodes = json_object_get(answer, "nodes"), *missing = json_object_get(answer, "missing");
     job->nodes = json_array_size(nodes);
     job->live = false;
     job->points = job->dropped = 0;
     job->first_ns = job->last_ns = 0;
     json_array_foreach(nodes, i, node)
     {
-        int64_t first = time_of(node, "first_ns"), last = time_of(node, "last_ns");
-        job->live |= strcmp(text_of(node, "state"), "live") == 0;
-        job->points += (uint64_t)number_of(node, "points");
-        job->dropped += (uint64_t)number_of(node, "dropped");
+        int64_t first = asking_number(node, "first_ns"), last = asking_number(node, "last_ns");
+        job->live |= strcmp(asking_text(node, "state"), "live") == 0;
+        job->points += (uint64_t)asking_number(node, "points");
+        job->dropped += (uint64_t)asking_number(node, "dropped");
         if (first && (!job->first_ns || first < job->first_ns))
             job->first_ns = first;
         if (last > job->last_ns)
             job->last_ns = last;
         if (!job->id[0])
-            snprintf(job->id, sizeof job->id, "%s", text_of(node, "job"));
+            snprintf(job->id, sizeof job->id, "%s", asking_text(node, "job"));
     }
-    job->missing_count = json_array_size(missing);
-    job->missing[0] = 0;
-    json_array_foreach(missing, i, node)
-    {
-        size_t used = strlen(job->missing);
-        const char *name = json_string_value(node);
-        snprintf(job->missing + used, sizeof job->missing - used, "%s%s", used ? ", " : "",
-                 name ? name : "");
-    }
+    job->missing_count = asking_missing_count(missing);
+    snprintf(job->missing, sizeof job->missing, "%s", missing ? missing : "");
 }
 
-static int ask_facts(struct top_feed *f, struct top_model *m, struct sonde_error *e)
+static int ask_run(struct top_feed *f, struct top_job *job, struct error *e)
 {
-    bool running = strstr(sonde_client_name(f->client), "://") != NULL;
-    json_t *status = running ? get(f, "/sonde/v1/status", e) : NULL;
-    json_t *nodes = status || !running ? get(f, "/sonde/v1/nodes?points", e) : NULL;
-    if (nodes) {
-        if (running)
-            take_run(&m->job, status);
-        else
-            take_recorded_run(&m->job, sonde_client_name(f->client));
-        take_nodes(&m->job, nodes);
-    }
+    struct http_answer answer = {0};
+    int rc = client_ask(f->client, "/sonde/v1/status", (struct str){0}, 0, &answer, e);
+    if (rc)
+        return rc;
+    json_t *status = json_loadb(answer.body.data, answer.body.size, 0, NULL);
+    http_answer_free(&answer);
+    if (!status)
+        return error_set(e, -EBADMSG, "the answer to /sonde/v1/status is no JSON");
+    take_run(job, status);
     json_decref(status);
+    return 0;
+}
+
+static int ask_facts(struct top_feed *f, struct top_model *m, struct error *e)
+{
+    json_t *nodes = NULL;
+    char *missing = NULL;
+    int rc = 0;
+    if (strstr(sonde_client_name(f->client), "://"))
+        rc = ask_run(f, &m->job, e);
+    else
+        take_recorded_run(&m->job, sonde_client_name(f->client));
+    if (!rc)
+        rc = client_list(f->client, "/sonde/v1/nodes?points", "nodes", &nodes, &missing, e);
+    if (!rc)
+        take_nodes(&m->job, nodes, missing);
     json_decref(nodes);
-    return nodes ? 0 : e->code;
+    free(missing);
+    return rc;
 }
 
 // ---------------------------------------------------------------- metrics that users emit
 
-static int ask_metrics(struct top_feed *f, struct sonde_error *e)
+static int ask_metrics(struct top_feed *f, struct error *e)
 {
     const json_t *metric;
     size_t i;
-    json_t *root = get(f, "/sonde/v1/metrics", e);
-    if (!root)
-        return e->code;
-    json_t *all = json_object_get(root, "metrics");
+    json_t *all;
+    int rc = client_list(f->client, "/sonde/v1/metrics", "metrics", &all, NULL, e);
+    if (rc)
+        return rc;
     arena_reset(&f->metrics_arena);
     free(f->metrics);
     f->metrics = calloc(json_array_size(all) + 1, sizeof *f->metrics);
     f->metric_count = f->metrics_left_out = 0;
     json_array_foreach(all, i, metric)
     {
-        if (!f->metrics || *text_of(metric, "source"))
+        if (!f->metrics || *asking_text(metric, "source"))
             continue; // a built-in one
         if (f->metric_count == TOP_METRICS_MAX) {
             f->metrics_left_out++;
             continue;
         }
-        struct top_metric own = {arena_strdup(&f->metrics_arena, str_of(text_of(metric, "name"))),
-                                 arena_strdup(&f->metrics_arena, str_of(text_of(metric, "unit"))),
-                                 strcmp(text_of(metric, "kind"), "counter") == 0};
+        struct top_metric own = {
+            arena_strdup(&f->metrics_arena, str_of(asking_text(metric, "name"))),
+            arena_strdup(&f->metrics_arena, str_of(asking_text(metric, "unit"))),
+            strcmp(asking_text(metric, "kind"), "counter") == 0};
         if (own.name && own.unit)
             f->metrics[f->metric_count++] = own;
     }
-    json_decref(root);
+    json_decref(all);
     return 0;
 }
 
@@ -260,162 +236,92 @@ static void begin(struct top_feed *f, struct asked *a)
     json_begin_array(&a->w);
 }
 
-static int send_all(struct top_feed *f, struct asked *a, struct sonde_error *e)
+static int send_all(struct top_feed *f, struct asked *a, struct error *e)
 {
-    char *answer = NULL;
-    size_t size = 0;
+    struct http_answer answer = {0};
+    struct sonde_result *result = NULL;
     if (!a->count)
         return 0;
     json_end_array(&a->w);
     json_end_object(&a->w);
-    const char *body = buf_cstr(&f->body);
-    int rc = f->body.failed ? -ENOMEM
-                            : sonde_client_ask(f->client, "/sonde/v1/query?format=binary", body,
-                                               &answer, &size, e);
+    int rc = f->body.failed ? error_set(e, -ENOMEM, "out of memory")
+                            : client_ask(f->client, "/sonde/v1/query?format=binary",
+                                         buf_str(&f->body), 0, &answer, e);
     if (rc == -EINVAL)
         return 0; // nobody knows the metric any more: no values
-    if (!rc &&
-        (rc = top_feed_read(a->t, a->columns, a->rows, a->count, (struct str){answer, size}))) {
-        e->code = rc;
-        snprintf(e->text, sizeof e->text, "the answer is damaged, or was cut");
-    }
-    sonde_list_free(answer);
+    if (!rc)
+        rc = result_read(&answer, &result, e);
+    if (!rc && top_feed_take(a->t, a->columns, a->rows, a->count, result))
+        rc = error_set(e, -EBADMSG, "the answer is damaged, or was cut");
+    sonde_result_free(result);
     return rc;
 }
 
-struct described {
-    size_t query, series;
-    struct str unit;
-    bool counter;
-    size_t tags;
-    struct str keys[64], values[64];
-};
-
-static bool describe(struct str text, struct described *d)
+static const char *value_of(const struct sonde_series *s, const char *key)
 {
-    struct bytes b = bytes_of(text.data, text.size);
-    d->query = (size_t)bytes_varint(&b);
-    bytes_short(&b);
-    d->counter = bytes_u8(&b) == NATIVE_BINARY_COUNTER;
-    d->unit = bytes_short(&b);
-    uint64_t tags = bytes_varint(&b);
-    for (uint64_t i = 0; i < tags && !b.failed; i++) {
-        struct str key = bytes_short(&b), value = bytes_short(&b);
-        if (i < sizeof d->keys / sizeof d->keys[0]) {
-            d->keys[i] = key;
-            d->values[i] = value;
-            d->tags = (size_t)i + 1;
-        }
-    }
-    for (uint64_t i = bytes_varint(&b); i && !b.failed; i--)
-        bytes_short(&b);
-    d->series = (size_t)bytes_varint(&b);
-    return !b.failed;
-}
-
-static struct str value_of(const struct described *d, const char *key)
-{
-    for (size_t i = 0; i < d->tags; i++)
-        if (str_eq(d->keys[i], str_of(key)))
-            return d->values[i];
-    return STR("");
+    for (size_t i = 0; i < s->tag_count; i++)
+        if (strcmp(s->tags[i].key, key) == 0)
+            return s->tags[i].value;
+    return "";
 }
 
 // The row's key and name: "n1", "n1 gpu 0", "n1 4711 python3", or of a series all of its tags.
-static struct top_row *row_of(struct top_table *t, const struct described *d)
+static struct top_row *row_of(struct top_table *t, const struct sonde_series *s)
 {
     char name[TOP_TEXT_MAX];
     size_t used = 0;
     name[0] = 0;
     for (size_t i = 0; i < TOP_KEYS_MAX && t->keys[i] && used < sizeof name; i++) {
-        struct str value = value_of(d, t->keys[i]);
         const char *word = strcmp(t->keys[i], "gpu") == 0 ? "gpu " : "";
-        used += (size_t)snprintf(name + used, sizeof name - used, "%s%s%.*s", used ? " " : "", word,
-                                 STR_ARG(value));
+        used += (size_t)snprintf(name + used, sizeof name - used, "%s%s%s", used ? " " : "", word,
+                                 value_of(s, t->keys[i]));
     }
-    for (size_t i = 0; t->all_tags && i < d->tags && used < sizeof name; i++)
-        used += (size_t)snprintf(name + used, sizeof name - used, "%s%.*s=%.*s", used ? " " : "",
-                                 STR_ARG(d->keys[i]), STR_ARG(d->values[i]));
+    for (size_t i = 0; t->all_tags && i < s->tag_count && used < sizeof name; i++)
+        used += (size_t)snprintf(name + used, sizeof name - used, "%s%s=%s", used ? " " : "",
+                                 s->tags[i].key, s->tags[i].value);
     if (!name[0])
         snprintf(name, sizeof name, "%s", t->all_tags ? "(no tags)" : "(no name)");
     return top_table_row(t, str_of(name), name);
 }
 
-static uint64_t u64_at(struct str s, size_t at)
+static void take_series(struct top_table *t, size_t column, const char *name, int64_t newest,
+                        const struct sonde_series *s)
 {
-    uint64_t n;
-    memcpy(&n, s.data + at, sizeof n);
-    return n;
-}
-
-// Calls with times and values of each series, in the answer's order; the first pass finds the
-// newest bucket.
-static int each_series(struct top_table *t, const size_t *columns, const char *const *rows,
-                       size_t queries, struct str s, bool find, int64_t *newest)
-{
-    size_t i = sizeof NATIVE_BINARY_MAGIC - 1, times = 0;
-    uint64_t before = 0;
-    if (s.size < i || !str_starts(s, STR(NATIVE_BINARY_MAGIC)))
-        return -EBADMSG;
-    for (;;) {
-        struct described d = {0};
-        if (s.size - i < 8)
-            return -EBADMSG;
-        uint64_t size = u64_at(s, i);
-        i += 8;
-        if (!size)
-            return s.size - i >= 24 ? 0 : -EBADMSG;
-        if (size > s.size - i || !describe(str_slice(s, i, i + (size_t)size), &d))
-            return -EBADMSG;
-        i += ((size_t)size + 7) & ~(size_t)7;
-        if (i > s.size || s.size - i < 8)
-            return -EBADMSG;
-        uint64_t n = u64_at(s, i);
-        bool shared = n & NATIVE_BINARY_SHARED;
-        n &= ~NATIVE_BINARY_SHARED;
-        i += 8;
-        if (n > (s.size - i) / 8 || (shared && n != before) || (!shared && n > (s.size - i) / 16) ||
-            d.query >= queries)
-            return -EBADMSG;
-        if (!shared) {
-            times = i;
-            i += 8 * (size_t)n;
-        }
-        before = n;
-        struct top_row *row = NULL;
-        if (!find) {
-            row = rows[d.query] ? top_table_row(t, str_of(rows[d.query]), rows[d.query])
-                                : row_of(t, &d);
-            if (row && columns[d.query] == 0) {
-                row->series = d.series;
-                row->counter = d.counter;
-                if (!row->unit || !str_eq(str_of(row->unit), d.unit))
-                    row->unit = arena_strdup(&t->arena, d.unit);
-            }
-        }
-        for (uint64_t k = 0; k < n; k++) {
-            int64_t bucket = (int64_t)u64_at(s, times + 8 * (size_t)k) / t->bucket_ns;
-            double value;
-            memcpy(&value, s.data + i + 8 * (size_t)k, sizeof value);
-            if (find)
-                *newest = bucket > *newest ? bucket : *newest;
-            else if (row && !(d.counter &&
-                              bucket >= *newest)) // the newest bucket of a counter has only a part
-                top_table_put(t, row, columns[d.query], bucket, value);
-        }
-        i += 8 * (size_t)n;
+    struct top_row *row = name ? top_table_row(t, str_of(name), name) : row_of(t, s);
+    bool counter = s->kind == SONDE_COUNTER;
+    if (!row)
+        return;
+    if (column == 0) {
+        row->series = s->source_series;
+        row->counter = counter;
+        if (!row->unit || strcmp(row->unit, s->unit) != 0)
+            row->unit = arena_strdup(&t->arena, str_of(s->unit));
+    }
+    for (size_t k = 0; k < s->count; k++) {
+        int64_t bucket = s->time_ns[k] / t->bucket_ns;
+        if (!counter || bucket < newest) // the newest bucket of a counter has only a part
+            top_table_put(t, row, column, bucket, s->values[k]);
     }
 }
 
-int top_feed_read(struct top_table *t, const size_t *columns, const char *const *rows,
-                  size_t queries, struct str answer)
+int top_feed_take(struct top_table *t, const size_t *columns, const char *const *rows,
+                  size_t queries, const struct sonde_result *result)
 {
     int64_t newest = INT64_MIN;
-    int rc = each_series(t, columns, rows, queries, answer, true, &newest);
-    if (rc || newest == INT64_MIN)
-        return rc;
+    for (size_t i = 0; i < result->count; i++) {
+        const struct sonde_series *s = &result->series[i];
+        if (result->queries[i] >= queries)
+            return -EBADMSG;
+        for (size_t k = 0; k < s->count; k++)
+            newest = s->time_ns[k] / t->bucket_ns > newest ? s->time_ns[k] / t->bucket_ns : newest;
+    }
+    if (newest == INT64_MIN)
+        return 0;
     top_table_advance(t, newest);
-    return each_series(t, columns, rows, queries, answer, false, &newest);
+    for (size_t i = 0; i < result->count; i++)
+        take_series(t, columns[result->queries[i]], rows[result->queries[i]], newest,
+                    &result->series[i]);
+    return 0;
 }
 
 static bool row_by_metric(const struct top_table *t)
@@ -423,8 +329,7 @@ static bool row_by_metric(const struct top_table *t)
     return !t->columns[0].metric && !t->all_tags;
 }
 
-static int ask_table(struct top_feed *f, struct top_model *m, struct top_table *t,
-                     struct sonde_error *e)
+static int ask_table(struct top_feed *f, struct top_model *m, struct top_table *t, struct error *e)
 {
     bool follows = m->job.live && !m->at_ns;
     int64_t end = m->at_ns ? m->at_ns : m->job.last_ns, last = end / t->bucket_ns;
@@ -475,29 +380,30 @@ static const char *tags_text(const json_t *tags, struct arena *arena)
 }
 
 static int add_events(struct top_feed *f, struct top_model *m, const char *path, const char *list,
-                      struct sonde_error *e)
+                      struct error *e)
 {
-    json_t *root = get(f, path, e);
+    json_t *events;
     const json_t *event;
     size_t i;
     bool annotation = strcmp(list, "annotations") == 0;
-    if (!root)
-        return e->code;
-    json_array_foreach(json_object_get(root, list), i, event)
+    int rc = client_list(f->client, path, list, &events, NULL, e);
+    if (rc)
+        return rc;
+    json_array_foreach(events, i, event)
     {
         if (m->event_count == TOP_EVENTS_MAX)
             break;
         struct top_event *own = &m->events[m->event_count++];
         *own = (struct top_event){
             .text = arena_strdup(&m->events_arena,
-                                 str_of(text_of(event, annotation ? "text" : "name"))),
-            .node = arena_strdup(&m->events_arena, str_of(text_of(event, "node"))),
+                                 str_of(asking_text(event, annotation ? "text" : "name"))),
+            .node = arena_strdup(&m->events_arena, str_of(asking_text(event, "node"))),
             .tags = tags_text(json_object_get(event, "tags"), &m->events_arena),
-            .start_ns = time_of(event, annotation ? "t_ns" : "start_ns"),
-            .end_ns = time_of(event, "end_ns"),
+            .start_ns = asking_number(event, annotation ? "t_ns" : "start_ns"),
+            .end_ns = asking_number(event, "end_ns"),
             .annotation = annotation};
     }
-    json_decref(root);
+    json_decref(events);
     return 0;
 }
 
@@ -511,7 +417,7 @@ static int compare_events(const void *a, const void *b)
     return x->annotation ? -order : order;
 }
 
-static int ask_events(struct top_feed *f, struct top_model *m, struct sonde_error *e)
+static int ask_events(struct top_feed *f, struct top_model *m, struct error *e)
 {
     char path[160];
     int64_t end = m->at_ns ? m->at_ns : m->job.last_ns, since = end - ANNOTATIONS_NS;
@@ -543,7 +449,7 @@ static bool due(int64_t *at_ns, int64_t each_ns, int64_t now_ns)
     return true;
 }
 
-static int ask_all(struct top_feed *f, struct top_model *m, int64_t now_ns, struct sonde_error *e)
+static int ask_all(struct top_feed *f, struct top_model *m, int64_t now_ns, struct error *e)
 {
     bool names = m->kind == TOP_METRICS || m->kind == TOP_NODE || m->kind == TOP_SERIES;
     int rc = due(&f->facts_at_ns, FACTS_EACH_NS, now_ns) ? ask_facts(f, m, e) : 0;
@@ -558,7 +464,7 @@ static int ask_all(struct top_feed *f, struct top_model *m, int64_t now_ns, stru
 
 bool top_feed_tick(struct top_feed *f, struct top_model *m)
 {
-    struct sonde_error e = {0};
+    struct error e = {0};
     int64_t now_ns = clock_monotonic_ns();
     if (f->retry_at_ns && now_ns < f->retry_at_ns)
         return false;

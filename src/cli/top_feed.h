@@ -8,7 +8,7 @@
 #define SONDE_CLI_TOP_FEED_H
 
 #include "cli/top_model.h"
-#include "sonde_client.h"
+#include "client/client.h"
 
 struct top_metric {
     const char *name, *unit;
@@ -34,8 +34,8 @@ void top_feed_due(struct top_feed *f);
 void top_feed_free(struct top_feed *f);
 
 // Puts an answer of POST /sonde/v1/query?format=binary into the table. columns[q] and rows[q] are
-// those of query q; a row NULL is made from the series' tags. -EBADMSG.
-int top_feed_read(struct top_table *t, const size_t *columns, const char *const *rows,
-                  size_t queries, struct str answer);
+// those of query q; a row NULL is made from the series' tags. -EBADMSG: a query that was not asked.
+int top_feed_take(struct top_table *t, const size_t *columns, const char *const *rows,
+                  size_t queries, const struct sonde_result *result);
 
 #endif

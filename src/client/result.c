@@ -34,10 +34,10 @@ static size_t count_of(struct bytes *b, size_t each)
 }
 
 static int read_description(struct str description, struct arena *arena, struct sonde_series *s,
-                            struct error *e)
+                            size_t *query, struct error *e)
 {
     struct bytes b = bytes_of(description.data, description.size);
-    bytes_varint(&b); // the query: there is one
+    *query = (size_t)bytes_varint(&b);
     s->metric = text(&b, arena);
     s->kind = bytes_u8(&b) == NATIVE_BINARY_COUNTER ? SONDE_COUNTER : SONDE_GAUGE;
     s->unit = text(&b, arena);
@@ -80,7 +80,7 @@ static const void *words(struct bytes *b, uint64_t count)
 }
 
 static int add_series(struct sonde_result *r, size_t *capacity, const struct sonde_series *s,
-                      struct error *e)
+                      size_t query, struct error *e)
 {
     if (r->count == *capacity) {
         *capacity = *capacity ? *capacity * 2 : 16;
@@ -88,7 +88,12 @@ static int add_series(struct sonde_result *r, size_t *capacity, const struct son
         if (!more)
             return no_memory(e);
         r->series = more;
+        size_t *queries = realloc(r->queries, *capacity * sizeof *queries);
+        if (!queries)
+            return no_memory(e);
+        r->queries = queries;
     }
+    r->queries[r->count] = query;
     r->series[r->count++] = *s;
     return 0;
 }
@@ -115,9 +120,10 @@ static int read_all(struct sonde_result *r, struct error *e)
         s.time_ns = shared ? before->time_ns : words(&b, count);
         s.values = words(&b, count);
         points += count;
-        int rc = read_description(description, &r->arena, &s, e);
+        size_t query;
+        int rc = read_description(description, &r->arena, &s, &query, e);
         if (!rc)
-            rc = add_series(r, &capacity, &s, e);
+            rc = add_series(r, &capacity, &s, query, e);
         if (rc)
             return rc;
     }
@@ -271,6 +277,8 @@ void result_narrow(struct sonde_result *r, result_keep_fn *keep, void *user)
         s.time_ns += first;
         s.values += first;
         s.count -= first;
+        if (r->queries)
+            r->queries[n] = r->queries[i];
         r->series[n++] = s;
     }
     r->count = n;
@@ -289,6 +297,7 @@ void sonde_result_free(struct sonde_result *r)
     buf_free(&r->body);
     arena_free(&r->arena);
     free(r->series);
+    free(r->queries);
     free(r->missing);
     for (size_t i = 0; i < r->joined_count; i++)
         sonde_result_free(r->joined[i]);

@@ -14,6 +14,7 @@ struct sonde_result {
     struct buf body;
     struct arena arena; // texts and arrays of the series
     struct sonde_series *series;
+    size_t *queries; // of each series: which query of the request it answers; NULL: there was one
     size_t count;
     uint64_t points, points_read;
     char *missing;                // NULL: nobody

@@ -180,5 +180,24 @@ class Lists(Ask):
         self.assertEqual([row[2] for row in self.rows(self.ask("--csv", *question))[1:]], ["11", "1", "2", "10"])
 
 
+class Top(Ask):
+    """`sonde top` asks as the other commands do."""
+
+    def test_spans_of_any_id(self):
+        """Ids take 64 bits: of sixteen programs some have the highest one set."""
+        programs, lines = 16, self.root / "lines"
+        lines.write_text(f"span {START * 10**9} {(START + 2) * 10**9} step\npoint loss {(START + 1) * 10**9} {0:x}\n")
+        emit = f"for i in $(seq {programs}); do {sys.executable} {EMITTER} {LIBRARY} < {lines}; done"
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--", "sh", "-c", emit, env={"SONDE_JOB": "many"}).returncode, 0)
+        shown = self.sonde("top", "--once", "--show", "events", "many")
+        self.assertEqual((shown.returncode, shown.stdout.count("1.0s step")), (0, programs), shown.stderr + shown.stdout)
+
+    def test_who_is_missing(self):
+        self.record("cut", f"put loss {START} 1\n")
+        (self.runs / "cut" / "z.sonde").write_bytes(b"no recording" * 100)
+        shown = self.sonde("top", "--once", "cut")
+        self.assertIn("1 missing: z.sonde (unreadable", shown.stdout, shown.stderr)
+
+
 if __name__ == "__main__":
     main()
