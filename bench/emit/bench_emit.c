@@ -1,8 +1,8 @@
 // bench_emit.c - what it costs a program to emit, and how fast an agent takes it.
 //
-// The process is its own agent: it listens, libsonde connects, and what was emitted is drained into
-// a store on disk between the measured loops. A round runs every loop once, one after the other, so
-// that what disturbs one disturbs its peer; the median of the rounds counts. LTTng-UST runs in a
+// The process is its own agent: it listens, libsonde connects, and between the measured loops the
+// process drains the rings into a store on disk. A round runs every loop once, one after the other,
+// so that what disturbs one disturbs its peer; the median of the rounds counts. LTTng-UST runs in a
 // program of its own beside this one, as it is loaded with its own threads.
 #include "base/clock.h"
 #include "base/log.h"

@@ -1,5 +1,5 @@
-// loops.h - what is measured, each in a loop of its own in loops.c, which sees only sonde.h:
-// nothing folds away.
+// loops.h - the measured calls, each in a loop of its own. loops.c includes only sonde.h, so that
+// the compiler removes no call.
 #ifndef SONDE_BENCH_EMIT_LOOPS_H
 #define SONDE_BENCH_EMIT_LOOPS_H
 

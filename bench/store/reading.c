@@ -356,8 +356,8 @@ void reading_small(void)
 
 // ── A large file ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-// As a killed writer leaves it: blocks not merged, so many of them. All of it is written, nothing
-// is sparse.
+// A file as a killed writer leaves it: it has many blocks, because nobody has merged them. The file
+// has no holes.
 double reading_write_large(void)
 {
     struct store *s = bench_open_store("large");

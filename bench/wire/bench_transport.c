@@ -2,9 +2,9 @@
 // answering process pays for them.
 //
 // The node is a process of its own, so that its processor time is its own. The same answer (COPY of
-// a store of random doubles, so that it is large) is asked for in turns over all transports. The
-// peer is the same answer made and thrown away in the node's process: what is above it is what
-// sending costs.
+// a store of random doubles, so that it is large) is asked for in turns over all transports. For
+// the peer, the node's process makes the same answer and throws it away: the difference is the cost
+// of sending.
 #include "ask/copy_wire.h"
 #include "ask/questions.h"
 #include "base/clock.h"

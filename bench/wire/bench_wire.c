@@ -1,8 +1,8 @@
 // bench_wire.c - many nodes asked over the real protocol, all of them in this process: a hub on one
 // loop, the links on another, a store each.
 //
-// The peer is query_run over the same stores in one process: what is above it is what the wire
-// costs, nodes' work included, which on a cluster is done by the nodes. Bytes on the wire stand
+// The peer is query_run over the same stores in one process. The difference is the cost of the wire
+// and of the nodes' work, which on a cluster the nodes do. Bytes on the wire stand
 // beside 16 bytes for each point that the query speaks of.
 #include "ask/query_wire.h"
 #include "ask/questions.h"

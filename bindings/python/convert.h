@@ -30,8 +30,8 @@ struct texts {
     size_t count;
 };
 
-// The object as text (str() of what is none), or NULL with an exception. Surrogates that stand for
-// undecodable bytes become those bytes again; a NUL ends the text, as it does for C.
+// The object as text (str() of an object that is no text), or NULL with an exception. Surrogates
+// that stand for undecodable bytes become those bytes again; a NUL ends the text, as it does for C.
 const char *texts_add(struct texts *t, PyObject *object);
 
 // The same for a name: of a text that cannot be one, the name that stands for it

@@ -24,8 +24,8 @@ int states_init(void);
 // exception where they are fewer.
 PyObject *state_key(PyObject *args);
 
-// What a state's name means: bits of enum state, 0 for those that mean nothing here and for what is
-// no state. Never an exception.
+// The bits of enum state for a state's name; 0 if sonde has no use for that state, or if there is
+// no such state. Never an exception.
 unsigned state_bits(PyObject *name);
 
 #endif
