@@ -93,7 +93,8 @@ class Asks:
     def test_two_jobs_at_once(self):
         for name, seconds in (("one", "1001"), ("two", "1002")):
             self.start("env", f"SONDE_JOB={name}", "sonde", "run", "--hosts=n[1-3]", "--listen=0.0.0.0", "--telemetry-level=1", "--no-record", "sleep", seconds)
-        until(lambda: all(self.running(f"sleep {s}") for s in ("1001", "1002")), "both commands run")
+            # One after the other: jobs are listed by their commands' starts.
+            until(lambda seconds=seconds: self.running(f"sleep {seconds}"), f"the command of {name} runs")
         for i, job in enumerate(("one", "two")):
             for host in self.hosts:
                 put = self.lab.run(host, "sonde", "put", "custom", str(i), env={"SONDE_SOCKET": f"/tmp/sonde-0/{job}/agent.sock"})
