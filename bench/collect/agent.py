@@ -87,7 +87,7 @@ class Running:
 
 
 def agent(level, rate_s):
-    return lambda folder: [f"{BUILD}/src/cli/sonde", "agent", f"--folder={folder}/run", f"--telemetry-level={level}", f"--rate={rate_s}", "--job=bench"]
+    return lambda folder: [f"{BUILD}/sonde", "agent", f"--folder={folder}/run", f"--telemetry-level={level}", f"--rate={rate_s}", "--job=bench"]
 
 
 def preads(rate_s):

@@ -31,7 +31,7 @@ BLOCKS_QUIET = 3  # of the others, whose blocks are much alike
 CALM_S = 0.05  # for what workers do after the scheduler has done
 TRACKING = ["total-mem", "mem-util", "compute-util", "tasks", "rss"]  # all that task_extremes() can tell
 sys.path[:0] = [str(BUILD / "bindings/python"), str(BUILD / "python-dask-newest"), str(pathlib.Path(__file__).parent.parent)]
-os.environ["PATH"] = f"{BUILD / 'src/cli'}:{os.environ['PATH']}"
+os.environ["PATH"] = f"{BUILD}:{os.environ['PATH']}"
 os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
 
 from peers import report, say  # noqa: E402

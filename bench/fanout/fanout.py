@@ -117,7 +117,7 @@ def ask(nodes, fanout, rounds):
 
 
 def main():
-    sonde = os.path.join(os.environ["SONDE_BUILD"], "src/cli/sonde")
+    sonde = os.path.join(os.environ["SONDE_BUILD"], "sonde")
     for nodes, fanout, rounds in SIZES:
         began = time.monotonic()
         done = subprocess.run([sonde, "simulate", "--quiet", f"--nodes={nodes}", f"--fanout={fanout}", "--metrics=100", "--rate=1", f"--history={SECONDS}", "--node-deadline=60", "--query-deadline=120",

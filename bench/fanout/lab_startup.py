@@ -11,7 +11,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "tests/cluster")]
 from lab import Lab, why_not  # noqa: E402
 from peers import report, say  # noqa: E402
 
-SONDE = os.path.join(os.environ["SONDE_BUILD"], "src/cli/sonde")
+SONDE = os.path.join(os.environ["SONDE_BUILD"], "sonde")
 ROUNDS, NODES = 7, 3
 
 

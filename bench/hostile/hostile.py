@@ -27,7 +27,7 @@ import urllib.parse
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import report, say  # noqa: E402
 
-SONDE = os.path.join(os.environ["SONDE_BUILD"], "src/cli/sonde")
+SONDE = os.path.join(os.environ["SONDE_BUILD"], "sonde")
 SECONDS = float(os.environ.get("SONDE_BENCH_SECONDS", "10"))
 COUNT = int(os.environ.get("SONDE_BENCH_CONNECTIONS", "10000"))
 CONNECTS_A_SECOND, QUERIES_A_SECOND, OTHER_UID = 1000, 20, 65534

@@ -123,7 +123,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
         environment = os.environ | {"TMPDIR": folder, "PYTHONPATH": os.path.join(BUILD, "bindings/python")}
         for level in (1, 0):
-            command = [os.path.join(BUILD, "src/cli/sonde"), "run", "-q", "-l", str(level), "--no-record", "--", sys.executable, __file__, "inside"]
+            command = [os.path.join(BUILD, "sonde"), "run", "-q", "-l", str(level), "--no-record", "--", sys.executable, __file__, "inside"]
             done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
             ns = json.loads(done.stdout)
             peers = {name: ns.pop(name) for name in ("prometheus_client", "http_post") if name in ns}

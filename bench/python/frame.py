@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import report, say  # noqa: E402
 
 BUILD = os.environ["SONDE_BUILD"]
-SONDE, WRITE = os.path.join(BUILD, "src/cli/sonde"), os.path.join(BUILD, "tests/conformance/make_store")
+SONDE, WRITE = os.path.join(BUILD, "sonde"), os.path.join(BUILD, "tests/conformance/make_store")
 SERIES, POINTS, ROUNDS, JSON_ROUNDS = 10, 100_000, 21, 3
 T = 1_700_000_000
 sys.path[:0] = [os.path.join(BUILD, "bindings/python"), os.path.join(BUILD, "python-site")]

@@ -17,7 +17,7 @@ import urllib.request
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import Missing, Prometheus, VictoriaMetrics, free_port, report, say  # noqa: E402
 
-SONDE = os.path.join(os.environ["SONDE_BUILD"], "src/cli/sonde")
+SONDE = os.path.join(os.environ["SONDE_BUILD"], "sonde")
 TOKEN = "a-token-that-only-this-bench-knows"
 SERIES, SECONDS, RATE_HZ = 100, 300, 10
 START_NS = 1_700_000_000 * 1_000_000_000

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import report, say  # noqa: E402
 
 BUILD = os.environ["SONDE_BUILD"]
-SONDE, WRITE = os.path.join(BUILD, "src/cli/sonde"), os.path.join(BUILD, "bench/store/bench_store")
+SONDE, WRITE = os.path.join(BUILD, "sonde"), os.path.join(BUILD, "bench/store/bench_store")
 GIB, ROUNDS = int(os.environ.get("SONDE_BENCH_GIB", "2")), 5
 
 

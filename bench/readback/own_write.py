@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import report, say  # noqa: E402
 
 BUILD = os.environ.get("SONDE_BUILD", "")
-SONDE = os.path.join(BUILD, "src/cli/sonde")
+SONDE = os.path.join(BUILD, "sonde")
 ORIGINAL = pathlib.Path(__file__).parents[2] / "tests/python/dragon_original.sh"
 ROUNDS, COMMANDS, DATA = 2000, 50, 200
 

@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import report  # noqa: E402
 
-SONDE = os.path.join(os.environ["SONDE_BUILD"], "src/cli/sonde")
+SONDE = os.path.join(os.environ["SONDE_BUILD"], "sonde")
 PAIRS = 15
 
 

@@ -12,7 +12,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import Missing, Prometheus, VictoriaMetrics, report, say  # noqa: E402
 
-SONDE = os.path.join(os.environ["SONDE_BUILD"], "src/cli/sonde")
+SONDE = os.path.join(os.environ["SONDE_BUILD"], "sonde")
 DATA = os.environ.get("SONDE_DATA", "")
 
 

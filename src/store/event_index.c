@@ -1,5 +1,6 @@
 #include "store/event_index.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "store/reader.h"
 
@@ -47,13 +48,9 @@ int event_index_begin(struct event_index *x, uint64_t number, uint32_t crc)
         event_index_free(x);
         return -EAGAIN;
     }
-    if (x->count == x->capacity) {
-        void *grown = array_grow(x->blocks, &x->capacity, sizeof *x->blocks);
-        if (!grown) {
-            event_index_free(x);
-            return -ENOMEM;
-        }
-        x->blocks = grown;
+    if (!array_room(&x->blocks, &x->capacity, x->count + 1, sizeof *x->blocks)) {
+        event_index_free(x);
+        return -ENOMEM;
     }
     x->blocks[x->count++] = (struct event_block){
         .number = number, .crc = crc, .first_ns = INT64_MAX, .last_ns = INT64_MIN};

@@ -3,6 +3,7 @@
 // A span may be there twice: as it began and, later in the order of arrival, as it ended. The last
 // one counts, and it may lie in a block that does not touch the range: so a reader looks through
 // every block once, and afterwards through those that touch (event_index.h).
+#include "base/array.h"
 #include "base/bytes.h"
 #include "store/event_index.h"
 #include "store/event_record.h"
@@ -144,12 +145,8 @@ static int note(struct search *x, const struct found *f)
         let_go(x, before);
         return 0;
     }
-    if (x->count == x->capacity) {
-        void *grown = array_grow(x->found, &x->capacity, sizeof *x->found);
-        if (!grown)
-            return -ENOMEM;
-        x->found = grown;
-    }
+    if (!array_room(&x->found, &x->capacity, x->count + 1, sizeof *x->found))
+        return -ENOMEM;
     x->found[x->count++] = *f;
     x->held[f->held].users++;
     if (x->bounded)
@@ -192,15 +189,10 @@ static bool is_candidate(const struct search *x, const struct store_event *event
 // Takes `bytes` over, with one user: the caller. *out: their number in x->held.
 static int hold(struct search *x, uint8_t *bytes, uint32_t *out)
 {
-    if (x->held_count == x->held_capacity) {
-        void *grown = x->held_count < UINT32_MAX
-                          ? array_grow(x->held, &x->held_capacity, sizeof *x->held)
-                          : NULL;
-        if (!grown) {
-            free(bytes);
-            return -ENOMEM;
-        }
-        x->held = grown;
+    if (x->held_count == UINT32_MAX ||
+        !array_room(&x->held, &x->held_capacity, x->held_count + 1, sizeof *x->held)) {
+        free(bytes);
+        return -ENOMEM;
     }
     x->held[x->held_count] = (struct held){bytes, 1};
     *out = (uint32_t)x->held_count++;
@@ -311,12 +303,8 @@ static int take_tail(struct search *x, uint8_t *bytes, size_t size)
         int next = event_next(&in, &event, labels);
         if (next <= 0)
             return next;
-        if (x->tail_count == x->tail_capacity) {
-            void *grown = array_grow(x->tails, &x->tail_capacity, sizeof *x->tails);
-            if (!grown)
-                return -ENOMEM;
-            x->tails = grown;
-        }
+        if (!array_room(&x->tails, &x->tail_capacity, x->tail_count + 1, sizeof *x->tails))
+            return -ENOMEM;
         struct found f = found_at(x, &event, at, (size_t)(in.at - at), held);
         f.place += TAIL_PLACE;
         x->tails[x->tail_count++] = f;

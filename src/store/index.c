@@ -2,24 +2,11 @@
 #include "store/catalog.h"
 #include "store/reader.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-void *array_grow(void *array, size_t *capacity, size_t each)
-{
-    size_t bigger = *capacity ? *capacity * 2 : 64;
-    void *p = realloc(array, bigger * each);
-    if (p)
-        *capacity = bigger;
-    return p;
-}
-
-#define GROW(array, count, capacity)                                                        \
-    ((count) < (capacity) ||                                                                \
-     ((grown = array_grow((array), &(capacity), sizeof *(array))) ? ((array) = grown, true) \
-                                                                  : false))
 
 // Old arrays stay in the arena: who has a view of them keeps it.
 static bool list_add(struct arena *memory, struct id_list *l, uint32_t id)
@@ -54,16 +41,10 @@ static struct str pair_key(struct arena *memory, struct str key, struct str valu
 
 static bool add_metric(struct index *x, const struct store_metric *m)
 {
-    void *grown;
-    if (x->metric_count == x->metric_capacity) {
-        size_t capacity = x->metric_capacity;
-        if (!(grown = array_grow(x->metric_series, &capacity, sizeof *x->metric_series)))
-            return false;
-        x->metric_series = grown;
-        if (!(grown = array_grow(x->metrics, &x->metric_capacity, sizeof *x->metrics)))
-            return false;
-        x->metrics = grown;
-    }
+    size_t count = x->metric_count + 1, capacity = x->metric_capacity;
+    if (!array_room(&x->metric_series, &capacity, count, sizeof *x->metric_series) ||
+        !array_room(&x->metrics, &x->metric_capacity, count, sizeof *x->metrics))
+        return false;
     struct store_metric *copy = arena_alloc(&x->memory, sizeof *copy);
     if (!copy)
         return false;
@@ -101,8 +82,7 @@ static bool update_metric(struct index *x, const struct catalog_entry *e)
 
 static bool add_pair(struct index *x, const struct catalog_entry *e)
 {
-    void *grown;
-    if (!GROW(x->pairs, x->pair_count, x->pair_capacity))
+    if (!array_room(&x->pairs, &x->pair_capacity, x->pair_count + 1, sizeof *x->pairs))
         return false;
     struct str k = pair_key(&x->memory, e->key, e->value);
     uint64_t *id = k.data ? map_add(&x->pair_ids, k, NULL) : NULL;
@@ -137,16 +117,10 @@ static int take_ids(struct index *x, struct catalog_entry *e, uint32_t **out)
 
 static bool add_series(struct index *x, const struct catalog_entry *e, uint32_t *ids)
 {
-    void *grown;
-    if (x->series_count == x->series_capacity) {
-        size_t capacity = x->series_capacity;
-        if (!(grown = array_grow(x->memberships, &capacity, sizeof *x->memberships)))
-            return false;
-        x->memberships = grown;
-        if (!(grown = array_grow(x->series, &x->series_capacity, sizeof *x->series)))
-            return false;
-        x->series = grown;
-    }
+    size_t count = x->series_count + 1, capacity = x->series_capacity;
+    if (!array_room(&x->memberships, &capacity, count, sizeof *x->memberships) ||
+        !array_room(&x->series, &x->series_capacity, count, sizeof *x->series))
+        return false;
     uint32_t id = (uint32_t)x->series_count;
     struct series s = {.metric = e->metric_id, .pair_count = e->count, .pairs = ids};
     if (!list_add(&x->memory, &x->metric_series[s.metric], id))
@@ -161,8 +135,7 @@ static bool add_series(struct index *x, const struct catalog_entry *e, uint32_t 
 
 static bool add_set(struct index *x, const struct catalog_entry *e, uint32_t *ids)
 {
-    void *grown;
-    if (!GROW(x->sets, x->set_count, x->set_capacity))
+    if (!array_room(&x->sets, &x->set_capacity, x->set_count + 1, sizeof *x->sets))
         return false;
     for (uint32_t i = 0; i < e->count; i++) {
         uint32_t id = ids[i];

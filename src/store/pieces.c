@@ -6,6 +6,8 @@
 // overlap, is looked up at once and waits, sorted, until its time comes (`later`).
 #include "store/cursor.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -45,13 +47,8 @@ void pieces_drop(struct store_cursor *c)
 // A place behind the last, to be filled and counted; NULL: no memory.
 static struct piece *list_room(struct piece_list *l)
 {
-    if (l->count == l->capacity) {
-        void *grown = array_grow(l->all, &l->capacity, sizeof *l->all);
-        if (!grown)
-            return NULL;
-        l->all = grown;
-    }
-    return &l->all[l->count];
+    bool room = array_room(&l->all, &l->capacity, l->count + 1, sizeof *l->all);
+    return room ? &l->all[l->count] : NULL;
 }
 
 static bool in_range(const struct store_cursor *c, int64_t first_ns, int64_t last_ns)

@@ -261,7 +261,6 @@ struct store_snapshot {
 int index_update(struct store_reader *r, enum trust trust, const struct segment_entry *table,
                  const struct segment_entry *live, size_t count);
 void index_free(struct index *x);
-void *array_grow(void *array, size_t *capacity, size_t each);
 
 // reader.c. Under the mutex / taking it.
 void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);

@@ -3,6 +3,7 @@
 // The segment table is copied between two looks at its sequence number; if they agree and it is
 // even, nothing was allocated, sealed or freed in between. While the number stays the same, so does
 // the view: only `used` of the tails grows.
+#include "base/array.h"
 #include "base/hash.h"
 #include "store/lock.h"
 #include "store/reader.h"
@@ -191,12 +192,8 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
             g->read = next;
             continue;
         }
-        if (g->count == g->capacity) {
-            void *grown = array_grow(g->blocks, &g->capacity, sizeof(struct block_ref *));
-            if (!grown)
-                return -ENOMEM;
-            g->blocks = grown;
-        }
+        if (!array_room(&g->blocks, &g->capacity, g->count + 1, sizeof *g->blocks))
+            return -ENOMEM;
         struct block_ref *b = malloc(sizeof *b);
         if (!b)
             return -ENOMEM;

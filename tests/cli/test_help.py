@@ -64,7 +64,7 @@ class Help(Place):
         self.assertIn("telemetry", groff.stdout)
 
     def test_a_man_page_for_each_command(self):
-        build = (TABLES / "meson.build").read_text()
+        build = (TABLES / "pages/meson.build").read_text()
         self.assertEqual(re.findall(r"'([a-z]+)'", re.search(r"^commands = \[(.*?)\]", build, re.M | re.S)[1]), COMMANDS)
         for command in COMMANDS:
             text = self.sonde("help", "--man", command).stdout

@@ -7,7 +7,7 @@
 #   tests/python/dragon_original.sh --beside SONDE PACKAGES
 #                                              the original's runtime under `sonde run`: a program with its import changed, one
 #                                              without, and one that uses Batch;
-#                                              SONDE: build/src/cli/sonde, PACKAGES: build/bindings/python
+#                                              SONDE: build/sonde, PACKAGES: build/bindings/python
 #   tests/python/dragon_original.sh --dump SONDE PACKAGES
 #                                              imports dumps of the original, and compares the answers
 #   tests/python/dragon_original.sh PROGRAM…   runs a program under the original

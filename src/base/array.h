@@ -1,0 +1,28 @@
+// array.h - arrays that grow at their end.
+//
+//   struct point *points = NULL;
+//   size_t count = 0, capacity = 0;
+//   if (!array_room(&points, &capacity, count + 1, sizeof *points)) → out of memory
+//   points[count++] = p;
+//   …
+//   free(points);
+#ifndef SONDE_BASE_ARRAY_H
+#define SONDE_BASE_ARRAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { ARRAY_FIRST = 8 }; // elements of the first allocation
+
+bool array_grow(void *array, size_t *capacity, size_t needed, size_t each);
+
+// `array` is the address of the pointer to the first element (NULL: no element yet), `each` the
+// size of an element. True: there is room for `needed` elements. The capacity at least doubles, so
+// that n appended elements are copied fewer than 2 n times. False: memory is out, or `needed`
+// elements have more bytes than a size_t counts; array and capacity are as they were.
+static inline bool array_room(void *array, size_t *capacity, size_t needed, size_t each)
+{
+    return needed <= *capacity || array_grow(array, capacity, needed, each);
+}
+
+#endif

@@ -1,0 +1,55 @@
+#include "base/array.h"
+#include "unit/test.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+static void it_grows_and_keeps_what_it_holds(void **state)
+{
+    (void)state;
+    enum { ELEMENTS = 10000 };
+    uint32_t *numbers = NULL;
+    size_t capacity = 0, grown = 0;
+    for (uint32_t i = 0; i < ELEMENTS; i++) {
+        size_t before = capacity;
+        assert_true(array_room(&numbers, &capacity, i + 1, sizeof *numbers));
+        assert_true(capacity > i && (capacity == before || capacity >= 2 * before));
+        grown += capacity != before;
+        numbers[i] = 7 * i;
+    }
+    assert_true(grown < 16);
+    for (uint32_t i = 0; i < ELEMENTS; i++)
+        assert_int_equal(numbers[i], 7 * i);
+    // Many at once: no more than they need.
+    assert_true(array_room(&numbers, &capacity, 10 * capacity, sizeof *numbers));
+    assert_int_equal(capacity % 10, 0);
+    assert_int_equal(numbers[ELEMENTS - 1], 7 * (ELEMENTS - 1));
+    free(numbers);
+}
+
+static void what_cannot_be_had_changes_nothing(void **state)
+{
+    (void)state;
+    double *numbers = NULL;
+    size_t capacity = 0;
+    assert_true(array_room(&numbers, &capacity, 0, sizeof *numbers));
+    assert_null(numbers);
+    assert_true(array_room(&numbers, &capacity, 1, sizeof *numbers));
+    assert_int_equal(capacity, ARRAY_FIRST);
+    numbers[0] = 42;
+    double *before = numbers;
+    // One more element than a size_t counts in bytes, and more than any machine has.
+    assert_false(array_room(&numbers, &capacity, SIZE_MAX / sizeof *numbers + 1, sizeof *numbers));
+    assert_false(array_room(&numbers, &capacity, PTRDIFF_MAX / sizeof *numbers, sizeof *numbers));
+    assert_ptr_equal(numbers, before);
+    assert_int_equal(capacity, ARRAY_FIRST);
+    assert_true(numbers[0] == 42);
+    free(numbers);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(it_grows_and_keeps_what_it_holds),
+                                       cmocka_unit_test(what_cannot_be_had_changes_nothing)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,96 @@
+#include "base/list.h"
+#include "unit/seed.h"
+#include "unit/test.h"
+
+#include <string.h>
+
+struct element {
+    int number;
+    struct list_link in_list;
+};
+
+enum { ELEMENTS = 12 };
+
+static size_t numbers_of(struct list_link *head, int *out)
+{
+    size_t n = 0;
+    LIST_EACH(link, head)
+    out[n++] = LIST_OF(link, struct element, in_list)->number;
+    return n;
+}
+
+static size_t place_of(const int *order, size_t count, int number)
+{
+    size_t i = 0;
+    while (i < count && order[i] != number)
+        i++;
+    return i;
+}
+
+// Random steps, beside an array in which the same is done by moving.
+static void random_steps(void **state)
+{
+    (void)state;
+    uint64_t random = test_seed(1);
+    struct element elements[ELEMENTS];
+    struct list_link head;
+    int order[ELEMENTS], found[ELEMENTS];
+    size_t count = 0;
+    list_init(&head);
+    for (int i = 0; i < ELEMENTS; i++) {
+        elements[i].number = i;
+        list_init(&elements[i].in_list);
+    }
+    for (unsigned round = 0; round < 20000 * test_rounds(); round++) {
+        int number = (int)(test_random(&random) % ELEMENTS);
+        struct list_link *link = &elements[number].in_list;
+        size_t at = place_of(order, count, number);
+        unsigned step = (unsigned)(test_random(&random) % 4);
+        if (step == 3) {
+            struct list_link *first = list_take_first(&head);
+            assert_ptr_equal(first, count ? &elements[order[0]].in_list : NULL);
+            if (count)
+                memmove(order, order + 1, --count * sizeof *order);
+        } else if (at < count || step == 0) { // in the list, or taken out once more
+            list_remove(link);
+            if (at < count)
+                memmove(order + at, order + at + 1, (--count - at) * sizeof *order);
+        } else if (step == 1) {
+            list_prepend(&head, link);
+            memmove(order + 1, order, count++ * sizeof *order);
+            order[0] = number;
+        } else {
+            list_append(&head, link);
+            order[count++] = number;
+        }
+        assert_int_equal(list_empty(&head), count == 0);
+        assert_int_equal(numbers_of(&head, found), count);
+        assert_memory_equal(found, order, count * sizeof *order);
+    }
+}
+
+static void each_may_be_taken_out_on_the_way(void **state)
+{
+    (void)state;
+    struct element elements[ELEMENTS];
+    struct list_link head;
+    int left[ELEMENTS];
+    list_init(&head);
+    for (int i = 0; i < ELEMENTS; i++) {
+        elements[i].number = i;
+        list_append(&head, &elements[i].in_list);
+    }
+    LIST_EACH(link, &head)
+    if (LIST_OF(link, struct element, in_list)->number % 3)
+        list_remove(link);
+    assert_int_equal(numbers_of(&head, left), ELEMENTS / 3);
+    for (int i = 0; i < ELEMENTS / 3; i++)
+        assert_int_equal(left[i], 3 * i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_steps),
+                                       cmocka_unit_test(each_may_be_taken_out_on_the_way)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
