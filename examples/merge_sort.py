@@ -140,8 +140,9 @@ def main():
         if result != sorted(data[:size]):
             sys.exit("the list is not sorted")
         last = cutoffs(client, start)
-        for host, most in sorted(watch.most.items()):
-            print(f"{size:13d}    {took:14.6f}    {host:8}    {most:9.0f}    {last[host]:6.0f}", flush=True)
+        for host in sorted(before):
+            most = f"{watch.most[host]:.0f}" if host in watch.most else "-"  # shorter than the time between two counts
+            print(f"{size:13d}    {took:14.6f}    {host:8}    {most:>9}    {last[host]:6.0f}", flush=True)
     print(f"All available telemetry metrics: {sorted(client.get_metrics())}", flush=True)
     telemetry.finalize()
 

@@ -85,6 +85,12 @@ class MergeSort(Example):
         self.assertIn(int(cutoff), (4000, 2000, 1000, 500, 250, 125), result.stderr)
         self.assertIn("'merge_cutoff'", metrics)
 
+    def test_a_list_that_is_sorted_before_anybody_counts(self):
+        """Each list has its row, also if it is sorted between two counts of processes."""
+        result = self.example("merge_sort.py", "--min-size=1", "--max-size=5", "--increment=1", "--pause=0")
+        rows = [line.split() for line in result.stdout.splitlines()[1:-1]]
+        self.assertEqual([(size, host, cutoff) for size, _, host, _, cutoff in rows], [(str(size), os.uname().nodename, "1") for size in range(1, 6)])
+
     def test_level_1_is_too_low(self):
         self.assertIn("needs level 2 or higher", self.example("merge_sort.py", level=1, code=1).stderr)
         self.assertEqual(self.alone("merge_sort.py", "--min-size=0").returncode, 2)
