@@ -1,14 +1,15 @@
-// graphs.c - whose a key is, on a Dask scheduler: a GraphKeys is told of every change of every
-// task's state, as a plugin of the scheduler is, and says when a graph begins and ceases to run and
-// when all that was asked for is there. What that means is counted in sonde/dask/_jobs.py.
+// graphs.c - the graph of each key on a Dask scheduler. A GraphKeys receives every change of every
+// task's state, as a plugin of the scheduler does. It reports when a graph begins to run, when it
+// stops running, and when all its requested results exist; sonde/dask/_jobs.py counts these.
 //
-// A task changes its state six times, and there are some thousands of tasks a second. So the object
-// itself is what Dask calls, and a change costs a look into a dictionary or two:
+// A task changes its state six times, and a scheduler runs some thousands of tasks a second. So
+// Dask calls the object itself, and a change costs one or two dictionary lookups:
 //
-//    entries   key → struct entry: the graph that it belongs to, the one in which a worker has it, those that wait for it
+//    entries   key → struct entry: the graph of the key, the graph in which a worker executes it,
+//              and the graphs that wait for it
 //
-// An entry is there from the graph that names the key until the key is forgotten: nothing is kept
-// of a task that is gone.
+// An entry exists from the graph that names its key until the scheduler forgets the key, so no task
+// that is gone takes memory.
 #include "graphs.h"
 #include "convert.h"
 #include "states.h"

@@ -18,8 +18,9 @@
 
 #define SPAN_NAME "dask_task"
 enum {
+    // Bytes of a text that is recorded as it is; text() shortens longer ones where necessary.
     PLAIN_MAX = 256
-}; // bytes of a text that is taken as it is: a longer one may have to be cut, which is text()'s business
+};
 
 struct task_spans {
     PyObject ob_base;

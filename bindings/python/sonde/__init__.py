@@ -9,8 +9,10 @@
             loss(train(batch))
             steps()
 
-Run it with ``sonde run -l 2 -- python program.py``. Without that, or at level 0, every call does nothing and costs next to nothing.
-Nothing here blocks, raises for a value that is no number (it warns once), or needs a call at exit; forked and spawned processes, threads and asyncio work as they are.
+Run it with ``sonde run -l 2 -- python program.py``. Without that, or at level 0, every call does
+nothing and costs next to nothing. Nothing here blocks, raises for a value that is no number (it
+warns once), or needs a call at exit; forked and spawned processes, threads and asyncio work as they
+are.
 """
 
 from ._analysis import AnalysisClient, AsyncAnalysisClient

@@ -43,7 +43,8 @@ def _keys(given: Union[str, Iterable[str], None]) -> tuple[str, ...]:
 
 
 def _filters(tags: Optional[Mapping[str, object]], by: tuple[str, ...]) -> Filters:
-    """``{"host": "n*", "rank": [1, 2]}``; keys of `by` make groups, of all values unless `tags` says of which."""
+    """``{"host": "n*", "rank": [1, 2]}``; keys of `by` make groups, of all values unless `tags`
+    says of which."""
     found: list[tuple[str, Optional[str], str, bool]] = []
     for key, value in (tags or {}).items():
         text = "|".join(map(str, value)) if isinstance(value, (list, tuple, set, frozenset, range)) else str(value)
@@ -83,8 +84,10 @@ class AnalysisClient:
             for series in client.query("avg:1s-avg:cpu_percent{host=*}", start="5m-ago"):
                 print(series.tags["host"], list(series))
 
-    `where` is the address of a job, the id of a running or recorded one, or the path of a recording (a file, or a folder of them); without it the job around this
-    program, else the newest that runs here, else the newest recording. `timeout` (seconds, a minute) is for each question. Threads may share a client, and forked children may go on with it.
+    `where` is the address of a job, the id of a running or recorded one, or the path of a recording
+    (a file, or a folder of them); without it the job around this program, else the newest that runs
+    here, else the newest recording. `timeout` (seconds, a minute) is for each question. Threads may
+    share a client, and forked children may go on with it.
     """
 
     def __init__(self, where: Union[str, "os.PathLike[str]", None] = None, *, token: Optional[str] = None, timeout: Optional[float] = None) -> None:
@@ -152,11 +155,14 @@ class AnalysisClient:
     ) -> Result:
         """Points, as docs/query.md has it: all of the range unless `start` and `end` say otherwise.
 
-        ``query("max:1s-max:gpu_power_watts{host=*}")`` in OpenTSDB's words, or ``query("loss")``, or by name:
-        ``query(metric="loss", tags={"rank": [0, 1]}, by="rank", aggregator="avg", downsample="1s-avg-nan", rate="counter")``.
-        `aggregator` is "none" (each series by itself) unless there are groups (`by`), which are averaged. `rate` may be "counter" (it wraps) or "dropcounter" (falls are left out).
-        With `span`, `downsample` is a function: ``query(metric="memory_used_bytes", span="epoch", downsample="max")`` has one point for each span of that name, at its start, with the
-        span's tags; `span_node` takes only series of the node of the span.
+        ``query("max:1s-max:gpu_power_watts{host=*}")`` in OpenTSDB's words, or ``query("loss")``,
+        or by name: ``query(metric="loss", tags={"rank": [0, 1]}, by="rank", aggregator="avg",
+        downsample="1s-avg-nan", rate="counter")``. `aggregator` is "none" (each series by itself)
+        unless there are groups (`by`), which are averaged. `rate` may be "counter" (it wraps) or
+        "dropcounter" (falls are left out). With `span`, `downsample` is a function:
+        ``query(metric="memory_used_bytes", span="epoch", downsample="max")`` has one point for each
+        span of that name, at its start, with the span's tags; `span_node` takes only series of the
+        node of the span.
         """
         if m is not None and ":" not in m and "{" not in m:
             if metric is not None:
@@ -181,14 +187,17 @@ class AnalysisClient:
         return self.query(m, **how).frame()
 
     def peaks(self, metric: str, by: Union[str, Iterable[str], None] = None, *, tags: Optional[Mapping[str, object]] = None, start: Time = None, end: Time = None) -> Result:
-        """The highest point of each group over the whole range, with its time: a series of one point each, with the tags of the series that had it. Without `by`, of each series."""
+        """The highest point of each group over the whole range, with its time: a series of one
+        point each, with the tags of the series that had it. Without `by`, of each series."""
         return Result(self._open().peaks(metric, None if by is None else _keys(by), _time(start), _time(end), _filters(tags, ())))
 
     def watch(self, selection: str, condition: Condition, callback: Callback) -> Watch:
-        """Calls ``callback(series, time_ns, value)`` in a thread of its own for each new point that meets the condition: ``watch("loss{rank=*}", "> 90", act)``.
+        """Calls ``callback(series, time_ns, value)`` in a thread of its own for each new point that
+        meets the condition: ``watch("loss{rank=*}", "> 90", act)``.
 
-        A condition is a comparison with a number, a function of the value, or None. Points from now on count; ``"rate:bytes_total{host=*}"`` are
-        changes per second. It goes on when the job cannot be reached for a while. Stop it by the handle that is returned.
+        A condition is a comparison with a number, a function of the value, or None. Points from now
+        on count; ``"rate:bytes_total{host=*}"`` are changes per second. It goes on when the job
+        cannot be reached for a while. Stop it by the handle that is returned.
         """
         meets = condition_of(condition)
         return Watch(self._open().watch(m=f"none:{selection}"), meets, callback)
@@ -204,11 +213,13 @@ class AnalysisClient:
         return self._list("nodes", "nodes")
 
     def series(self, match: Optional[str] = None, *, limit: int = 0) -> list[dict[str, Any]]:
-        """metric, tags, and time and value of the latest point (t_ns, value) of each series: ``series("loss{rank=*}")``."""
+        """metric, tags, and time and value of the latest point (t_ns, value) of each series:
+        ``series("loss{rank=*}")``."""
         return self._list("series", "series", match=match, limit=limit, latest="")
 
     def spans(self, name: Optional[str] = None, *, tags: Optional[Mapping[str, object]] = None, start: Time = None, end: Time = None) -> list[dict[str, Any]]:
-        """name, start_ns, end_ns (not there while it goes on), id, parent, node, tags of each span that touches the range."""
+        """name, start_ns, end_ns (not there while it goes on), id, parent, node, tags of each span
+        that touches the range."""
         return self._events("spans", name, tags, start, end)
 
     def annotations(self, *, tags: Optional[Mapping[str, object]] = None, start: Time = None, end: Time = None) -> list[dict[str, Any]]:
@@ -222,7 +233,8 @@ class AnalysisClient:
     # ---- what Dragon's client has, with its names
 
     def connect(self, timeout: Optional[float] = None) -> None:
-        """Finds the job and asks whether it is there. For `timeout` seconds it is tried again; RuntimeError when it cannot be reached."""
+        """Finds the job and asks whether it is there. For `timeout` seconds it is tried again;
+        RuntimeError when it cannot be reached."""
         end = time.monotonic() + (timeout or 0)
         while True:
             try:
@@ -240,18 +252,22 @@ class AnalysisClient:
         self._connection = Connection(self._where, self._token, self._timeout)
 
     def get_metrics(self) -> set[str]:
-        """The names of all metrics, as the programs wrote them, and Dragon's names of those that it has, too."""
+        """The names of all metrics, as the programs wrote them, and Dragon's names of those that it
+        has, too."""
         self._connected()
         metrics = self.metrics()
         return {_names.as_written(m["name"]) for m in metrics} | {alias for m in metrics for alias in m.get("aliases", ())}
 
     def get_data(self, metrics: Union[str, list[str]], tags: Union[str, Mapping[str, Any], Iterable[str], None] = None, start_time: Optional[float] = None) -> list[dict[str, Any]]:
-        """The points of these metrics since `start_time` (seconds since the epoch; else the last five minutes), a dictionary for each series, sorted by host.
+        """The points of these metrics since `start_time` (seconds since the epoch; else the last
+        five minutes), a dictionary for each series, sorted by host.
 
-        ``{"metric": …, "tags": {"host": …}, "aggregateTags": [], "dps": {"1356998400": 0.5}}``: by whole seconds, of several points in one second the last.
-        `tags`: the names of the tags in the answer, beside ``host``; series without the first of them are left out. Or a mapping of tags to the values
-        that series have to carry; then the answer has all their tags. A metric that nobody knows has no series.
-        The last five minutes of a recording are those before its end.
+        ``{"metric": …, "tags": {"host": …}, "aggregateTags": [], "dps": {"1356998400": 0.5}}``: by
+        whole seconds, of several points in one second the last. `tags`: the names of the tags in
+        the answer, beside ``host``; series without the first of them are left out. Or a mapping of
+        tags to the values that series have to carry; then the answer has all their tags. A metric
+        that nobody knows has no series. The last five minutes of a recording are those before its
+        end.
         """
         self._connected()
         if isinstance(metrics, str):
@@ -281,7 +297,8 @@ class AnalysisClient:
         return sorted(found, key=lambda series: [(isinstance(v, str), v) for k, v in series["tags"].items() if k != "host"])
 
     def _has_whole_numbers(self, metric: str, key: str) -> bool:
-        """Whether the programs gave the tag whole numbers: said in the metric's help, which is asked for once."""
+        """Whether the programs gave the tag whole numbers: said in the metric's help, which is
+        asked for once."""
         if metric not in self._helps:
             stored = storable_name(metric)
             self._helps[metric] = next((m["help"] for m in self.metrics(stored) if m["name"] == stored), "")
@@ -303,10 +320,12 @@ class AnalysisClient:
     def db_dump(self) -> list[dict[str, Any]]:
         """Copies what every node has recorded so far to where the run dumps to.
 
-        For each node ``{"type": "dump", "host": …, "result": {"status": "success" or "error", "message": …}}``.
+        For each node ``{"type": "dump", "host": …, "result": {"status": "success" or "error",
+        "message": …}}``.
         """
         self._connected()
-        connection = Connection(self._where, self._token, self._timeout or _DUMP_S)  # of its own, for its time
+        # of its own, for its time
+        connection = Connection(self._where, self._token, self._timeout or _DUMP_S)
         try:
             answer = json.loads(connection.ask("/sonde/v1/dump", "{}"))
         finally:
@@ -322,16 +341,19 @@ class AnalysisClient:
         return [{"type": "dump", "host": host, "result": result} for host, result in nodes.items()]
 
     def reboot(self, *, exclude_huids: Union[str, Iterable[Any], None] = None, exclude_hostnames: Union[str, Iterable[str], None] = None) -> None:
-        """Asks for a new start of the job's command, without these hosts; for jobs that were started with --resilient.
+        """Asks for a new start of the job's command, without these hosts; for jobs that were
+        started with --resilient.
 
-        `exclude_huids` are Dragon's numbers of hosts: only programs that Dragon's runtime has started know them.
+        `exclude_huids` are Dragon's numbers of hosts: only programs that Dragon's runtime has
+        started know them.
         """
         hosts = ",".join(name for name in (_joined(exclude_hostnames), _hosts_of(exclude_huids)) if name)
         self._open().ask("/api/reboot", urlencode({"hostnames": hosts}))
 
 
 class AsyncAnalysisClient:
-    """AnalysisClient for coroutines: the same questions, awaited; they wait in threads, several at once, and never hold up the event loop.
+    """AnalysisClient for coroutines: the same questions, awaited; they wait in threads, several at
+    once, and never hold up the event loop.
 
         async with sonde.AsyncAnalysisClient() as client:
             async for series, time_ns, value in client.watch("loss{rank=*}", "> 90"):
@@ -392,7 +414,8 @@ class AsyncAnalysisClient:
         return await asyncio.to_thread(self._client.annotations, **how)
 
     async def watch(self, selection: str, condition: Condition = None) -> AsyncIterator[tuple[Series, int, float]]:
-        """Each new point that meets the condition, as AnalysisClient.watch has them: series, time in nanoseconds, value."""
+        """Each new point that meets the condition, as AnalysisClient.watch has them: series, time
+        in nanoseconds, value."""
         meets = condition_of(condition)
         points = await asyncio.to_thread(self._client._open().watch, m=f"none:{selection}")
         while True:

@@ -1,7 +1,9 @@
-"""The process that runs a CollectorGroup's function. The agent starts it and reads lines from it, as of any script.
+"""The process that runs a CollectorGroup's function. The agent starts it and reads lines from it,
+as of any script.
 
-It is told what to do on its standard input. At each instant, whole multiples of the rate since the epoch, it prints a point or, if there is none, an empty line:
-silence means that it hangs, and then the agent ends it. What the function prints goes to standard error.
+It is told what to do on its standard input. At each instant, whole multiples of the rate since the
+epoch, it prints a point or, if there is none, an empty line: silence means that it hangs, and then
+the agent ends it. What the function prints goes to standard error.
 """
 
 import base64
@@ -22,7 +24,8 @@ from .collector import CollectorGroup
 
 
 class Reporter:
-    """Says what goes wrong: the first time in a row in the job's messages and in the recording, each time on standard error."""
+    """Says what goes wrong: the first time in a row in the job's messages and in the recording,
+    each time on standard error."""
 
     def __init__(self, points: TextIO, name: str, tags: str) -> None:
         self._points = points
@@ -96,7 +99,8 @@ def run(function: Callable[[Any], Any], arguments: Any, told: dict[str, Any], po
 def main() -> None:
     points = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    os.environ["SONDE_LEVEL"] = "0"  # a program's file that is run here, for its class, starts no collectors
+    # a program's file that is run here, for its class, starts no collectors
+    os.environ["SONDE_LEVEL"] = "0"
     told = _told()
     group: type[CollectorGroup]
     group, arguments = Unpickler(told).load()

@@ -15,7 +15,8 @@ class Verdict(NamedTuple):
 
 @final
 class Judge:
-    """Who is slower than the others, and than its own best: as `sonde detect`, of values that the program has itself."""
+    """Who is slower than the others, and than its own best: as `sonde detect`, of values that the
+    program has itself."""
 
     def __new__(
         cls,
@@ -30,7 +31,8 @@ class Judge:
         not_own: bool = ...,
     ) -> Judge: ...
     def round(self, values: Mapping[str, Union[SupportsFloat, SupportsIndex, None]], /) -> None:
-        """One round: a mapping of names to values. What is None, not finite or not above 0 counts as none."""
+        """One round: a mapping of names to values. What is None, not finite or not above 0 counts
+        as none."""
 
     def leave(self, name: str, /) -> None:
         """A member is there no more: the others go on without it, until it gives a value again."""

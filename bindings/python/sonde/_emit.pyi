@@ -25,13 +25,15 @@ class Metric:
     @property
     def kind(self) -> str: ...
     def __call__(self, value: _Value = ..., time_ns: Optional[int] = ...) -> None:
-        """A gauge takes a value, and a time in nanoseconds since the epoch if it is not now; a counter what to add (1 if nothing is said)."""
+        """A gauge takes a value, and a time in nanoseconds since the epoch if it is not now; a
+        counter what to add (1 if nothing is said)."""
 
     def emit(self, value: _Value, time_ns: Optional[int] = ...) -> None:
         """A point: now, or at a time in nanoseconds since the epoch."""
 
     def set(self, value: _Value, /) -> None:
-        """Sets the metric's cell, which is sampled at the run's rate: for values that change often."""
+        """Sets the metric's cell, which is sampled at the run's rate: for values that change
+        often."""
 
     def add(self, amount: _Value = ..., /) -> None:
         """Adds to the metric's cell."""
@@ -55,7 +57,8 @@ class OpenSpan:
     """A span that has begun."""
 
     def close(self, more: Optional[Mapping[str, Any]], end_ns: Optional[int] = None, /) -> None:
-        """Ends it, with more tags or None, at a time in nanoseconds since the epoch or now. Once; a second call does nothing."""
+        """Ends it, with more tags or None, at a time in nanoseconds since the epoch or now. Once; a
+        second call does nothing."""
 
 class Sieve:
     """What sonde.Telemetry stands on."""
@@ -70,7 +73,8 @@ class Sieve:
         tagv: Any = ...,
         tags: Optional[Mapping[str, Any]] = ...,
     ) -> None:
-        """A point, now or at `timestamp` (seconds since the epoch), if the run's level is `telemetry_level` or higher."""
+        """A point, now or at `timestamp` (seconds since the epoch), if the run's level is
+        `telemetry_level` or higher."""
 
 def gauge(
     name: str, unit: Optional[str] = ..., help: Optional[str] = ..., level: int = ..., tags: Optional[Mapping[str, Any]] = ...
@@ -93,8 +97,9 @@ def annotate(text: Any, /, **tags: Any) -> None:
 
 @final
 class Watch:
-    """Watch(group, interval_ms): emits, until it is stopped, this process' processor time in percent of a core and its resident bytes as the group's two
-    metrics, whatever holds the interpreter."""
+    """Watch(group, interval_ms): emits, until it is stopped, this process' processor time in
+    percent of a core and its resident bytes as the group's two metrics, whatever holds the
+    interpreter."""
 
     def __new__(cls, group: Group, interval_ms: int) -> "Watch": ...
     def stop(self) -> None:
@@ -102,8 +107,10 @@ class Watch:
 
 @final
 class TaskSpans:
-    """TaskSpans(worker, cluster, text, tasks=None): a span `dask_task` with the tags key, worker and cluster for each task that executes. text(key) is asked for
-    the text of keys that are not plain. `tasks` is Dask's dictionary of them: a span gets the bytes of the result as the tag nbytes."""
+    """TaskSpans(worker, cluster, text, tasks=None): a span `dask_task` with the tags key, worker
+    and cluster for each task that executes. text(key) is asked for the text of keys that are not
+    plain. `tasks` is Dask's dictionary of them: a span gets the bytes of the result as the tag
+    nbytes."""
 
     def __new__(cls, worker: str, cluster: str, text: Callable[[Any], str], tasks: Optional[dict[Any, Any]] = None) -> "TaskSpans": ...
     def __call__(self, key: Hashable, start: str, finish: str, /, *more: Any, **further: Any) -> None:
@@ -143,15 +150,17 @@ class Graph:
 
 @final
 class GraphKeys:
-    """GraphKeys(turned, done): which graph a key is of. It calls turned(graph) when the first task of a graph is with a worker and when none is any more,
-    done(graph) when it waits for no key any more."""
+    """GraphKeys(turned, done): which graph a key is of. It calls turned(graph) when the first task
+    of a graph is with a worker and when none is any more, done(graph) when it waits for no key any
+    more."""
 
     def __new__(cls, turned: Callable[[Graph], object], done: Callable[[Graph], object]) -> "GraphKeys": ...
     def __call__(self, key: Hashable, start: str, finish: str, /, *more: Any, **further: Any) -> None:
         """A task is in another state now; more is passed over."""
 
     def want(self, graph: Graph, keys: Iterable[Hashable], state: Callable[[Any], Optional[str]], /) -> None:
-        """The graph waits for those of the keys that are not there yet; state(key) is what Dask says of one, None if it does not know it."""
+        """The graph waits for those of the keys that are not there yet; state(key) is what Dask
+        says of one, None if it does not know it."""
 
     def belong(self, graph: Graph, keys: Iterable[Hashable], /) -> None:
         """These are its tasks, but for those of a graph that waits still."""
@@ -163,22 +172,27 @@ class GraphKeys:
         """The keys it knows."""
 
 def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], start_ns: Optional[int] = None, /) -> OpenSpan:
-    """Begins a span within another one or None, at a time in nanoseconds since the epoch or now. What sonde.span() stands on."""
+    """Begins a span within another one or None, at a time in nanoseconds since the epoch or now.
+    What sonde.span() stands on."""
 
 def span_at(name: str, start_ns: int, end_ns: int, tags: Optional[Mapping[str, Any]], /) -> None:
     """A span that is over, its times in nanoseconds since the epoch. It is part of none."""
 
 def connect(socket: Union[str, "os.PathLike[str]"], level: int = ...) -> None:
-    """Where the agent listens, for a program that was not started by `sonde run`. Metrics that were defined before stay off; one that emits already
-    moves there and keeps its level."""
+    """Where the agent listens, for a program that was not started by `sonde run`. Metrics that were
+    defined before stay off; one that emits already moves there and keeps its level."""
 
 def storable_name(name: str, is_key: bool = False, /) -> str:
-    """The name under which a metric (or a tag's key) is stored: the name itself if it can be one."""
+    """The name under which a metric (or a tag's key) is stored: the name itself if it can be
+    one."""
 def level() -> int:
-    """The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring."""
+    """The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for
+    measuring."""
 
 def dropped() -> int:
-    """How many values this process could not hand over: a ring was full, a limit passed, or no agent took them."""
+    """How many values this process could not hand over: a ring was full, a limit passed, or no
+    agent took them."""
 
 def check() -> Tuple[int, str]:
-    """(0, "") if an agent takes what this process emits, or sonde is off; else an errno and why not."""
+    """(0, "") if an agent takes what this process emits, or sonde is off; else an errno and why
+    not."""

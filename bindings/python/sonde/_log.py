@@ -10,7 +10,8 @@ _groups: dict[tuple[Any, ...], Group] = {}
 
 
 def log(values: Mapping[str, Any], /, step: Optional[float] = None, **tags: Any) -> None:
-    """Records all values with one time stamp; with `step`, also the metric ``step``, so that they can be laid over each other.
+    """Records all values with one time stamp; with `step`, also the metric ``step``, so that they
+    can be laid over each other.
 
     ``sonde.log({"loss": 0.3, "accuracy": 0.9}, step=17, phase="train")``
     """

@@ -1,7 +1,8 @@
 """Names and tags as programs write them, and as they are stored.
 
-The store's names hold letters, digits and _ . / : - alone; base/storable_name.h says which sign stands for another one. Tags are texts: that a
-program gave whole numbers stands in the metric's help, so that get_data() can answer with whole numbers.
+The store's names hold letters, digits and _ . / : - alone; base/storable_name.h says which sign
+stands for another one. Tags are texts: that a program gave whole numbers stands in the metric's
+help, so that get_data() can answer with whole numbers.
 """
 
 _WIDE = {0xFF01 + i: ord("!") + i for i in range(94)}

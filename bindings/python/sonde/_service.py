@@ -1,8 +1,10 @@
-"""sonde for a program that was not started by `sonde run`: agents, aggregator and recording, for as long as this process lives.
+"""sonde for a program that was not started by `sonde run`: agents, aggregator and recording, for as
+long as this process lives.
 
-A service is `sonde run` around a command that does nothing but wait: it writes down the environment that `sonde run` made for it, then reads
-a pipe that only this process can write to. However this process ends, the pipe does, the command does, and `sonde run` tidies up as after any
-command. On the nodes of an allocation there are agents, too.
+A service is `sonde run` around a command that does nothing but wait: it writes down the environment
+that `sonde run` made for it, then reads a pipe that only this process can write to. However this
+process ends, the pipe does, the command does, and `sonde run` tidies up as after any command. On
+the nodes of an allocation there are agents, too.
 
     this process ──pipe──▶ sh (waits) ◀── sonde run ──▶ agent, aggregator, other nodes
                  ◀──SONDE_SOCKET=…───┘
@@ -55,11 +57,12 @@ def _title() -> str:
 
 
 class Service:
-    """Starts at once. `environment` is what a command under `sonde run` finds, names that begin with SONDE_ only.
+    """Starts at once. `environment` is what a command under `sonde run` finds, names that begin
+    with SONDE_ only.
 
-    `config` is the path of a configuration file, or what would be in one, `options` are further ones of `sonde run`, `without` names variables of the environment that it does not
-    find. RuntimeError when it cannot be started; the reason is
-    on standard error.
+    `config` is the path of a configuration file, or what would be in one, `options` are further
+    ones of `sonde run`, `without` names variables of the environment that it does not find.
+    RuntimeError when it cannot be started; the reason is on standard error.
     """
 
     def __init__(
@@ -123,7 +126,8 @@ class Service:
             pass
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Ends it, and waits until the recording is in its place. Does nothing the second time, and in other processes than the one that started it."""
+        """Ends it, and waits until the recording is in its place. Does nothing the second time, and
+        in other processes than the one that started it."""
         if os.getpid() != self._owner or self._process.returncode is not None:
             return
         assert self._process.stdin is not None and self._process.stdout is not None

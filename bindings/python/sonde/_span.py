@@ -1,6 +1,7 @@
 """Named stretches of time.
 
-What a span is part of follows the context, not the thread: spans nest right in threads, in asyncio's tasks and in generators.
+What a span is part of follows the context, not the thread: spans nest right in threads, in
+asyncio's tasks and in generators.
 """
 
 import functools
@@ -25,7 +26,8 @@ task_span: Callable[[], Optional[OpenSpan]] = _no_task
 
 
 class span:
-    """A named stretch of time with tags; everything else can be asked for by it ("peak memory per epoch").
+    """A named stretch of time with tags; everything else can be asked for by it ("peak memory per
+    epoch").
 
     As a context manager (also in coroutines)::
 
@@ -37,7 +39,8 @@ class span:
         @sonde.span("load")
         def load(path): ...
 
-    One that ends with an exception gets the tag ``error``. One that is open when its process ends, ends with it and gets the tag ``unfinished``.
+    One that ends with an exception gets the tag ``error``. One that is open when its process ends,
+    ends with it and gets the tag ``unfinished``.
     """
 
     __slots__ = ("_name", "_open", "_tags")
@@ -45,7 +48,8 @@ class span:
     def __init__(self, name: str, /, **tags: Any) -> None:
         self._name = name
         self._tags = tags
-        self._open: list[tuple[OpenSpan, Token[Optional[OpenSpan]]]] = []  # the same one may be entered again while it is open
+        # the same one may be entered again while it is open
+        self._open: list[tuple[OpenSpan, Token[Optional[OpenSpan]]]] = []
 
     def __enter__(self) -> "span":
         if level():

@@ -1,4 +1,5 @@
-"""One warning where nothing that this process emits is recorded: at the import if the job's folder is not there, else at the end."""
+"""One warning where nothing that this process emits is recorded: at the import if the job's folder
+is not there, else at the end."""
 
 import atexit
 import os

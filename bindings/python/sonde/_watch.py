@@ -39,7 +39,8 @@ def condition_of(given: Condition) -> Callable[[float], bool]:
 class Watch:
     """A watch that goes on in a thread of its own until stop(), or the end of a ``with``.
 
-    `error` is what ended it otherwise: None as long as it goes on. What the callback raises is logged (logger "sonde"), and the watch goes on.
+    `error` is what ended it otherwise: None as long as it goes on. What the callback raises is
+    logged (logger "sonde"), and the watch goes on.
     """
 
     def __init__(self, watch: _client.Watch, condition: Callable[[float], bool], callback: Callback) -> None:

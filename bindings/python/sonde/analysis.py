@@ -1,4 +1,5 @@
-"""What the Dragon Telemetry Service has in a module of this name: programs written for it run with their import line changed."""
+"""What the Dragon Telemetry Service has in a module of this name: programs written for it run with
+their import line changed."""
 
 from ._analysis import AnalysisClient
 from .collector import CollectorGroup

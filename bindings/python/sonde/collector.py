@@ -9,9 +9,10 @@
         group = Temperature(metric_name="cpu-temperature", collection_rate=5, collector_args="/sys/class/thermal/thermal_zone0/temp")
         group.start()
 
-Each runs in a process of its own, which the node's agent starts and ends (_collector.py). It gets the class as processes of multiprocessing that are spawned do: by the
-name of its module, or, of one that the program itself defines, by running the program's file under another name than __main__ (so keep the `if` above). With
-cloudpickle at hand such a class travels as a whole, and nothing is run.
+Each runs in a process of its own, which the node's agent starts and ends (_collector.py). It gets
+the class as processes of multiprocessing that are spawned do: by the name of its module, or, of one
+that the program itself defines, by running the program's file under another name than __main__ (so
+keep the `if` above). With cloudpickle at hand such a class travels as a whole, and nothing is run.
 """
 
 import base64
@@ -78,7 +79,8 @@ def _preparation(group: type) -> dict[str, Any]:
 
 
 def _command() -> str:
-    """What the agent gives to a shell: our Python, and this package where it cannot be found otherwise."""
+    """What the agent gives to a shell: our Python, and this package where it cannot be found
+    otherwise."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     code = f"import sys; sys.path.insert(0, {here!r}); from sonde._collector import main; main()"
     return f"exec {shlex.quote(sys.executable)} -c {shlex.quote(code)}"
@@ -102,11 +104,15 @@ class Policy:
 
 
 class CollectorGroup:
-    """Subclass it, and give ``collector_test(collector_args)``, a static method that returns a number (None: nothing to record now).
+    """Subclass it, and give ``collector_test(collector_args)``, a static method that returns a
+    number (None: nothing to record now).
 
-    start() has it run on every node (with `per_gpu` once for every GPU, of which alone the process then knows) every `collection_rate` seconds, and records what it
-    returns as `metric_name`, with the tag ``host`` (and ``gpu``). It goes on until stop(), or until the job ends; nodes that come later run it, too. What raises is said
-    once and called again at the next instant; what ends, or has not returned after `collection_timeout` seconds, is ended and started again, later and later.
+    start() has it run on every node (with `per_gpu` once for every GPU, of which alone the process
+    then knows) every `collection_rate` seconds, and records what it returns as `metric_name`, with
+    the tag ``host`` (and ``gpu``). It goes on until stop(), or until the job ends; nodes that come
+    later run it, too. What raises is said once and called again at the next instant; what ends, or
+    has not returned after `collection_timeout` seconds, is ended and started again, later and
+    later.
     """
 
     collection_timeout: float = _TIMEOUT_S
@@ -128,7 +134,8 @@ class CollectorGroup:
         raise NotImplementedError("a CollectorGroup gives collector_test(collector_args)")
 
     def generate_policies(self) -> list[Any]:
-        """Where it runs: a policy for each node or, with `per_gpu`, for each GPU. Inside of Dragon's runtime they are Dragon's."""
+        """Where it runs: a policy for each node or, with `per_gpu`, for each GPU. Inside of
+        Dragon's runtime they are Dragon's."""
         if "dragon.native.machine" in sys.modules:
             system = sys.modules["dragon.native.machine"].System()
             return list(system.gpu_policies() if self.per_gpu else system.hostname_policies())
@@ -139,7 +146,8 @@ class CollectorGroup:
         return [Policy(host, (gpu,)) for host, gpu in sorted(gpus)]
 
     def start(self) -> None:
-        """Does nothing at level 0, and when it runs already. RuntimeError when the job cannot be asked."""
+        """Does nothing at level 0, and when it runs already. RuntimeError when the job cannot be
+        asked."""
         job = os.environ.get("SONDE_JOB")
         if _emit.level() == 0 or (self._name is not None and self._job == job):
             return
@@ -179,9 +187,11 @@ class CollectorGroup:
         self._ask({"name": name})
 
     def _take_name(self) -> str:
-        """The metric's, as the agents call it; a second group of this program with the same metric has a number behind it.
+        """The metric's, as the agents call it; a second group of this program with the same metric
+        has a number behind it.
 
-        A program that is started again asks by the same names, and so replaces what it had started before.
+        A program that is started again asks by the same names, and so replaces what it had started
+        before.
         """
         plain = re.sub("[^A-Za-z0-9_./-]", "_", self.metric_name)[: _NAME_MAX - 8]
         with _lock:

@@ -1,4 +1,5 @@
-"""Watching a job from inside it, and starting it again without what holds it back: Dragon's detectors, under their names.
+"""Watching a job from inside it, and starting it again without what holds it back: Dragon's
+detectors, under their names.
 
     class TooHot(sonde.Detector):
         def analyze_data(self, data, limit):
@@ -8,7 +9,8 @@
     watch = TooHot("gpu_temperature_celsius", collection_rate=10, sacred_nodes=["n1"], analysis_args=90)
     watch.start()
 
-The job has to run under ``sonde run --resilient``. What a program has to remember across the restart, it writes to a file (or a DDict of Dragon).
+The job has to run under ``sonde run --resilient``. What a program has to remember across the
+restart, it writes to a file (or a DDict of Dragon).
 """
 
 import logging
@@ -28,10 +30,11 @@ Data = list[dict[str, Any]]  # what AnalysisClient.get_data() gives
 
 
 class Detector:
-    """Asks for a metric every `collection_rate` seconds and gives it to analyze_data(), which says whether the job is to be started again, and without which hosts.
+    """Asks for a metric every `collection_rate` seconds and gives it to analyze_data(), which says
+    whether the job is to be started again, and without which hosts.
 
-    `sacred_nodes` are never excluded; `tags` are those that the data are asked for by; `analysis_args` are for analyze_data(), `restartable_ddicts`
-    for trigger_restart().
+    `sacred_nodes` are never excluded; `tags` are those that the data are asked for by;
+    `analysis_args` are for analyze_data(), `restartable_ddicts` for trigger_restart().
     """
 
     def __init__(
@@ -51,21 +54,25 @@ class Detector:
         self.restartable_ddicts = restartable_ddicts
         self.tags = tags
         self.analysis_args = analysis_args
-        self.start_time: float = 0  # the data are asked for from here on; analyze_data() may move it on to get only what is new
+        # the data are asked for from here on; analyze_data() may move it on to get only what is new
+        self.start_time: float = 0
         self._watcher: Optional[threading.Thread] = None
         self._ends = threading.Event()
         self._said = ""
 
     @staticmethod
     def analyze_data(data: Data, analysis_args: Any) -> tuple[bool, list[str]]:
-        """Whether the job is to be started again, and the hosts that are to be left out then. A subclass gives it, as a static method or an ordinary one."""
+        """Whether the job is to be started again, and the hosts that are to be left out then. A
+        subclass gives it, as a static method or an ordinary one."""
         raise NotImplementedError("analyze_data() is what a Detector is made for: give it one")
 
     @staticmethod
     def trigger_restart(nodes_to_remove: Iterable[str], sacred_nodes: Optional[Iterable[str]], restartable_ddicts: Optional[Sequence[Any]]) -> None:
-        """Asks for the restart without `nodes_to_remove`, but with the sacred ones and the first node.
+        """Asks for the restart without `nodes_to_remove`, but with the sacred ones and the first
+        node.
 
-        Dictionaries of Dragon among `restartable_ddicts` are destroyed before, so that they can be restarted.
+        Dictionaries of Dragon among `restartable_ddicts` are destroyed before, so that they can be
+        restarted.
         """
         without = sorted(set(nodes_to_remove) - set(sacred_nodes or ()) - {primary_node()})
         _log.warning("the job is to be started again without %s", ", ".join(without) or "leaving anybody out")
@@ -139,7 +146,8 @@ class CollectorDetectorGroup(Detector, CollectorGroup):
         Detector.__init__(self, metric_name, collection_rate, sacred_nodes, restartable_ddicts, tags, analysis_args)
 
     def _pause_s(self) -> float:
-        """Until half-way between two instants: what was measured at one is looked at before the next."""
+        """Until half-way between two instants: what was measured at one is looked at before the
+        next."""
         return self.collection_rate * ((0.5 - time.time() / self.collection_rate) % 1)
 
     def start(self) -> None:

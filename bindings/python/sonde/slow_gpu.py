@@ -1,4 +1,5 @@
-"""Which GPU is slower than the others: the same small piece of work on each of them, again and again, and the rule of docs/detect.md.
+"""Which GPU is slower than the others: the same small piece of work on each of them, again and
+again, and the rule of docs/detect.md.
 
     per GPU and round   slow-gpu = seconds that `sonde probe` measures; none where the GPU cannot be had (no room): then its clock while it is busy counts
     the first node      points ─▶ rounds ─▶ Judge ─▶ who is slow ─▶ Detector: the job is started again without that node
@@ -24,7 +25,8 @@ _BUSY_PERCENT = 50  # an idle GPU's clock says nothing
 
 
 def devices() -> list[str]:
-    """What can be probed on this node: its GPUs ("gpu:0"), or what SONDE_PROBE_DEVICES names in their place (``cpu:0,cpu:1``: two cores)."""
+    """What can be probed on this node: its GPUs ("gpu:0"), or what SONDE_PROBE_DEVICES names in
+    their place (``cpu:0,cpu:1``: two cores)."""
     virtual = os.environ.get("SONDE_PROBE_DEVICES")
     if virtual is not None:
         return [word for word in virtual.split(",") if word]
@@ -32,8 +34,9 @@ def devices() -> list[str]:
 
 
 def probe(device: str) -> Optional[float]:
-    """Seconds that a device ("gpu:0", "cpu:3") takes for the work, in a process that ends with it; None: it cannot be had now (its memory is full, another program has it
-    to itself). RuntimeError: it cannot be used."""
+    """Seconds that a device ("gpu:0", "cpu:3") takes for the work, in a process that ends with it;
+    None: it cannot be had now (its memory is full, another program has it to itself). RuntimeError:
+    it cannot be used."""
     done = _ask(device)
     for name, value, _ in _lines(done.stdout):
         if name == "probe_compute_seconds":
@@ -57,10 +60,13 @@ def _lines(text: str) -> Iterator[tuple[str, float, dict[str, str]]]:
 
 
 class _Jury:
-    """A Judge, and what it is given: points of several members, cut into rounds of `every_s` seconds.
+    """A Judge, and what it is given: points of several members, cut into rounds of `every_s`
+    seconds.
 
-    A round is complete when everybody who has given anything so far has given something in it or after it; when somebody does not, two rounds later. A point whose
-    round has been judged by then (its node was busy, and answers late and for several rounds at once) counts in the next round where there is none of that member.
+    A round is complete when everybody who has given anything so far has given something in it or
+    after it; when somebody does not, two rounds later. A point whose round has been judged by then
+    (its node was busy, and answers late and for several rounds at once) counts in the next round
+    where there is none of that member.
     """
 
     LATE = 2
@@ -72,12 +78,15 @@ class _Jury:
         self._judge = Judge(**options)
         self._every_s = every_s
         self._next: Optional[int] = None  # the first round that is not complete
-        self._rounds: dict[int, dict[str, tuple[float, int]]] = {}  # values, and the how manieth of its member's points each is
+        # values, and the how manieth of its member's points each is
+        self._rounds: dict[int, dict[str, tuple[float, int]]] = {}
         self._newest: dict[str, int] = {}  # round of each member's newest point, by its time
         self._taken: dict[str, int] = {}  # the last round in which it counts
-        self._given: dict[str, tuple[float, int]] = {}  # the newest point's time, and how many there were
+        # the newest point's time, and how many there were
+        self._given: dict[str, tuple[float, int]] = {}
         self._verdicts: dict[str, Verdict] = {}
-        self._found: dict[str, int] = {}  # of who is slow: with the how manieth of its points that was found
+        # of who is slow: with the how manieth of its points that was found
+        self._found: dict[str, int] = {}
 
     def add(self, member: str, time_s: float, value: float) -> None:
         """A point; each counts once, however often it is given."""
@@ -117,7 +126,8 @@ class _Jury:
         return self._found[member]
 
     def needed_since_s(self) -> float:
-        """What is older is there already, or comes too late. Infinite: nothing has been judged yet."""
+        """What is older is there already, or comes too late. Infinite: nothing has been judged
+        yet."""
         if self._next is None:
             return math.inf
         return max(min(time_s for time_s, _ in self._given.values()), self._next * self._every_s - self.LATE_S)
@@ -129,13 +139,17 @@ def _member(series: dict[str, Any]) -> str:
 
 
 class SlowGPUDetector(CollectorDetectorGroup):
-    """Finds the GPU that is slower than the others, or than it was, and has the job started again without its node; the primary node stays.
+    """Finds the GPU that is slower than the others, or than it was, and has the job started again
+    without its node; the primary node stays.
 
-    Every `collection_rate` seconds each GPU is given the same small piece of work (`sonde probe`: some milliseconds, in a process that ends with it), whose
-    duration is the metric `slow-gpu`, in seconds. docs/detect.md has the rule by which it is judged. Where a GPU's memory is so full that it cannot be probed,
-    its clock while it is busy is compared instead, in runs of level 3 and above.
+    Every `collection_rate` seconds each GPU is given the same small piece of work (`sonde probe`:
+    some milliseconds, in a process that ends with it), whose duration is the metric `slow-gpu`, in
+    seconds. docs/detect.md has the rule by which it is judged. Where a GPU's memory is so full that
+    it cannot be probed, its clock while it is busy is compared instead, in runs of level 3 and
+    above.
 
-    `analysis_args`: a mapping of Judge's keywords (``{"slowdown": 1.5}``). SONDE_PROBE_DEVICES names what is probed in place of GPUs.
+    `analysis_args`: a mapping of Judge's keywords (``{"slowdown": 1.5}``). SONDE_PROBE_DEVICES
+    names what is probed in place of GPUs.
     """
 
     def __init__(
@@ -163,11 +177,13 @@ class SlowGPUDetector(CollectorDetectorGroup):
 
     @staticmethod
     def collector_test(collector_args: Any) -> Optional[float]:
-        """In the process of a GPU, which knows of this one alone: seconds, None: there is no room."""
+        """In the process of a GPU, which knows of this one alone: seconds, None: there is no
+        room."""
         return probe(os.environ.get("SONDE_PROBE_DEVICE", "gpu:0"))
 
     def analyze_data(self, data: Data, analysis_args: Any) -> tuple[bool, list[str]]:  # type: ignore[override]
-        """Whether anybody is slow who can be left out, and the hosts of all who are. Every point is judged once, however often it is given."""
+        """Whether anybody is slow who can be left out, and the hosts of all who are. Every point is
+        judged once, however often it is given."""
         self._take(data)
         self._probes.decide()
         self._clocks.decide()

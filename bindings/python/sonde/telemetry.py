@@ -1,4 +1,5 @@
-"""The class of the Dragon Telemetry Service that programs emit with, under its name: they run with their import line changed.
+"""The class of the Dragon Telemetry Service that programs emit with, under its name: they run with
+their import line changed.
 
     from sonde.telemetry import Telemetry
 
@@ -24,7 +25,8 @@ _LOOK_S = 0.05
 _REMEMBERED_MAX = 4096  # handles; programs that make ever new ones start over
 _NS_PER_S = 1_000_000_000
 
-_LEVEL, _CONFIG = "DRAGON_TELEMETRY_LEVEL", "DRAGON_TELEMETRY_CONFIG"  # variables that programs for Dragon read
+# variables that programs for Dragon read
+_LEVEL, _CONFIG = "DRAGON_TELEMETRY_LEVEL", "DRAGON_TELEMETRY_CONFIG"
 
 _handles: dict[tuple[str, int, tuple[tuple[str, str], ...], str], _emit.Metric] = {}
 _over = False  # what start() had started has been ended
@@ -52,9 +54,10 @@ def _agent_answers() -> bool:
 class Telemetry(_emit.Sieve):
     """Emits to the sonde of this job. Without one, or at level 0, everything does nothing.
 
-    `metrics_url` has no effect: points need no address here. `timeout`: the seconds to wait for the service; then a TimeoutError.
-    Without a timeout it waits a minute and warns, because points find an agent that comes later.
-    `telem_cfg`: the configuration for start(), as the path of a file or as a mapping. A path is also passed on in DRAGON_TELEMETRY_CONFIG.
+    `metrics_url` has no effect: points need no address here. `timeout`: the seconds to wait for the
+    service; then a TimeoutError. Without a timeout it waits a minute and warns, because points find
+    an agent that comes later. `telem_cfg`: the configuration for start(), as the path of a file or
+    as a mapping. A path is also passed on in DRAGON_TELEMETRY_CONFIG.
     """
 
     def __init__(
@@ -95,9 +98,11 @@ class Telemetry(_emit.Sieve):
     def start(self, telemetry_level: int = _DEFAULT_LEVEL) -> None:
         """Starts agents and aggregator, as `sonde run` does, unless the program was started by it.
 
-        They end with this process. RuntimeError when they cannot be started. Where telemetry runs already, or has run in
-        this process, its level stays; a RuntimeWarning says so if `telemetry_level` is higher, and not the default. Handles of sonde.gauge() and
-        sonde.counter() that were made before stay off. `sonde run -l 0` is a wish, too: then nothing is started.
+        They end with this process. RuntimeError when they cannot be started. Where telemetry runs
+        already, or has run in this process, its level stays; a RuntimeWarning says so if
+        `telemetry_level` is higher, and not the default. Handles of sonde.gauge() and
+        sonde.counter() that were made before stay off. `sonde run -l 0` is a wish, too: then
+        nothing is started.
         """
         if not 0 <= telemetry_level <= 4:
             raise ValueError(f"level {telemetry_level}: levels go from 0 to 4")
@@ -149,7 +154,8 @@ class Telemetry(_emit.Sieve):
         handle.emit(value, None if timestamp is None else _nanoseconds(timestamp))
 
     def finalize(self) -> None:
-        """Ends what start() has started, and waits for its recording. A service that was launched with the program ends with the program."""
+        """Ends what start() has started, and waits for its recording. A service that was launched
+        with the program ends with the program."""
         global _over
         service = sys.modules.get("sonde._service")
         if service is not None and service.stop():

@@ -49,14 +49,16 @@ class DragonTelemetryWidget:
         return self._client().get_metrics()
 
     def get_data(self, metric_name: Optional[str] = None, start_time: Optional[float] = None) -> list[dict[str, Any]]:
-        """As AnalysisClient.get_data, with the tag gpu; since the widget was made unless `start_time` says otherwise."""
+        """As AnalysisClient.get_data, with the tag gpu; since the widget was made unless
+        `start_time` says otherwise."""
         since = self._start_time if start_time is None else start_time
         client = self._client()
         name = metric_name or _METRIC
         return client.get_data(name, tags="gpu", start_time=since) or client.get_data(name, start_time=since)
 
     def render(self, metric_name: Optional[str] = None, percentage_window: float = 0.0) -> Any:
-        """A matplotlib figure of the time since the widget was made, without its first part: 0.25 leaves out a quarter."""
+        """A matplotlib figure of the time since the widget was made, without its first part: 0.25
+        leaves out a quarter."""
         pyplot = importlib.import_module("matplotlib.pyplot")
         dates = importlib.import_module("matplotlib.dates")
         start = self._start_time + int((time.time() - self._start_time) * percentage_window)

@@ -5,8 +5,9 @@ A file is ``{folder}/{name}_{N}.csv`` (or ``.csv.gz``): a header, then a row for
     job,dag,timestamp,total-mem,mem-util,compute-util
     12,23,1173.392865,"32480428032, 30068703232","11, 10","86, 87"
 
-A cell of a metric holds one value for each of the worker's GPUs, joined by ``, ``. A value that could not be read is nothing between the commas, never 0;
-an empty cell has no values. Numbers keep their kind: 9 is an int, 9.0 a float. The cells of ``tasks`` hold keys (`_keys`).
+A cell of a metric holds one value for each of the worker's GPUs, joined by ``, ``. A value that
+could not be read is nothing between the commas, never 0; an empty cell has no values. Numbers keep
+their kind: 9 is an int, 9.0 a float. The cells of ``tasks`` hold keys (`_keys`).
 """
 
 import contextlib
@@ -41,8 +42,8 @@ Path = Union[str, "os.PathLike[str]"]
 
 @dataclass
 class Recording:
-    """What one worker recorded: rows in the order of the columns. A metric's value is a list, of numbers (None is missing) or keys; a custom metric's may be
-    a text."""
+    """What one worker recorded: rows in the order of the columns. A metric's value is a list, of
+    numbers (None is missing) or keys; a custom metric's may be a text."""
 
     columns: list[str]
     rows: list[Sequence[Any]]
@@ -85,7 +86,8 @@ def write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[str]:
-    """The path to write a file to that takes its place at the end of the block: as a whole or not at all. Makes its folder."""
+    """The path to write a file to that takes its place at the end of the block: as a whole or not
+    at all. Makes its folder."""
     target = os.fspath(path)
     os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
     unfinished = f"{target}.{os.getpid()}.unfinished"
@@ -159,7 +161,8 @@ def _row(columns: list[str], parsers: list[Callable[[str], Any]], cells: list[st
 
 @contextlib.contextmanager
 def _table(path: str) -> Iterator[Any]:
-    """A csv.reader of the file, packed or not. ValueError, with the line, for what is damaged while the block reads it."""
+    """A csv.reader of the file, packed or not. ValueError, with the line, for what is damaged while
+    the block reads it."""
     csv.field_size_limit(max(csv.field_size_limit(), CELL_MAX_BYTES))
     with open(path, "rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
@@ -198,7 +201,8 @@ _NAME = re.compile(r"(?P<name>.+)_(?P<number>[0-9]+)\.csv(\.gz)?")
 
 
 def numbered(folder: Path, fname: Optional[str] = None) -> dict[int, str]:
-    """The folder's files by the number of their worker, in its order: 0, 1, 2, 10. `fname` is needed where there are files of several names."""
+    """The folder's files by the number of their worker, in its order: 0, 1, 2, 10. `fname` is
+    needed where there are files of several names."""
     found: dict[int, str] = {}
     names = set()
     for file in os.listdir(folder):
@@ -241,7 +245,8 @@ def raise_to(peak: list[Optional[Number]], values: Sequence[Optional[Number]]) -
 
 
 def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any, list[Optional[Number]]]:
-    """The highest value of each device in each job, or each (job, dag), in the order in which they came. None for a device that never had a value in it.
+    """The highest value of each device in each job, or each (job, dag), in the order in which they
+    came. None for a device that never had a value in it.
 
     KeyError for a metric that was not tracked, ValueError for one that has no numbers."""
     place = recording.place(metric)
@@ -263,7 +268,8 @@ def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any,
 
 
 def peaks_of_file(path: Path, metric: str, per_dag: bool = False) -> dict[Any, list[Optional[Number]]]:
-    """peaks() of a file, whose other columns are not looked at. Equal cells are read once: of what GPUs do, most are."""
+    """peaks() of a file, whose other columns are not looked at. Equal cells are read once: of what
+    GPUs do, most are."""
     try:
         return _peaks_of_cells(os.fspath(path), metric, per_dag)
     except ValueError:
@@ -273,7 +279,8 @@ def peaks_of_file(path: Path, metric: str, per_dag: bool = False) -> dict[Any, l
 def _peaks_of_cells(path: str, metric: str, per_dag: bool) -> dict[Any, list[Optional[Number]]]:
     if metric == TASKS:
         raise ValueError
-    cells: dict[tuple[str, str], dict[str, None]] = {}  # in the order in which they came: of 9 and 9.0 the first is the peak
+    # in the order in which they came: of 9 and 9.0 the first is the peak
+    cells: dict[tuple[str, str], dict[str, None]] = {}
     dags: set[str] = set()
     with _table(path) as rows:
         columns = _header(next(rows, []))
@@ -334,7 +341,8 @@ def known_peaks(found: list[Any], metric: str, where: str) -> list[Any]:
 
 
 def chosen(workers: Union[int, Iterable[int], None], there: Sequence[int], where: str) -> list[int]:
-    """The numbers of the workers that are asked for (None: all), in the order asked. ValueError names those that are not there."""
+    """The numbers of the workers that are asked for (None: all), in the order asked. ValueError
+    names those that are not there."""
     if workers is None:
         return list(there)
     asked = [workers] if isinstance(workers, int) else list(workers)
@@ -349,8 +357,9 @@ def peaks_from_csv(
 ) -> list[Any]:
     """The highest values of a metric from the files that Monitor.to_csv wrote.
 
-    A list with an entry for each worker, in the order asked: ``{job: [value of each device]}``, with `per_dag` ``{(job, dag): [value of each device]}``, or with
-    `per_job` false ``[value of each device]``."""
+    A list with an entry for each worker, in the order asked: ``{job: [value of each device]}``,
+    with `per_dag` ``{(job, dag): [value of each device]}``, or with `per_job` false ``[value of
+    each device]``."""
     there = numbered(csv_dir, fname)
     if not there:
         raise FileNotFoundError(f"no {fname or 'NAME'}_N.csv in {os.fspath(csv_dir)}")

@@ -1,6 +1,8 @@
-"""What Dask itself knows of a worker: memory, transfers, spilling, its event loop. Read in a thread of the worker, for one instant.
+"""What Dask itself knows of a worker: memory, transfers, spilling, its event loop. Read in a thread
+of the worker, for one instant.
 
-Versions of Dask keep some of this in different places, or not at all. What a version does not have is None: missing, never 0.
+Versions of Dask keep some of this in different places, or not at all. What a version does not have
+is None: missing, never 0.
 
     transfers    worker.transfer_*_log, a record of each that is over; the log is short, so the sums grow from look to look
     spilling     2023.4 and later   data.cumulative_metrics["disk-write", "seconds"]
@@ -14,16 +16,19 @@ Value = Optional[float]
 
 
 class TransferTime:
-    """Seconds that transfers have taken since now, by a log whose newest record stands last. Those that go on at once count each."""
+    """Seconds that transfers have taken since now, by a log whose newest record stands last. Those
+    that go on at once count each."""
 
     def __init__(self, log: "Optional[deque[dict[str, Any]]]") -> None:
         self.log = log
         self.seconds = 0.0
-        self.last: object = log[-1] if log else None  # the newest record that does not count any more
+        # the newest record that does not count any more
+        self.last: object = log[-1] if log else None
         self.lost = False
 
     def look(self) -> Value:
-        """None where there is no log; and from then on when it has dropped records between two looks: the sum would be too small."""
+        """None where there is no log; and from then on when it has dropped records between two
+        looks: the sum would be too small."""
         if self.log is None:
             return None
         records = list(self.log)  # at once: the event loop appends to it
@@ -73,7 +78,8 @@ class Figures:
         monitor = worker.monitor.recent() if worker.monitor.count else {}
         # Bytes that the spilled data would take in memory, which state.nbytes contains, and those
         # that they take on disk.
-        of_memory, on_disk = getattr(worker.data, "spilled_total", (0, 0))  # a worker that does not spill has none
+        # a worker that does not spill has none
+        of_memory, on_disk = getattr(worker.data, "spilled_total", (0, 0))
         managed = max(0, worker.state.nbytes - of_memory)
         unmanaged = max(0, worker.monitor.proc.memory_info().rss - managed)
         contention = monitor.get("gil_contention")  # of 1; where gilknocker is installed

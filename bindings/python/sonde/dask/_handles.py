@@ -1,8 +1,10 @@
 """The GPUs of this process' node as handles for metrics, the built-in ones and users' own.
 
-A handle is what pynvml's functions take, where pynvml can be imported; with or without it, it is a `Device` with the methods below. NVML itself (the driver's
-``libnvidia-ml.so.1``) is asked through ctypes; where it is missing there are no GPUs. GPUs are known by UUID: NVML does not look at CUDA_VISIBLE_DEVICES, so a
-worker's own GPU is found by what the first entry there says. Calls let other threads of Python run meanwhile.
+A handle is what pynvml's functions take, where pynvml can be imported; with or without it, it is a
+`Device` with the methods below. NVML itself (the driver's ``libnvidia-ml.so.1``) is asked through
+ctypes; where it is missing there are no GPUs. GPUs are known by UUID: NVML does not look at
+CUDA_VISIBLE_DEVICES, so a worker's own GPU is found by what the first entry there says. Calls let
+other threads of Python run meanwhile.
 """
 
 import ctypes
@@ -167,7 +169,8 @@ def _nvml() -> Optional[_Nvml]:
 
 
 def _named(nvml: _Nvml, gpus: list[Device], entry: str) -> list[Device]:
-    """The device that an entry of CUDA_VISIBLE_DEVICES means: an index, or a UUID or its unmistakable beginning."""
+    """The device that an entry of CUDA_VISIBLE_DEVICES means: an index, or a UUID or its
+    unmistakable beginning."""
     if entry.isdecimal():
         return [gpu for gpu in gpus if gpu.index == int(entry)]
     if not entry.startswith(("GPU-", "MIG-")):
@@ -178,7 +181,8 @@ def _named(nvml: _Nvml, gpus: list[Device], entry: str) -> list[Device]:
 
 
 def device_handles(own_only: bool) -> list[Device]:
-    """The node's GPUs, or this worker's own: the first entry of CUDA_VISIBLE_DEVICES; all where that is not set."""
+    """The node's GPUs, or this worker's own: the first entry of CUDA_VISIBLE_DEVICES; all where
+    that is not set."""
     nvml = _nvml()
     gpus = nvml.gpus() if nvml else []
     own = own_gpu(os.environ.get("CUDA_VISIBLE_DEVICES"))
@@ -188,9 +192,11 @@ def device_handles(own_only: bool) -> list[Device]:
 
 
 def custom_metric(name: str, per_device: bool = True) -> Callable[[_Function], _Function]:
-    """Makes a function ``(worker, handle)`` a metric of this name, for Monitor.attach(custom_metrics=[…]).
+    """Makes a function ``(worker, handle)`` a metric of this name, for
+    Monitor.attach(custom_metrics=[…]).
 
-    It is called for each device with its handle, or once with the list of all handles if `per_device` is false."""
+    It is called for each device with its handle, or once with the list of all handles if
+    `per_device` is false."""
     if not isinstance(name, str):
         raise TypeError("custom_metric needs the metric's name: @custom_metric('power')")
     if not name or not name.isprintable() or name != name.strip():

@@ -1,8 +1,10 @@
-"""Which job and dag a cluster is at: the scheduler's graphs, counted. Knows nothing of Dask but the names of its task states.
+"""Which job and dag a cluster is at: the scheduler's graphs, counted. Knows nothing of Dask but the
+names of its task states.
 
-A *graph* is what one `compute`, `persist`, `submit` or `map` hands over: a dag of a job. It is open until every key that was asked for is in memory, erred or
-forgotten. The cluster is *at* the newest graph of which something runs; while nothing runs it stays at the last one. Several clients may be at work at once, so
-that is a heap of the graphs that run, newest first, and not a counter.
+A *graph* is what one `compute`, `persist`, `submit` or `map` hands over: a dag of a job. It is open
+until every key that was asked for is in memory, erred or forgotten. The cluster is *at* the newest
+graph of which something runs; while nothing runs it stays at the last one. Several clients may be
+at work at once, so that is a heap of the graphs that run, newest first, and not a counter.
 
     client mode   a client's first graph makes it the next job (0, 1, …); every graph of it is the next dag of that job (0, 1, …)
     manual mode   new_job() says where a job begins; the clients do not matter
@@ -23,10 +25,11 @@ Key = Hashable
 
 
 class Jobs:
-    """`opened` and `closed` hear of each graph, `at` of (job, dag) whenever the cluster goes on to another. A graph's `handle` belongs to who listens.
+    """`opened` and `closed` hear of each graph, `at` of (job, dag) whenever the cluster goes on to
+    another. A graph's `handle` belongs to who listens.
 
-    `transition(key, start, finish)` has to be told of every change of a task's state: some ten thousand times a second, so that it is in C (`graphs.c`), with all
-    that is known of single keys.
+    `transition(key, start, finish)` has to be told of every change of a task's state: some ten
+    thousand times a second, so that it is in C (`graphs.c`), with all that is known of single keys.
     """
 
     def __init__(
@@ -41,7 +44,8 @@ class Jobs:
         self._open: dict[int, int] = {}  # job → graphs that are open
         self._bad: set[int] = set()  # jobs with a dag that failed
         self.transition = self._keys = GraphKeys(self._turned, self._close)
-        self._heap: list[tuple[int, Graph]] = []  # (-number, graph); those with nothing running any more are stale
+        # (-number, graph); those with nothing running any more are stale
+        self._heap: list[tuple[int, Graph]] = []
         self._number = 0
 
     def new_job(self, job: Optional[int] = None) -> int:
@@ -56,7 +60,8 @@ class Jobs:
     def graph(
         self, client: str, wanted: Iterable[Key], tasks: Iterable[Key], state: Callable[[Key], Optional[str]], span: Optional[Hashable] = None
     ) -> Optional[Graph]:
-        """A client has handed over a graph. `state` tells of keys that were there before. None: a task did."""
+        """A client has handed over a graph. `state` tells of keys that were there before. None: a
+        task did."""
         if client.startswith(WORKERS_OWN):
             self._keys.belong(self._newest() or self._graph(self.job, self.dag), tasks)
             return None

@@ -1,11 +1,14 @@
 """Keys of tasks as the text of one cell, and back.
 
-Dask's keys are strings, numbers, bytes or tuples of these. A cell joins them with ``, ``. A string stands there as it is; where that could be taken for
-something else (it holds ``, ``, begins with a quote or like a tuple, is the text of a number) it stands as Python writes it, and so do bytes and tuples::
+Dask's keys are strings, numbers, bytes or tuples of these. A cell joins them with ``, ``. A string
+stands there as it is; where that could be taken for something else (it holds ``, ``, begins with a
+quote or like a tuple, is the text of a number) it stands as Python writes it, and so do bytes and
+tuples::
 
     inc-1, ('sum-3f', 0, 1), "('sum-3f', 0, 1)", 'a, b'        a string, a tuple, a string that looks like one, a string with a comma
 
-What other programs wrote without quotes is read as well as it can be: a tuple where it looks like one, else a string up to the next comma.
+What other programs wrote without quotes is read as well as it can be: a tuple where it looks like
+one, else a string up to the next comma.
 """
 
 import ast
@@ -100,7 +103,8 @@ _HASH = re.compile("[a-f0-9]{32}")
 
 
 def prefix(key: Any) -> str:
-    """The prefix of a key as Dask counts it (dask.utils.key_split), without Dask: `inc` of `inc-0123abcd`, `sum` of `('sum-3f', 0)`."""
+    """The prefix of a key as Dask counts it (dask.utils.key_split), without Dask: `inc` of
+    `inc-0123abcd`, `sum` of `('sum-3f', 0)`."""
     while isinstance(key, tuple):
         key = key[0] if key else None
     text = key.decode(errors="replace") if isinstance(key, bytes) else key

@@ -1,4 +1,5 @@
-"""The Monitor: what a client holds. All it knows lies on the scheduler (`_scheduler`), so any client's Monitor of the same cluster is as good as another's."""
+"""The Monitor: what a client holds. All it knows lies on the scheduler (`_scheduler`), so any
+client's Monitor of the same cluster is as good as another's."""
 
 import os
 import pickle
@@ -29,7 +30,8 @@ class Monitor:
         monitor.stop()
         monitor.to_csv("path/to/folder")
 
-    With an asynchronous client every method is awaited. ``with Monitor(client, tracking=[...]) as m:`` attaches and starts, and stops at the end.
+    With an asynchronous client every method is awaited. ``with Monitor(client, tracking=[...]) as
+    m:`` attaches and starts, and stops at the end.
     """
 
     def __init__(self, client: Any, tracking: Optional[Sequence[str]] = None, **options: Any) -> None:
@@ -50,11 +52,13 @@ class Monitor:
         own_gpus: bool = False,
         spans: bool = False,
     ) -> Any:
-        """Prepares the cluster: sonde's agents, the plugins of scheduler and workers, also of workers that come later. What was attached before is replaced.
+        """Prepares the cluster: sonde's agents, the plugins of scheduler and workers, also of
+        workers that come later. What was attached before is replaced.
 
-        `polling_interval` is in milliseconds. What is recorded lies in files of the agents from the first moment on; with `mem_limit` these are under `dump_loc`.
-        `own_gpus`: a worker's rows have the GPU that it computes on (the first of CUDA_VISIBLE_DEVICES) instead of all that its node has. `spans`: graphs made in
-        a `distributed.span` belong to the job of that span.
+        `polling_interval` is in milliseconds. What is recorded lies in files of the agents from the
+        first moment on; with `mem_limit` these are under `dump_loc`. `own_gpus`: a worker's rows
+        have the GPU that it computes on (the first of CUDA_VISIBLE_DEVICES) instead of all that its
+        node has. `spans`: graphs made in a `distributed.span` belong to the job of that span.
         """
         _check_list(tracking)
         names = [_metric_name(function) for function in custom_metrics]
@@ -65,18 +69,21 @@ class Monitor:
         return self._run(self._on_scheduler, "attach", settings=settings)
 
     def start(self, tracking: Optional[Sequence[str]] = None) -> Any:
-        """Records from now on. `tracking` takes the place of attach()'s; if that differs, the recording begins anew."""
+        """Records from now on. `tracking` takes the place of attach()'s; if that differs, the
+        recording begins anew."""
         if tracking is None:
             return self._ask("record")
         _check_list(tracking)
         return self._run(self._on_scheduler, "start", tracking=list(dict.fromkeys(tracking)))
 
     def stop(self, force: bool = False) -> Any:
-        """Records no more. What was recorded stays, and start() may be called again. It waits for no task, with `force` and without."""
+        """Records no more. What was recorded stays, and start() may be called again. It waits for
+        no task, with `force` and without."""
         return self._ask("stop")
 
     def shutdown(self) -> Any:
-        """Takes the monitor out of the cluster. sonde keeps the recording: `sonde query --list` finds it."""
+        """Takes the monitor out of the cluster. sonde keeps the recording: `sonde query --list`
+        finds it."""
         return self._run(self._on_scheduler, "remove")
 
     def new_job(self, job: Optional[int] = None) -> Any:
@@ -90,8 +97,9 @@ class Monitor:
     # ---- what was recorded
 
     def to_csv(self, path: Path, fname: str = "worker", identity: bool = False, clear_dir: bool = False) -> Any:
-        """Writes a file for each worker there was, {path}/{fname}_{N}.csv; the paths. `clear_dir` removes the folder's earlier files of this name. `identity` adds the columns worker-address, worker-name, host, pid, gpu-uuid,
-        gpu-index and time (seconds since the epoch)."""
+        """Writes a file for each worker there was, {path}/{fname}_{N}.csv; the paths. `clear_dir`
+        removes the folder's earlier files of this name. `identity` adds the columns worker-address,
+        worker-name, host, pid, gpu-uuid, gpu-index and time (seconds since the epoch)."""
         return self._run(self._to_csv, path, fname, identity, clear_dir)
 
     async def _to_csv(self, path: Path, fname: str, identity: bool, clear_dir: bool) -> list[str]:
@@ -101,21 +109,24 @@ class Monitor:
         return rows.write(os.fspath(path), fname, identity)
 
     def request_metrics(self) -> Any:
-        """The rows in memory: for each worker, in the order of the files, {column: [of each row]}."""
+        """The rows in memory: for each worker, in the order of the files, {column: [of each
+        row]}."""
         return self._run(self._request_metrics)
 
     async def _request_metrics(self) -> list[dict[str, list[Any]]]:
         return (await self._recorded()).by_column()
 
     def to_parquet(self, path: Path, fname: str = "worker", identity: bool = False) -> Any:
-        """As to_csv(), but Parquet files, {path}/{fname}_{N}.parquet, whose columns have types. Needs pyarrow."""
+        """As to_csv(), but Parquet files, {path}/{fname}_{N}.parquet, whose columns have types.
+        Needs pyarrow."""
         return self._run(self._to_parquet, path, fname, identity)
 
     async def _to_parquet(self, path: Path, fname: str, identity: bool) -> list[str]:
         return _tables.write_parquet(await self._recorded(), path, fname, identity)
 
     def to_arrow(self, identity: bool = False) -> Any:
-        """The rows of all workers as one pyarrow.Table, with the column `worker` in front. Needs pyarrow."""
+        """The rows of all workers as one pyarrow.Table, with the column `worker` in front. Needs
+        pyarrow."""
         return self._run(self._to_arrow, identity)
 
     async def _to_arrow(self, identity: bool) -> Any:
@@ -125,8 +136,8 @@ class Monitor:
         return Rows(await self._on_scheduler("ask", method="recorded", arguments={}))
 
     def get_peaks(self, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, per_dag: bool = False) -> Any:
-        """The highest values: for each worker, in the order asked for, {job: [of each device]}, with `per_dag` {(job, dag): [of each device]}, without `per_job`
-        [of each device]."""
+        """The highest values: for each worker, in the order asked for, {job: [of each device]},
+        with `per_dag` {(job, dag): [of each device]}, without `per_job` [of each device]."""
         asked = [workers] if isinstance(workers, int) else None if workers is None else list(workers)
         return self._run(self._get_peaks, metric, asked, per_job, per_dag)
 
@@ -138,33 +149,39 @@ class Monitor:
     def peaks_from_csv(
         csv_dir: Path, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, fname: Optional[str] = None, per_dag: bool = False
     ) -> list[Any]:
-        """The same of the files that to_csv() wrote. `fname` is needed where the folder has files of several names."""
+        """The same of the files that to_csv() wrote. `fname` is needed where the folder has files
+        of several names."""
         return _csv.peaks_from_csv(csv_dir, metric, workers, per_job, fname, per_dag)
 
     @staticmethod
     def from_recording(path: Path, cluster: Optional[str] = None) -> Recorded:
-        """The recording of a cluster that has ended (a path, or the id of a job): files, peaks and tasks as from its Monitor. `cluster` is needed where several
-        clusters shared the job: the address of the scheduler."""
+        """The recording of a cluster that has ended (a path, or the id of a job): files, peaks and
+        tasks as from its Monitor. `cluster` is needed where several clusters shared the job: the
+        address of the scheduler."""
         return Recorded(path, cluster)
 
     def task_extremes(self, metric: str = "rss") -> Any:
-        """Of each task that was executed, in the order of workers and times: a dictionary of worker, key, seconds, and lists min and max with the metric's lowest and
-        highest value of each device meanwhile. `tasks` and the metric have to be tracked (KeyError)."""
+        """Of each task that was executed, in the order of workers and times: a dictionary of
+        worker, key, seconds, and lists min and max with the metric's lowest and highest value of
+        each device meanwhile. `tasks` and the metric have to be tracked (KeyError)."""
         return self._run(self._task_extremes, metric)
 
     async def _task_extremes(self, metric: str) -> list[dict[str, Any]]:
         return (await self._recorded()).task_extremes(metric)
 
     def task_prefixes(self) -> Any:
-        """A row for each prefix of task keys, that with the most time first: a dictionary of prefix, count, seconds (their sum), mean, p95, nbytes (of all results), errors and
-        unfinished (tasks without an end of their own, which the times leave out). Tasks need not be tracked."""
+        """A row for each prefix of task keys, that with the most time first: a dictionary of
+        prefix, count, seconds (their sum), mean, p95, nbytes (of all results), errors and
+        unfinished (tasks without an end of their own, which the times leave out). Tasks need not be
+        tracked."""
         return self._run(self._task_prefixes)
 
     async def _task_prefixes(self) -> list[dict[str, Any]]:
         return _tasks.by_prefix((await self._on_scheduler("ask", method="tasks", arguments={}))["tasks"])
 
     def report(self, path: Path) -> Any:
-        """Writes one HTML file that needs nothing else: the tasks of each worker's threads by time, and where the time went. Its path."""
+        """Writes one HTML file that needs nothing else: the tasks of each worker's threads by time,
+        and where the time went. Its path."""
         return self._run(self._report, path)
 
     async def _report(self, path: Path) -> str:
@@ -179,7 +196,8 @@ class Monitor:
         return self._ask("errors")
 
     def where(self) -> Any:
-        """Where sonde answers for this cluster: url, job (as in `sonde query --job`), token_file on the scheduler's host."""
+        """Where sonde answers for this cluster: url, job (as in `sonde query --job`), token_file on
+        the scheduler's host."""
         return self._ask("where")
 
     # ---- how

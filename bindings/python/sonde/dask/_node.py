@@ -1,11 +1,14 @@
-"""The agent on a worker's host that is not the scheduler's: one a host, however many workers, and as long as there is any.
+"""The agent on a worker's host that is not the scheduler's: one a host, however many workers, and
+as long as there is any.
 
     worker ─┐                      ┌──────────────── keeper (this module as a program) ─┐
     worker ─┼──Unix socket────────▶│  stdin of `sonde node` ─▶ agent, relay ──TCP──▶ hub │
     worker ─┘                      └──────────────────────────────────────────────────────┘
 
-A worker that finds nobody at the socket starts the keeper, under a lock, so that of many only one does. It is a process of its own that no worker's death takes with it. Each worker holds a
-connection to it; when there has been none for LINGER_S (a restart takes less), or it is told to end, it closes the standard input of `sonde node`, which brings the recording to its place and ends.
+A worker that finds nobody at the socket starts the keeper, under a lock, so that of many only one
+does. It is a process of its own that no worker's death takes with it. Each worker holds a
+connection to it; when there has been none for LINGER_S (a restart takes less), or it is told to
+end, it closes the standard input of `sonde node`, which brings the recording to its place and ends.
 """
 
 import fcntl
@@ -43,7 +46,8 @@ def address(job: str) -> str:
 
 
 def join(told: dict[str, Any]) -> socket.socket:
-    """Has an agent run on this host for as long as the connection lives that is returned. RuntimeError says why there is none. Waits; for a thread."""
+    """Has an agent run on this host for as long as the connection lives that is returned.
+    RuntimeError says why there is none. Waits; for a thread."""
     path = address(told["job"])
     with open(path + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -141,7 +145,8 @@ class Keeper:
         return "sonde node is not ready in time"
 
     def serve(self, listener: socket.socket) -> list[socket.socket]:
-        """Until there has been no worker for LINGER_S, one says to end, or the node has ended. The workers that are left."""
+        """Until there has been no worker for LINGER_S, one says to end, or the node has ended. The
+        workers that are left."""
         workers: list[socket.socket] = []
         alone_since = time.monotonic()
         assert self.node.stdout

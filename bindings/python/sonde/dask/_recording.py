@@ -1,6 +1,8 @@
-"""A recording of a cluster that has ended: the rows, peaks and tasks that its Monitor had, made of the files alone.
+"""A recording of a cluster that has ended: the rows, peaks and tasks that its Monitor had, made of
+the files alone.
 
-What a Monitor knows is in the recording, too, as spans that the scheduler's plugin writes (the tag `cluster` on all of them):
+What a Monitor knows is in the recording, too, as spans that the scheduler's plugin writes (the tag
+`cluster` on all of them):
 
     dask_recording   when it recorded; what and how often, by the tags `settings` (JSON) and `attached` (ns)
     dask_cleared     clear_metrics(): what was recorded before does not count

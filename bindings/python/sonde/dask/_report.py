@@ -1,6 +1,8 @@
-"""The tasks of a cluster as one HTML file that needs nothing else: a stream with a lane for each thread of each worker, where the time went, sums by prefix.
+"""The tasks of a cluster as one HTML file that needs nothing else: a stream with a lane for each
+thread of each worker, where the time went, sums by prefix.
 
-`report.html` is the page; web/report.py makes it of web/src. Here it gets the data: packed JSON in base64, which no name in it can break out of.
+`report.html` is the page; web/report.py makes it of web/src. Here it gets the data: packed JSON in
+base64, which no name in it can break out of.
 
     times       whole microseconds; a task's start counts from the one before it
     size        some 30 bytes a task, most of them its key's: 3 MB for 100,000

@@ -1,7 +1,8 @@
 """The rows of a worker, made after the fact of what was recorded: also of workers that are gone.
 
-A row stands for an instant at which the agent of the worker's host sampled. Its values are the GPUs' at that instant, what the worker said of itself for it, the keys
-that were executing, and the job and dag that the cluster was at.
+A row stands for an instant at which the agent of the worker's host sampled. Its values are the
+GPUs' at that instant, what the worker said of itself for it, the keys that were executing, and the
+job and dag that the cluster was at.
 
     instants      ──┬─────┬─────┬─────┬──     of the host's agent
     GPU series      •     •     •     •
@@ -51,7 +52,8 @@ def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], l
 
 
 def task_of(span: dict[str, Any]) -> tuple[str, str, int, Optional[int]]:
-    """Worker, key, start and end of a task. A task that its worker's end has cut off has no end of its own."""
+    """Worker, key, start and end of a task. A task that its worker's end has cut off has no end of
+    its own."""
     tags = span["tags"]
     return tags["worker"], tags["key"], span["start_ns"], None if "unfinished" in tags else span.get("end_ns")
 
@@ -112,9 +114,11 @@ class Rows:
             if place is not None:
                 self.tasks.setdefault((int(worker), place), []).append((start_ns, end_ns, key))
         self.instants: dict[str, Sequence[int]] = {}
-        self.devices: dict[str, dict[str, Device]] = {}  # host → UUID → device: one that several series speak of is there once
+        # host → UUID → device: one that several series speak of is there once
+        self.devices: dict[str, dict[str, Device]] = {}
         self.of_device: dict[tuple[str, str, str], Series] = {}  # host, UUID, metric
-        self.of_worker: dict[tuple[int, str], dict[int, Series]] = {}  # worker, metric → device → series
+        # worker, metric → device → series
+        self.of_worker: dict[tuple[int, str], dict[int, Series]] = {}
         for one in found["series"]:
             self._take(one)
 
@@ -174,7 +178,8 @@ class Rows:
         return list(self.extremes(metric))
 
     def extremes(self, metric: str) -> Iterator[dict[str, Any]]:
-        """Of each task that was executed: worker, key, seconds (None: it still runs, or its worker died), and the metric's `min` and `max` of each device meanwhile."""
+        """Of each task that was executed: worker, key, seconds (None: it still runs, or its worker
+        died), and the metric's `min` and `max` of each device meanwhile."""
         kind, name = KINDS.get(metric, ("worker", custom_series(metric)))
         for worker in self.workers:
             of_lives = [(task, life) for place, life in enumerate(self.lives[worker]) for task in self.tasks.get((worker, place), [])]
@@ -208,15 +213,18 @@ class Rows:
 
 
 def thinned(instants: Sequence[int], interval_ns: int) -> list[int]:
-    """The first instant of each interval: another monitor of the run, or the run around the cluster, may have had the agent sample more often."""
+    """The first instant of each interval: another monitor of the run, or the run around the
+    cluster, may have had the agent sample more often."""
     return [instant for before, instant in zip([instants[0] - 1, *instants], instants) if before // interval_ns != instant // interval_ns] if instants else []
 
 
 def life_of(lives: "list[Life]", start_ns: int) -> Optional[int]:
-    """The place of the life in which a worker began a task; None: a process from before these lives began it.
+    """The place of the life in which a worker began a task; None: a process from before these lives
+    began it.
 
-    A task ends with its life at the latest: the span of a killed process stays open. The worker's clock stamps both the task and `joined_ns`, so they compare
-    although the clocks of hosts differ."""
+    A task ends with its life at the latest: the span of a killed process stays open. The worker's
+    clock stamps both the task and `joined_ns`, so they compare although the clocks of hosts
+    differ."""
     return next((place for place in reversed(range(len(lives))) if lives[place].joined_ns <= start_ns), None)
 
 

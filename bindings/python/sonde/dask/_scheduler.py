@@ -1,6 +1,8 @@
-"""On the scheduler: starts sonde where there is none, counts jobs and dags, knows every worker that there ever was, and answers Monitors.
+"""On the scheduler: starts sonde where there is none, counts jobs and dags, knows every worker that
+there ever was, and answers Monitors.
 
-It is here and not in the Monitor that the state lives: one client may start the monitor and leave, another one stop it.
+It is here and not in the Monitor that the state lives: one client may start the monitor and leave,
+another one stop it.
 """
 
 import asyncio
@@ -47,7 +49,8 @@ logger = logging.getLogger("sonde.dask")
 
 @dataclass
 class SharedRun:
-    """The run of all monitors of this process: libsonde sends what a process says to one agent. Their data are told apart by the tag `cluster`. The last one ends it."""
+    """The run of all monitors of this process: libsonde sends what a process says to one agent.
+    Their data are told apart by the tag `cluster`. The last one ends it."""
 
     service: _service.Service
     interval_ms: int
@@ -72,11 +75,13 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.run: Optional[SharedRun] = None  # None: the run around this cluster
         self.mark = 0
         self.given_span: Any = None
-        self.node: Optional[dict[str, Any]] = None  # None: the run around this cluster looks after its nodes
+        # None: the run around this cluster looks after its nodes
+        self.node: Optional[dict[str, Any]] = None
         self.host = host_name()
         self.recording: Optional[OpenSpan] = None  # of the last period
         self.warning = ""  # what attach() says of a wish that cannot be met
-        self.looks: Optional[asyncio.TimerHandle] = None  # when the stretch that goes on is looked at
+        # when the stretch that goes on is looked at
+        self.looks: Optional[asyncio.TimerHandle] = None
 
     # ---- its life
 
@@ -152,12 +157,14 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return job
 
     def _grain_ms(self) -> int:
-        """What the times of all samples are multiples of: those of agents, which may have another rate in a run around the cluster, and those of workers."""
+        """What the times of all samples are multiples of: those of agents, which may have another
+        rate in a run around the cluster, and those of workers."""
         rate_ms = self._rate_ms()
         return 1 if rate_ms is None else math.gcd(self.settings.interval_ms, rate_ms) or 1
 
     def _rate_ms(self) -> Optional[int]:
-        """Between two samples of the agent. None: it is a node's, of a run that was started elsewhere."""
+        """Between two samples of the agent. None: it is a node's, of a run that was started
+        elsewhere."""
         try:
             return round(float(self._job(os.path.dirname(self.environment["SONDE_SOCKET"]))["rate"]) * 1000)
         except (OSError, LookupError, ValueError):
@@ -224,7 +231,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return lambda end_ns: span.close(None, end_ns)
 
     def _look(self) -> None:
-        """Looks at the stretch that goes on as soon as it holds an instant, and then no more: once for each stretch that is long enough."""
+        """Looks at the stretch that goes on as soon as it holds an instant, and then no more: once
+        for each stretch that is long enough."""
         now_ns = time.time_ns()
         due_ns = self.stretches.look(now_ns)
         self.looks = None if due_ns is None else self.loop.call_later((due_ns - now_ns) / 1e9 + LOOK_BEHIND_S, self._look)
@@ -274,15 +282,18 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.jobs.graph(str(client), keys or (), tasks or keys or (), state, span)
 
     def _span_of(self, scheduler: Any, of_keys: dict[Any, Any]) -> Optional[str]:
-        """The name of the outermost distributed.span that this graph was made in. Where Dask knows spans it gives whole groups of tasks, such as all of one function, to the span of the
-        first one, and plugins hear of that. What the client has said is left in the computation, for later graphs, too: a copy there tells what was seen from what is new."""
+        """The name of the outermost distributed.span that this graph was made in. Where Dask knows
+        spans it gives whole groups of tasks, such as all of one function, to the span of the first
+        one, and plugins hear of that. What the client has said is left in the computation, for
+        later graphs, too: a copy there tells what was seen from what is new."""
         computation = scheduler.computations[-1] if scheduler.computations else None
         said = getattr(computation, "annotations", None)
         if "spans" not in scheduler.extensions or said is None:
             return _outermost(of_keys.values())
         given = said.get("span")
         if given is None or given is self.given_span:
-            return _outermost(span for key, span in of_keys.items() if isinstance(key, tuple))  # of collections that were made in a span: a group is one's own
+            # of collections that were made in a span: a group is one's own
+            return _outermost(span for key, span in of_keys.items() if isinstance(key, tuple))
         self.given_span = said["span"] = dict(given)
         return _outermost([given])
 
@@ -361,8 +372,9 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return found
 
     async def settle(self) -> None:
-        """Waits until what was said and sampled before now, or before the end of recording, is in the store. A worker that cannot answer, as a task holds the
-        interpreter's lock, and an agent that does not sample are not waited for beyond SETTLE_S."""
+        """Waits until what was said and sampled before now, or before the end of recording, is in
+        the store. A worker that cannot answer, as a task holds the interpreter's lock, and an agent
+        that does not sample are not waited for beyond SETTLE_S."""
         self.mark += 1
         self.marks(self.mark)
         waiting = {"scheduler"}
@@ -385,7 +397,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             here = {one["tags"].get("worker") for one in marks if one["value"] >= self.mark}
             behind = [
                 one for metric in sampled for one in self.store.latest(metric)
-                if instant_ns - 3 * interval_ns < one["t_ns"] < instant_ns  # one that has ended long ago does not come
+                # one that has ended long ago does not come
+                if instant_ns - 3 * interval_ns < one["t_ns"] < instant_ns
             ]  # fmt: skip
             if waiting <= here and not behind:
                 return
@@ -500,7 +513,8 @@ async def remove(dask_scheduler: Any = None) -> None:
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
         return
-    if part.run is None or part.run.monitors == 1:  # the agents of other hosts serve the other monitors, too
+    # the agents of other hosts serve the other monitors, too
+    if part.run is None or part.run.monitors == 1:
         await dask_scheduler.broadcast(msg={"op": END}, on_error="ignore")
     if PLUGIN in dask_scheduler.worker_plugins:
         await dask_scheduler.unregister_worker_plugin(comm=None, name=PLUGIN)
@@ -509,7 +523,8 @@ async def remove(dask_scheduler: Any = None) -> None:
 
 
 async def ask(method: str, arguments: dict[str, Any], dask_scheduler: Any = None) -> Any:
-    """Calls a method of the plugin. An error is handed back, for the client to raise: it is no fault of the scheduler, whose log it would go to."""
+    """Calls a method of the plugin. An error is handed back, for the client to raise: it is no
+    fault of the scheduler, whose log it would go to."""
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
         return _not_attached()

@@ -1,4 +1,5 @@
-"""What a Monitor is told to do, in the form in which it travels to the scheduler and to the workers; and the metrics that have names of their own."""
+"""What a Monitor is told to do, in the form in which it travels to the scheduler and to the
+workers; and the metrics that have names of their own."""
 
 import re
 from dataclasses import dataclass, field
@@ -90,7 +91,8 @@ def custom_series(name: str) -> str:
 
 
 def own_gpu(visible: Optional[str]) -> Optional[str]:
-    """The first entry of CUDA_VISIBLE_DEVICES, an index or a UUID; None: no word about it; "": none at all."""
+    """The first entry of CUDA_VISIBLE_DEVICES, an index or a UUID; None: no word about it; "": none
+    at all."""
     if visible is None:
         return None
     first = visible.split(",")[0].strip()

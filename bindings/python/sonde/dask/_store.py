@@ -1,4 +1,5 @@
-"""What was recorded, asked of the aggregator over HTTP. On the scheduler's host; these functions wait, so the scheduler calls them in a thread."""
+"""What was recorded, asked of the aggregator over HTTP. On the scheduler's host; these functions
+wait, so the scheduler calls them in a thread."""
 
 import json
 import logging
@@ -19,14 +20,16 @@ logger = logging.getLogger("sonde.dask")
 
 
 class Store:
-    """`cluster` is the tag by which this cluster's spans are told from those of others in the same run; None: of all."""
+    """`cluster` is the tag by which this cluster's spans are told from those of others in the same
+    run; None: of all."""
 
     def __init__(self, connection: Connection, cluster: Optional[str]) -> None:
         self.connection, self.cluster = connection, cluster
         self.given_up: set[str] = set()  # hosts
 
     def _ask(self, path: str, body: Optional[dict[str, Any]] = None) -> Any:
-        """The answer of all nodes. One that is late is asked again for LATE_S rather than left out; then it is said, and from then on it is not waited for."""
+        """The answer of all nodes. One that is late is asked again for LATE_S rather than left out;
+        then it is said, and from then on it is not waited for."""
         deadline = time.monotonic() + LATE_S
         while True:
             answer = json.loads(self.connection.ask(path, None if body is None else json.dumps(body)))
@@ -40,7 +43,8 @@ class Store:
     def query(
         self, start_ms: int, end_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], downsample: Optional[str] = None, per_span: Optional[str] = None
     ) -> list[dict[str, Any]]:
-        """The series of each (metric, tags; * is any value, a|b one of two), one by one. A metric that nobody has recorded has none. `per_span`: one value for each span of this name."""
+        """The series of each (metric, tags; * is any value, a|b one of two), one by one. A metric
+        that nobody has recorded has none. `per_span`: one value for each span of this name."""
         known = {metric["name"] for metric in self._ask("/sonde/v1/metrics")["metrics"]}
         queries = []
         how: dict[str, Any] = {name: value for name, value in (("downsample", downsample), ("spans", per_span and {"name": per_span, "tags": {"cluster": self.cluster}})) if value}
@@ -57,7 +61,8 @@ class Store:
         return series
 
     def raw(self, start_ms: int, end_ms: int, step_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], at_once: int) -> list[dict[str, Any]]:
-        """As query(), in as many questions as keep an answer small; `at_once` is how many series there may be."""
+        """As query(), in as many questions as keep an answer small; `at_once` is how many series
+        there may be."""
         slice_ms = max(1, POINTS_EACH // max(1, at_once)) * step_ms
         whole: dict[tuple[str, str], dict[str, Any]] = {}
         for begin in range(start_ms, end_ms + 1, slice_ms):

@@ -1,15 +1,20 @@
-"""When the cluster was at which job and dag, said as spans, so that one question gives the peaks of all of them.
+"""When the cluster was at which job and dag, said as spans, so that one question gives the peaks of
+all of them.
 
-A *stretch* is a time in which nothing changed that peaks are told apart by: job and dag, which workers there are, whether it is recorded. Whatever was measured in one
-belongs as a whole to one job and dag, and to each worker as a whole or not at all::
+A *stretch* is a time in which nothing changed that peaks are told apart by: job and dag, which
+workers there are, whether it is recorded. Whatever was measured in one belongs as a whole to one
+job and dag, and to each worker as a whole or not at all::
 
     job, dag      0,0 ─────────────▶ 0,1 ──────────────────▶ 1,0
     worker 1               ├──────────────────────────┤
     recorded         ├─────────────────────────────────────────────────┤
     dask_stretch  ───┼─────┼─────────┼────────────────┼──────┼─────────┼───
 
-Samples are taken at instants: whole multiples of `grain_ms`. A stretch without an instant has no samples and is left out, so there is at most one for each instant, however often
-clients take turns. A stretch is opened once an instant is behind it, so a killed scheduler leaves the last one in the recording. The engine answers about 10,000 spans at once; pages of PAGE stretches are remembered by where they begin, 8 bytes each.
+Samples are taken at instants: whole multiples of `grain_ms`. A stretch without an instant has no
+samples and is left out, so there is at most one for each instant, however often clients take turns.
+A stretch is opened once an instant is behind it, so a killed scheduler leaves the last one in the
+recording. The engine answers about 10,000 spans at once; pages of PAGE stretches are remembered by
+where they begin, 8 bytes each.
 """
 
 from collections.abc import Sequence
@@ -21,7 +26,8 @@ _MS = 1_000_000
 
 
 class Stretches:
-    """`put` is told of each stretch that is over: start_ns, end_ns, job, dag. `opened` is told of one that goes on: start_ns, job, dag; it returns a function that ends it."""
+    """`put` is told of each stretch that is over: start_ns, end_ns, job, dag. `opened` is told of
+    one that goes on: start_ns, job, dag; it returns a function that ends it."""
 
     def __init__(
         self, now_ns: int, grain_ms: int, put: Callable[[int, int, int, int], None], opened: Callable[[int, int, int], Callable[[int], None]]
@@ -50,7 +56,8 @@ class Stretches:
         self.since_ns = now_ns
 
     def look(self, now_ns: int) -> Optional[int]:
-        """Opens the stretch that goes on if an instant is behind it. When to look again, ns; None: it is open."""
+        """Opens the stretch that goes on if an instant is behind it. When to look again, ns; None:
+        it is open."""
         if self.end is None:
             first_ns = self._first_instant()
             if first_ns >= now_ns:
@@ -68,7 +75,8 @@ class Stretches:
         self.count += 1
 
     def questions(self, first_ns: int, last_ns: int) -> list[tuple[int, int]]:
-        """The time in parts that hold no more than the engine takes: first and last millisecond of each. A part ends where a stretch does, as a question cuts off what it does not hold."""
+        """The time in parts that hold no more than the engine takes: first and last millisecond of
+        each. A part ends where a stretch does, as a question cuts off what it does not hold."""
         return _parts(self.pages, first_ns, last_ns)
 
 

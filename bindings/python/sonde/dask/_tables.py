@@ -1,6 +1,7 @@
 """Recordings as Arrow tables and Parquet files. Needs pyarrow.
 
-The columns are those of the CSV files, with types in place of texts. ``worker`` in front says whose row it is, so that tables of several workers can be put together:
+The columns are those of the CSV files, with types in place of texts. ``worker`` in front says whose
+row it is, so that tables of several workers can be put together:
 
     worker, job, dag    int64
     timestamp           double

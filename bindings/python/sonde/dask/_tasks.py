@@ -1,9 +1,11 @@
-"""The tasks of a cluster: which worker executed which one, when, and what it gave; sums of them by prefix.
+"""The tasks of a cluster: which worker executed which one, when, and what it gave; sums of them by
+prefix.
 
     dask_task   a span from the first state in which a task executes to the first in which it does not, with the tags worker, key, nbytes (of its result) or error
     any other   spans that the task's own code opens are part of its dask_task, or of each other
 
-`gather` asks the store; the rest needs nothing but what it gives. A task counts as recorded if any of it lies in a period of recording.
+`gather` asks the store; the rest needs nothing but what it gives. A task counts as recorded if any
+of it lies in a period of recording.
 """
 
 import math
@@ -45,7 +47,8 @@ class Inner(NamedTuple):
 
 
 def gather(store: "Store", settings: "Settings", periods: list[tuple[int, int]], lives: "list[Life]", attached_ns: int) -> dict[str, Any]:
-    """All tasks that were recorded, in the order of their starts, and what lies within them, in plain lists and dictionaries."""
+    """All tasks that were recorded, in the order of their starts, and what lies within them, in
+    plain lists and dictionaries."""
     found: dict[str, Any] = {"cluster": settings.cluster, "periods": periods, "lives": lives, "at": [], "tasks": [], "inner": []}
     if not periods:
         return found
@@ -82,7 +85,8 @@ def _recorded(task: Task, periods: Sequence[tuple[int, int]]) -> bool:
 
 
 def inner_of(spans: Iterable[dict[str, Any]], tasks: Sequence[Task]) -> list[Inner]:
-    """The spans within these tasks, each behind the one that it is part of. A task's own may outlast it; what is cut off ends with it."""
+    """The spans within these tasks, each behind the one that it is part of. A task's own may
+    outlast it; what is cut off ends with it."""
     of_task = {task.id: place for place, task in enumerate(tasks)}
     places: dict[int, tuple[int, int]] = {}  # span → its task, its own place
     found: list[Inner] = []

@@ -1,8 +1,10 @@
 """On a worker: says who it is, which tasks it executes, and measures what only it can know.
 
-GPUs and the node are the agent's business. Tasks are spans: each is begun and ended through libsonde's shared memory, so what a killed worker had begun is there. What
-Dask alone knows (memory it manages, network) and the user's own metrics are asked in a thread, at the agent's instants: whole multiples of the interval since the
-epoch. An instant at which the thread could not run, as a task held the interpreter's lock, is missing.
+GPUs and the node are the agent's business. Tasks are spans: each is begun and ended through
+libsonde's shared memory, so what a killed worker had begun is there. What Dask alone knows (memory
+it manages, network) and the user's own metrics are asked in a thread, at the agent's instants:
+whole multiples of the interval since the epoch. An instant at which the thread could not run, as a
+task held the interpreter's lock, is missing.
 """
 
 import asyncio
@@ -27,7 +29,8 @@ from ._node import dismiss, join
 from ._settings import KINDS, MARK, PLUGIN, Settings, custom_series
 
 END = "sonde_end"  # what the scheduler calls
-OF_KERNEL = ("cpu", "rss")  # what the kernel knows of the process, in the order of the values; Dask knows the rest (`_figures`)
+# what the kernel knows of the process, in the order of the values; Dask knows the rest (`_figures`)
+OF_KERNEL = ("cpu", "rss")
 KEY_MAX_BYTES = 1000  # of a key, in the span's tag
 ERRORS_MAX = 100  # that are told apart
 
@@ -77,7 +80,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         self.marks = sonde.gauge(MARK, tags=self.tags)
         worker.handlers[MARK] = self.mark
         worker.handlers[END] = self.end
-        self.transition = self.tasks = TaskSpans(self.tag, told["cluster"], key_text, worker.state.tasks)  # which is what Dask calls
+        # which is what Dask calls
+        self.transition = self.tasks = TaskSpans(self.tag, told["cluster"], key_text, worker.state.tasks)
         _span.task_span = task_span
         for key, state in list(worker.state.tasks.items()):
             self.tasks(key, "", state.state)
@@ -90,7 +94,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         return self.tag
 
     async def end(self) -> None:
-        """The monitor is being taken out of the cluster: the agent of this host need not wait for workers that may come back. Waits until its recording is in its place."""
+        """The monitor is being taken out of the cluster: the agent of this host need not wait for
+        workers that may come back. Waits until its recording is in its place."""
         keeper, self.keeper = self.keeper, None
         if keeper is not None:
             await asyncio.get_running_loop().run_in_executor(None, dismiss, keeper)
@@ -110,7 +115,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
     # ---- what is measured here
 
     def _questions(self) -> list[Callable[[int], None]]:
-        """Functions that measure something for an instant. Each has a thread, so that a slow one costs its own values alone."""
+        """Functions that measure something for an instant. Each has a thread, so that a slow one
+        costs its own values alone."""
         found: list[Callable[[int], None]] = []
         own = [name for name in self.settings.tracking if KINDS[name][0] == "worker"]
         if set(own) & set(OF_KERNEL):
@@ -130,7 +136,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         return sonde.group([(sonde.counter if metric.endswith("_total") else sonde.gauge)(metric, tags=self.tags) for metric in known])
 
     def _watch(self) -> None:
-        """What the kernel knows of this process is measured by a thread that needs no interpreter."""
+        """What the kernel knows of this process is measured by a thread that needs no
+        interpreter."""
         self.watch = Watch(self._metrics(OF_KERNEL), self.settings.interval_ms)
 
     def _own_figures(self) -> Callable[[int], None]:
@@ -154,7 +161,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
 
 
 class Custom:
-    """A custom metric on one worker. What goes wrong in it is said, once for each kind of mistake, and costs the value alone."""
+    """A custom metric on one worker. What goes wrong in it is said, once for each kind of mistake,
+    and costs the value alone."""
 
     def __init__(self, function: Any, worker: Any, handles: list[Any], tags: dict[str, str]) -> None:
         self.function, self.worker, self.handles, self.tags = function, worker, handles, tags

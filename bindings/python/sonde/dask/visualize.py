@@ -4,8 +4,9 @@
 
     vis.lines("folder/worker_0.csv", 1, ["compute-util", "mem-util"], save="job1.png")
 
-The metrics stand one below the other on one axis of time. Both functions return Matplotlib's figure: a notebook shows it where it is a cell's last value, a
-script with ``matplotlib.pyplot.show()``. A figure that is saved is not kept for that.
+The metrics stand one below the other on one axis of time. Both functions return Matplotlib's
+figure: a notebook shows it where it is a cell's last value, a script with
+``matplotlib.pyplot.show()``. A figure that is saved is not kept for that.
 """
 
 import bisect
@@ -82,7 +83,8 @@ class _Job:
         return f"GPU {self.gpus[device] if device < len(self.gpus) else device}"
 
     def stretches(self) -> Iterator[range]:
-        """Rows that follow each other in the file: between two stretches another job had the worker."""
+        """Rows that follow each other in the file: between two stretches another job had the
+        worker."""
         for _, places in groupby(range(len(self.rows)), key=lambda place: self.rows[place] - place):
             found = list(places)
             yield range(found[0], found[-1] + 1)
@@ -132,7 +134,8 @@ def _panel(recording: _csv.Recording, rows: list[Sequence[Any]], metric: str, al
 
 
 def _memory_of_a_gpu(recording: _csv.Recording, rows: list[Sequence[Any]]) -> Optional[float]:
-    """Bytes, from the use in bytes and in percent. None: one of them is not there, or the percents are of something else, as dask-metrics' are."""
+    """Bytes, from the use in bytes and in percent. None: one of them is not there, or the percents
+    are of something else, as dask-metrics' are."""
     if not {TOTAL, PERCENT} <= set(recording.columns):
         return None
     used, percent = recording.columns.index(TOTAL), recording.columns.index(PERCENT)
@@ -215,7 +218,8 @@ class _Canvas:
             self._set_range(axis, panel)
 
     def _set_range(self, axis: Any, panel: _Panel) -> None:
-        """From 0, or from the values where these are far above it and alike. A limit close above them has a line and a tick."""
+        """From 0, or from the values where these are far above it and alike. A limit close above
+        them has a line and a tick."""
         seen = [value for row in panel.values for value in row if value is not None]
         low, high = min(seen, default=0), max(seen, default=1) or 1
         limit = panel.limit if panel.limit is not None and panel.limit <= _NEAR * high else None
@@ -244,7 +248,8 @@ class _Canvas:
 
 
 def _mark_dags(canvas: _Canvas) -> None:
-    """Every second dag is shaded where it is wide enough; numbers stand above where there is room for them."""
+    """Every second dag is shaded where it is wide enough; numbers stand above where there is room
+    for them."""
     _mark(canvas, list(canvas.job.dag_stretches()))
 
 
@@ -298,7 +303,8 @@ def lines(
 ) -> Any:
     """A line for each GPU over the time of the job; every second dag is shaded.
 
-    `width` and `height` are inches, `save` is the path of a picture to write. ValueError for a job or a metric that the file has not."""
+    `width` and `height` are inches, `save` is the path of a picture to write. ValueError for a job
+    or a metric that the file has not."""
     canvas = _Canvas(_load(worker_file, job, metrics), width, height)
     with canvas.plt.rc_context(canvas.style):
         _mark_dags(canvas)
@@ -349,7 +355,8 @@ def _mark_dags_of_boxes(canvas: _Canvas, freq: int) -> None:
 
 
 def _label_boxes(canvas: _Canvas, freq: int) -> None:
-    """The first time stamp of each box; where there is no room for all of them, round times at their places."""
+    """The first time stamp of each box; where there is no room for all of them, round times at
+    their places."""
     firsts = canvas.job.times[::freq]
     apart = (firsts[-1] - firsts[0]) / max(1, len(firsts) - 1) or 1
     digits = min(3, max(0, 1 - math.floor(math.log10(apart))))
@@ -383,7 +390,8 @@ def boxes(
     height: float = 10,
     save: Optional[_csv.Path] = None,
 ) -> Any:
-    """Box and whiskers over the time of the job: each box is of `freq` records of all GPUs together, and stands at the time of the first of them.
+    """Box and whiskers over the time of the job: each box is of `freq` records of all GPUs
+    together, and stands at the time of the first of them.
 
     The rest is as in lines()."""
     if freq < 1:
@@ -407,7 +415,8 @@ def heat(
     height: float = 10,
     save: Optional[_csv.Path] = None,
 ) -> Any:
-    """A row for each GPU over the time of the job, the darker the higher its value: for many GPUs, whose lines would hide each other.
+    """A row for each GPU over the time of the job, the darker the higher its value: for many GPUs,
+    whose lines would hide each other.
 
     The rest is as in lines()."""
     canvas = _Canvas(_load(worker_file, job, metrics), width, height)
