@@ -392,26 +392,22 @@ static void keys_free(PyObject *self)
 
 static PyMethodDef keys_methods[] = {
     {"want", want, METH_VARARGS,
-     "want(graph, keys, state, /)\n--\n\nThe graph waits for those of the keys that are not there "
-     "yet; state(key) is "
-     "what Dask says of one, None if it does not know it."},
+     "want(graph, keys, state, /)\n--\n\nMakes the graph wait for those keys that have no result "
+     "yet. state(key) returns Dask's state of a key, or None if Dask does not know it."},
     {"belong", belong, METH_VARARGS,
-     "belong(graph, keys, /)\n--\n\nThese are its tasks, but for those of a graph that waits "
-     "still."},
+     "belong(graph, keys, /)\n--\n\nAssigns these tasks to the graph, except those of a graph that "
+     "is still waiting."},
     {"clear", clear, METH_NOARGS,
-     "clear()\n--\n\nForgets all keys, and what runs. The graphs that waited for one; they wait no "
-     "more."},
+     "clear()\n--\n\nForgets all keys and executing tasks. Returns the graphs that were waiting."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot keys_slots[] = {
-    {Py_tp_doc, "GraphKeys(turned, done): which graph a key is of. Call it with a key, the state "
-                "that it was in and the "
-                "one it is in now; more is passed over. It calls turned(graph) when the first task "
-                "of a graph is "
-                "with a worker and when none is any more, done(graph) when it waits for no key any "
-                "more. Its length: "
-                "the keys it knows."},
+    {Py_tp_doc, "GraphKeys(turned, done): knows the graph of each key. It calls turned(graph) when "
+                "the first task of a graph comes to a worker, and when the last one leaves; it "
+                "calls done(graph) when the graph waits for no more keys. Call it with a key, its "
+                "old state and its new state; further arguments are ignored. Its length is the "
+                "number of known keys."},
     {Py_tp_new, keys_new},
     {Py_tp_dealloc, keys_free},
     {Py_tp_traverse, keys_traverse},
