@@ -82,7 +82,7 @@ class _Jury:
         self._next: Optional[int] = None  # the first round that is not complete
         # round → member → value, number of the point (1 = the first)
         self._rounds: dict[int, dict[str, tuple[float, int]]] = {}
-        self._newest: dict[str, int] = {}  # the round of each member's newest point, by the point's time
+        self._newest: dict[str, int] = {}  # the round of each member's newest point, by its time
         self._taken: dict[str, int] = {}  # the round in which that point counts
         # each member's newest time, and its number of points
         self._given: dict[str, tuple[float, int]] = {}
