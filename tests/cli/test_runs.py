@@ -148,7 +148,7 @@ class Table(MadeUp):
                     continue  # these are shown in other words
                 in_minutes = column == "duration" and draw.random() < 0.5
                 conditions.append(f"{column}{sign}{int(value) / 60:g}m" if in_minutes else f"{column}{sign}{value}")
-                wanted = lambda run, before=wanted, column=column, sign=sign, value=value: before(run) and column in run and self.holds(run[column], sign, value)  # noqa: E731
+                wanted = self.both(wanted, column, sign, value)
             order = draw.choice([["-started"], ["lr"], ["-lr"], ["name", "-nodes"], ["-opt", "lr", "exit"]])
             expected = [run for run in runs if wanted(run)]
             for column in reversed(order):
@@ -170,6 +170,9 @@ class Table(MadeUp):
             return (0, float(text))
         except ValueError:
             return (1, text)
+
+    def both(self, before, column, sign, value):
+        return lambda run: before(run) and column in run and self.holds(run[column], sign, value)
 
     def holds(self, have, sign, value):
         if sign == "~":
@@ -236,7 +239,8 @@ class Table(MadeUp):
         self.one_line(self.sonde("rm"), 2, "say which")
 
     def test_strange_files(self):
-        """What a hand or another version has written is left out, or shown as far as it is known."""
+        """What a hand or another version has written is left out, or shown as far as it is
+        known."""
         self.made_up(1, about=[1, 2], exit_code="x")
         self.made_up(2, about={"tags": {"lr": 3, "x": [1]}, "nodes": "many", "name": {}})
         (self.made_up(3) / "run.json").write_text("{")
