@@ -225,8 +225,9 @@ void help_markdown(struct buf *out)
         markdown_command(out, (enum command_id)i);
     buf_printf(out, "## Configuration file\n\n"
                     "YAML, named by `--config`, `SONDE_CONFIG` or `DRAGON_TELEMETRY_CONFIG`: one "
-                    "line `key: value` for each option. An unknown key is an error. These keys "
-                    "have no option on the command line:\n\n"
+                    "line `key: value` for each option. sonde ignores unknown keys, and `sonde "
+                    "run` warns about "
+                    "them. These keys have no option on the command line:\n\n"
                     "| key | meaning |\n|---|---|\n");
     for (size_t i = 0; i < file_key_count; i++) {
         buf_printf(out, "| `%s` | ", file_keys[i].key);
