@@ -7,6 +7,7 @@
 // from another one goes on from the recorded total (accounts.c).
 //
 // Cells that nobody has touched are not recorded: all-zero memory is "never set, nothing added".
+#include "base/array.h"
 #include "ingest/ingest_internal.h"
 
 #include <math.h>
@@ -23,12 +24,12 @@ static double value_of(uint64_t word)
 
 static struct accumulator *accumulator(struct ingest *in, uint32_t series)
 {
-    if (!ingest_grow(&in->accumulator_of, &in->accumulator_of_capacity, (size_t)series + 1,
-                     sizeof *in->accumulator_of))
+    if (!array_room_zeroed(&in->accumulator_of, &in->accumulator_of_capacity, (size_t)series + 1,
+                           sizeof *in->accumulator_of))
         return NULL;
     if (!in->accumulator_of[series]) {
-        if (!ingest_grow(&in->accumulators, &in->accumulator_capacity, in->accumulator_count + 1,
-                         sizeof *in->accumulators))
+        if (!array_room(&in->accumulators, &in->accumulator_capacity, in->accumulator_count + 1,
+                        sizeof *in->accumulators))
             return NULL;
         in->accumulators[in->accumulator_count] = (struct accumulator){.owner = INGEST_NOBODY};
         in->accumulator_of[series] = (uint32_t)++in->accumulator_count;
@@ -54,25 +55,14 @@ static bool add_cell(struct ingest *in, struct program *p, uint32_t definition)
 {
     struct cells *c = &p->cells;
     const struct definition *d = &p->definitions[definition];
-    size_t capacity = c->capacity, chunks = c->chunks, more;
+    size_t needed = c->count + 1, capacity = c->capacity;
+    size_t chunks_needed = c->count / INGEST_CELL_CHUNK + 1, chunks = c->chunks;
     struct accumulator *a = accumulator(in, d->series);
-    if (!a || !ingest_grow(&c->definitions, &c->capacity, c->count + 1, sizeof *c->definitions))
+    if (!a || !array_room(&c->definitions, &capacity, needed, sizeof *c->definitions) ||
+        !array_room(&c->values, &c->capacity, needed, sizeof *c->values) ||
+        !array_room_zeroed(&c->sets, &chunks, chunks_needed, sizeof *c->sets) ||
+        !array_room_zeroed(&c->set_columns, &c->chunks, chunks_needed, sizeof *c->set_columns))
         return false;
-    if (capacity != c->capacity) {
-        double *values = reallocarray(c->values, c->capacity, sizeof *values);
-        if (!values) {
-            c->capacity = capacity;
-            return false;
-        }
-        c->values = values;
-    }
-    if (c->count / INGEST_CELL_CHUNK >= c->chunks) {
-        more = chunks;
-        if (!ingest_grow(&c->sets, &more, chunks + 1, sizeof *c->sets))
-            return false;
-        if (!ingest_grow(&c->set_columns, &c->chunks, chunks + 1, sizeof *c->set_columns))
-            return false;
-    }
     p->definitions[definition].has_cell = true;
     begin_total(in, d, a);
     double counted; // kept where the cell is no number now
@@ -97,7 +87,7 @@ static void read_cells(struct ingest *in, struct program *p)
     struct cells *c = &p->cells;
     program_definitions(in, p);
     if (p->definition_count == 0 ||
-        !ingest_grow(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
+        !array_room(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
         return;
     memset(c->sums, 0, p->definition_count * sizeof *c->sums);
     uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);

@@ -3,6 +3,7 @@
 // A definition is copied out of the shared memory before it is looked at. One that makes no sense
 // ends the reading of this program's definitions for good: their sizes are the only way from one to
 // the next. What it defined before goes on.
+#include "base/array.h"
 #include "base/bytes.h"
 #include "ingest/ingest_internal.h"
 
@@ -172,8 +173,8 @@ void program_definitions(struct ingest *in, struct program *p)
             *(const volatile uint32_t *)(const volatile void *)(area + p->definitions_at);
         good = size % 8 == 0 && size >= 8 && size <= sizeof copy &&
                size <= end - p->definitions_at && p->definition_count < SEGMENT_DEFINITIONS_MAX &&
-               ingest_grow(&p->definitions, &p->definition_capacity, p->definition_count + 1,
-                           sizeof *p->definitions);
+               array_room_zeroed(&p->definitions, &p->definition_capacity, p->definition_count + 1,
+                                 sizeof *p->definitions);
         if (!good)
             break;
         memcpy(copy, area + p->definitions_at, size);

@@ -7,24 +7,6 @@
 
 enum { CLOCK_SETTLE_MS = 1 };
 
-bool ingest_grow(void *array, size_t *capacity, size_t wanted, size_t each)
-{
-    if (wanted <= *capacity)
-        return true;
-    size_t more = *capacity ? *capacity : 16;
-    while (more < wanted)
-        more *= 2;
-    void *old, *bigger;
-    memcpy(&old, array, sizeof old);
-    bigger = reallocarray(old, more, each);
-    if (!bigger)
-        return false;
-    memset((char *)bigger + *capacity * each, 0, (more - *capacity) * each);
-    memcpy(array, &bigger, sizeof bigger);
-    *capacity = more;
-    return true;
-}
-
 static bool copy_labels(struct ingest *in, const struct store_label *labels, size_t count)
 {
     size_t size = 1;

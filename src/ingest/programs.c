@@ -4,6 +4,7 @@
 // raise SIGBUS), is sealed against shrinking (reading behind its end would), and has the size that
 // its header gives, which follows from two bounded numbers. They are read once. The agent's area
 // has one fixed size.
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "emit/process_start.h"
@@ -310,8 +311,8 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
     p->salt = hash_u64((uint64_t)h->pid << 32 ^ start_ticks ^ hash_u64(p->inode));
     p->moves = fds.moves;
     if (program_own(in, p) == -ENOMEM ||
-        !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1,
-                     sizeof(struct program *)))
+        !array_room(&in->programs, &in->program_capacity, in->program_count + 1,
+                    sizeof(struct program *)))
         return -ENOMEM;
     watch(p, start_ticks, whose);
     p->id = in->next_id++;

@@ -7,6 +7,7 @@
 //
 // The fast case is a point: header word, time, value, a look into the table of definitions, and a
 // struct store_point in the batch.
+#include "base/array.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -128,8 +129,8 @@ static void take_row(struct taking *t, const uint64_t *data, unsigned flags, uin
 static void note_early_end(struct program *p, uint32_t slot, uint64_t number)
 {
     if (number >> OPEN_SPANS_SLOT_SHIFT > slot && p->ended_early_count < INGEST_ENDED_EARLY_MAX &&
-        ingest_grow(&p->ended_early, &p->ended_early_capacity, p->ended_early_count + 1,
-                    sizeof *p->ended_early))
+        array_room(&p->ended_early, &p->ended_early_capacity, p->ended_early_count + 1,
+                   sizeof *p->ended_early))
         p->ended_early[p->ended_early_count++] = number;
 }
 

@@ -52,7 +52,17 @@ void query_context_end(struct query_context *c);
 // limit is reached.
 void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size);
 
-// What a failed query_alloc failed with: -E2BIG, -ENOMEM, or what the watch said.
+// Room for `needed` elements in an array of one of the three arenas that holds `count` (arena_room);
+// false and c->e set as by query_alloc.
+bool query_grow(struct query_context *c, struct arena *arena, void *array, size_t *capacity,
+                size_t count, size_t needed, size_t each);
+static inline bool query_room(struct query_context *c, struct arena *arena, void *array,
+                              size_t *capacity, size_t count, size_t needed, size_t each)
+{
+    return needed <= *capacity || query_grow(c, arena, array, capacity, count, needed, each);
+}
+
+// What a failed query_alloc or query_room failed with: -E2BIG, -ENOMEM, or what the watch said.
 static inline int query_alloc_failed(const struct query_context *c)
 {
     return c->alloc_error < 0 ? c->alloc_error : -ENOMEM;

@@ -228,15 +228,9 @@ static int make_calendar(struct query_context *c, struct query_grid *g)
     while (from <= end) {
         if (count == QUERY_GRID_CALENDAR_MAX)
             return too_many(c);
-        if (count + 2 > capacity) {
-            capacity = capacity ? capacity * 2 : 256;
-            int64_t *more = query_alloc(c, c->result, capacity, sizeof *more);
-            if (!more)
-                return query_alloc_failed(c);
-            if (count)
-                memcpy(more, times, count * sizeof *times);
-            times = more;
-        }
+        size_t held = count ? count + 1 : 0; // with the end of the last bucket
+        if (!query_room(c, c->result, &times, &capacity, held, count + 2, sizeof *times))
+            return query_alloc_failed(c);
         times[count++] = from;
         times[count] = to;
         if (to == INT64_MAX)

@@ -18,16 +18,9 @@ static int add_tag(struct query_context *c, struct arena *arena, struct query_pa
         p->tags[i].differs |= tag->differs || !str_eq(p->tags[i].value, tag->value);
         return 0;
     }
-    if (p->tag_count == p->tag_capacity) {
-        size_t capacity = p->tag_capacity ? p->tag_capacity * 2 : STORE_LABELS_MAX;
-        struct query_partial_tag *tags = query_alloc(c, arena, capacity, sizeof *tags);
-        if (!tags)
-            return query_alloc_failed(c);
-        if (p->tag_count)
-            memcpy(tags, p->tags, p->tag_count * sizeof *tags);
-        p->tags = tags;
-        p->tag_capacity = capacity;
-    }
+    if (!query_room(c, arena, &p->tags, &p->tag_capacity, p->tag_count, p->tag_count + 1,
+                    sizeof *p->tags))
+        return query_alloc_failed(c);
     memmove(p->tags + i + 1, p->tags + i, (p->tag_count - i) * sizeof *p->tags);
     p->tags[i] = *tag;
     p->tag_count++;
@@ -52,16 +45,9 @@ static int add_labels(struct query_context *c, struct query_partial *p,
 static int keep_series(struct query_context *c, struct arena *arena, struct query_partial *p,
                        const struct query_points *series)
 {
-    if (p->series_count == p->series_capacity) {
-        size_t capacity = p->series_capacity ? p->series_capacity * 2 : 1;
-        struct query_points *all = query_alloc(c, arena, capacity, sizeof *all);
-        if (!all)
-            return query_alloc_failed(c);
-        if (p->series_count)
-            memcpy(all, p->series, p->series_count * sizeof *all);
-        p->series = all;
-        p->series_capacity = capacity;
-    }
+    if (!query_room(c, arena, &p->series, &p->series_capacity, p->series_count, p->series_count + 1,
+                    sizeof *p->series))
+        return query_alloc_failed(c);
     struct query_points *kept = &p->series[p->series_count];
     *kept = (struct query_points){.count = series->count,
                                   .capacity = series->count,

@@ -1,4 +1,5 @@
 #include "query/source.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -174,23 +175,10 @@ static bool room_for_run(struct query_source *s, size_t points)
     struct decoded_entry *e = &s->fresh;
     if (e->count + points > DECODED_POINTS_MAX || e->run_count == DECODED_RUNS_MAX)
         return false;
-    if (e->run_count == s->runs_capacity) {
-        s->runs_capacity = s->runs_capacity ? s->runs_capacity * 2 : 4;
-        struct store_run *runs = realloc(e->runs, s->runs_capacity * sizeof *runs);
-        if (!runs)
-            return false;
-        e->runs = runs;
-    }
-    if (e->count + points <= s->points_capacity)
-        return true;
-    s->points_capacity = s->points_capacity ? s->points_capacity * 2 : points;
-    if (s->points_capacity < e->count + points)
-        s->points_capacity = e->count + points;
-    int64_t *t = realloc(e->t_ns, s->points_capacity * sizeof *t);
-    e->t_ns = t ? t : e->t_ns;
-    double *v = realloc(e->values, s->points_capacity * sizeof *v);
-    e->values = v ? v : e->values;
-    return t && v;
+    size_t capacity = s->points_capacity;
+    return array_room(&e->runs, &s->runs_capacity, (size_t)e->run_count + 1, sizeof *e->runs) &&
+           array_room(&e->t_ns, &capacity, e->count + points, sizeof *e->t_ns) &&
+           array_room(&e->values, &s->points_capacity, e->count + points, sizeof *e->values);
 }
 
 // The run in hand was decoded. A damaged one is not kept.

@@ -1,5 +1,6 @@
 // column.c - one series' part of a block: found, checked, copied, decoded. (Of a tail: tail.c.)
 #include "base/hash.h"
+#include "base/search.h"
 #include "store/codec_table.h"
 #include "store/reader.h"
 
@@ -188,22 +189,13 @@ static int cold_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t i
     int rc = cold_directory_of(s, b, &d);
     if (rc)
         return rc;
-    uint32_t low = id;
-    if (b->header.kind == BLOCK_POINTS) {
-        uint32_t high = d->entry_count;
-        low = 0;
-        while (low < high) {
-            uint32_t middle = low + (high - low) / 2;
-            if (d->entries[middle].series < id)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-    }
-    if (low >= d->entry_count || !d->entries[low].count ||
-        (b->header.kind == BLOCK_POINTS && d->entries[low].series != id))
+    size_t i = id;
+    if (b->header.kind == BLOCK_POINTS)
+        SEARCH_FIRST(i, d->entry_count, d->entries[i].series >= id);
+    if (i >= d->entry_count || !d->entries[i].count ||
+        (b->header.kind == BLOCK_POINTS && d->entries[i].series != id))
         return -ENOENT;
-    *out = d->entries[low];
+    *out = d->entries[i];
     return 0;
 }
 
@@ -217,19 +209,13 @@ static int group_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t 
 {
     const struct block_header *h = &b->header;
     const uint8_t *ids = b->bytes + sizeof *h;
-    uint32_t low = 0, high = h->columns;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (word_at(ids + 4 * (size_t)middle) < series)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool there = low < h->columns && word_at(ids + 4 * (size_t)low) == series;
+    size_t i;
+    SEARCH_FIRST(i, h->columns, word_at(ids + 4 * i) >= series);
+    bool there = i < h->columns && word_at(ids + 4 * i) == series;
     int rc = block_standing(b);
     if (rc || !there)
         return rc ? rc : -ENOENT;
-    const uint8_t *offsets = ids + 4 * ((size_t)h->columns + low);
+    const uint8_t *offsets = ids + 4 * ((size_t)h->columns + i);
     uint32_t from = word_at(offsets), to = word_at(offsets + 4);
     rc = block_standing(b);
     if (rc)

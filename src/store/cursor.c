@@ -9,6 +9,7 @@
 //                   ├──────────────┤
 //   slices   ├─────┼──────┼─────┼──┼────────┤
 #include "store/cursor.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -117,15 +118,10 @@ static bool make_room(struct store_cursor *c, size_t room)
 // The first of the piece's points from `at` on that is not before t_ns.
 static size_t seek(const struct piece *p, int64_t t_ns)
 {
-    size_t low = p->at, high = p->column.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (p->column.t[middle] < t_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const int64_t *rest = p->column.t + p->at;
+    size_t i;
+    SEARCH_FIRST(i, p->column.count - p->at, rest[i] >= t_ns);
+    return p->at + i;
 }
 
 // Merges what the pieces in hand up to `touched` hold of [next_ns, end_ns] into c->t, c->v.

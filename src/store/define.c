@@ -5,6 +5,7 @@
 // and it cannot fail:
 //
 //   check names ─▶ admit (limits, then room in the file or the spill) ─▶ reserve memory ─▶ commit (write all entries, remember them)
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/storable_name.h"
@@ -125,15 +126,10 @@ int catalog_meta(struct store *s, const struct store_label *meta, size_t count)
 
 static struct str metric_reserve(struct store *s, const struct store_metric *m)
 {
-    if (s->stats.metrics == s->metric_capacity) {
-        size_t capacity = s->metric_capacity ? s->metric_capacity * 2 : 64;
-        struct metric *metrics = realloc(s->metrics, capacity * sizeof *metrics);
-        if (!metrics)
-            return (struct str){0};
-        s->metrics = metrics;
-        s->metric_capacity = capacity;
-    }
-    return map_reserve(&s->metric_ids, 1) ? arena_str(&s->names, m->name) : (struct str){0};
+    bool room =
+        array_room(&s->metrics, &s->metric_capacity, s->stats.metrics + 1, sizeof *s->metrics) &&
+        map_reserve(&s->metric_ids, 1);
+    return room ? arena_str(&s->names, m->name) : (struct str){0};
 }
 
 static uint32_t metric_remember(struct store *s, struct str name, const struct store_metric *m)
@@ -169,16 +165,10 @@ static void pair_remember(struct store *s, struct str key, struct str label)
 
 static const uint32_t *set_reserve(struct store *s, const uint32_t *series, uint32_t count)
 {
-    if (s->stats.sets == s->set_capacity) {
-        size_t capacity = s->set_capacity ? s->set_capacity * 2 : 16;
-        struct set *sets = realloc(s->sets, capacity * sizeof *sets);
-        if (!sets)
-            return NULL;
-        s->sets = sets;
-        s->set_capacity = capacity;
-    }
     struct str bytes = {(const char *)series, count * sizeof *series};
-    bytes = map_reserve(&s->set_ids, 1) ? arena_str(&s->names, bytes) : (struct str){0};
+    bool room = array_room(&s->sets, &s->set_capacity, s->stats.sets + 1, sizeof *s->sets) &&
+                map_reserve(&s->set_ids, 1);
+    bytes = room ? arena_str(&s->names, bytes) : (struct str){0};
     return (const uint32_t *)(const void *)bytes.data;
 }
 
@@ -233,19 +223,10 @@ static bool series_slots_grow(struct store *s)
 // Room for one more series, so that remembering it cannot fail once it is in the file.
 static const uint32_t *series_reserve(struct store *s, const struct series_key *k)
 {
-    if (s->stats.series == s->series_capacity) {
-        size_t capacity = s->series_capacity ? s->series_capacity * 2 : 1024;
-        const uint32_t **keys = realloc(s->series_keys, capacity * sizeof *keys);
-        if (!keys)
-            return NULL;
-        s->series_keys = keys;
-        uint8_t *use = realloc(s->series_use, capacity);
-        if (!use)
-            return NULL;
-        memset(use + s->series_capacity, 0, capacity - s->series_capacity);
-        s->series_use = use;
-        s->series_capacity = capacity;
-    }
+    size_t needed = s->stats.series + 1, capacity = s->series_capacity;
+    if (!array_room(&s->series_keys, &capacity, needed, sizeof *s->series_keys) ||
+        !array_room_zeroed(&s->series_use, &s->series_capacity, needed, sizeof *s->series_use))
+        return NULL;
     if ((s->stats.series + 1) * 4 > s->series_slot_count * 3 && !series_slots_grow(s))
         return NULL;
     return (const uint32_t *)(const void *)arena_str(

@@ -5,6 +5,7 @@
 // every block once, and afterwards through those that touch (event_index.h).
 #include "base/array.h"
 #include "base/bytes.h"
+#include "base/search.h"
 #include "store/event_index.h"
 #include "store/event_record.h"
 #include "store/reader.h"
@@ -165,15 +166,9 @@ static bool is_wanted(const struct store_events_wanted *w, const struct store_ev
 // A tail has a later record of the span.
 static bool is_in_tails(const struct search *x, uint64_t id)
 {
-    size_t low = 0, high = x->tail_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (x->tails[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return id && low < x->tail_count && x->tails[low].id == id;
+    size_t i;
+    SEARCH_FIRST(i, x->tail_count, x->tails[i].id >= id);
+    return id && i < x->tail_count && x->tails[i].id == id;
 }
 
 // Whether a record of a block has to be noted. Without a bound a later block may have a record of

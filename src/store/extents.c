@@ -1,6 +1,8 @@
 #include "store/extents.h"
 
+#include "base/array.h"
 #include "base/hash.h"
+#include "base/search.h"
 #include "store/lock.h"
 
 #include <errno.h>
@@ -22,14 +24,8 @@ uint32_t segment_entry_check(const struct segment_entry *entry)
 
 static bool gap_insert(struct extents *x, size_t at, uint64_t offset, uint64_t size)
 {
-    if (x->gap_count == x->gap_capacity) {
-        size_t capacity = x->gap_capacity ? x->gap_capacity * 2 : 64;
-        struct extent_gap *gaps = realloc(x->gaps, capacity * sizeof *gaps);
-        if (!gaps)
-            return false;
-        x->gaps = gaps;
-        x->gap_capacity = capacity;
-    }
+    if (!array_room(&x->gaps, &x->gap_capacity, x->gap_count + 1, sizeof *x->gaps))
+        return false;
     memmove(x->gaps + at + 1, x->gaps + at, (x->gap_count - at) * sizeof *x->gaps);
     x->gaps[at] = (struct extent_gap){offset, size};
     x->gap_count++;
@@ -45,15 +41,9 @@ static void gap_remove(struct extents *x, size_t at)
 // The first gap that does not begin before `offset`.
 static size_t gap_at(const struct extents *x, uint64_t offset)
 {
-    size_t low = 0, high = x->gap_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (x->gaps[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH_FIRST(i, x->gap_count, x->gaps[i].offset >= offset);
+    return i;
 }
 
 static unsigned size_class(uint64_t size)
@@ -268,15 +258,9 @@ static int grow_table(struct extents *x)
 
 static void note_free_slot(struct extents *x, int slot)
 {
-    if (x->free_count == x->free_capacity) {
-        size_t capacity = x->free_capacity ? x->free_capacity * 2 : 64;
-        int *slots = realloc(x->free_slots, capacity * sizeof *slots);
-        if (!slots)
-            return; // found again at the next open
-        x->free_slots = slots;
-        x->free_capacity = capacity;
-    }
-    x->free_slots[x->free_count++] = slot;
+    if (array_room(&x->free_slots, &x->free_capacity, x->free_count + 1, sizeof *x->free_slots))
+        x->free_slots[x->free_count++] = slot;
+    // Without memory the next open finds it again.
 }
 
 static int free_slot(struct extents *x)
@@ -360,14 +344,8 @@ void extent_reuse(struct extents *x, int slot, uint64_t sequence)
 
 void extent_free_later(struct extents *x, int slot)
 {
-    if (x->pending_count == x->pending_capacity) {
-        size_t capacity = x->pending_capacity ? x->pending_capacity * 2 : 64;
-        int *pending = realloc(x->pending, capacity * sizeof *pending);
-        if (!pending)
-            return;
-        x->pending = pending;
-        x->pending_capacity = capacity;
-    }
+    if (!array_room(&x->pending, &x->pending_capacity, x->pending_count + 1, sizeof *x->pending))
+        return;
     x->pending[x->pending_count++] = slot;
     x->pending_bytes += extent_entry(x, slot)->size;
 }

@@ -3,6 +3,7 @@
 #include "store/import_dragon.h"
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
@@ -112,14 +113,8 @@ static int add_dump(struct importer *im, const char *path, struct str host, stru
     if (!storable_name_is(host, HOST_MAX) || str_find_char(host, '/') >= 0)
         return error_set(e, -EINVAL, "cannot import %s: '%.*s' is no host's name; give --host",
                          path, STR_ARG(host));
-    if (im->count == im->capacity) {
-        size_t capacity = im->capacity ? im->capacity * 2 : 16;
-        struct dump *more = realloc(im->dumps, capacity * sizeof *more);
-        if (!more)
-            return error_set(e, -ENOMEM, "out of memory");
-        im->dumps = more;
-        im->capacity = capacity;
-    }
+    if (!array_room(&im->dumps, &im->capacity, im->count + 1, sizeof *im->dumps))
+        return error_set(e, -ENOMEM, "out of memory");
     struct dump *d = &im->dumps[im->count];
     *d = (struct dump){arena_strdup(&im->arena, str_of(path)), arena_str(&im->arena, host), merged,
                        arena_str(&im->arena, table)};

@@ -4,25 +4,18 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-// Old arrays stay in the arena: who has a view of them keeps it.
-static bool list_add(struct arena *memory, struct id_list *l, uint32_t id)
+// Readers may go on using the old array, which stays in the arena.
+static bool add_id(struct arena *memory, struct id_list *l, uint32_t id)
 {
     if (l->count && l->ids[l->count - 1] == id)
         return true;
-    if (l->count == l->capacity) {
-        size_t capacity = l->capacity ? l->capacity * 2 : 4;
-        uint32_t *ids = arena_array(memory, capacity, sizeof *ids);
-        if (!ids)
-            return false;
-        if (l->count)
-            memcpy(ids, l->ids, l->count * sizeof *ids);
-        l->ids = ids;
-        l->capacity = capacity;
-    }
+    if (!arena_room(memory, &l->ids, &l->capacity, l->count, l->count + 1, sizeof *l->ids))
+        return false;
     l->ids[l->count++] = id;
     return true;
 }
@@ -123,10 +116,10 @@ static bool add_series(struct index *x, const struct catalog_entry *e, uint32_t 
         return false;
     uint32_t id = (uint32_t)x->series_count;
     struct series s = {.metric = e->metric_id, .pair_count = e->count, .pairs = ids};
-    if (!list_add(&x->memory, &x->metric_series[s.metric], id))
+    if (!add_id(&x->memory, &x->metric_series[s.metric], id))
         return false;
     for (uint32_t i = 0; i < e->count; i++)
-        if (!list_add(&x->memory, &x->pairs[ids[i]].series, id))
+        if (!add_id(&x->memory, &x->pairs[ids[i]].series, id))
             return false;
     x->memberships[id] = NULL;
     x->series[x->series_count++] = s;
@@ -338,15 +331,7 @@ bool store_metric_find(const struct store_snapshot *s, struct str name, uint32_t
 // The ids that were there when the snapshot was opened: a prefix, as they ascend.
 static const uint32_t *known(const struct store_snapshot *s, const struct id_list *l, size_t *count)
 {
-    size_t low = 0, high = l->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->ids[middle] < s->series_count)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *count = low;
+    SEARCH_FIRST(*count, l->count, l->ids[*count] >= s->series_count);
     return l->ids;
 }
 

@@ -7,6 +7,7 @@
 #include "store/cursor.h"
 
 #include "base/array.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,29 +62,17 @@ static bool in_range(const struct store_cursor *c, int64_t first_ns, int64_t las
 // The ordered blocks that have something at or after from_ns begin here…
 static size_t stream_start(const struct block_list *l, int64_t from_ns)
 {
-    size_t low = 0, high = l->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->ranges[middle].last_ns < from_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH_FIRST(i, l->count, l->ranges[i].last_ns >= from_ns);
+    return i;
 }
 
 // …and those that have something at or before to_ns end here.
 static size_t stream_end(const struct block_list *l, int64_t to_ns)
 {
-    size_t low = 0, high = l->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->ranges[middle].first_ns <= to_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH_FIRST(i, l->count, l->ranges[i].first_ns > to_ns);
+    return i;
 }
 
 // What a block's directory says of a column lies far from what the one before says. (Inline:
@@ -165,16 +154,11 @@ static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uin
 // The tails of one kind and owner: view->tails is sorted by them.
 static size_t first_tail(const struct view *v, enum segment_kind kind, uint32_t owner)
 {
-    size_t low = 0, high = v->tail_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct view_tail *t = &v->tails[middle];
-        if (t->kind < kind || (t->kind == kind && t->owner < owner))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH_FIRST(i, v->tail_count,
+                 v->tails[i].kind > kind ||
+                     (v->tails[i].kind == kind && v->tails[i].owner >= owner));
+    return i;
 }
 
 // ── Rows, whole or not at all ────────────────────────────────────────────────────────────────────────────────────

@@ -171,8 +171,8 @@ struct store_reader {
     bool cut_reported;
     struct index index;
     struct segment_blocks *segments; // by slot
-    size_t segment_count;
-    struct view *view; // the latest
+    size_t segment_count;            // those behind the table's count are all 0
+    struct view *view;               // the latest
     struct store_damage damage;
     struct map damaged;           // offsets already counted
     pthread_mutex_t events_mutex; // taken before the other

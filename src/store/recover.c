@@ -8,6 +8,7 @@
 //
 // So what is read here is the headers of the blocks, the catalog, and of the rest only what came
 // after the last sync.
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "store/block.h"
@@ -124,14 +125,8 @@ static int load_catalog(struct store *s, struct recovery *r, struct error *e)
 
 static int note_block(struct recovery *r, const struct block_header *h, int slot, uint64_t at)
 {
-    if (r->count == r->capacity) {
-        size_t capacity = r->capacity ? r->capacity * 2 : 1024;
-        struct known_block *blocks = realloc(r->blocks, capacity * sizeof *blocks);
-        if (!blocks)
-            return -ENOMEM;
-        r->blocks = blocks;
-        r->capacity = capacity;
-    }
+    if (!array_room(&r->blocks, &r->capacity, r->count + 1, sizeof *r->blocks))
+        return -ENOMEM;
     r->blocks[r->count++] = (struct known_block){*h, slot, at};
     return 0;
 }

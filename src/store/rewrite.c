@@ -7,6 +7,7 @@
 //   ┌────────────┬────────────────┬───────────────┬────────┬────────┬─ ─
 //   │ superblock │ segment table  │ catalog, zstd │ blocks │ blocks │      8-byte aligned, nothing between
 //   └────────────┴────────────────┴───────────────┴────────┴────────┴─ ─
+#include "base/array.h"
 #include "store/block.h"
 #include "store/catalog.h"
 #include "store/lock.h"
@@ -57,14 +58,9 @@ static int live_blocks(const struct store *s, struct live_block **out, size_t *c
                 free(blocks);
                 return -EUCLEAN;
             }
-            if (n == capacity) {
-                capacity = capacity ? capacity * 2 : 256;
-                struct live_block *grown = realloc(blocks, capacity * sizeof *blocks);
-                if (!grown) {
-                    free(blocks);
-                    return -ENOMEM;
-                }
-                blocks = grown;
+            if (!array_room(&blocks, &capacity, n + 1, sizeof *blocks)) {
+                free(blocks);
+                return -ENOMEM;
             }
             blocks[n++] = b;
             at += b.h.size;

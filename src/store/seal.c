@@ -3,6 +3,7 @@
 // Rows are brought into order of time (stable), of equal times the cells appended last win, and
 // columns take the place of rows. Then the block is appended and the tail emptied in one change of
 // the table: readers see the points in one place or the other.
+#include "base/array.h"
 #include "store/block.h"
 #include "store/event_record.h"
 #include "store/sort.h"
@@ -15,30 +16,14 @@
 
 struct segment_sum *segment_sum(struct store *s, int slot)
 {
-    if ((size_t)slot >= s->sum_capacity) {
-        size_t capacity = s->sum_capacity ? s->sum_capacity : 64;
-        while (capacity <= (size_t)slot)
-            capacity *= 2;
-        struct segment_sum *sums = realloc(s->sums, capacity * sizeof *sums);
-        if (!sums)
-            return NULL;
-        memset(sums + s->sum_capacity, 0, (capacity - s->sum_capacity) * sizeof *sums);
-        s->sums = sums;
-        s->sum_capacity = capacity;
-    }
-    return &s->sums[slot];
+    bool room = array_room_zeroed(&s->sums, &s->sum_capacity, (size_t)slot + 1, sizeof *s->sums);
+    return room ? &s->sums[slot] : NULL;
 }
 
 bool hot_push(struct hot_queue *q, struct hot_block b)
 {
-    if (q->count == q->capacity) {
-        size_t capacity = q->capacity ? q->capacity * 2 : 8;
-        struct hot_block *blocks = realloc(q->blocks, capacity * sizeof *blocks);
-        if (!blocks)
-            return false;
-        q->blocks = blocks;
-        q->capacity = capacity;
-    }
+    if (!array_room(&q->blocks, &q->capacity, q->count + 1, sizeof *q->blocks))
+        return false;
     q->blocks[q->count++] = b;
     q->rows += b.rows;
     return true;

@@ -16,6 +16,7 @@
 //
 // One case is left: retention takes the oldest segments first, and may take the single point a
 // little before the row that it covers.
+#include "base/array.h"
 #include "store/writer.h"
 
 #include <stdlib.h>
@@ -32,21 +33,11 @@ static int share(struct store *s, uint32_t series)
 {
     if (s->series_use[series] & SERIES_SHARED)
         return 0;
-    if (s->shared_index_capacity < s->series_capacity) {
-        uint32_t *index = realloc(s->shared_index, s->series_capacity * sizeof *index);
-        if (!index)
-            return -ENOMEM;
-        s->shared_index = index;
-        s->shared_index_capacity = s->series_capacity;
-    }
-    if (s->shared_count == s->shared_capacity) {
-        size_t capacity = s->shared_capacity ? s->shared_capacity * 2 : 64;
-        struct shared_series *shared = realloc(s->shared, capacity * sizeof *shared);
-        if (!shared)
-            return -ENOMEM;
-        s->shared = shared;
-        s->shared_capacity = capacity;
-    }
+    if (!array_room(&s->shared_index, &s->shared_index_capacity, (size_t)series + 1,
+                    sizeof *s->shared_index) ||
+        !array_room(&s->shared, &s->shared_capacity, (size_t)s->shared_count + 1,
+                    sizeof *s->shared))
+        return -ENOMEM;
     s->shared_index[series] = s->shared_count;
     s->shared[s->shared_count++] = (struct shared_series){
         .newest_ns = s->newest_ns, .others_ns = s->newest_ns, .owner = SHARED_NOBODY};

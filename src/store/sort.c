@@ -1,4 +1,5 @@
 #include "store/sort.h"
+#include "base/search.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -120,17 +121,11 @@ size_t points_sort(const struct point_record *from, size_t count, struct point_r
 
 size_t points_find(const struct point_record *points, size_t count, uint32_t series, size_t *found)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (points[middle].series < series)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    size_t end = low;
+    size_t first;
+    SEARCH_FIRST(first, count, points[first].series >= series);
+    size_t end = first;
     while (end < count && points[end].series == series)
         end++;
-    *found = end - low;
-    return low;
+    *found = end - first;
+    return first;
 }

@@ -215,14 +215,8 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
 
 static int segments_update(struct store_reader *r, enum trust trust, const struct table *t)
 {
-    if (t->count > r->segment_count) {
-        struct segment_blocks *grown = realloc(r->segments, t->count * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        memset(grown + r->segment_count, 0, (t->count - r->segment_count) * sizeof *grown);
-        r->segments = grown;
-        r->segment_count = t->count;
-    }
+    if (!array_room_zeroed(&r->segments, &r->segment_count, t->count, sizeof *r->segments))
+        return -ENOMEM;
     for (uint32_t i = 0; i < t->count; i++) {
         const struct segment_entry *e = &t->entries[i];
         struct segment_blocks *g = &r->segments[i];
