@@ -10,7 +10,7 @@
 // later.
 #include "emit/process.h"
 #include "base/clock.h"
-#include "emit/process_start.h"
+#include "base/process_start.h"
 
 #include "sonde.h"
 

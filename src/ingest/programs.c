@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "emit/process_start.h"
+#include "base/process_start.h"
 #include "ingest/hello.h"
 #include "ingest/ingest_internal.h"
 

@@ -413,7 +413,7 @@ static int first_point(struct query_context *c, struct store_cursor *cursor, int
     int r;
     while ((r = store_cursor_next(cursor, &run)) > 0) {
         const int64_t *t = &run.first_ns;
-        const double *v = &run.first;
+        const double *v = &run.summary.first;
         size_t n = 1;
         int failed = run.has_summary ? 0 : store_cursor_points(cursor, &t, &v, &n);
         if (failed)

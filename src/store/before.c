@@ -11,7 +11,7 @@ static int better(struct store_cursor *c, struct piece *p)
 {
     struct piece *best = c->pieces.all;
     int64_t t = p->last_ns;
-    double v = p->entry.last;
+    double v = p->entry.summary.last;
     int rc = 0;
     if (p->loaded || !p->entry.has_summary || t > c->to_ns) {
         rc = piece_load(c, p);

@@ -93,12 +93,7 @@ static void put_column(struct buf *out, const int64_t *t_ns, const double *colum
     e->nans = sum.nans;
     e->first_ns = t_ns[first];
     e->last_ns = t_ns[last];
-    e->min = sum.min;
-    e->max = sum.max;
-    e->sum = sum.sum;
-    e->sum_squares = sum.sum_squares;
-    e->first = values[0];
-    e->last = values[e->count - 1];
+    e->summary = block_summary(&sum, values, e->count);
 }
 
 int block_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns,
@@ -170,13 +165,7 @@ static void put_group(struct buf *out, const int64_t *t, const double *v, uint32
     out->size += head.time_bytes;
     out->size += codec_encode(v, n, CODEC_HOT, (uint8_t *)out->data + out->size, &sum);
     memcpy(out->data + head_at, &head, sizeof head);
-    struct group_summary s = {.nans = sum.nans,
-                              .min = sum.min,
-                              .max = sum.max,
-                              .sum = sum.sum,
-                              .sum_squares = sum.sum_squares,
-                              .first = v[0],
-                              .last = v[n - 1]};
+    struct group_summary s = {.nans = sum.nans, .values = block_summary(&sum, v, n)};
     memcpy(out->data + summary_at, &s, sizeof s);
 }
 
@@ -341,12 +330,7 @@ int block_entry_of_column(const struct block_header *h, const struct column_entr
         .nans = e->nans,
         .first_ns = e->first_ns,
         .last_ns = e->last_ns,
-        .min = e->min,
-        .max = e->max,
-        .sum = e->sum,
-        .sum_squares = e->sum_squares,
-        .first = e->first,
-        .last = e->last,
+        .summary = e->summary,
     };
     return 0;
 }
@@ -405,12 +389,7 @@ int block_entry_of_group(const struct block_header *h, uint32_t series, struct s
         .nans = s.nans,
         .first_ns = head.first_ns,
         .last_ns = head.last_ns,
-        .min = s.min,
-        .max = s.max,
-        .sum = s.sum,
-        .sum_squares = s.sum_squares,
-        .first = s.first,
-        .last = s.last,
+        .summary = s.values,
     };
     return 0;
 }

@@ -48,6 +48,14 @@ bool block_header_fits(const struct block_header *h, uint64_t left);
 // it stands for the others.
 int block_by_number(const struct block_header *x, const struct block_header *y);
 
+// Whether the block of `wide` holds all data of the block of `h`, which does not come before it in
+// this order. Only an intact block stands for others.
+static inline bool block_covers(const struct block_header *wide, const struct block_header *h)
+{
+    return wide->kind == h->kind && wide->owner == h->owner &&
+           wide->sequence_last >= h->sequence_last;
+}
+
 // Whether the checksum of the rest is right, too.
 bool block_intact(const struct block_header *h, const uint8_t *block);
 
@@ -66,7 +74,7 @@ struct block_entry {
     bool has_summary;
     uint32_t nans;
     int64_t first_ns, last_ns;
-    double min, max, sum, sum_squares, first, last;
+    struct store_summary summary;
 };
 
 // Hot blocks. `directory` and `data` are bytes that may be anything. 0, -ENOENT (nothing of that
@@ -91,6 +99,14 @@ int block_decode_group_times(const struct block_entry *e, struct str record, int
 // are not entry->count.
 int block_pick_times(const uint8_t *bitmap, const int64_t *t_ns, uint32_t rows, uint32_t count,
                      int64_t *out);
+
+// The summary of values[0..count), of which the codec made `sums`.
+static inline struct store_summary block_summary(const struct codec_summary *sums,
+                                                 const double *values, uint32_t count)
+{
+    return (struct store_summary){sums->min,         sums->max, sums->sum,
+                                  sums->sum_squares, values[0], values[count - 1]};
+}
 
 static inline size_t block_bitmap_bytes(const struct block_header *h, const struct block_entry *e)
 {

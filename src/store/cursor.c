@@ -262,9 +262,8 @@ static int next_run(struct store_cursor *c, struct store_run *run)
         if (whole) {
             const struct block_entry *e = &only->entry;
             c->whole = x.last;
-            *run = (struct store_run){e->count,       e->first_ns, e->last_ns, e->has_summary,
-                                      e->nans,        e->min,      e->max,     e->sum,
-                                      e->sum_squares, e->first,    e->last};
+            *run = (struct store_run){e->count,       e->first_ns, e->last_ns,
+                                      e->has_summary, e->nans,     e->summary};
             return 1;
         }
         if (c->count) {

@@ -14,12 +14,6 @@
 
 enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10, WORD_BYTES = 8 };
 
-uint32_t segment_entry_check(const struct segment_entry *entry)
-{
-    uint32_t crc = crc32c(0, &entry->kind, 12);
-    return crc32c(crc, &entry->offset, 24);
-}
-
 // ── Free space ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 static bool gap_insert(struct extents *x, size_t at, uint64_t offset, uint64_t size)
@@ -424,8 +418,7 @@ static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes,
         return false;
     if (e->kind == SEGMENT_EMPTY)
         return true;
-    bool inside = e->size && e->offset <= file_bytes && e->size <= file_bytes - e->offset &&
-                  e->offset % 8 == 0;
+    bool inside = e->size && segment_entry_lies_in(e, file_bytes);
     for (size_t i = 0; inside && i < fixed_count; i++)
         inside = !overlaps(&fixed[i], e->offset, e->size);
     return inside;
@@ -494,9 +487,8 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     const size_t fixed_count = count;
     extents_begin(x);
     for (uint32_t i = 0; i < sb->table_count; i++) {
-        static const struct segment_entry never;
         const struct segment_entry *entry = extent_entry(x, (int)i);
-        if (!memcmp(entry, &never, sizeof never))
+        if (segment_entry_is_new(entry))
             continue;
         if (entry_sound(entry, file_bytes, taken, fixed_count)) {
             if (entry->kind != SEGMENT_EMPTY)

@@ -119,8 +119,6 @@ static inline void extent_publish(struct segment_entry *entry, uint64_t used)
     __atomic_store_n(&entry->used, used, __ATOMIC_RELEASE);
 }
 
-uint32_t segment_entry_check(const struct segment_entry *entry);
-
 // Whether the file still has its length, and every accessed page existed; else *lost is the first
 // lost offset.
 bool extents_whole(struct extents *x);

@@ -21,6 +21,8 @@
 #ifndef SONDE_STORE_LAYOUT_H
 #define SONDE_STORE_LAYOUT_H
 
+#include "store/summary.h"
+
 #include <assert.h>
 #include <stdint.h>
 
@@ -168,7 +170,7 @@ struct column_entry {
     uint32_t offset, size; // in the data
     uint32_t count, nans;
     int64_t first_ns, last_ns;
-    double min, max, sum, sum_squares, first, last;
+    struct store_summary summary;
 };
 static_assert(sizeof(struct column_entry) == 80, "column entry");
 
@@ -189,7 +191,7 @@ static_assert(sizeof(struct group_head) == 24, "group head");
 
 struct group_summary {
     uint32_t nans, zero;
-    double min, max, sum, sum_squares, first, last;
+    struct store_summary values;
 };
 static_assert(sizeof(struct group_summary) == 56, "group summary");
 

@@ -81,6 +81,18 @@ uint32_t superblock_closed_crc(const struct superblock *sb, const struct segment
     return crc32c(crc, table, sb->table_count * sizeof *table);
 }
 
+uint32_t segment_entry_check(const struct segment_entry *entry)
+{
+    uint32_t crc = crc32c(0, &entry->kind, 12);
+    return crc32c(crc, &entry->offset, 24);
+}
+
+bool segment_entry_is_new(const struct segment_entry *entry)
+{
+    static const struct segment_entry unused;
+    return !memcmp(entry, &unused, sizeof unused);
+}
+
 static const char sqlite_magic[] = "SQLite format 3";
 
 int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path,

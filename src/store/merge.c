@@ -256,19 +256,6 @@ static int thaw_one(struct store *s)
     return rc;
 }
 
-struct row_order {
-    int64_t t_ns;
-    uint32_t row;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct row_order *x = a, *y = b;
-    if (x->t_ns != y->t_ns)
-        return x->t_ns < y->t_ns ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
 enum { SAME_TIME = UINT32_C(1) << 31 }; // in `order`: as the row before
 
 // Blocks that overlap: finds the order of their rows, and the time stamps that are left.
@@ -280,7 +267,7 @@ static int order_rows(struct merge_job *j)
     j->kept = j->rows;
     if (sorted)
         return 0;
-    struct row_order *order = malloc(j->rows * sizeof *order);
+    struct row_time *order = malloc(j->rows * sizeof *order);
     j->order = malloc(j->rows * sizeof *j->order);
     j->column = malloc(j->rows * sizeof *j->column);
     if (!order || !j->order || !j->column) {
@@ -288,8 +275,8 @@ static int order_rows(struct merge_job *j)
         return -ENOMEM;
     }
     for (uint32_t r = 0; r < j->rows; r++)
-        order[r] = (struct row_order){j->t_ns[r], r};
-    qsort(order, j->rows, sizeof *order, by_time);
+        order[r] = (struct row_time){j->t_ns[r], r};
+    rows_sort(order, j->rows);
     j->kept = 0;
     for (uint32_t r = 0; r < j->rows; r++) {
         bool same = r && order[r].t_ns == order[r - 1].t_ns;

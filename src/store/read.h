@@ -14,6 +14,7 @@
 #define SONDE_STORE_READ_H
 
 #include "store/store.h"
+#include "store/summary.h"
 
 struct store_reader;
 struct store_snapshot;
@@ -94,11 +95,10 @@ bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t
 struct store_run {
     size_t count;
     int64_t first_ns, last_ns; // of the points in it
-    // The summary speaks of exactly the points first_ns..last_ns. NaN data is not in min, max, sum;
-    // `nans` counts it.
+    // The summary is of exactly the points first_ns..last_ns; `nans` of them are NaN.
     bool has_summary;
     uint32_t nans;
-    double min, max, sum, sum_squares, first, last;
+    struct store_summary summary;
 };
 
 // Points of `series` with from_ns ≤ t ≤ to_ns. A run that lies only partly in the range has no

@@ -210,23 +210,13 @@ static void account(struct store *s, struct recovery *r)
                                                    : NULL;
         if (t && h->sequence_last >= t->sequence)
             t->sequence = h->sequence_last + 1;
-        bool covered = wide && wide->h.kind == h->kind && wide->h.owner == h->owner &&
-                       wide->h.sequence_last >= h->sequence_last &&
+        bool covered = wide && block_covers(&wide->h, h) &&
                        block_intact(&wide->h, extent_bytes(&s->file, wide->slot) + wide->at);
         if (covered)
             continue;
         wide = b;
-        sum->live_bytes += h->size;
-        sum->blocks++;
-        sum->values += h->values;
-        s->stats.blocks++;
-        struct hot_queue *q = h->flags & BLOCK_COLD || !known ? NULL
-                              : h->kind == BLOCK_SET          ? &s->sets[h->owner].hot
-                              : h->kind == BLOCK_POINTS       ? &s->hot_points
-                                                              : NULL;
-        if (q && from_tail(s, h))
-            hot_push(q, (struct hot_block){b->slot, extent_entry(&s->file, b->slot)->generation,
-                                           h->size, h->rows, b->at, h->sequence_first, h->order});
+        bool hot = known && h->kind != BLOCK_EVENTS && !(h->flags & BLOCK_COLD) && from_tail(s, h);
+        block_account(s, h, b->slot, b->at, hot);
     }
 }
 

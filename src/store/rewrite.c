@@ -72,8 +72,7 @@ static int live_blocks(const struct store *s, struct live_block **out, size_t *c
     *bytes = 0;
     for (size_t i = 0; i < n; i++) {
         const struct block_header *h = &blocks[i].h, *wide = kept ? &blocks[kept - 1].h : NULL;
-        bool covered = wide && wide->kind == h->kind && wide->owner == h->owner &&
-                       wide->sequence_last >= h->sequence_last;
+        bool covered = wide && block_covers(wide, h);
         if (covered && block_intact(wide, blocks[kept - 1].bytes))
             continue;
         *bytes += h->size;

@@ -20,20 +20,24 @@ struct segment_sum *segment_sum(struct store *s, int slot)
     return room ? &s->sums[slot] : NULL;
 }
 
-bool hot_push(struct hot_queue *q, struct hot_block b)
+void block_account(struct store *s, const struct block_header *h, int slot, uint64_t at, bool hot)
 {
-    if (!array_room(&q->blocks, &q->capacity, q->count + 1, sizeof *q->blocks))
-        return false;
-    q->blocks[q->count++] = b;
-    q->rows += b.rows;
-    return true;
-}
-
-static struct hot_queue *queue_of(struct store *s, const struct block_header *h)
-{
-    return h->kind == BLOCK_SET      ? &s->sets[h->owner].hot
-           : h->kind == BLOCK_POINTS ? &s->hot_points
-                                     : NULL;
+    struct segment_sum *sum = &s->sums[slot];
+    sum->live_bytes += h->size;
+    sum->blocks++;
+    sum->values += h->values;
+    sum->last_ns = h->last_ns > sum->last_ns ? h->last_ns : sum->last_ns;
+    s->stats.blocks++;
+    struct hot_queue *q = !hot                      ? NULL
+                          : h->kind == BLOCK_SET    ? &s->sets[h->owner].hot
+                          : h->kind == BLOCK_POINTS ? &s->hot_points
+                                                    : NULL;
+    if (!q || !array_room(&q->blocks, &q->capacity, q->count + 1, sizeof *q->blocks))
+        return;
+    q->blocks[q->count++] = (struct hot_block){
+        slot,    extent_entry(&s->file, slot)->generation, h->size, h->rows, at, h->sequence_first,
+        h->order};
+    q->rows += h->rows;
 }
 
 static int open_segment(struct store *s, int *slot, size_t size)
@@ -113,19 +117,9 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
     if (emptied)
         empty_tail(s, emptied);
     extents_end(&s->file);
-    s->stats.blocks++;
     struct block_header h;
     memcpy(&h, block->data, sizeof h);
-    struct segment_sum *sum = &s->sums[*slot];
-    sum->live_bytes += block->size;
-    sum->blocks++;
-    sum->values += h.values;
-    sum->last_ns = h.last_ns > sum->last_ns ? h.last_ns : sum->last_ns;
-    struct hot_queue *q = cold ? NULL : queue_of(s, &h);
-    // Without memory to note it the block stays hot.
-    if (q)
-        hot_push(q, (struct hot_block){*slot, extent_entry(&s->file, *slot)->generation, h.size,
-                                       h.rows, at, h.sequence_first, h.order});
+    block_account(s, &h, *slot, at, !cold);
     return 0;
 }
 
@@ -146,30 +140,17 @@ bool reserve_rows(struct store *s, size_t rows, size_t values)
     return rows <= s->row_capacity && values <= s->value_capacity;
 }
 
-struct row_order {
-    int64_t t_ns;
-    uint32_t row;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct row_order *x = a, *y = b;
-    if (x->t_ns != y->t_ns)
-        return x->t_ns < y->t_ns ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
 static int sort_late_rows(struct store *s, const uint8_t *tail, uint32_t rows, uint32_t columns)
 {
     size_t row_bytes = (columns + 1) * sizeof(double);
-    struct row_order *order = malloc(rows * sizeof *order);
+    struct row_time *order = malloc(rows * sizeof *order);
     if (!order)
         return -ENOMEM;
     for (uint32_t r = 0; r < rows; r++) {
         memcpy(&order[r].t_ns, tail + r * row_bytes, 8);
         order[r].row = r;
     }
-    qsort(order, rows, sizeof *order, by_time);
+    rows_sort(order, rows);
     uint32_t n = 0;
     for (uint32_t r = 0; r < rows; r++) {
         bool same = n && s->row_times[n - 1] == order[r].t_ns;

@@ -98,6 +98,20 @@ static void by_series(const struct point_record *from, size_t count, struct poin
         out[i] = from[(uint32_t)keys[i]];
 }
 
+static int by_time_and_row(const void *a, const void *b)
+{
+    const struct row_time *x = a, *y = b;
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+void rows_sort(struct row_time *rows, size_t count)
+{
+    if (count)
+        qsort(rows, count, sizeof *rows, by_time_and_row);
+}
+
 size_t points_sort(const struct point_record *from, size_t count, struct point_record *out,
                    uint64_t *keys)
 {

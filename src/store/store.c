@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/process_start.h"
 #include "store/block.h"
 #include "store/lock.h"
 #include "store/writer.h"
@@ -24,28 +25,6 @@
     (NS_PER_S / 500) // a tick begins no further step of a merge after that; a step takes up to 3 ms
 enum { OPEN_TRIES = 100 }; // of a file that others close and open
 #define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
-
-static uint64_t start_time(void)
-{
-    // The 22nd field of /proc/self/stat; the second is a name in parentheses that may hold
-    // anything.
-    char text[1024];
-    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
-        return 0;
-    text[n] = 0;
-    char *at = strrchr(text, ')');
-    struct str rest = at ? str_of(at + 1) : STR("");
-    struct str word = {0};
-    for (int field = 3; field <= 22; field++)
-        word = str_word(&rest);
-    uint64_t ticks = 0;
-    str_to_u64(word, &ticks);
-    return ticks;
-}
 
 static int create(struct store *s, int fd)
 {
@@ -163,7 +142,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
     live = extents_super(&s->file);
     __atomic_store_n(&live->state, LAYOUT_LIVE, __ATOMIC_RELEASE);
     live->writer_pid = (uint64_t)getpid();
-    live->writer_start = start_time();
+    live->writer_start = process_start_ticks("/proc/self/stat");
     memcpy(live->boot_id, boot_id, sizeof boot_id);
     if (fresh)
         rc = catalog_meta(s, o->meta, o->meta_count);

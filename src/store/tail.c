@@ -40,27 +40,14 @@ struct tail_strip {
     double v[];
 };
 
-struct stamped {
-    int64_t t_ns;
-    uint32_t row;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct stamped *x = a, *y = b;
-    if (x->t_ns != y->t_ns)
-        return x->t_ns < y->t_ns ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
 static int sort_times(struct tail_times *times, size_t rows)
 {
-    struct stamped *all = malloc((rows + 1) * sizeof *all);
+    struct row_time *all = malloc((rows + 1) * sizeof *all);
     if (!all)
         return -ENOMEM;
     for (size_t i = 0; i < rows; i++)
-        all[i] = (struct stamped){times->t[i], (uint32_t)i};
-    qsort(all, rows, sizeof *all, by_time);
+        all[i] = (struct row_time){times->t[i], (uint32_t)i};
+    rows_sort(all, rows);
     times->order = (uint32_t *)(void *)(times->t + rows);
     for (size_t i = 0; i < rows; i++) {
         times->t[i] = all[i].t_ns;

@@ -87,12 +87,8 @@ static int copy_table(struct store_reader *r, struct table *t)
 
 static bool entry_sound(const struct store_reader *r, const struct segment_entry *e)
 {
-    static const struct segment_entry never;
-    if (!memcmp(e, &never, sizeof never))
-        return true;
-    uint32_t crc = crc32c(0, &e->kind, 12);
-    return crc32c(crc, &e->offset, 24) == e->check && e->offset <= r->file_bytes &&
-           e->size <= r->file_bytes - e->offset && e->offset % 8 == 0;
+    return segment_entry_is_new(e) ||
+           (e->check == segment_entry_check(e) && segment_entry_lies_in(e, r->file_bytes));
 }
 
 // ── Blocks of a segment ──────────────────────────────────────────────────────────────────────────────────────────
@@ -271,16 +267,11 @@ static void drop_replaced(struct store_reader *r, struct view *v)
     struct block_ref *wide = NULL;
     for (size_t i = 0; i < v->block_count; i++) {
         struct block_ref *b = v->blocks[i];
-        bool covered = wide && wide->header.kind == b->header.kind &&
-                       wide->header.owner == b->header.owner &&
-                       wide->header.sequence_last >= b->header.sequence_last;
-        if (covered && sound_whole(r, wide)) {
+        if (wide && block_covers(&wide->header, &b->header) && sound_whole(r, wide)) {
             block_release(b);
             continue;
         }
-        if (!wide || wide->header.kind != b->header.kind || wide->header.owner != b->header.owner ||
-            b->header.sequence_last > wide->header.sequence_last || covered)
-            wide = b;
+        wide = b;
         v->blocks[kept++] = b;
     }
     v->block_count = kept;

@@ -213,7 +213,10 @@ bool reserve_rows(struct store *s, size_t rows, size_t values);
 // Appends a finished block; in the same change of the table the tail (or NULL) is emptied.
 int block_append(struct store *s, const struct buf *block, bool cold, struct tail *emptied);
 struct segment_sum *segment_sum(struct store *s, int slot);
-bool hot_push(struct hot_queue *q, struct hot_block b);
+
+// Counts a block that lies at `at` in its segment and that no other replaces. A hot one waits to be
+// merged; without memory to note it, it stays hot.
+void block_account(struct store *s, const struct block_header *h, int slot, uint64_t at, bool hot);
 
 // merge.c. A step of a merge: a part of a block at most. 1: did something, 0: nothing to do, or a
 // negative errno.

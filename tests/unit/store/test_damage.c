@@ -115,7 +115,8 @@ static struct outcome read_all(void)
                 sum += v[i];
             }
             if (run.has_summary && n == run.count)
-                x.wrong += run.sum != sum || run.first != v[0] || run.last != v[n - 1];
+                x.wrong += run.summary.sum != sum || run.summary.first != v[0] ||
+                           run.summary.last != v[n - 1];
             n_series += n;
         }
         assert_int_equal(rc, 0);
