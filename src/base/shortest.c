@@ -33,7 +33,7 @@ static struct power {
 } powers[POWER_MAX - POWER_MIN + 1];
 static _Atomic bool powers_filled;
 
-// ---- the table, computed exactly once, with numbers of LIMBS × 32 bits, lowest first
+// ---- The table: computed exactly, once, in numbers of LIMBS × 32 bits, the lowest first ----
 
 enum { LIMBS = 48 };
 
@@ -87,7 +87,7 @@ static void fill_powers(void)
     atomic_store_explicit(&powers_filled, true, memory_order_release);
 }
 
-// ---- the algorithm
+// ---- The algorithm ----
 
 // ⌊log10(2^e)⌋, or of 3/4 × 2^e: exact for |e| ≤ 1650.
 static int log10_of_power_of_2(int e, bool three_quarters)

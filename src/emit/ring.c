@@ -147,8 +147,7 @@ void sonde_put_row_at(sonde_handle group, const double *values, int64_t time_ns)
     put_row(group, values, SEGMENT_TIME_NS, time_ns);
 }
 
-// Cells
-// ------------------------------------------------------------------------------------------------
+// ---- Cells ----
 
 // A page at a time: the agent looks no further, so it makes no pages that nobody has written.
 static uint32_t cells_end_for(sonde_handle metric)

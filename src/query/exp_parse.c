@@ -95,7 +95,7 @@ static int add_node(const struct parser *p, const json_t *json, struct exp_node 
     return 0;
 }
 
-// ---- fill policies
+// ---- fill policies ----
 
 static int parse_fill(const struct parser *p, const json_t *json, struct exp_fill *out)
 {
@@ -125,7 +125,7 @@ static int parse_fill(const struct parser *p, const json_t *json, struct exp_fil
     return 0;
 }
 
-// ---- metrics
+// ---- metrics ----
 
 static const json_t *find_filter(const struct parser *p, struct str id)
 {
@@ -254,7 +254,7 @@ static int parse_metrics(struct parser *p, int64_t now_ns)
     return r;
 }
 
-// ---- formulas
+// ---- formulas ----
 
 static int parse_join(const struct parser *p, const json_t *json, struct query_join *out)
 {
@@ -335,7 +335,7 @@ static int parse_formulas(const struct parser *p)
     return r;
 }
 
-// ---- outputs
+// ---- outputs ----
 
 static int parse_outputs(const struct parser *p)
 {

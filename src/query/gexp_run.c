@@ -47,7 +47,9 @@ static void *room(const struct runner *r, size_t count, size_t size)
 static int evaluate(const struct runner *r, const struct gexp_node *node, int64_t shift_ns,
                     struct query_set *out);
 
-// ---- point by point: from one series to the points of another, of which there are never more. Returns how many.
+// ---- point by point ----
+//
+// From one series to the points of another, never more than that has. Returns their number.
 
 typedef size_t map_fn(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns,
                       double *values);
@@ -178,7 +180,7 @@ static int map_set(const struct runner *r, const struct gexp_node *node, map_fn 
     return all ? 0 : r->e->code;
 }
 
-// ---- series by series
+// ---- series by series ----
 
 struct ranked {
     size_t place;
@@ -260,7 +262,7 @@ static int alias(const struct runner *r, const struct gexp_node *node, struct qu
     return 0;
 }
 
-// ---- several sets: what a set lacks is 0
+// ---- several sets: a series that a set lacks is 0 ----
 
 static double combine(enum gexp_function function, double a, double b)
 {

@@ -185,7 +185,7 @@ int query_join(const struct query_join *join, const struct query_set *sets, size
     return r;
 }
 
-// ---- times
+// ---- times ----
 
 static int ascending(const void *a, const void *b)
 {

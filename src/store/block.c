@@ -9,7 +9,7 @@
 
 enum { EVENTS_ZSTD_LEVEL = 3, BLOCK_BYTES_MAX = INT32_MAX };
 
-// ── Writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Writing ----
 
 size_t block_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
                    struct block_header *h)
@@ -263,7 +263,7 @@ int block_put_events(struct buf *out, const struct block_source *source, struct 
     return block_end(out, start, &h);
 }
 
-// ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Reading ----
 
 bool block_intact(const struct block_header *h, const uint8_t *block)
 {
@@ -271,11 +271,11 @@ bool block_intact(const struct block_header *h, const uint8_t *block)
            crc32c(0, block + sizeof *h + h->directory_bytes, h->data_bytes) == h->data_crc;
 }
 
-uint64_t block_next(const uint8_t *segment, uint64_t at, uint64_t used)
+uint64_t block_next(const uint8_t *extent, uint64_t at, uint64_t used)
 {
     for (; used - at >= sizeof(struct block_header); at += 8) {
         struct block_header h;
-        memcpy(&h, segment + at, sizeof h);
+        memcpy(&h, extent + at, sizeof h);
         if (h.magic == BLOCK_MAGIC && block_header_fits(&h, used - at))
             return at;
     }

@@ -61,7 +61,7 @@ bool block_intact(const struct block_header *h, const uint8_t *block);
 
 // The place of the first block from `at` on (a multiple of 8): behind damage, the next one that can
 // be read. `used` if there is none.
-uint64_t block_next(const uint8_t *segment, uint64_t at, uint64_t used);
+uint64_t block_next(const uint8_t *extent, uint64_t at, uint64_t used);
 
 // What the directory says of one series.
 struct block_entry {

@@ -135,7 +135,7 @@ uint32_t catalog_next_id(struct catalog_entry *entry, uint32_t *previous)
     return *previous;
 }
 
-// ── At rest ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- At rest ----
 
 int catalog_pack(struct str entries, struct buf *out)
 {

@@ -15,7 +15,7 @@ enum {
     PART_SERIES_MAX = 2000, // each has at most two columns, and the time stamps make one
 };
 
-// ── Writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Writing ----
 
 struct cold_writer {
     struct buf *out;
@@ -341,7 +341,7 @@ int cold_put_series(struct cold_writer *w, const struct point_record *points, ui
     return 0;
 }
 
-// ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Reading ----
 
 static double get_number(struct bytes *in)
 {

@@ -14,12 +14,12 @@ enum {
     PART_RAW_MAX = 256 << 20, // no part is larger: values and columns of a part are limited
 };
 
-// ── Copies ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Copies ----
 
 // Two words at a time; each is read once, whatever the compiler would like.
 typedef uint64_t word_pair __attribute__((vector_size(16), aligned(8), may_alias));
 
-void copy_words(void *to, const uint8_t *from, size_t bytes)
+void reader_copy_words(void *to, const uint8_t *from, size_t bytes)
 {
     size_t i = 0;
     for (; i + sizeof(word_pair) <= bytes; i += sizeof(word_pair)) {
@@ -45,7 +45,7 @@ static void copy_block(void *to, const uint8_t *from, size_t bytes)
 // one after the copy, the copy is of the old content. Where the entry's page is gone, reading it is
 // what notes that; where only the end of the block is gone, in the page that the file ends in now,
 // the witness is.
-static int standing(const struct segment_entry *entry, uint32_t generation, struct remains *remains,
+static int standing(const struct extent_entry *entry, uint32_t generation, struct remains *remains,
                     uint64_t end)
 {
     atomic_thread_fence(memory_order_acquire);
@@ -90,7 +90,7 @@ const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t 
     return *rc ? NULL : (const uint8_t *)s->scratch.data + early;
 }
 
-// ── Checksums ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Checksums ----
 
 static uint32_t crc_of(const uint8_t *from, size_t skip, size_t size)
 {
@@ -138,7 +138,7 @@ int block_check(struct store_reader *r, struct block_ref *b, bool data)
     }
     if (!(state & BLOCK_HEAD_INTACT)) {
         struct block_header now;
-        copy_words(&now, b->bytes, sizeof now);
+        reader_copy_words(&now, b->bytes, sizeof now);
         bool ok = !memcmp(&now, h, sizeof now) &&
                   crc_part(b, sizeof *h, h->directory_bytes) == h->directory_crc;
         int rc = checked(r, b, ok, BLOCK_HEAD_INTACT, "the directory of a block");
@@ -157,7 +157,7 @@ static int malformed(struct store_snapshot *s, struct block_ref *b)
     return checked(s->reader, b, false, 0, "a block (well kept, but written wrongly)");
 }
 
-// ── Directories ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Directories ----
 
 int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold_directory **out)
 {
@@ -252,7 +252,7 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id,
     if (id >= h->columns)
         return -ENOENT;
     struct column_entry stored;
-    copy_words(&stored, b->bytes + sizeof *h + 8 + id * sizeof stored, sizeof stored);
+    reader_copy_words(&stored, b->bytes + sizeof *h + 8 + id * sizeof stored, sizeof stored);
     rc = block_standing(b);
     if (rc)
         return rc;
@@ -274,7 +274,7 @@ static bool times_sound(const struct block_header *h, const int64_t *t)
     return t[0] == h->first_ns && t[h->rows - 1] == h->last_ns && ascending(t, h->rows);
 }
 
-// ── Hot blocks ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Hot blocks ----
 
 static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache_item **pin)
 {
@@ -330,11 +330,11 @@ static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct 
     return rc ? malformed(s, b) : 0;
 }
 
-// ── Cold blocks ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Cold blocks ----
 
 // One context for all: making one costs as much as unpacking a small part.
-int unpack_frame(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
-                 size_t frame_size)
+int column_unpack(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
+                  size_t frame_size)
 {
     if (!s->unzip && !(s->unzip = ZSTD_createDCtx()))
         return -ENOMEM;
@@ -362,7 +362,7 @@ int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number,
     if (!raw)
         return -ENOMEM;
     struct codec_table *table = NULL;
-    rc = unpack_frame(s, raw, part.raw_size, stored, part.size);
+    rc = column_unpack(s, raw, part.raw_size, stored, part.size);
     if (!rc)
         rc = codec_table_open(raw, part.raw_size, &table);
     if (rc) {

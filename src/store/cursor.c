@@ -25,7 +25,7 @@ enum {
     IDLE_PIECES_MAX = 64, // of a list that is kept with them
 };
 
-// ── Opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Opening ----
 
 static void cursor_free(struct store_cursor *c)
 {
@@ -101,7 +101,7 @@ struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series
     return cursor_open(s, series, from_ns, to_ns, 0);
 }
 
-// ── Merging ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Merging ----
 
 static bool make_room(struct store_cursor *c, size_t room)
 {
@@ -179,7 +179,7 @@ static int merge(struct store_cursor *c, size_t touched, int64_t end_ns)
     }
 }
 
-// ── Slices ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Slices ----
 
 // What is done with is given back at once, a wide query has many.
 static void retire(struct store_cursor *c)

@@ -258,7 +258,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
         return -ENOMEM;
     if (packed) {
         size_t frame = ZSTD_findFrameCompressedSize(stored, h->data_bytes);
-        rc = ZSTD_isError(frame) ? -EBADMSG : unpack_frame(s, bytes, size, stored, frame);
+        rc = ZSTD_isError(frame) ? -EBADMSG : column_unpack(s, bytes, size, stored, frame);
         if (rc == -ENOMEM) {
             free(bytes);
             return rc;
@@ -313,7 +313,7 @@ static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail)
     uint8_t *bytes = malloc(size + 1);
     if (!bytes)
         return -ENOMEM;
-    copy_words(bytes, t->bytes, size);
+    reader_copy_words(bytes, t->bytes, size);
     int rc = tail_standing(t);
     if (rc) {
         free(bytes);
@@ -330,7 +330,7 @@ static int scan_tails(struct store_snapshot *s, struct search *x)
     const struct view *v = s->view;
     int rc = 0;
     for (size_t i = 0; !rc && i < v->tail_count; i++)
-        if (v->tails[i].kind == SEGMENT_EVENT_TAIL && s->used[i])
+        if (v->tails[i].kind == EXTENT_EVENT_TAIL && s->used[i])
             rc = scan_tail(s, x, i);
     mark_stale(x->tails, x->tail_count);
     return rc;

@@ -14,7 +14,7 @@
 
 enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10, WORD_BYTES = 8 };
 
-// ── Free space ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Free space ----
 
 static bool gap_insert(struct extents *x, size_t at, uint64_t offset, uint64_t size)
 {
@@ -187,7 +187,7 @@ static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
     return 0;
 }
 
-// ── The table ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- The table ----
 
 void extents_begin(struct extents *x)
 {
@@ -210,7 +210,7 @@ void extents_end(struct extents *x)
 }
 
 // Entries are read by others word by word while they change.
-static void write_entry(struct segment_entry *to, const struct segment_entry *from)
+static void write_entry(struct extent_entry *to, const struct extent_entry *from)
 {
     uint64_t words[sizeof *to / 8];
     memcpy(words, from, sizeof words);
@@ -224,18 +224,18 @@ static int grow_table(struct extents *x)
     uint32_t old_capacity = extents_super(x)->table_capacity;
     uint32_t capacity = old_capacity < 64 ? 64 : old_capacity * 2;
     uint64_t offset;
-    int rc = take_space(x, (uint64_t)capacity * sizeof(struct segment_entry), &offset);
+    int rc = take_space(x, (uint64_t)capacity * sizeof(struct extent_entry), &offset);
     if (rc)
         return rc;
     struct superblock *sb = extents_super(x);
-    struct segment_entry *table = (struct segment_entry *)(void *)(x->base + offset);
+    struct extent_entry *table = (struct extent_entry *)(void *)(x->base + offset);
     memset(table, 0, capacity * sizeof *table);
     memcpy(table, extents_table(x), old_capacity * sizeof *table);
     // Without the table all is lost, so it is on disk before the header leads to it, and the header
     // before the old one is made worthless. (A disk that cannot: the next sync says so.) There are
     // few of these moves, each table is twice the one before.
     x->io->sync(x->io->user, x->fd);
-    struct segment_entry *old = extents_table(x);
+    struct extent_entry *old = extents_table(x);
     extents_begin(x);
     __atomic_store_n(&sb->table_offset, offset, __ATOMIC_RELAXED);
     __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
@@ -271,10 +271,10 @@ static int free_slot(struct extents *x)
     return (int)sb->table_count;
 }
 
-static void set_entry(struct extents *x, int slot, struct segment_entry content)
+static void set_entry(struct extents *x, int slot, struct extent_entry content)
 {
     struct superblock *sb = extents_super(x);
-    content.check = segment_entry_check(&content);
+    content.check = extent_entry_check(&content);
     extents_begin(x);
     write_entry(extent_entry(x, slot), &content);
     if ((uint32_t)slot >= sb->table_count)
@@ -282,7 +282,7 @@ static void set_entry(struct extents *x, int slot, struct segment_entry content)
     extents_end(x);
 }
 
-int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence,
+int extent_allocate(struct extents *x, enum extent_kind kind, uint32_t owner, uint64_t sequence,
                     uint64_t size)
 {
     size = (size + LAYOUT_ALIGNMENT - 1) / LAYOUT_ALIGNMENT * LAYOUT_ALIGNMENT;
@@ -296,7 +296,7 @@ int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, u
     x->used_bytes += size;
     x->free_count -= x->free_count && x->free_slots[x->free_count - 1] == slot;
     set_entry(x, slot,
-              (struct segment_entry){
+              (struct extent_entry){
                   .kind = kind,
                   .generation = extent_entry(x, slot)->generation + 1,
                   .owner = owner,
@@ -309,7 +309,7 @@ int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, u
 
 int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes)
 {
-    const struct segment_entry *e = extent_entry(x, slot);
+    const struct extent_entry *e = extent_entry(x, slot);
     return used_bytes < e->size
                ? x->io->reserve(x->io->user, x->fd, e->offset + used_bytes, e->size - used_bytes)
                : 0;
@@ -317,9 +317,9 @@ int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes)
 
 void extent_free(struct extents *x, int slot)
 {
-    const struct segment_entry old = *extent_entry(x, slot);
+    const struct extent_entry old = *extent_entry(x, slot);
     set_entry(x, slot,
-              (struct segment_entry){.kind = SEGMENT_EMPTY, .generation = old.generation + 1});
+              (struct extent_entry){.kind = EXTENT_EMPTY, .generation = old.generation + 1});
     x->used_bytes -= old.size;
     note_free_slot(x, slot);
     give_back(x, old.offset, old.size);
@@ -327,7 +327,7 @@ void extent_free(struct extents *x, int slot)
 
 void extent_reuse(struct extents *x, int slot, uint64_t sequence)
 {
-    struct segment_entry entry = *extent_entry(x, slot);
+    struct extent_entry entry = *extent_entry(x, slot);
     entry.generation++;
     entry.sequence = sequence;
     entry.used = 0;
@@ -354,7 +354,7 @@ bool extent_is_pending(const struct extents *x, int slot)
 
 bool extent_is_synced(const struct extents *x, int slot)
 {
-    const struct segment_entry *e = extent_entry(x, slot);
+    const struct extent_entry *e = extent_entry(x, slot);
     return e->synced[0].used || e->synced[1].used;
 }
 
@@ -382,7 +382,7 @@ void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t use
     __atomic_store_n(at, (uint64_t)crc << 32 | used, __ATOMIC_RELAXED);
 }
 
-// ── Opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Opening ----
 
 struct taken {
     uint64_t offset, size;
@@ -397,9 +397,9 @@ static int by_offset(const void *a, const void *b)
 
 static void drop_entry(struct extents *x, int slot, uint32_t *dropped)
 {
-    struct segment_entry *entry = extent_entry(x, slot);
-    struct segment_entry empty = {.generation = entry->generation + 1};
-    empty.check = segment_entry_check(&empty);
+    struct extent_entry *entry = extent_entry(x, slot);
+    struct extent_entry empty = {.generation = entry->generation + 1};
+    empty.check = extent_entry_check(&empty);
     *entry = empty;
     ++*dropped;
 }
@@ -411,14 +411,14 @@ static bool overlaps(const struct taken *t, uint64_t offset, uint64_t size)
 
 // Whether an entry is empty, or of an extent that lies in the file and keeps clear of the header
 // and the table.
-static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes,
+static bool entry_sound(const struct extent_entry *e, uint64_t file_bytes,
                         const struct taken *fixed, size_t fixed_count)
 {
-    if (e->check != segment_entry_check(e) || e->kind >= SEGMENT_KINDS)
+    if (e->check != extent_entry_check(e) || e->kind >= EXTENT_KINDS)
         return false;
-    if (e->kind == SEGMENT_EMPTY)
+    if (e->kind == EXTENT_EMPTY)
         return true;
-    bool inside = e->size && segment_entry_lies_in(e, file_bytes);
+    bool inside = e->size && extent_entry_lies_in(e, file_bytes);
     for (size_t i = 0; inside && i < fixed_count; i++)
         inside = !overlaps(&fixed[i], e->offset, e->size);
     return inside;
@@ -428,7 +428,7 @@ static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes,
 // the header.
 static bool table_sound(const struct superblock *sb, uint64_t file_bytes)
 {
-    uint64_t bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
+    uint64_t bytes = (uint64_t)sb->table_capacity * sizeof(struct extent_entry);
     bool in_header = sb->table_offset == sizeof *sb && sb->table_capacity <= LAYOUT_INLINE_ENTRIES;
     bool behind = sb->table_offset >= LAYOUT_HEADER_BYTES && sb->table_offset <= file_bytes &&
                   bytes <= file_bytes - sb->table_offset && sb->table_offset % 8 == 0;
@@ -471,7 +471,7 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     *dropped = 0;
     if (!table_sound(sb, file_bytes))
         return -EBADMSG;
-    uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
+    uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct extent_entry);
     // A writer that died in the middle of a change: one entry may be half written, with nothing in
     // it that counts.
     bool half_done = sb->table_sequence & 1;
@@ -487,11 +487,11 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     const size_t fixed_count = count;
     extents_begin(x);
     for (uint32_t i = 0; i < sb->table_count; i++) {
-        const struct segment_entry *entry = extent_entry(x, (int)i);
-        if (segment_entry_is_new(entry))
+        const struct extent_entry *entry = extent_entry(x, (int)i);
+        if (extent_entry_is_new(entry))
             continue;
         if (entry_sound(entry, file_bytes, taken, fixed_count)) {
-            if (entry->kind != SEGMENT_EMPTY)
+            if (entry->kind != EXTENT_EMPTY)
                 taken[count++] = (struct taken){entry->offset, entry->size, (int)i};
             continue;
         }
@@ -502,13 +502,13 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     rc = find_gaps(x, taken, count, dropped);
     x->reserved_bytes = x->inherited_bytes = x->end;
     if (!rc && sb->table_offset >= LAYOUT_HEADER_BYTES) {
-        uint64_t used = (uint64_t)sb->table_count * sizeof(struct segment_entry);
+        uint64_t used = (uint64_t)sb->table_count * sizeof(struct extent_entry);
         if (used < table_bytes)
             rc = io->reserve(io->user, fd, sb->table_offset + used, table_bytes - used);
     }
     extents_end(x);
     for (uint32_t i = sb->table_count; i-- > 0;)
-        if (extent_entry(x, (int)i)->kind == SEGMENT_EMPTY)
+        if (extent_entry(x, (int)i)->kind == EXTENT_EMPTY)
             note_free_slot(x, (int)i);
     free(taken);
     return rc;

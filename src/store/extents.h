@@ -1,4 +1,4 @@
-// extents.h - the writer's side of the file: its mapping, its segment table, and which of its bytes
+// extents.h - the writer's side of the file: its mapping, its extent table, and which of its bytes
 // are free.
 //
 // The file is mapped once, with more than its size, and grows underneath. The writer reserves disk
@@ -67,12 +67,12 @@ static inline struct superblock *extents_super(const struct extents *x)
     return (struct superblock *)(void *)x->base;
 }
 
-static inline struct segment_entry *extents_table(const struct extents *x)
+static inline struct extent_entry *extents_table(const struct extents *x)
 {
-    return (struct segment_entry *)(void *)(x->base + extents_super(x)->table_offset);
+    return (struct extent_entry *)(void *)(x->base + extents_super(x)->table_offset);
 }
 
-static inline struct segment_entry *extent_entry(const struct extents *x, int slot)
+static inline struct extent_entry *extent_entry(const struct extents *x, int slot)
 {
     return &extents_table(x)[slot];
 }
@@ -88,7 +88,7 @@ int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes);
 
 // A new extent, its bytes undefined, used 0. The lowest place it fits in. Returns the slot or
 // -ENOSPC, -EDQUOT, -ENOMEM…
-int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence,
+int extent_allocate(struct extents *x, enum extent_kind kind, uint32_t owner, uint64_t sequence,
                     uint64_t size);
 void extent_free(struct extents *x, int slot);
 
@@ -114,7 +114,7 @@ void extents_begin(struct extents *x);
 void extents_end(struct extents *x);
 
 // Makes everything up to `used` visible.
-static inline void extent_publish(struct segment_entry *entry, uint64_t used)
+static inline void extent_publish(struct extent_entry *entry, uint64_t used)
 {
     __atomic_store_n(&entry->used, used, __ATOMIC_RELEASE);
 }

@@ -170,7 +170,7 @@ static bool add_entry(struct index *x, const struct catalog_entry *e, uint32_t *
     return true;
 }
 
-static bool in_file(const struct store_reader *r, const struct segment_entry *e)
+static bool in_file(const struct store_reader *r, const struct extent_entry *e)
 {
     return e->offset <= r->file_bytes && e->size <= r->file_bytes - e->offset && e->used <= e->size;
 }
@@ -208,33 +208,33 @@ static int read_packed(struct index *x, const uint8_t *from, uint64_t size)
 
 // Where a machine went down, entries behind the last sync end at the first one that is not sound:
 // that is no damage.
-static bool after_sync(enum trust trust, const struct segment_entry *e, uint64_t at)
+static bool after_sync(enum trust trust, const struct extent_entry *e, uint64_t at)
 {
     uint64_t synced = e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
-    return trust == TRUST_SYNCED && e->kind == SEGMENT_CATALOG && at >= synced;
+    return trust == TRUST_SYNCED && e->kind == EXTENT_CATALOG && at >= synced;
 }
 
-int index_update(struct store_reader *r, enum trust trust, const struct segment_entry *table,
-                 const struct segment_entry *live, size_t count)
+int index_update(struct store_reader *r, enum trust trust, const struct extent_entry *table,
+                 const struct extent_entry *live, size_t count)
 {
     struct index *x = &r->index;
-    if (!x->segment)
-        x->segment = 1;
+    if (!x->extent)
+        x->extent = 1;
     while (!x->damaged) {
-        const struct segment_entry *e = NULL;
+        const struct extent_entry *e = NULL;
         bool more = false;
         for (size_t i = 0; i < count; i++) {
-            if (table[i].kind != SEGMENT_CATALOG && table[i].kind != SEGMENT_CATALOG_PACKED)
+            if (table[i].kind != EXTENT_CATALOG && table[i].kind != EXTENT_CATALOG_PACKED)
                 continue;
-            if (table[i].sequence == x->segment)
+            if (table[i].sequence == x->extent)
                 e = &table[i];
-            more = more || table[i].sequence > x->segment;
+            more = more || table[i].sequence > x->extent;
         }
         int rc = 0;
         bool cut = false;
         uint64_t new = e &&in_file(r, e) && e->used > x->read ? e->used - x->read : 0;
         const uint8_t *from = new ? r->mapping->base + e->offset + x->read : NULL;
-        if (new && e->kind == SEGMENT_CATALOG_PACKED) {
+        if (new && e->kind == EXTENT_CATALOG_PACKED) {
             rc = read_packed(x, from, new);
         } else if (new) {
             struct bytes in = bytes_of(from, new);
@@ -257,7 +257,7 @@ int index_update(struct store_reader *r, enum trust trust, const struct segment_
         x->bytes += new;
         if (!more || cut)
             return 0;
-        x->segment++;
+        x->extent++;
         x->read = 0;
     }
     return 0;
@@ -277,7 +277,7 @@ void index_free(struct index *x)
     arena_free(&x->memory);
 }
 
-// ── Asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Asking ----
 
 size_t store_metric_count(const struct store_snapshot *s)
 {

@@ -127,9 +127,9 @@ int store_inspect(const char *path, struct store_inspection *out, struct error *
     }
     for (size_t i = 0; i < v->tail_count; i++) {
         const struct view_tail *t = &v->tails[i];
-        uint64_t per = t->kind == SEGMENT_SET_TAIL     ? r->index.sets[t->owner].count
-                       : t->kind == SEGMENT_POINT_TAIL ? 1
-                                                       : 0;
+        uint64_t per = t->kind == EXTENT_SET_TAIL     ? r->index.sets[t->owner].count
+                       : t->kind == EXTENT_POINT_TAIL ? 1
+                                                      : 0;
         out->live_values += per * s->used[i];
     }
     out->values += out->live_values;

@@ -117,7 +117,7 @@ static int real_rename(void *user, const char *from, const char *to)
     return rename(from, to) ? -errno : 0;
 }
 
-// ── In the background ────────────────────────────────────────────────────────────────────────────────────────────
+// ---- In the background ----
 //
 // By the kernel's own asynchronous I/O (not the C library's, which uses threads). *flush is the
 // context.

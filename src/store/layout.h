@@ -3,11 +3,11 @@
 //
 //   0            512          1024
 //   ┌────────────┬────────────┬─────────┬──────────┬─────────┬────── ─ ─
-//   │ superblock │ 8 segment  │ extent  │ extent   │ extent  │ …
+//   │ superblock │ 8 extent  │ extent  │ extent   │ extent  │ …
 //   │            │ entries    │ catalog │ set tail │ blocks  │
 //   └────────────┴────────────┴─────────┴──────────┴─────────┴────── ─ ─
 //
-// The segment table lists the extents of the file; what no entry covers is free. It starts out
+// The extent table lists the extents of the file; what no entry covers is free. It starts out
 // behind the superblock and moves into an extent of its own when it needs more than 8 entries.
 // Kinds of extents:
 //
@@ -58,7 +58,7 @@ struct superblock {
     uint8_t boot_id[16];   // of the machine's boot in which the file was last opened for writing
     uint8_t zero2[24];
 
-    // The segment table. `table_sequence` is odd while the table is being changed.
+    // The extent table. `table_sequence` is odd while the table is being changed.
     uint64_t table_sequence;
     uint64_t table_offset;
     uint32_t table_capacity; // entries there is room for
@@ -74,23 +74,23 @@ struct superblock {
     uint64_t retired; // by retention
     uint8_t zero4[276];
     // In a closed file: crc32c of the 508 bytes before and of the table_count entries of the
-    // segment table. Else not looked at.
+    // extent table. Else not looked at.
     uint32_t closed_crc;
 };
 static_assert(sizeof(struct superblock) == 512, "superblock");
 
-enum segment_kind {
-    SEGMENT_EMPTY = 0, // the entry is not in use
-    SEGMENT_CATALOG,
-    SEGMENT_SET_TAIL,
-    SEGMENT_POINT_TAIL,
-    SEGMENT_EVENT_TAIL,
-    SEGMENT_BLOCKS,
-    SEGMENT_CATALOG_PACKED, // a catalog segment under zstd: u64 raw size, then a frame
-    SEGMENT_KINDS
+enum extent_kind {
+    EXTENT_EMPTY = 0, // the entry is not in use
+    EXTENT_CATALOG,
+    EXTENT_SET_TAIL,
+    EXTENT_POINT_TAIL,
+    EXTENT_EVENT_TAIL,
+    EXTENT_BLOCKS,
+    EXTENT_CATALOG_PACKED, // a catalog extent under zstd: u64 raw size, then a frame
+    EXTENT_KINDS
 };
 
-struct segment_entry {
+struct extent_entry {
     uint32_t kind;
     // grows whenever the entry is given to another extent, or the extent to other content
     uint32_t generation;
@@ -105,12 +105,12 @@ struct segment_entry {
     uint64_t used; // published: rows, points or bytes
     // What was on disk at the last two syncs, in the unit of `used`, and the crc32c of it (tails
     // only, 0 elsewhere).
-    struct segment_synced {
+    struct extent_synced {
         uint32_t used, crc;
     } synced[2];
 };
-static_assert(sizeof(struct segment_entry) == 64, "segment entry");
-static_assert(sizeof(struct superblock) + LAYOUT_INLINE_ENTRIES * sizeof(struct segment_entry) ==
+static_assert(sizeof(struct extent_entry) == 64, "extent entry");
+static_assert(sizeof(struct superblock) + LAYOUT_INLINE_ENTRIES * sizeof(struct extent_entry) ==
                   LAYOUT_HEADER_BYTES,
               "header");
 
@@ -121,7 +121,7 @@ struct point_record {
 };
 static_assert(sizeof(struct point_record) == 24, "point");
 
-// ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Blocks ----
 //
 //   ┌────────┬───────────┬─────────────────────────┐
 //   │ header │ directory │ data                    │  size is a multiple of 8

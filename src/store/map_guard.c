@@ -44,7 +44,7 @@ void map_guard_lose(_Atomic uint64_t *lost, uint64_t offset)
         continue;
 }
 
-// ── In the handler ───────────────────────────────────────────────────────────────────────────────────────────────
+// ---- In the handler ----
 
 static bool recover_at(uintptr_t address)
 {
@@ -101,7 +101,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     errno = kept;
 }
 
-// ── Under the mutex ──────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Under the mutex ----
 
 static bool is_ours(const struct sigaction *a)
 {

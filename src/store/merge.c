@@ -2,7 +2,7 @@
 // of the space.
 //
 // A cold block carries the range of the numbers of those it replaces, so from the moment it is in
-// the segment they do not count any more, for readers and for recovery alike: a crash in between
+// the extent they do not count any more, for readers and for recovery alike: a crash in between
 // neither doubles nor loses anything. They are freed after the next sync.
 //
 // One merge takes up to half a million values and some tens of milliseconds, more than a tick may.
@@ -67,7 +67,7 @@ struct merge_job {
 
 static void job_free(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     if (!j)
         return;
     cold_cancel(j->writer);
@@ -80,7 +80,7 @@ static void job_free(struct store *s)
     free(j->runs);
     free(j->gathered);
     free(j);
-    s->merge = NULL;
+    s->blocks.merge = NULL;
 }
 
 void merge_forget(struct store *s)
@@ -90,10 +90,10 @@ void merge_forget(struct store *s)
 
 size_t merge_memory(const struct store *s)
 {
-    const struct merge_job *j = s->merge;
+    const struct merge_job *j = s->blocks.merge;
     if (!j)
         return 0;
-    uint32_t columns = j->queue == POINTS_QUEUE ? 0 : s->sets[j->queue].count;
+    uint32_t columns = j->queue == POINTS_QUEUE ? 0 : s->catalog.sets[j->queue].count;
     return sizeof *j + j->block.capacity +
            (j->points ? (j->rows + j->gathered_capacity) * sizeof *j->points
                       : j->rows * (columns + 2) * sizeof *j->values);
@@ -101,7 +101,7 @@ size_t merge_memory(const struct store *s)
 
 static struct hot_queue *queue_of(struct store *s, uint32_t queue)
 {
-    return queue == POINTS_QUEUE ? &s->hot_points : &s->sets[queue].hot;
+    return queue == POINTS_QUEUE ? &s->blocks.hot_points : &s->catalog.sets[queue].hot;
 }
 
 static void queue_drop(struct hot_queue *q, size_t n)
@@ -160,31 +160,31 @@ static void replaced(struct store *s, struct hot_queue *q, size_t n)
         const struct hot_block *b = &q->blocks[i];
         if (!there(s, b))
             continue; // retired while room was made for the merged one
-        struct segment_sum *sum = &s->sums[b->slot];
+        struct extent_sum *sum = &s->blocks.sums[b->slot];
         struct block_header h;
         block_at(s, b, &h);
         sum->live_bytes -= b->size;
         sum->blocks--;
         sum->values -= h.values;
         s->stats.blocks--;
-        if (!sum->live_bytes && b->slot != s->hot_slot)
+        if (!sum->live_bytes && b->slot != s->blocks.hot_slot)
             extent_free_later(&s->file, b->slot);
     }
     queue_drop(q, n);
 }
 
-// ── The steps ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- The steps ----
 
 static uint64_t rows_wanted(const struct store *s, uint32_t queue, enum merge_pace pace)
 {
-    uint64_t points = s->merge_limit_bytes / MERGE_POINT_BYTES;
+    uint64_t points = s->limits.merge_bytes / MERGE_POINT_BYTES;
     if (queue == POINTS_QUEUE)
         return points < TAIL_POINTS_MAX ? TAIL_POINTS_MAX
                : points < MERGE_POINTS  ? points
                                         : MERGE_POINTS;
     uint64_t values = pace == MERGE_LIVE ? MERGE_VALUES : CLOSING_MERGE_VALUES;
-    uint64_t most = s->merge_limit_bytes / MERGE_VALUE_BYTES;
-    uint64_t rows = (values < most ? values : most) / s->sets[queue].count;
+    uint64_t most = s->limits.merge_bytes / MERGE_VALUE_BYTES;
+    uint64_t rows = (values < most ? values : most) / s->catalog.sets[queue].count;
     return rows > MERGE_ROWS ? MERGE_ROWS : rows < 2 * TAIL_ROWS_MIN ? 2 * TAIL_ROWS_MIN : rows;
 }
 
@@ -214,7 +214,7 @@ static int job_begin(struct store *s, enum merge_pace pace)
             return 0;
         n = choose(s, queue_of(s, queue), rows_wanted(s, queue, pace));
     }
-    struct merge_job *j = s->merge = calloc(1, sizeof *j);
+    struct merge_job *j = s->blocks.merge = calloc(1, sizeof *j);
     if (!j)
         return -ENOMEM;
     j->queue = queue;
@@ -231,13 +231,13 @@ static int job_begin(struct store *s, enum merge_pace pace)
         return j->points && j->runs ? 1 : -ENOMEM;
     }
     j->t_ns = malloc(j->rows * sizeof *j->t_ns);
-    j->values = malloc((size_t)j->rows * s->sets[queue].count * sizeof *j->values);
+    j->values = malloc((size_t)j->rows * s->catalog.sets[queue].count * sizeof *j->values);
     return j->t_ns && j->values ? 1 : -ENOMEM;
 }
 
 static int thaw_one(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     struct block_header h;
     const uint8_t *block = block_at(s, &queue_of(s, j->queue)->blocks[j->thawed], &h);
     int rc;
@@ -247,7 +247,7 @@ static int thaw_one(struct store *s)
         j->first_ns = h.first_ns < j->first_ns ? h.first_ns : j->first_ns;
         j->last_ns = h.last_ns > j->last_ns ? h.last_ns : j->last_ns;
     } else {
-        rc = h.columns == s->sets[j->queue].count
+        rc = h.columns == s->catalog.sets[j->queue].count
                  ? thaw_rows(&h, block, j->t_ns + j->at, j->values + j->at, j->rows)
                  : -EBADMSG;
     }
@@ -306,7 +306,7 @@ static const double *ordered(struct merge_job *j, const double *column)
 
 static int start_writing(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     const struct hot_queue *q = queue_of(s, j->queue);
     struct block_header h;
     block_at(s, &q->blocks[j->n - 1], &h);
@@ -317,7 +317,7 @@ static int start_writing(struct store *s)
         .sequence_last = q->blocks[j->n - 1].sequence,
         .order = h.order,
     };
-    uint32_t columns = set ? s->sets[j->queue].count : 0;
+    uint32_t columns = set ? s->catalog.sets[j->queue].count : 0;
     if (set) {
         int rc = order_rows(j);
         if (rc)
@@ -336,7 +336,7 @@ static int start_writing(struct store *s)
 
 static int finish(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     int rc = cold_pack(j->writer);
     if (rc)
         return rc;
@@ -348,7 +348,7 @@ static int finish(struct store *s)
         return rc;
     replaced(s, queue_of(s, j->queue), j->n);
     s->stats.merged_values +=
-        j->kept * (uint64_t)(j->queue == POINTS_QUEUE ? 1 : s->sets[j->queue].count);
+        j->kept * (uint64_t)(j->queue == POINTS_QUEUE ? 1 : s->catalog.sets[j->queue].count);
     job_free(s);
     return 1;
 }
@@ -390,7 +390,7 @@ static int put_series(struct merge_job *j, uint32_t series, size_t n)
 
 static int put_next_series(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     uint32_t series = UINT32_MAX;
     size_t n = 0;
     for (size_t i = 0; i < j->n; i++) {
@@ -410,10 +410,10 @@ static int put_next_series(struct store *s)
 
 static int put_next(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     if (j->queue == POINTS_QUEUE)
         return put_next_series(s);
-    uint32_t columns = s->sets[j->queue].count;
+    uint32_t columns = s->catalog.sets[j->queue].count;
     if (j->at == columns)
         return finish(s);
     const double *column = j->values + (size_t)j->at++ * j->rows;
@@ -423,7 +423,7 @@ static int put_next(struct store *s)
 // Whether all that it reads is still what it was.
 static bool holds(struct store *s)
 {
-    const struct merge_job *j = s->merge;
+    const struct merge_job *j = s->blocks.merge;
     const struct hot_queue *q = queue_of(s, j->queue);
     for (size_t i = 0; i < j->n; i++)
         if (!there(s, &q->blocks[i]))
@@ -433,21 +433,21 @@ static bool holds(struct store *s)
 
 static int step(struct store *s, enum merge_pace pace)
 {
-    if (!s->merge)
+    if (!s->blocks.merge)
         return job_begin(s, pace);
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     int rc = j->thawed < j->n ? thaw_one(s) : !j->writer ? start_writing(s) : put_next(s);
     return rc < 0 ? rc : 1;
 }
 
 int merge_step(struct store *s, enum merge_pace pace)
 {
-    if (s->merge && !holds(s))
+    if (s->blocks.merge && !holds(s))
         job_free(s);
     int rc = step(s, pace);
     if (rc >= 0)
         return rc;
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     struct hot_queue *q = j ? queue_of(s, j->queue) : NULL;
     if (q && rc == -EBADMSG)
         queue_drop(q, 1);

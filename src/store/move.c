@@ -19,7 +19,7 @@ static int go_to(struct store *s, int fd)
 int store_move(struct store *s, const char *path, struct error *e)
 {
     char *name = strdup(path);
-    if (s->flushing)
+    if (s->sync.under_way)
         store_sync(s, NULL); // a sync that is under way is of the old file
     int fd = name ? s->io->open(s->io->user, path, O_RDWR | O_CREAT | O_EXCL, 0600) : -ENOMEM;
     int rc = fd < 0 ? fd : go_to(s, fd);
@@ -33,6 +33,6 @@ int store_move(struct store *s, const char *path, struct error *e)
     }
     free(s->path);
     s->path = name;
-    s->last_space_try_ns = 0;
+    s->spill.last_try_ns = 0;
     return 0;
 }

@@ -57,7 +57,7 @@ static bool in_range(const struct store_cursor *c, int64_t first_ns, int64_t las
     return first_ns <= c->to_ns && last_ns >= c->from_ns;
 }
 
-// ── Visiting ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Visiting ----
 
 // The ordered blocks that have something at or after from_ns begin here…
 static size_t stream_start(const struct block_list *l, int64_t from_ns)
@@ -137,7 +137,7 @@ static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uin
 {
     const struct view_tail *t = &c->s->view->tails[tail];
     struct piece p = {.order = TAIL_ORDER,
-                      .rank = piece_rank(t->kind == SEGMENT_SET_TAIL, t->owner, t->sequence),
+                      .rank = piece_rank(t->kind == EXTENT_SET_TAIL, t->owner, t->sequence),
                       .loaded = true};
     int rc = columns ? tail_column(c->s, tail, columns, column, &p.column)
                      : tail_series(c->s, tail, column, &p.column);
@@ -152,7 +152,7 @@ static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uin
 }
 
 // The tails of one kind and owner: view->tails is sorted by them.
-static size_t first_tail(const struct view *v, enum segment_kind kind, uint32_t owner)
+static size_t first_tail(const struct view *v, enum extent_kind kind, uint32_t owner)
 {
     size_t i;
     SEARCH_FIRST(i, v->tail_count,
@@ -161,7 +161,7 @@ static size_t first_tail(const struct view *v, enum segment_kind kind, uint32_t 
     return i;
 }
 
-// ── Rows, whole or not at all ────────────────────────────────────────────────────────────────────────────────────
+// ---- Rows, whole or not at all ----
 //
 // A set's columns are read one after another, and meanwhile its tail may be sealed and more rows
 // appended: the block then holds more rows than the tail did. So at the first look at a set the
@@ -186,8 +186,8 @@ struct set_seen {
 static bool growing_tail(const struct view *v, uint32_t owner, size_t *tail)
 {
     bool found = false;
-    for (size_t i = first_tail(v, SEGMENT_SET_TAIL, owner);
-         i < v->tail_count && v->tails[i].kind == SEGMENT_SET_TAIL && v->tails[i].owner == owner;
+    for (size_t i = first_tail(v, EXTENT_SET_TAIL, owner);
+         i < v->tail_count && v->tails[i].kind == EXTENT_SET_TAIL && v->tails[i].owner == owner;
          i++) {
         *tail = i;
         found = true;
@@ -310,8 +310,8 @@ static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t colu
     struct store_snapshot *s = c->s;
     const struct view *v = s->view;
     int rc = 0;
-    for (size_t i = first_tail(v, SEGMENT_SET_TAIL, owner);
-         !rc && i < v->tail_count && v->tails[i].kind == SEGMENT_SET_TAIL &&
+    for (size_t i = first_tail(v, EXTENT_SET_TAIL, owner);
+         !rc && i < v->tail_count && v->tails[i].kind == EXTENT_SET_TAIL &&
          v->tails[i].owner == owner && v->tails[i].sequence <= seen->sequence;
          i++) {
         if (v->tails[i].sequence == seen->sequence && s->used[i] > seen->used)
@@ -330,7 +330,7 @@ static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t colu
 }
 
 // `columns` 0: of the single points, where `id` is the series.
-static int visit_owner(struct store_cursor *c, enum segment_kind kind, uint32_t owner,
+static int visit_owner(struct store_cursor *c, enum extent_kind kind, uint32_t owner,
                        uint32_t columns, uint32_t id, piece_fn *each)
 {
     const struct set_seen *seen = NULL;
@@ -343,7 +343,7 @@ static int visit_owner(struct store_cursor *c, enum segment_kind kind, uint32_t 
         rc = c->s->used[i] ? visit_tail(c, i, columns, id, each) : 0;
     if (rc)
         return rc;
-    if (kind == SEGMENT_POINT_TAIL)
+    if (kind == EXTENT_POINT_TAIL)
         return v->points.count ? visit_blocks(c, v->points, id, each) : 0;
     return owner < v->set_count && v->sets[owner].count ? visit_blocks(c, v->sets[owner], id, each)
                                                         : 0;
@@ -362,12 +362,12 @@ int pieces_visit(struct store_cursor *c, piece_fn *each)
         pthread_mutex_lock(&r->mutex);
         uint32_t columns = r->index.sets[m->set].count;
         pthread_mutex_unlock(&r->mutex);
-        rc = visit_owner(c, SEGMENT_SET_TAIL, m->set, columns, m->column, each);
+        rc = visit_owner(c, EXTENT_SET_TAIL, m->set, columns, m->column, each);
     }
-    return rc ? rc : visit_owner(c, SEGMENT_POINT_TAIL, 0, 0, c->series, each);
+    return rc ? rc : visit_owner(c, EXTENT_POINT_TAIL, 0, 0, c->series, each);
 }
 
-// ── Gathering ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Gathering ----
 
 // What is not in hand yet begins no earlier than this.
 static void note_pending(struct store_cursor *c)
@@ -470,7 +470,7 @@ int pieces_pull(struct store_cursor *c)
     return rc;
 }
 
-// ── Loading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Loading ----
 
 // Room for n points more behind those of the piece.
 static bool piece_grow(struct store_cursor *c, struct piece *p, size_t n)

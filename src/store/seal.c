@@ -12,25 +12,26 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// ── Blocks into segments ─────────────────────────────────────────────────────────────────────────────────────────
+// ---- Blocks into extents ----
 
-struct segment_sum *segment_sum(struct store *s, int slot)
+struct extent_sum *extent_sum(struct store *s, int slot)
 {
-    bool room = array_room_zeroed(&s->sums, &s->sum_capacity, (size_t)slot + 1, sizeof *s->sums);
-    return room ? &s->sums[slot] : NULL;
+    bool room = array_room_zeroed(&s->blocks.sums, &s->blocks.sum_capacity, (size_t)slot + 1,
+                                  sizeof *s->blocks.sums);
+    return room ? &s->blocks.sums[slot] : NULL;
 }
 
 void block_account(struct store *s, const struct block_header *h, int slot, uint64_t at, bool hot)
 {
-    struct segment_sum *sum = &s->sums[slot];
+    struct extent_sum *sum = &s->blocks.sums[slot];
     sum->live_bytes += h->size;
     sum->blocks++;
     sum->values += h->values;
     sum->last_ns = h->last_ns > sum->last_ns ? h->last_ns : sum->last_ns;
     s->stats.blocks++;
     struct hot_queue *q = !hot                      ? NULL
-                          : h->kind == BLOCK_SET    ? &s->sets[h->owner].hot
-                          : h->kind == BLOCK_POINTS ? &s->hot_points
+                          : h->kind == BLOCK_SET    ? &s->catalog.sets[h->owner].hot
+                          : h->kind == BLOCK_POINTS ? &s->blocks.hot_points
                                                     : NULL;
     if (!q || !array_room(&q->blocks, &q->capacity, q->count + 1, sizeof *q->blocks))
         return;
@@ -40,32 +41,32 @@ void block_account(struct store *s, const struct block_header *h, int slot, uint
     q->rows += h->rows;
 }
 
-static int open_segment(struct store *s, int *slot, size_t size)
+static int open_extent(struct store *s, int *slot, size_t size)
 {
-    const struct segment_entry *e = *slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, *slot);
+    const struct extent_entry *e = *slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, *slot);
     if (e && e->size - e->used >= size)
         return 0;
-    size_t wanted = size > s->segment_bytes ? size : s->segment_bytes;
-    retain(s, wanted);
-    int new = extent_allocate(&s->file, SEGMENT_BLOCKS, 0, s->block_sequence + 1, wanted);
+    size_t wanted = size > s->limits.extent_bytes ? size : s->limits.extent_bytes;
+    retain_make_room(s, wanted);
+    int new = extent_allocate(&s->file, EXTENT_BLOCKS, 0, s->blocks.sequence + 1, wanted);
     if (new < 0)
-        return space_failed(s, new);
-    struct segment_sum *sum = segment_sum(s, new);
+        return append_space_failed(s, new);
+    struct extent_sum *sum = extent_sum(s, new);
     if (!sum) {
         extent_free(&s->file, new);
         return -ENOMEM;
     }
-    *sum = (struct segment_sum){.last_ns = INT64_MIN};
-    s->block_sequence++;
+    *sum = (struct extent_sum){.last_ns = INT64_MIN};
+    s->blocks.sequence++;
     *slot = new;
     return 0;
 }
 
 static void give_up_tail(struct store *s, struct tail *t)
 {
-    const struct segment_entry *e = extent_entry(&s->file, t->slot);
-    s->tail_bytes -= e->size;
-    s->tail_count -= e->kind == SEGMENT_SET_TAIL;
+    const struct extent_entry *e = extent_entry(&s->file, t->slot);
+    s->tails.bytes -= e->size;
+    s->tails.set_count -= e->kind == EXTENT_SET_TAIL;
     // What a sync has put on disk stays until another one has put the block there.
     if (extent_is_synced(&s->file, t->slot))
         extent_free_later(&s->file, t->slot);
@@ -78,8 +79,9 @@ static void give_up_tail(struct store *s, struct tail *t)
 // Whether its memory is to go to others: it is more than twice an even share.
 static bool too_large(const struct store *s, const struct tail *t)
 {
-    return s->tail_bytes > tail_limit(s) / 2 &&
-           extent_entry(&s->file, t->slot)->size > 2 * (tail_limit(s) / (s->tail_count + 1));
+    return s->tails.bytes > append_tail_limit(s) / 2 &&
+           extent_entry(&s->file, t->slot)->size >
+               2 * (append_tail_limit(s) / (s->tails.set_count + 1));
 }
 
 static void empty_tail(struct store *s, struct tail *t)
@@ -94,23 +96,23 @@ static void empty_tail(struct store *s, struct tail *t)
 
 int block_append(struct store *s, const struct buf *block, bool cold, struct tail *emptied)
 {
-    int *slot = cold ? &s->cold_slot : &s->hot_slot;
-    int rc = open_segment(s, slot, block->size);
+    int *slot = cold ? &s->blocks.cold_slot : &s->blocks.hot_slot;
+    int rc = open_extent(s, slot, block->size);
     if (!rc && !extents_whole(&s->file))
         // to write behind the end would make the file longer again, with zeros in front
         rc = -ESTALE;
     if (rc)
         return rc;
-    struct segment_entry *entry = extent_entry(&s->file, *slot);
+    struct extent_entry *entry = extent_entry(&s->file, *slot);
     uint64_t at = entry->used;
     uint64_t offset = entry->offset + at;
     int written = s->io->write
                       ? s->io->write(s->io->user, s->file.fd, block->data, block->size, offset)
                       : -ENOSYS;
-    if (space_error(written))
-        return space_failed(s, written); // through the mapping it would be SIGBUS
+    if (writer_space_error(written))
+        return append_space_failed(s, written); // through the mapping it would be SIGBUS
     if (written)
-        put_words(s->file.base + offset, block->data, block->size / 8);
+        append_words(s->file.base + offset, block->data, block->size / 8);
     extents_begin(&s->file);
     extent_publish(entry, at + block->size);
     store_io_step(s->io, "block");
@@ -123,21 +125,21 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
     return 0;
 }
 
-// ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Rows ----
 
-bool reserve_rows(struct store *s, size_t rows, size_t values)
+bool seal_reserve_rows(struct store *s, size_t rows, size_t values)
 {
-    if (rows > s->row_capacity) {
-        free(s->row_times);
-        s->row_times = malloc(rows * sizeof *s->row_times);
-        s->row_capacity = s->row_times ? rows : 0;
+    if (rows > s->scratch.time_capacity) {
+        free(s->scratch.times);
+        s->scratch.times = malloc(rows * sizeof *s->scratch.times);
+        s->scratch.time_capacity = s->scratch.times ? rows : 0;
     }
-    if (values > s->value_capacity) {
-        free(s->row_values);
-        s->row_values = malloc(values * sizeof *s->row_values);
-        s->value_capacity = s->row_values ? values : 0;
+    if (values > s->scratch.value_capacity) {
+        free(s->scratch.values);
+        s->scratch.values = malloc(values * sizeof *s->scratch.values);
+        s->scratch.value_capacity = s->scratch.values ? values : 0;
     }
-    return rows <= s->row_capacity && values <= s->value_capacity;
+    return rows <= s->scratch.time_capacity && values <= s->scratch.value_capacity;
 }
 
 static int sort_late_rows(struct store *s, const uint8_t *tail, uint32_t rows, uint32_t columns)
@@ -153,15 +155,15 @@ static int sort_late_rows(struct store *s, const uint8_t *tail, uint32_t rows, u
     rows_sort(order, rows);
     uint32_t n = 0;
     for (uint32_t r = 0; r < rows; r++) {
-        bool same = n && s->row_times[n - 1] == order[r].t_ns;
+        bool same = n && s->scratch.times[n - 1] == order[r].t_ns;
         if (!same)
-            s->row_times[n++] = order[r].t_ns;
+            s->scratch.times[n++] = order[r].t_ns;
         const uint8_t *row = tail + order[r].row * row_bytes + 8;
         for (uint32_t c = 0; c < columns; c++) {
             double v;
             memcpy(&v, row + c * sizeof v, sizeof v);
             if (!same || !store_is_missing(v))
-                s->row_values[(size_t)c * rows + n - 1] = v;
+                s->scratch.values[(size_t)c * rows + n - 1] = v;
         }
     }
     free(order);
@@ -184,19 +186,19 @@ static void transpose(const uint8_t *rows_at, uint32_t rows, uint32_t columns, d
         }
 }
 
-int sort_rows(struct store *s, const uint8_t *tail, uint32_t rows, uint32_t columns)
+int seal_sort_rows(struct store *s, const uint8_t *tail, uint32_t rows, uint32_t columns)
 {
-    if (!reserve_rows(s, rows, (size_t)rows * columns))
+    if (!seal_reserve_rows(s, rows, (size_t)rows * columns))
         return -ENOMEM;
     size_t row_bytes = (columns + 1) * sizeof(double);
     bool sorted = true;
     for (uint32_t r = 0; r < rows; r++) {
-        memcpy(&s->row_times[r], tail + r * row_bytes, 8);
-        sorted = sorted && (!r || s->row_times[r] > s->row_times[r - 1]);
+        memcpy(&s->scratch.times[r], tail + r * row_bytes, 8);
+        sorted = sorted && (!r || s->scratch.times[r] > s->scratch.times[r - 1]);
     }
     if (!sorted)
         return sort_late_rows(s, tail, rows, columns);
-    transpose(tail, rows, columns, s->row_values);
+    transpose(tail, rows, columns, s->scratch.values);
     return (int)rows;
 }
 
@@ -212,44 +214,44 @@ static struct block_source source_of(const struct store *s, const struct tail *t
 
 int seal_set(struct store *s, uint32_t id)
 {
-    struct set *set = &s->sets[id];
+    struct set *set = &s->catalog.sets[id];
     if (set->tail.slot == EXTENT_NO_SLOT || !set->tail.used)
         return 0;
-    int rows = sort_rows(s, s->file.base + set->tail.offset, set->tail.used, set->count);
+    int rows = seal_sort_rows(s, s->file.base + set->tail.offset, set->tail.used, set->count);
     if (rows < 0)
         return rows;
     struct block_source source = source_of(s, &set->tail, id);
-    s->block.size = 0;
-    s->block.failed = false;
-    int rc = block_put_set(&s->block, &source, s->row_times, (uint32_t)rows, s->row_values,
-                           set->tail.used, set->count);
-    return rc ? rc : block_append(s, &s->block, false, &s->sets[id].tail);
+    s->scratch.block.size = 0;
+    s->scratch.block.failed = false;
+    int rc = block_put_set(&s->scratch.block, &source, s->scratch.times, (uint32_t)rows,
+                           s->scratch.values, set->tail.used, set->count);
+    return rc ? rc : block_append(s, &s->scratch.block, false, &s->catalog.sets[id].tail);
 }
 
-// ── Points and events ────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Points and events ----
 
 int seal_points(struct store *s)
 {
-    struct tail *t = &s->points;
+    struct tail *t = &s->tails.points;
     if (t->slot == EXTENT_NO_SLOT || !t->used)
         return 0;
-    if (!s->point_scratch &&
-        !(s->point_scratch = malloc(2 * TAIL_POINTS_MAX * sizeof *s->point_scratch)))
+    if (!s->scratch.points &&
+        !(s->scratch.points = malloc(2 * TAIL_POINTS_MAX * sizeof *s->scratch.points)))
         return -ENOMEM;
-    struct point_record *points = s->point_scratch;
+    struct point_record *points = s->scratch.points;
     size_t count =
         points_sort((const struct point_record *)(const void *)(s->file.base + t->offset), t->used,
                     points, (uint64_t *)(void *)(points + TAIL_POINTS_MAX));
     struct block_source source = source_of(s, t, 0);
-    s->block.size = 0;
-    s->block.failed = false;
-    int rc = block_put_points(&s->block, &source, points, count);
-    return rc ? rc : block_append(s, &s->block, false, t);
+    s->scratch.block.size = 0;
+    s->scratch.block.failed = false;
+    int rc = block_put_points(&s->scratch.block, &source, points, count);
+    return rc ? rc : block_append(s, &s->scratch.block, false, t);
 }
 
 int seal_events(struct store *s)
 {
-    struct tail *t = &s->events;
+    struct tail *t = &s->tails.events;
     if (t->slot == EXTENT_NO_SLOT || !t->used)
         return 0;
     struct str records = {(const char *)s->file.base + t->offset, t->used};
@@ -264,17 +266,17 @@ int seal_events(struct store *s)
         last = event.start_ns > last ? event.start_ns : last;
     }
     struct block_source source = source_of(s, t, 0);
-    s->block.size = 0;
-    s->block.failed = false;
-    int rc = block_put_events(&s->block, &source, records, count, first, last);
-    return rc ? rc : block_append(s, &s->block, false, t);
+    s->scratch.block.size = 0;
+    s->scratch.block.failed = false;
+    int rc = block_put_events(&s->scratch.block, &source, records, count, first, last);
+    return rc ? rc : block_append(s, &s->scratch.block, false, t);
 }
 
 int seal_and_free(struct store *s, uint32_t id)
 {
     int rc = seal_set(s, id);
-    if (!rc && s->sets[id].tail.slot != EXTENT_NO_SLOT)
-        give_up_tail(s, &s->sets[id].tail);
+    if (!rc && s->catalog.sets[id].tail.slot != EXTENT_NO_SLOT)
+        give_up_tail(s, &s->catalog.sets[id].tail);
     return rc;
 }
 
@@ -287,11 +289,11 @@ int seal_idle(struct store *s)
     uint32_t sealed = 0;
     for (uint32_t looked = 0; looked < s->stats.sets && looked < IDLE_LOOKS && sealed < IDLE_SEALS;
          looked++) {
-        s->idle_hand = (s->idle_hand + 1) % (uint32_t)s->stats.sets;
-        const struct tail *t = &s->sets[s->idle_hand].tail;
+        s->tails.idle_hand = (s->tails.idle_hand + 1) % (uint32_t)s->stats.sets;
+        const struct tail *t = &s->catalog.sets[s->tails.idle_hand].tail;
         if (t->slot == EXTENT_NO_SLOT || t->idle < IDLE_SYNCS)
             continue;
-        int rc = seal_and_free(s, s->idle_hand);
+        int rc = seal_and_free(s, s->tails.idle_hand);
         if (rc)
             return rc;
         sealed++;

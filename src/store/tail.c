@@ -26,7 +26,7 @@ static inline void copy_word(void *to, const uint8_t *from)
     memcpy(to, &word, sizeof word);
 }
 
-// ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Rows ----
 
 struct tail_times {
     bool sorted, repeated;
@@ -185,7 +185,7 @@ int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_
     return rc;
 }
 
-// ── Single points ────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Single points ----
 
 // The tail's points, sorted: pinned.
 static int points_of(struct store_snapshot *s, size_t tail, struct cache_item **pin)
@@ -200,7 +200,7 @@ static int points_of(struct store_snapshot *s, size_t tail, struct cache_item **
     uint64_t *keys = malloc((2 * count + 1) * sizeof *keys);
     int rc = points && scratch && keys ? 0 : -ENOMEM;
     if (!rc) {
-        copy_words(scratch, t->bytes, count * sizeof *points);
+        reader_copy_words(scratch, t->bytes, count * sizeof *points);
         rc = tail_standing(t);
     }
     if (!rc)

@@ -24,7 +24,7 @@ enum trust trust_of(const struct store_reader *r)
     return lock_has_writer(r->fd) ? TRUST_WRITER : TRUST_KILLED;
 }
 
-void trust_note(struct segment_synced to[2], const struct segment_entry *entry)
+void trust_note(struct extent_synced to[2], const struct extent_entry *entry)
 {
     for (int i = 0; i < 2; i++) {
         uint64_t note =
@@ -39,7 +39,7 @@ static uint64_t sound(const struct view_tail *t, uint64_t unit, uint64_t *noted)
     uint64_t good = 0;
     *noted = 0;
     for (int i = 0; i < 2; i++) {
-        const struct segment_synced *n = &t->notes[i];
+        const struct extent_synced *n = &t->notes[i];
         *noted = n->used > *noted ? n->used : *noted;
         if (n->used > good && n->used <= t->size / unit &&
             crc32c(0, t->bytes, n->used * unit) == n->crc)
@@ -53,7 +53,7 @@ uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *
 {
     if (trust == TRUST_WRITER)
         return used;
-    struct segment_synced now[2];
+    struct extent_synced now[2];
     trust_note(now, t->entry);
     if (!t->looked_at || memcmp(now, t->notes, sizeof now)) {
         memcpy(t->notes, now, sizeof now);
