@@ -2,6 +2,7 @@
 
 #include "base/large.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,6 +114,7 @@ void *arena_array(struct arena *a, size_t count, size_t each)
 bool arena_grow(struct arena *a, void *array, size_t *capacity, size_t count, size_t needed,
                 size_t each)
 {
+    assert(count <= *capacity);
     size_t room = *capacity > SIZE_MAX / 2 ? needed : 2 * *capacity;
     if (room < ALIGN / each) // a smaller array takes as much memory
         room = ALIGN / each;

@@ -20,6 +20,8 @@ enum {
     RESERVE_BYTES = SEGMENT_RING_MIN,
 };
 
+_Static_assert(SEGMENT_MISSING_BITS == SONDE_MISSING_BITS, "a value that is missing");
+
 // How far the ring may be written until the next look: one that is slow looks at every record.
 static uint64_t next_step(struct ring *r)
 {
@@ -183,6 +185,7 @@ static void add_to_common(struct emit_process *p, sonde_handle metric, double am
         refuse_amount();
         return;
     }
+    // Release: the memory of these cells is reserved before an agent reads up to `end`.
     while (known < end &&
            !atomic_compare_exchange_weak_explicit(&p->header->common_end, &known, end,
                                                   memory_order_release, memory_order_relaxed))
@@ -206,6 +209,7 @@ __attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double
 {
     struct emit_process *p = &emit_process;
     struct ring *r = emit_ring(0);
+    // Acquire: the definition of a valid handle is complete.
     if (!emit_on() || metric >= atomic_load_explicit(&p->cells_end, memory_order_acquire))
         return;
     if (!r) {
@@ -219,6 +223,7 @@ __attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double
             refuse_amount();
             return;
         }
+        // Release: the memory of these cells is reserved before an agent reads up to `end`.
         atomic_store_explicit(&r->cells_end, end, memory_order_release);
     }
     sonde_cell_add(metric, amount);
@@ -243,6 +248,7 @@ void sonde_cell_add(sonde_handle metric, double amount)
 
 __attribute__((noinline, cold)) static bool set_slow(sonde_handle metric)
 {
+    // Acquire: the memory of the gauge of a valid handle is there.
     return emit_on() &&
            metric < atomic_load_explicit(&emit_process.cells_end, memory_order_acquire);
 }
@@ -267,6 +273,7 @@ uint64_t sonde_dropped(void)
     if (!emit_on())
         return 0;
     uint64_t sum = atomic_load_explicit(&p->header->dropped, memory_order_relaxed);
+    // Acquire: these rings have been laid out.
     uint32_t used = atomic_load_explicit(&p->header->slots_used, memory_order_acquire);
     for (uint32_t i = 0; i < used; i++) {
         struct ring *r = (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);

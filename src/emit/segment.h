@@ -16,7 +16,7 @@
 //      ├─────────────────────────────┤
 //      │ definitions        64 MiB   │ what the handles mean; append-only
 //      ├─────────────────────────────┤
-//      │ gauge cells         1 MiB   │ one 64-bit word a handle: bits of the double XOR STORE_MISSING_BITS, so 0 = never set
+//      │ gauge cells         1 MiB   │ a word a handle: the double XOR SEGMENT_MISSING_BITS, 0 = never set
 //      ├─────────────────────────────┤
 //      │ common counter cells 1 MiB  │ one double a handle, added to atomically by all threads that found no slot
 //      ├─────────────────────────────┤
@@ -87,6 +87,10 @@
 #define SEGMENT_AGENT_NAME "sonde-agent"
 #define SEGMENT_LINK "/memfd:sonde (deleted)" // how /proc/PID/fd shows them
 #define SEGMENT_AGENT_LINK "/memfd:sonde-agent (deleted)"
+
+// The bits of the double that stands for none: programs know them as SONDE_MISSING_BITS, the agent as
+// STORE_MISSING_BITS.
+#define SEGMENT_MISSING_BITS UINT64_C(0x7ff8736f6e646500)
 
 enum {
     SEGMENT_VERSION = 2,

@@ -17,7 +17,7 @@
 static double value_of(uint64_t word)
 {
     double v;
-    word ^= STORE_MISSING_BITS;
+    word ^= SEGMENT_MISSING_BITS;
     memcpy(&v, &word, sizeof v);
     return v;
 }
@@ -90,6 +90,7 @@ static void read_cells(struct ingest *in, struct program *p)
         !array_room(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
         return;
     memset(c->sums, 0, p->definition_count * sizeof *c->sums);
+    // Acquire: these rings have been laid out; below: the cells before each end have memory.
     uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
     for (uint32_t s = 0; s < used && s < p->slots; s++) {
         const char *slot = p->base + p->at.slots + p->at.slot_bytes * s;

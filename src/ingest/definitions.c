@@ -23,6 +23,8 @@ _Static_assert((int)SEGMENT_TAGS_MAX == (int)STORE_LABELS_MAX, "the tags of a se
 _Static_assert((int)SEGMENT_GROUP_MAX == (int)STORE_SET_SERIES_MAX, "a group is a set");
 _Static_assert((int)SEGMENT_TEXT_MAX == (int)STORE_TEXT_MAX, "annotations and help texts");
 
+_Static_assert(SEGMENT_MISSING_BITS == STORE_MISSING_BITS, "a value that is missing");
+
 static const struct segment_header *header_of(const struct program *p)
 {
     return (const struct segment_header *)(const void *)p->base;
@@ -162,6 +164,7 @@ static bool define(struct ingest *in, struct program *p, const char *copy, size_
 
 void program_definitions(struct ingest *in, struct program *p)
 {
+    // Acquire: the definitions before this end are complete.
     uint64_t end = atomic_load_explicit(&header_of(p)->definitions_bytes, memory_order_acquire);
     if (p->definitions_bad || end == p->definitions_at)
         return;

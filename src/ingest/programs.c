@@ -59,6 +59,7 @@ static bool maps_segment(const struct program *p)
 static bool has_moved(const struct program *p)
 {
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
+    // Acquire: the path of the agent was written before the number, and is read after it.
     return atomic_load_explicit(&h->moves, memory_order_acquire) != p->moves;
 }
 

@@ -238,13 +238,14 @@ static bool take_record(struct taking *t, const uint64_t *data, uint64_t word, u
 static void publish_tail(struct program *p, uint32_t slot, uint64_t tail, int64_t newest)
 {
     unsigned commit = p->commits[slot] ^= 1;
-    // Killed between any two of these stores, the tail has its count still or already.
+    // An agent that is killed between any two of these stores leaves the old tail or the new one,
+    // each with its own newest time. Release: that time is read after the bytes it belongs to.
     atomic_store_explicit(&p->agent->tails[slot].newest[commit].newest, (uint64_t)newest,
                           memory_order_relaxed);
     atomic_store_explicit(&p->agent->tails[slot].newest[commit].bytes, tail, memory_order_release);
     p->tails[slot] = tail;
     p->newest[slot] = newest;
-    // Release: all reads of what lies before it are done.
+    // Release: the program overwrites the bytes before the tail only after our reads of them.
     atomic_store_explicit(&p->agent->tails[slot].bytes, tail, memory_order_release);
 }
 
@@ -430,11 +431,12 @@ void program_read_heads(struct ingest *in, struct program *p)
     uint32_t used = 0, now;
     // Again until none is new: a thread whose ring we have not seen reads its clock after all heads
     // that we have.
+    // Acquire: these rings have been laid out.
     while ((now = atomic_load_explicit(&h->slots_used, memory_order_acquire)) > used &&
            used < p->slots) {
         used = now < p->slots ? now : p->slots;
         for (uint32_t i = 0; i < used; i++) {
-            // Acquire: the records before head, and the definitions they name, are there.
+            // Acquire: the records before the head, and the definitions that they name, are whole.
             p->heads[i] = atomic_load_explicit(&ring_of(p, i)->head, memory_order_acquire);
         }
     }
@@ -487,7 +489,8 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
         double full = (double)(heads[i] - p->tails[i]) / (double)p->ring_bytes;
         if (full > *fullest)
             *fullest = full < 1 ? full : 1;
-        // Release: the conversion is there. What is stored from here on is claimed.
+        // Release: the next agent that reads this claim also reads the conversion that belongs to
+        // it. What is stored from here on is claimed.
         atomic_store_explicit(&p->agent->tails[i].claimed, heads[i], memory_order_release);
         drain_slot(in, p, i, r, heads[i]);
     }

@@ -9,6 +9,7 @@
 #include "base/memory_account.h"
 #include "base/own_memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -92,6 +93,7 @@ static size_t times_bytes(const struct times *times)
 // Under the lock.
 static void let_times_go(struct query_cache *c, struct times *times)
 {
+    assert(times->users);
     if (--times->users)
         return;
     take_bytes_off(c, times_bytes(times));
@@ -175,6 +177,7 @@ void decoded_let_go(struct query_cache *c, const struct decoded_entry *entry)
 {
     struct kept *k = (struct kept *)(uintptr_t)entry;
     pthread_mutex_lock(&c->lock);
+    assert(k->users);
     if (--k->users == 0 && k->gone)
         free_kept(c, k);
     pthread_mutex_unlock(&c->lock);

@@ -7,6 +7,7 @@
 #include "query/fold.h"
 #include "query/percentile.h"
 
+#include <assert.h>
 #include <math.h>
 
 struct folding {
@@ -53,6 +54,7 @@ static size_t bucket_of(const struct query_grid *g, int64_t t)
         return ((uint64_t)t - (uint64_t)g->first) / (uint64_t)g->interval;
     size_t next; // times[0] <= t
     SEARCH_FIRST(next, g->count, g->times[next] > t);
+    assert(next);
     return next - 1;
 }
 

@@ -6,6 +6,7 @@
 #include "store/event_record.h"
 #include "store/writer.h"
 
+#include <assert.h>
 #include <errno.h>
 
 // Other threads and processes read it while it is written.
@@ -29,6 +30,7 @@ static void publish(struct store *s, struct tail *tail, uint32_t used, int64_t t
     }
     tail->used = used;
     extent_publish(extent_entry(&s->file, tail->slot), used);
+    // Release: a reader that reads the new version also reads the new `used`.
     __atomic_store_n(&sb->version, sb->version + 1, __ATOMIC_RELEASE);
 }
 
@@ -51,6 +53,7 @@ int append_space_failed(struct store *s, int rc)
 static int tail_allocate(struct store *s, struct tail *tail, enum extent_kind kind, uint32_t owner,
                          uint32_t room, uint64_t unit_bytes)
 {
+    assert(tail->slot == EXTENT_NO_SLOT && room);
     int slot = extent_allocate(&s->file, kind, owner, tail->sequence, room * unit_bytes);
     if (slot < 0)
         return append_space_failed(s, slot);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <zstd.h>
 
+_Static_assert(CODEC_VALUES_MAX < 1 << 24, "group_head.count has 24 bits");
+
 enum { EVENTS_ZSTD_LEVEL = 3, BLOCK_BYTES_MAX = INT32_MAX };
 
 // ---- Writing ----

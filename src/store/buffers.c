@@ -6,6 +6,7 @@
 // Sizes are powers of two, so any buffer of a level serves.
 #include "store/reader.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -54,6 +55,7 @@ void buffer_give(struct buffers *all, void *words)
     if (!words)
         return;
     struct buffer *b = head_of(words);
+    assert(b->level < BUFFER_LEVELS);
     size_t bytes = bytes_of_level(b->level);
     if (all->idle_bytes + bytes > IDLE_BYTES_MAX) {
         free(b);

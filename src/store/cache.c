@@ -7,6 +7,7 @@
 #include "store/codec_table.h"
 #include "store/reader.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { CACHE_BYTES_MAX = 128 << 20 };
@@ -87,8 +88,10 @@ struct cache_item *cache_add(struct cache *c, struct cache_item content)
 
 void cache_unpin(struct cache_item *item)
 {
-    if (item)
-        item->pins--;
+    if (!item)
+        return;
+    assert(item->pins);
+    item->pins--;
 }
 
 void cache_free(struct cache *c)

@@ -14,6 +14,8 @@ enum {
     PACK_BYTES = 128 << 10, // of the directory at a time: about a millisecond
     PART_SERIES_MAX = 2000, // each has at most two columns, and the time stamps make one
 };
+_Static_assert(2 * (int)PART_SERIES_MAX + 1 <= (int)CODEC_TABLE_COLUMNS_MAX,
+               "the columns of a part are one table");
 
 // ---- Writing ----
 

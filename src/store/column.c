@@ -48,6 +48,8 @@ static void copy_block(void *to, const uint8_t *from, size_t bytes)
 static int standing(const struct extent_entry *entry, uint32_t generation, struct remains *remains,
                     uint64_t end)
 {
+    // Acquire: the bytes were read before the generation is. If it is the old one, the writer had
+    // not begun to overwrite them (extent_reuse).
     atomic_thread_fence(memory_order_acquire);
     bool same = __atomic_load_n(&entry->generation, __ATOMIC_RELAXED) == generation;
     // Acquire: the mapping that the witness lies in was made before its address was stored.
@@ -161,6 +163,7 @@ static int malformed(struct store_snapshot *s, struct block_ref *b)
 
 int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold_directory **out)
 {
+    // Acquire: the thread that stored the pointer had filled the directory.
     *out = __atomic_load_n(&b->directory, __ATOMIC_ACQUIRE);
     if (*out)
         return 0;
@@ -172,7 +175,8 @@ int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold
     rc = cold_directory_open(&b->header, stored, &d);
     if (rc)
         return rc == -EBADMSG ? malformed(s, b) : rc;
-    // Another thread may have been faster.
+    // Another thread may have been faster. Release: ours is filled before its pointer is seen;
+    // acquire: so is theirs.
     if (!__atomic_compare_exchange_n(&b->directory, &none, d, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
         free(d);

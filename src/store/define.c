@@ -49,6 +49,7 @@ void catalog_write(struct store *s, struct str entries)
     store_io_step(s->io, "define");
     extent_publish(e, e->used + entries.size);
     struct superblock *sb = extents_super(&s->file);
+    // Release: a reader that reads the new version also reads the new `used` of the catalog.
     __atomic_store_n(&sb->version, sb->version + 1, __ATOMIC_RELEASE);
 }
 
@@ -136,6 +137,7 @@ static struct str metric_reserve(struct store *s, const struct store_metric *m)
 
 static uint32_t metric_remember(struct store *s, struct str name, const struct store_metric *m)
 {
+    assert(s->stats.metrics < s->catalog.metric_capacity);
     uint32_t id = (uint32_t)s->stats.metrics++;
     *map_add(&s->catalog.metric_ids, name, NULL) = id;
     s->catalog.metrics[id] = (struct metric){m->unit.size > 0, m->help.size > 0};
@@ -177,6 +179,7 @@ static const uint32_t *set_reserve(struct store *s, const uint32_t *series, uint
 
 static struct set *set_remember(struct store *s, const uint32_t *series, uint32_t count)
 {
+    assert(s->stats.sets < s->catalog.set_capacity);
     struct set *set = &s->catalog.sets[s->stats.sets];
     *map_add(&s->catalog.set_ids, (struct str){(const char *)series, count * sizeof *series},
              NULL) = s->stats.sets++;
@@ -240,6 +243,7 @@ static const uint32_t *series_reserve(struct store *s, const struct series_key *
 
 static uint32_t series_remember(struct store *s, const uint32_t *key)
 {
+    assert(s->stats.series < s->catalog.series_capacity);
     uint32_t id = (uint32_t)s->stats.series;
     s->catalog.series_slots[series_slot(s, key)] = id + 1;
     s->catalog.series_keys[id] = key;

@@ -8,6 +8,14 @@
 #include "base/bytes.h"
 #include "store/store.h"
 
+enum { // bytes of a record, at most
+    EVENT_HEAD_BYTES_MAX = 64,
+    EVENT_SHORT_BYTES_MAX = 4, // the length before a text
+    EVENT_BYTES_MAX =
+        EVENT_HEAD_BYTES_MAX + EVENT_SHORT_BYTES_MAX + STORE_TEXT_MAX +
+        STORE_LABELS_MAX * (2 * EVENT_SHORT_BYTES_MAX + STORE_KEY_MAX + STORE_VALUE_MAX)
+};
+
 // Within the limits: 0, -E2BIG or -EINVAL.
 int event_check(const struct store_event *event);
 void event_put(struct buf *out, const struct store_event *event);

@@ -10,6 +10,7 @@
 #include "store/event_record.h"
 #include "store/reader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <zstd.h>
@@ -93,6 +94,7 @@ static void mark_stale(struct found *found, size_t count)
 static void let_go(struct search *x, uint32_t held)
 {
     struct held *h = &x->held[held];
+    assert(h->users);
     if (--h->users)
         return;
     free(h->bytes);

@@ -5,6 +5,7 @@
 #include "base/search.h"
 #include "store/lock.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static bool gap_insert(struct extents *x, size_t at, uint64_t offset, uint64_t s
 {
     if (!array_room(&x->gaps, &x->gap_capacity, x->gap_count + 1, sizeof *x->gaps))
         return false;
+    assert(at <= x->gap_count);
     memmove(x->gaps + at + 1, x->gaps + at, (x->gap_count - at) * sizeof *x->gaps);
     x->gaps[at] = (struct extent_gap){offset, size};
     x->gap_count++;
@@ -28,6 +30,7 @@ static bool gap_insert(struct extents *x, size_t at, uint64_t offset, uint64_t s
 
 static void gap_remove(struct extents *x, size_t at)
 {
+    assert(at < x->gap_count);
     memmove(x->gaps + at, x->gaps + at + 1, (x->gap_count - at - 1) * sizeof *x->gaps);
     x->gap_count--;
 }
@@ -118,6 +121,7 @@ int extents_move(struct extents *x, int fd)
     if (rc)
         return rc;
     struct superblock *old = extents_super(x);
+    // Release: a reader that reads LAYOUT_CLOSED here reads everything that was appended.
     __atomic_store_n(&old->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
     rc = map_anew(x, fd, x->mapped_bytes);
     if (rc) {
@@ -195,16 +199,19 @@ void extents_begin(struct extents *x)
         return;
     struct superblock *sb = extents_super(x);
     __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELAXED);
+    // Release: the odd number is seen before any change of the table.
     __atomic_thread_fence(__ATOMIC_RELEASE);
     store_io_step(x->io, "table begins");
 }
 
 void extents_end(struct extents *x)
 {
+    assert(x->change_depth > 0);
     if (--x->change_depth)
         return;
     struct superblock *sb = extents_super(x);
     store_io_step(x->io, "table");
+    // Release: all changes of the table are seen before the even number.
     __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);
     store_io_step(x->io, "table done");
 }
@@ -333,6 +340,7 @@ void extent_reuse(struct extents *x, int slot, uint64_t sequence)
     entry.used = 0;
     memset(entry.synced, 0, sizeof entry.synced);
     set_entry(x, slot, entry);
+    // Release: the new generation is seen before the first byte of the new content.
     __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
@@ -475,7 +483,7 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     // A writer that died in the middle of a change: one entry may be half written, with nothing in
     // it that counts.
     bool half_done = sb->table_sequence & 1;
-    if (half_done)
+    if (half_done) // release: what the dead writer changed is seen before the even number
         __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);
     struct taken *taken = malloc(((size_t)sb->table_count + 2) * sizeof *taken);
     if (!taken)
@@ -538,6 +546,7 @@ void extents_mark_closed(struct extents *x)
     struct superblock *sb = extents_super(x), closed = *sb;
     closed.state = LAYOUT_CLOSED;
     sb->closed_crc = superblock_closed_crc(&closed, extents_table(x));
+    // Release: a reader that reads LAYOUT_CLOSED also reads its checksum.
     __atomic_store_n(&sb->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
 }
 

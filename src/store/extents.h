@@ -113,7 +113,7 @@ void extent_reuse(struct extents *x, int slot, uint64_t sequence);
 void extents_begin(struct extents *x);
 void extents_end(struct extents *x);
 
-// Makes everything up to `used` visible.
+// Release: a reader that reads the new `used` also reads everything before it.
 static inline void extent_publish(struct extent_entry *entry, uint64_t used)
 {
     __atomic_store_n(&entry->used, used, __ATOMIC_RELEASE);

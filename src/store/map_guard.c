@@ -1,5 +1,6 @@
 #include "store/map_guard.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -187,6 +188,7 @@ void map_guard_remove(struct map_guard *g)
     set(g, 0, 0, 0, -1, NULL);
     g->next_free = free_guards;
     free_guards = g;
+    assert(guard_count);
     if (--guard_count == 0 && installed)
         uninstall();
     unlock();

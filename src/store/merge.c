@@ -19,6 +19,7 @@
 #include "store/thaw.h"
 #include "store/writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -106,6 +107,7 @@ static struct hot_queue *queue_of(struct store *s, uint32_t queue)
 
 static void queue_drop(struct hot_queue *q, size_t n)
 {
+    assert(n <= q->count);
     for (size_t i = 0; i < n; i++)
         q->rows -= q->blocks[i].rows;
     q->count -= n;
@@ -163,6 +165,7 @@ static void replaced(struct store *s, struct hot_queue *q, size_t n)
         struct extent_sum *sum = &s->blocks.sums[b->slot];
         struct block_header h;
         block_at(s, b, &h);
+        assert(sum->blocks && sum->live_bytes >= b->size);
         sum->live_bytes -= b->size;
         sum->blocks--;
         sum->values -= h.values;
@@ -239,6 +242,7 @@ static int thaw_one(struct store *s)
 {
     struct merge_job *j = s->blocks.merge;
     struct block_header h;
+    assert(j->thawed < j->n);
     const uint8_t *block = block_at(s, &queue_of(s, j->queue)->blocks[j->thawed], &h);
     int rc;
     if (j->queue == POINTS_QUEUE) {

@@ -222,6 +222,7 @@ enum store_state store_reader_state(const struct store_reader *r)
     pthread_mutex_lock(mutex_of(r));
     const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
     pthread_mutex_unlock(mutex_of(r));
+    // Acquire: what the caller reads next was written before the file was closed.
     return __atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) == LAYOUT_CLOSED ? STORE_CLOSED
                                                                           : STORE_CRASHED;
 }

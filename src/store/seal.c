@@ -9,8 +9,14 @@
 #include "store/sort.h"
 #include "store/writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+
+_Static_assert((int)TAIL_ROWS_MAX <= (int)CODEC_VALUES_MAX &&
+                   (int)TAIL_POINTS_MAX <= (int)CODEC_VALUES_MAX,
+               "a tail fits into a block");
+_Static_assert((int)EVENT_BYTES_MAX <= (int)TAIL_EVENT_BYTES_MIN / 2, "an event fits into a tail");
 
 // ---- Blocks into extents ----
 
@@ -23,6 +29,7 @@ struct extent_sum *extent_sum(struct store *s, int slot)
 
 void block_account(struct store *s, const struct block_header *h, int slot, uint64_t at, bool hot)
 {
+    assert((size_t)slot < s->blocks.sum_capacity);
     struct extent_sum *sum = &s->blocks.sums[slot];
     sum->live_bytes += h->size;
     sum->blocks++;
@@ -86,6 +93,7 @@ static bool too_large(const struct store *s, const struct tail *t)
 
 static void empty_tail(struct store *s, struct tail *t)
 {
+    assert(t->slot != EXTENT_NO_SLOT);
     t->sequence++;
     t->used = t->checked = t->crc = t->idle = 0;
     if (extent_is_synced(&s->file, t->slot) || too_large(s, t))

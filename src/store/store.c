@@ -49,7 +49,8 @@ static int create(struct store *s, int fd)
     if (getrandom(sb.file_id, sizeof sb.file_id, GRND_NONBLOCK) < 0)
         memcpy(sb.file_id, &sb.created_ns, sizeof sb.created_ns);
     sb.fixed_crc = crc32c(0, &sb, offsetof(struct superblock, fixed_crc));
-    // The magic goes last: without it the file counts as never made.
+    // The magic goes last: without it the file counts as never made. Release: a reader that reads
+    // it also reads the rest of the header.
     memcpy(base + sizeof sb.magic, (uint8_t *)&sb + sizeof sb.magic, sizeof sb - sizeof sb.magic);
     uint64_t magic;
     memcpy(&magic, sb.magic, sizeof magic);
@@ -140,6 +141,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
         return rc;
     loss_opened(s);
     live = extents_super(&s->file);
+    // Release: what recovery has corrected is seen before the file counts as live.
     __atomic_store_n(&live->state, LAYOUT_LIVE, __ATOMIC_RELEASE);
     live->writer_pid = (uint64_t)getpid();
     live->writer_start = process_start_ticks("/proc/self/stat");

@@ -17,6 +17,7 @@
 enum trust trust_of(const struct store_reader *r)
 {
     const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
+    // Acquire: the state is read before the boot id and the table.
     if (__atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) != LAYOUT_LIVE)
         return TRUST_WRITER;
     if (memcmp(sb->boot_id, r->boot_id, sizeof r->boot_id))
@@ -27,6 +28,7 @@ enum trust trust_of(const struct store_reader *r)
 void trust_note(struct extent_synced to[2], const struct extent_entry *entry)
 {
     for (int i = 0; i < 2; i++) {
+        // Acquire: the note is read before the bytes that its checksum is of.
         uint64_t note =
             __atomic_load_n((const uint64_t *)(const void *)&entry->synced[i], __ATOMIC_ACQUIRE);
         memcpy(&to[i], &note, sizeof note);

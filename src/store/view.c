@@ -8,6 +8,7 @@
 #include "store/lock.h"
 #include "store/reader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ static const struct superblock *super_of(const struct store_reader *r)
 static int copy_table_once(struct store_reader *r, struct table *t, bool any)
 {
     const struct superblock *sb = super_of(r);
+    // Acquire: the table is read after its number.
     t->sequence = __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE);
     if (t->sequence & 1 && !any)
         return -EAGAIN;
@@ -55,6 +57,7 @@ static int copy_table_once(struct store_reader *r, struct table *t, bool any)
     if (!t->entries)
         return -ENOMEM;
     t->live = (const struct extent_entry *)(const void *)(r->mapping->base + offset);
+    // Acquire: each `used` below is at least that of this version, and the bytes before it are there.
     t->version = __atomic_load_n(&sb->version, __ATOMIC_ACQUIRE);
     t->newest_ns = __atomic_load_n(&sb->newest_ns, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < t->count; i++) {
@@ -62,6 +65,7 @@ static int copy_table_once(struct store_reader *r, struct table *t, bool any)
         reader_copy_words(&t->entries[i], (const uint8_t *)&t->live[i], sizeof *t->entries);
         t->entries[i].used = used;
     }
+    // Acquire: the table has been read before its number is read again.
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return any || __atomic_load_n(&sb->table_sequence, __ATOMIC_RELAXED) == t->sequence ? 0
                                                                                         : -EAGAIN;
@@ -95,6 +99,7 @@ static bool entry_sound(const struct store_reader *r, const struct extent_entry 
 
 void block_release(struct block_ref *b)
 {
+    assert(b->refs);
     if (--b->refs)
         return;
     free(b->directory);
@@ -178,7 +183,7 @@ static int extent_read(struct store_reader *r, enum trust trust, struct extent_b
         }
         if (!fits) {
             // Damage, unless the writer has retired the extent meanwhile and uses its place for
-            // something else.
+            // something else. Acquire: the header has been read before the generation is.
             __atomic_thread_fence(__ATOMIC_ACQUIRE);
             if (__atomic_load_n(&g->entry->generation, __ATOMIC_RELAXED) != e->generation &&
                 map_guard_lost(&r->remains.lost) == MAP_GUARD_NOTHING_LOST)
@@ -372,6 +377,7 @@ static int view_build(struct store_reader *r, const struct table *t, struct view
 
 void view_release(struct view *v)
 {
+    assert(v->refs);
     if (--v->refs)
         return;
     for (size_t i = 0; i < v->block_count; i++)
@@ -404,6 +410,7 @@ static int read_used(struct store_reader *r, struct view *v, uint64_t **used, ui
     uint64_t *u = malloc((v->tail_count + 1) * sizeof *u);
     if (!u)
         return -ENOMEM;
+    // Acquire: each `used` below is at least that of this version, and the bytes before it are there.
     *version = __atomic_load_n(&sb->version, __ATOMIC_ACQUIRE);
     for (size_t i = 0; i < v->tail_count; i++) {
         u[i] = __atomic_load_n(&v->tails[i].entry->used, __ATOMIC_ACQUIRE);
@@ -411,6 +418,7 @@ static int read_used(struct store_reader *r, struct view *v, uint64_t **used, ui
         u[i] = trust_tail(r, v->trust, &v->tails[i], unit, u[i] < room ? u[i] : room);
     }
     *newest_ns = __atomic_load_n(&sb->newest_ns, __ATOMIC_ACQUIRE);
+    // Acquire: sizes and newest_ns have been read before the number of the table is read again.
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (__atomic_load_n(&sb->table_sequence, __ATOMIC_RELAXED) != v->table_sequence) {
         free(u);
@@ -423,6 +431,7 @@ static int read_used(struct store_reader *r, struct view *v, uint64_t **used, ui
 static bool index_grown(const struct store_reader *r)
 {
     const struct index *x = &r->index;
+    // Acquire: the entries of the catalog before this `used` are complete.
     return !x->entry || __atomic_load_n(&x->entry->used, __ATOMIC_ACQUIRE) != x->read;
 }
 
@@ -430,8 +439,8 @@ static int look_at_file(struct store_reader *r, struct view **out, uint64_t **us
                         uint64_t *version, int64_t *newest_ns)
 {
     const struct superblock *sb = super_of(r);
-    // A writer that takes the file up after its machine went down says so when it has thrown away
-    // what cannot be believed.
+    // A writer that continues the file after a crash of its machine changes the boot id when it has
+    // dropped the unsynced data. Acquire: the boot id is read after the number of the table.
     bool unchanged =
         r->view &&
         r->view->table_sequence == __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE) &&
