@@ -88,8 +88,8 @@
 #define SEGMENT_LINK "/memfd:sonde (deleted)" // how /proc/PID/fd shows them
 #define SEGMENT_AGENT_LINK "/memfd:sonde-agent (deleted)"
 
-// The bits of the double that stands for none: programs know them as SONDE_MISSING_BITS, the agent as
-// STORE_MISSING_BITS.
+// The bits of the double that stands for none: SONDE_MISSING_BITS for programs, STORE_MISSING_BITS
+// for the agent.
 #define SEGMENT_MISSING_BITS UINT64_C(0x7ff8736f6e646500)
 
 enum {

@@ -1,4 +1,4 @@
-// codec_kernels.h - the inner loops of the codecs. codec_kernels.c is compiled once for each
+// codec_kernels.h - the inner loops of the codecs. codec_loops.c is compiled once for each
 // instruction set; the best set that the processor has is taken at run time. All sets give the same
 // bits.
 //
