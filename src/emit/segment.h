@@ -12,17 +12,17 @@
 // nothing in it.
 //
 //    0 ┌─────────────────────────────┐
-//      │ header             64 KiB   │ struct segment_header: fixed at creation, and a few numbers that grow
+//      │ header             64 KiB   │ struct segment_header: fixed, but for a few numbers that grow
 //      ├─────────────────────────────┤
 //      │ definitions        64 MiB   │ what the handles mean; append-only
 //      ├─────────────────────────────┤
-//      │ gauge cells         1 MiB   │ a word a handle: the double XOR SEGMENT_MISSING_BITS, 0 = never set
+//      │ gauge cells         1 MiB   │ a word a handle: double XOR SEGMENT_MISSING_BITS, 0: never set
 //      ├─────────────────────────────┤
-//      │ common counter cells 1 MiB  │ one double a handle, added to atomically by all threads that found no slot
+//      │ common counter cells 1 MiB  │ a double a handle; threads without a slot add atomically
 //      ├─────────────────────────────┤
 //      │ slot 0                      │ one a thread
 //      │  ├ struct ring      4 KiB   │ head, limit, drops
-//      │  ├ counter cells    1 MiB   │ one double a handle, added to by this thread alone; the agent sums over slots
+//      │  ├ counter cells    1 MiB   │ a double a handle; this thread adds, the agent sums all slots
 //      │  └ data        ring_bytes   │ records
 //      ├─────────────────────────────┤
 //      │ slot 1 …                    │
@@ -35,7 +35,7 @@
 //    0 ┌─────────────────────────────┐
 //      │ struct segment_agent 64 KiB │ tails, conversion; the program reserves this memory
 //      ├─────────────────────────────┤
-//      │ accounts             6 MiB  │ one struct segment_account a handle; the agent reserves the pages that it writes
+//      │ accounts             6 MiB  │ a struct segment_account a handle; the agent reserves its pages
 //      └─────────────────────────────┘
 //
 // Definitions. Handles count from 1 in the order of the definitions; number 0 says what the process

@@ -52,8 +52,8 @@ void query_context_end(struct query_context *c);
 // limit is reached.
 void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size);
 
-// Room for `needed` elements in an array of one of the three arenas that holds `count` (arena_room);
-// false and c->e set as by query_alloc.
+// Room for `needed` elements in an array of `count` in one of the three arenas (arena_room). False,
+// with c->e set, as query_alloc fails.
 bool query_grow(struct query_context *c, struct arena *arena, void *array, size_t *capacity,
                 size_t count, size_t needed, size_t each);
 static inline bool query_room(struct query_context *c, struct arena *arena, void *array,

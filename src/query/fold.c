@@ -264,7 +264,7 @@ static void mult_merge(column_t n, column_t x, column_t y, values_t n2, values_t
     }
 }
 
-// ---- dev: Welford's and Chan's formulas; sums of squares would cancel where the mean is large ----
+// ---- dev: Welford's and Chan's formulas, as sums of squares cancel if the mean is large ----
 
 static void dev_join(struct query_fold_state *s, double n, double mean, double m2)
 {

@@ -1,7 +1,7 @@
-// append.c - the way in: rows, points and events into their tails.
+// append.c - appends rows, points and events to their tails.
 //
-// An append is a copy and two stores: the tail's `used`, which makes it visible and safe from the
-// death of the process, and the file's version. What finds a full tail seals it first.
+// An append is a copy and two stores: the tail's `used`, which makes the data visible and safe from
+// a kill of the process, and the file's version. An append that finds the tail full seals it first.
 #include "base/log.h"
 #include "store/event_record.h"
 #include "store/writer.h"
@@ -74,8 +74,8 @@ uint64_t append_tail_limit(const struct store *s)
     return limit > s->limits.size_bytes / 4 ? s->limits.size_bytes / 4 : limit;
 }
 
-// As many rows as there is memory for: each new tail takes at most an eighth of what the limit
-// leaves, or an even share of it all.
+// As many rows as memory allows: each new tail takes at most an eighth of the memory that is left,
+// or an even share of all of it.
 static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
 {
     uint64_t limit = append_tail_limit(s), rows_max = TAIL_VALUES_MAX * sizeof(double) / row_bytes;
@@ -90,8 +90,8 @@ static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
     return rows > rows_max ? (uint32_t)rows_max : rows ? (uint32_t)rows : 1;
 }
 
-// Until there is room for a tail of `bytes` within the limit: the next tail, going round, that is
-// no smaller than the average is sealed.
+// Seals tails of sets in turn, those that are not smaller than the average, until a tail of `bytes`
+// fits within the limit.
 static int make_memory(struct store *s, uint64_t bytes)
 {
     uint64_t limit = append_tail_limit(s);
@@ -223,8 +223,8 @@ int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
     return 0;
 }
 
-// As many of the first as fit into the tail and are plainly in order, with one publication. How
-// many were dealt with; what needs more thought is left to store_append.
+// Appends the first points as far as they fit into the tail and need no special treatment, with one
+// publication. Returns how many points are done with. store_append takes the next one.
 static size_t append_run(struct store *s, const struct store_point *points, size_t count)
 {
     if (writer_is_cut(s) || spill_in_use(s) || s->tails.points.slot == EXTENT_NO_SLOT)
@@ -289,7 +289,7 @@ int append_event(struct store *s, struct str record)
     append_words(s->file.base + s->tails.events.offset + s->tails.events.used, record.data,
                  record.size / 8);
     publish(s, &s->tails.events, s->tails.events.used + (uint32_t)record.size,
-            INT64_MIN); // events have no part in what is the newest point
+            INT64_MIN); // events do not change the newest time of a point
     return 0;
 }
 

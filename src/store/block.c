@@ -135,7 +135,7 @@ int block_put_set(struct buf *out, const struct block_source *source, const int6
     return block_end(out, start, &h);
 }
 
-// How many bytes a time stamp of the block takes, less its first one.
+// The bytes of a time stamp of the block, counted from its first time stamp.
 static unsigned width_of(const struct block_header *h)
 {
     uint64_t range = (uint64_t)h->last_ns - (uint64_t)h->first_ns;

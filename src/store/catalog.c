@@ -120,7 +120,7 @@ int catalog_next(struct bytes *in, struct catalog_entry *out)
     if (b.failed || crc != crc32c(0, start, covered))
         return -EBADMSG;
     struct bytes p = bytes_of(payload.data, payload.size);
-    // An entry of a later minor version is passed over.
+    // Skips an entry of a later minor version.
     if (out->type <= CATALOG_SET && !parse(out, &p))
         return -EBADMSG;
     *in = b;

@@ -110,8 +110,8 @@ static void accumulate_one(double x, size_t part, struct codec_sums *s)
     s->squares[part] += x * x;
 }
 
-// With vectors a NaN adds 0: no partial sum is ever -0, so that changes none. min(x, y) is x < y ?
-// x : y, as above.
+// The vector loops add 0 for a NaN. No partial sum is ever -0, so this changes no sum. min(x, y) is
+// x < y ? x : y, as above.
 static void accumulate(const double *restrict v, size_t n, struct codec_sums *restrict s)
 {
     size_t i = 0;

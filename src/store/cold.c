@@ -200,7 +200,7 @@ int cold_pack(struct cold_writer *w)
     size_t more =
         ZSTD_compressStream2(w->packer, &to, &in, n == left ? ZSTD_e_end : ZSTD_e_continue);
     if (ZSTD_isError(more) || in.pos < in.size || (n == left && more))
-        return -ENOMEM; // there is room for all of it: the only reason left
+        return -ENOMEM; // the output has room, so no other reason is left
     w->out->size = to.pos;
     w->packed += n;
     return 1;
@@ -238,7 +238,7 @@ int cold_end(struct cold_writer *w)
     return rc;
 }
 
-// A column or series more: the part that has no room for it is finished first.
+// Before one more column or series: finishes the part if it has no room for it.
 static int make_room(struct cold_writer *w, size_t values)
 {
     if (w->part_series &&

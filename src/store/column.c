@@ -16,7 +16,7 @@ enum {
 
 // ---- Copies ----
 
-// Two words at a time; each is read once, whatever the compiler would like.
+// Two words at a time. Each is read once, whatever the compiler might prefer.
 typedef uint64_t word_pair __attribute__((vector_size(16), aligned(8), may_alias));
 
 void reader_copy_words(void *to, const uint8_t *from, size_t bytes)
@@ -32,19 +32,19 @@ void reader_copy_words(void *to, const uint8_t *from, size_t bytes)
     }
 }
 
-// What is in a block: no word of it matters unless the generation is still the same behind the
-// copy, so it may be taken in any pieces, the widest that the machine has. The barrier: what is
-// looked at from there on is the copy, however well the compiler knows what memcpy does.
+// Copies content of a block. The words count only if the generation is unchanged after the copy, so
+// they may be read in pieces of any width. The barrier: later code reads the copy, even if the
+// compiler could see through memcpy.
 static void copy_block(void *to, const uint8_t *from, size_t bytes)
 {
     memcpy(to, from, bytes);
     __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
 }
 
-// The writer raises the generation before it writes anything else there; so if it is still the old
-// one after the copy, the copy is of the old content. Where the entry's page is gone, reading it is
-// what notes that; where only the end of the block is gone, in the page that the file ends in now,
-// the witness is.
+// The writer raises the generation before it overwrites the place. If the generation is unchanged
+// after the copy, the copy is of the old content. If the page of the entry is gone, reading the
+// generation sets `lost`. If only the end of the block is gone, in the last page of the file, the
+// witness shows it.
 static int standing(const struct extent_entry *entry, uint32_t generation, struct remains *remains,
                     uint64_t end)
 {
@@ -77,7 +77,8 @@ const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t 
         *rc = -EBADMSG;
         return NULL;
     }
-    // Whole words, so the copy begins up to 7 bytes early; blocks are aligned and so is their end.
+    // Copies whole words, so the copy begins up to 7 bytes early. Blocks are aligned, and so is
+    // their end.
     size_t early = from % 8, words = (early + size + 7) / 8 * 8;
     s->scratch.size = 0;
     if (!buf_reserve(&s->scratch, words + 8)) {
@@ -264,7 +265,7 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id,
     return rc == -EBADMSG ? malformed(s, b) : rc;
 }
 
-// Whoever merges relies on the order. Without a branch, so that it is done many at a time.
+// Merging relies on the order. Without a branch, so that many are compared at a time.
 static bool ascending(const int64_t *t, size_t n)
 {
     bool ok = true;
@@ -336,7 +337,7 @@ static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct 
 
 // ---- Cold blocks ----
 
-// One context for all: making one costs as much as unpacking a small part.
+// One context for all frames: creating one costs as much as unpacking a small part.
 int column_unpack(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
                   size_t frame_size)
 {
@@ -525,8 +526,7 @@ int block_load(struct store_snapshot *s, struct block_ref *b, const struct block
     rc = !out->own_v                    ? -ENOMEM
          : b->header.flags & BLOCK_COLD ? cold_load(s, b, e, out)
                                         : hot_load(s, b, e, out);
-    // Those that are shared have been looked at when they were decoded; here that would only cost a
-    // cache miss.
+    // Shared ones were checked when they were decoded; a second check would only cost a cache miss.
     const int64_t *t = rc ? NULL : out->own_t;
     int64_t first = t ? t[0] : b->header.first_ns, last = t ? t[e->count - 1] : b->header.last_ns;
     if (!rc && (first != e->first_ns || last != e->last_ns || (t && !ascending(t, e->count))))

@@ -4,7 +4,8 @@
 // through these steps; only the last one changes anything that the file or later definitions see,
 // and it cannot fail:
 //
-//   check names ─▶ admit (limits, then room in the file or the spill) ─▶ reserve memory ─▶ commit (write all entries, remember them)
+//   check names ─▶ admit (limits, then room in the file or the spill) ─▶ reserve memory ─▶ commit
+//   (write all entries, remember them)
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -23,7 +24,7 @@ int catalog_make_room(struct store *s, size_t bytes)
     const struct extent_entry *e =
         s->catalog.slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog.slot);
     if (e && (e->kind != EXTENT_CATALOG || s->catalog.ended))
-        e = NULL; // packed, or a hole: the log goes on behind it
+        e = NULL; // packed, or a hole: the log continues behind it
     if (e && e->size - e->used >= bytes)
         return 0;
     uint64_t size = e ? e->size * 2 : CATALOG_EXTENT_BYTES;
@@ -61,7 +62,7 @@ static const char *const limit_names[CATALOG_LIMITS] = {
     [LIMIT_CATALOG_BYTES] = "bytes of names and tags",
 };
 
-// There are `now`; whether `more` of them are allowed.
+// Whether a count of `now` may grow by `more`.
 static int check_limit(struct store *s, enum catalog_limit which, uint64_t now, uint64_t more)
 {
     uint64_t limit = s->limits.catalog[which];
@@ -77,8 +78,8 @@ static int check_limit(struct store *s, enum catalog_limit which, uint64_t now, 
     return -ENOSPC;
 }
 
-// The step before commit. *spill: where to. Without space the entries wait with the appends; as ids
-// count from the order of entries, and appends name ids, all of it keeps its order.
+// The step before commit. *spill: the entries go into the spill. Without space they wait there with
+// the appends. Ids follow from the order of entries, and appends name ids, so all keep their order.
 static int admit(struct store *s, const struct buf *entries, bool *spill)
 {
     int rc = entries->failed
@@ -154,7 +155,7 @@ static struct str pair_key(struct store *s, struct str key, struct str value)
     return b->failed ? (struct str){0} : buf_str(b);
 }
 
-// Of the n-th new pair of a definition; `key` is as pair_key makes it.
+// Reserves memory for the n-th new pair of a definition; `key` comes from pair_key.
 static struct str pair_reserve(struct store *s, struct str key, uint32_t n)
 {
     return key.data && map_reserve(&s->catalog.pair_ids, n + 1) ? arena_str(&s->catalog.names, key)

@@ -75,8 +75,8 @@ static bool grow_ids(struct event_index *x)
     return true;
 }
 
-// Forgets the spans that have ended, but for those in recent blocks. False: that does not make
-// enough room.
+// Forgets the spans that have ended, except those in recent blocks. False: that does not free
+// enough.
 static bool sweep_ids(struct event_index *x)
 {
     size_t kept = 0;
@@ -98,7 +98,7 @@ static bool sweep_ids(struct event_index *x)
     return true;
 }
 
-// The event at that place of an earlier block counts no more.
+// The event at that place of an earlier block no longer counts.
 static bool replace(struct event_block *b, const struct event_id *old)
 {
     size_t capacity = b->replaced_capacity;

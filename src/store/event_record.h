@@ -1,6 +1,7 @@
 // event_record.h - spans and annotations as bytes.
 //
-//   { u32 size of the whole record, a multiple of 8; u32 crc32c of what follows; i64 start_ns, end_ns; u64 id, parent; u8 kind;
+//   { u32 size of the whole record, a multiple of 8; u32 crc32c of what follows;
+//     i64 start_ns, end_ns; u64 id, parent; u8 kind;
 //     varint number of labels; short text; short key, short value …; zeros up to the size }
 #ifndef SONDE_STORE_EVENT_RECORD_H
 #define SONDE_STORE_EVENT_RECORD_H

@@ -1,8 +1,8 @@
-// events.c - spans and annotations, read back.
+// events.c - reading spans and annotations.
 //
 // A span may be there twice: as it began and, later in the order of arrival, as it ended. The last
-// one counts, and it may lie in a block that does not touch the range: so a reader looks through
-// every block once, and afterwards through those that touch (event_index.h).
+// record counts, and may lie in a block that does not touch the range. So a reader looks through
+// every block once, and afterwards only through those that touch the range (event_index.h).
 #include "base/array.h"
 #include "base/bytes.h"
 #include "base/search.h"
@@ -80,7 +80,7 @@ static int by_id(const void *a, const void *b)
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-// Of the records of a span the last counts. Sorts by id.
+// Marks all but the last record of each span. Sorts by id.
 static void mark_stale(struct found *found, size_t count)
 {
     if (count)
@@ -173,8 +173,8 @@ static bool is_in_tails(const struct search *x, uint64_t id)
     return id && i < x->tail_count && x->tails[i].id == id;
 }
 
-// Whether a record of a block has to be noted. Without a bound a later block may have a record of
-// its span, which decides.
+// Whether a record of a block has to be noted. Without a bound every record is, because a later
+// block may have a record of its span that decides.
 static bool is_candidate(const struct search *x, const struct store_event *event)
 {
     if (event->kind == STORE_SPAN && is_in_tails(x, event->id))
@@ -203,8 +203,8 @@ static struct found found_at(struct search *x, const struct store_event *event, 
     return (struct found){event->start_ns, x->place++, id, at, (uint32_t)size, held, false};
 }
 
-// Takes `bytes` over. Of a block that is known what later ones have replaced is left out; one that
-// is not becomes known to `index`.
+// Takes `bytes` over. Leaves out the records of a known block that later blocks have replaced; an
+// unknown block is added to `index`.
 static int scan(struct search *x, uint8_t *bytes, size_t size, const struct event_block *known,
                 struct event_index *index)
 {
@@ -285,7 +285,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     return rc == -EBADMSG ? 0 : rc;
 }
 
-// Takes `bytes` over, the records of a tail, into x->tails.
+// Takes `bytes` over, the records of a tail, and adds its events to x->tails.
 static int take_tail(struct search *x, uint8_t *bytes, size_t size)
 {
     uint32_t held;
@@ -354,8 +354,8 @@ static bool is_indexed(const struct store_snapshot *s, const struct block_ref *b
            NULL;
 }
 
-// Adds the blocks to the index that are not in it. Not bounded: the index cannot have all, as it is
-// full, or a block is damaged. The index is locked.
+// Adds the missing blocks to the index. Then the search is not bounded if the index is full or a
+// block is damaged. The index is locked.
 static int index_blocks(struct store_snapshot *s, struct search *x)
 {
     const struct view *v = s->view;

@@ -63,7 +63,7 @@ static void give_back(struct extents *x, uint64_t offset, uint64_t size)
         x->gaps[at].offset = offset;
         x->gaps[at].size += size;
     } else if (!gap_insert(x, at, offset, size)) {
-        return; // without memory to note it the space is only found again at the next open
+        return; // without memory for a note the next open finds the space again
     }
     for (unsigned k = 0; k <= size_class(x->gaps[at].size); k++)
         if (x->gaps_from[k] > x->gaps[at].offset)
@@ -76,7 +76,7 @@ static void give_back(struct extents *x, uint64_t offset, uint64_t size)
     }
 }
 
-// A mapping of the file behind `fd` takes the place of the one there is.
+// Maps the file `fd` in place of the current mapping.
 static int map_anew(struct extents *x, int fd, size_t size)
 {
     uint8_t *base;
@@ -142,7 +142,7 @@ static int grow_file(struct extents *x, uint64_t needed)
     uint64_t size = (needed + GROW_BYTES - 1) / GROW_BYTES * GROW_BYTES;
     if (size > x->space_limit)
         return -ENOSPC;
-    // Growing a file that was cut short would put zeros in the place of what is gone.
+    // A cut file must not grow: it would get zeros in place of the lost data.
     if (!extents_whole(x))
         return -ESTALE;
     int rc = grow_mapping(x, size);
@@ -155,8 +155,8 @@ static int grow_file(struct extents *x, uint64_t needed)
     return 0;
 }
 
-// The lowest gap that is large enough. Where small gaps of its class are passed over, the next
-// search begins behind those that are too small for the class altogether.
+// Finds the lowest gap that is large enough. If the search skips small gaps of its class, the next
+// search begins behind the gaps that are too small for the whole class.
 static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
 {
     unsigned class = size_class(size);
@@ -216,7 +216,7 @@ void extents_end(struct extents *x)
     store_io_step(x->io, "table done");
 }
 
-// Entries are read by others word by word while they change.
+// Readers copy entries word by word while they change.
 static void write_entry(struct extent_entry *to, const struct extent_entry *from)
 {
     uint64_t words[sizeof *to / 8];
@@ -238,20 +238,20 @@ static int grow_table(struct extents *x)
     struct extent_entry *table = (struct extent_entry *)(void *)(x->base + offset);
     memset(table, 0, capacity * sizeof *table);
     memcpy(table, extents_table(x), old_capacity * sizeof *table);
-    // Without the table all is lost, so it is on disk before the header leads to it, and the header
-    // before the old one is made worthless. (A disk that cannot: the next sync says so.) There are
-    // few of these moves, each table is twice the one before.
+    // Without the table all data are lost. So the table is on disk before the header points to it,
+    // and the header before the old table becomes invalid. (If a sync fails here, the next one
+    // reports it.) Tables rarely move, because each is twice as large as the one before.
     x->io->sync(x->io->user, x->fd);
     struct extent_entry *old = extents_table(x);
     extents_begin(x);
     __atomic_store_n(&sb->table_offset, offset, __ATOMIC_RELAXED);
     __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
     extents_end(x);
-    // Outside of the change: readers wait for the end of one, and should not wait for the disk.
-    // Nothing else changes meanwhile.
+    // Synced before the change begins, because readers wait for the end of a change and should not
+    // wait for the disk. Nothing else changes meanwhile.
     x->io->sync(x->io->user, x->fd);
-    // Readers that look at generations in the old table must find that they have moved on. Its
-    // place stays unused until the file is opened again, or they might find anything there.
+    // Readers that check generations in the old table must find them changed. Its place stays
+    // unused until the file is opened again; otherwise readers might find any bytes there.
     for (uint32_t i = 0; i < old_capacity; i++)
         __atomic_store_n(&old[i].generation, old[i].generation + 1, __ATOMIC_RELAXED);
     return 0;
@@ -417,8 +417,8 @@ static bool overlaps(const struct taken *t, uint64_t offset, uint64_t size)
     return t->offset < offset + size && offset < t->offset + t->size;
 }
 
-// Whether an entry is empty, or of an extent that lies in the file and keeps clear of the header
-// and the table.
+// Whether an entry is empty, or its extent lies in the file and overlaps neither the header nor the
+// table.
 static bool entry_sound(const struct extent_entry *e, uint64_t file_bytes,
                         const struct taken *fixed, size_t fixed_count)
 {
@@ -432,8 +432,7 @@ static bool entry_sound(const struct extent_entry *e, uint64_t file_bytes,
     return inside;
 }
 
-// Whether the table lies where a writer puts one: in its place in the header, or in the file behind
-// the header.
+// Whether the table lies where a writer puts it: in its place in the header, or behind the header.
 static bool table_sound(const struct superblock *sb, uint64_t file_bytes)
 {
     uint64_t bytes = (uint64_t)sb->table_capacity * sizeof(struct extent_entry);
@@ -456,7 +455,7 @@ static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint3
             x->used_bytes += t->size;
         if (t->offset > x->end && !gap_insert(x, x->gap_count, x->end, t->offset - x->end))
             return -ENOMEM;
-        // A packed catalog has any size; what comes behind it is read in aligned words.
+        // A packed catalog can have any size, but the next extent is read in aligned words.
         uint64_t end = (t->offset + t->size + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES;
         if (end > x->end)
             x->end = end;
@@ -480,8 +479,8 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     if (!table_sound(sb, file_bytes))
         return -EBADMSG;
     uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct extent_entry);
-    // A writer that died in the middle of a change: one entry may be half written, with nothing in
-    // it that counts.
+    // A writer that died during a change may have left one half-written entry, which holds no data
+    // yet.
     bool half_done = sb->table_sequence & 1;
     if (half_done) // release: what the dead writer changed is seen before the even number
         __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);

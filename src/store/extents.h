@@ -2,10 +2,10 @@
 // are free.
 //
 // The file is mapped once, with more than its size, and grows underneath. The writer reserves disk
-// space before it writes: a store into a hole of a full disk would kill the process (SIGBUS). A
-// file that was there before may have holes anywhere that is free or not used yet: closing punches
-// them, and so does a sparse copy. Pointers into the mapping hold until the next extent_allocate,
-// which may move it: keep offsets or slots.
+// space before it writes: a store into a hole of a full disk would kill the process (SIGBUS). The
+// free and unused parts of an older file may be holes, because closing punches them, as does a
+// sparse copy. Pointers into the mapping hold until the next extent_allocate, which may move it:
+// keep offsets or slots.
 //
 // Synced data are overwritten only after another sync has written their replacement. So
 // extent_free_later frees such an extent, which stays in the table until extents_synced.
@@ -82,12 +82,12 @@ static inline uint8_t *extent_bytes(const struct extents *x, int slot)
     return x->base + extent_entry(x, slot)->offset;
 }
 
-// Reserves disk space for an extent of a file that existed before, from `used_bytes` on; these
-// bytes are undefined then. 0 or a negative errno.
+// Reserves disk space for an extent of an older file, from `used_bytes` on. The bytes from there on
+// are undefined afterwards. 0 or a negative errno.
 int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes);
 
-// A new extent, its bytes undefined, used 0. The lowest place it fits in. Returns the slot or
-// -ENOSPC, -EDQUOT, -ENOMEM…
+// Allocates an extent at the lowest place where it fits. Its bytes are undefined, its `used` is 0.
+// Returns the slot or -ENOSPC, -EDQUOT, -ENOMEM…
 int extent_allocate(struct extents *x, enum extent_kind kind, uint32_t owner, uint64_t sequence,
                     uint64_t size);
 void extent_free(struct extents *x, int slot);
@@ -106,10 +106,10 @@ void extents_synced(struct extents *x);
 // `parity`, so that the note of the last good sync stays until this one has finished.
 void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t used, uint32_t crc);
 
-// The same extent for new content of the same owner.
+// Reuses the extent for new content of the same owner.
 void extent_reuse(struct extents *x, int slot, uint64_t sequence);
 
-// Around changes that readers must see all or nothing of. Nests.
+// Call these around changes that readers must see completely or not at all. They nest.
 void extents_begin(struct extents *x);
 void extents_end(struct extents *x);
 

@@ -85,7 +85,7 @@ static struct str host_of_file(const char *path)
     return name;
 }
 
-// `count` databases. A single reason is that of the whole command.
+// Reports `count` failed databases. A single reason becomes that of the whole command.
 static void leave_out(struct importer *im, size_t count, const struct error *e)
 {
     if (im->left_out)
@@ -169,7 +169,7 @@ static int add_hosts(struct importer *im, struct sqlite3 *db, const char *path, 
     return status;
 }
 
-// Its tables, before any host's recording is begun.
+// Reads the tables of the database before the recording of any host begins.
 static int list_database(struct importer *im, const char *path, struct error *e)
 {
     bool is_table = false, has_rows = false, merged = false;
@@ -251,7 +251,7 @@ static void list_all(struct importer *im)
 
 // ---------------------------------------------------------------- rows
 
-// Seconds in digits, with or without a fraction.
+// A number of seconds in digits, with or without a fraction.
 static bool parse_time(struct str text, int64_t *t_ns)
 {
     struct str fraction = text, whole = str_cut(&fraction, '.');
@@ -281,7 +281,7 @@ static bool tag_text(const json_t *value, struct buf *out)
     return !json_is_object(value) && !json_is_array(value);
 }
 
-// The labels of a row's tags; -EINVAL: they make no sense. *number: a key with a whole number.
+// The labels of a row's tags; -EINVAL: the tags are invalid. *number: a key with a whole number.
 static int read_tags(struct arena *a, const json_t *tags, struct store_label *labels, size_t *count,
                      struct str *number)
 {
@@ -389,7 +389,7 @@ static int append(struct importer *im, const struct dump *d, struct sqlite3_stmt
     return rc < 0 ? rc : 0;
 }
 
-// Every row of the host in the database. Without `append`, each is only read.
+// Reads every row of the host in the database, and appends it if `append`.
 static int read_rows(struct importer *im, const struct dump *d, bool appending, struct error *e)
 {
     struct sqlite3 *db = sqlite_open(im->q, d->path, e);

@@ -56,7 +56,7 @@ static bool add_metric(struct index *x, const struct store_metric *m)
     return true;
 }
 
-// Snapshots hold views of the old definition, so there is a new one.
+// Makes a new definition, because snapshots hold views of the old one.
 static bool update_metric(struct index *x, const struct catalog_entry *e)
 {
     if (e->metric_id >= x->metric_count)
@@ -175,8 +175,7 @@ static bool in_file(const struct store_reader *r, const struct extent_entry *e)
     return e->offset <= r->file_bytes && e->size <= r->file_bytes - e->offset && e->used <= e->size;
 }
 
-// Everything in `in` that is an entry. A catalog is read once, so what damage hides behind it stays
-// hidden.
+// Reads all entries in `in`. A catalog is read once, so entries behind a damaged one stay hidden.
 static int read_entries(struct index *x, struct bytes *in)
 {
     struct catalog_entry entry;
@@ -206,8 +205,8 @@ static int read_packed(struct index *x, const uint8_t *from, uint64_t size)
     return rc;
 }
 
-// Where a machine went down, entries behind the last sync end at the first one that is not sound:
-// that is no damage.
+// After a crash of the machine, entries behind the last sync end at the first one that is not
+// sound. That is no damage.
 static bool after_sync(enum trust trust, const struct extent_entry *e, uint64_t at)
 {
     uint64_t synced = e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
@@ -328,7 +327,7 @@ bool store_metric_find(const struct store_snapshot *s, struct str name, uint32_t
     return found;
 }
 
-// The ids that were there when the snapshot was opened: a prefix, as they ascend.
+// The ids that existed when the snapshot was opened: a prefix, because ids ascend.
 static const uint32_t *known(const struct store_snapshot *s, const struct id_list *l, size_t *count)
 {
     SEARCH_FIRST(*count, l->count, l->ids[*count] >= s->series_count);
@@ -376,7 +375,7 @@ static const struct str *collect(const struct store_snapshot *s, const struct st
     struct index *x = &s->reader->index;
     *count = 0;
     pthread_mutex_lock(&s->reader->mutex);
-    // The snapshot's arena is its own; it only looks const from outside.
+    // The arena belongs to the snapshot, which is const only for callers.
     struct arena *memory = (struct arena *)(uintptr_t)&s->memory;
     struct str *all = arena_array(memory, x->pair_count, sizeof *all);
     size_t n = 0;

@@ -53,8 +53,7 @@ static void add_hot(struct store_snapshot *s, struct block_ref *b, struct store_
     out->time_bytes += h->data_bytes - value_bytes;
 }
 
-// A part's bytes are shared out evenly among its values that are not constant, time stamps
-// included.
+// Divides the bytes of a part evenly among its values that are not constant, time stamps included.
 static void add_cold(struct store_snapshot *s, struct block_ref *b, struct store_inspection *out)
 {
     struct cold_directory *d;

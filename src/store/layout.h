@@ -67,8 +67,8 @@ struct superblock {
 
     uint64_t version;  // grows with every append
     int64_t newest_ns; // the greatest time stamp of a point so far; INT64_MIN before the first
-    // What is not in the file: counted in values and events. It stands here because this place
-    // never lacks space.
+    // Data that are not in the file, counted in values and events. The counts stand in the header,
+    // which never lacks space.
     uint64_t dropped; // by the writers and their callers, for any cause
     uint64_t waiting; // in the writer's memory, as there is no space; lost when it dies
     uint64_t retired; // by retention
@@ -157,8 +157,8 @@ struct block_header {
     uint64_t sequence_first, sequence_last;
     int64_t first_ns, last_ns;
     uint64_t values; // present, in all
-    // superblock.version when the newest data in it were sealed: of equal time stamps the greater
-    // wins
+    // superblock.version when the newest data in it were sealed: of equal time stamps the point
+    // with the greater one wins
     uint64_t order;
 };
 static_assert(sizeof(struct block_header) == 104, "block header");
@@ -179,7 +179,9 @@ static_assert(sizeof(struct column_entry) == 80, "column entry");
 // group_summary, the time stamps, the values (codec.h). Below, as there may be a hundred thousand
 // series with one point each, nothing but
 //
-//   u8 points | width << 3,  then for each point its time less the block's first_ns in `width` bytes,  then the values as they are
+//   u8 points | width << 3
+//   for each point its time less the block's first_ns, in `width` bytes
+//   the values as they are
 enum { BLOCK_SUMMARY_MIN = 8 };
 
 struct group_head {

@@ -1,8 +1,8 @@
-// loss.c - what is not in the file: dropped, waiting for space, retired.
+// loss.c - counts data that are not in the file: dropped, waiting for space, retired.
 //
-// It is counted in the header, whose disk space is there from the first day: a full disk can keep
-// the counters that the agent records from being stored, and a killed writer cannot say any more
-// what it had in memory.
+// The counts are in the header, whose disk space is reserved from the beginning. A full disk can
+// keep the agent's own counters from being stored, and a killed writer can no longer report the
+// data in its memory.
 #include "store/writer.h"
 
 static void set(uint64_t *at, uint64_t value)
@@ -15,7 +15,7 @@ static void write_dropped(struct store *s)
     set(&extents_super(&s->file)->dropped, s->dropped.before + s->dropped.noted + s->dropped.here);
 }
 
-// What waited in the memory of a writer that died is lost.
+// Data that waited in the memory of a killed writer are lost.
 void loss_opened(struct store *s)
 {
     struct superblock *sb = extents_super(&s->file);

@@ -1,18 +1,19 @@
 // merge.c - hot blocks, a thousand rows each, become cold ones of thousands, which take a fraction
 // of the space.
 //
-// A cold block carries the range of the numbers of those it replaces, so from the moment it is in
-// the extent they do not count any more, for readers and for recovery alike: a crash in between
-// neither doubles nor loses anything. They are freed after the next sync.
+// A cold block carries the range of the numbers of the blocks that it replaces. As soon as it is in
+// the extent, readers and recovery ignore those blocks, so a crash in between neither doubles nor
+// loses data. They are freed after the next sync.
 //
-// One merge takes up to half a million values and some tens of milliseconds, more than a tick may.
-// So it is a job that goes on from call to call, a block or a column at a time:
+// A merge takes up to half a million values and some tens of milliseconds, which is more than a
+// tick may take. So it is a job that continues from call to call, a block or a column at a time:
 //
-//   choose ─▶ thaw (a block a step) ─▶ order ─▶ encode (a column or series a step; parts as they fill) ─▶ append, free what it replaces
+//   choose ─▶ thaw (a block a step) ─▶ order ─▶ encode (a column or series a step; parts as they
+//   fill) ─▶ append, free the replaced blocks
 //
-// Meanwhile its blocks stay where they are and count. Sealing goes on behind them in the queue. If
-// retention takes one of them, the job is given up: nothing has been promised. The oldest that is
-// due comes first.
+// Meanwhile its blocks stay where they are and count. Sealing appends to the queue behind them. If
+// retention takes one of them, the job is given up: no data are lost. The queue with the oldest due
+// block comes first.
 #include "store/block.h"
 #include "store/cold.h"
 #include "store/sort.h"
@@ -28,14 +29,14 @@ enum {
     MERGE_VALUES = 1 << 19,
     CLOSING_MERGE_VALUES = 1 << 20,
     MERGE_POINTS = 4 * TAIL_POINTS_MAX,
-    // Of each: as thawed, and in the writer; where it closes, also what zstd needs.
+    // Bytes of memory of each: as thawed and in the writer; in a closing merge also for zstd.
     MERGE_POINT_BYTES = 48,
     MERGE_VALUE_BYTES = 24,
     POINTS_QUEUE = UINT32_MAX, // in place of a set's id
 };
 
-// zstd's level and the size of parts. A live part is what takes some 3 ms; a closing one is all
-// that a part can hold.
+// The zstd level and the size of parts. A live part takes some 3 ms; a closing one is as large as a
+// part can be.
 static const struct cold_effort efforts[] = {
     [MERGE_LIVE] = {3, 48 << 10, 256},
     [MERGE_CLOSING] = {19, 4 << 20, SIZE_MAX},
@@ -127,7 +128,7 @@ static bool there(const struct store *s, const struct hot_block *b)
     return extent_entry(&s->file, b->slot)->generation == b->generation;
 }
 
-// Whether it is what was written. The disk may have lost it since.
+// Whether the block still is as it was written: the disk may have lost it.
 static bool intact(const struct store *s, const struct hot_block *b)
 {
     struct block_header h;
@@ -135,8 +136,8 @@ static bool intact(const struct store *s, const struct hot_block *b)
     return block_header_fits(&h, b->size) && block_intact(&h, at);
 }
 
-// How many of the first blocks can go into one: retired and damaged ones are left where they are,
-// and no merged block spans them.
+// The number of blocks from the first on that can become one. Retired and damaged blocks stay where
+// they are, and no merged block spans them.
 static size_t choose(struct store *s, struct hot_queue *q, uint64_t rows_max)
 {
     while (q->count && (!there(s, &q->blocks[0]) || !intact(s, &q->blocks[0])))
@@ -191,8 +192,8 @@ static uint64_t rows_wanted(const struct store *s, uint32_t queue, enum merge_pa
     return rows > MERGE_ROWS ? MERGE_ROWS : rows < 2 * TAIL_ROWS_MIN ? 2 * TAIL_ROWS_MIN : rows;
 }
 
-// The queue whose oldest block was sealed first, of those where a merge is due: live, when there is
-// a whole one's worth.
+// Picks the queue whose oldest block was sealed first, among those where a merge is due. A live
+// merge is due if a whole block's worth of rows waits.
 static bool pick(struct store *s, enum merge_pace pace, uint32_t *queue)
 {
     uint64_t oldest = UINT64_MAX;
@@ -262,7 +263,7 @@ static int thaw_one(struct store *s)
 
 enum { SAME_TIME = UINT32_C(1) << 31 }; // in `order`: as the row before
 
-// Blocks that overlap: finds the order of their rows, and the time stamps that are left.
+// For blocks that overlap: finds the order of their rows, and the remaining time stamps.
 static int order_rows(struct merge_job *j)
 {
     bool sorted = true;
@@ -357,7 +358,7 @@ static int finish(struct store *s)
     return 1;
 }
 
-// Room for n points of one series and, where they have to be sorted, for as many sorted ones and
+// Makes room for n points of one series and, if they have to be sorted, for as many sorted ones and
 // their keys.
 static bool gather_room(struct merge_job *j, size_t n)
 {
@@ -370,7 +371,8 @@ static bool gather_room(struct merge_job *j, size_t n)
     return j->gathered;
 }
 
-// The lowest series that any block still has: its points of all blocks, which come in order mostly.
+// Gathers the points of the lowest series that any block still has, from all blocks. They are
+// mostly in order.
 static int put_series(struct merge_job *j, uint32_t series, size_t n)
 {
     if (!gather_room(j, n))
@@ -424,7 +426,7 @@ static int put_next(struct store *s)
     return cold_put_column(j->writer, ordered(j, column));
 }
 
-// Whether all that it reads is still what it was.
+// Whether all blocks that the job reads are still there and unchanged.
 static bool holds(struct store *s)
 {
     const struct merge_job *j = s->blocks.merge;
@@ -455,8 +457,8 @@ int merge_step(struct store *s, enum merge_pace pace)
     struct hot_queue *q = j ? queue_of(s, j->queue) : NULL;
     if (q && rc == -EBADMSG)
         queue_drop(q, 1);
-    // Too much of one series for one block: half of it, the first of which can always be left as it
-    // is.
+    // One series has too many points for one block: merges half of the blocks. A first block alone
+    // can always stay as it is.
     bool too_much = q && rc == -EFBIG;
     size_t n = j ? j->n : 0;
     job_free(s);

@@ -1,8 +1,8 @@
-// move.c - the file goes on in another place, where there is space.
+// move.c - continues the file at another place, where there is space.
 //
-// Offsets stay as they are, so nothing of the writer's has to be changed but the mapping. Readers
-// that have the old file open see it closed, as when a file is written anew (rewrite.c); the caller
-// leads its name to the new one.
+// Offsets stay the same, so the writer only changes its mapping. Readers that have the old file
+// open see it closed, as when a file is rewritten (rewrite.c). The caller makes the old name lead
+// to the new file.
 #include "store/lock.h"
 #include "store/writer.h"
 

@@ -1,9 +1,9 @@
 // pieces.c - where the points of one series lie: columns of blocks, cells of tails.
 //
-// Blocks of one owner mostly follow each other in time. Those are not looked up before the cursor
-// comes to them (the stream), a few at a time, so that a long series costs no memory and what is
-// known of a block is used while it is still in the cache. What is in tails, and blocks that
-// overlap, is looked up at once and waits, sorted, until its time comes (`later`).
+// Blocks of one owner mostly follow each other in time. The cursor looks these up when it comes to
+// them (the stream), a few at a time. So a long series takes no memory, and the entry of a block is
+// used while it is still in the cache. Tails and overlapping blocks are looked up at once and wait,
+// sorted, until their time comes (`later`).
 #include "store/cursor.h"
 
 #include "base/array.h"
@@ -45,7 +45,7 @@ void pieces_drop(struct store_cursor *c)
     c->stream = (struct stream){0};
 }
 
-// A place behind the last, to be filled and counted; NULL: no memory.
+// The place behind the last piece, which the caller fills and counts; NULL: no memory.
 static struct piece *list_room(struct piece_list *l)
 {
     bool room = array_room(&l->all, &l->capacity, l->count + 1, sizeof *l->all);
@@ -75,9 +75,8 @@ static size_t stream_end(const struct block_list *l, int64_t to_ns)
     return i;
 }
 
-// What a block's directory says of a column lies far from what the one before says. (Inline:
-// compilers take a function that does nothing but prefetch for one without effect, and leave out
-// its calls.)
+// The entries of a column in the directories of two blocks lie far apart. (Inline: compilers
+// consider a function that only prefetches to have no effect, and leave out its calls.)
 static inline __attribute__((always_inline)) void prefetch_entry(const struct block_ref *b,
                                                                  uint32_t id)
 {
@@ -182,7 +181,7 @@ struct set_seen {
     struct cache_item *times; // of them; NULL: there are none
 };
 
-// The last of the owner's tails, the one that grows; false: there is none.
+// The last tail of the owner, which grows; false: there is none.
 static bool growing_tail(const struct view *v, uint32_t owner, size_t *tail)
 {
     bool found = false;
@@ -234,7 +233,7 @@ static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns,
     return item ? 0 : -ENOMEM;
 }
 
-// Of the blocks that the snapshot saw before the tail: how far they went.
+// How far the blocks went that the snapshot saw before the tail.
 static bool seen_before(const struct set_seen *seen, uint32_t owner, int64_t *last_ns)
 {
     const struct block_list *l = &seen->view->sets[owner];
@@ -369,7 +368,7 @@ int pieces_visit(struct store_cursor *c, piece_fn *each)
 
 // ---- Gathering ----
 
-// What is not in hand yet begins no earlier than this.
+// The pieces that are not in hand yet begin no earlier than this.
 static void note_pending(struct store_cursor *c)
 {
     const struct stream *x = &c->stream;
@@ -420,7 +419,7 @@ int pieces_gather(struct store_cursor *c)
     return rc == -ESTALE ? -EAGAIN : rc;
 }
 
-// The piece behind those in hand becomes one of them: at the end, mostly.
+// Takes the piece behind those in hand into them, mostly at the end.
 static void take(struct piece_list *l)
 {
     for (size_t i = l->count++; i > l->at && l->all[i - 1].first_ns > l->all[i].first_ns; i--) {
@@ -472,7 +471,7 @@ int pieces_pull(struct store_cursor *c)
 
 // ---- Loading ----
 
-// Room for n points more behind those of the piece.
+// Makes room for n more points behind those of the piece.
 static bool piece_grow(struct store_cursor *c, struct piece *p, size_t n)
 {
     struct column *column = &p->column;
@@ -497,8 +496,8 @@ static bool piece_grow(struct store_cursor *c, struct piece *p, size_t n)
     return true;
 }
 
-// The piece is not where it was. What the file holds now of its time has its points, if they are
-// there at all.
+// The piece is no longer where it was. Other pieces of the file at its time have its points now, if
+// they still exist.
 static int load_moved(struct store_cursor *c, struct piece *p)
 {
     p->block = NULL; // what is loaded is not that block's content

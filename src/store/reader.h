@@ -4,7 +4,8 @@
 //          ── extents  block headers, read once per extent        (view.c)
 //          ── events    which blocks of events reach where           (event_index.h)
 //          ── trust     what can be believed of a file that no writer has (trust.c)
-//          ── view ◀─── snapshots: which blocks and tails there are at one moment; shared as long as the extent table stays as it is
+//          ── view ◀─── snapshots: the blocks and tails at one moment; shared as long as the
+//                       extent table stays unchanged
 //   snapshot ── cache   time stamps, unpacked parts of cold blocks, tails turned over (cache.c)
 //            ── buffers that columns are decoded into (buffers.c)
 //            ── cursors (cursor.h)

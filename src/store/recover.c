@@ -1,10 +1,12 @@
 // recover.c - taking up where the last writer left, however it left.
 //
 //   closed            nothing to find out
-//   killed            the mapped file is exactly what it had written: tails are as they were, and must have the checksums that syncs
-//                     noted. A tail whose number a block has was sealed in the writer's last moment; it is emptied
-//   machine went down what was not on disk at the last sync may be anything. A tail counts as far as the note of a sync says whose
-//                     checksum is right; blocks and catalog entries behind the last sync are checked one by one and cut at the first bad one
+//   killed            the mapped file is exactly what the writer had written. Tails are unchanged,
+//                     and must have the checksums that syncs noted. If a block has the number of
+//                     a tail, the writer sealed the tail in its last moment: it is emptied
+//   machine went down data that the last sync did not write may be anything. A tail counts as far
+//                     as the note of a sync whose checksum is right. Blocks and catalog entries
+//                     behind the last sync are checked one by one, and cut at the first bad one
 //
 // So what is read here is the headers of the blocks, the catalog, and of the rest only what came
 // after the last sync.

@@ -7,7 +7,8 @@
 // a cell that something else may hold, too, appends that cell as a single point beside it; among
 // single points the last one wins anyhow.
 //
-//   row of set 1 {t=5, a=1}         row of set 2 {t=5, a=2}  and, as set 1 may hold a at 5, point {a, t=5, 2}
+//   row of set 1 {t=5, a=1}
+//   row of set 2 {t=5, a=2}  and, as set 1 may hold a at 5, point {a, t=5, 2}
 //
 // "May hold": for each such series is known what is the newest time stamp that each of the others
 // has had. Who appends in order of time is always ahead of it, and pays a comparison; the others

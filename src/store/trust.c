@@ -9,7 +9,8 @@
 //
 //   a writer here       all: it is as it says
 //   killed, same boot   all, if the notes hold; else as far as one does
-//   another boot id     as far as a note holds: the machine went down, or the file is another machine's, of which the same can be true
+//   another boot id     as far as a note holds: the machine went down, or the file is from another
+//                       machine, which may have gone down
 #include "base/hash.h"
 #include "store/lock.h"
 #include "store/reader.h"

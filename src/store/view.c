@@ -57,10 +57,11 @@ static int copy_table_once(struct store_reader *r, struct table *t, bool any)
     if (!t->entries)
         return -ENOMEM;
     t->live = (const struct extent_entry *)(const void *)(r->mapping->base + offset);
-    // Acquire: each `used` below is at least that of this version, and the bytes before it are there.
+    // Acquire: each `used` below is at least as new as this version.
     t->version = __atomic_load_n(&sb->version, __ATOMIC_ACQUIRE);
     t->newest_ns = __atomic_load_n(&sb->newest_ns, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < t->count; i++) {
+        // Acquire: the bytes before `used` are read after it.
         uint64_t used = __atomic_load_n(&t->live[i].used, __ATOMIC_ACQUIRE);
         reader_copy_words(&t->entries[i], (const uint8_t *)&t->live[i], sizeof *t->entries);
         t->entries[i].used = used;
@@ -410,13 +411,15 @@ static int read_used(struct store_reader *r, struct view *v, uint64_t **used, ui
     uint64_t *u = malloc((v->tail_count + 1) * sizeof *u);
     if (!u)
         return -ENOMEM;
-    // Acquire: each `used` below is at least that of this version, and the bytes before it are there.
+    // Acquire: each `used` below is at least as new as this version.
     *version = __atomic_load_n(&sb->version, __ATOMIC_ACQUIRE);
     for (size_t i = 0; i < v->tail_count; i++) {
+        // Acquire: the bytes before `used` are read after it.
         u[i] = __atomic_load_n(&v->tails[i].entry->used, __ATOMIC_ACQUIRE);
         uint64_t unit = tail_unit(r, &v->tails[i]), room = v->tails[i].size / unit;
         u[i] = trust_tail(r, v->trust, &v->tails[i], unit, u[i] < room ? u[i] : room);
     }
+    // Acquire, and after the sizes: it is not older than any point before them.
     *newest_ns = __atomic_load_n(&sb->newest_ns, __ATOMIC_ACQUIRE);
     // Acquire: sizes and newest_ns have been read before the number of the table is read again.
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
