@@ -77,7 +77,8 @@ static void draft_tag(struct draft *d, struct sonde_tag tag)
     d->at = emit_put_str(d->at, str_of(tag.value));
 }
 
-// The handle of what was drafted: an old one, or a new one after publishing it. -1: no memory.
+// The handle of the drafted definition: an old one, or a new one after publishing it. -1: no
+// memory.
 static int64_t draft_publish(struct emit_process *p, struct draft *d, size_t identity_bytes)
 {
     bool added;

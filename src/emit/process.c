@@ -210,7 +210,7 @@ static void after_fork_in_child(void)
     emit_unlock(p);
 }
 
-// Its page; of several threads that make one, the first counts.
+// The page of the mark. If several threads make one, the first counts.
 static void make_mark(struct emit_process *p)
 {
     _Atomic uint8_t *none = NULL;

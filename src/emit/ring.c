@@ -22,7 +22,7 @@ enum {
 
 _Static_assert(SEGMENT_MISSING_BITS == SONDE_MISSING_BITS, "a value that is missing");
 
-// How far the ring may be written until the next look: one that is slow looks at every record.
+// How far the ring may be written until the next look. A slow ring looks at every record.
 static uint64_t next_step(struct ring *r)
 {
     uint32_t now_ms = (uint32_t)(clock_read_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_MS);
@@ -34,8 +34,7 @@ static uint64_t next_step(struct ring *r)
     return r->step;
 }
 
-// Has memory set aside for the first `end` bytes of the ring's data, in steps. False: there is
-// none.
+// Reserves memory for the first `end` bytes of the ring's data, in steps. False: there is none.
 static bool reserve_data(struct emit_process *p, const struct ring *r, uint64_t end)
 {
     uint64_t *reserved = &p->ring_reserved[r->index];

@@ -9,7 +9,7 @@
 // its head. NULL: the ring is full, or there is none; `points` are counted as dropped.
 struct ring *emit_room(size_t bytes, uint64_t points);
 
-// The same; asks only where the room that is known does not do.
+// The same; calls the slow path only if the known room is not enough.
 static inline struct ring *emit_room_if_needed(size_t bytes, uint64_t points)
 {
     struct ring *r = emit_self;

@@ -77,7 +77,7 @@
 
 #define SEGMENT_MAGIC UINT64_C(0x67657365646e6f73)       // "sondeseg"
 #define SEGMENT_HELLO_MAGIC UINT64_C(0x0a1a65646e6f737f) // "\x7fsonde\x1a\n"
-// What to do where a program, or sonde put, does not see the folder of the job.
+// The advice if a program, or sonde put, does not see the folder of the job.
 #define SEGMENT_FOLDER_HINT                                                                \
     "In a container, bind the folder above it (apptainer --bind DIR, podman or docker -v " \
     "DIR:DIR); where TMPDIR is "                                                           \

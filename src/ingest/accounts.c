@@ -64,8 +64,8 @@ void accounts_resume(struct ingest *in, struct program *p)
         // Release: an agent that reads our number also reads `since`.
         atomic_store_explicit(&agent->recording, in->recording, memory_order_release);
     }
-    // Once we have sampled, what others have completed is known; our own stamps must not vouch for
-    // theirs.
+    // After our first sample we know which samples are complete; our own stamps must not vouch for
+    // those of others.
     if (in->epoch == 0 && p->accounts_complete > in->complete && p->accounts_complete < in->began)
         in->complete = p->accounts_complete;
 }
@@ -99,7 +99,7 @@ bool accounts_join(const struct ingest *in, struct program *p, uint32_t definiti
         return false;
     struct segment_account *account = account_of(p, definition);
     uint64_t complete = in->complete > p->accounts_complete ? in->complete : p->accounts_complete;
-    // what a program wrote there itself may be anything
+    // the program itself may have written anything there
     complete = complete < in->stamp ? complete : in->stamp;
     uint64_t since = a->goes_on || in->began < p->accounts_since ? p->accounts_since : in->began;
     uint64_t stamps[2];
@@ -117,8 +117,8 @@ bool accounts_join(const struct ingest *in, struct program *p, uint32_t definiti
     unsigned newest = stamps[1] > stamps[0];
     if (!stamps[newest])
         return false;
-    // Another agent's total may be ahead of the recording. One of our own is not: we know who added
-    // to it.
+    // The total of another agent may be ahead of the recording. Our own is not, because we know who
+    // added to it.
     double total = number_of(&account->of[newest].total);
     double base = stamps[newest] < in->began && total > a->base ? total : a->base;
     *value = number_of(&account->of[newest].value);

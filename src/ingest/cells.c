@@ -115,8 +115,8 @@ static void read_cells(struct ingest *in, struct program *p)
         else if (!d->has_sum)
             c->sums[i] = store_missing(); // set to that
     }
-    // A counter that was set to what is no number keeps its last value: totals that other programs
-    // add to would be lost.
+    // A counter that was set to NaN or infinity keeps its last value: otherwise the totals that
+    // other programs add to would be lost.
     for (size_t k = 0; k < c->count; k++) {
         double value = c->sums[c->definitions[k]];
         if (p->definitions[c->definitions[k]].kind == STORE_COUNTER && !isfinite(value))
@@ -129,7 +129,7 @@ static void read_cells(struct ingest *in, struct program *p)
     }
 }
 
-// A total that grows by `more`, or stays what it is where that would make it infinite.
+// A total grows by `more`, or stays unchanged if that would make it infinite.
 static double total_of(double total, double more)
 {
     return isfinite(total + more) ? total + more : total;
@@ -170,7 +170,7 @@ static bool is_due(const struct ingest *in, const struct accumulator *a)
     return a->due == in->epoch;
 }
 
-// For the next agent, before anything of this sample is recorded.
+// Written for the next agent, before anything of this sample is recorded.
 static void write_accounts(struct ingest *in)
 {
     uint64_t stamp = accounts_stamp(in);
@@ -228,7 +228,7 @@ static int64_t not_before(const struct ingest *in, int64_t t_ns)
     return t_ns < in->sampled_ns && in->sampled_ns - t_ns < NS_PER_S ? in->sampled_ns : t_ns;
 }
 
-// Whether a program that asks has cells that have changed since they were recorded.
+// Whether a requesting program has cells that have changed since they were recorded.
 static bool any_asked(struct ingest *in)
 {
     bool any = false;

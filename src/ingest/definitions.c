@@ -123,7 +123,7 @@ static bool define_group(struct ingest *in, struct program *p, struct bytes *b,
     return good || !g;
 }
 
-// One definition of `size` bytes, a copy. False: it makes no sense.
+// Takes one definition, a copy of `size` bytes. False: it is invalid.
 static bool define(struct ingest *in, struct program *p, const char *copy, size_t size)
 {
     struct bytes b = bytes_of(copy, size);

@@ -139,7 +139,7 @@ int line_cells_apply(struct line_cells *c, uint32_t series, const struct line_it
     return 0;
 }
 
-// What a cell says now; false when it has nothing to say. A set is empty again afterwards.
+// The current value of a cell; false if it has none. A set is empty again afterwards.
 static bool take_value(struct cell *cell, double *out)
 {
     *out = cell->value;

@@ -1,9 +1,9 @@
 // rings.c - takes the records of a program's rings into the store.
 //
-// The memory belongs to somebody who may change it while it is read. So: tail and sizes are our own
-// copies, every word is read once, everything that is looked at twice is copied first, and lengths
-// are compared with what there is. A ring whose contents make no sense is skipped up to its head,
-// and what was skipped is counted.
+// The memory belongs to a program that may change it while it is read. So tail and sizes are our
+// own copies, every word is read once, everything that is used twice is copied first, and lengths
+// are checked against the available bytes. A ring with invalid contents is skipped up to its head,
+// and the skipped values are counted.
 //
 // The fast case is a point: header word, time, value, a look into the table of definitions, and a
 // struct store_point in the batch.
@@ -39,7 +39,7 @@ static uint64_t read_word(const uint64_t *at)
     return *(const volatile uint64_t *)at;
 }
 
-// What is needed to take the records of one ring.
+// The state for taking the records of one ring.
 struct taking {
     struct ingest *in;
     struct program *p;
@@ -188,8 +188,9 @@ static void take_event(struct taking *t, const uint64_t *data, unsigned type, un
     }
 }
 
-// Whether the end of a span that begins at `begin` is among the next records. It says all that the
-// begin does: a short span, which is over before anybody has looked, is stored once.
+// Whether the end of a span that begins at `begin` is among the next records. The end says
+// everything that the begin says, so a short span, which has ended before anybody has looked, is
+// stored once.
 static bool ends_soon(const struct program *p, const char *base, uint64_t begin,
                       uint64_t begin_words, uint64_t head)
 {
@@ -210,7 +211,7 @@ static bool ends_soon(const struct program *p, const char *base, uint64_t begin,
     return false;
 }
 
-// One record that is no point. False: it makes no sense.
+// Takes one record that is not a point. False: it is invalid.
 static bool take_record(struct taking *t, const uint64_t *data, uint64_t word, uint64_t words)
 {
     unsigned type = word & 0xff, flags = word >> 8 & 0xff;
@@ -234,7 +235,7 @@ static bool take_record(struct taking *t, const uint64_t *data, uint64_t word, u
     }
 }
 
-// What lies before `tail` is in the store; the program may overwrite it.
+// All records before `tail` are in the store; the program may overwrite them.
 static void publish_tail(struct program *p, uint32_t slot, uint64_t tail, int64_t newest)
 {
     unsigned commit = p->commits[slot] ^= 1;
@@ -249,7 +250,7 @@ static void publish_tail(struct program *p, uint32_t slot, uint64_t tail, int64_
     atomic_store_explicit(&p->agent->tails[slot].bytes, tail, memory_order_release);
 }
 
-// Of this drain, for the next agent. No ring has claimed records then.
+// The conversion of this drain, for the next agent. No ring has claimed records at this time.
 static void publish_conversion(struct program *p)
 {
     uint64_t words[SEGMENT_CONVERSION_WORDS] = {0};
@@ -411,8 +412,7 @@ uint64_t program_spans_begun(const struct program *p, uint32_t slot)
     return *(const volatile uint64_t *)&ring_of(p, slot)->spans;
 }
 
-// Its rings have other turns than before: what each stores from here on is later than what all had
-// stored.
+// The rings have new turns: from here on each stores times later than all times stored before.
 static void begin_turns(struct program *p)
 {
     int64_t newest = 0;
@@ -456,7 +456,7 @@ static void repeat_claimed(struct ingest *in, struct program *p)
     p->interrupted = false;
 }
 
-// By the clocks as they are now; a round over many full rings may take its time.
+// With the current clocks, because a round over many full rings may take long.
 static void begin_conversion(const struct ingest *in, struct program *p)
 {
     p->conversion.map = in->fit.map;

@@ -45,7 +45,7 @@ static bool has_shared_series(const struct ingest *in, const struct program *p)
     return false;
 }
 
-// The one that it had by the agent before us, if nobody else has it.
+// Takes the turn that the program had under the previous agent, if no other program has it.
 static void take_first(struct ingest *in, struct program *p)
 {
     p->turn = (uint32_t)p->conversion.turn;

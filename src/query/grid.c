@@ -137,7 +137,7 @@ static void calendar_bucket(const struct query_grid *g, int64_t t, int64_t *from
         bucket_of_days(g, day, &from_day, &to_day);
         *from = begin_of_day(g->zone, from_day);
         *to = begin_of_day(g->zone, to_day);
-        // Where clocks are put back across midnight a day's last hour comes again after the next
+        // If clocks are put back across midnight, a day's last hour comes again after the next day
         // has begun.
         while (*to <= t && *to < INT64_MAX) {
             bucket_of_days(g, to_day, &from_day, &to_day);

@@ -26,8 +26,8 @@ static bool counts(const struct query_join *join, struct str key)
     return !join->keys;
 }
 
-// What is compared: "key NUL value NUL" for each tag, and, where they count, "NUL key" for each
-// that was aggregated. No tag holds a NUL.
+// The key of a comparison: "key NUL value NUL" for each tag, and, where they count, "NUL key" for
+// each aggregated tag. No tag holds a NUL.
 static struct str key_of(struct joiner *j, const struct query_series *s)
 {
     struct buf text = {0};

@@ -181,7 +181,7 @@ static struct str identity_key(struct selector *s, const struct store_series_inf
     return (struct str){s->key, (size_t)(at - s->key)};
 }
 
-// Of each grouping key: 1, size, value; or 0 where the series lacks it.
+// For each grouping key: 1, size, value; or 0 if the series lacks the key.
 static struct str group_key(struct selector *s, const struct store_series_info *series)
 {
     if (s->q->aggregator == QUERY_NONE)

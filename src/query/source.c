@@ -78,7 +78,7 @@ static size_t merge_behind(int64_t *t, double *v, size_t done, const int64_t *t2
         else
             j--;
     }
-    // Where pairs were equal a gap is left between the untouched front [0, i) and what was written
+    // If pairs were equal, a gap remains between the untouched front [0, i) and the merged points
     // from `to` on.
     if (i < to) {
         memmove(t + i, t + to, (done + n - to) * sizeof *t);
@@ -203,7 +203,7 @@ static void keep_all(struct query_source *s)
     s->keeps = NULL;
 }
 
-// All that a sealed block of a live file holds of the series was decoded.
+// All points of the series in a sealed block of a live file have been decoded.
 static void keep_block(struct query_source *s, uint64_t block, const int64_t *t, const double *v)
 {
     struct decoded_entry e = {
@@ -241,7 +241,7 @@ static int cursor_points(struct query_source *s, const int64_t **t_ns, const dou
         return 0;
     }
     int r = store_cursor_points(s->cursor, t_ns, values, count);
-    // Gone meanwhile, or damaged: what there is instead is not the block's.
+    // If the block is gone or damaged, the points are from another place, and are not kept.
     if (r == 0 && block && *count == s->run.count && store_cursor_block(s->cursor) == block)
         keep_block(s, block, *t_ns, *values);
     return r < 0 ? store_fault(s->c, r) : 0;
@@ -263,7 +263,8 @@ static bool ends_before(const struct query_part *part, int64_t to_ns)
 static int open_one(struct query_source *s, const struct query_part *part)
 {
     struct query_cache *cache = part->store_id ? s->c->cache : NULL;
-    // Where the series has ended the range may go on: "until now" is the same range a moment later.
+    // Behind the end of the series the range may go on: "until now" is the same range a moment
+    // later.
     int64_t to_ns = cache && ends_before(part, s->to_ns) ? INT64_MAX : s->to_ns;
     if (cache)
         s->decoded = decoded_find(cache, part->store_id, part->series, s->from_ns, to_ns);

@@ -130,7 +130,8 @@ struct values {
     uint64_t points_read, points_from_summaries, series_read;
 };
 
-// The query of one span: its range, and filters that keep what contradicts the span out.
+// The query of one span: its range, and filters that keep series out whose tags contradict the
+// span.
 static int make_query(const struct query *q, const struct query_span *s, struct arena *arena,
                       struct query *out, struct error *e)
 {
@@ -257,7 +258,7 @@ static int compare_series(const void *a, const void *b)
     return (x->tag_count > y->tag_count) - (x->tag_count < y->tag_count);
 }
 
-// Of several values of a series at one time (spans that cannot be told apart) one is kept.
+// Keeps one of several values of a series at one time (of spans with equal tags).
 static int finish(struct values *v, struct query_result *out, struct error *e)
 {
     int64_t *t_ns = arena_array(v->arena, v->value_count, sizeof *t_ns);

@@ -5,7 +5,7 @@
 //   i64 transition[time]  u8 type_of_transition[time]  {i32 offset, u8 dst, u8 name}[type]  names  leap[leap × 12]  isstd  isut
 //   '\n' a POSIX TZ rule '\n'
 //
-// What is read is checked against the file's size before it is used; a hostile file costs an error.
+// All sizes are checked against the file's size before use; a hostile file only causes an error.
 #include "query/time_zone.h"
 #include "base/search.h"
 
