@@ -54,7 +54,8 @@ enum {
     // so many times as long as a requested drain took, the agent rests from such requests
     REST_SHARE = 3,
     REST_MAX_MS = 10,
-    SLACK_SHARE = 8, // of the agent's memory: what merges and bursts may leave to malloc
+    MARGIN_SHARE = 16, // of the agent's memory: stays free beside a merge
+    SLACK_SHARE = 8,   // of the agent's memory: what merges and bursts may leave to malloc
 };
 static const double RATE_DEFAULT_S = 0.5, RATE_MIN_S = 0.001, RATE_MAX_S = 3600;
 static const double FULL_FAST = 0.25; // of the fullest ring: look again soon
@@ -456,6 +457,15 @@ static int make_names(struct agent *a, struct error *e)
     return 0;
 }
 
+// What a merge may take: what the bound leaves, less what lies around it, such as blocks that malloc
+// keeps and the tables of zstd.
+static size_t merge_room(void *user)
+{
+    const struct agent *a = user;
+    size_t most = a->options->memory_bytes, own = own_memory_bytes() + most / MARGIN_SHARE;
+    return own < most ? most - own : 0;
+}
+
 static int open_store(struct agent *a, struct error *e)
 {
     const struct agent_options *o = a->options;
@@ -467,9 +477,9 @@ static int open_store(struct agent *a, struct error *e)
     for (size_t i = 0; i < o->meta_count; i++)
         meta[count++] = o->meta[i];
     struct store_options options = {.size_limit_bytes = o->size_limit_bytes,
-                                    .merge_limit_bytes =
-                                        // and zstd, at the end, some 4 MiB beside it
-                                    o->memory_bytes / 2,
+                                    .merge_limit_bytes = o->memory_bytes / 2,
+                                    .merge_room = o->memory_bytes ? merge_room : NULL,
+                                    .user = a,
                                     .window_ns = (int64_t)(o->window_s * NS_PER_S),
                                     .meta = meta,
                                     .meta_count = count};

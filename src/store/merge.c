@@ -213,6 +213,11 @@ static int job_begin(struct store *s, enum merge_pace pace)
 {
     uint32_t queue = 0;
     size_t n = 0;
+    s->limits.merge_bytes = s->limits.merge_most_bytes;
+    if (s->limits.merge_room) {
+        size_t room = s->limits.merge_room(s->limits.user);
+        s->limits.merge_bytes = room < s->limits.merge_bytes ? room : s->limits.merge_bytes;
+    }
     while (!n) {
         if (!pick(s, pace, &queue))
             return 0;

@@ -224,7 +224,9 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->limits.close_budget_ns = o->close_budget_ns ? o->close_budget_ns : DEFAULT_CLOSE_NS;
     s->limits.rewrite_bytes =
         o->rewrite_limit_bytes ? o->rewrite_limit_bytes : DEFAULT_REWRITE_LIMIT;
-    s->limits.merge_bytes = o->merge_limit_bytes ? o->merge_limit_bytes : SIZE_MAX;
+    s->limits.merge_most_bytes = o->merge_limit_bytes ? o->merge_limit_bytes : SIZE_MAX;
+    s->limits.merge_room = o->merge_room;
+    s->limits.user = o->user;
     s->limits.memory_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
     set_sizes(s);
     set_limits(s, o);

@@ -91,6 +91,9 @@ struct store_options {
     size_t memory_limit_bytes; // of the writer's own memory and live tails; 0 = 256 MiB
     // of the memory of one merge; 0 = the largest possible merge, some 30 MiB
     size_t merge_limit_bytes;
+    // asked before a merge, and counts if it is less; NULL = nobody is asked
+    size_t (*merge_room)(void *user);
+    void *user;
     // about the file as a whole: host, job, version, …; written when it is created
     const struct store_label *meta;
     size_t meta_count;

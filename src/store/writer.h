@@ -96,7 +96,10 @@ struct extent_sum {
 struct store_limits {
     uint64_t size_bytes;
     int64_t window_ns, sync_interval_ns, close_budget_ns;
-    size_t memory_bytes, merge_bytes;
+    size_t memory_bytes;
+    size_t merge_most_bytes, merge_bytes; // of any merge; of the next one
+    size_t (*merge_room)(void *user);     // store.h
+    void *user;
     uint64_t rewrite_bytes; // larger files are closed in place
     uint32_t extent_bytes;  // of an extent of blocks
     uint32_t point_room, event_room;
