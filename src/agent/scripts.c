@@ -8,6 +8,7 @@
 #include "agent/instants.h"
 #include "agent/script_child.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -31,9 +32,9 @@ enum {
 
 struct script {
     struct scripts *all;
-    struct script *next, **link; // in all->first
-    struct script_spec spec;     // its texts are ours
-    char *gpu;                   // ours
+    struct list_link link;   // in all->scripts
+    struct script_spec spec; // its texts are ours
+    char *gpu;               // ours
     struct script_child child;
     struct instants instants;
     uv_timer_t timer;
@@ -65,7 +66,7 @@ struct scripts {
     struct ingest *in;
     uv_signal_t child;
     bool finishing;
-    struct script *first;
+    struct list_link scripts;
 };
 
 // ---- what is said about it ----
@@ -405,9 +406,7 @@ static void ended(struct script *s, int status)
 // It does not run, and will not.
 static void let_go(struct script *s)
 {
-    *s->link = s->next;
-    if (s->next)
-        s->next->link = s->link;
+    list_remove(&s->link);
     uv_timer_stop(&s->timer);
     uv_close((uv_handle_t *)&s->timer, on_closed);
 }
@@ -416,9 +415,10 @@ static void on_child(uv_signal_t *handle, int number)
 {
     struct scripts *all = handle->data;
     (void)number;
-    for (struct script *s = all->first, *next; s; s = next) {
+    LIST_EACH(link, &all->scripts)
+    {
+        struct script *s = LIST_OF(link, struct script, link);
         int status;
-        next = s->next;
         if (s->pid && waitpid(s->pid, &status, WNOHANG) == s->pid)
             ended(s, status);
     }
@@ -459,11 +459,7 @@ struct script *scripts_add(struct scripts *all, const struct script_spec *spec, 
     uv_timer_init(all->loop, &s->timer);
     s->timer.data = s;
     s->handles = 1;
-    s->link = &all->first;
-    s->next = all->first;
-    if (s->next)
-        s->next->link = &s->next;
-    all->first = s;
+    list_prepend(&all->scripts, &s->link);
     wake_at(s, 0); // the first run at once: a short job has a value, too
     return s;
 }
@@ -484,6 +480,7 @@ int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const c
         return error_set(e, -ENOMEM, "no memory for scripts");
     all->loop = loop;
     all->in = in;
+    list_init(&all->scripts);
     uv_signal_init(loop, &all->child);
     all->child.data = all;
     *out = all;
@@ -503,8 +500,9 @@ void scripts_finish(struct scripts *all)
     if (!all || all->finishing)
         return;
     all->finishing = true;
-    while (all->first) {
-        struct script *s = all->first;
+    LIST_EACH(link, &all->scripts)
+    {
+        struct script *s = LIST_OF(link, struct script, link);
         s->removed = true;
         if (s->pid) {
             int status;

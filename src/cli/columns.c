@@ -1,20 +1,15 @@
 #include "cli/columns.h"
 
+#include "base/array.h"
 #include "base/printable.h"
 
 #include <stdlib.h>
 
 static void end_cell(struct columns *c)
 {
-    if (c->cells == c->capacity) {
-        size_t capacity = c->capacity ? 2 * c->capacity : 64;
-        size_t *more = realloc(c->ends, capacity * sizeof *more);
-        if (!more) {
-            c->failed = true;
-            return;
-        }
-        c->ends = more;
-        c->capacity = capacity;
+    if (!array_room(&c->ends, &c->capacity, c->cells + 1, sizeof *c->ends)) {
+        c->failed = true;
+        return;
     }
     c->ends[c->cells++] = c->text.size;
 }

@@ -29,6 +29,7 @@
 //
 // The processor time is a counter: what a process used since it was read last is added, so a
 // process that ends takes nothing away.
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "collect/process.h"
@@ -48,7 +49,6 @@
 enum {
     // that are told apart; more are not looked at, and the counts are missing
     PROCESSES_MAX = 131072,
-    PROCESSES_FIRST = 256,
     LIST_SIZE = 32768,
     LOOK_AGAIN = 64, // walks after which the owner of a known process is looked at again
     // walks in which the environment of a new process is read: it may not have called exec yet
@@ -76,7 +76,7 @@ struct processes {
     double ticks_per_second, page_bytes;
     struct job_mark job;        // "" = there is none
     struct process *last, *now; // ascending by pid
-    size_t last_count, capacity;
+    size_t last_count, last_capacity, now_capacity;
     size_t count[GROUPS]; // at the last walk
     uint64_t ticks_total[GROUPS];
     uint64_t walks, threads, last_pid; // of loadavg at the last walk
@@ -194,20 +194,11 @@ static void look_for_job(struct processes *p, struct process *process, size_t li
     p->unsure |= !process->of_job && process->job_looks < JOB_LOOKS;
 }
 
-static int make_room(struct processes *p)
+static int make_room(struct processes *p, size_t count)
 {
-    if (p->capacity >= PROCESSES_MAX)
+    if (count > PROCESSES_MAX)
         return -E2BIG;
-    struct process *last = realloc(p->last, 2 * p->capacity * sizeof *last);
-    if (!last)
-        return -ENOMEM;
-    p->last = last;
-    struct process *now = realloc(p->now, 2 * p->capacity * sizeof *now);
-    if (!now)
-        return -ENOMEM;
-    p->now = now;
-    p->capacity *= 2;
-    return 0;
+    return array_room(&p->now, &p->now_capacity, count, sizeof *p->now) ? 0 : -ENOMEM;
 }
 
 static int by_pid(const void *a, const void *b)
@@ -226,10 +217,13 @@ static void take_over(struct processes *p, size_t count)
         qsort(p->now, count, sizeof *p->now, by_pid);
     for (size_t i = 0; i < p->last_count; i++)
         close_files(p, &p->last[i]); // of those that are gone; the others' have moved on
-    struct process *swap = p->last;
+    struct process *list = p->last;
+    size_t capacity = p->last_capacity;
     p->last = p->now;
-    p->now = swap;
+    p->last_capacity = p->now_capacity;
     p->last_count = count;
+    p->now = list;
+    p->now_capacity = capacity;
 }
 
 static int walk_list(struct source *s, struct processes *p, size_t *count)
@@ -247,7 +241,7 @@ static int walk_list(struct source *s, struct processes *p, size_t *count)
             uint64_t pid;
             if (!parse_pid(entry->d_name, &pid))
                 continue;
-            int failed = *count == p->capacity ? make_room(p) : 0;
+            int failed = make_room(p, *count + 1);
             if (failed)
                 return failed;
             struct process *known = find_known(p, &at, pid), *process = &p->now[*count];
@@ -512,12 +506,7 @@ static int processes_open(struct source *s)
     if (folder < 0)
         return folder;
     struct processes *p = calloc(1, sizeof *p);
-    struct process *last = calloc(PROCESSES_FIRST, sizeof *last),
-                   *now = calloc(PROCESSES_FIRST, sizeof *now);
-    if (!p || !last || !now) {
-        free(p);
-        free(last);
-        free(now);
+    if (!p) {
         close(folder);
         return source_fail(s, -ENOMEM, "no memory");
     }
@@ -525,9 +514,6 @@ static int processes_open(struct source *s)
     p->files.folder = folder;
     p->ticks_per_second = ticks > 0 ? (double)ticks : 100;
     p->page_bytes = page > 0 ? (double)page : 4096;
-    p->last = last;
-    p->now = now;
-    p->capacity = PROCESSES_FIRST;
     job_mark_set(&p->job, s->options->job);
     procfile_open(&p->loadavg, s, "/proc/loadavg");
     s->state = p;
