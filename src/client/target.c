@@ -24,14 +24,18 @@ static const char *run_dir(const struct target_options *o)
 // ---------------------------------------------------------------- jobs on this machine
 
 // The job of this id, with id NULL the newest, that runs, or (dead) whose launcher was killed.
-static bool find_here(const struct target_options *o, const char *id, bool dead, struct job *out)
+// -ENOENT, without words: there is none.
+static int look_here(const struct target_options *o, const char *id, bool dead, struct job *out,
+                     struct error *e)
 {
     char base[FOLDER_PATH_MAX];
     struct job *jobs;
     size_t count, i = 0;
-    if (folder_base_path(run_dir(o), base, NULL) < 0 ||
-        job_list(base, dead, &jobs, &count, NULL) < 0)
-        return false;
+    int rc = folder_base_path(run_dir(o), base, e);
+    if (rc == 0)
+        rc = job_list(base, dead, &jobs, &count, e);
+    if (rc < 0)
+        return rc;
     while (i < count && id && strcmp(jobs[i].id, id) != 0)
         i++;
     bool found = i < count;
@@ -40,7 +44,29 @@ static bool find_here(const struct target_options *o, const char *id, bool dead,
         jobs[i] = (struct job){0};
     }
     job_list_free(jobs, count);
-    return found;
+    return found ? 0 : -ENOENT;
+}
+
+static bool find_here(const struct target_options *o, const char *id, bool dead, struct job *out)
+{
+    return look_here(o, id, dead, out, NULL) == 0;
+}
+
+int target_running(const char *id, const struct target_options *options, struct job *out,
+                   struct error *e)
+{
+    static const struct target_options none = {0};
+    const struct target_options *o = options ? options : &none;
+    id = id && *id ? id : given(o->job, "SONDE_JOB");
+    struct error why = {0};
+    int rc = look_here(o, id, false, out, &why);
+    if (rc == -ENOENT && id)
+        return error_set(e, rc, "job %.80s does not run here; sonde status lists running jobs", id);
+    if (rc == -ENOENT)
+        return error_set(e, rc, "no job runs here; start one with sonde run");
+    if (rc < 0 && e)
+        *e = why;
+    return rc;
 }
 
 static bool find_kept(const struct target_options *o, const char *id, char path[FOLDER_PATH_MAX])

@@ -332,29 +332,3 @@ int job_list(const char *base, bool dead, struct job **out, size_t *count, struc
     *out = list;
     return status;
 }
-
-int job_find(const char *parent, const char *id, struct job *out, struct error *e)
-{
-    char base[FOLDER_PATH_MAX];
-    struct job *list;
-    size_t count;
-    int status = folder_base_path(parent, base, e);
-    if (status == 0)
-        status = job_list(base, false, &list, &count, e);
-    if (status < 0)
-        return status;
-    size_t found = 0;
-    while (found < count && id && *id && strcmp(list[found].id, id) != 0)
-        found++;
-    if (found < count) {
-        *out = list[found];
-        list[found] = (struct job){0};
-    } else if (id && *id) {
-        status =
-            error_set(e, -ENOENT, "job %s does not run here; sonde status lists running jobs", id);
-    } else {
-        status = error_set(e, -ENOENT, "no job runs here; start one with sonde run");
-    }
-    job_list_free(list, count);
-    return status;
-}

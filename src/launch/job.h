@@ -85,8 +85,4 @@ int job_claim(const char *folder);
 int job_list(const char *base, bool dead, struct job **out, size_t *count, struct error *e);
 void job_list_free(struct job *list, size_t count);
 
-// PARENT of the base → the live job with this id; with id NULL or empty the newest. -ENOENT with
-// words.
-int job_find(const char *parent, const char *id, struct job *out, struct error *e);
-
 #endif
