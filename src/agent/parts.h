@@ -1,6 +1,6 @@
 // parts.h - what an agent consists of beside its event loop: names, sockets, the store, ingest and
-// the sampler of node metrics. Opens them in the order that each needs the ones before it, and closes
-// them in the reverse order.
+// the sampler of node metrics. Opens them in the order that each needs the ones before it, and
+// closes them in the reverse order.
 #ifndef SONDE_AGENT_PARTS_H
 #define SONDE_AGENT_PARTS_H
 

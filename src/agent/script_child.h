@@ -1,5 +1,5 @@
-// script_child.h - the process of a script: sh -c COMMAND with an input, an environment and a folder,
-// in a process group of its own.
+// script_child.h - the process of a script: sh -c COMMAND with an input, an environment and a
+// folder, in a process group of its own.
 #ifndef SONDE_AGENT_SCRIPT_CHILD_H
 #define SONDE_AGENT_SCRIPT_CHILD_H
 

@@ -1,5 +1,5 @@
-// script_spec.h - what a script is to do: its command, its rate, its time-out, and the line in which
-// a user writes them down.
+// script_spec.h - what a script is to do: its command, its rate, its time-out, and the line in
+// which a user writes them down.
 #ifndef SONDE_AGENT_SCRIPT_SPEC_H
 #define SONDE_AGENT_SCRIPT_SPEC_H
 

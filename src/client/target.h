@@ -1,13 +1,15 @@
 // target.h - which job or recordings a user means. Every command, the C library and Python resolve
 // names here and nowhere else: target_find for those that read, target_running for those that need
-// what only the run folder of a job on this machine has (`sonde put` the agent's socket, `sonde open`
-// and `sonde token` the token).
+// what only the run folder of a job on this machine has (`sonde put` the agent's socket,
+// `sonde open` and `sonde token` the token).
 //
 //   nothing          the job of --job; else the job around this process (SONDE_URL, SONDE_JOB); else
 //                    the newest that runs on this machine; else the newest recording
 //   http(s)://…      a job, or a `sonde replay`, at that address; ?token=… may be part of it
 //   a path           a recording: a file, a folder of files, a folder of such folders
-//   a word           the id of a job: one that runs, one whose launcher was killed, a recorded one
+//   a word           the id of a job: one that runs, one whose launcher was killed, a recorded one;
+//                    else `last`, the newest recording; else the newest run of that name, one that
+//                    runs before one that is recorded
 //
 // After the job SONDE_URL leads nowhere. If SONDE_JOB then names a recording on this machine, that
 // recording is meant.
@@ -45,10 +47,10 @@ int target_find(const char *where, const char *token, const struct target_option
                 struct target *out, struct error *e);
 void target_free(struct target *t);
 
-// The job that runs on this machine under this id, for what only its run folder has. `id` NULL: that
-// of --job, else of SONDE_JOB, else the newest; SONDE_URL does not count, nor do recordings. The
-// caller frees *out with job_free. -ENOENT with words: it does not run here.
-int target_running(const char *id, const struct target_options *options, struct job *out,
+// The job that runs on this machine under this id or name, for what only its run folder has. `word`
+// NULL: that of --job, else of SONDE_JOB, else the newest; SONDE_URL does not count, nor do
+// recordings. The caller frees *out with job_free. -ENOENT with words: it does not run here.
+int target_running(const char *word, const struct target_options *options, struct job *out,
                    struct error *e);
 
 // The ids of all jobs that run on this machine, then of all recordings; newest first.

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "launch/about.h"
 #include "launch/attempt.h"
 #include "launch/command.h"
 #include "launch/conclusion.h"
@@ -16,6 +17,7 @@
 #include "launch/supervisor.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -304,6 +306,9 @@ int launch_run(const struct launch_options *options, struct error *e)
     l->job.command = options->title ? strdup(options->title) : job_command_text(options->command);
     job_host(l->job.host);
     status = nodes_find(&options->nodes, &l->job, &l->nodes, e);
+    l->job.about = about_run(options->name, options->note, options->tags);
+    if (status == 0)
+        json_object_set_new(l->job.about, "nodes", json_integer((json_int_t)nodes_count(l->nodes)));
     if (status == 0)
         status = launch_folder_find_tls(l, e);
     int code = LAUNCH_WRONG_OPTION;

@@ -1,5 +1,5 @@
-// node_start.h - how `sonde node` is started on another node: through srun or ssh, and the lines that
-// it reads first (node.h).
+// node_start.h - how `sonde node` is started on another node: through srun or ssh, and the lines
+// that it reads first (node.h).
 #ifndef SONDE_LAUNCH_NODE_START_H
 #define SONDE_LAUNCH_NODE_START_H
 

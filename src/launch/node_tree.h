@@ -40,8 +40,8 @@ void node_tree_free(struct node_tree *t);
 // Finds `address`: asks the system for the way to another node.
 void node_tree_find_address(struct node_tree *t);
 
-// The node's relay takes in children at that port (0: it does not, or not yet); `gone`: it will not,
-// as far as is known, and its children go past it.
+// The node's relay takes in children at that port (0: it does not, or not yet); `gone`: it will
+// not, as far as is known, and its children go past it.
 void node_tree_relay(struct node_tree *t, size_t node, int port, bool gone);
 int node_tree_relay_port(const struct node_tree *t, size_t node);
 

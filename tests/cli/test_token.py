@@ -49,7 +49,8 @@ class Token(Place):
         self.one_line(self.sonde("token", "mine", "--token-file", "x"), 2, "not both")
 
     def test_every_command_means_the_job_around_it(self):
-        """Of two jobs that of SONDE_JOB, although it is the older one: with --url, without, and for a page."""
+        """Of two jobs that of SONDE_JOB, although it is the older one: with --url, without, and for
+        a page."""
         for name in ("one", "two"):
             self.start("run", "-q", "-l", "1", "--", "sleep", "1000", env={"SONDE_JOB": name})
             until(lambda name=name: any(j["job"] == name and j["url"] for j in json.loads(self.sonde("status", "--json").stdout)), name)
@@ -64,7 +65,8 @@ class Token(Place):
         self.assertNotIn("of_one", self.sonde("query", "--list", "two").stdout)
 
     def test_a_url_for_grafana(self):
-        """Grafana's data source replaces the parameters of its URL in some requests, and keeps user and password in all of them."""
+        """Grafana's data source replaces the parameters of its URL in some requests, and keeps user
+        and password in all of them."""
         self.start("run", "-q", "--", "sleep", "1000", env={"SONDE_JOB": "mine"})
         where = self.job()["url"]
         for flags in ((), ("--view", "mine"), ("--write",)):
@@ -88,7 +90,8 @@ class Token(Place):
         self.assertEqual(len(set(result.stdout.split())), 1)
 
     def test_a_fixed_one(self):
-        """Made when it is not there; the same for each job that is started with it, so that a data source of Grafana outlives them."""
+        """Made when it is not there; the same for each job that is started with it, so that a data
+        source of Grafana outlives them."""
         file = self.root / "fixed"
         view = self.token("--token-file", file)
         self.assertEqual(file.stat().st_mode & 0o777, 0o600)

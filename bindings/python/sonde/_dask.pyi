@@ -7,17 +7,20 @@ from ._emit import Group, OpenSpan
 
 @final
 class Watch:
-    """Watch(group, interval_ms): emits, until it is stopped, this process' processor time in percent of a core and its resident bytes as the group's two
-    metrics, whatever holds the interpreter."""
+    """Watch(group, interval_ms): a thread that emits this process' processor time in percent of a
+    core and its resident bytes, as the group's two metrics. It does not need the interpreter lock.
+    """
 
     def __new__(cls, group: Group, interval_ms: int) -> "Watch": ...
     def stop(self) -> None:
-        """Ends it. A second call does nothing."""
+        """Stops it. A second call does nothing."""
 
 @final
 class TaskSpans:
-    """TaskSpans(worker, cluster, text, tasks=None): a span `dask_task` with the tags key, worker and cluster for each task that executes. text(key) is asked for
-    the text of keys that are not plain. `tasks` is Dask's dictionary of them: a span gets the bytes of the result as the tag nbytes."""
+    """TaskSpans(worker, cluster, text, tasks=None): emits a span `dask_task` with the tags key,
+    worker and cluster for each task that executes. It calls text(key) for keys that are not plain
+    strings. `tasks` is Dask's dictionary of tasks; with it, a span gets the size of the result as
+    the tag nbytes."""
 
     def __new__(cls, worker: str, cluster: str, text: Callable[[Any], str], tasks: Optional[dict[Any, Any]] = None) -> "TaskSpans": ...
     def __call__(self, key: Hashable, start: str, finish: str, /, *more: Any, **further: Any) -> None:
@@ -27,18 +30,19 @@ class TaskSpans:
         """Ends the spans of all tasks that execute."""
 
     def span(self, key: Hashable, /) -> Optional[OpenSpan]:
-        """The span of a task that executes, as open_span()'s parent; None: it does not."""
+        """The span of an executing task, as a parent for open_span(); None if the task does not
+        execute."""
 
     def __len__(self) -> int:
-        """How many execute."""
+        """The number of executing tasks."""
 
 @final
 class Graph:
     """Graph(number, job, dag): one dag of a job."""
 
     failed: bool  # a key erred, or was given up before it was there
-    queued: bool  # for who counts
-    handle: object  # for who listens
+    queued: bool  # for sonde.dask
+    handle: object  # for sonde.dask
 
     def __new__(cls, number: int, job: int, dag: int) -> "Graph": ...
     @property
@@ -49,29 +53,31 @@ class Graph:
     def dag(self) -> int: ...
     @property
     def running(self) -> int:
-        """Tasks that a worker has."""
+        """The number of tasks that are with a worker."""
 
     @property
     def waiting(self) -> int:
-        """Keys that were asked for and are not there yet."""
+        """The number of requested keys whose results do not exist yet."""
 
 @final
 class GraphKeys:
-    """GraphKeys(turned, done): which graph a key is of. It calls turned(graph) when the first task of a graph is with a worker and when none is any more,
-    done(graph) when it waits for no key any more."""
+    """GraphKeys(turned, done): knows the graph of each key. It calls turned(graph) when the first
+    task of a graph comes to a worker, and when the last one leaves; it calls done(graph) when the
+    graph waits for no more keys."""
 
     def __new__(cls, turned: Callable[[Graph], object], done: Callable[[Graph], object]) -> "GraphKeys": ...
     def __call__(self, key: Hashable, start: str, finish: str, /, *more: Any, **further: Any) -> None:
-        """A task is in another state now; more is passed over."""
+        """Handles a change of a task's state; ignores further arguments."""
 
     def want(self, graph: Graph, keys: Iterable[Hashable], state: Callable[[Any], Optional[str]], /) -> None:
-        """The graph waits for those of the keys that are not there yet; state(key) is what Dask says of one, None if it does not know it."""
+        """Makes the graph wait for those keys that have no result yet. state(key) returns Dask's
+        state of a key, or None if Dask does not know it."""
 
     def belong(self, graph: Graph, keys: Iterable[Hashable], /) -> None:
-        """These are its tasks, but for those of a graph that waits still."""
+        """Assigns these tasks to the graph, except those of a graph that is still waiting."""
 
     def clear(self) -> set[Graph]:
-        """Forgets all keys, and what runs. The graphs that waited for one; they wait no more."""
+        """Forgets all keys and executing tasks. Returns the graphs that were waiting."""
 
     def __len__(self) -> int:
-        """The keys it knows."""
+        """The number of known keys."""

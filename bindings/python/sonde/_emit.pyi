@@ -25,19 +25,21 @@ class Metric:
     @property
     def kind(self) -> str: ...
     def __call__(self, value: _Value = ..., time_ns: Optional[int] = ...) -> None:
-        """A gauge takes a value, and a time in nanoseconds since the epoch if it is not now; a counter what to add (1 if nothing is said)."""
+        """Emits a point: of a gauge, a value, now or at a time in nanoseconds since the epoch; of a
+        counter, the amount to add (default 1)."""
 
     def emit(self, value: _Value, time_ns: Optional[int] = ...) -> None:
-        """A point: now, or at a time in nanoseconds since the epoch."""
+        """Emits a point, now or at a time in nanoseconds since the epoch."""
 
     def set(self, value: _Value, /) -> None:
-        """Sets the metric's cell, which is sampled at the run's rate: for values that change often."""
+        """Sets the metric's cell, which the agent samples at the run's rate: for values that change
+        often."""
 
     def add(self, amount: _Value = ..., /) -> None:
         """Adds to the metric's cell."""
 
     def __bool__(self) -> bool:
-        """False when it is off: above the run's level, or no run at all."""
+        """False if the metric is off: its level is above the run's, or there is no run."""
 
 @final
 class Group:
@@ -46,7 +48,7 @@ class Group:
     @property
     def metrics(self) -> tuple[Metric, ...]: ...
     def __call__(self, *values: _Value, time_ns: Optional[int] = ...) -> None:
-        """One value for each metric, None where there is none; one time stamp for all."""
+        """Emits one value for each metric (None for a missing one) with one timestamp."""
 
     def __bool__(self) -> bool: ...
 
@@ -55,10 +57,11 @@ class OpenSpan:
     """A span that has begun."""
 
     def close(self, more: Optional[Mapping[str, Any]], end_ns: Optional[int] = None, /) -> None:
-        """Ends it, with more tags or None, at a time in nanoseconds since the epoch or now. Once; a second call does nothing."""
+        """Ends the span, with more tags or None, now or at a time in nanoseconds since the epoch. A
+        second call does nothing."""
 
 class Sieve:
-    """What sonde.Telemetry stands on."""
+    """The base class of sonde.Telemetry."""
 
     def add_data(
         self,
@@ -70,44 +73,52 @@ class Sieve:
         tagv: Any = ...,
         tags: Optional[Mapping[str, Any]] = ...,
     ) -> None:
-        """A point, now or at `timestamp` (seconds since the epoch), if the run's level is `telemetry_level` or higher."""
+        """Emits a point, now or at `timestamp` (seconds since the epoch), if the run's level is at
+        least `telemetry_level`."""
 
 def gauge(
     name: str, unit: Optional[str] = ..., help: Optional[str] = ..., level: int = ..., tags: Optional[Mapping[str, Any]] = ...
 ) -> Metric:
-    """A metric that goes up and down: a loss, a temperature. Call it with a value."""
+    """Makes a metric that goes up and down: a loss, a temperature. Call the result with a value."""
 
 def counter(
     name: str, unit: Optional[str] = ..., help: Optional[str] = ..., level: int = ..., tags: Optional[Mapping[str, Any]] = ...
 ) -> Metric:
-    """A metric that only grows: steps done, bytes read. Call it with what to add."""
+    """Makes a metric that only grows: steps done, bytes read. Call the result with the amount to
+    add."""
 
 def group(metrics: Iterable[Metric], /) -> Group:
-    """Metrics that are measured together. Call it with one value for each."""
+    """Makes a group of metrics that are measured together. Call it with one value for each."""
 
 def emit(name: str, value: _Value, /, **tags: Any) -> None:
-    """A point of the metric `name`, now. A handle from gauge() is twice as fast."""
+    """Emits a point of the metric `name`, now. A handle from gauge() is twice as fast."""
 
 def annotate(text: Any, /, **tags: Any) -> None:
-    """A remark at this instant."""
+    """Records an annotation at this instant."""
 
 def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], start_ns: Optional[int] = None, /) -> OpenSpan:
-    """Begins a span within another one or None, at a time in nanoseconds since the epoch or now. What sonde.span() stands on."""
+    """Begins a span within `parent` (or None), now or at a time in nanoseconds since the epoch;
+    sonde.span() uses it."""
 
 def span_at(name: str, start_ns: int, end_ns: int, tags: Optional[Mapping[str, Any]], /) -> None:
-    """A span that is over, its times in nanoseconds since the epoch. It is part of none."""
+    """Records a completed span; its times are nanoseconds since the epoch. It has no parent."""
 
 def connect(socket: Union[str, "os.PathLike[str]"], level: int = ...) -> None:
-    """Where the agent listens, for a program that was not started by `sonde run`. Metrics that were defined before stay off; one that emits already
-    moves there and keeps its level."""
+    """Connects to the agent at this socket, for a program that was not started by `sonde run`.
+    Metrics that were defined before stay off. A program that emits already moves to this agent and
+    keeps its level."""
 
 def storable_name(name: str, is_key: bool = False, /) -> str:
-    """The name under which a metric (or a tag's key) is stored: the name itself if it can be one."""
+    """The name under which a metric (or the key of a tag) is stored: the same name if it is valid.
+    """
 def level() -> int:
-    """The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for measuring."""
+    """The level of the run, 0 to 4; 0 if sonde is off. Use it to skip work that is only done for
+    measuring."""
 
 def dropped() -> int:
-    """How many values this process could not hand over: a ring was full, a limit passed, or no agent took them."""
+    """The number of values that this process has dropped: a ring was full, a limit was exceeded, or
+    no agent read them."""
 
 def check() -> Tuple[int, str]:
-    """(0, "") if an agent takes what this process emits, or sonde is off; else an errno and why not."""
+    """(0, "") if an agent takes the points of this process, or if sonde is off; else an errno and
+    the reason."""
