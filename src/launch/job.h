@@ -87,7 +87,8 @@ bool job_lives(const char *folder);
 int job_claim(const char *folder);
 
 // The jobs below `base` that live (or, with `dead`, those whose launcher was killed), newest first,
-// of equal starts in the natural order of their ids. *out is an array of *count that job_list_free frees, NULL when there is none. No base: no jobs.
+// of equal starts in the natural order of their ids. *out is an array of *count that job_list_free
+// frees, NULL when there is none. No base: no jobs.
 int job_list(const char *base, bool dead, struct job **out, size_t *count, struct error *e);
 void job_list_free(struct job *list, size_t count);
 

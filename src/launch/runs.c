@@ -108,10 +108,7 @@ static int move_all(const char *run_folder, const char *to, struct error *e)
         snprintf(into, sizeof into, "%s/%s", to, entry->d_name);
         if (strlen(into) >= FOLDER_PATH_MAX)
             status = error_set(e, -ENAMETOOLONG, "the path %.80s… is too long", into);
-        else if (
-            realpath(
-                from,
-                place)) // an agent without space leaves a link to where it went on (agent/overflow.h)
+        else if (realpath(from, place)) // without space, a link to where the agent went on
             status = move_file(place, into, e);
         else
             status = error_set(e, -errno, "cannot find %s: %s", from, strerror(errno));
