@@ -4,13 +4,10 @@
 // tags. What is remembered is the handle, as an int.
 #include "arguments.h"
 #include "convert.h"
-#include "graphs.h"
+#include "emitter.h"
 #include "metric.h"
 #include "sieve.h"
 #include "span.h"
-#include "states.h"
-#include "tasks.h"
-#include "watch.h"
 
 #include <errno.h>
 
@@ -216,6 +213,24 @@ static struct PyModuleDef definition = {
     NULL,
 };
 
+static const struct emitter for_dask = {
+    .size = sizeof for_dask,
+    .span_open = sonde_span_open,
+    .span_close = sonde_span_close,
+    .put_row_at = sonde_put_row_at,
+    .span_as_parent = span_as_parent,
+    .group_of = group_of,
+};
+
+// 0, or -1 with an exception.
+static int add_emitter(PyObject *module)
+{
+    PyObject *capsule = PyCapsule_New((void *)(uintptr_t)&for_dask, EMITTER_NAME, NULL);
+    int status = module_add(module, EMITTER_ATTRIBUTE, capsule);
+    Py_XDECREF(capsule);
+    return status;
+}
+
 PyMODINIT_FUNC PyInit__emit(void);
 
 PyMODINIT_FUNC PyInit__emit(void)
@@ -223,8 +238,7 @@ PyMODINIT_FUNC PyInit__emit(void)
     PyObject *module = PyModule_Create(&definition);
     remembered = PyDict_New();
     if (module && remembered && metric_add_to(module) == 0 && span_add_to(module) == 0 &&
-        sieve_add_to(module) == 0 && watch_add_to(module) == 0 && states_init() == 0 &&
-        tasks_add_to(module) == 0 && graphs_add_to(module) == 0 &&
+        sieve_add_to(module) == 0 && add_emitter(module) == 0 &&
         PyModule_AddStringConstant(module, "__version__", sonde_version()) == 0)
         return module;
     Py_XDECREF(module);

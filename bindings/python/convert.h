@@ -1,5 +1,5 @@
 // convert.h - between Python's objects and what C takes. Internal to the extensions `sonde._emit`,
-// `sonde._client` and `sonde._detect`.
+// `sonde._dask`, `sonde._client` and `sonde._detect`.
 //
 // Only the limited API of CPython 3.9 is used: one binary serves every later version.
 #ifndef SONDE_PYTHON_CONVERT_H

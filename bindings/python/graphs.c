@@ -93,7 +93,7 @@ static PyType_Slot graph_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec graph_spec = {"sonde._emit.Graph", sizeof(struct graph), 0, Py_TPFLAGS_DEFAULT,
+static PyType_Spec graph_spec = {"sonde._dask.Graph", sizeof(struct graph), 0, Py_TPFLAGS_DEFAULT,
                                  graph_slots};
 
 // ---------------------------------------------------------------- an entry
@@ -119,7 +119,7 @@ static PyType_Slot entry_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec entry_spec = {"sonde._emit.GraphKey", sizeof(struct entry), 0,
+static PyType_Spec entry_spec = {"sonde._dask.GraphKey", sizeof(struct entry), 0,
                                  Py_TPFLAGS_DEFAULT, entry_slots};
 
 // The key's entry, which is made where there is none; borrowed. NULL: an exception.
@@ -418,7 +418,7 @@ static PyType_Slot keys_slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec keys_spec = {"sonde._emit.GraphKeys", sizeof(struct graph_keys), 0,
+static PyType_Spec keys_spec = {"sonde._dask.GraphKeys", sizeof(struct graph_keys), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, keys_slots};
 
 int graphs_add_to(PyObject *module)

@@ -1,5 +1,5 @@
 // graphs.h - which graph of a Dask scheduler a key belongs to. Internal to the extension
-// `sonde._emit`.
+// `sonde._dask`.
 #ifndef SONDE_PYTHON_GRAPHS_H
 #define SONDE_PYTHON_GRAPHS_H
 

@@ -1,5 +1,5 @@
 // states.h - the names that Dask gives to the states of a task, and what they mean to sonde.
-// Internal to the extension `sonde._emit`.
+// Internal to the extension `sonde._dask`.
 #ifndef SONDE_PYTHON_STATES_H
 #define SONDE_PYTHON_STATES_H
 

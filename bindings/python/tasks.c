@@ -10,8 +10,7 @@
 // It leaves when it ends, so that is as many as the worker has threads, and those that have
 // seceded.
 #include "tasks.h"
-#include "convert.h"
-#include "span.h"
+#include "emitter.h"
 #include "states.h"
 
 #include <string.h>
@@ -130,7 +129,7 @@ static int begin(struct task_spans *t, PyObject *key)
         struct sonde_tag tags[] = {{"key", PyBytes_AsString(text)},
                                    {"worker", PyBytes_AsString(t->worker)},
                                    {"cluster", PyBytes_AsString(t->cluster)}};
-        struct sonde_span span = sonde_span_open(SPAN_NAME, tags, 3, NULL);
+        struct sonde_span span = emitter->span_open(SPAN_NAME, tags, 3, NULL);
         char *at = PyBytes_AsString(record);
         memcpy(at, &span, sizeof span);
         memcpy(at + sizeof span, PyBytes_AsString(text), size);
@@ -176,7 +175,7 @@ static void end(struct task_spans *t, PyObject *key, PyObject *record, bool fail
     long long bytes = failed ? -1 : result_bytes(t, key);
     if (bytes >= 0)
         tags[3] = (struct sonde_tag){"nbytes", digits(bytes, number + sizeof number)};
-    sonde_span_close(&span, SPAN_NAME, tags, failed || bytes >= 0 ? 4 : 3);
+    emitter->span_close(&span, SPAN_NAME, tags, failed || bytes >= 0 ? 4 : 3);
 }
 
 // tasks(key, start, finish, …): a key is in another state now.
@@ -223,7 +222,7 @@ static PyObject *span_of_key(PyObject *self, PyObject *key)
         return PyErr_Occurred() ? NULL : new_ref(Py_None);
     struct sonde_span span;
     memcpy(&span, PyBytes_AsString(record), sizeof span);
-    return span_as_parent(&span);
+    return emitter->span_as_parent(&span);
 }
 
 // ---------------------------------------------------------------- the type
@@ -289,7 +288,7 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec spec = {"sonde._emit.TaskSpans", sizeof(struct task_spans), 0,
+static PyType_Spec spec = {"sonde._dask.TaskSpans", sizeof(struct task_spans), 0,
                            Py_TPFLAGS_DEFAULT, slots};
 
 int tasks_add_to(PyObject *module)

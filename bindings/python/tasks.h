@@ -1,4 +1,4 @@
-// tasks.h - the spans of a Dask worker's tasks. Internal to the extension `sonde._emit`.
+// tasks.h - the spans of a Dask worker's tasks. Internal to the extension `sonde._dask`.
 #ifndef SONDE_PYTHON_TASKS_H
 #define SONDE_PYTHON_TASKS_H
 

@@ -5,7 +5,7 @@
 // and stamps its values with them. One that it could not keep is missing. The thread is not there
 // in forked children.
 #include "watch.h"
-#include "metric.h"
+#include "emitter.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -72,7 +72,8 @@ static void *run(void *user)
         double values[MEMBERS] = {share, resident_bytes()};
         used = used_now;
         since = at;
-        sonde_emit_group_at(w->group, values, instant);
+        if (w->group)
+            emitter->put_row_at(w->group, values, instant);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -116,7 +117,7 @@ static PyObject *watch_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     sonde_handle handle;
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "Oi:Watch", names, &group, &interval_ms))
         return NULL;
-    if (interval_ms < 1 || !group_of(group, MEMBERS, &handle))
+    if (interval_ms < 1 || !emitter->group_of(group, MEMBERS, &handle))
         return PyErr_Format(PyExc_ValueError,
                             "a group of two metrics and an interval of at least 1 ms are needed");
     struct watch_object *o = object_new(type);
@@ -168,7 +169,7 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec spec = {"sonde._emit.Watch", sizeof(struct watch_object), 0, Py_TPFLAGS_DEFAULT,
+static PyType_Spec spec = {"sonde._dask.Watch", sizeof(struct watch_object), 0, Py_TPFLAGS_DEFAULT,
                            slots};
 
 int watch_add_to(PyObject *module)

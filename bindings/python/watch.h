@@ -1,5 +1,5 @@
 // watch.h - the process's own processor time and memory as metrics. Internal to the extension
-// `sonde._emit`.
+// `sonde._dask`.
 #ifndef SONDE_PYTHON_WATCH_H
 #define SONDE_PYTHON_WATCH_H
 

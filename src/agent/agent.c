@@ -14,22 +14,15 @@
 
 #include "agent/collectors.h"
 #include "agent/connections.h"
-#include "agent/folder.h"
-#include "agent/keeper.h"
-#include "agent/overflow.h"
-#include "agent/own.h"
-#include "agent/recorded.h"
-#include "agent/sampler.h"
+#include "agent/parts.h"
+#include "agent/rows.h"
 #include "agent/scripts.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own_memory.h"
-#include "collect/catalogue.h"
-#include "store/read.h"
 #include "wire/held.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -48,44 +41,25 @@ enum {
     TICK_IDLE_MS = 2000, // while there are only samples, each of which is followed by a tick
     ROWS_MS = 20,        // on end for samples, while others wait
     END_DRAIN_MS = 2000, // programs that go on writing at the end are not followed for longer
-    META_MAX = 64,
-    HOST_MAX = 256,
     CONTROL_PIECE_SIZE = 4096,
     // so many times as long as a requested drain took, the agent rests from such requests
     REST_SHARE = 3,
     REST_MAX_MS = 10,
-    MARGIN_SHARE = 16, // of the agent's memory: stays free beside a merge
-    SLACK_SHARE = 8,   // of the agent's memory: what merges and bursts may leave to malloc
+    SLACK_SHARE = 8, // of the agent's memory: what merges and bursts may leave to malloc
 };
-static const double RATE_DEFAULT_S = 0.5, RATE_MIN_S = 0.001, RATE_MAX_S = 3600;
 static const double FULL_FAST = 0.25; // of the fullest ring: look again soon
 
 enum { END_SIGNALS = 3 };
 static const int end_signals[END_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
 
 struct agent {
-    const struct agent_options *options;
-    char host[HOST_MAX], socket_path[PATH_MAX], file_path[PATH_MAX];
-    struct store_label labels[1];
-    double rate_s;
-    int listening, abstract, udp; // -1 = none, or `connections` has them
-
-    struct store *store;
-    struct recorded *recorded;
-    struct keeper program_keeper;
-    struct ingest *ingest;
-    struct collect *collect;
-    struct sampler *sampler;
+    struct parts parts;
     struct connections *connections;
     struct scripts *scripts;
     struct collectors *collectors;
-    struct own *own;
-    struct own_figures figures;
 
     uv_loop_t loop;
     bool loop_made, stopping;
-    bool moved;     // the file is in the other folder, or cannot go there
-    bool reachable; // the socket's name is ours to take away
     uv_async_t rows;
     uv_timer_t drain, tick, asked;
     uv_signal_t signals[END_SIGNALS];
@@ -115,21 +89,22 @@ static void note_company(struct agent *a, uint64_t programs)
 {
     struct connections_stats connections;
     agent_connections_get_stats(a->connections, &connections);
-    sampler_be_prompt(a->sampler, programs || connections.senders || a->options->udp_port);
+    sampler_be_prompt(a->parts.sampler,
+                      programs || connections.senders || a->parts.options->udp_port);
 }
 
 // One that was asked for says nothing about how often it pays to look.
 static void drain(struct agent *a, bool asked)
 {
     double fullest = 0;
-    bool any = ingest_drain(a->ingest, &fullest) > 0;
+    bool any = ingest_drain(a->parts.ingest, &fullest) > 0;
     a->empty_rounds = any ? 0 : a->empty_rounds + !asked;
     uint64_t slowest_ms = a->empty_rounds > QUIET_ROUNDS ? DRAIN_QUIET_MS : DRAIN_SLOW_MS;
     a->drain_ms = fullest > FULL_FAST ? DRAIN_FAST_MS : asked ? a->drain_ms : a->drain_ms * 2;
     if (a->drain_ms > slowest_ms)
         a->drain_ms = slowest_ms;
     struct ingest_stats stats;
-    ingest_get_stats(a->ingest, &stats);
+    ingest_get_stats(a->parts.ingest, &stats);
     if (stats.programs && !a->stopping)
         uv_timer_start(&a->drain, on_drain, a->drain_ms, 0);
     else
@@ -195,114 +170,23 @@ static void on_asked_later(uv_timer_t *timer)
 
 // ---- samples ----
 
-static void define_set(struct agent *a, struct sampler_set *set)
-{
-    sampler_forget_older(set);
-    set->defined = true;
-    uint32_t *ids = calloc(set->count, sizeof *ids);
-    set->failed = ids ? 0 : -ENOMEM;
-    for (size_t i = 0; !set->failed && i < set->count; i++) {
-        const struct collect_series *series = &set->series[i];
-        uint32_t metric;
-        set->failed = store_define_metric(a->store, &series->metric->metric, &metric);
-        if (!set->failed)
-            set->failed =
-                store_define_series(a->store, metric, series->labels, series->label_count, &ids[i]);
-    }
-    if (!set->failed)
-        set->failed = store_define_set(a->store, ids, set->count, &set->store_id);
-    if (set->failed)
-        log_warning("metrics of this node cannot be stored: %s", strerror(-set->failed));
-    free(ids);
-}
-
-// In the recording as an annotation: a gap in the data explains itself.
-static void note_cut_off(struct agent *a, const struct sampler_row *row)
-{
-    char text[192];
-    snprintf(text, sizeof text, "%.*s%s%s %s", STR_ARG(row->source), row->part[0] ? " " : "",
-             row->part, row->cut_off ? "does not answer and is left out" : "answers again");
-    log_warning("source %s", text);
-    const struct store_label tags[] = {a->labels[0],
-                                       {STR("source"), row->source},
-                                       {STR("cut_off"), row->cut_off ? STR("yes") : STR("no")}};
-    struct store_event event = {.kind = STORE_ANNOTATION,
-                                .start_ns = row->t_ns,
-                                .end_ns = row->t_ns,
-                                .text = str_of(text),
-                                .labels = tags,
-                                .label_count = sizeof tags / sizeof *tags};
-    if (store_append_event(a->store, &event) != 0)
-        a->figures.rows_refused++;
-}
-
-static void take_row(struct agent *a, const struct sampler_row *row)
-{
-    if (row->source.size) {
-        note_cut_off(a, row);
-        return;
-    }
-    if (row->set) {
-        if (!row->set->defined)
-            define_set(a, row->set);
-        if (row->set->failed ||
-            store_append_row(a->store, row->set->store_id, row->t_ns, row->values) != 0)
-            a->figures.rows_refused += row->set->count;
-        return;
-    }
-    // The instant is complete: now what programs and StatsD add up.
-    a->figures.sampler = row->figures;
-    ingest_sample_cells(a->ingest, row->t_ns);
-    ingest_lines_sample(a->ingest, row->t_ns);
-    agent_connections_get_stats(a->connections, &a->figures.connections);
-    if (own_sample(a->own, a->ingest, &a->figures, row->t_ns) > 0)
-        ingest_counts_recorded(a->ingest);
-}
-
-// Until the queue is empty or that time has come (monotonic). Rows may come faster than they are
-// taken. True: there are more.
-static bool take_rows(struct agent *a, int64_t until_ns)
-{
-    for (const struct sampler_row *row; (row = sampler_next(a->sampler));) {
-        if (clock_monotonic_ns() >= until_ns)
-            return true;
-        take_row(a, row);
-        sampler_done(a->sampler);
-    }
-    return false;
-}
-
-// Moves the file to the other folder when the run folder has no space for new data.
-static void make_space(struct agent *a)
-{
-    const char *folder = a->options->overflow_folder;
-    if (a->moved || !folder || !store_waiting(a->store))
-        return;
-    struct error e;
-    a->moved = true;
-    if (overflow_move(a->store, a->file_path, folder, &e))
-        log_warning("the data stay where there is no space: %s", e.text);
-    else
-        log_warning("there is no space for the data in %s; they go on in %s", a->options->folder,
-                    folder);
-}
-
 // Does the store's due work, and says when to come back.
 static void tick(struct agent *a)
 {
-    make_space(a);
+    parts_make_space(&a->parts);
     // what goes wrong is logged once and counted by the store
-    store_tick(a->store, clock_realtime_ns());
-    if (store_is_cut(a->store)) {
+    store_tick(a->parts.store, clock_realtime_ns());
+    if (store_is_cut(a->parts.store)) {
         stop(a); // the launcher starts another agent
         return;
     }
     struct connections_stats connections;
     agent_connections_get_stats(a->connections, &connections);
-    if (a->options->memory_bytes)
-        own_memory_keep(&a->memory_keeper, a->options->memory_bytes / SLACK_SHARE,
+    if (a->parts.options->memory_bytes)
+        own_memory_keep(&a->memory_keeper, a->parts.options->memory_bytes / SLACK_SHARE,
                         clock_monotonic_ns());
-    bool busy = a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->options->udp_port;
+    bool busy =
+        a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->parts.options->udp_port;
     uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);
 }
 
@@ -314,7 +198,7 @@ static void on_tick(uv_timer_t *timer)
 static void on_rows(uv_async_t *async)
 {
     struct agent *a = async->data;
-    if (take_rows(a, clock_monotonic_ns() + (int64_t)ROWS_MS * NS_PER_MS))
+    if (rows_take(&a->parts, a->connections, clock_monotonic_ns() + (int64_t)ROWS_MS * NS_PER_MS))
         uv_async_send(async); // what else there is to do comes first
     tick(a);
 }
@@ -338,28 +222,6 @@ static void tell(int fd, const char *format, const char *text)
 
 // ---- the end ----
 
-// The recording was cut short. The rest of it stays beside the new one that the next agent makes,
-// as a recording if readers can still open it.
-static void set_cut_file_aside(const struct agent *a)
-{
-    char aside[PATH_MAX];
-    struct store_reader *reader;
-    bool readable = store_reader_open(a->file_path, &reader, NULL) == 0;
-    if (readable)
-        store_reader_close(reader);
-    struct str path = str_of(a->file_path);
-    if (str_ends(path, STR(".sonde")))
-        path.size -= strlen(".sonde");
-    int size = snprintf(aside, sizeof aside, "%.*s.cut-%lld%s", STR_ARG(path),
-                        (long long)(clock_realtime_ns() / NS_PER_S), readable ? ".sonde" : "");
-    if (size >= PATH_MAX || rename(a->file_path, aside) != 0)
-        log_warning("cannot rename %s, which was cut short, to %s: %s", a->file_path, aside,
-                    strerror(errno));
-    else
-        log_warning("the rest of %s is kept as %s; the next agent makes a new file", a->file_path,
-                    aside);
-}
-
 static void on_signal(uv_signal_t *handle, int number)
 {
     (void)number;
@@ -372,7 +234,7 @@ static void on_control(uv_poll_t *poll, int status, int events)
     struct agent *a = poll->data;
     char piece[CONTROL_PIECE_SIZE];
     (void)events;
-    ssize_t got = read(a->options->control_fd, piece, sizeof piece);
+    ssize_t got = read(a->parts.options->control_fd, piece, sizeof piece);
     if (got > 0)
         collectors_feed(a->collectors, (struct str){piece, (size_t)got});
     if (status < 0 || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
@@ -383,185 +245,45 @@ static void on_control(uv_poll_t *poll, int status, int events)
 static void on_news(uv_prepare_t *handle)
 {
     struct agent *a = handle->data;
-    size_t hosts = store_host_count(a->store);
+    size_t hosts = store_host_count(a->parts.store);
     if (hosts == a->hosts ||
         a->hosts >
             WIRE_HELD_MAX + 1) // its own name, and so many others: past that all are told as any
         return;
     a->hosts = hosts;
-    tell(a->options->control_fd, "%s\n", "hosts");
+    tell(a->parts.options->control_fd, "%s\n", "hosts");
 }
 
 static void finish(struct agent *a)
 {
-    sampler_stop(a->sampler);
+    sampler_stop(a->parts.sampler);
     collectors_finish(a->collectors);
     scripts_finish(a->scripts);
     agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
     // With nowhere to put it, what is in the rings stays there for the next agent.
-    while (!store_is_cut(a->store) && ingest_drain(a->ingest, NULL) > 0 &&
+    while (!store_is_cut(a->parts.store) && ingest_drain(a->parts.ingest, NULL) > 0 &&
            clock_monotonic_ns() < until)
         ;
-    take_rows(a, INT64_MAX);
-    own_be_due(a->own); // what it says at last holds
-    sampler_take(a->sampler, clock_realtime_ns());
-    take_rows(a, INT64_MAX);
-    own_note_dropped(a->own, a->ingest, &a->figures);
-    make_space(a);
+    rows_take(&a->parts, a->connections, INT64_MAX);
+    own_be_due(a->parts.own); // what it says at last holds
+    sampler_take(a->parts.sampler, clock_realtime_ns());
+    rows_take(&a->parts, a->connections, INT64_MAX);
+    own_note_dropped(a->parts.own, a->parts.ingest, &a->parts.figures);
+    parts_make_space(&a->parts);
 }
 
 // ---- the start ----
 
-static int check_options(struct agent *a, struct error *e)
-{
-    const struct agent_options *o = a->options;
-    if (!o->folder || !o->folder[0])
-        return error_set(e, -EINVAL, "no run folder is given");
-    if (o->level < 1 || o->level > 4)
-        return error_set(e, -EINVAL, "level %d is not between 1 and 4", o->level);
-    a->rate_s = o->rate_s > 0 ? o->rate_s : RATE_DEFAULT_S; // also for a NaN
-    if (a->rate_s < RATE_MIN_S || a->rate_s > RATE_MAX_S)
-        return error_set(e, -EINVAL, "a rate of %g s is not between %g and %g s", a->rate_s,
-                         RATE_MIN_S, RATE_MAX_S);
-    if (!(o->window_s >= 0) || o->window_s > 1e9)
-        return error_set(e, -EINVAL, "a window of %g s is not between 0 and 1e9 s", o->window_s);
-    if (o->meta_count > META_MAX - 2)
-        return error_set(e, -E2BIG, "more than %d entries about the run", META_MAX - 2);
-    return 0;
-}
-
-static int make_names(struct agent *a, struct error *e)
-{
-    const struct agent_options *o = a->options;
-    if (o->host && o->host[0]) {
-        snprintf(a->host, sizeof a->host, "%s", o->host);
-    } else if (gethostname(a->host, sizeof a->host - 1) != 0 || !a->host[0] || a->host[0] == '.') {
-        strcpy(a->host, "localhost");
-    } else {
-        a->host[strcspn(a->host, ".")] = 0;
-    }
-    if (strchr(a->host, '/'))
-        return error_set(e, -EINVAL, "the host's name '%s' holds a slash", a->host);
-    int socket_size =
-        o->socket_path
-            ? snprintf(a->socket_path, sizeof a->socket_path, "%s", o->socket_path)
-            : snprintf(a->socket_path, sizeof a->socket_path, "%s/agent.sock", o->folder);
-    int file_size = o->file_path ? snprintf(a->file_path, sizeof a->file_path, "%s", o->file_path)
-                                 : snprintf(a->file_path, sizeof a->file_path, "%s/%s.sonde",
-                                            o->folder, a->host);
-    if (socket_size >= PATH_MAX || file_size >= PATH_MAX)
-        return error_set(e, -ENAMETOOLONG, "the run folder's path is longer than %d bytes",
-                         PATH_MAX - 1);
-    a->labels[0] = (struct store_label){STR("host"), str_of(a->host)};
-    return 0;
-}
-
-// What a merge may take: what the bound leaves, less what lies around it, such as blocks that malloc
-// keeps and the tables of zstd.
-static size_t merge_room(void *user)
-{
-    const struct agent *a = user;
-    size_t most = a->options->memory_bytes, own = own_memory_bytes() + most / MARGIN_SHARE;
-    return own < most ? most - own : 0;
-}
-
-static int open_store(struct agent *a, struct error *e)
-{
-    const struct agent_options *o = a->options;
-    struct store_label meta[META_MAX];
-    size_t count = 0;
-    meta[count++] = (struct store_label){STR("host"), str_of(a->host)};
-    if (o->job && o->job[0])
-        meta[count++] = (struct store_label){STR("job"), str_of(o->job)};
-    for (size_t i = 0; i < o->meta_count; i++)
-        meta[count++] = o->meta[i];
-    struct store_options options = {.size_limit_bytes = o->size_limit_bytes,
-                                    .merge_limit_bytes = o->memory_bytes / 2,
-                                    .merge_room = o->memory_bytes ? merge_room : NULL,
-                                    .user = a,
-                                    .window_ns = (int64_t)(o->window_s * NS_PER_S),
-                                    .meta = meta,
-                                    .meta_count = count};
-    char path[PATH_MAX];
-    overflow_resolve(a->file_path, path);
-    int failed = store_open(path, &options, &a->store, e);
-    if ((failed == -ENOSPC || failed == -EDQUOT) && o->overflow_folder) {
-        failed = overflow_open(a->file_path, o->overflow_folder, &options, &a->store, e);
-        a->moved = true;
-    }
-    if (!failed)
-        a->hosts = store_host_count(a->store);
-    return failed;
-}
-
-static int open_parts(struct agent *a, struct error *e)
-{
-    const struct agent_options *o = a->options;
-    a->recorded = recorded_open(a->file_path);
-    struct ingest_options ingest = {.socket_path = a->socket_path,
-                                    .labels = a->labels,
-                                    .label_count = 1,
-                                    .level = o->level,
-                                    .recorded = recorded_last,
-                                    .open_spans = recorded_events,
-                                    .recorded_user = a->recorded,
-                                    .keep = keeper_keep,
-                                    .forget = keeper_forget,
-                                    .keep_user = &a->program_keeper};
-    int failed = ingest_create(a->store, &ingest, &a->ingest, e);
-    if (failed)
-        return failed;
-    struct collect_options collect = {.root = "",
-                                      .labels = a->labels,
-                                      .label_count = 1,
-                                      .level = o->level,
-                                      .rate_s = a->rate_s,
-                                      .sources = o->sources,
-                                      .folder = o->folder,
-                                      .job = o->job,
-                                      .uid = geteuid()};
-    failed = collect_create(&collect, &a->collect, e);
-    if (failed)
-        return failed;
-    failed = sampler_create(a->collect, a->rate_s, wake, a, &a->sampler, e);
-    if (failed)
-        return failed;
-    a->own = own_create(a->store, a->labels, 1, o->level, e);
-    return a->own ? 0 : e->code;
-}
-
-// First of all: an agent that cannot be reached makes no file, and one that is there already is
-// told from a damaged one.
-static int open_sockets(struct agent *a, struct error *e)
-{
-    a->listening = a->options->listening_fd > 0 ? folder_listen_take(a->options->listening_fd, e)
-                                                : folder_listen(a->socket_path, e);
-    if (a->listening < 0)
-        return a->listening;
-    a->reachable = true;
-    a->abstract = folder_listen_abstract(a->socket_path);
-    if (a->abstract < 0)
-        log_warning("programs that do not see the folder of the job cannot reach the agent: the "
-                    "abstract name of %s "
-                    "cannot be had: %s",
-                    a->socket_path, strerror(-a->abstract));
-    if (a->options->udp_port) {
-        a->udp = agent_connections_udp(a->options->udp_port, e);
-        if (a->udp < 0)
-            return a->udp;
-    }
-    return 0;
-}
-
 // Whoever has knocked since open_sockets is let in.
 static int serve_sockets(struct agent *a, struct error *e)
 {
-    int listening[CONNECTIONS_LISTENERS_MAX] = {a->listening, a->abstract}, udp = a->udp;
-    a->listening = a->abstract = a->udp = -1;
+    int listening[CONNECTIONS_LISTENERS_MAX] = {a->parts.listening, a->parts.abstract},
+        udp = a->parts.udp;
+    a->parts.listening = a->parts.abstract = a->parts.udp = -1;
     struct connections_events events = {.bell = on_bell, .asked = on_asked, .user = a};
-    return agent_connections_create(&a->loop, a->ingest, listening, udp, &events, &a->connections,
-                                    e);
+    return agent_connections_create(&a->loop, a->parts.ingest, listening, udp, &events,
+                                    &a->connections, e);
 }
 
 static int watch(struct agent *a, struct error *e)
@@ -580,14 +302,14 @@ static int watch(struct agent *a, struct error *e)
         if (!failed)
             failed = uv_signal_start(&a->signals[i], on_signal, end_signals[i]);
     }
-    if (!failed && a->options->control_fd >= 0) {
-        failed = uv_poll_init(&a->loop, &a->control, a->options->control_fd);
+    if (!failed && a->parts.options->control_fd >= 0) {
+        failed = uv_poll_init(&a->loop, &a->control, a->parts.options->control_fd);
         if (!failed)
             failed = uv_poll_start(&a->control, UV_READABLE | UV_DISCONNECT, on_control);
         if (failed)
             return error_set(
                 e, failed, "descriptor %d cannot control the agent: %s (is it a pipe or a socket?)",
-                a->options->control_fd, uv_strerror(failed));
+                a->parts.options->control_fd, uv_strerror(failed));
     }
     return failed ? error_set(e, failed, "cannot set up the event loop: %s", uv_strerror(failed))
                   : 0;
@@ -606,17 +328,9 @@ static void raise_descriptor_limit(void)
 
 static int start(struct agent *a, struct error *e)
 {
-    int failed = check_options(a, e);
+    int failed = parts_open(&a->parts, wake, a, e);
     if (!failed)
-        failed = make_names(a, e);
-    if (!failed)
-        failed = folder_prepare(a->options->folder, e);
-    if (!failed)
-        failed = open_sockets(a, e);
-    if (!failed)
-        failed = open_store(a, e);
-    if (!failed)
-        failed = open_parts(a, e);
+        a->hosts = store_host_count(a->parts.store);
     if (!failed) {
         failed = uv_loop_init(&a->loop);
         a->loop_made = failed == 0;
@@ -628,14 +342,14 @@ static int start(struct agent *a, struct error *e)
     if (!failed)
         failed = serve_sockets(a, e);
     if (!failed)
-        failed = scripts_create(&a->loop, a->ingest, a->options->scripts, a->options->script_folder,
-                                &a->scripts, e);
+        failed = scripts_create(&a->loop, a->parts.ingest, a->parts.options->scripts,
+                                a->parts.options->script_folder, &a->scripts, e);
     if (!failed) {
         a->collectors = collectors_create(&a->loop, a->scripts);
         failed = a->collectors ? 0 : error_set(e, -ENOMEM, "no memory for collectors");
     }
     if (!failed)
-        failed = sampler_start(a->sampler, e);
+        failed = sampler_start(a->parts.sampler, e);
     return failed;
 }
 
@@ -649,8 +363,7 @@ static void close_handle(uv_handle_t *handle, void *user)
 // In the order that each part needs the ones below it; what was not made is passed over.
 static int close_all(struct agent *a, struct error *e)
 {
-    sampler_destroy(a->sampler);
-    collect_destroy(a->collect);
+    parts_stop_sampling(&a->parts);
     collectors_finish(a->collectors);
     scripts_finish(a->scripts);
     if (a->connections)
@@ -663,22 +376,7 @@ static int close_all(struct agent *a, struct error *e)
     agent_connections_destroy(a->connections);
     collectors_destroy(a->collectors);
     scripts_destroy(a->scripts);
-    if (a->udp >= 0)
-        close(a->udp);
-    if (a->listening >= 0)
-        close(a->listening);
-    if (a->abstract >= 0)
-        close(a->abstract);
-    if (a->reachable)
-        folder_unlisten(a->socket_path);
-    ingest_destroy(a->ingest);
-    recorded_close(a->recorded);
-    own_destroy(a->own);
-    if (!a->store)
-        return 0;
-    if (store_is_cut(a->store))
-        set_cut_file_aside(a);
-    return store_close(a->store, e);
+    return parts_close(&a->parts, e);
 }
 
 static void block_ends(sigset_t *before)
@@ -701,9 +399,7 @@ int agent_run(const struct agent_options *options, struct error *e)
         tell(options->control_fd, "error %s\n", e->text);
         return 1;
     }
-    a->options = options;
-    a->listening = a->abstract = a->udp = -1;
-    a->program_keeper.fd = options->keeper_fd > 0 ? options->keeper_fd : -1;
+    parts_init(&a->parts, options);
     a->drain_ms = DRAIN_FAST_MS;
     prctl(PR_SET_NAME, "sonde-agent");
     log_setup(getenv("SONDE_LOG") ? LOG_INFO : LOG_WARNING, "sonde-agent");
@@ -721,7 +417,7 @@ int agent_run(const struct agent_options *options, struct error *e)
         free(a);
         return 1;
     }
-    ingest_adopt(a->ingest);
+    ingest_adopt(a->parts.ingest);
     drain(a, false);
     tick(a);
     tell(options->control_fd, "%s\n", "ready");

@@ -6,38 +6,8 @@
 #ifndef SONDE_AGENT_AGENT_H
 #define SONDE_AGENT_AGENT_H
 
+#include "agent/agent_options.h"
 #include "base/error.h"
-#include "store/store.h"
-
-struct agent_options {
-    const char *folder;      // the run folder (0700, ours); made when it is not there
-    const char *socket_path; // NULL = FOLDER/agent.sock
-    const char *file_path;   // NULL = FOLDER/HOST.sonde
-    // where the file goes when there is no space for it (overflow.h); NULL = nowhere
-    const char *overflow_folder;
-    const char *host;               // NULL = gethostname up to the first dot
-    const char *job;                // goes into the file's meta
-    const struct store_label *meta; // more of it: command, start, version
-    size_t meta_count;
-    int level;     // 1..4
-    double rate_s; // node metrics and cells; 0 = 0.5
-    // of node metrics, and their rates (collect_check_sources); NULL = all
-    const char *sources;
-    const char *scripts;       // commands that print points (scripts.h); NULL = none
-    const char *script_folder; // where they run; NULL = where the agent does
-    // a socket that listens already (folder_listen), where the launcher keeps it; 0 = none
-    int listening_fd;
-    // to the process that keeps the memory of programs (keeper.h); 0 = none
-    int keeper_fd;
-    int udp_port; // text protocols on loopback; 0 = no UDP
-    uint64_t size_limit_bytes;
-    size_t memory_bytes; // that the agent takes beside its mapped file; 0 = no bound
-    double window_s;
-    // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n", later "hosts\n" when
-    // the store has series of a host that it had none of (of some 16 of them, wire/held.h); takes
-    // collectors (wire/collector_line.h); ends when it is closed from the other side
-    int control_fd;
-};
 
 // Runs until SIGTERM, SIGINT or the end of control_fd; then drains all programs, takes a last
 // sample, closes the store. Returns the exit code: 0, or 1 with e set.

@@ -9,6 +9,7 @@
 #include "agent/connections.h"
 
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "ingest/hello.h"
 #include "wire/drain.h"
@@ -33,7 +34,7 @@ enum kind { NEW, TEXT, PROGRAM, ASKER };
 struct connection {
     uv_poll_t poll; // first: the handle is the connection
     struct connections *all;
-    struct connection *next, **link; // in all->first
+    struct list_link link; // in all->open
     int fd;
     enum kind kind;
     pid_t pid;
@@ -43,8 +44,8 @@ struct connection {
     bool ended;  // nothing more comes from the other side
     bool closing;
     // An asker's.
-    struct connection *asking_next; // in all->asking, while it waits for a drain
-    struct drain_request request;   // the last whole one
+    struct list_link waiting;     // in all->waiting, while it waits for a drain
+    struct drain_request request; // the last whole one
     char part[sizeof(struct drain_request)];
     size_t part_size;
     bool asking;
@@ -67,9 +68,9 @@ struct connections {
     bool datagrams_open; // its handle
     int spare;           // closed to make room for refusing a connection when no descriptor is left
     struct ingest_lines *udp_lines;
-    struct connection *first;
-    struct connection *asking; // those that wait for a drain
-    size_t strangers;          // NEW ones
+    struct list_link open;    // connections
+    struct list_link waiting; // those that wait for a drain
+    size_t strangers;         // NEW ones
     struct connections_stats stats;
     char piece[READ_SIZE];
 };
@@ -84,26 +85,14 @@ static void ring(struct connections *all)
     all->events.bell(all->events.user);
 }
 
-static void stop_asking(struct connection *c)
-{
-    struct connection **at = &c->all->asking;
-    while (*at && *at != c)
-        at = &(*at)->asking_next;
-    if (*at)
-        *at = c->asking_next;
-}
-
 static void close_connection(struct connection *c)
 {
     if (c->closing)
         return;
     c->closing = true;
-    if (c->asking)
-        stop_asking(c);
+    list_remove(&c->waiting);
     c->all->strangers -= c->kind == NEW;
-    *c->link = c->next;
-    if (c->next)
-        c->next->link = c->link;
+    list_remove(&c->link);
     c->all->stats.open--;
     c->all->stats.senders -= c->kind == TEXT;
     uv_close((uv_handle_t *)&c->poll, on_closed);
@@ -232,8 +221,7 @@ static bool read_requests(struct connection *c)
     c->part_size = 0;
     if (!c->asking) {
         c->asking = true;
-        c->asking_next = all->asking;
-        all->asking = c;
+        list_prepend(&all->waiting, &c->waiting);
     }
     return true;
 }
@@ -336,11 +324,8 @@ static void add_connection(struct connections *all, int fd)
     }
     c->all = all;
     c->fd = fd;
-    c->next = all->first;
-    c->link = &all->first;
-    if (c->next)
-        c->next->link = &c->next;
-    all->first = c;
+    list_prepend(&all->open, &c->link);
+    list_init(&c->waiting);
     all->stats.open++;
     all->strangers++;
     uv_poll_start(&c->poll, UV_READABLE, on_event);
@@ -463,6 +448,8 @@ int agent_connections_create(uv_loop_t *loop, struct ingest *in,
     all->events = *events;
     all->udp = udp;
     all->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    list_init(&all->open);
+    list_init(&all->waiting);
     *out = all;
     int failed = 0;
     for (size_t i = 0; i < CONNECTIONS_LISTENERS_MAX; i++) {
@@ -488,8 +475,11 @@ void agent_connections_gather(struct connections *all)
 {
     accept_all(all);
     // A HELLO may have come since its connection was taken.
-    for (struct connection *c = all->strangers ? all->first : NULL, *next; c; c = next) {
-        next = c->next;
+    if (!all->strangers)
+        return;
+    LIST_EACH(link, &all->open)
+    {
+        struct connection *c = LIST_OF(link, struct connection, link);
         if (c->kind == NEW)
             recognise(c);
     }
@@ -508,16 +498,17 @@ static bool tell_asker(struct connection *c)
 void agent_connections_answer(struct connections *all)
 {
     bool cells = false;
-    for (const struct connection *c = all->asking; c; c = c->asking_next) {
+    LIST_EACH(link, &all->waiting)
+    {
+        const struct connection *c = LIST_OF(link, struct connection, waiting);
         if (c->request.flags & DRAIN_CELLS)
             ingest_ask_cells(all->in, c->pid);
         cells = cells || c->request.flags & DRAIN_CELLS;
     }
     if (cells)
         ingest_sample_asked(all->in, clock_realtime_ns());
-    while (all->asking) {
-        struct connection *c = all->asking;
-        all->asking = c->asking_next;
+    for (struct list_link *link; (link = list_take_first(&all->waiting));) {
+        struct connection *c = LIST_OF(link, struct connection, waiting);
         c->asking = false;
         all->stats.asked++;
         if (!tell_asker(c))
@@ -542,8 +533,9 @@ void agent_connections_finish(struct connections *all)
         uv_close((uv_handle_t *)&all->datagrams, NULL);
         all->datagrams_open = false;
     }
-    for (struct connection *c = all->first, *next; c; c = next) {
-        next = c->next;
+    LIST_EACH(link, &all->open)
+    {
+        struct connection *c = LIST_OF(link, struct connection, link);
         serve(c, READS_AT_END);
         if (c->closing)
             continue;

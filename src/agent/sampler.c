@@ -112,7 +112,8 @@ static struct sampler_set *copy_set(const struct collect_set *from, struct sampl
 // A free place for a row, or NULL; nobody sees it before publish().
 static struct sampler_row *place(struct sampler *s)
 {
-    uint64_t head = atomic_load_explicit(&s->head, memory_order_relaxed);
+    uint64_t head = atomic_load_explicit(&s->head, memory_order_relaxed); // only we write it
+    // Acquires from sampler_done: the receiver's reads of the place are over before we write to it.
     if (head - atomic_load_explicit(&s->tail, memory_order_acquire) == SAMPLER_PLACES)
         return NULL;
     return &s->places[head % SAMPLER_PLACES];
@@ -120,12 +121,14 @@ static struct sampler_row *place(struct sampler *s)
 
 static void publish(struct sampler *s)
 {
+    // The row, and the set that it names, are written before the receiver sees the new head.
     atomic_fetch_add_explicit(&s->head, 1, memory_order_release);
 }
 
 struct sampler_row *sampler_next(struct sampler *s)
 {
-    uint64_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed);
+    uint64_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed); // only we write it
+    // Acquires from publish: the row is whole once its place is below the head.
     if (tail == atomic_load_explicit(&s->head, memory_order_acquire))
         return NULL;
     return &s->places[tail % SAMPLER_PLACES];
@@ -133,6 +136,7 @@ struct sampler_row *sampler_next(struct sampler *s)
 
 void sampler_done(struct sampler *s)
 {
+    // The row has been read before the sampling thread sees the place as free.
     atomic_fetch_add_explicit(&s->tail, 1, memory_order_release);
 }
 

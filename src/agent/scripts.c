@@ -6,10 +6,10 @@
 #include "agent/scripts.h"
 
 #include "agent/instants.h"
+#include "agent/script_child.h"
 #include "base/clock.h"
-#include "base/forked.h"
+#include "base/list.h"
 #include "base/log.h"
-#include "base/whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,16 +29,13 @@ enum {
     BACK_OFF_MAX_S = 60,
     WORKS_AFTER = 2, // times the last back-off
 };
-static const double RATE_MIN_S = 0.05, RATE_MAX_S = 86400, TIMEOUT_DEFAULT_S = 10;
 
 struct script {
     struct scripts *all;
-    struct script *next, **link; // in all->first
-    struct script_spec spec;     // its texts are ours
-    char *command, *folder, *gpu;
-    int input;          // a file in memory that nobody can change; -1 = none
-    char **environment; // those from `own` on are ours
-    size_t own;
+    struct list_link link;   // in all->scripts
+    struct script_spec spec; // its texts are ours
+    char *gpu;               // ours
+    struct script_child child;
     struct instants instants;
     uv_timer_t timer;
     uv_poll_t output, errors;
@@ -70,84 +66,8 @@ struct scripts {
     struct ingest *in;
     uv_signal_t child;
     bool finishing;
-    struct script *first;
+    struct list_link scripts;
 };
-
-// ---- what is asked for ----
-
-static bool take_seconds(struct str value, double least, double *out)
-{
-    return str_to_double(value, out) && *out >= least && *out <= RATE_MAX_S;
-}
-
-int script_parse(struct str line, struct script_spec *spec, struct error *e)
-{
-    *spec = (struct script_spec){.kind = "script"};
-    struct str name = {0};
-    for (;;) {
-        struct str rest = line, word = str_word(&rest), value = word, key = str_cut(&value, '=');
-        if (value.data && str_eq(key, STR("name"))) {
-            name = value;
-            if (name.size == 0 || name.size >= SCRIPT_NAME_SIZE)
-                return error_set(e, -EINVAL, "the name of a script has 1 to %d bytes",
-                                 SCRIPT_NAME_SIZE - 1);
-        } else if (value.data && str_eq(key, STR("rate"))) {
-            if (!take_seconds(value, RATE_MIN_S, &spec->rate_s))
-                return error_set(e, -EINVAL, "a script's rate '%.*s' is not seconds from %g to %g",
-                                 STR_ARG(value), RATE_MIN_S, RATE_MAX_S);
-        } else if (value.data && str_eq(key, STR("timeout"))) {
-            if (!take_seconds(value, RATE_MIN_S, &spec->timeout_s))
-                return error_set(e, -EINVAL,
-                                 "a script's time-out '%.*s' is not seconds from %g to %g",
-                                 STR_ARG(value), RATE_MIN_S, RATE_MAX_S);
-        } else {
-            line = str_eq(word, STR("--")) ? rest : line;
-            break;
-        }
-        line = rest;
-    }
-    spec->command = str_trim(line);
-    if (spec->command.size == 0)
-        return error_set(e, -EINVAL, "a script has no command");
-    struct str rest = spec->command, first = str_word(&rest);
-    name = name.size ? name
-                     : str_slice(first, 0,
-                                 first.size < SCRIPT_NAME_SIZE ? first.size : SCRIPT_NAME_SIZE - 1);
-    for (size_t i = 0; i < name.size; i++) { // it becomes the value of a tag
-        char c = name.data[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     strchr("_./-", c);
-        spec->name[i] = plain ? c : '_';
-    }
-    if (spec->rate_s > 0 && spec->timeout_s == 0)
-        spec->timeout_s = spec->rate_s > TIMEOUT_DEFAULT_S ? spec->rate_s : TIMEOUT_DEFAULT_S;
-    return 0;
-}
-
-static int parse(const char *text, struct script_spec specs[SCRIPTS_MAX], size_t *count,
-                 struct error *e)
-{
-    *count = 0;
-    for (struct str rest = str_of(text); rest.data;) {
-        struct str line = str_trim(str_cut(&rest, '\n'));
-        if (line.size == 0)
-            continue;
-        if (*count == SCRIPTS_MAX)
-            return error_set(e, -E2BIG, "more than %d scripts", SCRIPTS_MAX);
-        int failed = script_parse(line, &specs[*count], e);
-        if (failed)
-            return failed;
-        ++*count;
-    }
-    return 0;
-}
-
-int scripts_check(const char *text, struct error *e)
-{
-    struct script_spec specs[SCRIPTS_MAX];
-    size_t count;
-    return parse(text, specs, &count, e);
-}
 
 // ---- what is said about it ----
 
@@ -252,13 +172,7 @@ static void dispose(struct script *s)
 {
     ingest_lines_destroy(s->lines);
     buf_free(&s->reply);
-    if (s->input >= 0)
-        close(s->input);
-    for (size_t i = s->own; s->environment && s->environment[i]; i++)
-        free(s->environment[i]);
-    free(s->environment);
-    free(s->command);
-    free(s->folder);
+    script_child_free(&s->child);
     free(s->gpu);
     free(s);
 }
@@ -342,25 +256,6 @@ static void on_errors(uv_poll_t *poll, int status, int events)
 
 // ---- its runs ----
 
-// In the new process: from here on only what is allowed between fork and exec.
-static _Noreturn void become(const struct script *s, int out, int err, pid_t parent)
-{
-    setpgid(0, 0);
-    forked_begin(parent, SIGKILL);
-    int in = s->input >= 0 ? s->input : open("/dev/null", O_RDONLY);
-    if (in < 0 || lseek(in, 0, SEEK_SET) < 0 || dup2(in, STDIN_FILENO) < 0 ||
-        dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0)
-        _exit(126);
-    if (s->folder && chdir(s->folder) != 0) {
-        static const char words[] = "cannot go to its folder\n";
-        ssize_t written = write(STDERR_FILENO, words, sizeof words - 1);
-        (void)written;
-        _exit(126);
-    }
-    execle("/bin/sh", "sh", "-c", s->command, (char *)NULL, s->environment);
-    _exit(127);
-}
-
 static int watch(struct script *s, uv_poll_t *handle, bool *open, int fd, uv_poll_cb call)
 {
     int failed = uv_poll_init(s->all->loop, handle, fd);
@@ -385,7 +280,7 @@ static void start(struct script *s)
     bool piped = pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0;
     pid_t pid = piped ? fork() : -1;
     if (pid == 0)
-        become(s, out[1], err[1], parent);
+        script_child_become(&s->child, out[1], err[1], parent);
     int failed = pid < 0 ? errno : 0;
     for (size_t i = 0; i < 2; i++) {
         int write_end = i == 0 ? out[1] : err[1], read_end = i == 0 ? out[0] : err[0];
@@ -511,9 +406,7 @@ static void ended(struct script *s, int status)
 // It does not run, and will not.
 static void let_go(struct script *s)
 {
-    *s->link = s->next;
-    if (s->next)
-        s->next->link = s->link;
+    list_remove(&s->link);
     uv_timer_stop(&s->timer);
     uv_close((uv_handle_t *)&s->timer, on_closed);
 }
@@ -522,9 +415,10 @@ static void on_child(uv_signal_t *handle, int number)
 {
     struct scripts *all = handle->data;
     (void)number;
-    for (struct script *s = all->first, *next; s; s = next) {
+    LIST_EACH(link, &all->scripts)
+    {
+        struct script *s = LIST_OF(link, struct script, link);
         int status;
-        next = s->next;
         if (s->pid && waitpid(s->pid, &status, WNOHANG) == s->pid)
             ended(s, status);
     }
@@ -544,50 +438,6 @@ void scripts_remove(struct script *s)
         let_go(s);
 }
 
-static bool set_by(const struct script_spec *spec, const char *entry)
-{
-    for (size_t i = 0; i < spec->variable_count; i++) {
-        size_t size = (size_t)(strchr(spec->variables[i], '=') - spec->variables[i]) + 1;
-        if (strncmp(entry, spec->variables[i], size) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool make_environment(struct script *s, const struct script_spec *spec)
-{
-    size_t count = 0;
-    while (environ[count])
-        count++;
-    s->environment = calloc(count + spec->variable_count + 1, sizeof *s->environment);
-    for (size_t i = 0; s->environment && i < count; i++)
-        if (!set_by(spec, environ[i]))
-            s->environment[s->own++] = environ[i];
-    for (size_t i = 0; s->environment && i < spec->variable_count; i++)
-        if (!(s->environment[s->own + i] = strdup(spec->variables[i])))
-            return false;
-    return s->environment != NULL;
-}
-
-// Each run reads it from its beginning.
-static int make_input(struct str text)
-{
-    int fd = memfd_create("sonde-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd >= 0 && whole_write(fd, text, 0) != 0) {
-        close(fd);
-        return -1;
-    }
-    if (fd >= 0)
-        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
-    return fd;
-}
-
-static bool copy(char **out, const char *text)
-{
-    *out = text ? strdup(text) : NULL;
-    return *out || !text;
-}
-
 struct script *scripts_add(struct scripts *all, const struct script_spec *spec, struct error *e)
 {
     struct script *s = calloc(1, sizeof *s);
@@ -595,14 +445,10 @@ struct script *scripts_add(struct scripts *all, const struct script_spec *spec, 
         error_set(e, -ENOMEM, "no memory for a %s", spec->kind);
         return NULL;
     }
-    *s =
-        (struct script){.all = all, .spec = *spec, .out = -1, .err = -1, .input = -1, .next_ns = 1};
+    *s = (struct script){.all = all, .spec = *spec, .out = -1, .err = -1, .next_ns = 1};
     s->reply.limit = REPLY_MAX;
-    s->command = strndup(spec->command.data, spec->command.size);
-    bool made = s->command && copy(&s->folder, spec->folder) && copy(&s->gpu, spec->gpu) &&
-                make_environment(s, spec);
-    if (made && spec->input.size)
-        made = (s->input = make_input(spec->input)) >= 0;
+    s->gpu = spec->gpu ? strdup(spec->gpu) : NULL;
+    bool made = script_child_make(&s->child, spec) && (s->gpu || !spec->gpu);
     if (!made || ingest_lines_create(all->in, &s->lines) != 0) {
         error_set(e, -ENOMEM, "no memory for %s %s", spec->kind, spec->name);
         dispose(s);
@@ -613,11 +459,7 @@ struct script *scripts_add(struct scripts *all, const struct script_spec *spec, 
     uv_timer_init(all->loop, &s->timer);
     s->timer.data = s;
     s->handles = 1;
-    s->link = &all->first;
-    s->next = all->first;
-    if (s->next)
-        s->next->link = &s->next;
-    all->first = s;
+    list_prepend(&all->scripts, &s->link);
     wake_at(s, 0); // the first run at once: a short job has a value, too
     return s;
 }
@@ -630,7 +472,7 @@ int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const c
     struct script_spec specs[SCRIPTS_MAX];
     size_t count;
     *out = NULL;
-    int failed = parse(text ? text : "", specs, &count, e);
+    int failed = scripts_parse(text ? text : "", specs, &count, e);
     if (failed)
         return failed;
     struct scripts *all = calloc(1, sizeof *all);
@@ -638,6 +480,7 @@ int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const c
         return error_set(e, -ENOMEM, "no memory for scripts");
     all->loop = loop;
     all->in = in;
+    list_init(&all->scripts);
     uv_signal_init(loop, &all->child);
     all->child.data = all;
     *out = all;
@@ -657,8 +500,9 @@ void scripts_finish(struct scripts *all)
     if (!all || all->finishing)
         return;
     all->finishing = true;
-    while (all->first) {
-        struct script *s = all->first;
+    LIST_EACH(link, &all->scripts)
+    {
+        struct script *s = LIST_OF(link, struct script, link);
         s->removed = true;
         if (s->pid) {
             int status;

@@ -16,42 +16,16 @@
 #ifndef SONDE_AGENT_SCRIPTS_H
 #define SONDE_AGENT_SCRIPTS_H
 
-#include "base/error.h"
+#include "agent/script_spec.h"
 #include "ingest/ingest.h"
 
 #include <uv.h>
 
 enum {
-    SCRIPTS_MAX = 16, // that the run was started with
-    SCRIPT_VARIABLES_MAX = 4,
     SCRIPT_SAID_MAX = 10, // lines of its standard error of each run
-    SCRIPT_NAME_SIZE = 64,
     SCRIPT_BYTES_A_SECOND = 1 << 20,
     SCRIPT_TIMED_OUT = 124, // its exit code then; 128 + N for signal N
 };
-
-struct script_spec {
-    const char *kind; // "script": what messages call it; a constant
-    char name[SCRIPT_NAME_SIZE];
-    double rate_s, timeout_s; // 0 = none
-    struct str command;
-    // what it finds on its standard input; empty = nothing
-    struct str input;
-    const char *folder;                          // where it runs; NULL = where the agent does
-    const char *gpu;                             // tag of what is recorded about it; NULL = none
-    const char *variables[SCRIPT_VARIABLES_MAX]; // "NAME=value", beside the agent's environment
-    size_t variable_count;
-};
-
-// A line is [name=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND. Without a name it is the
-// command's first word. The time-out of a script with a rate is for each run (default: the rate, at
-// least 10 s; instants that come meanwhile are left out), of one without a rate for the time
-// without a line (default: none). -EINVAL with e set when that is not what `line` is. `command`
-// points into it.
-int script_parse(struct str line, struct script_spec *out, struct error *e);
-
-// Each line of `text` is a script; at most SCRIPTS_MAX. -EINVAL, -E2BIG with e set.
-int scripts_check(const char *text, struct error *e);
 
 struct scripts;
 struct script;

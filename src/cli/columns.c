@@ -1,20 +1,15 @@
 #include "cli/columns.h"
 
+#include "base/array.h"
 #include "base/printable.h"
 
 #include <stdlib.h>
 
 static void end_cell(struct columns *c)
 {
-    if (c->cells == c->capacity) {
-        size_t capacity = c->capacity ? 2 * c->capacity : 64;
-        size_t *more = realloc(c->ends, capacity * sizeof *more);
-        if (!more) {
-            c->failed = true;
-            return;
-        }
-        c->ends = more;
-        c->capacity = capacity;
+    if (!array_room(&c->ends, &c->capacity, c->cells + 1, sizeof *c->ends)) {
+        c->failed = true;
+        return;
     }
     c->ends[c->cells++] = c->text.size;
 }
@@ -23,7 +18,15 @@ void columns_titles(struct columns *c, const char *const *titles, size_t count)
 {
     c->count = count < COLUMNS_MAX ? count : COLUMNS_MAX;
     for (size_t i = 0; i < c->count; i++)
-        columns_cell(c, "%s", titles[i]);
+        columns_text(c, str_of(titles[i]));
+}
+
+void columns_text(struct columns *c, struct str text)
+{
+    size_t from = c->text.size;
+    buf_add_str(&c->text, text);
+    printable_since(&c->text, from);
+    end_cell(c);
 }
 
 void columns_cell(struct columns *c, const char *format, ...)
@@ -58,6 +61,12 @@ static size_t width(struct str s)
     return n;
 }
 
+static void add_blanks(struct buf *out, size_t count)
+{
+    for (; count > 0; count--)
+        buf_add_char(out, ' ');
+}
+
 void columns_write(const struct columns *c, struct buf *out)
 {
     size_t widest[COLUMNS_MAX] = {0};
@@ -70,21 +79,22 @@ void columns_write(const struct columns *c, struct buf *out)
     for (size_t i = 0; i < c->cells; i++) {
         struct str s = cell(c, i);
         double ignored;
-        if (width(s) > widest[i % c->count])
-            widest[i % c->count] = width(s);
-        if (i >= c->count && s.size > 0 && !str_to_double(s, &ignored))
-            numbers[i % c->count] = false;
+        size_t column = i % c->count, wide = width(s);
+        if (wide > widest[column])
+            widest[column] = wide;
+        if (numbers[column] && i >= c->count && s.size > 0 && !str_to_double(s, &ignored))
+            numbers[column] = false;
     }
     for (size_t i = 0; i < c->cells; i++) {
         struct str s = cell(c, i);
         size_t column = i % c->count;
         bool last = column + 1 == c->count;
-        int blanks = (int)(widest[column] - width(s));
+        size_t blanks = widest[column] - width(s);
         if (numbers[column])
-            buf_printf(out, "%*s", blanks, "");
+            add_blanks(out, blanks);
         buf_add_str(out, s);
         if (!numbers[column] && !last)
-            buf_printf(out, "%*s", blanks, "");
+            add_blanks(out, blanks);
         buf_add_str(out, last ? STR("\n") : STR("  "));
     }
 }

@@ -20,6 +20,7 @@ struct columns {
 };
 
 void columns_titles(struct columns *c, const char *const *titles, size_t count);
+void columns_text(struct columns *c, struct str text); // a cell
 void columns_cell(struct columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // sets out->failed when memory has run out before
 void columns_write(const struct columns *c, struct buf *out);

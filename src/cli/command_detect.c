@@ -3,6 +3,7 @@
 //
 // Whatever is asked for becomes samples (round, member, value), which are played to detect.h round
 // by round.
+#include "base/array.h"
 #include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
@@ -114,16 +115,13 @@ static long find_member(struct work *w, const struct store_label *labels, size_t
         return -1;
     }
     if ((size_t)member >= w->records_capacity) {
-        size_t capacity = w->records_capacity ? 2 * w->records_capacity : 64;
-        struct record *records = realloc(w->records, capacity * sizeof *records);
-        if (!records) {
+        size_t before = w->records_capacity;
+        if (!array_room(&w->records, &w->records_capacity, (size_t)member + 1,
+                        sizeof *w->records)) {
             w->status = error_set(w->e, -ENOMEM, "no memory");
             return -1;
         }
-        memset(records + w->records_capacity, 0,
-               (capacity - w->records_capacity) * sizeof *records);
-        w->records = records;
-        w->records_capacity = capacity;
+        memset(w->records + before, 0, (w->records_capacity - before) * sizeof *w->records);
     }
     struct record *record = &w->records[member];
     struct str host = label_value(labels, count, STR("host"));
@@ -136,22 +134,13 @@ static long find_member(struct work *w, const struct store_label *labels, size_t
 
 static bool add_sample(struct work *w, struct sample s)
 {
-    if (w->count == w->capacity) {
-        size_t capacity = w->capacity ? 2 * w->capacity : 4096;
-        struct sample *samples = capacity <= 2 * (size_t)SAMPLES_MAX
-                                     ? realloc(w->samples, capacity * sizeof *samples)
-                                     : NULL;
-        if (!samples) {
-            w->status = w->capacity >= SAMPLES_MAX
-                            ? error_set(w->e, -E2BIG,
-                                        "more than %d values: ask for less time or longer rounds",
-                                        SAMPLES_MAX)
-                            : error_set(w->e, -ENOMEM, "no memory");
-            return false;
-        }
-        w->samples = samples;
-        w->capacity = capacity;
-    }
+    if (w->count == SAMPLES_MAX)
+        w->status = error_set(
+            w->e, -E2BIG, "more than %d values: ask for less time or longer rounds", SAMPLES_MAX);
+    else if (!array_room(&w->samples, &w->capacity, w->count + 1, sizeof *w->samples))
+        w->status = error_set(w->e, -ENOMEM, "no memory");
+    if (w->status < 0)
+        return false;
     w->samples[w->count++] = s;
     return true;
 }

@@ -1,10 +1,11 @@
+#include "cli/asking.h"
 #include "cli/commands.h"
 #include "cli/open_page.h"
 #include "cli/serve.h"
 
 #include "base/log.h"
+#include "client/target.h"
 #include "http/tokens.h"
-#include "launch/job.h"
 #include "launch/tunnel.h"
 
 #include <errno.h>
@@ -80,8 +81,8 @@ int command_open(const struct options *o)
     const char *given = o->argument_count ? o->arguments[0] : NULL;
     bool path = given && access(given, F_OK) == 0;
     log_setup(LOG_WARNING, "sonde");
-    if (!path && job_find(options_text(o, OPT_RUN_DIR), given ? given : getenv("SONDE_JOB"), &job,
-                          &e) == 0) {
+    struct target_options where = asking_targets(o);
+    if (!path && target_running(given, &where, &job, &e) == 0) {
         int rc = show_job(o, &job, &e);
         job_free(&job);
         return rc ? command_failed(EXIT_FAILED, &e) : EXIT_OK;

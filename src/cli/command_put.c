@@ -1,4 +1,5 @@
 // `sonde put`, `sonde annotate`: lines to the agent's socket, and what it has to say about them.
+#include "cli/asking.h"
 #include "cli/commands.h"
 
 #include "base/clock.h"
@@ -7,8 +8,8 @@
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "client/client.h"
+#include "client/target.h"
 #include "emit/segment.h"
-#include "launch/job.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +28,8 @@ static int find_socket(const struct options *o, char out[FOLDER_SOCKET_MAX + 1],
         snprintf(path, sizeof path, "%s", options_text(o, OPT_SOCKET));
     } else {
         struct job job;
-        int status = job_find(options_text(o, OPT_RUN_DIR), options_text(o, OPT_JOB), &job, e);
+        struct target_options where = asking_targets(o);
+        int status = target_running(NULL, &where, &job, e);
         if (status < 0)
             return status;
         snprintf(path, sizeof path, "%s/agent.sock", job.folder);

@@ -1,7 +1,8 @@
+#include "cli/asking.h"
 #include "cli/commands.h"
 
+#include "client/target.h"
 #include "http/tokens.h"
-#include "launch/job.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,8 +12,8 @@
 // For --url: the job and its address.
 static int find_job(const struct options *o, struct job *out, struct error *e)
 {
-    const char *id = o->argument_count ? o->arguments[0] : getenv("SONDE_JOB");
-    int rc = job_find(options_text(o, OPT_RUN_DIR), id, out, e);
+    struct target_options where = asking_targets(o);
+    int rc = target_running(o->argument_count ? o->arguments[0] : NULL, &where, out, e);
     if (rc || out->url[0])
         return rc;
     job_free(out);
@@ -34,8 +35,8 @@ static int find_file(const struct options *o, char out[FOLDER_PATH_MAX + 16], st
                    ? 0
                    : error_set(e, -ENAMETOOLONG, "the path of the token file is too long");
     }
-    int rc =
-        job_find(options_text(o, OPT_RUN_DIR), o->argument_count ? o->arguments[0] : NULL, &job, e);
+    struct target_options where = asking_targets(o);
+    int rc = target_running(o->argument_count ? o->arguments[0] : NULL, &where, &job, e);
     if (rc)
         return rc;
     snprintf(out, FOLDER_PATH_MAX + 16, "%s/token", job.folder);

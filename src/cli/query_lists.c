@@ -26,7 +26,7 @@ static void add_time(struct columns *table, const json_t *row, const char *key, 
         answers_utc_time(asking_number(row, key), 9, text, sizeof text);
     else if (json_object_get(row, key))
         answers_local_time(asking_number(row, key), 3, text, sizeof text);
-    columns_cell(table, "%s", text);
+    columns_text(table, str_of(text));
 }
 
 // "host=n1,rank=3"
@@ -37,7 +37,11 @@ static void add_tags(struct buf *out, const json_t *tags)
     bool first = true;
     json_object_foreach((json_t *)(uintptr_t)tags, key, value)
     {
-        buf_printf(out, "%s%s=%s", first ? "" : ",", key, json_string_value(value));
+        if (!first)
+            buf_add_char(out, ',');
+        buf_add_str(out, str_of(key));
+        buf_add_char(out, '=');
+        buf_add_str(out, (struct str){json_string_value(value), json_string_length(value)});
         first = false;
     }
 }
@@ -46,7 +50,7 @@ static void tags_cell(struct columns *table, const json_t *row)
 {
     struct buf text = {0};
     add_tags(&text, json_object_get(row, "tags"));
-    columns_cell(table, "%s", buf_cstr(&text));
+    columns_text(table, buf_str(&text));
     buf_free(&text);
 }
 
@@ -54,14 +58,16 @@ static void add_series(struct columns *table, const json_t *row, bool csv)
 {
     struct buf name = {0};
     const json_t *tags = json_object_get(row, "tags");
-    buf_printf(&name, "%s%s", asking_text(row, "metric"), json_object_size(tags) ? "{" : "");
-    add_tags(&name, tags);
-    if (json_object_size(tags))
+    buf_add_str(&name, str_of(asking_text(row, "metric")));
+    if (json_object_size(tags)) {
+        buf_add_char(&name, '{');
+        add_tags(&name, tags);
         buf_add_char(&name, '}');
-    columns_cell(table, "%s", buf_cstr(&name));
+    }
+    columns_text(table, buf_str(&name));
     buf_free(&name);
-    columns_cell(table, "%s", asking_text(row, "kind"));
-    columns_cell(table, "%s", asking_text(row, "unit"));
+    columns_text(table, str_of(asking_text(row, "kind")));
+    columns_text(table, str_of(asking_text(row, "unit")));
     columns_cell(table, "%lld", (long long)asking_number(row, "points"));
     add_time(table, row, "first_ns", csv);
     add_time(table, row, "last_ns", csv);
@@ -69,7 +75,7 @@ static void add_series(struct columns *table, const json_t *row, bool csv)
 
 static void add_span(struct columns *table, const json_t *row, bool csv)
 {
-    columns_cell(table, "%s", asking_text(row, "name"));
+    columns_text(table, str_of(asking_text(row, "name")));
     add_time(table, row, "start_ns", csv);
     if (json_object_get(row, "end_ns"))
         columns_cell(table, "%.*f", csv ? 9 : 3,
@@ -77,16 +83,16 @@ static void add_span(struct columns *table, const json_t *row, bool csv)
                          NS_PER_S);
     else
         columns_cell(table, "%s", csv ? "" : "-"); // it goes on
-    columns_cell(table, "%s", asking_text(row, "node"));
+    columns_text(table, str_of(asking_text(row, "node")));
     tags_cell(table, row);
 }
 
 static void add_annotation(struct columns *table, const json_t *row, bool csv)
 {
     add_time(table, row, "t_ns", csv);
-    columns_cell(table, "%s", asking_text(row, "node"));
+    columns_text(table, str_of(asking_text(row, "node")));
     tags_cell(table, row);
-    columns_cell(table, "%s", asking_text(row, "text"));
+    columns_text(table, str_of(asking_text(row, "text")));
 }
 
 static void add_key(struct columns *table, const json_t *row, bool csv)
@@ -96,9 +102,9 @@ static void add_key(struct columns *table, const json_t *row, bool csv)
     for (size_t i = 0; i < json_array_size(values); i++)
         buf_printf(&examples, "%s%s", i ? ", " : "", json_string_value(json_array_get(values, i)));
     (void)csv;
-    columns_cell(table, "%s", asking_text(row, "key"));
+    columns_text(table, str_of(asking_text(row, "key")));
     columns_cell(table, "%lld", (long long)asking_number(row, "values"));
-    columns_cell(table, "%s", buf_cstr(&examples));
+    columns_text(table, buf_str(&examples));
     buf_free(&examples);
 }
 

@@ -1,5 +1,6 @@
 #include "cli/recordings.h"
 
+#include "base/array.h"
 #include "client/target.h"
 #include "store/no_recording.h"
 
@@ -16,10 +17,8 @@ static int add_path(struct recordings *r, const char *path, struct error *e)
 {
     if (r->count == RECORDINGS_FILES_MAX)
         return error_set(e, -E2BIG, "more than %d files", RECORDINGS_FILES_MAX);
-    char **more = realloc(r->paths, (r->count + 1) * sizeof *more);
-    if (!more)
+    if (!array_room(&r->paths, &r->capacity, r->count + 1, sizeof *r->paths))
         return error_set(e, -ENOMEM, "out of memory");
-    r->paths = more;
     r->paths[r->count] = strdup(path);
     if (!r->paths[r->count])
         return error_set(e, -ENOMEM, "out of memory");

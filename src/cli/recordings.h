@@ -10,7 +10,7 @@ enum { RECORDINGS_FILES_MAX = 16384 };
 
 struct recordings {
     char **paths; // of the files
-    size_t count;
+    size_t count, capacity;
     // for people: "running job 17"; empty when the paths were given
     char what[FOLDER_PATH_MAX + 128];
 };

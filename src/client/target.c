@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 enum { JOBS_SHOWN_MAX = 5 }; // ids in a message
+#define NEWEST_RECORDING "last"
 
 // What the caller says, else the environment; NULL: neither does.
 static const char *given(const char *option, const char *name)
@@ -36,16 +37,18 @@ static bool has_name(const struct job *j, const char *name)
 typedef bool is_meant_fn(const struct job *j, const char *word);
 
 // The newest job that is meant, with word NULL the newest of all, that runs, or (dead) whose
-// launcher was killed.
-static bool find_here(const struct target_options *o, is_meant_fn *is_meant, const char *word,
-                      bool dead, struct job *out)
+// launcher was killed. -ENOENT, without words: there is none.
+static int look_here(const struct target_options *o, is_meant_fn *is_meant, const char *word,
+                     bool dead, struct job *out, struct error *e)
 {
     char base[FOLDER_PATH_MAX];
     struct job *jobs;
     size_t count, i = 0;
-    if (folder_base_path(run_dir(o), base, NULL) < 0 ||
-        job_list(base, dead, &jobs, &count, NULL) < 0)
-        return false;
+    int rc = folder_base_path(run_dir(o), base, e);
+    if (rc == 0)
+        rc = job_list(base, dead, &jobs, &count, e);
+    if (rc < 0)
+        return rc;
     while (i < count && word && !is_meant(&jobs[i], word))
         i++;
     bool found = i < count;
@@ -54,7 +57,33 @@ static bool find_here(const struct target_options *o, is_meant_fn *is_meant, con
         jobs[i] = (struct job){0};
     }
     job_list_free(jobs, count);
-    return found;
+    return found ? 0 : -ENOENT;
+}
+
+static bool find_here(const struct target_options *o, is_meant_fn *is_meant, const char *word,
+                      bool dead, struct job *out)
+{
+    return look_here(o, is_meant, word, dead, out, NULL) == 0;
+}
+
+int target_running(const char *word, const struct target_options *options, struct job *out,
+                   struct error *e)
+{
+    static const struct target_options none = {0};
+    const struct target_options *o = options ? options : &none;
+    word = word && *word ? word : given(o->job, "SONDE_JOB");
+    struct error why = {0};
+    int rc = look_here(o, has_id, word, false, out, &why);
+    if (rc == -ENOENT && word && strcmp(word, NEWEST_RECORDING) != 0)
+        rc = look_here(o, has_name, word, false, out, &why);
+    if (rc == -ENOENT && word)
+        return error_set(e, rc, "job %.80s does not run here; sonde status lists running jobs",
+                         word);
+    if (rc == -ENOENT)
+        return error_set(e, rc, "no job runs here; start one with sonde run");
+    if (rc < 0 && e)
+        *e = why;
+    return rc;
 }
 
 static bool find_kept(const struct target_options *o, const char *id, char path[FOLDER_PATH_MAX])
@@ -197,7 +226,7 @@ static int take_id(struct target *t, const char *id, const char *token,
     *state = "recording";
     if (find_kept(o, id, t->path))
         return take_path(t, t->path, e);
-    if (strcmp(id, "last") == 0)
+    if (strcmp(id, NEWEST_RECORDING) == 0)
         return find_newest_kept(o, t->path) ? take_path(t, t->path, e) : -ENOENT;
     if (find_here(o, has_name, id, false, &job)) {
         *state = "running job";

@@ -1,5 +1,7 @@
 // target.h - which job or recordings a user means. Every command, the C library and Python resolve
-// names here and nowhere else.
+// names here and nowhere else: target_find for those that read, target_running for those that need
+// what only the run folder of a job on this machine has (`sonde put` the agent's socket,
+// `sonde open` and `sonde token` the token).
 //
 //   nothing          the job of --job; else the job around this process (SONDE_URL, SONDE_JOB); else
 //                    the newest that runs on this machine; else the newest recording
@@ -44,6 +46,12 @@ struct target {
 int target_find(const char *where, const char *token, const struct target_options *options,
                 struct target *out, struct error *e);
 void target_free(struct target *t);
+
+// The job that runs on this machine under this id or name, for what only its run folder has. `word`
+// NULL: that of --job, else of SONDE_JOB, else the newest; SONDE_URL does not count, nor do
+// recordings. The caller frees *out with job_free. -ENOENT with words: it does not run here.
+int target_running(const char *word, const struct target_options *options, struct job *out,
+                   struct error *e);
 
 // The ids of all jobs that run on this machine, then of all recordings; newest first.
 typedef void target_id_fn(void *user, struct str id, bool running);

@@ -11,6 +11,7 @@
 //
 // The same is done for each processor: their maximum and standard deviation tell one busy thread
 // from work that is spread evenly.
+#include "base/array.h"
 #include "collect/procfile.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 // guest time is in user's already
 enum { MODE_IDLE = 3, MODE_IOWAIT = 4, MODES_SUMMED = 8, MODES = 10 };
 
-enum { CORES_MAX = 8192, CORES_FIRST = 16 };
+enum { CORES_MAX = 8192 };
 
 // What a busy share is counted from.
 struct reading {
@@ -86,18 +87,11 @@ static struct core *find_core(struct cpu *cpu, uint64_t number)
 {
     if (number >= CORES_MAX)
         return NULL;
-    size_t capacity = cpu->core_capacity ? cpu->core_capacity : CORES_FIRST;
-    while (capacity <= number)
-        capacity *= 2;
-    if (capacity > cpu->core_capacity) {
-        struct core *larger = realloc(cpu->cores, capacity * sizeof *larger);
-        if (!larger)
-            return NULL;
-        for (size_t i = cpu->core_capacity; i < capacity; i++)
-            larger[i] = (struct core){.instance = -1};
-        cpu->cores = larger;
-        cpu->core_capacity = capacity;
-    }
+    size_t before = cpu->core_capacity;
+    if (!array_room(&cpu->cores, &cpu->core_capacity, number + 1, sizeof *cpu->cores))
+        return NULL;
+    for (size_t i = before; i < cpu->core_capacity; i++)
+        cpu->cores[i] = (struct core){.instance = -1};
     return &cpu->cores[number];
 }
 

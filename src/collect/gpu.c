@@ -1,4 +1,4 @@
-// gpu.c - GPUs: a source for each vendor, and the threads that ask its driver (gpu.h).
+// gpu.c - GPUs: a source for each vendor, and the threads that ask its driver (gpu_way.h).
 //
 // Any call into the driver may block: a GPU that falls off the bus can hold it for minutes. So
 // nothing is asked in the sampling thread.
@@ -20,16 +20,15 @@
 //
 // Loading a library and starting the driver can take seconds, or hang: that has a thread too, and
 // START_WAIT_NS to be done before the agent goes on without it.
-#include "collect/gpu.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/log.h"
+#include "collect/gpu_holders.h"
+#include "collect/gpu_way.h"
 #include "collect/procfile.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
@@ -39,7 +38,6 @@
 
 enum {
     GPUS_MAX = 64,
-    SYMBOL_MAX = 64,
     THREAD_STACK_BYTES = 1 << 20,
     OWN_LABELS_MAX = 5, // gpu, uuid, mig; of a process also pid, command
 };
@@ -97,55 +95,6 @@ struct gpus {
     int proc; // a descriptor of /proc; -1 = none
     struct job_mark job;
 };
-
-// ---- what the ways have alike ----
-
-void gpu_offer(struct gpu_device *d, enum metric_symbol first, enum metric_symbol last,
-               bool offered)
-{
-    for (enum metric_symbol row = first; row <= last; row++)
-        d->off[row - GPU_ROW_FIRST] = !offered;
-}
-
-void gpu_put_memory(struct gpu_device *d, double total, double used)
-{
-    gpu_put(d, METRIC_GPU_MEMORY_TOTAL, total);
-    gpu_put(d, METRIC_GPU_MEMORY_USED, used);
-    if (total > 0 && used >= 0 && used <= total)
-        gpu_put(d, METRIC_GPU_MEMORY_USED_PERCENT, 100 * used / total);
-}
-
-const char *gpu_library_name(const char *variable, const char *name, const char *root,
-                             char why[GPU_WORDS_MAX])
-{
-    const char *wanted = getenv(variable);
-    if (wanted || !root[0])
-        return wanted ? wanted : name;
-    snprintf(why, GPU_WORDS_MAX, "there are no libraries in another root folder");
-    return NULL;
-}
-
-void *gpu_library(const char *name, const struct gpu_symbol *symbols, size_t count, void *functions,
-                  char why[GPU_WORDS_MAX])
-{
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        const char *wrong = dlerror();
-        snprintf(why, GPU_WORDS_MAX, "%s", wrong ? wrong : "the library cannot be opened");
-        return NULL;
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct str rest = str_of(symbols[i].names);
-        void *found = NULL;
-        for (struct str symbol = str_word(&rest); symbol.size && !found; symbol = str_word(&rest)) {
-            char text[SYMBOL_MAX];
-            snprintf(text, sizeof text, "%.*s", STR_ARG(symbol));
-            found = dlsym(library, text);
-        }
-        memcpy((char *)functions + symbols[i].offset, &found, sizeof found);
-    }
-    return library;
-}
 
 // ---- life ----
 
@@ -267,26 +216,6 @@ static void *run_gpu(void *user)
 }
 
 // ---- start ----
-
-const struct gpu_way *gpu_find_way(const struct gpu_vendor *vendor, const char *root,
-                                   void **library, unsigned *count, char why[GPU_WHY_MAX])
-{
-    size_t used = 0;
-    why[0] = 0;
-    for (int i = 0; i < GPU_WAYS_MAX && vendor->ways[i]; i++) {
-        char wrong[GPU_WORDS_MAX] = "";
-        *count = 0;
-        *library = NULL;
-        if (vendor->ways[i]->start(root, library, count, wrong)) {
-            why[0] = 0;
-            return vendor->ways[i];
-        }
-        int size = snprintf(why + used, GPU_WHY_MAX - used, "%s%s", used ? "; " : "", wrong);
-        used += (size_t)size < GPU_WHY_MAX - used ? (size_t)size : 0;
-    }
-    *count = 0;
-    return NULL;
-}
 
 static void *run_start(void *user)
 {
@@ -521,55 +450,6 @@ static int gpus_open(struct source *s, const struct gpu_vendor *vendor)
     return failed;
 }
 
-static const struct gpu_holder *find_holder(const struct gpu_holder *holders, size_t count,
-                                            uint64_t pid)
-{
-    for (size_t i = 0; i < count; i++)
-        if (holders[i].pid == pid)
-            return &holders[i];
-    return NULL;
-}
-
-// Whether the process is of the job, and its name: read once.
-static void look_at_holder(const struct gpus *n, struct gpu_holder *holder)
-{
-    char path[32], text[1024];
-    holder->of_job = n->proc >= 0 && job_process_has(n->proc, holder->pid, &n->job);
-    if (!holder->of_job)
-        return;
-    snprintf(path, sizeof path, "%" PRIu64 "/stat", holder->pid);
-    int fd = openat(n->proc, path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = fd < 0 ? -1 : pread(fd, text, sizeof text, 0);
-    if (fd >= 0)
-        close(fd);
-    job_process_command((struct str){text, got > 0 ? (size_t)got : 0}, holder->command);
-}
-
-// The job's processes that came or went change the series, for the samples to come.
-static void take_holders(struct source *s, const struct gpus *n, struct gpu_device *d,
-                         double *values)
-{
-    for (size_t i = 0; i < d->holder_count; i++) {
-        struct gpu_holder *holder = &d->holders[i];
-        const struct gpu_holder *known = find_holder(d->known, d->known_count, holder->pid);
-        if (known) {
-            double bytes = holder->bytes;
-            *holder = *known;
-            holder->bytes = bytes;
-        } else {
-            look_at_holder(n, holder);
-            s->changed |= holder->of_job;
-        }
-        if (holder->place >= 0)
-            values[holder->place] = holder->bytes;
-    }
-    for (size_t i = 0; i < d->known_count; i++)
-        s->changed |=
-            d->known[i].of_job && !find_holder(d->holders, d->holder_count, d->known[i].pid);
-    memcpy(d->known, d->holders, d->holder_count * sizeof *d->known);
-    d->known_count = d->holder_count;
-}
-
 // Under the lock. What the idle GPU said last goes to its places.
 static void take_values(struct source *s, const struct gpus *n, struct gpu *gpu, double *values)
 {
@@ -580,7 +460,7 @@ static void take_values(struct source *s, const struct gpus *n, struct gpu *gpu,
             if (d->place[row] >= 0)
                 values[d->place[row]] = d->values[row];
         if (s->place[METRIC_PROCESS_GPU_MEMORY - s->first_row] >= 0)
-            take_holders(s, n, d, values);
+            gpu_holders_take(s, n->proc, &n->job, d, values);
     }
 }
 
@@ -687,12 +567,6 @@ static int gpus_remake(struct source *s)
 }
 
 // ---- the vendors ----
-
-const struct gpu_vendor gpu_vendors[GPU_MAKES] = {
-    [GPU_NVIDIA] = {"NVIDIA", "nvidia", {&gpu_nvml}},
-    [GPU_AMD] = {"AMD", "amd", {&gpu_rocm_smi, &gpu_sysfs_amd}},
-    [GPU_INTEL] = {"Intel", "intel", {&gpu_level_zero, &gpu_sysfs_intel}},
-};
 
 static int open_nvidia(struct source *s)
 {

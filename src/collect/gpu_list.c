@@ -1,7 +1,7 @@
 #include "collect/gpu_list.h"
 
 #include "base/log.h"
-#include "collect/gpu.h"
+#include "collect/gpu_way.h"
 
 #include <errno.h>
 #include <fcntl.h>

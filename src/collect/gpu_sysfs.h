@@ -3,7 +3,7 @@
 #ifndef SONDE_COLLECT_GPU_SYSFS_H
 #define SONDE_COLLECT_GPU_SYSFS_H
 
-#include "collect/gpu.h"
+#include "collect/gpu_way.h"
 
 struct sysfs_gpu;
 

@@ -3,7 +3,7 @@
 #ifndef SONDE_COLLECT_KFD_H
 #define SONDE_COLLECT_KFD_H
 
-#include "collect/gpu.h"
+#include "collect/gpu_way.h"
 
 struct kfd;
 

@@ -5,7 +5,7 @@
 #ifndef SONDE_COLLECT_NVIDIA_DEVICE_H
 #define SONDE_COLLECT_NVIDIA_DEVICE_H
 
-#include "collect/gpu.h"
+#include "collect/gpu_way.h"
 #include "collect/nvml.h"
 
 enum {

@@ -8,7 +8,7 @@
 #ifndef SONDE_COLLECT_NVML_H
 #define SONDE_COLLECT_NVML_H
 
-#include "collect/gpu.h"
+#include "collect/gpu_way.h"
 
 enum nvml_return {
     NVML_SUCCESS = 0,

@@ -11,8 +11,8 @@
 //            inode, which the kernel makes anew for a new process: no file of a known one is touched.
 //            A new one costs an fstatat (the owner of /proc/PID is the process's user) and, when it
 //            is ours, a look into its environment for the job, and at its parent.
-//   details  for each of ours, one pread of /proc/PID/stat. That file is kept open, up to FILES_MAX
-//            of them; reading it fails when the process has ended, even if its number has come back.
+//   details  for each of ours, one pread of /proc/PID/stat. That file is kept open, up to
+//            PROCESS_FILES_MAX of them; reading it fails when the process has ended, even if its number has come back.
 //   shown    the job's processes that have series of their own: a pread of /proc/PID/stat and one of
 //            /proc/PID/io each, at every sample.
 //
@@ -22,18 +22,19 @@
 // asks for is kept instead, and one line says what it costs when that is more than 1/COST_SHARE of
 // a processor.
 //
-// A process of the job is shown from the second time that it is read until it ends: one that lives
-// shorter than two samples gets no series. Of more than SHOWN_MAX, those that used most processor
-// time since the last details and those with most memory are shown, SHOWN_EACH of both at a time;
-// at most SHOWN_EVER in all, and the reason of the source says when that is reached.
+// Which processes are shown is chosen in process_choice.h. The reason of the source says when
+// PROCESS_SHOWN_EVER is reached.
 //
 //   arithmetic: 256 × 2 preads of some 2 µs in 2 s are 0.05 % of a core; a job of 4 processes, 0.001 %
 //
 // The processor time is a counter: what a process used since it was read last is added, so a
 // process that ends takes nothing away.
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "collect/job_process.h"
+#include "collect/process.h"
+#include "collect/process_choice.h"
+#include "collect/process_files.h"
 #include "collect/procfile.h"
 
 #include <dirent.h>
@@ -48,51 +49,17 @@
 enum {
     // that are told apart; more are not looked at, and the counts are missing
     PROCESSES_MAX = 131072,
-    PROCESSES_FIRST = 256,
     LIST_SIZE = 32768,
-    STAT_SIZE = 1024, // a line of /proc/PID/stat is at most about 400 bytes
-    FILES_MAX = 512,  // kept open: stat of each of ours, io of each that is shown
-    IO_SIZE = 512,    // /proc/PID/io is at most about 200 bytes
-    LOOK_AGAIN = 64,  // walks after which the owner of a known process is looked at again
+    LOOK_AGAIN = 64, // walks after which the owner of a known process is looked at again
     // walks in which the environment of a new process is read: it may not have called exec yet
     JOB_LOOKS = 3,
     WALK_SHARE = 20000,
     DETAILS_SHARE = 20000,
-    SHOWN_EACH = 10,
-    SHOWN_MAX = 256, // the ranks of a large node
-    SHOWN_EVER = 4096,
     COST_SHARE = 3333, // 0.03 % of a processor, the agent's budget
     COST_SAMPLES = 10, // over which the cost is measured
 };
 #define PERIOD_MAX_NS (INT64_C(10) * NS_PER_S)
 #define WALK_MAX_NS (INT64_C(2) * NS_PER_S)
-
-// Numbers behind the closing bracket of /proc/PID/stat, counted from the state letter as 0.
-enum {
-    STAT_STATE = 0,
-    STAT_PARENT = 1,
-    STAT_UTIME = 11,
-    STAT_STIME = 12,
-    STAT_THREADS = 17,
-    STAT_START = 19,
-    STAT_RSS = 21,
-    STAT_NEEDED = 22
-};
-
-struct process {
-    uint64_t pid, inode;
-    // start distinguishes two processes that had the same number; 0 = no details yet
-    uint64_t start, ticks;
-    int stat, io;                  // its /proc/PID/stat and /proc/PID/io; -1 = not kept open
-    uint64_t used, pages, threads; // used: ticks since the last details of all
-    uint64_t parent, read_bytes, write_bytes;
-    char command[JOB_COMMAND_SIZE];
-    bool ours, of_job, shown, picked;
-    // it has ended, and its parent has not asked how: only its processor time is left
-    bool zombie;
-    bool io_known; // the two numbers of bytes are of this sample
-    uint8_t job_looks, reads;
-};
 
 enum group { OWN, JOB, GROUPS };
 
@@ -104,18 +71,18 @@ static const struct {
 };
 
 struct processes {
-    int folder;
+    struct process_files files;
     struct procfile loadavg; // fd < 0: not there, so every sample walks
     double ticks_per_second, page_bytes;
     struct job_mark job;        // "" = there is none
     struct process *last, *now; // ascending by pid
-    size_t last_count, capacity, files;
+    size_t last_count, last_capacity, now_capacity;
     size_t count[GROUPS]; // at the last walk
     uint64_t ticks_total[GROUPS];
     uint64_t walks, threads, last_pid; // of loadavg at the last walk
     bool valid;                        // the last walk went through
     bool unsure;                       // a process of ours may be of the job yet
-    size_t shown_count, shown_ever;
+    struct process_choice choice;
     int64_t cost_ns; // of the samples so far
     unsigned samples;
     int64_t walked_ns, walk_due_ns, details_due_ns;
@@ -172,19 +139,10 @@ static bool parse_pid(const char *name, uint64_t *pid)
     return text.size && text.data[0] != '0' && str_to_u64(text, pid);
 }
 
-static void close_file(struct processes *p, int *file)
-{
-    if (*file < 0)
-        return;
-    close(*file);
-    *file = -1;
-    p->files--;
-}
-
 static void close_files(struct processes *p, struct process *process)
 {
-    close_file(p, &process->stat);
-    close_file(p, &process->io);
+    process_file_close(&p->files, &process->stat);
+    process_file_close(&p->files, &process->io);
 }
 
 // The process as it was at the last walk, or NULL. *at: all before have smaller numbers.
@@ -201,26 +159,26 @@ static struct process *find_known(struct processes *p, size_t *at, uint64_t pid)
 static bool look_at(struct processes *p, const char *name, uid_t uid, struct process *process)
 {
     struct stat about;
-    if (fstatat(p->folder, name, &about, 0) != 0)
+    if (fstatat(p->files.folder, name, &about, 0) != 0)
         return false;
     process->ours = about.st_uid == uid;
     return true;
 }
 
-static int read_stat(struct processes *p, struct process *process, uint64_t numbers[STAT_NEEDED]);
+static int read_stat(struct processes *p, struct process *process, struct process_stat *now);
 
 // A child of the job is of the job, also where its environment was cleared or cannot be read.
 // `listed` of this walk so far.
 static bool is_child_of_job(struct processes *p, struct process *process, size_t listed)
 {
-    uint64_t numbers[STAT_NEEDED];
-    if (read_stat(p, process, numbers) != 0)
+    struct process_stat now;
+    if (read_stat(p, process, &now) != 0)
         return false;
     for (size_t i = listed; i-- > 0;)
-        if (p->now[i].pid == numbers[STAT_PARENT])
+        if (p->now[i].pid == now.parent)
             return p->now[i].of_job;
     for (size_t i = 0; i < p->last_count; i++) // listed behind its child: known from the last walk
-        if (p->last[i].pid == numbers[STAT_PARENT])
+        if (p->last[i].pid == now.parent)
             return p->last[i].of_job;
     return false;
 }
@@ -231,25 +189,16 @@ static void look_for_job(struct processes *p, struct process *process, size_t li
         process->pid == (uint64_t)getpid()) // sonde is not the job
         return;
     process->job_looks++;
-    process->of_job =
-        job_process_has(p->folder, process->pid, &p->job) || is_child_of_job(p, process, listed);
+    process->of_job = job_process_has(p->files.folder, process->pid, &p->job) ||
+                      is_child_of_job(p, process, listed);
     p->unsure |= !process->of_job && process->job_looks < JOB_LOOKS;
 }
 
-static int make_room(struct processes *p)
+static int make_room(struct processes *p, size_t count)
 {
-    if (p->capacity >= PROCESSES_MAX)
+    if (count > PROCESSES_MAX)
         return -E2BIG;
-    struct process *last = realloc(p->last, 2 * p->capacity * sizeof *last);
-    if (!last)
-        return -ENOMEM;
-    p->last = last;
-    struct process *now = realloc(p->now, 2 * p->capacity * sizeof *now);
-    if (!now)
-        return -ENOMEM;
-    p->now = now;
-    p->capacity *= 2;
-    return 0;
+    return array_room(&p->now, &p->now_capacity, count, sizeof *p->now) ? 0 : -ENOMEM;
 }
 
 static int by_pid(const void *a, const void *b)
@@ -268,19 +217,22 @@ static void take_over(struct processes *p, size_t count)
         qsort(p->now, count, sizeof *p->now, by_pid);
     for (size_t i = 0; i < p->last_count; i++)
         close_files(p, &p->last[i]); // of those that are gone; the others' have moved on
-    struct process *swap = p->last;
+    struct process *list = p->last;
+    size_t capacity = p->last_capacity;
     p->last = p->now;
-    p->now = swap;
+    p->last_capacity = p->now_capacity;
     p->last_count = count;
+    p->now = list;
+    p->now_capacity = capacity;
 }
 
 static int walk_list(struct source *s, struct processes *p, size_t *count)
 {
     size_t at = 0;
-    if (lseek(p->folder, 0, SEEK_SET) != 0)
+    if (lseek(p->files.folder, 0, SEEK_SET) != 0)
         return -errno;
     for (;;) {
-        ssize_t got = getdents64(p->folder, p->list, sizeof p->list);
+        ssize_t got = getdents64(p->files.folder, p->list, sizeof p->list);
         if (got <= 0)
             return got < 0 ? -errno : 0;
         for (ssize_t offset = 0; offset < got;) {
@@ -289,7 +241,7 @@ static int walk_list(struct source *s, struct processes *p, size_t *count)
             uint64_t pid;
             if (!parse_pid(entry->d_name, &pid))
                 continue;
-            int failed = *count == p->capacity ? make_room(p) : 0;
+            int failed = make_room(p, *count + 1);
             if (failed)
                 return failed;
             struct process *known = find_known(p, &at, pid), *process = &p->now[*count];
@@ -339,69 +291,25 @@ static int walk(struct source *s)
         p->count[OWN] += p->last[i].ours;
         p->count[JOB] += p->last[i].ours && p->last[i].of_job;
     }
-    p->shown_count = 0;
+    p->choice.shown = 0;
     for (size_t i = 0; i < count; i++)
-        p->shown_count += p->last[i].shown;
+        p->choice.shown += p->last[i].shown;
     return 0;
 }
 
 // ---- details ----
 
-// The line's numbers; the name in brackets may hold anything, brackets and blanks too, so what
-// follows begins behind the last one.
-static bool parse_stat(struct str line, uint64_t numbers[STAT_NEEDED])
-{
-    const char *bracket = line.size ? memrchr(line.data, ')', line.size) : NULL;
-    if (!bracket)
-        return false;
-    struct str rest = str_slice(line, (size_t)(bracket - line.data) + 1, line.size);
-    for (int i = 0; i < STAT_NEEDED; i++) {
-        struct str word = str_word(&rest);
-        numbers[i] = i == STAT_STATE && word.size ? (unsigned char)word.data[0] : 0;
-        bool needed = i == STAT_PARENT || i == STAT_UTIME || i == STAT_STIME || i == STAT_THREADS ||
-                      i == STAT_START || i == STAT_RSS;
-        if (needed && !str_to_u64(word, &numbers[i]))
-            return false;
-    }
-    return true;
-}
-
-// Reads a file of the process from its beginning; keeps it open when there is room. The size, or a
-// negative errno: -ESRCH or -ENOENT when the process is gone.
-static ssize_t read_file(struct processes *p, const struct process *process, int *file,
-                         const char *name, char *text, size_t size)
-{
-    int fd = *file;
-    if (fd < 0) {
-        char path[32];
-        snprintf(path, sizeof path, "%" PRIu64 "/%s", process->pid, name);
-        fd = openat(p->folder, path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            return -errno;
-    }
-    ssize_t got = pread(fd, text, size, 0);
-    if (got < 0)
-        got = -errno;
-    if (*file >= 0)
-        return got;
-    bool keep = got > 0 && p->files < FILES_MAX;
-    if (!keep)
-        close(fd);
-    *file = keep ? fd : -1;
-    p->files += keep;
-    return got;
-}
-
 // 0, or a negative errno: -ESRCH or -ENOENT when it is gone.
-static int read_stat(struct processes *p, struct process *process, uint64_t numbers[STAT_NEEDED])
+static int read_stat(struct processes *p, struct process *process, struct process_stat *now)
 {
-    char text[STAT_SIZE];
-    ssize_t got = read_file(p, process, &process->stat, "stat", text, sizeof text);
+    char text[PROCESS_STAT_SIZE];
+    ssize_t got =
+        process_file_read(&p->files, process->pid, &process->stat, "stat", text, sizeof text);
     if (got < 0)
         return (int)got;
     struct str line = {text, (size_t)got};
-    if (!parse_stat(line, numbers)) {
-        close_file(p, &process->stat);
+    if (!process_stat_parse(line, now)) {
+        process_file_close(&p->files, &process->stat);
         return -EBADMSG;
     }
     if (process->of_job)
@@ -412,14 +320,14 @@ static int read_stat(struct processes *p, struct process *process, uint64_t numb
 // What it used since it was read last goes into the sums of processor time. 0, or as read_stat.
 static int read_process(struct processes *p, struct process *process)
 {
-    uint64_t numbers[STAT_NEEDED];
-    int failed = read_stat(p, process, numbers);
+    struct process_stat now;
+    int failed = read_stat(p, process, &now);
     if (failed) {
         process->shown = false;
         return failed;
     }
-    bool same = process->start == numbers[STAT_START];
-    uint64_t ticks = numbers[STAT_UTIME] + numbers[STAT_STIME], before = same ? process->ticks : 0;
+    bool same = process->start == now.start;
+    uint64_t ticks = now.ticks, before = same ? process->ticks : 0;
     for (int group = OWN; group <= (process->of_job ? JOB : OWN); group++)
         if (ticks > before)
             p->ticks_total[group] += ticks - before;
@@ -428,100 +336,23 @@ static int read_process(struct processes *p, struct process *process)
                                                   : process->reads;
     process->shown = process->shown && same && process->of_job;
     process->used = (same ? process->used : 0) + (ticks > before ? ticks - before : 0);
-    process->zombie = numbers[STAT_STATE] == 'Z' || numbers[STAT_STATE] == 'X';
-    process->pages = numbers[STAT_RSS];
-    process->threads = numbers[STAT_THREADS];
-    process->start = numbers[STAT_START];
+    process->zombie = now.state == 'Z' || now.state == 'X';
+    process->pages = now.pages;
+    process->threads = now.threads;
+    process->start = now.start;
     process->ticks = ticks;
     return 0;
 }
 
-// "read_bytes: 4096": what came from and went to storage, as pidstat counts it. Other users' and
-// hardened processes' is not readable.
 static void read_io(struct processes *p, struct process *process)
 {
-    char text[IO_SIZE];
-    ssize_t got = read_file(p, process, &process->io, "io", text, sizeof text);
-    struct str rest = {text, got > 0 ? (size_t)got : 0}, line;
-    unsigned found = 0;
-    while (scan_line(&rest, &line)) {
-        struct str name = str_cut(&line, ':');
-        uint64_t number;
-        if (!line.data || !str_to_u64(str_trim(line), &number))
-            continue;
-        if (str_eq(name, STR("read_bytes"))) {
-            process->read_bytes = number;
-            found |= 1;
-        } else if (str_eq(name, STR("write_bytes"))) {
-            process->write_bytes = number;
-            found |= 2;
-        }
-    }
-    process->io_known = found == 3;
+    char text[PROCESS_IO_SIZE];
+    ssize_t got = process_file_read(&p->files, process->pid, &process->io, "io", text, sizeof text);
+    process->io_known = process_io_parse((struct str){text, got > 0 ? (size_t)got : 0},
+                                         &process->read_bytes, &process->write_bytes);
 }
 
 // ---- one by one ----
-
-static bool may_be_shown(const struct process *process)
-{
-    return process->of_job && process->reads > 1 && !process->shown;
-}
-
-static void show(struct processes *p, struct process *process)
-{
-    if (p->shown_count >= SHOWN_MAX || p->shown_ever >= SHOWN_EVER)
-        return;
-    process->shown = true;
-    p->shown_count++;
-    p->shown_ever++;
-}
-
-// Of the job's processes that are not picked yet the one that used most, or holds most; NULL when
-// none does.
-static struct process *greatest(const struct processes *p, bool by_memory)
-{
-    struct process *best = NULL;
-    uint64_t most = 0;
-    for (size_t i = 0; i < p->last_count; i++) {
-        struct process *process = &p->last[i];
-        uint64_t value = by_memory ? process->pages : process->used;
-        if (process->of_job && process->start && !process->picked && value > most) {
-            best = process;
-            most = value;
-        }
-    }
-    return best;
-}
-
-static void show_greatest(struct processes *p)
-{
-    for (int by_memory = 0; by_memory < 2; by_memory++) {
-        for (size_t i = 0; i < p->last_count; i++)
-            p->last[i].picked = false;
-        for (int i = 0; i < SHOWN_EACH; i++) {
-            struct process *process = greatest(p, by_memory);
-            if (!process)
-                break;
-            process->picked = true;
-            if (may_be_shown(process))
-                show(p, process);
-        }
-    }
-}
-
-// After details of all, so that what they used is of the same time. Where there is room for all,
-// all are shown.
-static void choose_shown(struct processes *p)
-{
-    if (p->count[JOB] > SHOWN_MAX)
-        show_greatest(p);
-    else
-        for (size_t i = 0; i < p->last_count; i++)
-            if (may_be_shown(&p->last[i]))
-                show(p, &p->last[i]);
-    for (size_t i = 0; i < p->last_count; i++)
-        p->last[i].used = 0;
-}
 
 static void put_process(struct source *s, double *values, const struct process *process)
 {
@@ -547,19 +378,19 @@ static void put_process(struct source *s, double *values, const struct process *
 static void put_shown(struct source *s, double *values)
 {
     struct processes *p = s->state;
-    p->shown_count = 0;
+    p->choice.shown = 0;
     for (size_t i = 0; i < p->last_count; i++) {
         struct process *process = &p->last[i];
         if (!process->shown)
             continue;
-        p->shown_count++;
+        p->choice.shown++;
         read_io(p, process);
         put_process(s, values, process);
     }
     source_forget_unseen(s);
-    if (p->shown_ever == SHOWN_EVER)
+    if (p->choice.ever == PROCESS_SHOWN_EVER)
         source_fail(s, 0, "%d processes have had series of their own: new ones get none",
-                    SHOWN_EVER);
+                    PROCESS_SHOWN_EVER);
 }
 
 // ---- the whole ----
@@ -602,8 +433,8 @@ static void read_shown(struct processes *p)
 {
     for (size_t i = 0; i < p->last_count; i++) {
         struct process *process = &p->last[i];
-        if (process->shown ||
-            (process->of_job && process->ours && process->reads < 2 && p->count[JOB] <= SHOWN_MAX))
+        if (process->shown || (process->of_job && process->ours && process->reads < 2 &&
+                               p->count[JOB] <= PROCESS_SHOWN_MAX))
             read_process(p, process);
     }
 }
@@ -613,8 +444,8 @@ static void put_each(struct source *s, double *values, bool details)
     struct processes *p = s->state;
     if (!details)
         read_shown(p);
-    if (details || p->count[JOB] <= SHOWN_MAX)
-        choose_shown(p);
+    if (details || p->count[JOB] <= PROCESS_SHOWN_MAX)
+        process_choice_make(&p->choice, p->last, p->last_count, p->count[JOB]);
     put_shown(s, values);
 }
 
@@ -663,7 +494,7 @@ static void processes_close(struct source *s)
     for (size_t i = 0; i < p->last_count; i++)
         close_files(p, &p->last[i]);
     procfile_close(&p->loadavg);
-    close(p->folder);
+    close(p->files.folder);
     free(p->last);
     free(p->now);
     free(p);
@@ -675,22 +506,14 @@ static int processes_open(struct source *s)
     if (folder < 0)
         return folder;
     struct processes *p = calloc(1, sizeof *p);
-    struct process *last = calloc(PROCESSES_FIRST, sizeof *last),
-                   *now = calloc(PROCESSES_FIRST, sizeof *now);
-    if (!p || !last || !now) {
-        free(p);
-        free(last);
-        free(now);
+    if (!p) {
         close(folder);
         return source_fail(s, -ENOMEM, "no memory");
     }
     long ticks = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
-    p->folder = folder;
+    p->files.folder = folder;
     p->ticks_per_second = ticks > 0 ? (double)ticks : 100;
     p->page_bytes = page > 0 ? (double)page : 4096;
-    p->last = last;
-    p->now = now;
-    p->capacity = PROCESSES_FIRST;
     job_mark_set(&p->job, s->options->job);
     procfile_open(&p->loadavg, s, "/proc/loadavg");
     s->state = p;

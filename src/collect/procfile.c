@@ -1,6 +1,8 @@
 // procfile.c - opening, re-reading, growing.
 #include "collect/procfile.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -66,11 +68,8 @@ int procfile_read(struct procfile *f, struct source *s, struct str *out)
         }
         if (f->capacity >= PROCFILE_SIZE_MAX)
             return source_fail(s, -EFBIG, "%s is larger than %d bytes", f->path, PROCFILE_SIZE_MAX);
-        char *larger = realloc(f->data, f->capacity * 2);
-        if (!larger)
+        if (!array_grow(&f->data, &f->capacity, f->capacity + 1, 1))
             return source_fail(s, -ENOMEM, "no memory to read %s", f->path);
-        f->data = larger;
-        f->capacity *= 2;
     }
 }
 

@@ -4,6 +4,7 @@
 //
 // Series are made anew when instances come or go, between two samples; nothing is allocated
 // otherwise.
+#include "base/array.h"
 #include "collect/source.h"
 
 #include <errno.h>
@@ -139,14 +140,9 @@ ptrdiff_t source_instance(struct source *s, struct str first, struct str second)
         s->plain_rows + (s->instance_count + 1) * s->tagged_rows > STORE_SET_SERIES_MAX)
         return source_fail(s, -1, "there are too many of tag '%s': the rest is left out",
                            s->kind->keys[0]);
-    if (s->instance_count == s->instance_capacity) {
-        size_t capacity = s->instance_capacity ? 2 * s->instance_capacity : 8;
-        struct source_instance *larger = realloc(s->instances, capacity * sizeof *larger);
-        if (!larger)
-            return -1;
-        s->instances = larger;
-        s->instance_capacity = capacity;
-    }
+    if (!array_room(&s->instances, &s->instance_capacity, s->instance_count + 1,
+                    sizeof *s->instances))
+        return -1;
     s->instances[s->instance_count] = instance;
     s->changed = true;
     return (ptrdiff_t)s->instance_count++;

@@ -1,5 +1,6 @@
 #include "detect/detect.h"
 
+#include "base/array.h"
 #include "base/map.h"
 #include "detect/median.h"
 
@@ -11,7 +12,6 @@ enum {
     JUMPS = 64,        // that a member remembers
     JUDGED = 32,       // rounds that are judged anew
     POOLED_MAX = 4096, // that are looked at in a round; of each member one at least
-    MEMBERS_FIRST = 16,
 };
 
 // The median absolute deviation of normal noise, as a part of its standard deviation.
@@ -44,8 +44,9 @@ struct detect {
     struct map numbers; // name → number
     struct member *members;
     size_t count, capacity;
-    double *pooled; // the larger of `capacity` and POOLED_MAX
-    double *room;   // four columns of `capacity`: what comparisons sort
+    double *pooled; // room for POOLED_MAX, and for one a member
+    double *room; // four columns of `column` doubles, at least one a member: what comparisons sort
+    size_t column, pooled_capacity, room_capacity;
 };
 
 // ---------------------------------------------------------------- members
@@ -82,22 +83,12 @@ void detect_destroy(struct detect *d)
 
 static bool grow(struct detect *d)
 {
-    if (d->count < d->capacity)
-        return true;
-    size_t capacity = d->capacity ? 2 * d->capacity : MEMBERS_FIRST;
-    struct member *members = realloc(d->members, capacity * sizeof *members);
-    if (members)
-        d->members = members;
-    double *room = members ? realloc(d->room, 4 * capacity * sizeof *room) : NULL;
-    if (room)
-        d->room = room;
-    double *pooled =
-        room ? realloc(d->pooled, (capacity < POOLED_MAX ? POOLED_MAX : capacity) * sizeof *pooled)
-             : NULL;
-    if (!pooled)
+    size_t count = d->count + 1, pooled = count < POOLED_MAX ? POOLED_MAX : count;
+    if (!array_room(&d->members, &d->capacity, count, sizeof *d->members) ||
+        !array_room(&d->room, &d->room_capacity, 4 * count, sizeof *d->room) ||
+        !array_room(&d->pooled, &d->pooled_capacity, pooled, sizeof *d->pooled))
         return false;
-    d->pooled = pooled;
-    d->capacity = capacity;
+    d->column = d->room_capacity / 4;
     return true;
 }
 
@@ -241,9 +232,9 @@ struct comparison {
 // `half` of d->room: 0 or 1.
 static struct comparison compare_begin(const struct detect *d, unsigned half, double noise)
 {
-    double *room = d->room + 2 * half * d->capacity;
+    double *room = d->room + 2 * half * d->column;
     return (struct comparison){
-        .sorted = room, .apart = room + d->capacity, .noise = noise, .floor = d->o.noise_floor};
+        .sorted = room, .apart = room + d->column, .noise = noise, .floor = d->o.noise_floor};
 }
 
 static void compare_add(struct comparison *c, double x)

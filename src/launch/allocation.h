@@ -25,6 +25,19 @@ int allocation_find(const char *hosts, const char *hostfile, struct allocation *
                     struct error *e);
 void allocation_free(struct allocation *a);
 
+// What the launcher calls a node; `own` is the name of this machine, which is the only node of a
+// local allocation.
+static inline const char *allocation_name(const struct allocation *a, size_t node, const char *own)
+{
+    return a->kind == ALLOCATION_LOCAL ? own : a->hosts.names[node];
+}
+
+// Whether the launcher itself looks after the node's agent.
+static inline bool allocation_is_own(const struct allocation *a, size_t node)
+{
+    return node == 0 && a->here;
+}
+
 // A file with a host a line: the first word counts ("n1 slots=4", "n1:4" is n1), '#' begins a
 // comment, a name that comes again is left out.
 int allocation_read_hostfile(const char *path, struct hosts *out, struct error *e);

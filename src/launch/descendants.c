@@ -1,5 +1,7 @@
 #include "launch/descendants.h"
 
+#include "base/array.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <signal.h>
@@ -51,13 +53,8 @@ static size_t read_all(struct process **out)
          entry && count < DESCENDANTS_LOOKED_AT_MAX; entry = readdir(folder)) {
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
-        if (count == capacity) {
-            capacity = capacity ? 2 * capacity : 256;
-            struct process *more = realloc(list, capacity * sizeof *list);
-            if (!more)
-                break;
-            list = more;
-        }
+        if (!array_room(&list, &capacity, count + 1, sizeof *list))
+            break;
         count += read_process(entry->d_name, &list[count]);
     }
     if (folder)

@@ -1,5 +1,7 @@
 #include "launch/hostlist.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,14 +44,8 @@ int hosts_add(struct hosts *h, struct str name, struct error *e)
         return 0;
     if (h->count == HOSTS_MAX)
         return error_set(e, -E2BIG, "more than %d hosts", HOSTS_MAX);
-    if (h->count == h->capacity) {
-        size_t capacity = h->capacity ? 2 * h->capacity : 16;
-        char **names = realloc(h->names, capacity * sizeof *names);
-        if (!names)
-            return error_set(e, -ENOMEM, "out of memory");
-        h->names = names;
-        h->capacity = capacity;
-    }
+    if (!array_room(&h->names, &h->capacity, h->count + 1, sizeof *h->names))
+        return error_set(e, -ENOMEM, "out of memory");
     char *copy = strndup(name.data, name.size);
     uint64_t *index = copy ? map_add(&h->known, (struct str){copy, name.size}, NULL) : NULL;
     if (!index) {

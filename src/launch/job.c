@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/json_writer.h"
+#include "launch/folder_list.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -280,7 +280,7 @@ int job_read(const char *path, struct job *j, struct error *e)
 static int newest_first(const void *a, const void *b)
 {
     const struct job *x = a, *y = b;
-    return (x->start_ns < y->start_ns) - (x->start_ns > y->start_ns);
+    return folder_list_newest_first(x->start_ns, x->id, y->start_ns, y->id);
 }
 
 void job_list_free(struct job *list, size_t count)
@@ -290,21 +290,23 @@ void job_list_free(struct job *list, size_t count)
     free(list);
 }
 
-// One folder below the base; true when it was added to the list's end.
-static bool look_at(const char *base, const char *name, bool dead, struct job *out)
+struct where {
+    const char *base;
+    bool dead;
+};
+
+static bool look_at(void *user, const char *name, void *element)
 {
+    const struct where *where = user;
+    struct job *out = element;
     char folder[FOLDER_PATH_MAX], path[FOLDER_PATH_MAX + sizeof JOB_FILE + 1];
-    int n = snprintf(folder, sizeof folder, "%s/%s", base, name);
+    int n = snprintf(folder, sizeof folder, "%s/%s", where->base, name);
     if (n < 0 || n >= (int)sizeof folder)
         return false;
     snprintf(path, sizeof path, "%s/" JOB_FILE, folder);
-    // First the text, then the lock: a launcher that is about to begin has no text yet, and is
-    // neither.
-    if (job_read(path, out, NULL) < 0) {
-        job_free(out);
-        return false;
-    }
-    if (job_lives(folder) == dead) {
+    // The text first, then the lock: a launcher that is about to begin has no text yet, and is
+    // neither alive nor dead.
+    if (job_read(path, out, NULL) < 0 || job_lives(folder) == where->dead) {
         job_free(out);
         return false;
     }
@@ -312,8 +314,17 @@ static bool look_at(const char *base, const char *name, bool dead, struct job *o
     return true;
 }
 
+static void release(void *element)
+{
+    job_free(element);
+}
+
 int job_list(const char *base, bool dead, struct job **out, size_t *count, struct error *e)
 {
+    static const struct folder_list_kind kind = {.size = sizeof(struct job),
+                                                 .most = JOB_LIST_MAX,
+                                                 .look_at = look_at,
+                                                 .compare = newest_first};
     *out = NULL;
     *count = 0;
     struct error why;
@@ -326,65 +337,14 @@ int job_list(const char *base, bool dead, struct job **out, size_t *count, struc
         return fd;
     }
     DIR *folder = fdopendir(fd);
-    struct job *list = NULL;
-    size_t n = 0, capacity = 0;
-    int status =
-        folder ? 0 : error_set(e, -errno, "cannot read folder %s: %s", base, strerror(errno));
-    if (!folder)
+    if (!folder) {
+        int failed = -errno;
         close(fd);
-    for (struct dirent *entry = folder ? readdir(folder) : NULL; entry && n < JOB_LIST_MAX;
-         entry = readdir(folder)) {
-        if (entry->d_name[0] == '.')
-            continue;
-        if (n == capacity) {
-            capacity = capacity ? 2 * capacity : 8;
-            struct job *more = realloc(list, capacity * sizeof *list);
-            if (!more) {
-                status = error_set(e, -ENOMEM, "out of memory");
-                break;
-            }
-            list = more;
-        }
-        n += look_at(base, entry->d_name, dead, &list[n]);
+        return error_set(e, failed, "cannot read folder %s: %s", base, strerror(-failed));
     }
-    if (folder)
-        closedir(folder);
-    if (status < 0) {
-        job_list_free(list, n);
-        return status;
-    }
-    if (n == 0) {
-        free(list);
-        return 0;
-    }
-    qsort(list, n, sizeof *list, newest_first);
+    struct where where = {base, dead};
+    void *list;
+    int status = folder_list(folder, &kind, &where, release, &list, count, e);
     *out = list;
-    *count = n;
-    return 0;
-}
-
-int job_find(const char *parent, const char *id, struct job *out, struct error *e)
-{
-    char base[FOLDER_PATH_MAX];
-    struct job *list;
-    size_t count;
-    int status = folder_base_path(parent, base, e);
-    if (status == 0)
-        status = job_list(base, false, &list, &count, e);
-    if (status < 0)
-        return status;
-    size_t found = 0;
-    while (found < count && id && *id && strcmp(list[found].id, id) != 0)
-        found++;
-    if (found < count) {
-        *out = list[found];
-        list[found] = (struct job){0};
-    } else if (id && *id) {
-        status =
-            error_set(e, -ENOENT, "job %s does not run here; sonde status lists running jobs", id);
-    } else {
-        status = error_set(e, -ENOENT, "no job runs here; start one with sonde run");
-    }
-    job_list_free(list, count);
     return status;
 }

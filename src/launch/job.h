@@ -86,13 +86,10 @@ bool job_lives(const char *folder);
 // Takes the lock of a run folder whose launcher is gone: the descriptor, or -EBUSY.
 int job_claim(const char *folder);
 
-// The jobs below `base` that live (or, with `dead`, those whose launcher was killed), newest first.
-// *out is an array of *count that job_list_free frees, NULL when there is none. No base: no jobs.
+// The jobs below `base` that live (or, with `dead`, those whose launcher was killed), newest first,
+// of equal starts in the natural order of their ids. *out is an array of *count that job_list_free
+// frees, NULL when there is none. No base: no jobs.
 int job_list(const char *base, bool dead, struct job **out, size_t *count, struct error *e);
 void job_list_free(struct job *list, size_t count);
-
-// PARENT of the base → the live job with this id; with id NULL or empty the newest. -ENOENT with
-// words.
-int job_find(const char *parent, const char *id, struct job *out, struct error *e);
 
 #endif

@@ -1,5 +1,6 @@
 #include "launch/keeper.h"
 
+#include "base/array.h"
 #include "base/descriptors.h"
 #include "launch/child.h"
 
@@ -41,15 +42,8 @@ static void keep(struct keeper_home *k, uint64_t program, const int fds[2])
         descriptors_close(fds, 2);
         return;
     }
-    if (k->count == k->capacity) {
-        size_t capacity = k->capacity ? 2 * k->capacity : 16;
-        struct kept *more = reallocarray(k->kept, capacity, sizeof *more);
-        if (more) {
-            k->kept = more;
-            k->capacity = capacity;
-        }
-    }
-    if (k->count == k->capacity || k->count >= programs_max()) {
+    if (k->count >= programs_max() ||
+        !array_room(&k->kept, &k->capacity, k->count + 1, sizeof *k->kept)) {
         descriptors_close(fds, 2);
         return;
     }

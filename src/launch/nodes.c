@@ -3,31 +3,18 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "launch/gather.h"
+#include "launch/node_report.h"
+#include "launch/node_tree.h"
 #include "launch/placement.h"
-#include "launch/reach.h"
 #include "launch/substitute.h"
-#include "wire/tree.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     LATE_MS = 1000, // over the node time-out, and a silent node has been found out
-    // names that are looked up to find our own address: a name service that is down takes seconds
-    // for each
-    ADDRESS_TRIES_MAX = 2,
-};
-
-// A node's place in the tree of those that are asked through each other. ROOT is the aggregator.
-enum { NOT_TOLD = -2, ROOT = -1 };
-
-struct branch {
-    ptrdiff_t expected; // the aggregator knows it behind this one; NOT_TOLD: it does not expect it
-    int port;           // where it takes in children; 0: it does not, or not yet
-    bool gone;          // it will not, as far as is known: its children go past it
 };
 
 struct nodes {
@@ -40,25 +27,15 @@ struct nodes {
     char *list, *words; // owned: the nodes that take part
     enum restart_verb pending, verdict;
     bool begun, stopped;
-    char address[REACH_ADDRESS_MAX]; // ours, for the others; empty: not known
-    struct gather *gather;           // NULL: not begun
-    int port;                        // where the aggregator listens for them; 0: not known yet
-    struct branch *tree;             // a place each
-    struct buf line;
-    bool changed; // since the aggregator was told
+    struct gather *gather; // NULL: not begun
+    struct node_tree tree;
 };
 
 // ---------------------------------------------------------------- who takes part
 
 static const char *name_of(const struct nodes *n, size_t node)
 {
-    return n->allocation.kind == ALLOCATION_LOCAL ? n->job->host : n->allocation.hosts.names[node];
-}
-
-// Whether the launcher itself looks after the node's agent.
-static bool is_own(const struct nodes *n, size_t node)
-{
-    return node == 0 && n->allocation.here;
+    return allocation_name(&n->allocation, node, n->job->host);
 }
 
 static char *join(const struct nodes *n, char separator)
@@ -109,11 +86,9 @@ int nodes_find(const struct nodes_options *options, const struct job *job, struc
         status = restart_init(&n->restart, &options->rules, count, e);
     if (status == 0)
         status = make_lists(n, e);
-    n->tree = calloc(count, sizeof *n->tree);
-    if (status == 0 && !n->tree)
-        status = error_set(e, -ENOMEM, "out of memory");
-    for (size_t i = 0; i < count && n->tree; i++)
-        n->tree[i].expected = NOT_TOLD;
+    if (status == 0)
+        status = node_tree_init(&n->tree, &n->allocation, &n->restart, options->fanout,
+                                nodes_own_name(n), e);
     if (status < 0) {
         nodes_close(n);
         return status;
@@ -132,8 +107,7 @@ void nodes_close(struct nodes *n)
     allocation_free(&n->allocation);
     free(n->list);
     free(n->words);
-    free(n->tree);
-    buf_free(&n->line);
+    node_tree_free(&n->tree);
     free(n);
 }
 
@@ -151,8 +125,6 @@ static void take_answer(struct nodes *n, const struct restart_answer *answer)
 
 static void start_missing(struct nodes *n);
 static void take_out(struct nodes *n, size_t node);
-static void relay_changed(struct nodes *n, size_t node, int port, bool gone);
-static void tell_tree(struct nodes *n);
 
 static bool is_leaving(const struct nodes *n, size_t node)
 {
@@ -186,28 +158,29 @@ static void on_event(void *user, size_t node, enum node_event event, const char 
     switch (event) {
     case NODE_EVENT_UP:
         log_info("node %s is up", name_of(n, node));
-        relay_changed(n, node, n->tree[node].port, false);
+        node_tree_relay(&n->tree, node, node_tree_relay_port(&n->tree, node), false);
         break;
     case NODE_EVENT_FAILED:
-        relay_changed(n, node, 0, true);
+        node_tree_relay(&n->tree, node, 0, true);
         on_lost(n, node, "has not come up", words);
         break;
     case NODE_EVENT_LOST:
-        relay_changed(n, node, 0, true);
+        node_tree_relay(&n->tree, node, 0, true);
         on_lost(n, node, "is lost", words);
         break;
     case NODE_EVENT_SILENT:
-        relay_changed(n, node, n->tree[node].port, true); // it may be back, and listen where it did
+        node_tree_relay(&n->tree, node, node_tree_relay_port(&n->tree, node),
+                        true); // it may be back, and listen where it did
         on_lost(n, node, "is lost", words);
         break;
     case NODE_EVENT_BACK:
         log_warning("node %s is back", name_of(n, node));
         if (n->restart.places[node] == RESTART_OUT)
             take_out(n, node);
-        relay_changed(n, node, n->tree[node].port, false);
+        node_tree_relay(&n->tree, node, node_tree_relay_port(&n->tree, node), false);
         break;
     case NODE_EVENT_HUB:
-        relay_changed(n, node, atoi(words), atoi(words) == 0);
+        node_tree_relay(&n->tree, node, atoi(words), atoi(words) == 0);
         break;
     case NODE_EVENT_WORDS:
         log_say("node %s: %s", name_of(n, node), words);
@@ -224,10 +197,18 @@ static void start_missing(struct nodes *n)
         return;
     }
     for (size_t i = 0; i < n->restart.count; i++) {
-        if (restart_takes_part(&n->restart, i) && !is_own(n, i))
+        if (restart_takes_part(&n->restart, i) && !allocation_is_own(&n->allocation, i))
             placement_start(n->placement, i, n->list);
     }
-    tell_tree(n);
+    node_tree_tell(&n->tree);
+}
+
+// Idempotent.
+static int begin_gather(struct nodes *n, struct error *e)
+{
+    int status = n->gather ? 0 : gather_create(n->placement, &n->allocation, n->job, &n->gather, e);
+    n->tree.gather = n->gather;
+    return status;
 }
 
 // Its recording comes first, where one is kept and the node can be reached; one that is silent may
@@ -236,15 +217,14 @@ static void take_out(struct nodes *n, size_t node)
 {
     struct error e;
     enum node_state state = placement_state(n->placement, node);
-    bool comes = n->job->record[0] && n->port;
+    bool comes = n->job->record[0] && n->tree.port;
     if (is_leaving(n, node) || (comes && state == NODE_SILENT))
         return;
-    if (comes && state == NODE_UP && !n->gather &&
-        gather_create(n->placement, &n->allocation, n->job, &n->gather, &e) < 0)
+    if (comes && state == NODE_UP && begin_gather(n, &e) < 0)
         log_warning("%s; node %s keeps its recording", e.text, name_of(n, node));
     if (comes && state == NODE_UP && n->gather) {
         gather_leave(n->gather, node);
-        tell_tree(n);
+        node_tree_tell(&n->tree);
     } else {
         placement_stop(n->placement, node);
     }
@@ -258,12 +238,13 @@ void nodes_leave(struct nodes *n, void (*tell)(void *user, const char *verb, con
         return;
     gather_turn(n->gather, tell, user);
     if (gather_leaving(n->gather) != leaving)
-        tell_tree(n);
+        node_tree_tell(&n->tree);
 }
 
 bool nodes_others(const struct nodes *n)
 {
-    return n->allocation.kind != ALLOCATION_LOCAL && !(n->restart.count == 1 && is_own(n, 0));
+    return n->allocation.kind != ALLOCATION_LOCAL &&
+           !(n->restart.count == 1 && allocation_is_own(&n->allocation, 0));
 }
 
 const char *nodes_own_name(const struct nodes *n)
@@ -271,137 +252,21 @@ const char *nodes_own_name(const struct nodes *n)
     return n->allocation.here ? name_of(n, 0) : n->job->host;
 }
 
-static void find_address(struct nodes *n)
-{
-    for (size_t i = 0; i < n->restart.count && i < ADDRESS_TRIES_MAX; i++)
-        if (!is_own(n, i) && reach_address(name_of(n, i), n->address))
-            return;
-    n->address[0] = 0;
-}
-
 const char *nodes_address(const struct nodes *n)
 {
-    return n->address[0] ? n->address : NULL;
-}
-
-// ---------------------------------------------------------------- who is asked through whom
-
-static size_t fanout_of(const struct nodes *n)
-{
-    return n->o->fanout ? (size_t)n->o->fanout : WIRE_FANOUT_DEFAULT;
-}
-
-// Of this machine as the root where it is node 0; where it is none of them, it stands before them.
-static size_t member_of(const struct nodes *n, size_t node)
-{
-    return n->allocation.here ? node : node + 1;
-}
-
-static ptrdiff_t node_of(const struct nodes *n, size_t member)
-{
-    return member == 0 ? ROOT : (ptrdiff_t)(n->allocation.here ? member : member - 1);
-}
-
-static bool has_children(const struct nodes *n, size_t node)
-{
-    return wire_tree_is_relay(member_of(n, node), member_of(n, n->restart.count), fanout_of(n));
-}
-
-// It takes part, or leaves: then it is asked through others, and nobody through it.
-static bool is_member(const struct nodes *n, size_t node)
-{
-    return restart_takes_part(&n->restart, node) || is_leaving(n, node);
-}
-
-// The nearest above it that is there or may still come.
-static ptrdiff_t parent_of(const struct nodes *n, size_t node)
-{
-    size_t member = member_of(n, node);
-    for (;;) {
-        member = wire_tree_parent(member, fanout_of(n));
-        ptrdiff_t parent = node_of(n, member);
-        if (parent == ROOT ||
-            (restart_takes_part(&n->restart, (size_t)parent) && !n->tree[parent].gone))
-            return parent;
-    }
-}
-
-// Its relay, and where that does not answer we ourselves. Where the relay is still to come it
-// waits.
-static void tell_parents(struct nodes *n, size_t node)
-{
-    ptrdiff_t parent = parent_of(n, node);
-    if (!n->port || (parent != ROOT && !n->tree[parent].port))
-        return;
-    n->line.size = 0;
-    if (parent != ROOT)
-        buf_printf(&n->line, "%s %d ", name_of(n, (size_t)parent), n->tree[parent].port);
-    buf_printf(&n->line, "%s %d", n->address[0] ? n->address : nodes_own_name(n), n->port);
-    if (!n->line.failed)
-        placement_tell_parents(n->placement, node, buf_cstr(&n->line));
-}
-
-static void tell_children(struct nodes *n, size_t node)
-{
-    size_t first = member_of(n, node) * fanout_of(n) + 1, members = member_of(n, n->restart.count);
-    n->line.size = 0;
-    for (size_t m = first; m < first + fanout_of(n) && m < members; m++) {
-        size_t child = (size_t)node_of(n, m);
-        if (is_member(n, child))
-            buf_printf(&n->line, "%s%s", n->line.size ? "," : "", name_of(n, child));
-    }
-    if (!n->line.failed)
-        placement_tell_children(n->placement, node, buf_cstr(&n->line));
-}
-
-// Something has changed.
-static void tell_tree(struct nodes *n)
-{
-    n->changed = true;
-    for (size_t i = 0; n->placement && i < n->restart.count; i++) {
-        if (is_own(n, i) || !is_member(n, i))
-            continue;
-        if (has_children(n, i))
-            tell_children(n, i);
-        tell_parents(n, i);
-    }
-}
-
-static void relay_changed(struct nodes *n, size_t node, int port, bool gone)
-{
-    n->tree[node].port = port;
-    n->tree[node].gone = gone;
-    if (has_children(n, node))
-        tell_tree(n);
+    return n->tree.address[0] ? n->tree.address : NULL;
 }
 
 void nodes_tell_port(struct nodes *n, int port)
 {
-    n->port = port;
-    tell_tree(n);
+    n->tree.port = port;
+    node_tree_tell(&n->tree);
 }
 
 void nodes_tell_expected(struct nodes *n, bool anew,
                          void (*tell)(void *user, const char *verb, const char *host), void *user)
 {
-    if (!anew && !n->changed)
-        return;
-    n->changed = false;
-    if (anew && n->gather)
-        gather_ask_anew(n->gather);
-    for (size_t i = 0; i < n->restart.count; i++) {
-        bool part = !is_own(n, i) && is_member(n, i);
-        ptrdiff_t parent = part ? parent_of(n, i) : NOT_TOLD;
-        if (part && (anew || n->tree[i].expected != parent)) {
-            n->line.size = 0;
-            buf_printf(&n->line, "%s%s", parent == ROOT ? "expect" : "behind ",
-                       parent == ROOT ? "" : name_of(n, (size_t)parent));
-            tell(user, buf_cstr(&n->line), name_of(n, i));
-        } else if (!part && !anew && n->tree[i].expected != NOT_TOLD) {
-            tell(user, "exclude", name_of(n, i));
-        }
-        n->tree[i].expected = parent;
-    }
+    node_tree_tell_aggregator(&n->tree, anew, tell, user);
 }
 
 int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *key,
@@ -409,7 +274,7 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
 {
     if (!nodes_others(n))
         return 0;
-    find_address(n);
+    node_tree_find_address(&n->tree);
     if (!n->allocation.here)
         log_warning("this machine is none of the job's nodes: the command runs here, as it would "
                     "without sonde");
@@ -425,23 +290,24 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
     struct placement_options options = {
         .allocation = &n->allocation,
         .program = n->program,
-        .job = job->id,
-        .folder = job->folder,
-        .token = token,
-        .key = key,
-        .command = job->command,
-        .record = job->record[0] ? job->record : NULL,
-        .transport = n->o->transport,
-        .dragon_port = n->o->dragon_port,
-        .agent_arguments = agent_arguments,
+        .node = {.job = job->id,
+                 .folder = job->folder,
+                 .token = token,
+                 .key = key,
+                 .command = job->command,
+                 .record = job->record[0] ? job->record : NULL,
+                 .transport = n->o->transport,
+                 .dragon_port = n->o->dragon_port,
+                 .agent_arguments = agent_arguments,
+                 .stop_ms = (int64_t)(n->o->stop_timeout_s * 1000)},
         .wanted = wanted,
         .node_timeout_ms = (int64_t)(n->o->node_timeout_s * 1000),
-        .stop_ms = (int64_t)(n->o->stop_timeout_s * 1000),
         .verbose = n->o->verbose,
         .on_event = on_event,
         .user = n,
     };
     int status = placement_create(&options, &n->placement, e);
+    n->tree.placement = n->placement;
     if (status == 0)
         start_missing(n);
     return status;
@@ -580,8 +446,9 @@ static ptrdiff_t find_node(const struct nodes *n, struct str name)
 {
     for (size_t i = 0; i < n->restart.count; i++) {
         if (str_eq(name, str_of(name_of(n, i))) ||
-            (is_own(n, i) ? str_eq(name, str_of(n->job->host))
-                          : n->placement && str_eq(name, str_of(placement_host(n->placement, i)))))
+            (allocation_is_own(&n->allocation, i)
+                 ? str_eq(name, str_of(n->job->host))
+                 : n->placement && str_eq(name, str_of(placement_host(n->placement, i)))))
             return (ptrdiff_t)i;
     }
     return -1;
@@ -636,7 +503,7 @@ static bool all_heard_since(const struct nodes *n, int64_t ended_ns)
     if (!n->placement || clock_monotonic_ns() > limit_ns)
         return true;
     for (size_t i = 0; i < n->restart.count; i++) {
-        if (restart_takes_part(&n->restart, i) && !is_own(n, i) &&
+        if (restart_takes_part(&n->restart, i) && !allocation_is_own(&n->allocation, i) &&
             placement_heard_ns(n->placement, i) <= ended_ns)
             return false;
     }
@@ -677,7 +544,7 @@ void nodes_gather_begin(struct nodes *n)
     if (!n->placement || n->stopped || !n->job->record[0])
         return;
     n->stopped = true;
-    if (!n->gather && gather_create(n->placement, &n->allocation, n->job, &n->gather, &e) < 0)
+    if (begin_gather(n, &e) < 0)
         log_warning("%s; the other nodes keep their recordings", e.text);
     if (n->gather)
         gather_finish(n->gather);
@@ -717,40 +584,10 @@ void nodes_kill(struct nodes *n)
         placement_kill_all(n->placement);
 }
 
-// A file that lies beside ours needs no word: "recorded in DIR" says it.
-static bool lies_here(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0;
-}
-
 void nodes_report(const struct nodes *n)
 {
-    struct buf elsewhere = {0};
     if (n->gather)
         gather_end(n->gather);
-    for (size_t i = 0; n->placement && i < n->restart.count; i++) {
-        bool stays;
-        const char *path = placement_recording(n->placement, i, &stays);
-        enum node_state state = placement_state(n->placement, i);
-        const char *problem = n->gather ? gather_problem(n->gather, i) : NULL;
-        if (n->gather && gather_has(n->gather, i))
-            continue;
-        if (problem)
-            log_warning("the recording of node %s could not be brought here: %s", name_of(n, i),
-                        problem);
-        if (stays)
-            log_warning("the recording of node %s is not kept; it is still there, in %s",
-                        name_of(n, i), path);
-        else if (path[0] && (problem || !lies_here(path)))
-            buf_printf(&elsewhere, "%s%s:%s", elsewhere.size ? ", " : "", name_of(n, i), path);
-        else if (!path[0] && n->job->record[0] &&
-                 (state == NODE_LOST || state == NODE_SILENT || state == NODE_ENDING))
-            log_warning(
-                "where the recording of node %s is, it has not said; look on it in %s and %s",
-                name_of(n, i), n->job->record, n->job->folder);
-    }
-    if (elsewhere.size > 0 && !n->o->quiet)
-        log_say("recorded on the other nodes: %s", buf_cstr(&elsewhere));
-    buf_free(&elsewhere);
+    if (n->placement)
+        node_report(n->placement, n->gather, &n->allocation, n->job, n->o->quiet);
 }

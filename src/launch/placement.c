@@ -1,15 +1,12 @@
 #include "launch/placement.h"
 
 #include "base/clock.h"
-#include "base/escape.h"
-#include "base/ssh.h"
 #include "launch/channel.h"
 #include "launch/child.h"
 #include "launch/job.h"
 #include "launch/node.h"
 #include "launch/node_told.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -212,80 +209,6 @@ static void on_word(void *user, const char *line)
 
 // ---------------------------------------------------------------- starting
 
-static void add_line(struct buf *text, const char *key, const char *value)
-{
-    buf_printf(text, "%s ", key);
-    for (; *value; value++)
-        buf_add_char(text, *value == '\n' ? ' ' : *value);
-    buf_add_char(text, '\n');
-}
-
-// Says everything but the hosts and "go".
-static char *make_told(const struct placement_options *o, int64_t beat_ms)
-{
-    struct buf text = {0};
-    int64_t orphan_ms = o->node_timeout_ms * PLACEMENT_ORPHAN_FACTOR;
-    if (orphan_ms < PLACEMENT_ORPHAN_MIN_MS)
-        orphan_ms = PLACEMENT_ORPHAN_MIN_MS;
-    buf_printf(&text, "sonde-node %d\n", TOLD_VERSION);
-    add_line(&text, "job", o->job);
-    add_line(&text, "folder", o->folder);
-    add_line(&text, "token", o->token);
-    add_line(&text, "key", o->key);
-    add_line(&text, "transport", o->transport);
-    buf_printf(&text, "dragon-port %d\n", o->dragon_port);
-    add_line(&text, "command", o->command);
-    if (o->record)
-        add_line(&text, "record", o->record);
-    for (const char *const *argument = o->agent_arguments; *argument; argument++)
-        add_line(&text, "agent", *argument);
-    buf_printf(&text, "beat-ms %lld\norphan-ms %lld\nstop-ms %lld\n", (long long)beat_ms,
-               (long long)orphan_ms, (long long)o->stop_ms);
-    char *out = text.failed ? NULL : strdup(buf_cstr(&text));
-    buf_free(&text);
-    return out;
-}
-
-static int start_process(struct node_process *n, struct error *e)
-{
-    const struct placement *p = n->all;
-    char *host = p->o.allocation->hosts.names[n->index], *program = (char *)(uintptr_t)p->o.program;
-    if (p->o.allocation->kind == ALLOCATION_SLURM) {
-        // --mem=0: all that the job has there, so that the step fits beside others.
-        // --cpu-bind=none: not one of the command's cores.
-        char *argv[] = {"srun",
-                        "--overlap",
-                        "--nodes=1",
-                        "--ntasks=1",
-                        "--nodelist",
-                        host,
-                        "--mem=0",
-                        "--cpu-bind=none",
-                        "--mpi=none",
-                        "--unbuffered",
-                        "--job-name=sonde",
-                        "--input=all",
-                        "--chdir=/",
-                        program,
-                        "node",
-                        NULL};
-        // on SIGTERM srun has the node killed with -9
-        return channel_start(&n->channel, argv, 0, e);
-    }
-    struct buf command = {0};
-    buf_add_str(&command, STR("exec "));
-    escape_for_shell(&command, str_of(program));
-    buf_add_str(&command, STR(" node"));
-    // A partition that is shorter than what a node waits for shall not break the connection.
-    static const char *const options[] = {"-oClearAllForwardings=yes", NULL};
-    struct ssh_words ssh;
-    ssh_words(&ssh, options, 20, host, buf_cstr(&command));
-    int status = command.failed ? error_set(e, -ENOMEM, "out of memory")
-                                : channel_start(&n->channel, ssh.argv, SIGTERM, e);
-    buf_free(&command);
-    return status;
-}
-
 static void fail(struct node_process *n, const char *words)
 {
     set_state(n, NODE_FAILED);
@@ -304,7 +227,7 @@ static void start_one(struct node_process *n)
 {
     struct placement *p = n->all;
     struct error e;
-    if (start_process(n, &e) < 0) {
+    if (node_start(p->o.allocation, n->index, p->o.program, &n->channel, &e) < 0) {
         fail(n, e.text);
         return;
     }
@@ -586,7 +509,11 @@ int placement_create(const struct placement_options *options, struct placement *
     if (p->beat_ms < 1)
         p->beat_ms = 1;
     p->nodes = calloc(p->count, sizeof *p->nodes);
-    p->told = make_told(options, p->beat_ms);
+    p->o.node.beat_ms = p->beat_ms;
+    p->o.node.orphan_ms = options->node_timeout_ms * PLACEMENT_ORPHAN_FACTOR;
+    if (p->o.node.orphan_ms < PLACEMENT_ORPHAN_MIN_MS)
+        p->o.node.orphan_ms = PLACEMENT_ORPHAN_MIN_MS;
+    p->told = node_start_text(&p->o.node);
     p->epoll = epoll_create1(EPOLL_CLOEXEC);
     p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = TIMER_KEY};

@@ -21,6 +21,7 @@
 
 #include "launch/allocation.h"
 #include "launch/folder.h"
+#include "launch/node_start.h"
 #include "launch/wanted.h"
 
 #include <stdint.h>
@@ -67,17 +68,12 @@ enum node_event {
 };
 
 struct placement_options {
-    const struct allocation *allocation;              // outlives the placement
-    const char *program;                              // `sonde` on the other nodes
-    const char *job, *folder, *token, *key, *command; // key: hexadecimal
-    const char *transport;                            // of data: --transport of the relays
-    // of each node, for programs of Dragon; 0 = none
-    int dragon_port;
-    const char *record;                 // where recordings go; NULL: none are kept
-    const char *const *agent_arguments; // NULL at their end
+    const struct allocation *allocation; // outlives the placement
+    const char *program;                 // `sonde` on the other nodes
+    struct node_setup node;              // without its times, which placement sets
     // collectors that a node is told when it is started
     const struct wanted *wanted;
-    int64_t node_timeout_ms, stop_ms;
+    int64_t node_timeout_ms;
     bool verbose; // pass on all that srun and ssh say
     void (*on_event)(void *user, size_t node, enum node_event event, const char *words);
     void *user;

@@ -3,6 +3,7 @@
 #include "base/atomic_file.h"
 #include "base/clock.h"
 #include "launch/codes.h"
+#include "launch/folder_list.h"
 #include "store/read.h"
 
 #include <dirent.h>
@@ -107,10 +108,7 @@ static int move_all(const char *run_folder, const char *to, struct error *e)
         snprintf(into, sizeof into, "%s/%s", to, entry->d_name);
         if (strlen(into) >= FOLDER_PATH_MAX)
             status = error_set(e, -ENAMETOOLONG, "the path %.80s… is too long", into);
-        else if (
-            realpath(
-                from,
-                place)) // an agent without space leaves a link to where it went on (agent/overflow.h)
+        else if (realpath(from, place)) // without space, a link to where the agent went on
             status = move_file(place, into, e);
         else
             status = error_set(e, -errno, "cannot find %s: %s", from, strerror(errno));
@@ -154,10 +152,15 @@ static uint64_t folder_bytes(const char *path)
     return bytes;
 }
 
+static const char *name_of(const struct runs_entry *one)
+{
+    return strrchr(one->path, '/') + 1;
+}
+
 static int newest_first(const void *a, const void *b)
 {
     const struct runs_entry *x = a, *y = b;
-    return (x->start_ns < y->start_ns) - (x->start_ns > y->start_ns);
+    return folder_list_newest_first(x->start_ns, name_of(x), y->start_ns, name_of(y));
 }
 
 static int grade_of(const struct job *j)
@@ -169,11 +172,13 @@ static int grade_of(const struct job *j)
 }
 
 // Ours: a folder, no link, that belongs to us and carries our run.json.
-static bool look_at(const char *runs, const char *name, struct runs_entry *out)
+static bool look_at(void *user, const char *name, void *element)
 {
+    const char *runs = user;
+    struct runs_entry *out = element;
     struct stat info;
     int n = snprintf(out->path, sizeof out->path, "%s/%s", runs, name);
-    if (name[0] == '.' || n < 0 || n >= (int)sizeof out->path || lstat(out->path, &info) < 0 ||
+    if (n < 0 || n >= (int)sizeof out->path || lstat(out->path, &info) < 0 ||
         !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
         return false;
     char path[FOLDER_PATH_MAX + 16];
@@ -191,6 +196,10 @@ static bool look_at(const char *runs, const char *name, struct runs_entry *out)
 
 int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct error *e)
 {
+    static const struct folder_list_kind kind = {.size = sizeof(struct runs_entry),
+                                                 .most = FOLDER_LIST_ENTRIES_MAX,
+                                                 .look_at = look_at,
+                                                 .compare = newest_first};
     *out = NULL;
     *count = 0;
     DIR *folder = opendir(runs);
@@ -198,35 +207,10 @@ int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct e
         return errno == ENOENT
                    ? 0
                    : error_set(e, -errno, "cannot read folder %s: %s", runs, strerror(errno));
-    struct runs_entry *list = NULL;
-    size_t n = 0, capacity = 0, seen = 0;
-    int status = 0;
-    for (struct dirent *entry = readdir(folder); entry && seen < RUNS_LOOKED_AT_MAX;
-         entry = readdir(folder), seen++) {
-        if (n == capacity) {
-            capacity = capacity ? 2 * capacity : 32;
-            struct runs_entry *more = realloc(list, capacity * sizeof *list);
-            if (!more) {
-                status = error_set(e, -ENOMEM, "out of memory");
-                break;
-            }
-            list = more;
-        }
-        n += look_at(runs, entry->d_name, &list[n]);
-    }
-    closedir(folder);
-    if (status < 0) {
-        free(list);
-        return status;
-    }
-    if (n == 0) {
-        free(list);
-        return 0;
-    }
-    qsort(list, n, sizeof *list, newest_first);
+    void *list;
+    int status = folder_list(folder, &kind, (void *)(uintptr_t)runs, NULL, &list, count, e);
     *out = list;
-    *count = n;
-    return 0;
+    return status;
 }
 
 bool runs_being_written(const char *path)
@@ -256,7 +240,7 @@ static int first_to_go(const void *a, const void *b)
     const struct runs_entry *x = a, *y = b;
     if (x->grade != y->grade)
         return (x->grade < y->grade) - (x->grade > y->grade);
-    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+    return newest_first(b, a);
 }
 
 int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns,
@@ -293,8 +277,7 @@ int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_n
         removed->count++;
         removed->worthy += one->grade < 2;
         removed->bytes += one->bytes;
-        buf_printf(&removed->names, "%s%s", removed->names.size ? ", " : "",
-                   strrchr(one->path, '/') + 1);
+        buf_printf(&removed->names, "%s%s", removed->names.size ? ", " : "", name_of(one));
         one->keep = true; // it is gone: no later reason asks about it
     }
     free(list);

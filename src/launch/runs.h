@@ -22,8 +22,7 @@
 
 enum {
     RUNS_MINOR_MAX = 20,
-    RUNS_SHORT_S = 10,           // a run that lasts less is short
-    RUNS_LOOKED_AT_MAX = 100000, // entries of the folder
+    RUNS_SHORT_S = 10, // a run that lasts less is short
 };
 
 // `runs`, made absolute; NULL = ~/.local/state/sonde/runs.
@@ -71,7 +70,8 @@ struct runs_entry {
     bool keep;
 };
 
-// The recordings in `runs`, newest first; the caller frees *out, which is NULL when there is none.
+// The recordings in `runs`, newest first, of equal starts in the natural order of their names; the
+// caller frees *out, which is NULL when there is none.
 int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct error *e);
 
 #endif

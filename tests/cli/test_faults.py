@@ -198,6 +198,29 @@ class Kills(Place):
         self.assertEqual(json.loads((self.runs / job / "run.json").read_text())["agent_restarts"], 1)
         self.nothing_left()
 
+    def test_killed_launcher(self):
+        """The command gets SIGTERM, what it has started no signal, and sonde's own processes
+        end."""
+        process = self.start("run", "-l", "1", "--", "python3", "-c", """if True:
+            import os, pathlib, signal, subprocess, sys
+            child = subprocess.Popen(["sleep", "1000"], stdin=-3, stdout=-3, stderr=-3)
+            def note(number, frame):
+                pathlib.Path("noted.new").write_text(f"{number} {child.pid} {child.poll()}")
+                os.rename("noted.new", "noted")
+                os._exit(0)
+            signal.signal(signal.SIGTERM, note)
+            print("up", flush=True)
+            while True: signal.pause()
+        """)
+        self.assertEqual(process.stdout.readline(), "up\n")
+        self.agent()
+        process.kill()
+        noted = until(lambda: (self.root / "noted").exists() and (self.root / "noted").read_text(), "the command's SIGTERM")
+        number, child, ended = noted.split()
+        self.assertEqual((int(number), ended), (signal.SIGTERM, "None"))
+        until(lambda: [*self.alive().values()] == ["sleep 1000"], "only the command's own child is left")
+        signal_process(int(child), signal.SIGKILL)
+
     def test_between_two_agents(self):
         """The launcher keeps the agent's socket: a client that comes while no agent runs is
         answered by the next one."""

@@ -10,7 +10,7 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from place import SONDE, Place, main
+from place import SONDE, Place, main, until
 
 
 def derived(control, role):
@@ -47,6 +47,22 @@ class Token(Place):
         self.one_line(self.sonde("token", "another"), 1, "another")
         self.one_line(self.sonde("token", "--view", "--write"), 2, "one of")
         self.one_line(self.sonde("token", "mine", "--token-file", "x"), 2, "not both")
+
+    def test_every_command_means_the_job_around_it(self):
+        """Of two jobs that of SONDE_JOB, although it is the older one: with --url, without, and for
+        a page."""
+        for name in ("one", "two"):
+            self.start("run", "-q", "-l", "1", "--", "sleep", "1000", env={"SONDE_JOB": name})
+            until(lambda name=name: any(j["job"] == name and j["url"] for j in json.loads(self.sonde("status", "--json").stdout)), name)
+        tokens = {name: next(self.tmp.glob(f"sonde-*/{name}/token")).read_text().strip() for name in ("one", "two")}
+        for name, control in tokens.items():
+            view, inside = derived(control, "view"), {"SONDE_JOB": name}
+            self.assertEqual(self.token("--control", env=inside), control)
+            self.assertIn(f":{view}@", self.token("--url", env=inside))
+            self.assertIn(f"token={view}\n", self.sonde("open", "--no-browser", env=inside).stdout)
+            self.assertEqual(self.sonde("put", f"of_{name}", "1", env=inside).returncode, 0)
+            self.assertIn(f"of_{name}", self.sonde("query", "--list", name).stdout)
+        self.assertNotIn("of_one", self.sonde("query", "--list", "two").stdout)
 
     def test_a_url_for_grafana(self):
         """Grafana's data source replaces the parameters of its URL in some requests, and keeps user

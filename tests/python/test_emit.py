@@ -544,17 +544,49 @@ class Types(unittest.TestCase):
                                 env=os.environ | {"MYPYPATH": os.environ["PACKAGE_SOURCE"]}, cwd="/")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
-    def test_stub_and_extension_have_the_same_names(self):
+    def test_stubs_and_extensions_have_the_same_names(self):
         import ast
+        import importlib
         sys.path.insert(0, PACKAGE)
-        from sonde import _emit
-        stub = ast.parse((pathlib.Path(os.environ["PACKAGE_SOURCE"]) / "sonde/_emit.pyi").read_text())
-        said = {getattr(n, "name", None) or n.target.id for n in stub.body
-                if isinstance(n, (ast.FunctionDef, ast.ClassDef, ast.AnnAssign))} - {"_Value"}
-        there = {n for n in vars(_emit) if not n.startswith("__") or n == "__version__"}
-        self.assertEqual(said, there)
-        for name in said - {"__version__"}:
-            self.assertTrue(getattr(_emit, name).__doc__, name)
+        for name in ("_emit", "_dask"):
+            extension = importlib.import_module(f"sonde.{name}")
+            stub = ast.parse((pathlib.Path(os.environ["PACKAGE_SOURCE"]) / f"sonde/{name}.pyi").read_text())
+            said = {getattr(n, "name", None) or n.target.id for n in stub.body
+                    if isinstance(n, (ast.FunctionDef, ast.ClassDef, ast.AnnAssign))} - {"_Value"}
+            there = {n for n in vars(extension) if not n.startswith("__") or n == "__version__"}
+            self.assertEqual(said, there)
+            for each in said - {"__version__"}:
+                self.assertTrue(getattr(extension, each).__doc__, each)
+
+
+class Extensions(unittest.TestCase):
+    def run_python(self, text):
+        return subprocess.run([sys.executable, "-c", text], env=os.environ | {"PYTHONPATH": PACKAGE}, capture_output=True, text=True)
+
+    def test_what_a_program_imports_loads_nothing_of_dask(self):
+        """Every name of the package; sonde.dask is the only one that needs `_dask`."""
+        done = self.run_python("""if True:
+            import sys, sonde
+            for name in sonde.__all__: getattr(sonde, name)
+            import sonde.telemetry, sonde.collector, sonde.detector, sonde.analysis
+            print([m for m in sys.modules if "dask" in m])
+            print([line for line in open("/proc/self/maps") if "_dask" in line])
+            import sonde.dask._jobs
+            print("sonde._dask" in sys.modules)
+        """)
+        self.assertEqual((done.stdout, done.stderr), ("[]\n[]\nTrue\n", ""))
+
+    def test_extensions_of_two_versions_do_not_mix(self):
+        done = self.run_python("""if True:
+            import ctypes, sonde
+            new = ctypes.pythonapi.PyCapsule_New
+            new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+            older, name = (ctypes.c_size_t * 8)(8), b"sonde._emit.__emitter__"
+            sonde._emit.__emitter__ = new(ctypes.addressof(older), name, None)
+            import sonde._dask
+        """)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("two versions", done.stderr)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import unittest
 from program import PACKAGE, Program, main
 
 sys.path.insert(0, PACKAGE)
-from sonde._emit import Graph, GraphKeys, TaskSpans  # noqa: E402
+from sonde._dask import Graph, GraphKeys, TaskSpans  # noqa: E402
 from sonde.dask import _jobs, _keys  # noqa: E402
 
 TASKS = 1_000_000
@@ -25,7 +25,7 @@ ASKED = [
 ]  # fmt: skip
 
 KEYS = f"""
-from sonde._emit import TaskSpans
+from sonde._dask import TaskSpans
 from sonde.dask._keys import write
 QUICK, ASKED = {QUICK!r}, {ASKED!r}
 """
@@ -53,7 +53,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
         """From the first state in which a task executes to the first in which it does not; also of
         one that nobody wants any more."""
         self.run_it("""
-            from sonde._emit import TaskSpans
+            from sonde._dask import TaskSpans
             tasks = TaskSpans("0", "c", str)
             for key, *states in (
                 ("a-good", "waiting", "ready", "executing", "memory", "released", "forgotten"),
@@ -78,7 +78,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
     def test_bytes_of_results(self):
         """What Dask says of a task that has ended well; where it says nothing, nothing."""
         self.run_it("""
-            from sonde._emit import TaskSpans
+            from sonde._dask import TaskSpans
             class State: pass
             known = {f"a-{name}": State() for name in ("none", "some", "huge", "odd", "failed", "silent")}
             for name, nbytes in (("none", None), ("some", 0), ("huge", 2**63 - 1), ("odd", 2**70), ("failed", 5)):
@@ -95,7 +95,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
         self.run_it("""
             import sonde
             from sonde import _span
-            from sonde._emit import TaskSpans
+            from sonde._dask import TaskSpans
             tasks = TaskSpans("0", "c", str)
             tasks("a-1", "ready", "executing")
             for key in ("a-1", "a-2"):
@@ -116,7 +116,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
 
     def test_close_ends_what_executes(self):
         self.run_it("""
-            from sonde._emit import TaskSpans
+            from sonde._dask import TaskSpans
             tasks = TaskSpans("0", "c", str)
             for key in ("a-1", "a-2"): tasks(key, "ready", "executing")
             tasks.close(); tasks.close()
@@ -127,7 +127,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
 
     def test_a_text_that_fails_costs_that_task_alone(self):
         self.run_it("""
-            from sonde._emit import TaskSpans
+            from sonde._dask import TaskSpans
             def text(key):
                 if key == 1: raise LookupError(key)
                 return 7

@@ -1,4 +1,5 @@
 #include "launch/job.h"
+#include "launch/runs.h"
 #include "unit/test.h"
 
 #include <errno.h>
@@ -130,8 +131,7 @@ static void strange_texts_are_refused(void **state)
 static void jobs_live_as_long_as_their_lock(void **state)
 {
     (void)state;
-    struct job first = {.id = "17", .start_ns = 1}, second = {.id = "17", .start_ns = 2}, *list,
-               found;
+    struct job first = {.id = "17", .start_ns = 1}, second = {.id = "17", .start_ns = 2}, *list;
     struct error e;
     size_t count;
     int locks[2];
@@ -144,7 +144,8 @@ static void jobs_live_as_long_as_their_lock(void **state)
     assert_int_equal(job_make_folder(&second, base, NULL, &locks[1], &e), 0);
     assert_string_equal(second.id, "17-2");
     // they have not said yet who they are
-    assert_int_equal(job_find(parent, NULL, &found, &e), -ENOENT);
+    assert_int_equal(job_list(base, false, &list, &count, &e), 0);
+    assert_int_equal(count, 0);
     assert_int_equal(job_write(&first, first.folder, JOB_FILE, &e), 0);
     assert_int_equal(job_write(&second, second.folder, JOB_FILE, &e), 0);
     assert_int_equal(job_list(base, false, &list, &count, &e), 0);
@@ -155,10 +156,10 @@ static void jobs_live_as_long_as_their_lock(void **state)
     assert_int_equal(job_claim(first.folder), -EBUSY);
 
     close(locks[1]); // its launcher is gone
-    assert_int_equal(job_find(parent, NULL, &found, &e), 0);
-    assert_string_equal(found.id, "17");
-    job_free(&found);
-    assert_int_equal(job_find(parent, "17-2", &found, &e), -ENOENT);
+    assert_int_equal(job_list(base, false, &list, &count, &e), 0);
+    assert_int_equal(count, 1);
+    assert_string_equal(list[0].id, "17");
+    job_list_free(list, count);
     assert_int_equal(job_list(base, true, &list, &count, &e), 0);
     assert_int_equal(count, 1);
     assert_string_equal(list[0].id, "17-2");
@@ -169,6 +170,48 @@ static void jobs_live_as_long_as_their_lock(void **state)
     assert_int_equal(count, 0);
     close(claim);
     close(locks[0]);
+}
+
+// Two jobs of one nanosecond are listed in an order of their own, whatever the folder's is.
+static void equal_starts_are_in_natural_order(void **state)
+{
+    (void)state;
+    static const char *const order[] = {"s-1", "s-2", "s-9", "s-10", "s-11", "s-100", "older"};
+    enum { COUNT = sizeof order / sizeof *order };
+    struct error e;
+    struct job jobs[COUNT], *list;
+    struct runs_entry *runs;
+    int locks[COUNT];
+    size_t count;
+    char folder[128];
+    int fd = folder_make_private(base, &e);
+    assert_true(fd >= 0);
+    close(fd);
+    for (size_t i = 0; i < COUNT; i++) {
+        struct job *j = &jobs[(i * 3) % COUNT]; // made in another order
+        *j = (struct job){.start_ns = (i * 3) % COUNT == COUNT - 1 ? 10 : 20};
+        snprintf(j->id, sizeof j->id, "%s", order[(i * 3) % COUNT]);
+        assert_int_equal(job_make_folder(j, base, NULL, &locks[i], &e), 0);
+        assert_int_equal(job_write(j, j->folder, JOB_FILE, &e), 0);
+        snprintf(folder, sizeof folder, "%s/equal/%s", parent, j->id);
+        assert_int_equal(folder_make_all(folder, &e), 0);
+        assert_int_equal(job_write(j, folder, JOB_RUN_FILE, &e), 0);
+    }
+    assert_int_equal(job_list(base, false, &list, &count, &e), 0);
+    assert_int_equal(count, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_string_equal(list[i].id, order[i]);
+    job_list_free(list, count);
+    snprintf(folder, sizeof folder, "%s/equal", parent);
+    assert_int_equal(runs_list(folder, &runs, &count, &e), 0);
+    assert_int_equal(count, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_string_equal(strrchr(runs[i].path, '/') + 1, order[i]);
+    free(runs);
+    for (size_t i = 0; i < COUNT; i++) {
+        close(locks[i]);
+        assert_int_equal(folder_remove(jobs[i].folder, &e), 0);
+    }
 }
 
 static void names_that_are_taken_elsewhere(void **state)
@@ -194,6 +237,7 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(strange_texts_are_refused),
         cmocka_unit_test(jobs_live_as_long_as_their_lock),
+        cmocka_unit_test(equal_starts_are_in_natural_order),
         cmocka_unit_test(names_that_are_taken_elsewhere),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -19,7 +19,7 @@ import heapq
 from collections.abc import Hashable, Iterable
 from typing import Callable, Optional
 
-from sonde._emit import Graph, GraphKeys
+from sonde._dask import Graph, GraphKeys
 
 WORKERS_OWN = "Client-worker-"  # prefix of the ids of clients that tasks open
 

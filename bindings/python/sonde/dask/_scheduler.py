@@ -23,7 +23,8 @@ from distributed.protocol.pickle import dumps  # type: ignore[import]
 
 import sonde
 from sonde import _service
-from sonde._emit import Graph, OpenSpan, open_span, span_at
+from sonde._dask import Graph
+from sonde._emit import OpenSpan, open_span, span_at
 
 from ._jobs import Jobs
 from ._lives import Life

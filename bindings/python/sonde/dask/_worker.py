@@ -22,7 +22,8 @@ from distributed.worker import get_worker  # type: ignore[import]
 
 import sonde
 from sonde import _span
-from sonde._emit import OpenSpan, TaskSpans, Watch
+from sonde._dask import TaskSpans, Watch
+from sonde._emit import OpenSpan
 
 from . import _keys
 from ._figures import Figures

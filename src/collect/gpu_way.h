@@ -1,7 +1,9 @@
-// gpu.h - the GPUs of one vendor: the interface between gpu.c and a backend (a library, or the
-// kernel's files).
+// gpu_way.h - the GPUs of one vendor: the interface between gpu.c and a backend, called a way here
+// (a library, or the kernel's files).
 //
 //   gpu.c              the sources gpu-nvidia, gpu-amd, gpu-intel; one thread a GPU, deadlines, series
+//   gpu_way.c          the vendors, the choice of a backend, and what all backends need
+//   gpu_holders.c      the processes of the job that hold memory of a GPU
 //   nvidia.c           NVML          (nvml.h, nvidia_device.c)
 //   amd.c              ROCm SMI      (rocm_smi.h)
 //   intel.c            Level Zero    (level_zero.h)
@@ -9,8 +11,8 @@
 //
 // gpu.c uses the first backend of a vendor that starts and has a GPU, and no later one. It calls
 // all functions of a backend in its own threads, where they may block without limit.
-#ifndef SONDE_COLLECT_GPU_H
-#define SONDE_COLLECT_GPU_H
+#ifndef SONDE_COLLECT_GPU_WAY_H
+#define SONDE_COLLECT_GPU_WAY_H
 
 #include "collect/catalogue.h"
 #include "collect/job_process.h"

@@ -1,0 +1,52 @@
+// parts.h - what an agent consists of beside its event loop: names, sockets, the store, ingest and
+// the sampler of node metrics. Opens them in the order that each needs the ones before it, and
+// closes them in the reverse order.
+#ifndef SONDE_AGENT_PARTS_H
+#define SONDE_AGENT_PARTS_H
+
+#include "agent/agent_options.h"
+#include "agent/keeper.h"
+#include "agent/own.h"
+#include "agent/recorded.h"
+#include "agent/sampler.h"
+#include "ingest/ingest.h"
+
+#include <limits.h>
+
+enum { PARTS_HOST_MAX = 256 };
+
+struct parts {
+    const struct agent_options *options;
+    char host[PARTS_HOST_MAX], socket_path[PATH_MAX], file_path[PATH_MAX];
+    struct store_label labels[1];
+    double rate_s;
+    int listening, abstract, udp; // -1 = none, or `connections` has them
+
+    struct store *store;
+    struct recorded *recorded;
+    struct keeper program_keeper;
+    struct ingest *ingest;
+    struct collect *collect;
+    struct sampler *sampler;
+    struct own *own;
+    struct own_figures figures;
+    bool moved;     // the file is in the other folder, or cannot go there
+    bool reachable; // the socket's name is ours to take away
+};
+
+// Nothing is open yet: parts_close is allowed from here on.
+void parts_init(struct parts *p, const struct agent_options *options);
+
+// The sampler calls `wake` in its own thread when it has rows (sampler.h). 0, or a negative errno
+// with e set; what is open then stays open until parts_close.
+int parts_open(struct parts *p, void (*wake)(void *user), void *user, struct error *e);
+
+// Moves the file to the other folder when the run folder has no space for new data.
+void parts_make_space(struct parts *p);
+
+void parts_stop_sampling(struct parts *p);
+
+// 0, or a negative errno with e set: the store could not be closed.
+int parts_close(struct parts *p, struct error *e);
+
+#endif

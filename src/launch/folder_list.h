@@ -1,0 +1,34 @@
+// folder_list.h - lists of what lies below a folder: running jobs, recordings.
+#ifndef SONDE_LAUNCH_FOLDER_LIST_H
+#define SONDE_LAUNCH_FOLDER_LIST_H
+
+#include "base/error.h"
+
+#include <dirent.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { FOLDER_LIST_ENTRIES_MAX = 100000 }; // entries of a folder that are looked at
+
+struct folder_list_kind {
+    size_t size; // of an element
+    size_t most; // elements in a list
+
+    // Makes an element of the entry `name`. False: it is none, and nothing is to be freed.
+    bool (*look_at)(void *user, const char *name, void *element);
+    int (*compare)(const void *a, const void *b); // of elements, for qsort
+};
+
+// Makes *out, an array of *count elements in the kind's order that the caller frees; NULL if there
+// is none. Entries whose names begin with a dot are passed over. Closes the folder.
+// 0, or -ENOMEM with words; then `release` (may be NULL) was called for each element.
+int folder_list(DIR *folder, const struct folder_list_kind *kind, void *user,
+                void (*release)(void *element), void **out, size_t *count, struct error *e);
+
+// For `compare`: the newest first; of two that began in the same nanosecond, the one whose name
+// comes first naturally (job-2 before job-10).
+int folder_list_newest_first(int64_t a_start_ns, const char *a_name, int64_t b_start_ns,
+                             const char *b_name);
+
+#endif

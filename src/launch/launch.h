@@ -1,0 +1,53 @@
+// launch.h - the state of one `sonde run`. Inside src/launch only: launcher.c has the stages,
+// supervisor.c the loop, launch_folder.c the run folder, shutdown.c the end.
+#ifndef SONDE_LAUNCH_LAUNCH_H
+#define SONDE_LAUNCH_LAUNCH_H
+
+#include "http/tokens.h"
+#include "launch/agent_process.h"
+#include "launch/aggregator_process.h"
+#include "launch/job.h"
+#include "launch/nodes.h"
+#include "launch/run.h"
+#include "launch/signals.h"
+#include "launch/tunnel.h"
+#include "wire/settings.h"
+
+enum {
+    LAUNCH_PATH_BYTES = FOLDER_PATH_MAX + 128,
+    LAUNCH_LOOK_MS = 50, // between two looks at what has no event of its own
+    NODE_ARGUMENTS_MAX = 8,
+};
+
+struct launch {
+    const struct launch_options *o;
+    struct job job;
+    struct signals signals;
+    int lock_fd;
+    // runs: empty unless the recording goes there
+    char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX];
+    char token_file[LAUNCH_PATH_BYTES], hostfile[LAUNCH_PATH_BYTES];
+    char token[TOKEN_TEXT_MAX];
+    // of the hub; empty without other nodes
+    char key_file[LAUNCH_PATH_BYTES], key[2 * WIRE_KEY_BYTES + 1];
+    int hub_port; // 0: not known yet
+    // absolute: the aggregator goes to another folder
+    char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX];
+    struct agent_process agent;
+    struct aggregator_process aggregator;
+    int hostfile_fd; // where it is in memory; -1: it is a file
+    bool up;         // the start is over: what is there can be named to others
+    pid_t command;   // 0 before it starts and after it has ended
+    int command_status;
+    int64_t ended_ns; // CLOCK_MONOTONIC
+    int interrupted;  // the signal that came before the command was started
+    bool hurry;       // the user does not want to wait for the end of the agent
+    bool end_asked;   // somebody wants the command to end: it is not started again
+    bool unstarted;   // the command could not be forked, for `why`: we become it
+    struct error why;
+    struct nodes *nodes;
+    struct tunnel tunnel;
+    char *node_arguments[NODE_ARGUMENTS_MAX + 1]; // owned: for the agents of other nodes
+};
+
+#endif

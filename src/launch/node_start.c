@@ -1,0 +1,80 @@
+#include "launch/node_start.h"
+
+#include "base/escape.h"
+#include "base/ssh.h"
+#include "launch/node_told.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void add_line(struct buf *text, const char *key, const char *value)
+{
+    buf_printf(text, "%s ", key);
+    for (; *value; value++)
+        buf_add_char(text, *value == '\n' ? ' ' : *value);
+    buf_add_char(text, '\n');
+}
+
+char *node_start_text(const struct node_setup *s)
+{
+    struct buf text = {0};
+    buf_printf(&text, "sonde-node %d\n", TOLD_VERSION);
+    add_line(&text, "job", s->job);
+    add_line(&text, "folder", s->folder);
+    add_line(&text, "token", s->token);
+    add_line(&text, "key", s->key);
+    add_line(&text, "transport", s->transport);
+    buf_printf(&text, "dragon-port %d\n", s->dragon_port);
+    add_line(&text, "command", s->command);
+    if (s->record)
+        add_line(&text, "record", s->record);
+    for (const char *const *argument = s->agent_arguments; *argument; argument++)
+        add_line(&text, "agent", *argument);
+    buf_printf(&text, "beat-ms %lld\norphan-ms %lld\nstop-ms %lld\n", (long long)s->beat_ms,
+               (long long)s->orphan_ms, (long long)s->stop_ms);
+    char *out = text.failed ? NULL : strdup(buf_cstr(&text));
+    buf_free(&text);
+    return out;
+}
+
+int node_start(const struct allocation *allocation, size_t node, const char *program_path,
+               struct channel *channel, struct error *e)
+{
+    char *host = allocation->hosts.names[node], *program = (char *)(uintptr_t)program_path;
+    if (allocation->kind == ALLOCATION_SLURM) {
+        // --mem=0: all that the job has there, so that the step fits beside others.
+        // --cpu-bind=none: not one of the command's cores.
+        char *argv[] = {"srun",
+                        "--overlap",
+                        "--nodes=1",
+                        "--ntasks=1",
+                        "--nodelist",
+                        host,
+                        "--mem=0",
+                        "--cpu-bind=none",
+                        "--mpi=none",
+                        "--unbuffered",
+                        "--job-name=sonde",
+                        "--input=all",
+                        "--chdir=/",
+                        program,
+                        "node",
+                        NULL};
+        // on SIGTERM srun has the node killed with -9
+        return channel_start(channel, argv, 0, e);
+    }
+    struct buf command = {0};
+    buf_add_str(&command, STR("exec "));
+    escape_for_shell(&command, str_of(program));
+    buf_add_str(&command, STR(" node"));
+    // A partition that is shorter than what a node waits for shall not break the connection.
+    static const char *const options[] = {"-oClearAllForwardings=yes", NULL};
+    struct ssh_words ssh;
+    ssh_words(&ssh, options, 20, host, buf_cstr(&command));
+    int status = command.failed ? error_set(e, -ENOMEM, "out of memory")
+                                : channel_start(channel, ssh.argv, SIGTERM, e);
+    buf_free(&command);
+    return status;
+}

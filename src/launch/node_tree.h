@@ -1,0 +1,57 @@
+// node_tree.h - the tree in which nodes are asked: beyond the fan-out, through other nodes' relays
+// (wire/tree.h). Tells each node its parents and children, and the aggregator what to expect.
+//
+// A member is a place in the tree. Member 0 is the root, which is the aggregator; the launcher's
+// nodes follow in the order of the allocation. A node's parent is the nearest member above it whose
+// relay is there or may still come.
+#ifndef SONDE_LAUNCH_NODE_TREE_H
+#define SONDE_LAUNCH_NODE_TREE_H
+
+#include "launch/gather.h"
+#include "launch/placement.h"
+#include "launch/reach.h"
+#include "launch/restart.h"
+
+struct node_branch;
+
+struct node_tree {
+    const struct allocation *allocation;
+    const struct restart *restart;
+    size_t fanout;
+    const char *own_name; // of this machine, as the launcher calls it
+
+    // The owner sets these when they come up.
+    struct placement *placement; // NULL: no node is placed yet
+    struct gather *gather;       // NULL: not begun
+    int port;                    // where the aggregator listens for nodes; 0: not known yet
+
+    char address[REACH_ADDRESS_MAX]; // ours, for the others; empty: not known
+    struct node_branch *branches;    // one for each node of the allocation
+    struct buf line;
+    bool changed; // since the aggregator was told
+};
+
+// `fanout` 0: WIRE_FANOUT_DEFAULT. All that it points to outlives it. 0, or -ENOMEM with words.
+int node_tree_init(struct node_tree *t, const struct allocation *allocation,
+                   const struct restart *restart, int fanout, const char *own_name,
+                   struct error *e);
+void node_tree_free(struct node_tree *t);
+
+// Finds `address`: asks the system for the way to another node.
+void node_tree_find_address(struct node_tree *t);
+
+// The node's relay takes in children at that port (0: it does not, or not yet); `gone`: it will
+// not, as far as is known, and its children go past it.
+void node_tree_relay(struct node_tree *t, size_t node, int port, bool gone);
+int node_tree_relay_port(const struct node_tree *t, size_t node);
+
+// A node takes part now or no more, or the port is known: tells all nodes what that changes for
+// them.
+void node_tree_tell(struct node_tree *t);
+
+// nodes_tell_expected (nodes.h).
+void node_tree_tell_aggregator(struct node_tree *t, bool anew,
+                               void (*tell)(void *user, const char *verb, const char *host),
+                               void *user);
+
+#endif

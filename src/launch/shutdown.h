@@ -1,0 +1,17 @@
+// shutdown.h - the end of a run: stops the command, then agent, nodes, aggregator and tunnel. Each
+// step has a deadline, after which its processes are killed.
+#ifndef SONDE_LAUNCH_SHUTDOWN_H
+#define SONDE_LAUNCH_SHUTDOWN_H
+
+#include "launch/launch.h"
+
+// Ends the command and all processes that it has left running.
+void shutdown_command(struct launch *l);
+
+// `keep`: the recordings of the other nodes come here first.
+void shutdown_telemetry(struct launch *l, bool keep);
+
+// The same for a run that does not happen: its folder is removed.
+void shutdown_unused(struct launch *l);
+
+#endif
