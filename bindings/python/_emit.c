@@ -5,8 +5,8 @@
 #include "arguments.h"
 #include "convert.h"
 #include "graphs.h"
+#include "level_filter.h"
 #include "metric.h"
-#include "sieve.h"
 #include "span.h"
 #include "states.h"
 #include "tasks.h"
@@ -223,7 +223,7 @@ PyMODINIT_FUNC PyInit__emit(void)
     PyObject *module = PyModule_Create(&definition);
     remembered = PyDict_New();
     if (module && remembered && metric_add_to(module) == 0 && span_add_to(module) == 0 &&
-        sieve_add_to(module) == 0 && watch_add_to(module) == 0 && states_init() == 0 &&
+        level_filter_add_to(module) == 0 && watch_add_to(module) == 0 && states_init() == 0 &&
         tasks_add_to(module) == 0 && graphs_add_to(module) == 0 &&
         PyModule_AddStringConstant(module, "__version__", sonde_version()) == 0)
         return module;
