@@ -30,7 +30,7 @@ EMITTER = os.environ["EMITTER"]
 SKEW = os.environ["SKEW"]
 PRINT_RANK = os.environ["PRINT_RANK"]
 HOSTS = ["n1", "n2", "n3"]
-# ClientCommands the job that runs on a host: prints status, X-Sonde-Missing and the answer.
+# Queries the job that runs on a host: prints status, X-Sonde-Missing and the answer.
 ASK = """
 import glob, json, sys, urllib.error, urllib.request
 folder = glob.glob("/tmp/sonde-*/*/job.json")[0].rsplit("/", 1)[0]
