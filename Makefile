@@ -1,8 +1,8 @@
-# sonde: the short way. Meson does the work; `make help` says what there is.
+# Short commands for building and testing sonde. Meson does the work; `make help` lists the targets.
 #
 #   make run      from nothing to a running demo: installs what is missing, builds, runs it
 #   make test     from nothing to tested: installs what is missing, builds, runs every test
-# Where it builds: BUILD, a folder that can be written to. The checkout itself is only read, and so may be read-only: make BUILD=/elsewhere test
+# BUILD is the build folder. The checkout itself may be read-only: make BUILD=/elsewhere test
 BUILD  ?= build
 PREFIX ?= /usr/local
 LIBDIR ?= lib
@@ -65,9 +65,10 @@ campaign: ## the randomized tests with new seeds for MINUTES=10; SEED=n for the 
 
 install: all ## install under PREFIX (/usr/local), libraries in its LIBDIR (lib); DESTDIR is honoured
 	@$(MESON) configure "$(BUILD)" --prefix="$(PREFIX)" --libdir="$(LIBDIR)" >/dev/null
-	@$(MESON) install -C "$(BUILD)" --quiet && echo "installed under $(DESTDIR)$(PREFIX)"
+	@$(MESON) install -C "$(BUILD)" --quiet
+	@if [ "$(DESTDIR)" ]; then echo "installed under $(DESTDIR)$(PREFIX)"; else tools/installed "$(PREFIX)" "$(LIBDIR)"; fi
 
-uninstall: ## take it away again
+uninstall: ## remove what install has installed
 	@$(NINJA) --quiet uninstall
 
 # Folders that Meson made, and no others: a clone may hold a build-notes/ that somebody wrote.

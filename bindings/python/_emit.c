@@ -5,8 +5,8 @@
 #include "arguments.h"
 #include "convert.h"
 #include "emitter.h"
+#include "level_filter.h"
 #include "metric.h"
-#include "sieve.h"
 #include "span.h"
 
 #include <errno.h>
@@ -238,7 +238,7 @@ PyMODINIT_FUNC PyInit__emit(void)
     PyObject *module = PyModule_Create(&definition);
     remembered = PyDict_New();
     if (module && remembered && metric_add_to(module) == 0 && span_add_to(module) == 0 &&
-        sieve_add_to(module) == 0 && add_emitter(module) == 0 &&
+        level_filter_add_to(module) == 0 && add_emitter(module) == 0 &&
         PyModule_AddStringConstant(module, "__version__", sonde_version()) == 0)
         return module;
     Py_XDECREF(module);

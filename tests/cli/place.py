@@ -19,8 +19,7 @@ import time
 import unittest
 
 SONDE = os.environ["SONDE"]
-# generous: this is only where they give up, and 64 programs may have to start on a machine that has
-# other work
+# The timeout of `until`. It is generous, because 64 programs may have to start on a busy machine.
 PATIENCE_S = 180
 
 

@@ -19,9 +19,9 @@ import time
 import unittest
 import urllib.parse
 
-from asks import Asks
+from client_commands import ClientCommands
 from dumps import Dumps
-import side_by_side
+import parallel_labs
 from lab import Lab, skip_if, until, why_not
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, what we start would ignore it
@@ -30,7 +30,7 @@ EMITTER = os.environ["EMITTER"]
 SKEW = os.environ["SKEW"]
 PRINT_RANK = os.environ["PRINT_RANK"]
 HOSTS = ["n1", "n2", "n3"]
-# Asks the job that runs on a host: prints status, X-Sonde-Missing and the answer.
+# Queries the job that runs on a host: prints status, X-Sonde-Missing and the answer.
 ASK = """
 import glob, json, sys, urllib.error, urllib.request
 folder = glob.glob("/tmp/sonde-*/*/job.json")[0].rsplit("/", 1)[0]
@@ -114,7 +114,7 @@ def moves_no_data(why):
     return unittest.skipIf(TRANSPORT != "tcp" and "LAB_ALL" not in os.environ, f"moves no data: {why}")
 
 
-class Cluster(Asks, Dumps, unittest.TestCase):
+class Cluster(ClientCommands, Dumps, unittest.TestCase):
     maxDiff = None
     hosts = HOSTS
     lab = property(lambda self: lab)
@@ -1150,4 +1150,4 @@ class Cluster(Asks, Dumps, unittest.TestCase):
 
 if __name__ == "__main__":
     skip_if(why_not(TRANSPORT))
-    sys.exit(side_by_side.run("__main__", open_lab, LABS, sys.argv[1:]))
+    sys.exit(parallel_labs.run("__main__", open_lab, LABS, sys.argv[1:]))

@@ -75,7 +75,7 @@ class Served(Case):
         return self.server.request(method, target, body, {k.replace("_", "-"): v for k, v in headers.items()}, token=False)
 
     def browser(self, token=TOKEN):
-        """Opens the address as a browser does: the cookie that it is given."""
+        """Opens the address like a browser; returns the cookie."""
         answer = self.ask("GET", f"/?token={token}", Accept="text/html,*/*;q=0.8")
         self.assertEqual(answer.status, 303)
         return answer.headers["Set-Cookie"].split(";")[0]

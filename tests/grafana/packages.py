@@ -31,7 +31,7 @@ def bundle(entry, out, *options):
             f"--outfile={out}",
             "--log-level=error",
             *(f"--loader:.{kind}=empty" for kind in ("css", "svg", "woff", "woff2", "ttf", "png")),
-            f"--alias:monaco-editor={HERE}/nothing.mjs",
+            f"--alias:monaco-editor={HERE}/no_code_editor.mjs",
             "--alias:react-router-dom-v5-compat=react-router-dom",
             *options,
         ],

@@ -1,5 +1,5 @@
-"""Where the published recordings of the benchmark GPU-BDB are: beside the project, not in it. A
-test that does not find them makes its own data, or leaves that out."""
+"""The path of the published recordings of the benchmark GPU-BDB, outside of the project. A test
+that does not find them makes its own data, or skips that part."""
 
 import os
 import pathlib

@@ -257,6 +257,30 @@ class Columns(Tools):
             self.assertEqual(left, f"docs {after}\n")
 
 
+class Installed(Tools):
+    """`make install` ends with the line that a shell needs to find everything."""
+
+    def test_another_prefix(self):
+        prefix = self.root / "my prefix"
+        package = prefix / "lib/python3.9/site-packages/sonde"
+        for folder in (prefix / "bin", prefix / "lib/pkgconfig", package):
+            folder.mkdir(parents=True)
+        (package / "__init__.py").write_text("")
+        (prefix / "lib/pkgconfig/sonde.pc").write_text(
+            f"prefix={prefix}\nName: sonde\nDescription: sonde\nVersion: 1\n"
+        )
+        path = os.environ["PATH"]
+        done = self.run_it(PROJECT / "tools/installed", prefix, "lib")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        first, line = done.stdout.splitlines()
+        self.assertEqual(first, f"installed under {prefix}")
+        exported = line.removeprefix("for this shell: ")
+        again = self.run_it(
+            "sh", "-c", f'{exported}\n"$0" "$1" lib', PROJECT / "tools/installed", prefix, PATH=path
+        )
+        self.assertEqual(again.stdout, f"installed under {prefix}\n", again.stderr)
+
+
 class Wrap(Tools):
     """Comments and paragraphs are wrapped at 100 columns; what is laid out stays as it is."""
 

@@ -60,7 +60,7 @@ class OpenSpan:
         """Ends the span, with more tags or None, now or at a time in nanoseconds since the epoch. A
         second call does nothing."""
 
-class Sieve:
+class LevelFilter:
     """The base class of sonde.Telemetry."""
 
     def add_data(

@@ -51,7 +51,7 @@ def _agent_answers() -> bool:
     return True
 
 
-class Telemetry(_emit.Sieve):
+class Telemetry(_emit.LevelFilter):
     """Emits to the sonde of this job. Without a job, or at level 0, every method does nothing.
 
     `metrics_url` has no effect, because points need no address. `timeout` is how many seconds to

@@ -389,7 +389,7 @@ class FirstRate(Rule):
         for points in plan["points"]:
             buckets = {ms // interval: value for ms, value in points if first <= ms < end}
             stamps = sorted(buckets)
-            # no rate comes after a fall, and of buckets it is not known here
+            # With dropResets, a fall has no rate; this test cannot tell whether buckets fall.
             drops = plan["rate"].get("dropResets")
             values = [0] + [buckets[stamp] for stamp in stamps]
             rates = [stamp for stamp, a, b in zip(stamps, values, values[1:]) if not drops or not plan["downsample"] and b >= a]

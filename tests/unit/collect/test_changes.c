@@ -270,7 +270,8 @@ static void cut_off_anywhere(void **state)
     }
 }
 
-// Small files, one value each: unreadable for a while, then back. `other` stays.
+// Small files with one value each become unreadable for a while, then readable again. `other` stays
+// readable.
 static void files_vanish_and_come_back(void **state)
 {
     (void)state;

@@ -92,7 +92,7 @@ static void a_call_that_hangs_is_left_alone(void **state)
     assert_int_equal(deadline_run(d, LONG_NS, &then_ns), -ETIMEDOUT);
     assert_true(clock_monotonic_ns() - begun < LONG_NS);
     assert_true(then_ns >= first_ns);
-    // It comes back: what it brought is old, the next call is a new one.
+    // The late call returns: its result is outdated, and the next call is a new one.
     answers("ab");
     while (deadline_run(d, LONG_NS, &then_ns) != 0)
         usleep(100);

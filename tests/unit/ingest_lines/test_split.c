@@ -15,7 +15,7 @@ static void note(void *user, struct str line, bool too_long)
 
 static void expect(struct str stream, const char *lines, uint64_t number)
 {
-    // Every way to cut the stream into pieces of `step` bytes.
+    // Cuts the stream into pieces of `step` bytes, for every possible `step`.
     for (size_t step = 1; step <= stream.size; step++) {
         struct lines_split s = {0};
         struct buf out = {0};

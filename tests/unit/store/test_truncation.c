@@ -1,6 +1,6 @@
-// Files that another program cuts short while they are mapped: readers and the writer treat it as
-// damage, and no one dies of it. SONDE_TEST_SEED and SONDE_TEST_ROUNDS (a multiplier) make it
-// another or a longer run.
+// Files that another program truncates while they are mapped: readers and the writer treat that as
+// damage, and survive it. SONDE_TEST_SEED and SONDE_TEST_ROUNDS (a multiplier) change the seed and
+// the length of the test.
 #include "fixture.h"
 
 #include "../seed.h"

@@ -1,7 +1,7 @@
 """Runs a test with several versions of Dask at the same time: most of it is waiting for processes
 that start.
 
-    DASKS="newest /a/newest;oldest /a/oldest:/a/newest" side_by_side.py test_dask.py
+    DASKS="newest /a/newest;oldest /a/oldest:/a/newest" dask_versions.py test_dask.py
 
 What each says comes as a whole, in the order of DASKS. Fails when one fails; 77 (skipped) when all
 say so.

@@ -1,6 +1,5 @@
-"""The commands that ask, on the nodes of running jobs: tests of the class Cluster
-(test_cluster.py), whose lab and helpers they use. What HTTP answers is what they are compared
-with."""
+"""Query commands on the nodes of running jobs: tests for the class Cluster (test_cluster.py), with
+its lab and helpers. They compare the output of commands with the responses over HTTP."""
 
 import json
 import os
@@ -12,7 +11,7 @@ from lab import until
 AROUND = ("SONDE_URL", "SONDE_TOKEN_FILE", "SONDE_SOCKET", "SONDE_JOB", "SONDE_RUN_DIR", "SONDE_NODELIST")
 
 
-class Asks:
+class ClientCommands:
     def around(self, job="sleep 1000"):
         """The environment of a job's command."""
         (pid,) = self.running(job)

@@ -1,6 +1,6 @@
-// Readers beside a writer in another process: rows are seen whole or not at all, and a sound file
-// is never called damaged. SONDE_TEST_SEED and SONDE_TEST_ROUNDS (a multiplier) make it another or
-// a longer run.
+// Readers beside a writer in another process: they see a row completely or not at all, and never
+// report damage in an intact file. SONDE_TEST_SEED and SONDE_TEST_ROUNDS (a multiplier) change the
+// seed and the length of the test.
 #include "fixture.h"
 
 #include "../seed.h"

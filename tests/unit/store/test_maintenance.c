@@ -1,4 +1,4 @@
-// The work that goes on beside appending: merging, sealing what is idle, syncs, closing.
+// The store's maintenance beside appending: merging, sealing idle tails, syncs, closing.
 #include "fixture.h"
 
 #include "store/inspect.h"

@@ -1,7 +1,7 @@
-// sieve.c - add_data() as programs for the Dragon Telemetry Service call it, however often: what is
-// above the run's level is over here. What a class that stands on it does with the rest is its
-// method _add, which is given all arguments by place.
-#include "sieve.h"
+// level_filter.c - add_data() of programs for the Dragon Telemetry Service, which may call it
+// often. A point above the run's level ends here. For other points, the method _add of a subclass
+// gets all arguments by position.
+#include "level_filter.h"
 
 #include "arguments.h"
 #include "convert.h"
@@ -45,10 +45,10 @@ static PyType_Slot slots[] = {
     {0, NULL},
 };
 
-static PyType_Spec spec = {"sonde._emit.Sieve", sizeof(PyObject), 0,
+static PyType_Spec spec = {"sonde._emit.LevelFilter", sizeof(PyObject), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
-int sieve_add_to(PyObject *module)
+int level_filter_add_to(PyObject *module)
 {
     return module_add_type(module, &spec) ? 0 : -1;
 }

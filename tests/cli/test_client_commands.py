@@ -1,5 +1,5 @@
-"""The commands that ask: whom they ask, what they list beside points, and what they say of what is
-not there."""
+"""Query commands: the target that they choose, the lists that they print beside points, and their
+messages for unknown names."""
 
 import csv
 import io
