@@ -18,7 +18,7 @@ export interface Scene {
 }
 
 // The buckets that begin in the range. The command line names the same ones: it starts with the first of them, and
-// ends a millisecond before the bucket behind the last. A counter needs the bucket before, from which it changed.
+// ends a millisecond before the bucket behind the last.
 export function bucketsOf(range: Range, intervalMs: number): Range {
   const from = Math.ceil(range.from / intervalMs) * intervalMs;
   return { from, to: Math.max(from, Math.floor(range.to / intervalMs) * intervalMs) };
@@ -51,8 +51,7 @@ export function commands(chart: Chart, scene: Scene): string[] {
   return sides.map(({ job, shift }) => {
     const filter = job ? { ...scene.filter, job } : scene.filter;
     const expression = plan(chart.metric, chart.mode, chart.intervalMs, filter).expressions[0]!;
-    const seed = chart.metric.kind === 'counter' ? chart.intervalMs : 0;
-    const start = Math.floor((from + shift) / chart.intervalMs) * chart.intervalMs - seed;
+    const start = Math.floor((from + shift) / chart.intervalMs) * chart.intervalMs;
     const end = Math.ceil((to + shift) / chart.intervalMs) * chart.intervalMs + chart.intervalMs - 1;
     return commandLine(expression, { from: start, to: end }, scene.target);
   });

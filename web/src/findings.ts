@@ -50,6 +50,7 @@ function slow(f: FindingAnswer): Finding {
 export interface Seen {
   status: Status | null;
   nodes: Node[];
+  lastOf: Map<string, number>; // when a node that is missing was heard last, milliseconds
   live: boolean;
   whole: Range;
   dropped: number;
@@ -58,13 +59,9 @@ export interface Seen {
 // What the page sees without asking for findings.
 export function seen(s: Seen): Finding[] {
   const all: Finding[] = [];
-  const at = (host: string) => {
-    const last = s.nodes.find((n) => n.host === host)?.last_ns;
-    return last === undefined ? undefined : last / 1e6;
-  };
   const add = (text: string, from: number, more: Partial<Finding> = {}) => all.push({ text, from, to: s.whole.to, tags: {}, now: true, ...more });
   for (const host of s.status?.missing ?? []) {
-    const last = at(host);
+    const last = s.lastOf.get(host);
     add(`${host} is missing${last === undefined ? '' : `: nothing of it since ${format.clock(last)}`}`, last ?? s.whole.from, { host });
   }
   for (const node of s.nodes)

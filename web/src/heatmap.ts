@@ -119,6 +119,11 @@ export class HeatMap {
       this.at = null;
       events.hover(null);
     });
+    this.canvas.addEventListener('keydown', (e) => this.key(e, events));
+    this.canvas.addEventListener('blur', () => {
+      this.at = null;
+      events.hover(null);
+    });
     onBrush(
       this.canvas,
       (a, b) => events.brush({ from: this.timeAt(a), to: this.timeAt(b) }),
@@ -129,6 +134,23 @@ export class HeatMap {
         if (row) events.node(row.host);
       },
     );
+  }
+
+  // Rows up and down, times left and right.
+  private key(e: KeyboardEvent, events: { hover(t: number | null): void; node(host: string): void }): void {
+    const moves: Record<string, [number, number]> = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] };
+    const move = moves[e.key];
+    const row = this.at && this.rowAt(this.at.y);
+    if (e.key === 'Enter' && row) events.node(row.host);
+    else if (move && this.rows.length) {
+      const plot = this.plotWidth();
+      const lines = Math.ceil(this.rows.length / this.perRow);
+      const line = this.at ? Math.floor(this.at.y / this.rowHeight) + move[1] : 0;
+      const x = this.at ? this.at.x + (move[0] * plot) / 50 : plot;
+      this.at = { x: Math.min(plot, Math.max(0, x)), y: (Math.min(lines - 1, Math.max(0, line)) + 0.5) * this.rowHeight };
+      events.hover(this.timeAt(this.at.x));
+    } else return;
+    e.preventDefault();
   }
 
   pixels(): number {
@@ -194,6 +216,11 @@ export class HeatMap {
     if (shown.hover !== null && x(shown.hover) <= plot) {
       c.fillStyle = theme.text;
       c.fillRect(x(shown.hover), 0, 1, height);
+    }
+    if (this.at && document.activeElement === this.canvas) {
+      c.strokeStyle = theme.accent;
+      c.lineWidth = 2;
+      c.strokeRect(1, Math.floor(this.at.y / this.rowHeight) * this.rowHeight, plot - 2, Math.max(2, this.rowHeight));
     }
     this.caption(low, high);
   }

@@ -40,6 +40,7 @@ const KEYS: [string, string][] = [
   ['s', 'spans'],
   ['c', 'compare two runs'],
   ['e', 'export what is seen'],
+  ['← → ↑ ↓', 'in a chart the cross-hair, among nodes and spans the next one; Enter chooses it'],
   ['t', 'dark or light'],
   ['?', 'this list'],
 ];
@@ -61,6 +62,7 @@ class Page {
   private compared: number | null = null; // measures
   private findingsAt = -Infinity;
   private findingsOf = '';
+  private lastOf = new Map<string, number>(); // the newest point of each node, also of one that is missing now
   private sides: Side[] | null = null;
   private metricsAt = 0;
   private dropped = 0;
@@ -222,6 +224,7 @@ class Page {
   private takeStatus(status: Status, nodes: Node[]): void {
     const now = this.api.clock.now();
     this.status = status;
+    for (const n of nodes) if (n.last_ns !== undefined) this.lastOf.set(n.host, n.last_ns / 1e6);
     this.nodes = nodes.sort((a, b) => a.host.localeCompare(b.host, 'en', { numeric: true }));
     const connected = status.hub?.nodes.some((n) => n.connected) ?? false;
     const ended = status.runs.length > 0 && status.runs.every((r) => r.end_ns !== undefined);
@@ -276,7 +279,11 @@ class Page {
         this.compared = answer.measures.length;
       } else this.findingsOf = '';
     }
-    const seen = { status: this.status, nodes: this.nodes, live: this.live, whole: this.whole(), dropped: this.dropped };
+    this.showFindings();
+  }
+
+  private showFindings(): void {
+    const seen = { status: this.status, nodes: this.nodes, lastOf: this.lastOf, live: this.live, whole: this.whole(), dropped: this.dropped };
     const found = this.sides ? [] : this.found.filter((f) => this.passesTags(f.tags));
     this.findings = allFindings(seen, found);
     this.strip.update(this.findings, this.compared);
@@ -357,6 +364,7 @@ class Page {
     const hash = toHash(this.view);
     if (hash !== location.hash) history.replaceState(null, '', location.pathname + location.search + hash);
     this.updateSides();
+    this.showFindings();
     this.showControls();
     if ('search' in change || 'filter' in change) this.layOut();
     void this.reload();
@@ -368,6 +376,7 @@ class Page {
     this.search.value = this.view.search;
     this.filter.value = filterText(this.view.filter);
     this.updateSides();
+    this.showFindings();
     this.layOut();
     this.showControls();
     void this.reload();
@@ -481,8 +490,23 @@ class Page {
       this.charts.set(metric.name, chart);
       this.observer.observe(chart.element);
       chart.element.addEventListener('focus', () => this.showQuery(chart!));
+      chart.element.addEventListener('keydown', (e) => this.chartKey(chart!, e));
     }
     return chart;
+  }
+
+  // On a chart that has the focus: the cross-hair, and all lines.
+  private chartKey(chart: Chart, e: KeyboardEvent): void {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[e.key];
+    if (e.target !== chart.element || (step === undefined && e.key !== 'Enter')) return;
+    e.preventDefault();
+    if (step === undefined) {
+      this.toggleLines(chart);
+      return;
+    }
+    const { from, to } = this.range();
+    const by = (step * (to - from)) / 100;
+    this.setHover(Math.min(to, Math.max(from, (this.hover ?? (step > 0 ? from - by : to - by)) + by)), chart);
   }
 
   private toggleLines(chart: Chart): void {
