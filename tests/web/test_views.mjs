@@ -108,7 +108,7 @@ test('findings: what sonde detect finds, in a sentence each, marked at its place
 test('two runs over each other: each from its start, with the numbers of its own time', { timeout: 60000 }, async () => {
   const made = folder();
   const later = T + 86400e3 + 12345;
-  await training(made, 'monday', T, { slow: 1 });
+  await training(made, 'monday', T);
   await training(made, 'tuesday', later, { slow: 1, seconds: 300, base: 0.2 });
   const server = await serve([made], ['replay=1']);
   const page = await tab(b);
@@ -134,6 +134,10 @@ test('two runs over each other: each from its start, with the numbers of its own
   const of = (name) => now.charts.find((c) => c.metric === 'step_seconds').lines.find((l) => l.tags.job === name).mean[5];
   assert.ok(Math.abs(of('monday') / of('tuesday') - 2) < 0.1);
   assert.ok(now.lanes.some((l) => l.name.includes('rank')));
+  // A finding of one of them says which, and counts from its start.
+  const texts = await page.locator('.findings button').allInnerTexts();
+  assert.ok(texts.some((t) => /^rank 3 on n2 of monday was 1\.\d+ times as slow as the others in step_seconds, from \+3:\d\d to \+6:4\d$/.test(t)), JSON.stringify(texts));
+  assert.ok(!texts.some((t) => t.includes('tuesday')), JSON.stringify(texts));
   assert.deepEqual(await violations(page), []);
 
   // The link shows the same; the key ends it.

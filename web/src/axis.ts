@@ -23,7 +23,7 @@ export function drawTimeAxis(c: CanvasRenderingContext2D, theme: Theme, range: R
 
 // What stands at the foot of the cross-hair: when, and how long after the start that was.
 export function timeAtHover(t: number, range: Range, start: number, origin: number | null): string {
-  const step = (range.to - range.from) / 500;
+  const step = (range.to - range.from) / 100;
   const since = format.elapsed(t - start, step);
   return origin === null ? `${format.clock(t, Math.min(1000, step))}  ${since}` : since;
 }

@@ -341,8 +341,11 @@ export class Chart {
       const colour = shown.theme.series[shown.colourOf(row.line.tags, row.i, this.lines) % shown.theme.series.length]!;
       c.fillStyle = colour;
       const name = this.names[row.i]!;
-      const text = shown.hover === null ? name : `${format.value(row.v, this.unit)}  ${name}`;
-      c.fillText(fit(c, text, this.width - plot - 8), plot + 6, row.y);
+      const room = this.width - plot - 8;
+      const value = format.value(row.v, this.unit);
+      // The colour says which line it is where the name does not fit beside the value.
+      const text = shown.hover === null ? name : c.measureText(`${value}  ${name.slice(0, 3)}…`).width <= room ? `${value}  ${name}` : value;
+      c.fillText(fit(c, text, room), plot + 6, row.y);
     }
   }
 

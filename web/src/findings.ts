@@ -27,16 +27,24 @@ export function memberText(tags: Record<string, string>): string {
   return own.join(', ') + (host ? ` on ${host}` : '');
 }
 
-function slow(f: FindingAnswer): Finding {
-  const from = f.since_ns / 1e6;
-  const to = f.until_ns / 1e6;
+// Where a finding is shown, and how its times are said: those of a compared run are moved, and count from the start.
+export interface Place {
+  job: string; // said where there are several; '': it is the only one
+  shift: number;
+  clock(t: number): string;
+}
+
+function slow(f: FindingAnswer, place: Place): Finding {
+  const from = f.since_ns / 1e6 - place.shift;
+  const to = f.until_ns / 1e6 - place.shift;
   const now = f.state === 'slow';
   const what = f.metric ?? `the span ${f.span}`;
   const times = `${format.value(f.factor, '')} times`;
-  const when = now ? `since ${format.clock(from)}` : `from ${format.clock(from)} to ${format.clock(to)}`;
+  const when = now ? `since ${place.clock(from)}` : `from ${place.clock(from)} to ${place.clock(to)}`;
+  const who = memberText(f.tags) + (place.job ? ` of ${place.job}` : '');
   const than = f.against === 'others' ? 'the others' : 'its own best';
   return {
-    text: `${memberText(f.tags)} ${now ? 'is' : 'was'} ${times} as slow as ${than} in ${what}, ${when}`,
+    text: `${who} ${now ? 'is' : 'was'} ${times} as slow as ${than} in ${what}, ${when}`,
     from,
     to,
     metric: f.metric,
@@ -72,8 +80,13 @@ export function seen(s: Seen): Finding[] {
   return all;
 }
 
-export function all(s: Seen, answers: FindingAnswer[]): Finding[] {
-  return [...seen(s), ...answers.map(slow)];
+// `placeOf`: null where a finding is not shown.
+export function all(s: Seen, answers: FindingAnswer[], placeOf: (job: string) => Place | null): Finding[] {
+  const slows = answers.flatMap((f) => {
+    const place = placeOf(f.job ?? '');
+    return place ? [slow(f, place)] : [];
+  });
+  return [...seen(s), ...slows];
 }
 
 export class FindingStrip {

@@ -16,6 +16,7 @@ import { filterText } from './model';
 
 export const STREAM_MAX = 16; // selections of one stream
 const LATE_MS = 6000;
+const SETTLE_MS = 2000; // a counter's bucket that ended less ago may lack points: its change would be too small, the next too large
 const QUERIES_A_SIDE = 3; // median, least, greatest
 export const CHARTS_A_REQUEST = 12;
 const RETRY_MS = [1000, 2000, 4000, 8000, 15000, 30000];
@@ -142,7 +143,7 @@ export class Loader {
         chart.asked = range;
         this.generations.set(chart, this.generation);
         chart.sourceSeries = own.reduce((n, c) => (c.query % QUERIES_A_SIDE === 0 ? n + (chart.mode === 'band' ? c.sourceSeries : 1) : n), 0);
-        chart.setData(s.sides ? this.sideLines(chart, own, s.sides, range.to) : this.linesOf(chart, own, range.to));
+        chart.setData(s.sides ? this.sideLines(chart, own, s.sides, range.to) : this.linesOf(chart, own, range.to, s.follows));
         this.changed(chart);
         // The guess was wrong: the other way is asked for at once.
         if (this.modeOf(chart, s) !== chart.mode) void this.ask([chart], this.situation());
@@ -166,13 +167,14 @@ export class Loader {
   private sideLines(chart: Chart, columns: Column[], sides: Side[], toMs: number): Line[] {
     return sides.flatMap((side, n) => {
       const own = columns.filter((c) => Math.floor(c.query / QUERIES_A_SIDE) === n).map((c) => ({ ...c, query: c.query % QUERIES_A_SIDE, tags: {} }));
-      return moved(this.linesOf(chart, own, toMs + side.shift), side);
+      return moved(this.linesOf(chart, own, toMs + side.shift, false), side);
     });
   }
 
-  private linesOf(chart: Chart, columns: Column[], toMs: number): Line[] {
+  // `toMs`: the end of what was asked for.
+  private linesOf(chart: Chart, columns: Column[], toMs: number, live: boolean): Line[] {
     const all = lines(columns);
-    return chart.metric.kind === 'counter' ? dropPartial(all, chart.intervalMs, toMs) : all;
+    return chart.metric.kind === 'counter' ? dropPartial(all, chart.intervalMs, live ? toMs - SETTLE_MS : toMs) : all;
   }
 
   // One request for all; a metric that is refused costs its own chart only.
@@ -309,7 +311,7 @@ export class Loader {
       part.forEach((chart, k) => {
         if (chart.plan !== plans[k]) return; // asked for anew meanwhile, with other buckets
         for (const line of chart.lines) forget(line, s.range.from - (s.range.to - s.range.from));
-        if (mergeTail(chart.lines, this.linesOf(chart, columns[k]!, s.range.to), starts[k]!)) chart.setData(chart.lines);
+        if (mergeTail(chart.lines, this.linesOf(chart, columns[k]!, s.range.to, true), starts[k]!)) chart.setData(chart.lines);
         const sources = columns[k]!.filter((c) => c.query === 0).reduce((n, c) => n + (chart.mode === 'band' ? c.sourceSeries : 1), 0);
         chart.sourceSeries = Math.max(chart.sourceSeries, sources);
         if (this.modeOf(chart, s) !== chart.mode) chart.asked = null;

@@ -284,8 +284,13 @@ class Page {
 
   private showFindings(): void {
     const seen = { status: this.status, nodes: this.nodes, lastOf: this.lastOf, live: this.live, whole: this.whole(), dropped: this.dropped };
-    const found = this.sides ? [] : this.found.filter((f) => this.passesTags(f.tags));
-    this.findings = allFindings(seen, found);
+    const sides = this.sides;
+    const found = this.found.filter((f) => this.passesTags(f.tags));
+    this.findings = allFindings(seen, found, (job) => {
+      const side = sides?.find((s) => s.job === job);
+      if (!sides) return { job, shift: 0, clock: (t) => format.clock(t) };
+      return side ? { job, shift: side.shift, clock: (t) => format.elapsed(t - sides[0]!.from) } : null;
+    });
     this.strip.update(this.findings, this.compared);
   }
 
@@ -724,6 +729,10 @@ class Page {
 
   private export(): void {
     const seen = this.visible().filter((c) => !c.element.hidden && c.hasData());
+    if (!seen.length) {
+      say(this.note, 'no chart is in sight that could be exported');
+      return;
+    }
     this.exporting.open(seen, seen.find((c) => c.element === document.activeElement) ?? null, this.scene());
   }
 

@@ -8,8 +8,9 @@
 // Members of different jobs are not compared. A measure needs two members. detect/detect.h judges,
 // with its usual options: `sonde detect` names the same members.
 //
-// Costs: a round costs some 1 µs a member, so a measure has at most VALUES_MAX values, by longer
-// rounds if need be, and an answer at most METRICS_MAX metrics and SPANS_MAX spans.
+// Costs: a value takes some 10 µs, as each round judges the 32 before it again. So a measure has at
+// most VALUES_MAX values, by longer rounds if need be, and an answer at most METRICS_MAX metrics and
+// SPANS_MAX spans.
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -21,7 +22,7 @@
 #include <stdlib.h>
 
 enum {
-    VALUES_MAX = 200000,
+    VALUES_MAX = 100000,
     METRICS_MAX = 16,
     SPANS_MAX = 100000,
     FINDINGS_MAX = 100, // in an answer, the worst
@@ -272,6 +273,7 @@ static int choose_rounds(struct search *s, struct str name, struct cut *out)
                                     .points_to_ns = s->to_ns};
     const struct query_listed *all;
     size_t count, steps = 0;
+    int64_t longest_ns = 0; // of a series: runs may lie days apart
     int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
     *out = (struct cut){0};
     int rc = reading_series(s->reading, &f, &all, &count, s->e);
@@ -285,6 +287,7 @@ static int choose_rounds(struct search *s, struct str name, struct cut *out)
         if (p->count < 2)
             continue;
         step_ns[steps++] = (p->last_ns - p->first_ns) / (int64_t)(p->count - 1);
+        longest_ns = p->last_ns - p->first_ns > longest_ns ? p->last_ns - p->first_ns : longest_ns;
         first_ns = p->first_ns < first_ns ? p->first_ns : first_ns;
         last_ns = p->last_ns > last_ns ? p->last_ns : last_ns;
     }
@@ -293,7 +296,7 @@ static int choose_rounds(struct search *s, struct str name, struct cut *out)
     qsort(step_ns, steps, sizeof *step_ns, ascending);
     int64_t round_ns = 2 * step_ns[steps / 2];
     size_t most = VALUES_MAX / steps < ROUNDS_MOST ? VALUES_MAX / steps : ROUNDS_MOST;
-    int64_t least_ns = (last_ns - first_ns) / (int64_t)most;
+    int64_t least_ns = longest_ns / (int64_t)most;
     round_ns = round_ns < least_ns ? least_ns : round_ns;
     round_ns = round_ns < ROUND_LEAST_NS ? ROUND_LEAST_NS : round_ns;
     // Whole seconds, so that the expression of the command line can say the same.
