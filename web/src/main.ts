@@ -207,7 +207,7 @@ class Page {
       if (status && nodes && metrics) {
         this.takeStatus(status, nodes.nodes);
         this.takeMetrics(metrics.metrics);
-        await Promise.all([this.takeAnnotations(), this.takeDropped(), this.takeFindings(), this.loadSpans(), this.loadOverview(), this.loadHeat(), this.load()]);
+        await Promise.all([this.takeAnnotations(), this.takeDropped(), this.loadSpans(), this.loadOverview(), this.loadHeat(), this.load()]);
         await this.loader.poll(this.visible());
       }
     }
@@ -270,7 +270,9 @@ class Page {
     const every = this.nodes.length > METRICS_MANY_NODES ? FINDINGS_MANY_MS : FINDINGS_MS;
     const of = this.nodes.map((n) => `${n.host} ${n.job} ${this.live ? '' : n.last_ns}`).join();
     const due = this.live ? performance.now() - this.findingsAt >= every : of !== this.findingsOf;
-    if (due && this.nodes.length) {
+    // It reads most: the first charts come before.
+    const waiting = this.visible().some((c) => !c.asked && !c.failed);
+    if (due && this.nodes.length && !waiting) {
       this.findingsAt = performance.now();
       this.findingsOf = of;
       const answer = await this.loader.guarded(() => this.api.findings());
@@ -537,6 +539,7 @@ class Page {
   private async load(): Promise<void> {
     if (!this.status || !this.loader.open()) return;
     await this.loader.load(this.visible());
+    void this.takeFindings();
     this.suggestTags();
     this.showGroups();
     this.redraw();
