@@ -1,7 +1,7 @@
 // The page's modules, without a browser; and what embed.py makes of them.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { appendFileSync, cpSync, existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -346,6 +346,26 @@ test('embed.py: without packages there is no page, and the next build looks agai
   assert.equal(run(process.env.PAGE_PACKAGES).status, 0); // the same again: not written, nothing is compiled
   assert.equal(statSync(made).mtimeMs, before);
   assert.equal(readFileSync(made, 'utf8'), text);
+});
+
+test('embed.py: an archive without node builds the page that was put into it, unless a source has changed', { skip: !built }, () => {
+  const copy = path.join(out, 'archive', 'web');
+  cpSync(web, copy, { recursive: true });
+  const embed = (args, env = process.env) => spawnSync('python3', [`${copy}/embed.py`, ...args], { encoding: 'utf8', env });
+  const made = (name, packages) => {
+    const done = embed([path.join(out, name), path.join(out, `${name}.d`), packages]);
+    assert.equal(done.status, 0, done.stderr);
+    return readFileSync(path.join(out, name), 'utf8');
+  };
+  const archive = { ...process.env, MESON_DIST_ROOT: path.join(out, 'archive') };
+  const refused = embed(['--dist', '/nonexistent'], archive);
+  assert.notEqual(refused.status, 0);
+  assert.match(refused.stderr, /needs the page/);
+  const done = embed(['--dist', process.env.PAGE_PACKAGES], archive);
+  assert.equal(done.status, 0, done.stderr);
+  assert.equal(made('prebuilt.c', '/nonexistent'), made('built.c', process.env.PAGE_PACKAGES));
+  appendFileSync(path.join(copy, 'src/main.ts'), '\n');
+  assert.match(made('changed.c', '/nonexistent'), /page_file_count = 0;/);
 });
 
 test('the types are right', { skip: !existsSync(path.join(process.env.WEB_TEST_PACKAGES, 'node_modules/typescript')) }, () => {

@@ -269,6 +269,29 @@ test('a browser whose clock is an hour behind, or ahead: the job’s times count
   }
 });
 
+test('a session of a browser changes nothing, from this page or another', { timeout: 60000 }, async () => {
+  const home = folder();
+  const job = start(process.env.SONDE, ['run', '-l', '1', '-v', '--no-record', '--', process.env.SONDE_DEMO], {
+    env: { ...process.env, DEMO_SECONDS: '600', SONDE_RUN_DIR: home, SONDE_RUNS: home },
+  });
+  const [, url] = await said(job.child, /: (http:\/\/[^ ]+) /);
+  const { stdout } = await promisify(execFile)(process.env.SONDE, ['token'], { env: { ...process.env, SONDE_RUN_DIR: home } });
+  const page = await tab(b);
+  await page.goto(`${url}?token=${stdout.trim()}`);
+  await until(page, loaded);
+  const post = (target, body) => page.evaluate(async ([t, text]) => (await fetch(t, { method: 'POST', body: text, headers: { 'Content-Type': 'application/json' } })).status, [target, body]);
+  assert.equal(await post('sonde/v1/query', JSON.stringify({ start: 'first', queries: [{ m: 'none:loss' }] })), 200); // the cookie is there
+  const note = JSON.stringify({ startTime: Math.floor(Date.now() / 1000), description: 'from a browser' });
+  assert.equal(await post('api/annotation', note), 403);
+  assert.equal(await post('api/put', '{"metric":"loss","value":1,"timestamp":1}'), 403);
+  assert.equal(await post('sonde/v1/reboot', '{}'), 403);
+  assert.equal(await post('sonde/v1/dump', '{"to":"/tmp/x"}'), 403);
+  const { annotations } = await page.evaluate(async () => (await fetch('sonde/v1/annotations')).json());
+  assert.ok(!annotations.some((a) => a.text === 'from a browser'));
+  job.child.kill('SIGINT');
+  await job.gone;
+});
+
 test('the keyboard alone: everything is reached, and the focus is seen', { timeout: 60000 }, async () => {
   const made = folder();
   await training(made, 'job1', T);
