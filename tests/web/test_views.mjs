@@ -339,6 +339,7 @@ test('the keyboard alone: everything is reached, and the focus is seen', { timeo
   await server.stop();
 });
 
+// SONDE_WEB_MEMORY_SECONDS=600 watches it for ten minutes.
 test('minutes of live charts: the page’s memory does not grow', { timeout: 120000 + 1000 * Number(process.env.SONDE_WEB_MEMORY_SECONDS ?? 20) }, async () => {
   const seconds = Number(process.env.SONDE_WEB_MEMORY_SECONDS ?? 20);
   const sim = start(process.env.SONDE, ['simulate', '--nodes', '4', '--metrics', '40', '--history', '120', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
