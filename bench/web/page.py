@@ -1,4 +1,4 @@
-"""The page in Chromium, beside the budgets of docs/page.md: page.mjs measures, and prints a line for each figure."""
+"""The page in Chromium, beside the budgets of docs/page.md. page.mjs prints a line a figure."""
 
 import os
 import shutil

@@ -1,16 +1,18 @@
 // findings.c - /sonde/v1/findings: members that are slower than the others, in everything whose
 // values are times. Nobody has to name a metric or a tag.
 //
-//   measure                                members                            a round
-//   a gauge of seconds, not a built-in     its series                         twice the usual step of its points; at most 360 rounds
-//   spans of one name                      a node's rank, worker or process   the k-th span of each member
+//   measure                              members              a round
+//   a gauge of seconds, no built-in      its series           twice the usual step of its points;
+//                                                             at most 360 rounds
+//   spans of one name                    a node's rank,       the k-th span of each member
+//                                        worker or process
 //
 // Members of different jobs are not compared. A measure needs two members. detect/detect.h judges,
 // with its usual options: `sonde detect` names the same members.
 //
 // Costs: a value takes some 10 µs, as each round judges the 32 before it again. So a measure has at
-// most VALUES_MAX values, by longer rounds if need be, and an answer at most METRICS_MAX metrics and
-// SPANS_MAX spans.
+// most VALUES_MAX values, by longer rounds if need be, and an answer at most METRICS_MAX metrics
+// and SPANS_MAX spans.
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/map.h"
