@@ -1,11 +1,15 @@
 """Bundles the page and writes it as C: embed.py OUT.c DEPFILE PACKAGES.
 
-Without node, or without esbuild in PACKAGES (tools/web fetches it), the array of files is empty.
-The dependency file names PACKAGES, too: when the packages come, the next build makes the page.
+Without node, or without esbuild in PACKAGES (tools/web fetches it), the files of web/prebuilt take
+its place, if they were made of these sources; else the array of files is empty. The dependency file
+names PACKAGES, too: when the packages come, the next build makes the page.
+
+embed.py --dist PACKAGES puts the bundle into web/prebuilt of the release archive of `meson dist`.
 """
 
 import gzip
 import hashlib
+import os
 import pathlib
 import shutil
 import subprocess
@@ -18,6 +22,41 @@ TYPES = {
     "/page.css": "text/css; charset=UTF-8",
     "/page.js": "text/javascript; charset=UTF-8",
 }
+
+
+PREBUILT = {"/": "index.html", "/page.css": "page.css", "/page.js": "page.js"}
+
+
+def sources():
+    kinds = (".ts", ".css", ".html", ".py")
+    return [
+        path
+        for path in sorted(HERE.rglob("*"))
+        if path.suffix in kinds and path.is_file() and path.parent.name != "prebuilt"
+    ]
+
+
+def digest_of_sources():
+    return digest(b"".join(path.read_bytes() for path in sources()))
+
+
+def read_prebuilt():
+    """Path → contents of web/prebuilt; empty without it, or if a source has changed since."""
+    folder = HERE / "prebuilt"
+    made_of = folder / "sources"
+    if not made_of.exists():
+        return {}
+    if made_of.read_text() != digest_of_sources():
+        print("web/prebuilt was made of other sources than web/src: the page is left out")
+        return {}
+    return {path: (folder / name).read_bytes() for path, name in PREBUILT.items()}
+
+
+def write_prebuilt(folder, files):
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, contents in files.items():
+        (folder / PREBUILT[path]).write_bytes(contents)
+    (folder / "sources").write_text(digest_of_sources())
 
 
 def bundle(packages):
@@ -76,13 +115,8 @@ def as_c(files):
 
 def main(out, depfile, packages):
     packages = pathlib.Path(packages)
-    sources = [
-        path
-        for path in sorted(HERE.rglob("*"))
-        if path.suffix in (".ts", ".css", ".html", ".py") and path.is_file()
-    ]
-    needed = [*sources, HERE / "src", packages / "package-lock.json"]
-    text = as_c(bundle(packages))
+    needed = [*sources(), HERE / "src", packages / "package-lock.json"]
+    text = as_c(bundle(packages) or read_prebuilt())
     pathlib.Path(depfile).write_text(
         f"{escape(out)}: " + " ".join(escape(path) for path in needed) + "\n"
     )
@@ -90,9 +124,16 @@ def main(out, depfile, packages):
         pathlib.Path(out).write_text(text)
 
 
+def dist(packages):
+    files = bundle(pathlib.Path(packages))
+    if not files:
+        sys.exit("a release archive needs the page: install node and npm, and run make again")
+    write_prebuilt(pathlib.Path(os.environ["MESON_DIST_ROOT"]) / "web/prebuilt", files)
+
+
 def escape(path):
     return str(path).replace(" ", "\\ ")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    dist(sys.argv[2]) if sys.argv[1] == "--dist" else main(*sys.argv[1:])

@@ -25,11 +25,10 @@ async function shoot(name, url, token, { width = 1400, height = 900, scheme = 'l
 const wants = (...names) => !wanted.length || names.some((n) => wanted.includes(n));
 
 // A training of four ranks on two nodes, one of them slower towards the end.
-async function training() {
-  const made = folder();
-  const T = Date.now() - 1800e3;
+async function training({ made = folder(), job = 'training-4711', ago = 1800e3, better = 1 } = {}) {
+  const T = Date.now() - ago;
   for (const [n, host] of ['n1', 'n2'].entries())
-    await record(path.join(made, `${host}.sonde`), 'training-4711', host, (w) => {
+    await record(path.join(made, `${job}-${host}.sonde`), job, host, (w) => {
       w.metric('loss', 'gauge', '', 'Of the training set.');
       w.metric('step_seconds', 'gauge', 'seconds', 'Time of one step.');
       w.metric('samples_total', 'counter', '', 'Samples that went through the network.');
@@ -48,7 +47,7 @@ async function training() {
         for (const gpu of [0, 1]) {
           const rank = 2 * n + gpu;
           const slow = rank === 3 && s > 1200 ? 1.35 : 1;
-          w.point('loss', { host, rank }, t, 2.3 * Math.exp(-s / 700) + 0.12 + 0.03 * noise(rank));
+          w.point('loss', { host, rank }, t, 2.3 * Math.exp((-s * better) / 700) + 0.12 + 0.03 * noise(rank));
           w.point('step_seconds', { host, rank }, t, slow * (0.42 + 0.02 * noise(rank + 5)));
           w.point('samples_total', { host, rank }, t, Math.floor(s * 512));
           w.point('gpu_utilization_percent', { host, gpu }, t, busy ? 91 / slow + 5 * noise(rank + 9) : 4);
@@ -83,6 +82,18 @@ if (wants('job', 'job-dark', 'spans', 'phone', 'span')) {
       await page.mouse.click(at.x + at.width * 0.6, at.y + 20);
     },
   });
+}
+if (wants('compare', 'compare-phone', 'export')) {
+  const made = await training({ job: 'training-4710', ago: 90000e3 });
+  await training({ made, better: 1.4 });
+  const server = await serve([made], ['replay=1']);
+  const compare = async (page) => {
+    await page.keyboard.press('c');
+    await until(page, () => window.sonde.drawn().sides && window.sonde.drawn().charts.some((c) => c.lines.length === 2));
+  };
+  await shoot('compare', server.url, TOKEN, { before: compare });
+  await shoot('compare-phone', server.url, TOKEN, { width: 390, height: 844, scheme: 'dark', before: compare });
+  await shoot('export', server.url, TOKEN, { before: (page) => page.keyboard.press('e') });
 }
 if (wants('nodes', 'thousand')) {
   for (const [name, nodes, scheme] of [['nodes', 64, 'dark'], ['thousand', 1000, 'light']]) {

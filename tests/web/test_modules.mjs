@@ -1,7 +1,7 @@
 // The page's modules, without a browser; and what embed.py makes of them.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { appendFileSync, cpSync, existsSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -29,6 +29,9 @@ const catalogue = await load('catalogue');
 const spans = await load('spans');
 const heat = await load('heatmap');
 const api = await load('api');
+const compare = await load('compare');
+const exporting = await load('export');
+const findings = await load('findings');
 after(endAll);
 
 // A generator with a seed (mulberry32): the campaign gives new seeds.
@@ -64,6 +67,53 @@ test('times are local', () => {
   assert.equal(format.clock(Date.UTC(2026, 10, 22, 23, 30), 3600e3, true), '2026-11-23 00:30');
 });
 
+test('times since the start', () => {
+  const rows = [
+    [0, 1000, '+0:00'], [185000, 1000, '+3:05'], [3723000, 1000, '+1:02:03'], [-5000, 1000, '-0:05'], [2 * 86400e3 + 4 * 3600e3, 60e3, '+2 d 04:00'],
+    [1500, 100, '+0:01.500'], [59999.9, 1000, '+1:00'], [0.25, 0.001, '+0:00.000250'],
+  ];
+  for (const [ms, step, text] of rows) assert.equal(format.elapsed(ms, step), text, `${ms}`);
+});
+
+test('two runs lie over each other from their starts', () => {
+  const node = (job, host, first, last) => ({ job, host, state: 'closed', series: 1, first_ns: first * 1e6, last_ns: last * 1e6 });
+  const nodes = [node('b', 'n1', 5000, 9000), node('b', 'n2', 4000, 8000), node('a', 'n1', 1000, 2000), { host: 'n3', job: 'c' }];
+  const runs = compare.runsOf(nodes, null);
+  assert.deepEqual(runs, [{ job: 'a', from: 1000, to: 2000 }, { job: 'b', from: 4000, to: 9000 }]);
+  const sides = compare.sidesOf(['b', 'a'], runs);
+  assert.deepEqual(sides.map((s) => s.shift), [0, -3000]);
+  assert.deepEqual(compare.wholeOf(sides), { from: 4000, to: 9000 });
+  assert.deepEqual(compare.moved([{ key: '', tags: {}, t: [1500], mean: [1], low: [0], high: [2] }], sides[1]), [{ key: 'job=a', tags: { job: 'a' }, t: [4500], mean: [1], low: [0], high: [2] }]);
+  for (const names of [[], ['a'], ['a', 'gone'], ['c', 'a']]) assert.equal(compare.sidesOf(names, runs), null);
+  // The command's start counts where it is known of both.
+  const status = { runs: [{ job: 'a', start_ns: 500e6 }, { job: 'b', start_ns: 3000e6 }] };
+  assert.deepEqual(compare.runsOf(nodes.slice(0, 3), status).map((r) => r.from), [500, 3000]);
+  assert.deepEqual(compare.runsOf(nodes.slice(0, 3), { runs: status.runs.slice(1) }).map((r) => r.from), [1000, 4000]);
+});
+
+test('a table has whole buckets, quoted cells, and no number where a value is missing', () => {
+  const line = { key: '', tags: { host: 'a,b', note: '"x"' }, t: [0, 1000, 2000, 3000], mean: [1, 2, NaN, 4], low: [1, 1, NaN, 4], high: [1, 3, NaN, 4] };
+  assert.equal(
+    exporting.csv([{ metric: { name: 'loss' }, lines: [line], intervalMs: 1000 }], { from: 500, to: 2999 }),
+    'metric,tags,time_ms,mean,least,greatest\r\nloss,"host=a,b,note=""x""",1000,2,1,3\r\nloss,"host=a,b,note=""x""",2000,,,\r\n',
+  );
+});
+
+test('findings in words', () => {
+  assert.equal(findings.memberText({ host: 'n2', rank: '3', job: 'j' }), 'rank 3 on n2');
+  assert.equal(findings.memberText({ host: 'n2', gpu: '1', uuid: 'GPU-1' }), 'gpu 1 on n2');
+  assert.equal(findings.memberText({ host: 'n2' }), 'n2');
+  const status = { missing: ['n3', 'n4'] };
+  const nodes = [{ host: 'n1', state: 'live' }, { host: 'n2', state: 'crashed', last_ns: Date.UTC(2026, 0, 1, 11) * 1e6 }];
+  const seen = { status, nodes, lastOf: new Map([['n3', Date.UTC(2026, 0, 1, 12)]]), live: true, whole: { from: 1, to: 2 }, dropped: 20000 };
+  assert.deepEqual(findings.seen(seen).map((f) => f.text), [
+    'n3 is missing: nothing of it since 13:00:00',
+    'n4 is missing',
+    'the recording of n2 ends at 12:00:00 without its agent having closed it',
+    '20 k points were dropped, because a program emitted faster than its buffers were read',
+  ]);
+});
+
 test('axes are round and hold the values', () => {
   const next = random(seed);
   for (let i = 0; i < 2000 * rounds; i++) {
@@ -88,7 +138,7 @@ test('time ticks fall on local hours', () => {
 });
 
 test('the address says the whole view', () => {
-  const view = { range: { from: 1000.5, to: 2000.25 }, last: 0, filter: { host: 'n1', rank: '3' }, search: 'a b', heat: 'loss', heatSort: 'mean' };
+  const view = { range: { from: 1000.5, to: 2000.25 }, last: 0, filter: { host: 'n1', rank: '3' }, search: 'a b', runs: ['a b', 'c&d'], heat: 'loss', heatSort: 'mean' };
   assert.deepEqual(model.fromHash(model.toHash(view)), view);
   assert.equal(model.toHash(model.EMPTY), '');
   assert.deepEqual(model.fromHash('#last=60'), { ...model.EMPTY, last: 60 });
@@ -296,6 +346,26 @@ test('embed.py: without packages there is no page, and the next build looks agai
   assert.equal(run(process.env.PAGE_PACKAGES).status, 0); // the same again: not written, nothing is compiled
   assert.equal(statSync(made).mtimeMs, before);
   assert.equal(readFileSync(made, 'utf8'), text);
+});
+
+test('embed.py: an archive without node builds the page that was put into it, unless a source has changed', { skip: !built }, () => {
+  const copy = path.join(out, 'archive', 'web');
+  cpSync(web, copy, { recursive: true });
+  const embed = (args, env = process.env) => spawnSync('python3', [`${copy}/embed.py`, ...args], { encoding: 'utf8', env });
+  const made = (name, packages) => {
+    const done = embed([path.join(out, name), path.join(out, `${name}.d`), packages]);
+    assert.equal(done.status, 0, done.stderr);
+    return readFileSync(path.join(out, name), 'utf8');
+  };
+  const archive = { ...process.env, MESON_DIST_ROOT: path.join(out, 'archive') };
+  const refused = embed(['--dist', '/nonexistent'], archive);
+  assert.notEqual(refused.status, 0);
+  assert.match(refused.stderr, /needs the page/);
+  const done = embed(['--dist', process.env.PAGE_PACKAGES], archive);
+  assert.equal(done.status, 0, done.stderr);
+  assert.equal(made('prebuilt.c', '/nonexistent'), made('built.c', process.env.PAGE_PACKAGES));
+  appendFileSync(path.join(copy, 'src/main.ts'), '\n');
+  assert.match(made('changed.c', '/nonexistent'), /page_file_count = 0;/);
 });
 
 test('the types are right', { skip: !existsSync(path.join(process.env.WEB_TEST_PACKAGES, 'node_modules/typescript')) }, () => {

@@ -1,13 +1,13 @@
 // Nodes × time: a row for each node, a colour for each bucket. More rows than pixels are put together, the
 // highest of each row of pixels shown, and the page says so.
 
+import { drawTimeAxis } from './axis';
 import { fit } from './chart';
 import type { Shown } from './chart';
 import { h, onBrush, prepare, say } from './dom';
 import * as format from './format';
 import { compareNatural, Line } from './lines';
 import type { Range, View } from './model';
-import { timeTicks } from './scale';
 import { heatColours } from './theme';
 
 export interface Row {
@@ -119,6 +119,11 @@ export class HeatMap {
       this.at = null;
       events.hover(null);
     });
+    this.canvas.addEventListener('keydown', (e) => this.key(e, events));
+    this.canvas.addEventListener('blur', () => {
+      this.at = null;
+      events.hover(null);
+    });
     onBrush(
       this.canvas,
       (a, b) => events.brush({ from: this.timeAt(a), to: this.timeAt(b) }),
@@ -129,6 +134,23 @@ export class HeatMap {
         if (row) events.node(row.host);
       },
     );
+  }
+
+  // Rows up and down, times left and right.
+  private key(e: KeyboardEvent, events: { hover(t: number | null): void; node(host: string): void }): void {
+    const moves: Record<string, [number, number]> = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] };
+    const move = moves[e.key];
+    const row = this.at && this.rowAt(this.at.y);
+    if (e.key === 'Enter' && row) events.node(row.host);
+    else if (move && this.rows.length) {
+      const plot = this.plotWidth();
+      const lines = Math.ceil(this.rows.length / this.perRow);
+      const line = this.at ? Math.floor(this.at.y / this.rowHeight) + move[1] : 0;
+      const x = this.at ? this.at.x + (move[0] * plot) / 50 : plot;
+      this.at = { x: Math.min(plot, Math.max(0, x)), y: (Math.min(lines - 1, Math.max(0, line)) + 0.5) * this.rowHeight };
+      events.hover(this.timeAt(this.at.x));
+    } else return;
+    e.preventDefault();
   }
 
   pixels(): number {
@@ -171,13 +193,19 @@ export class HeatMap {
     c.textBaseline = 'middle';
     c.textAlign = 'left';
     if (this.rowHeight >= 11)
-      this.rows.forEach((row, i) => c.fillText(fit(c, row.host, NAMES - 10), plot + 6, (i + 0.5) * this.rowHeight));
-    c.textBaseline = 'alphabetic';
-    const { step, ticks } = timeTicks(range.from, range.to, Math.max(2, plot / 92));
+      this.rows.forEach((row, i) => {
+        c.fillStyle = shown.findings.some((f) => f.host === row.host) ? theme.alarm : theme.quiet;
+        c.fillText(fit(c, row.host, NAMES - 10), plot + 6, (i + 0.5) * this.rowHeight);
+      });
+    drawTimeAxis(c, theme, range, shown.origin, plot, height + 13);
     const x = (t: number) => ((t - range.from) / (range.to - range.from)) * plot;
-    for (const t of ticks) {
-      c.textAlign = x(t) < 24 ? 'left' : x(t) > plot - 24 ? 'right' : 'center';
-      c.fillText(step >= 86400e3 ? format.dayOf(t) : format.clock(t, step), x(t), height + 13);
+    c.fillStyle = theme.alarm;
+    for (const f of shown.findings) {
+      const row = f.host === undefined ? -1 : this.rows.findIndex((r) => r.host === f.host);
+      if (row < 0 || x(f.to) < 0 || x(f.from) > plot) continue;
+      const top = Math.floor(row / this.perRow) * this.rowHeight;
+      const from = Math.max(0, x(f.from));
+      c.fillRect(from, top, Math.max(3, Math.min(plot, x(f.to)) - from), Math.min(3, this.rowHeight));
     }
     if (shown.brush) {
       c.globalAlpha = 0.3;
@@ -188,6 +216,11 @@ export class HeatMap {
     if (shown.hover !== null && x(shown.hover) <= plot) {
       c.fillStyle = theme.text;
       c.fillRect(x(shown.hover), 0, 1, height);
+    }
+    if (this.at && document.activeElement === this.canvas) {
+      c.strokeStyle = theme.accent;
+      c.lineWidth = 2;
+      c.strokeRect(1, Math.floor(this.at.y / this.rowHeight) * this.rowHeight, plot - 2, Math.max(2, this.rowHeight));
     }
     this.caption(low, high);
   }

@@ -1,13 +1,13 @@
 // Spans as swim lanes, one group for each process (or rank, or node), nested by time; and a table of their names.
 
 import type { Span } from './api';
+import { drawTimeAxis } from './axis';
 import { fit } from './chart';
 import type { Shown } from './chart';
 import { h, onBrush, prepare, say } from './dom';
 import * as format from './format';
 import { compareNatural } from './lines';
 import type { Range } from './model';
-import { timeTicks } from './scale';
 
 export const SPANS_MAX = 5000; // that are asked for at a time
 
@@ -122,6 +122,7 @@ export class Spans {
   total = 0;
   private shownRange: Range = { from: 0, to: 1 };
   private boxes: { p: Placed; x: number; y: number; w: number }[] = [];
+  private chosen: Placed | null = null; // by the keyboard
   private tableOf = '';
 
   constructor(events: { hover(t: number | null): void; brush(r: Range | null): void; zoom(r: Range): void; span(p: Placed): void }) {
@@ -143,6 +144,8 @@ export class Spans {
       say(this.now, '');
       events.hover(null);
     });
+    this.canvas.addEventListener('keydown', (e) => this.key(e, events));
+    this.canvas.addEventListener('blur', () => this.choose(null, events));
     onBrush(
       this.canvas,
       (a, b) => events.brush({ from: this.timeAt(a), to: this.timeAt(b) }),
@@ -153,6 +156,31 @@ export class Spans {
         if (p) events.span(p);
       },
     );
+  }
+
+  // The next span left and right, or a lane's first one up and down.
+  private key(e: KeyboardEvent, events: { hover(t: number | null): void; span(p: Placed): void }): void {
+    const seen = this.boxes.map((b) => b.p);
+    const at = this.chosen ? seen.findIndex((p) => p.span === this.chosen!.span) : -1;
+    const lanes = [...new Set(seen.map((p) => p.lane))];
+    const lane = lanes.indexOf(seen[at]?.lane ?? '');
+    const firstOf = (i: number) => seen.findIndex((p) => p.lane === lanes[Math.min(lanes.length - 1, Math.max(0, i))]);
+    const moves: Record<string, () => number> = {
+      ArrowRight: () => at + 1,
+      ArrowLeft: () => at - 1,
+      ArrowDown: () => firstOf(lane + 1),
+      ArrowUp: () => firstOf(lane - 1),
+    };
+    if (e.key === 'Enter' && this.chosen) events.span(this.chosen);
+    else if (moves[e.key] && seen.length) this.choose(seen[Math.min(seen.length - 1, Math.max(0, moves[e.key]!()))]!, events);
+    else return;
+    e.preventDefault();
+  }
+
+  private choose(p: Placed | null, events: { hover(t: number | null): void }): void {
+    this.chosen = p;
+    say(this.now, p ? describe(p) : '');
+    events.hover(p ? p.from : null);
   }
 
   private timeAt(x: number): number {
@@ -236,17 +264,16 @@ export class Spans {
           c.fillStyle = theme.ground;
           c.fillText(fit(c, title(p), w - 8), a + 4, y + ROW / 2 - 1);
         }
+        if (this.chosen?.span === p.span) {
+          c.strokeStyle = theme.text;
+          c.lineWidth = 2;
+          c.strokeRect(a + 1, y, Math.max(2, w - 2), ROW - 2);
+        }
         this.boxes.push({ p, x: a, y, w });
       }
       top += lane.depth * ROW + 4;
     }
-    c.fillStyle = theme.quiet;
-    c.textBaseline = 'alphabetic';
-    const { step, ticks } = timeTicks(range.from, range.to, Math.max(2, width / 92));
-    for (const t of ticks) {
-      c.textAlign = x(t) < 24 ? 'left' : x(t) > width - 24 ? 'right' : 'center';
-      c.fillText(step >= 86400e3 ? format.dayOf(t) : format.clock(t, step), x(t), top + 12);
-    }
+    drawTimeAxis(c, theme, range, shown.origin, width, top + 12);
     for (const area of [shown.selection, shown.brush]) {
       if (!area) continue;
       c.globalAlpha = 0.16;

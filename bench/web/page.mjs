@@ -1,0 +1,137 @@
+// What a person waits for, and what it costs: bytes, first paint, 1,000 nodes of an hour, 100 live charts.
+//
+//   bytes          of a first visit, as they travel
+//   first paint    from the start of the navigation to the first contentful paint, browser's cache empty; and to the first line
+//   many nodes     from the start of the navigation until 1,000 rows of an hour and the charts in sight have their data
+//   frames         intervals between frames while 100 charts are live, and what the page's thread and the server take for it
+//
+// `node page.mjs visits manyNodes frames` runs these. One JSON object a figure: `budget` is the target, `ratio` the share of it
+// that is taken; above 1 it is missed. A busy machine shows its load. The server's share is that of the process that serves, less
+// what it takes without a page.
+import { readFileSync } from 'node:fs';
+import { browser, endAll, folder, need, said, start, tab, until } from '../../tests/web/harness.mjs';
+
+need('page', 'packages', 'chromium');
+const VISITS = Number(process.env.SONDE_BENCH_VISITS ?? 7);
+const SECONDS = Number(process.env.SONDE_BENCH_SECONDS ?? 10);
+const CHARTS = 100;
+const TICKS_A_SECOND = 100; // of /proc/PID/stat
+
+const report = (metric, value, unit, budget, more = {}) =>
+  console.log(JSON.stringify({ bench: 'web', metric, value: Number(value.toPrecision(4)), unit, budget, ratio: Number((value / budget).toPrecision(3)), ...more }));
+const sorted = (values) => [...values].sort((a, b) => a - b);
+const quantile = (values, q) => sorted(values)[Math.min(values.length - 1, Math.floor(values.length * q))];
+const median = (values) => quantile(values, 0.5);
+
+async function simulate(options) {
+  const sim = start(process.env.SONDE, ['simulate', '--port', '4400', ...options], { env: { ...process.env, TMPDIR: folder() } });
+  const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
+  const stop = async () => {
+    sim.child.stdin.end();
+    sim.child.kill('SIGTERM');
+    await sim.gone;
+  };
+  return { pid: sim.child.pid, url: `${url}?token=${token}`, stop };
+}
+
+// Seconds of processor time of the process that serves.
+function cpuSeconds(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND;
+}
+
+const pause = (seconds) => new Promise((go) => setTimeout(go, 1000 * seconds));
+const lines = () => window.sonde?.drawn().charts.some((c) => c.lines.length) && performance.now();
+
+// A visit of a browser without cache: its times, and its bytes.
+async function visit(b, url, ready) {
+  const page = await tab(b);
+  const session = await page.context().newCDPSession(page);
+  await session.send('Network.enable');
+  const bytes = { all: 0, files: 0 };
+  const paths = new Map();
+  session.on('Network.responseReceived', (e) => paths.set(e.requestId, new URL(e.response.url).pathname));
+  session.on('Network.loadingFinished', (e) => {
+    bytes.all += e.encodedDataLength;
+    if (/^\/(page\.(js|css))?$/.test(paths.get(e.requestId) ?? '')) bytes.files += e.encodedDataLength;
+  });
+  await page.goto(url);
+  const done = await page.waitForFunction(ready, null, { polling: 'raf' });
+  const readyMs = await done.jsonValue();
+  const paintMs = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime);
+  if (page.said.length) console.error(page.said.join('\n'));
+  await page.context().close();
+  return { readyMs, paintMs, bytes };
+}
+
+async function visits(b) {
+  const server = await simulate(['--nodes', '2', '--metrics', '24', '--history', '600']);
+  const all = [];
+  for (let i = 0; i < VISITS; i++) all.push(await visit(b, server.url, lines));
+  const paints = all.map((v) => v.paintMs);
+  report('first_paint', median(paints), 'ms', 300, { best: Math.min(...paints), visits: VISITS });
+  report('first_line', median(all.map((v) => v.readyMs)), 'ms', 1000, { best: Math.min(...all.map((v) => v.readyMs)), visits: VISITS });
+  report('page_bytes', all[0].bytes.files, 'bytes', 200 * 1024, { until_first_line: all[0].bytes.all });
+  await server.stop();
+}
+
+async function manyNodes(b) {
+  const server = await simulate(['--nodes', '1000', '--metrics', '24', '--history', '3600', '--rate', '1']);
+  const ready = () => {
+    const d = window.sonde?.drawn();
+    return d && d.range.to - d.range.from > 3500e3 && d.heat.rows.length === 1000 && d.charts.length > 0 && d.charts.every((c) => c.lines.length) && performance.now();
+  };
+  const all = [];
+  for (let i = 0; i < 3; i++) all.push(await visit(b, `${server.url}#last=0`, ready));
+  const times = all.map((v) => v.readyMs);
+  report('thousand_nodes_one_hour', median(times), 'ms', 1000, { best: Math.min(...times), first: times[0], bytes: all[0].bytes.all });
+  await server.stop();
+}
+
+async function frames(b) {
+  const server = await simulate(['--nodes', '4', '--metrics', '130', '--history', '120']);
+  await pause(2);
+  let before = cpuSeconds(server.pid);
+  await pause(SECONDS);
+  const without = (cpuSeconds(server.pid) - before) / SECONDS;
+  const page = await tab(b, { viewport: { width: 2400, height: 5400 } });
+  await page.goto(`${server.url}#last=60`);
+  await until(page, () => window.sonde?.drawn().charts.some((c) => c.lines.length));
+  const more = page.locator('.group > .more', { hasText: /more$/ });
+  while (await more.count()) await more.first().click();
+  await until(page, (n) => window.sonde.drawn().charts.filter((c) => c.lines.length).length >= n, CHARTS);
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable');
+  const metrics = async () => Object.fromEntries((await session.send('Performance.getMetrics')).metrics.map((m) => [m.name, m.value]));
+  const first = await metrics();
+  before = cpuSeconds(server.pid);
+  const result = await page.evaluate(
+    (ms) =>
+      new Promise((done) => {
+        const times = [];
+        const begin = performance.now();
+        const frame = (t) => {
+          times.push(t);
+          if (performance.now() - begin < ms) requestAnimationFrame(frame);
+          else done({ intervals: times.slice(1).map((x, i) => x - times[i]), charts: window.sonde.drawn().charts.filter((c) => c.lines.length).length, heap: performance.memory?.usedJSHeapSize });
+        };
+        requestAnimationFrame(frame);
+      }),
+    SECONDS * 1000,
+  );
+  const last = await metrics();
+  const used = (cpuSeconds(server.pid) - before) / SECONDS;
+  const { intervals, charts } = result;
+  const mean = intervals.reduce((a, c) => a + c, 0) / intervals.length;
+  report('frame_interval', median(intervals), 'ms', 1000 / 60, { mean, p95: quantile(intervals, 0.95), max: Math.max(...intervals), frames_per_second: 1000 / mean, charts });
+  report('page_thread', ((last.TaskDuration - first.TaskDuration) / SECONDS) * 100, '% of a core', 100, { script: ((last.ScriptDuration - first.ScriptDuration) / SECONDS) * 100, heap_bytes: result.heap });
+  report('server', Math.max(0.01, (used - without) * 100), '% of a core', 20, { without_page: without * 100 });
+  await page.context().close();
+  await server.stop();
+}
+
+const b = await browser();
+const parts = { visits, manyNodes, frames };
+const wanted = process.argv.slice(2);
+for (const [name, measure] of Object.entries(parts)) if (!wanted.length || wanted.includes(name)) await measure(b);
+await endAll();
