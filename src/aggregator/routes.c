@@ -33,6 +33,8 @@ static const struct route routes[] = {
      "start end name tag limit unfinished job_tag"},
     {STR("/sonde/v1/annotations"), READ, ACCESS_VIEW, native_annotations, "annotations",
      "start end tag limit job_tag"},
+    {STR("/sonde/v1/findings"), READ, ACCESS_VIEW, native_findings,
+     "members that are slower than the others, in all times that were measured", "start end"},
     {STR("/sonde/v1/stream"), READ, ACCESS_VIEW, native_stream,
      "new points as they come, as server-sent events or in columns", "m! since format"},
     {STR("/sonde/v1/reboot"), METHOD_POST, ACCESS_CONTROL, native_reboot,

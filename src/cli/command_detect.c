@@ -12,37 +12,20 @@
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "cli/answers.h"
-#include "detect/detect.h"
+#include "detect/rounds.h"
 #include "launch/folder.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    BY_MAX = 8,             // keys of --by
-    SAMPLES_MAX = 20000000, // 640 MB of them
-};
+enum { BY_MAX = 8 }; // keys of --by
 
-struct sample {
-    int64_t round; // a bucket's time; the number of a span among its member's
-    int64_t t_ns;
-    size_t member;
-    double value;
-};
-
-// What is remembered of a member beside its verdict.
+// What is remembered of a member beside its verdict and its rounds.
 struct record {
-    struct str host;            // empty: its series carry none
-    int64_t spans;              // so many have been counted
-    bool bad;                   // now: slow, or silent with evidence
-    bool ended;                 // it stopped giving values, without evidence that it hangs
-    bool was_silent;            // the last time that it was bad, it was silent
-    int64_t since_ns, until_ns; // of that time
-    unsigned rounds;            // in all of which it was bad
-    // Present rounds without a value: they count if it gives values again, or if there is evidence.
-    unsigned missed;
-    int64_t missed_since_ns, missed_until_ns;
+    struct str host; // empty: its series carry none
+    int64_t spans;   // so many have been counted
+    bool ended;      // it stopped giving values, without evidence that it hangs
 };
 
 struct work {
@@ -51,11 +34,9 @@ struct work {
     size_t by_count;
     struct arena arena;
     struct detect *detect;
-    struct sample *samples;
-    size_t count, capacity;
+    struct rounds rounds;
     struct record *records; // by member
     size_t records_capacity;
-    size_t rounds;
     struct str metric; // or the span's name
     struct asking_range range;
     struct sonde_result *result;
@@ -134,26 +115,15 @@ static long find_member(struct work *w, const struct store_label *labels, size_t
     return member;
 }
 
-static bool add_sample(struct work *w, struct sample s)
+static void add_sample(struct work *w, struct rounds_sample s)
 {
-    if (w->count == w->capacity) {
-        size_t capacity = w->capacity ? 2 * w->capacity : 4096;
-        struct sample *samples = capacity <= 2 * (size_t)SAMPLES_MAX
-                                     ? realloc(w->samples, capacity * sizeof *samples)
-                                     : NULL;
-        if (!samples) {
-            w->status = w->capacity >= SAMPLES_MAX
-                            ? error_set(w->e, -E2BIG,
-                                        "more than %d values: ask for less time or longer rounds",
-                                        SAMPLES_MAX)
-                            : error_set(w->e, -ENOMEM, "no memory");
-            return false;
-        }
-        w->samples = samples;
-        w->capacity = capacity;
-    }
-    w->samples[w->count++] = s;
-    return true;
+    int status = rounds_add(&w->rounds, s);
+    if (status == -E2BIG)
+        w->status =
+            error_set(w->e, -E2BIG, "more than %d values: ask for less time or longer rounds",
+                      ROUNDS_SAMPLES_MAX);
+    else if (status < 0)
+        w->status = error_set(w->e, -ENOMEM, "no memory");
 }
 
 // ---------------------------------------------------------------- where values come from
@@ -208,8 +178,8 @@ static int take_metric(struct work *w, struct asking *a, const char *m, const st
             return error_set(w->e, -ENOMEM, "no memory");
         long member = find_member(w, labels, s->tag_count);
         for (size_t k = 0; k < s->count && w->status == 0; k++)
-            add_sample(w,
-                       (struct sample){s->time_ns[k], s->time_ns[k], (size_t)member, s->values[k]});
+            add_sample(w, (struct rounds_sample){s->time_ns[k], s->time_ns[k], (size_t)member,
+                                                 s->values[k]});
     }
     // The keys of an expression's groups tell recorded series apart, too.
     for (size_t i = 0; first && groups && i < first->tag_count && i < BY_MAX; i++)
@@ -252,8 +222,8 @@ static int take_spans(struct work *w, struct asking *a, const char *name)
                 end_ns = asking_number(rows[i], "end_ns");
         long member = labels ? find_member(w, labels, count) : -1;
         if (member >= 0)
-            add_sample(w, (struct sample){w->records[member].spans++, end_ns, (size_t)member,
-                                          (double)(end_ns - start_ns) / 1e9});
+            add_sample(w, (struct rounds_sample){w->records[member].spans++, end_ns, (size_t)member,
+                                                 (double)(end_ns - start_ns) / 1e9});
     }
     if (!rows)
         w->status = error_set(w->e, -ENOMEM, "no memory");
@@ -262,69 +232,14 @@ static int take_spans(struct work *w, struct asking *a, const char *name)
     return w->status;
 }
 
-// ---------------------------------------------------------------- the rounds
-
-static int by_round(const void *a, const void *b)
-{
-    const struct sample *x = a, *y = b;
-    if (x->round != y->round)
-        return x->round < y->round ? -1 : 1;
-    return (x->member > y->member) - (x->member < y->member);
-}
-
-static void add_bad(struct record *r, unsigned rounds, int64_t since_ns, int64_t until_ns,
-                    bool silent)
-{
-    if (!r->bad || r->was_silent != silent)
-        r->since_ns = since_ns;
-    r->until_ns = until_ns;
-    r->rounds += rounds;
-    r->bad = true;
-    r->was_silent = silent;
-}
-
-// Takes the verdict of the last round on a member.
-static void note_round(struct record *r, const struct detect_verdict *v, int64_t t_ns)
-{
-    if (v->state == DETECT_SILENT) {
-        r->missed_since_ns = r->missed ? r->missed_since_ns : t_ns;
-        r->missed_until_ns = t_ns;
-        r->missed++;
-        return;
-    }
-    if (r->missed) // it gives values again, so it should have given them all the time
-        add_bad(r, r->missed, r->missed_since_ns, r->missed_until_ns, true);
-    r->missed = 0;
-    if (v->state == DETECT_SLOW)
-        add_bad(r, 1, t_ns, t_ns, false);
-    else
-        r->bad = false;
-}
-
-static void play(struct work *w)
-{
-    if (w->count)
-        qsort(w->samples, w->count, sizeof *w->samples, by_round);
-    for (size_t at = 0; at < w->count;) {
-        int64_t round = w->samples[at].round, t_ns = w->samples[at].t_ns;
-        for (; at < w->count && w->samples[at].round == round; at++) {
-            detect_value(w->detect, w->samples[at].member, w->samples[at].value);
-            if (w->samples[at].t_ns > t_ns)
-                t_ns = w->samples[at].t_ns;
-        }
-        detect_round(w->detect);
-        w->rounds++;
-        for (size_t i = 0; i < detect_members(w->detect); i++)
-            note_round(&w->records[i], detect_verdict_of(w->detect, i), t_ns);
-    }
-}
+// ---------------------------------------------------------------- silent members
 
 // A member that stopped giving values hangs or has ended: the recordings show which.
 static int conclude(struct work *w, struct asking *a)
 {
     size_t members = detect_members(w->detect), silent = 0;
     for (size_t i = 0; i < members; i++)
-        silent += w->records[i].missed > 0;
+        silent += w->rounds.records[i].missed > 0;
     if (!silent)
         return 0;
     struct evidence_question question = {
@@ -344,14 +259,14 @@ static int conclude(struct work *w, struct asking *a)
     if (status < 0)
         return status;
     for (size_t i = 0; i < members; i++) {
-        struct record *record = &w->records[i];
+        struct rounds_record *record = &w->rounds.records[i];
         if (!record->missed)
             continue;
-        record->ended = !w->evidence[i].should_go_on;
-        if (record->ended)
+        w->records[i].ended = !w->evidence[i].should_go_on;
+        if (w->records[i].ended)
             record->bad = false;
         else
-            add_bad(record, record->missed, record->missed_since_ns, record->missed_until_ns, true);
+            rounds_count_missed(record);
     }
     return 0;
 }
@@ -366,9 +281,10 @@ static const char *const states[] = {
 
 static const char *state_of(const struct work *w, size_t member)
 {
-    const struct record *record = &w->records[member];
+    const struct rounds_record *record = &w->rounds.records[member];
     if (record->bad || !record->rounds)
-        return record->ended ? "ended" : states[detect_verdict_of(w->detect, member)->state];
+        return w->records[member].ended ? "ended"
+                                        : states[detect_verdict_of(w->detect, member)->state];
     return record->was_silent ? "was silent" : "was slow";
 }
 
@@ -394,7 +310,7 @@ static void answer_table(const struct work *w, struct buf *out)
     columns_titles(&table, titles, sizeof titles / sizeof *titles - !w->evidence);
     for (size_t i = 0; i < detect_members(w->detect); i++) {
         const struct detect_verdict *v = detect_verdict_of(w->detect, i);
-        const struct record *record = &w->records[i];
+        const struct rounds_record *record = &w->rounds.records[i];
         char since[64] = "";
         if (record->rounds)
             answers_local_time(record->since_ns, 0, since, sizeof since);
@@ -416,16 +332,16 @@ static void answer_json(const struct work *w, struct buf *out)
 {
     struct json_writer j = json_to(out);
     json_begin_object(&j);
-    json_key_u64(&j, "rounds", w->rounds);
+    json_key_u64(&j, "rounds", w->rounds.rounds);
     json_key(&j, STR("members"));
     json_begin_array(&j);
     for (size_t i = 0; i < detect_members(w->detect); i++) {
         const struct detect_verdict *v = detect_verdict_of(w->detect, i);
-        const struct record *record = &w->records[i];
+        const struct rounds_record *record = &w->rounds.records[i];
         json_begin_object(&j);
         json_key_string(&j, "member", detect_name(w->detect, i));
-        json_key_string(&j, "host", record->host);
-        json_key_string(&j, "state", str_of(record->ended ? "ended" : states[v->state]));
+        json_key_string(&j, "host", w->records[i].host);
+        json_key_string(&j, "state", str_of(w->records[i].ended ? "ended" : states[v->state]));
         if (*evidence_of(w, i))
             json_key_string(&j, "evidence", str_of(evidence_of(w, i)));
         json_key(&j, STR("peers"));
@@ -454,8 +370,8 @@ static int write_excluded(const struct work *w, const char *path, struct error *
         struct str host = w->records[i].host;
         bool again = false;
         for (size_t k = 0; k < i && !again; k++)
-            again = w->records[k].bad && str_eq(w->records[k].host, host);
-        if (!w->records[i].bad || again)
+            again = w->rounds.records[k].bad && str_eq(w->records[k].host, host);
+        if (!w->rounds.records[i].bad || again)
             continue;
         if (!host.size)
             log_say("%.*s carries no tag host: it is not in %s", STR_ARG(detect_name(w->detect, i)),
@@ -478,11 +394,11 @@ static int answer(struct work *w)
 {
     size_t bad = 0;
     for (size_t i = 0; i < detect_members(w->detect); i++)
-        bad += w->records[i].bad;
+        bad += w->rounds.records[i].bad;
     struct buf out = {0};
     if (options_flag(w->o, OPT_JSON))
         answer_json(w, &out);
-    else if (w->count)
+    else if (w->rounds.count)
         answer_table(w, &out);
     else
         log_say("no values of %s in this range", w->o->arguments[0]);
@@ -516,6 +432,7 @@ static int read_options(struct work *w)
                                      .less_is_worse = options_flag(o, OPT_LESS_IS_WORSE),
                                      .not_peers = options_flag(o, OPT_NO_PEERS)};
     w->detect = detect_create(&options);
+    w->rounds.detect = w->detect;
     return w->detect ? 0 : error_set(w->e, -ENOMEM, "no memory");
 }
 
@@ -523,8 +440,8 @@ static int detect_members_of(struct work *w, struct asking *a, const char *m, co
 {
     int status = m ? take_metric(w, a, m, q) : take_spans(w, a, w->o->arguments[0]);
     if (status == 0) {
-        play(w);
-        status = conclude(w, a);
+        status =
+            rounds_play(&w->rounds) < 0 ? error_set(w->e, -ENOMEM, "no memory") : conclude(w, a);
     }
     return status < 0 ? command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, w->e)
                       : answer(w);
@@ -550,7 +467,7 @@ int command_detect(const struct options *o)
         code = asking_close(&a, detect_members_of(&w, &a, m, &q));
     detect_destroy(w.detect);
     sonde_result_free(w.result);
-    free(w.samples);
+    rounds_free(&w.rounds);
     free(w.records);
     free(w.evidence);
     arena_free(&w.arena);

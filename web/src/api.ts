@@ -62,6 +62,19 @@ export interface Annotation {
   node: string;
   tags: Record<string, string>;
 }
+// A member that is slower than the others (docs/http.md, "Findings").
+export interface FindingAnswer {
+  metric?: string;
+  span?: string;
+  job?: string;
+  tags: Record<string, string>;
+  state: 'slow' | 'was slow';
+  factor: number;
+  against: 'others' | 'own best';
+  rounds: number;
+  since_ns: number;
+  until_ns: number;
+}
 export interface Missing {
   missing?: { host: string; reason: string }[];
 }
@@ -124,10 +137,14 @@ export class Api {
   metrics = () => this.json<{ metrics: Metric[] } & Missing>('metrics');
   series = (match: string, limit: number) =>
     this.json<{ total: number; series: Series[] }>(`series?latest&limit=${limit}&match=${encodeURIComponent(match)}`);
-  spans = (fromMs: number, toMs: number, limit: number) =>
-    this.json<{ spans: Span[] }>(`spans?start=${Math.floor(fromMs)}ms&end=${Math.ceil(toMs)}ms&limit=${limit}`);
+  findings = () => this.json<{ total: number; findings: FindingAnswer[]; measures: unknown[] } & Missing>('findings');
+  // `job`: of that run only; '': of all.
+  spans = (fromMs: number, toMs: number, limit: number, job: string) =>
+    this.json<{ spans: Span[] }>(
+      `spans?start=${Math.floor(fromMs)}ms&end=${Math.ceil(toMs)}ms&limit=${limit}${job ? `&job_tag&tag=${encodeURIComponent(`job=${job}`)}` : ''}`,
+    );
   annotations = (fromMs: number, toMs: number) =>
-    this.json<{ annotations: Annotation[] }>(`annotations?start=${Math.floor(fromMs)}ms&end=${Math.ceil(toMs)}ms&limit=1000`);
+    this.json<{ annotations: Annotation[] }>(`annotations?start=${Math.floor(fromMs)}ms&end=${Math.ceil(toMs)}ms&limit=1000&job_tag`);
 
   // The answers of several expressions over one range; Column.query is the index of its expression.
   async query(expressions: string[], fromMs: number, toMs: number, signal?: AbortSignal): Promise<Column[]> {

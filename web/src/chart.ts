@@ -7,7 +7,9 @@ import * as format from './format';
 import { gapMs, indexAt, labels, Line } from './lines';
 import type { Range } from './model';
 import type { Mode, Plan } from './plan';
-import { timeTicks, valueScale } from './scale';
+import { drawTimeAxis, timeAtHover } from './axis';
+import type { Finding } from './findings';
+import { valueScale } from './scale';
 import type { Theme } from './theme';
 
 export interface Shown {
@@ -16,6 +18,9 @@ export interface Shown {
   brush: Range | null;
   selection: Range | null; // a span that was clicked
   annotations: Annotation[];
+  findings: Finding[];
+  start: number; // of the job: what the cross-hair counts from
+  origin: number | null; // of runs that lie over each other: what the axes count from
   theme: Theme;
   colourOf: (tags: Record<string, string>, index: number, all: Line[]) => number;
 }
@@ -116,8 +121,14 @@ export class Chart {
 
   setData(data: Line[]): void {
     this.lines = data;
-    this.names = this.mode === 'band' ? [''] : labels(data);
+    this.names = this.mode === 'band' && data.length < 2 ? [''] : labels(data);
     this.describe();
+  }
+
+  // As the caption says it.
+  title(): string {
+    const unit = this.unit ? ` (${this.unit})` : '';
+    return `${this.metric.name}${this.metric.kind === 'counter' ? ', rate' : ''}${unit}${this.mode === 'band' ? `, ${this.sourceSeries} series: median, least, greatest` : ''}`;
   }
 
   hasData(): boolean {
@@ -193,14 +204,7 @@ export class Chart {
       c.lineTo(plot, at);
       c.stroke();
     }
-    const { step, ticks } = timeTicks(range.from, range.to, Math.max(2, plot / 92));
-    c.fillStyle = theme.quiet;
-    c.textBaseline = 'alphabetic';
-    for (const t of ticks) {
-      const at = x(t);
-      c.textAlign = at < 24 ? 'left' : at > plot - 24 ? 'right' : 'center';
-      c.fillText(step >= 86400e3 ? format.dayOf(t).slice(5) : format.clock(t, step), at, HEIGHT - 3);
-    }
+    drawTimeAxis(c, theme, range, shown.origin, plot, HEIGHT - 3);
 
     c.save();
     c.beginPath();
@@ -224,6 +228,9 @@ export class Chart {
       c.stroke();
     }
     c.setLineDash([]);
+    const found = shown.findings.filter((f) => f.metric === this.metric.name);
+    c.fillStyle = theme.alarm;
+    for (const f of found) c.fillRect(x(f.from), bottom - 3, Math.max(3, x(f.to) - x(f.from)), 3);
     this.lines.forEach((line, i) => {
       const colour = theme.series[shown.colourOf(line.tags, i, this.lines) % theme.series.length]!;
       this.drawLine(c, line, colour, x, y, plot);
@@ -351,6 +358,15 @@ export class Chart {
     c.lineTo(at, bottom);
     c.stroke();
     c.globalAlpha = 1;
+    const text = timeAtHover(shown.hover, shown.range, shown.start, shown.origin);
+    const width = c.measureText(text).width + 8;
+    const left = Math.max(0, Math.min(plot - width, at - width / 2));
+    c.fillStyle = shown.theme.ground;
+    c.fillRect(left, bottom + 1, width, BOTTOM - 1);
+    c.fillStyle = shown.theme.text;
+    c.textAlign = 'left';
+    c.textBaseline = 'alphabetic';
+    c.fillText(text, left + 4, HEIGHT - 3);
   }
 
   private caption(shown: Shown): void {

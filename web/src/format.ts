@@ -97,6 +97,21 @@ export function clock(ms: number, stepMs = 1000, day = false): string {
   return day ? `${d.getFullYear()}-${pad(d.getMonth() + 1)}-${pad(d.getDate())} ${text}` : text;
 }
 
+// A time since the start: "+3:05", "+1:02:03", "+2 d 04:00"; with as many digits behind the second as the step needs.
+export function elapsed(ms: number, stepMs = 1000): string {
+  const sign = ms < 0 ? '-' : '+';
+  const decimals = stepMs >= 1000 ? 0 : stepMs >= 1 ? 3 : 6;
+  const unit = 10 ** decimals;
+  const size = Math.round((Math.abs(ms) / 1000) * unit) / unit;
+  const pad = (n: number) => String(n).padStart(2, '0');
+  const days = Math.floor(size / 86400);
+  const hours = Math.floor((size % 86400) / 3600);
+  const minutes = Math.floor((size % 3600) / 60);
+  if (days) return `${sign}${days} d ${pad(hours)}:${pad(minutes)}`;
+  const seconds = (size % 60).toFixed(decimals).padStart(decimals ? decimals + 3 : 2, '0');
+  return `${sign}${hours ? `${hours}:${pad(minutes)}` : minutes}:${seconds}`;
+}
+
 export function dayOf(ms: number): string {
   const d = new Date(ms);
   return `${d.getFullYear()}-${String(d.getMonth() + 1).padStart(2, '0')}-${String(d.getDate()).padStart(2, '0')}`;

@@ -1,13 +1,13 @@
 // Nodes × time: a row for each node, a colour for each bucket. More rows than pixels are put together, the
 // highest of each row of pixels shown, and the page says so.
 
+import { drawTimeAxis } from './axis';
 import { fit } from './chart';
 import type { Shown } from './chart';
 import { h, onBrush, prepare, say } from './dom';
 import * as format from './format';
 import { compareNatural, Line } from './lines';
 import type { Range, View } from './model';
-import { timeTicks } from './scale';
 import { heatColours } from './theme';
 
 export interface Row {
@@ -171,13 +171,19 @@ export class HeatMap {
     c.textBaseline = 'middle';
     c.textAlign = 'left';
     if (this.rowHeight >= 11)
-      this.rows.forEach((row, i) => c.fillText(fit(c, row.host, NAMES - 10), plot + 6, (i + 0.5) * this.rowHeight));
-    c.textBaseline = 'alphabetic';
-    const { step, ticks } = timeTicks(range.from, range.to, Math.max(2, plot / 92));
+      this.rows.forEach((row, i) => {
+        c.fillStyle = shown.findings.some((f) => f.host === row.host) ? theme.alarm : theme.quiet;
+        c.fillText(fit(c, row.host, NAMES - 10), plot + 6, (i + 0.5) * this.rowHeight);
+      });
+    drawTimeAxis(c, theme, range, shown.origin, plot, height + 13);
     const x = (t: number) => ((t - range.from) / (range.to - range.from)) * plot;
-    for (const t of ticks) {
-      c.textAlign = x(t) < 24 ? 'left' : x(t) > plot - 24 ? 'right' : 'center';
-      c.fillText(step >= 86400e3 ? format.dayOf(t) : format.clock(t, step), x(t), height + 13);
+    c.fillStyle = theme.alarm;
+    for (const f of shown.findings) {
+      const row = f.host === undefined ? -1 : this.rows.findIndex((r) => r.host === f.host);
+      if (row < 0 || x(f.to) < 0 || x(f.from) > plot) continue;
+      const top = Math.floor(row / this.perRow) * this.rowHeight;
+      const from = Math.max(0, x(f.from));
+      c.fillRect(from, top, Math.max(3, Math.min(plot, x(f.to)) - from), Math.min(3, this.rowHeight));
     }
     if (shown.brush) {
       c.globalAlpha = 0.3;

@@ -11,10 +11,12 @@ import { Column, millisecondsOfNumber } from './columns';
 import { dropPartial, forget, Line, lines, replaceTail, Tail, tagKey } from './lines';
 import type { Range } from './model';
 import { aligned, braces, interval, LINES_ASKED_MAX, LINES_MAX, Mode, plan } from './plan';
+import { moved, type Side } from './compare';
 import { filterText } from './model';
 
 export const STREAM_MAX = 16; // selections of one stream
 const LATE_MS = 6000;
+const QUERIES_A_SIDE = 3; // median, least, greatest
 export const CHARTS_A_REQUEST = 12;
 const RETRY_MS = [1000, 2000, 4000, 8000, 15000, 30000];
 
@@ -24,6 +26,7 @@ export interface Situation {
   filter: Record<string, string>;
   follows: boolean; // the range moves with the clock
   nodes: number;
+  sides: Side[] | null; // two runs over each other: times are those of the first
 }
 
 export type Connection = { state: 'ok' } | { state: 'lost'; since: number; retryAt: number } | { state: 'unauthorized' };
@@ -100,7 +103,7 @@ export class Loader {
   // Asks for what visible charts lack.
   async load(charts: Chart[]): Promise<void> {
     const s = this.situation();
-    const filter = filterText(s.filter);
+    const filter = [filterText(s.filter), ...(s.sides ?? []).map((x) => `${x.job} ${x.shift}`)].join(' ');
     if (filter !== this.filterWas) {
       this.filterWas = filter;
       this.stale();
@@ -128,23 +131,43 @@ export class Loader {
     for (const [intervalMs, group] of groups) {
       const range = aligned(wide, intervalMs);
       const plans = group.map((c) => plan(c.metric, this.modeOf(c, s), intervalMs, s.filter));
-      const columns = await this.guarded(() => this.queryEach(group, plans.map((p) => p.expressions), range));
+      const answers = await (s.sides ? this.askSides(group, s.sides, s, intervalMs, range) : this.guarded(() => this.queryEach(group, plans.map((p) => p.expressions), range)));
       group.forEach((chart, k) => {
         this.loading.delete(chart);
-        if (!columns || generation !== this.generation) return;
-        const own = columns[k]!;
+        if (!answers || generation !== this.generation) return;
+        const own = answers[k]!;
         chart.plan = plans[k]!;
         chart.mode = plans[k]!.mode;
         chart.intervalMs = intervalMs;
         chart.asked = range;
         this.generations.set(chart, this.generation);
-        chart.sourceSeries = own.reduce((n, c) => (c.query === 0 ? n + (chart.mode === 'band' ? c.sourceSeries : 1) : n), 0);
-        chart.setData(this.linesOf(chart, own, range.to));
+        chart.sourceSeries = own.reduce((n, c) => (c.query % QUERIES_A_SIDE === 0 ? n + (chart.mode === 'band' ? c.sourceSeries : 1) : n), 0);
+        chart.setData(s.sides ? this.sideLines(chart, own, s.sides, range.to) : this.linesOf(chart, own, range.to));
         this.changed(chart);
         // The guess was wrong: the other way is asked for at once.
         if (this.modeOf(chart, s) !== chart.mode) void this.ask([chart], this.situation());
       });
     }
+  }
+
+  // The answers of both runs, each at its own times; the queries of the second are numbered behind the first's.
+  private async askSides(group: Chart[], sides: Side[], s: Situation, intervalMs: number, range: Range): Promise<Column[][] | undefined> {
+    const all: Column[][] = group.map(() => []);
+    for (const [n, side] of sides.entries()) {
+      const expressions = group.map((c) => plan(c.metric, 'band', intervalMs, { ...s.filter, job: side.job }).expressions);
+      const shifted = aligned({ from: range.from + side.shift, to: range.to + side.shift }, intervalMs);
+      const columns = await this.guarded(() => this.queryEach(group, expressions, shifted));
+      if (!columns) return undefined;
+      columns.forEach((own, k) => all[k]!.push(...own.map((c) => ({ ...c, query: c.query + QUERIES_A_SIDE * n }))));
+    }
+    return all;
+  }
+
+  private sideLines(chart: Chart, columns: Column[], sides: Side[], toMs: number): Line[] {
+    return sides.flatMap((side, n) => {
+      const own = columns.filter((c) => Math.floor(c.query / QUERIES_A_SIDE) === n).map((c) => ({ ...c, query: c.query % QUERIES_A_SIDE, tags: {} }));
+      return moved(this.linesOf(chart, own, toMs + side.shift), side);
+    });
   }
 
   private linesOf(chart: Chart, columns: Column[], toMs: number): Line[] {
@@ -181,6 +204,7 @@ export class Loader {
 
   // Lines for a few series, a band for many; a person may ask for all lines.
   private modeOf(chart: Chart, s: Situation): Mode {
+    if (s.sides) return 'band';
     const known = chart.sourceSeries;
     if (chart.allLines && known <= LINES_ASKED_MAX) return 'lines';
     if (!known) return s.nodes > LINES_MAX ? 'band' : 'lines';

@@ -1,9 +1,12 @@
 // The page: wires the parts, keeps the clock, the address and the keyboard.
 
-import { Annotation, Api, Metric, Node, Span, Status } from './api';
+import { Annotation, Api, FindingAnswer, Metric, Node, Span, Status } from './api';
 import { CUSTOM, groups, Group, matches } from './catalogue';
 import { Chart, Shown } from './chart';
+import { CompareBar, moved, runsOf, Side, sidesOf, wholeOf } from './compare';
 import { h, say } from './dom';
+import { commands, ExportDialog, Scene } from './export';
+import { all as allFindings, Finding, FindingStrip } from './findings';
 import * as format from './format';
 import { firstOf, Header, lastOf } from './header';
 import { HeatMap, rows, sorted } from './heatmap';
@@ -11,7 +14,7 @@ import { dropPartial, forget, Line, lines } from './lines';
 import { again, Loader, mergeTail, newest, Situation } from './loader';
 import { EMPTY, filterText, fromHash, LASTS, panned, parseFilter, Range, toHash, View, zoomed } from './model';
 import { Overview } from './overview';
-import { aligned, braces, commandLine, interval, intervalText, plan } from './plan';
+import { aligned, braces, interval, intervalText, plan } from './plan';
 import { Placed, Spans, SPANS_MAX } from './spans';
 import { applyStored, readTheme, toggle } from './theme';
 
@@ -20,6 +23,8 @@ const METRICS_MANY_MS = 15000; // between two lists of metrics of many nodes: ea
 const METRICS_MANY_NODES = 16;
 const IDLE_MS = 10000; // the same for a recording: is the server still there?
 const HEAT_MS = 4000;
+const FINDINGS_MS = 15000; // between two comparisons of the members of a running job
+const FINDINGS_MANY_MS = 60000; // … of many nodes
 const TAGS_MAX = 500; // that are suggested for the filter
 const RECENT_S = 900; // what a long running job shows at first
 
@@ -30,9 +35,11 @@ const KEYS: [string, string][] = [
   ['+ -', 'zoom in and out'],
   ['0', 'the whole run'],
   ['space', 'pause, go on'],
-  ['n p', 'next and previous annotation'],
+  ['n p', 'next and previous finding or annotation'],
   ['g', 'nodes'],
   ['s', 'spans'],
+  ['c', 'compare two runs'],
+  ['e', 'export what is seen'],
   ['t', 'dark or light'],
   ['?', 'this list'],
 ];
@@ -49,6 +56,12 @@ class Page {
   private nodes: Node[] = [];
   private metrics: Metric[] = [];
   private annotations: Annotation[] = [];
+  private found: FindingAnswer[] = [];
+  private findings: Finding[] = [];
+  private compared: number | null = null; // measures
+  private findingsAt = -Infinity;
+  private findingsOf = '';
+  private sides: Side[] | null = null;
   private metricsAt = 0;
   private dropped = 0;
   private pointsPerSecond = 0;
@@ -75,6 +88,9 @@ class Page {
   private readonly lasts = h('select', { 'aria-label': 'time range' });
   private readonly pause = h('button', { type: 'button', class: 'pause', click: () => this.togglePause() }, 'pause');
   private readonly share = h('button', { type: 'button', click: () => void this.copy(location.href, 'the link is copied; it needs a session of this job') }, 'copy link');
+  private readonly exporting = new ExportDialog((text) => void this.copy(text, 'copied'));
+  private readonly compare = new CompareBar((runs) => this.chooseRuns(runs));
+  private readonly strip = new FindingStrip((f) => this.goToFinding(f));
   private readonly header = new Header(
     h(
       'div',
@@ -84,6 +100,7 @@ class Page {
       this.lasts,
       this.pause,
       this.share,
+      h('button', { type: 'button', click: () => this.export() }, 'export'),
       h('button', { type: 'button', 'aria-label': 'dark or light', click: () => this.toggleTheme() }, '◐'),
       h('button', { type: 'button', 'aria-label': 'keys', click: () => this.help.showModal() }, '?'),
     ),
@@ -126,7 +143,7 @@ class Page {
     document.body.append(
       this.header.element,
       this.banner,
-      h('main', {}, this.overview.element, this.empty, this.heat.element, this.groupsElement, this.spans.element),
+      h('main', {}, this.strip.element, this.compare.element, this.overview.element, this.empty, this.heat.element, this.groupsElement, this.spans.element),
       h(
         'footer',
         {},
@@ -137,6 +154,7 @@ class Page {
       this.metricNames,
       this.tagNames,
       this.help,
+      this.exporting.element,
     );
     this.search.value = this.view.search;
     this.filter.value = filterText(this.view.filter);
@@ -187,7 +205,7 @@ class Page {
       if (status && nodes && metrics) {
         this.takeStatus(status, nodes.nodes);
         this.takeMetrics(metrics.metrics);
-        await Promise.all([this.takeAnnotations(), this.takeDropped(), this.loadSpans(), this.loadOverview(), this.loadHeat(), this.load()]);
+        await Promise.all([this.takeAnnotations(), this.takeDropped(), this.takeFindings(), this.loadSpans(), this.loadOverview(), this.loadHeat(), this.load()]);
         await this.loader.poll(this.visible());
       }
     }
@@ -215,6 +233,7 @@ class Page {
     const folder = files[0]?.path.replace(/\/[^/]*$/, '') ?? '';
     say(this.about, `sonde ${status.version}${folder ? ` · ${files.length === 1 ? files[0]!.path : folder}` : ''}`);
     document.documentElement.dataset.live = String(this.live);
+    this.updateSides();
   }
 
   private takeMetrics(metrics: Metric[]): void {
@@ -225,9 +244,16 @@ class Page {
   }
 
   private async takeAnnotations(): Promise<void> {
-    const { from, to } = this.whole();
+    const { from, to } = this.sides ? { from: Math.min(...this.sides.map((s) => s.from)), to: Math.max(...this.sides.map((s) => s.to)) } : this.whole();
     const answer = await this.loader.guarded(() => this.api.annotations(from, to + 1000));
-    if (answer) this.annotations = answer.annotations;
+    if (!answer) return;
+    const sides = this.sides;
+    if (!sides) this.annotations = answer.annotations;
+    else
+      this.annotations = answer.annotations.flatMap((a) => {
+        const side = sides.find((s) => s.job === a.tags.job);
+        return side ? [{ ...a, t_ns: a.t_ns - side.shift * 1e6 }] : [];
+      });
   }
 
   private async takeDropped(): Promise<void> {
@@ -236,9 +262,69 @@ class Page {
     if (answer) this.dropped = answer.series.reduce((sum, s) => sum + (s.value ?? 0), 0);
   }
 
+  // Compared are whole runs: a recording once, a running job now and then.
+  private async takeFindings(): Promise<void> {
+    const every = this.nodes.length > METRICS_MANY_NODES ? FINDINGS_MANY_MS : FINDINGS_MS;
+    const of = this.nodes.map((n) => `${n.host} ${n.job} ${this.live ? '' : n.last_ns}`).join();
+    const due = this.live ? performance.now() - this.findingsAt >= every : of !== this.findingsOf;
+    if (due && this.nodes.length) {
+      this.findingsAt = performance.now();
+      this.findingsOf = of;
+      const answer = await this.loader.guarded(() => this.api.findings());
+      if (answer) {
+        this.found = answer.findings;
+        this.compared = answer.measures.length;
+      } else this.findingsOf = '';
+    }
+    const seen = { status: this.status, nodes: this.nodes, live: this.live, whole: this.whole(), dropped: this.dropped };
+    const found = this.sides ? [] : this.found.filter((f) => this.passesTags(f.tags));
+    this.findings = allFindings(seen, found);
+    this.strip.update(this.findings, this.compared);
+  }
+
+  private passesTags(tags: Record<string, string>): boolean {
+    return Object.entries(this.view.filter).every(([k, v]) => (tags[k] ?? v) === v);
+  }
+
+  // The place and the time of a finding: its chart, and a third of the range on each side.
+  private goToFinding(f: Finding): void {
+    const whole = this.whole();
+    const margin = Math.max(5000, (f.to - f.from) / 3);
+    this.selection = { range: { from: f.from, to: f.to }, label: f.text };
+    this.brush = null;
+    this.pausedAt = null;
+    this.set({ range: { from: Math.max(whole.from, f.from - margin), to: Math.min(whole.to, f.to + margin) }, search: '' });
+    this.search.value = '';
+    const chart = f.metric === undefined ? undefined : this.charts.get(f.metric);
+    if (chart?.element.isConnected) this.goTo(chart.element, chart.element);
+    else if (f.span !== undefined) this.goTo(this.spans.element, this.spans.canvas);
+    else this.goTo(this.heat.element, this.heat.canvas);
+  }
+
+  // ---- two runs
+
+  private updateSides(): void {
+    const runs = runsOf(this.nodes, this.status);
+    const sides = this.live ? null : sidesOf(this.view.runs, runs);
+    const key = (all: Side[] | null) => (all ?? []).map((s) => `${s.job} ${s.shift}`).join();
+    if (key(sides) !== key(this.sides)) {
+      this.loader.stale();
+      this.overviewAsked = this.spansAsked = '';
+    }
+    this.sides = sides;
+    this.compare.update(this.live ? [] : runs, sides);
+  }
+
+  private chooseRuns(runs: string[]): void {
+    this.selection = null;
+    this.set({ runs, range: null });
+    void this.tick();
+  }
+
   // ---- ranges
 
   private whole(): Range {
+    if (this.sides) return wholeOf(this.sides);
     const first = firstOf(this.nodes, this.status);
     const last = lastOf(this.nodes, this.status);
     const now = this.api.clock.now();
@@ -262,6 +348,7 @@ class Page {
       filter: this.view.filter,
       follows: this.live && !this.view.range,
       nodes: this.nodes.length,
+      sides: this.sides,
     };
   }
 
@@ -269,6 +356,7 @@ class Page {
     this.view = { ...this.view, ...change };
     const hash = toHash(this.view);
     if (hash !== location.hash) history.replaceState(null, '', location.pathname + location.search + hash);
+    this.updateSides();
     this.showControls();
     if ('search' in change || 'filter' in change) this.layOut();
     void this.reload();
@@ -279,6 +367,7 @@ class Page {
     this.view = { ...EMPTY, ...fromHash(location.hash) };
     this.search.value = this.view.search;
     this.filter.value = filterText(this.view.filter);
+    this.updateSides();
     this.layOut();
     this.showControls();
     void this.reload();
@@ -467,20 +556,33 @@ class Page {
     const whole = this.whole();
     this.overview.whole = whole;
     const i = interval((whole.to - whole.from) * 1.2, this.overview.canvas.clientWidth || 800);
-    const key = `${metric.name} ${i}`;
+    const key = `${metric.name} ${i} ${(this.sides ?? []).map((s) => s.job).join(' ')}`;
     const fresh = key !== this.overviewAsked;
     const from = fresh ? whole.from : newest(this.overview.lines) - again(i);
     if (!fresh && !this.live) return;
     const asked = aligned({ from: Number.isFinite(from) ? from : whole.from, to: whole.to }, i);
-    const columns = await this.loader.guarded(() => this.api.query(plan(metric, 'band', i, {}).expressions, asked.from, asked.to));
-    if (!columns) return;
-    const got = metric.kind === 'counter' ? dropPartial(lines(columns), i, asked.to) : lines(columns);
+    const got = await this.overviewLines(metric, i, asked);
+    if (!got) return;
     if (fresh) {
       this.overview.lines = got;
       this.overview.intervalMs = i;
       this.overviewAsked = key;
     } else mergeTail(this.overview.lines, got, asked.from);
     this.overview.setMetric(metric.name);
+  }
+
+  private async overviewLines(metric: Metric, i: number, asked: Range): Promise<Line[] | undefined> {
+    const all: Line[] = [];
+    for (const side of this.sides ?? [null]) {
+      const shift = side?.shift ?? 0;
+      const filter: Record<string, string> = side ? { job: side.job } : {};
+      const columns = await this.loader.guarded(() => this.api.query(plan(metric, 'band', i, filter).expressions, asked.from + shift, asked.to + shift));
+      if (!columns) return undefined;
+      const got = lines(side ? columns.map((c) => ({ ...c, tags: {} })) : columns);
+      if (metric.kind === 'counter') dropPartial(got, i, asked.to + shift);
+      all.push(...(side ? moved(got, side) : got));
+    }
+    return all;
   }
 
   private heatMetric(): Metric | undefined {
@@ -493,8 +595,9 @@ class Page {
 
   private async loadHeat(): Promise<void> {
     const metric = this.heatMetric();
-    this.heat.element.hidden = this.nodes.length < 2;
-    if (!metric || this.nodes.length < 2 || this.heatBusy) return;
+    // Two runs may have the same nodes: their rows cannot lie over each other.
+    this.heat.element.hidden = this.nodes.length < 2 || this.sides !== null;
+    if (!metric || this.heat.element.hidden || this.heatBusy) return;
     const range = this.range();
     const columnsMost = this.nodes.length > 200 ? 300 : 1200; // answers of 1,000 nodes stay below 3 MB
     const i = interval(range.to - range.from, Math.min(this.heat.pixels(), columnsMost));
@@ -537,19 +640,22 @@ class Page {
   private async loadSpans(): Promise<void> {
     const range = this.range();
     const follows = this.situation().follows;
-    const key = follows ? `${Date.now()}` : `${range.from} ${range.to}`;
+    const sides = this.sides;
+    const key = follows ? `${Date.now()}` : `${range.from} ${range.to} ${filterText(this.view.filter)} ${(sides ?? []).map((s) => s.job).join(' ')}`;
     if (key === this.spansAsked) return;
     this.spansAsked = key;
-    const answer = await this.loader.guarded(() => this.api.spans(range.from, range.to, SPANS_MAX));
-    if (!answer) return;
-    const wanted = answer.spans.filter((s) => this.passes(s));
+    const wanted: Span[] = [];
+    for (const side of sides ?? [null]) {
+      const shift = side?.shift ?? 0;
+      const answer = await this.loader.guarded(() => this.api.spans(range.from + shift, range.to + shift, SPANS_MAX, side?.job ?? ''));
+      if (!answer) return;
+      for (const s of answer.spans)
+        if (this.passesTags({ host: s.node, ...s.tags })) wanted.push(side ? { ...s, start_ns: s.start_ns - shift * 1e6, end_ns: s.end_ns && s.end_ns - shift * 1e6 } : s);
+    }
+    if (key !== this.spansAsked) return; // asked anew meanwhile
     const end = this.live ? this.api.clock.now() : this.whole().to;
     this.spans.element.hidden = !wanted.length;
     this.spans.setSpans(wanted, end, range);
-  }
-
-  private passes(span: Span): boolean {
-    return Object.entries(this.view.filter).every(([k, v]) => (span.tags[k] ?? (k === 'host' ? span.node : v)) === v);
   }
 
   // ---- drawing
@@ -576,8 +682,25 @@ class Page {
 
   private showQuery(chart: Chart): void {
     if (!chart.plan) return;
-    const job = this.status?.runs[0]?.job || this.status?.job || '';
-    say(this.query, commandLine(chart.plan.expressions[0]!, this.range(), job));
+    say(this.query, commands(chart, this.scene()).join('\n'));
+  }
+
+  private scene(): Scene {
+    const status = this.status;
+    const paths = status?.files.map((f) => f.path) ?? [];
+    const folders = [...new Set(paths.map((p) => p.replace(/\/[^/]*$/, '')))];
+    const job = status?.job || status?.runs[0]?.job || '';
+    // Of a recording its path: a copy of it is found as well as the original.
+    const target = this.live || !paths.length ? job : paths.length === 1 ? paths[0]! : folders.length === 1 ? folders[0]! : job;
+    const range = this.range();
+    const from = this.sides ? this.sides.map((s) => s.job).join(' and ') : job;
+    const title = [from, `${format.clock(range.from, 1000, true)} to ${format.clock(range.to, 1000, true)}`, filterText(this.view.filter)].filter(Boolean).join(' · ');
+    return { range, filter: this.view.filter, sides: this.sides, target, title, theme: this.theme };
+  }
+
+  private export(): void {
+    const seen = this.visible().filter((c) => !c.element.hidden && c.hasData());
+    this.exporting.open(seen, seen.find((c) => c.element === document.activeElement) ?? null, this.scene());
   }
 
   redraw(): void {
@@ -595,6 +718,9 @@ class Page {
       brush: this.brush,
       selection: this.selection?.range ?? null,
       annotations: this.annotations,
+      findings: this.findings,
+      start: this.whole().from,
+      origin: this.sides ? this.sides[0]!.from : null,
       theme: this.theme,
       colourOf: (tags, index, all) => this.colourOf(tags, index, all),
     };
@@ -680,7 +806,7 @@ class Page {
   // ---- the keyboard
 
   private key(e: KeyboardEvent): void {
-    if (e.ctrlKey || e.metaKey || e.altKey || this.help.open) return;
+    if (e.ctrlKey || e.metaKey || e.altKey || this.help.open || this.exporting.element.open) return;
     const target = e.target as HTMLElement;
     const typing = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
     if (e.key === 'Escape') {
@@ -706,10 +832,12 @@ class Page {
         this.set({ last: 0 });
       },
       ' ': () => this.togglePause(),
-      n: () => this.nextAnnotation(1),
-      p: () => this.nextAnnotation(-1),
+      n: () => this.nextMark(1),
+      p: () => this.nextMark(-1),
       g: () => this.goTo(this.heat.element, this.heat.canvas),
       s: () => this.goTo(this.spans.element, this.spans.canvas),
+      c: () => this.compare.press(),
+      e: () => this.export(),
       t: () => this.toggleTheme(),
       '?': () => this.help.showModal(),
     };
@@ -739,17 +867,20 @@ class Page {
     canvas.focus({ preventScroll: true });
   }
 
-  private nextAnnotation(by: number): void {
+  // To the next finding or annotation on that side of the cross-hair.
+  private nextMark(by: number): void {
     const range = this.range();
     const centre = this.hover ?? (range.from + range.to) / 2;
-    const times = this.annotations.map((a) => a.t_ns / 1e6).sort((a, b) => a - b);
-    const next = by > 0 ? times.find((t) => t > centre + 0.001) : times.reverse().find((t) => t < centre - 0.001);
-    if (next === undefined) return;
-    const note = this.annotations.find((a) => a.t_ns / 1e6 === next)!;
-    this.hover = next;
+    const marks = [
+      ...this.annotations.map((a) => ({ t: a.t_ns / 1e6, text: annotationText(a) })),
+      ...this.findings.map((f) => ({ t: f.from, text: f.text })),
+    ].sort((a, b) => (a.t - b.t) * by);
+    const next = marks.find((m) => (m.t - centre) * by > 0.001);
+    if (!next) return;
     const half = (range.to - range.from) / 2;
-    if (next < range.from || next > range.to) this.zoom({ from: next - half, to: next + half });
-    say(this.note, annotationText(note));
+    if (next.t < range.from || next.t > range.to) this.zoom({ from: next.t - half, to: next.t + half });
+    this.hover = next.t;
+    say(this.note, next.text);
     this.redraw();
   }
 
@@ -774,6 +905,8 @@ class Page {
       overview: this.overview.lines,
       lanes: this.spans.all,
       annotations: this.annotations,
+      findings: this.findings,
+      sides: this.sides,
     };
   }
 }

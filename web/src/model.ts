@@ -11,11 +11,12 @@ export interface View {
   last: number; // seconds; 0: from the start
   filter: Record<string, string>; // tags that every series must have
   search: string;
+  runs: string[]; // two jobs that lie over each other; or none
   heat: string; // the heat map's metric; '': the default
   heatSort: 'name' | 'mean' | 'last' | 'deviation';
 }
 
-export const EMPTY: View = { range: null, last: 0, filter: {}, search: '', heat: '', heatSort: 'name' };
+export const EMPTY: View = { range: null, last: 0, filter: {}, search: '', runs: [], heat: '', heatSort: 'name' };
 export const LASTS: [number, string][] = [
   [60, '1 min'],
   [300, '5 min'],
@@ -53,6 +54,7 @@ export function toHash(view: View): string {
   } else if (view.last) p.set('last', String(view.last));
   if (Object.keys(view.filter).length) p.set('filter', filterText(view.filter));
   if (view.search) p.set('search', view.search);
+  for (const job of view.runs) p.append('run', job);
   if (view.heat) p.set('heat', view.heat);
   if (view.heatSort !== 'name') p.set('sort', view.heatSort);
   const text = p.toString();
@@ -70,6 +72,7 @@ export function fromHash(hash: string): View {
     last: Number.isFinite(last) && last > 0 ? last : 0,
     filter: parseFilter(p.get('filter') ?? ''),
     search: p.get('search') ?? '',
+    runs: p.getAll('run').slice(0, 2),
     heat: p.get('heat') ?? '',
     heatSort: SORTS.includes(sort) ? sort : 'name',
   };

@@ -2,10 +2,10 @@
 // that a drag chooses.
 
 import { h, onBrush, prepare, say } from './dom';
-import * as format from './format';
 import { gapMs, Line } from './lines';
 import type { Range } from './model';
-import { timeTicks, valueScale } from './scale';
+import { drawTimeAxis } from './axis';
+import { valueScale } from './scale';
 import type { Shown } from './chart';
 
 const HEIGHT = 60;
@@ -57,9 +57,9 @@ export class Overview {
     }
     const scale = valueScale(low, high, 2);
     const y = (v: number) => 4 + (1 - (v - scale.low) / (scale.high - scale.low)) * (bottom - 4);
-    for (const line of this.lines) {
+    this.lines.forEach((line, i) => {
       const gap = gapMs(line, this.intervalMs);
-      c.fillStyle = c.strokeStyle = theme.quiet;
+      c.fillStyle = c.strokeStyle = this.lines.length > 1 ? theme.series[i % theme.series.length]! : theme.quiet;
       for (let from = 0; from < line.t.length; ) {
         let to = from + 1;
         while (to < line.t.length && line.t[to]! - line.t[to - 1]! <= gap) to++;
@@ -74,16 +74,13 @@ export class Overview {
         c.stroke();
         from = to;
       }
-    }
+    });
     c.fillStyle = theme.text;
     for (const note of shown.annotations) c.fillRect(x(note.t_ns / 1e6), bottom - 8, 1.5, 8);
-    const { step, ticks } = timeTicks(this.whole.from, this.whole.to, Math.max(2, width / 110));
+    c.fillStyle = theme.alarm;
+    for (const f of shown.findings) c.fillRect(x(f.from), bottom - 3, Math.max(3, x(f.to) - x(f.from)), 3);
     c.font = theme.font;
-    c.fillStyle = theme.quiet;
-    for (const t of ticks) {
-      c.textAlign = x(t) < 24 ? 'left' : x(t) > width - 24 ? 'right' : 'center';
-      c.fillText(step >= 86400e3 ? format.dayOf(t) : format.clock(t, step), x(t), HEIGHT - 2);
-    }
+    drawTimeAxis(c, theme, this.whole, shown.origin, width, HEIGHT - 2);
     const window = this.brush ?? shown.range;
     const a = Math.max(0, x(window.from));
     const b = Math.min(width, x(window.to));

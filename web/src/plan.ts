@@ -60,9 +60,12 @@ export function plan(metric: Pick<Metric, 'name' | 'kind'>, mode: Mode, interval
     : { mode, expressions: [`p50:${i}-avg:${name}`, `min:${i}-min:${name}`, `max:${i}-max:${name}`] };
 }
 
-// The line that gives the same numbers on the command line.
-export function commandLine(expression: string, range: Range, job: string): string {
-  const quoted = `'${expression.replace(/'/g, `'\\''`)}'`;
+function quoted(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, `'\\''`)}'`;
+}
+
+// The line that gives the same numbers on the command line. `target`: a job, or the path of a recording.
+export function commandLine(expression: string, range: Range, target: string): string {
   const times = ` --start ${Math.floor(range.from)}ms --end ${Math.ceil(range.to)}ms`;
-  return `sonde query ${quoted}${times}${job ? ` ${job}` : ''}`;
+  return `sonde query '${expression.replace(/'/g, `'\\''`)}'${times}${target ? ` ${quoted(target)}` : ''}`;
 }

@@ -11,10 +11,10 @@ export function timeStep(widthMs: number, most: number): number {
   return STEPS_MS.find((step) => widthMs / step <= most) ?? Math.ceil(widthMs / most / 604800e3) * 604800e3;
 }
 
-// Local round times in [from, to]; hours and days count from local midnight.
-export function timeTicks(from: number, to: number, most: number): { step: number; ticks: number[] } {
+// Local round times in [from, to]; hours and days count from local midnight. `plain`: times since a start.
+export function timeTicks(from: number, to: number, most: number, plain = false): { step: number; ticks: number[] } {
   const step = timeStep(to - from, most);
-  const shift = step >= 3600e3 ? new Date(from).getTimezoneOffset() * 60e3 : 0;
+  const shift = step >= 3600e3 && !plain ? new Date(from).getTimezoneOffset() * 60e3 : 0;
   const ticks: number[] = [];
   for (let t = Math.ceil((from - shift) / step) * step + shift; t <= to; t += step) ticks.push(t);
   return { step, ticks };

@@ -1,13 +1,13 @@
 // Spans as swim lanes, one group for each process (or rank, or node), nested by time; and a table of their names.
 
 import type { Span } from './api';
+import { drawTimeAxis } from './axis';
 import { fit } from './chart';
 import type { Shown } from './chart';
 import { h, onBrush, prepare, say } from './dom';
 import * as format from './format';
 import { compareNatural } from './lines';
 import type { Range } from './model';
-import { timeTicks } from './scale';
 
 export const SPANS_MAX = 5000; // that are asked for at a time
 
@@ -240,13 +240,7 @@ export class Spans {
       }
       top += lane.depth * ROW + 4;
     }
-    c.fillStyle = theme.quiet;
-    c.textBaseline = 'alphabetic';
-    const { step, ticks } = timeTicks(range.from, range.to, Math.max(2, width / 92));
-    for (const t of ticks) {
-      c.textAlign = x(t) < 24 ? 'left' : x(t) > width - 24 ? 'right' : 'center';
-      c.fillText(step >= 86400e3 ? format.dayOf(t) : format.clock(t, step), x(t), top + 12);
-    }
+    drawTimeAxis(c, theme, range, shown.origin, width, top + 12);
     for (const area of [shown.selection, shown.brush]) {
       if (!area) continue;
       c.globalAlpha = 0.16;

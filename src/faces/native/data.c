@@ -68,8 +68,8 @@ static struct str kind_name(const struct store_metric *m)
     return m->kind == STORE_COUNTER ? STR("counter") : STR("gauge");
 }
 
-static int read_times(const struct service *service, const struct request *r, int64_t *from_ns,
-                      int64_t *to_ns, struct error *e)
+int native_times(const struct service *service, const struct request *r, int64_t *from_ns,
+                 int64_t *to_ns, struct error *e)
 {
     struct str text;
     int64_t now_ns = clock_realtime_ns();
@@ -230,7 +230,7 @@ static int read_points(const struct service *service, const struct request *r,
                        struct query_series_filter *f, struct error *e)
 {
     f->points = request_flag(r, "points");
-    int rc = f->points ? read_times(service, r, &f->points_from_ns, &f->points_to_ns, e) : 0;
+    int rc = f->points ? native_times(service, r, &f->points_from_ns, &f->points_to_ns, e) : 0;
     return rc || !f->points ? rc : request_count(r, "grid", 0, &f->grid_ns, e);
 }
 
@@ -466,7 +466,7 @@ static int write_events(struct service *service, struct request *r, struct readi
         .kinds = 1u << kind, .unfinished = kind == STORE_SPAN && request_flag(r, "unfinished")};
     l.job_tag = request_flag(r, "job_tag");
     l.job = l.job_tag && !d->view.labels ? native_job(d) : STR("");
-    int rc = read_times(service, r, &wanted.from_ns, &wanted.to_ns, e);
+    int rc = native_times(service, r, &wanted.from_ns, &wanted.to_ns, e);
     if (!rc)
         rc = read_limit(r, NATIVE_EVENTS_MAX, &l.limit, e);
     request_parameter(r, "name", &l.name);
@@ -511,7 +511,7 @@ static int64_t events_until(const struct service *service, const struct request 
 {
     int64_t from_ns, to_ns;
     struct error e;
-    return read_times(service, r, &from_ns, &to_ns, &e) ? INT64_MAX : to_ns;
+    return native_times(service, r, &from_ns, &to_ns, &e) ? INT64_MAX : to_ns;
 }
 
 void native_spans(struct service *service, struct request *r, struct answer *a)

@@ -12,6 +12,11 @@ void native_query(struct service *service, struct request *r, struct answer *a);
 void native_spans(struct service *service, struct request *r, struct answer *a);
 void native_annotations(struct service *service, struct request *r, struct answer *a);
 void native_stream(struct service *service, struct request *r, struct answer *a);
+// The parameters start and end, as recorded; without them everything. -EINVAL.
+int native_times(const struct service *service, const struct request *r, int64_t *from_ns,
+                 int64_t *to_ns, struct error *e);
+// findings.c
+void native_findings(struct service *service, struct request *r, struct answer *a);
 // question.c
 // The queries of a body, as recorded. -EINVAL, -E2BIG.
 int native_query_parse(const struct service *service, struct request *r, struct query_request *out,

@@ -1,0 +1,29 @@
+// The time axis under a canvas: local times, or the time since the start where runs lie over each other.
+
+import * as format from './format';
+import type { Range } from './model';
+import { timeTicks } from './scale';
+import type { Theme } from './theme';
+
+const LABEL_PX = 92; // room for one label
+
+// `baseline`: of the texts; `origin`: the start that times count from, null: they are times of day.
+export function drawTimeAxis(c: CanvasRenderingContext2D, theme: Theme, range: Range, origin: number | null, width: number, baseline: number): void {
+  const shift = origin ?? 0;
+  const { step, ticks } = timeTicks(range.from - shift, range.to - shift, Math.max(2, width / LABEL_PX), origin !== null);
+  c.fillStyle = theme.quiet;
+  c.textBaseline = 'alphabetic';
+  for (const t of ticks) {
+    const at = ((t - (range.from - shift)) / (range.to - range.from)) * width;
+    const text = origin !== null ? format.elapsed(t, step) : step >= 86400e3 ? format.dayOf(t).slice(5) : format.clock(t, step);
+    c.textAlign = at < 24 ? 'left' : at > width - 24 ? 'right' : 'center';
+    c.fillText(text, at, baseline);
+  }
+}
+
+// What stands at the foot of the cross-hair: when, and how long after the start that was.
+export function timeAtHover(t: number, range: Range, start: number, origin: number | null): string {
+  const step = (range.to - range.from) / 500;
+  const since = format.elapsed(t - start, step);
+  return origin === null ? `${format.clock(t, Math.min(1000, step))}  ${since}` : since;
+}

@@ -1,0 +1,115 @@
+// What is wrong, in sentences: the members that the server finds slower than the others, and what the page
+// sees by itself (a node that is missing, points that were dropped). Worst first, three lines, the rest behind a click.
+
+import type { FindingAnswer, Node, Status } from './api';
+import { h } from './dom';
+import * as format from './format';
+import type { Range } from './model';
+
+export interface Finding {
+  text: string;
+  from: number; // milliseconds; what is marked
+  to: number;
+  metric?: string; // the chart that shows it
+  span?: string;
+  host?: string; // the node that it is about
+  tags: Record<string, string>;
+  now: boolean; // it still is so
+}
+
+const LINES = 3;
+
+// "rank 3 on n2", "gpu 1 on n2", "n2": the tags as a person says them.
+export function memberText(tags: Record<string, string>): string {
+  const { host, uuid: _uuid, job: _job, ...rest } = tags;
+  const own = Object.entries(rest).map(([k, v]) => `${k} ${v}`);
+  if (!own.length) return host ?? 'a member';
+  return own.join(', ') + (host ? ` on ${host}` : '');
+}
+
+function slow(f: FindingAnswer): Finding {
+  const from = f.since_ns / 1e6;
+  const to = f.until_ns / 1e6;
+  const now = f.state === 'slow';
+  const what = f.metric ?? `the span ${f.span}`;
+  const times = `${format.value(f.factor, '')} times`;
+  const when = now ? `since ${format.clock(from)}` : `from ${format.clock(from)} to ${format.clock(to)}`;
+  const than = f.against === 'others' ? 'the others' : 'its own best';
+  return {
+    text: `${memberText(f.tags)} ${now ? 'is' : 'was'} ${times} as slow as ${than} in ${what}, ${when}`,
+    from,
+    to,
+    metric: f.metric,
+    span: f.span,
+    host: f.tags.host,
+    tags: f.tags,
+    now,
+  };
+}
+
+export interface Seen {
+  status: Status | null;
+  nodes: Node[];
+  live: boolean;
+  whole: Range;
+  dropped: number;
+}
+
+// What the page sees without asking for findings.
+export function seen(s: Seen): Finding[] {
+  const all: Finding[] = [];
+  const at = (host: string) => {
+    const last = s.nodes.find((n) => n.host === host)?.last_ns;
+    return last === undefined ? undefined : last / 1e6;
+  };
+  const add = (text: string, from: number, more: Partial<Finding> = {}) => all.push({ text, from, to: s.whole.to, tags: {}, now: true, ...more });
+  for (const host of s.status?.missing ?? []) {
+    const last = at(host);
+    add(`${host} is missing${last === undefined ? '' : `: nothing of it since ${format.clock(last)}`}`, last ?? s.whole.from, { host });
+  }
+  for (const node of s.nodes)
+    if (node.state === 'crashed' && !s.status?.missing?.includes(node.host) && node.last_ns !== undefined)
+      add(`the recording of ${node.host} ends at ${format.clock(node.last_ns / 1e6)} without its agent having closed it`, node.last_ns / 1e6, { host: node.host });
+  if (s.dropped > 0)
+    add(`${format.count(s.dropped)} points were dropped, because a program emitted faster than its buffers were read`, s.whole.from, { metric: 'sonde_dropped_total' });
+  return all;
+}
+
+export function all(s: Seen, answers: FindingAnswer[]): Finding[] {
+  return [...seen(s), ...answers.map(slow)];
+}
+
+export class FindingStrip {
+  readonly element = h('section', { class: 'findings', 'aria-label': 'findings', hidden: true });
+  private open = false;
+  private shown = '';
+
+  constructor(private readonly go: (f: Finding) => void) {}
+
+  // `compared`: how many measures the server compared; null: it has not answered yet.
+  update(findings: Finding[], compared: number | null): void {
+    this.element.hidden = compared === null && !findings.length;
+    const key = JSON.stringify([findings, compared, this.open]);
+    if (key === this.shown) return;
+    this.shown = key;
+    const focused = [...this.element.querySelectorAll('button')].indexOf(document.activeElement as HTMLButtonElement);
+    const lines = this.open ? findings : findings.slice(0, LINES);
+    const line = (f: Finding) => h('li', {}, h('button', { type: 'button', class: f.now ? 'now' : 'past', click: () => this.go(f) }, f.text));
+    const more = findings.length - LINES;
+    this.element.replaceChildren(
+      findings.length
+        ? h('ul', {}, ...lines.map(line))
+        : h('p', {}, compared ? `Nothing unusual so far; compared ${compared === 1 ? '1 measure' : `${compared} measures`} of time.` : 'Nothing unusual so far.'),
+    );
+    if (more > 0)
+      this.element.append(
+        h('button', { type: 'button', class: 'more', 'aria-expanded': String(this.open), click: () => this.toggle(findings, compared) }, this.open ? 'fewer' : `${more} more`),
+      );
+    if (focused >= 0) this.element.querySelectorAll('button')[focused]?.focus();
+  }
+
+  private toggle(findings: Finding[], compared: number | null): void {
+    this.open = !this.open;
+    this.update(findings, compared);
+  }
+}
