@@ -135,18 +135,25 @@ static void the_other_views(void **state)
     top_model_show(&m, TOP_NODE, "n1");
     fill(&m.tables[0], 0, "gpu 0", "percent");
     fill(&m.tables[0], 1, "gpu 1", "percent");
-    fill(&m.tables[1], 2, "4711 python3", "");
-    fill(&m.tables[2], 4, "loss", "");
-    fill(&m.tables[2], 5, "sent", "bytes");
+    fill(&m.tables[2], 2, "4711 python3", "");
+    fill(&m.tables[3], 4, "loss", "");
+    fill(&m.tables[3], 5, "sent", "bytes");
     m.job.missing_count = 2;
     snprintf(m.job.missing, sizeof m.job.missing, "n7 (late), n9 (not connected)");
     assert_picture("top-node.txt", &m, 80, 24, true, false);
     top_model_show(&m, TOP_EVENTS, NULL);
     m.event_count = 2;
-    m.events[0] =
-        (struct top_event){"epoch", "n1", "rank=0", END_NS - INT64_C(95) * NS_PER_S, 0, false};
-    m.events[1] = (struct top_event){
-        "rate\nhalved", "n2", "rank=3", END_NS - INT64_C(60) * NS_PER_S, 0, true};
+    m.events[0] = (struct top_event){.text = "epoch",
+                                     .node = "n1",
+                                     .tags = "rank=0",
+                                     .process = "0",
+                                     .start_ns = END_NS - INT64_C(95) * NS_PER_S};
+    m.events[1] = (struct top_event){.text = "rate\nhalved",
+                                     .node = "n2",
+                                     .tags = "rank=3",
+                                     .process = "3",
+                                     .start_ns = END_NS - INT64_C(60) * NS_PER_S,
+                                     .annotation = true};
     m.at_ns = END_NS;
     m.paused = true;
     m.job.ended = true;
