@@ -431,9 +431,12 @@ static int loop(struct top *top)
         int64_t left = (next - clock_monotonic_ns() + NS_PER_MS - 1) / NS_PER_MS;
         int key = goes_on ? terminal_wait(left < 0 ? 0 : (int)left) : KEY_GONE;
         while (key != KEY_NONE && goes_on) {
+            enum top_kind kind = top->model.kind;
             goes_on = take_key(top, key);
             next = 0; // what the key asks for is asked at once
-            key = goes_on && terminal_has_key() ? terminal_wait(0) : KEY_NONE;
+            // The keys behind one that opens a view are for its rows.
+            key = goes_on && kind == top->model.kind && terminal_has_key() ? terminal_wait(0)
+                                                                           : KEY_NONE;
         }
     }
     return rc;

@@ -73,11 +73,13 @@ static void draw_facts(struct screen *s, const struct top_model *m)
     quantity_text((double)job->dropped, "", dropped);
     int at = screen_printf(s, 1, 0, s->columns, STYLE_PLAIN, "%zu node%s", job->nodes,
                            job->nodes == 1 ? "" : "s");
-    if (job->level)
+    bool narrow = s->columns < NARROW; // what needs action comes first
+    if (job->level && !narrow)
         at += screen_printf(s, 1, at, s->columns - at, STYLE_PLAIN, "  level %d", job->level);
-    at += screen_printf(s, 1, at, s->columns - at, STYLE_PLAIN, "  %s points  ", points);
+    if (!narrow)
+        at += screen_printf(s, 1, at, s->columns - at, STYLE_PLAIN, "  %s points", points);
     at += screen_printf(s, 1, at, s->columns - at, job->dropped ? STYLE_ALARM : STYLE_PLAIN,
-                        "%s dropped", dropped);
+                        "  %s dropped", dropped);
     if (job->restarts)
         at += screen_printf(s, 1, at, s->columns - at, STYLE_BOLD, "  %d restart%s", job->restarts,
                             job->restarts == 1 ? "" : "s");
@@ -231,12 +233,14 @@ static void widen_extent(const double *values, int count, double *least, double 
 static void scale(const struct top_table *t, struct layout *l)
 {
     double values[TOP_BUCKETS];
-    for (size_t c = 0; c < t->column_count && !t->by_metric; c++) {
+    for (size_t k = 0; k < l->count && !t->by_metric; k++) {
+        size_t c = l->columns[k];
+        int count = l->graph[k] < TOP_BUCKETS ? l->graph[k] : TOP_BUCKETS;
         l->least[c] = INFINITY;
         l->most[c] = -INFINITY;
-        for (size_t i = 0; i < t->count; i++) {
-            top_table_history(t, &t->rows[i], c, TOP_BUCKETS, values);
-            widen_extent(values, TOP_BUCKETS, &l->least[c], &l->most[c]);
+        for (size_t i = 0; i < t->count && !is_share(&t->columns[c]); i++) {
+            top_table_history(t, &t->rows[i], c, count, values);
+            widen_extent(values, count, &l->least[c], &l->most[c]);
         }
         if (!t->own_columns && !t->all_tags && l->least[c] > 0)
             l->least[c] = 0;
@@ -254,7 +258,6 @@ static void lay_out(const struct screen *s, const struct top_table *t, struct la
     l->name = l->name > most ? most : l->name;
     int unit = has_units(t) ? UNIT_WIDTH + 1 : 0;
     int left = s->columns - l->name - unit;
-    scale(t, l);
     for (size_t i = 0; i < t->column_count && left > VALUE_WIDTH; i++)
         if (top_table_has(t, i) || (i < 2 && t->count && !t->rows_end)) {
             l->columns[l->count++] = i;
@@ -272,6 +275,7 @@ static void lay_out(const struct screen *s, const struct top_table *t, struct la
     // Of tables with few columns the first sparkline takes the rest.
     if (l->count && l->graph[0] && left > 0 && !is_share(&t->columns[l->columns[0]]))
         l->graph[0] = l->graph[0] + left < TOP_BUCKETS ? l->graph[0] + left : TOP_BUCKETS;
+    scale(t, l);
 }
 
 // A metric among others has a scale of its own.
@@ -430,26 +434,21 @@ static void draw_events(struct screen *s, const struct top_model *m)
     }
 }
 
-// "rank 3 on n2  1.62× of the others  step_seconds  since 03:00:12, 24 rounds"
+// "slow  rank 3 on n2 takes 1.62 times the others' step_seconds since 03:00:12"
 static void draw_finding(struct screen *s, int row, const struct top_finding *f, bool selected)
 {
-    char since[32], until[32];
-    int at = 0;
-    clock_text(f->since_ns, since);
-    clock_text(f->until_ns, until);
-    at +=
-        screen_text(s, row, at, 9, f->now ? STYLE_ALARM : STYLE_DIM, f->now ? "slow" : "was slow");
-    at = 9;
+    char when[32];
+    int at = 9;
+    clock_text(f->now ? f->since_ns : f->until_ns, when);
+    screen_text(s, row, 0, at, f->now ? STYLE_ALARM : STYLE_DIM, f->now ? "slow" : "was slow");
     at +=
         screen_text(s, row, at, s->columns - at, selected ? STYLE_SELECTED : STYLE_BOLD, f->member);
-    at += screen_printf(s, row, at, s->columns - at, STYLE_PLAIN, " takes %.2f times ", f->factor);
-    at += screen_text(s, row, at, s->columns - at, STYLE_PLAIN,
-                      strcmp(f->against, "others") == 0 ? "the others' " : "its own best ");
+    at += screen_printf(s, row, at, s->columns - at, STYLE_PLAIN, " %s %.2f times %s ",
+                        f->now ? "takes" : "took", f->factor,
+                        strcmp(f->against, "others") == 0 ? "the others'" : "its own best");
     at += screen_text(s, row, at, s->columns - at, STYLE_SPARK, f->what);
-    if (f->now)
-        screen_printf(s, row, at, s->columns - at, STYLE_DIM, " since %s", since + 11);
-    else
-        screen_printf(s, row, at, s->columns - at, STYLE_DIM, " %s to %s", since + 11, until + 11);
+    screen_printf(s, row, at, s->columns - at, STYLE_DIM, " %s %s", f->now ? "since" : "until",
+                  when + 11);
 }
 
 static void draw_findings(struct screen *s, const struct top_model *m)
