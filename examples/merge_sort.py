@@ -145,7 +145,7 @@ def main():
             sys.exit("the list is not sorted")
         last = cutoffs(client, start)
         for host in sorted(before):
-            # shorter than the time between two counts
+            # "-": it took less than the time between two counts.
             most = f"{watch.most[host]:.0f}" if host in watch.most else "-"
             print(f"{size:13d}    {took:14.6f}    {host:8}    {most:>9}    {last[host]:6.0f}", flush=True)
     print(f"All available telemetry metrics: {sorted(client.get_metrics())}", flush=True)

@@ -1,6 +1,6 @@
 // top_model.h - what `sonde top` shows: tables of rows (nodes, GPUs, ranks, processes, metrics,
-// series) with the last buckets of each column, events, findings, and the job's facts. No terminal and no network: top_feed.h
-// fills it in, top_view.h draws it.
+// series) with the last buckets of each column, events, findings, and the job's facts. No terminal
+// and no network: top_feed.h fills it in, top_view.h draws it.
 //
 // Time is cut into buckets of bucket_ns, at whole multiples of it. A table keeps TOP_BUCKETS of
 // them, the newest of number `newest`; bucket b of a cell lies at [b % TOP_BUCKETS]. NaN: no value.

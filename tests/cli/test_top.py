@@ -339,7 +339,7 @@ class Top(Place):
         self.keys("-", "-", "-", "-")  # bars of a minute: the points stay in sight
         self.keys("6")
         text = self.shows(r"^RANK.* 3 .*own.*other", r"^rank 0 .* 0 ", r"^rank 10 .* 10 ")
-        self.assertNotIn("plain", text.split("RANK")[1])  # without a rank; the header shows the command
+        self.assertNotIn("plain", text.split("RANK")[1])  # it has no rank
         self.assertLess(text.index("\nrank 1 "), text.index("\nrank 10 "))
         self.keys("Down", "Down", "Enter")
         text = self.shows(rf"^> {re.escape(host)} > rank 10 ", r"^METRIC.* 2 ", r"^own +10[01](\.\d)? ", r"^other +10 ")
