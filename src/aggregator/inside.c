@@ -27,6 +27,7 @@ static const struct {
     {STR("/sonde/v1/query"), native_query, METHOD_POST},
     {STR("/sonde/v1/spans"), native_spans, METHOD_GET},
     {STR("/sonde/v1/annotations"), native_annotations, METHOD_GET},
+    {STR("/sonde/v1/findings"), native_findings, METHOD_GET},
     {STR("/sonde/v1/tags"), native_tags, METHOD_GET},
 };
 

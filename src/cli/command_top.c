@@ -4,6 +4,7 @@
 #include "cli/screen.h"
 #include "cli/terminal.h"
 #include "cli/top_feed.h"
+#include "cli/top_keys.h"
 #include "cli/top_view.h"
 
 #include "base/clock.h"
@@ -17,12 +18,22 @@
 
 // Pictures: a half second between two, as nodes are sampled twice a second. A request may take 5 s;
 // a key that comes while it waits is heard after 0.3 s.
-enum { TICK_MS = 500, ASK_MS = 5000, PATIENCE_MS = 300 };
+enum { PLACES_MAX = 4, TICK_MS = 500, ASK_MS = 5000, PATIENCE_MS = 300 };
 
 static const int64_t BUCKETS_NS[] = {
     INT64_C(1) * NS_PER_S,  INT64_C(2) * NS_PER_S,   INT64_C(5) * NS_PER_S,  INT64_C(15) * NS_PER_S,
     INT64_C(60) * NS_PER_S, INT64_C(300) * NS_PER_S, INT64_C(600) * NS_PER_S};
+enum { LIST_FIELDS = 2 }; // that events and findings are sorted by, beside their usual order
 enum { BUCKETS = sizeof BUCKETS_NS / sizeof BUCKETS_NS[0] };
+
+// A view that a row was opened from. What it shows follows from the model's node and member.
+struct place {
+    enum top_kind kind;
+    int sort;
+    bool descending;
+    size_t selected, scroll;
+    char filter[TOP_TEXT_MAX];
+};
 
 struct top {
     struct top_model model;
@@ -30,7 +41,8 @@ struct top {
     struct screen now, before;
     bool utf8, colour, drawn; // drawn: `before` is on the terminal
     int64_t asking_since_ns, played_ns;
-    enum top_kind back; // where Escape leads from TOP_NODE and TOP_SERIES
+    struct place places[PLACES_MAX]; // where Escape leads, the last first
+    size_t place_count;
     bool on_terminal;
 };
 
@@ -120,48 +132,118 @@ static void show(struct top *top, enum top_kind kind, const char *of)
     top_feed_due(&top->feed);
 }
 
+// Remembers the view for Escape, and opens a row of it. `of` may be a text of the model.
+static void open_view(struct top *top, enum top_kind kind, const char *of)
+{
+    struct top_model *m = &top->model;
+    char name[TOP_TEXT_MAX];
+    if (top->place_count == PLACES_MAX)
+        return;
+    struct place *p = &top->places[top->place_count++];
+    *p = (struct place){.kind = m->kind,
+                        .sort = m->sort,
+                        .descending = m->descending,
+                        .selected = m->selected,
+                        .scroll = m->scroll};
+    snprintf(p->filter, sizeof p->filter, "%s", m->filter);
+    snprintf(name, sizeof name, "%s", of);
+    show(top, kind, name);
+}
+
+static void open_member(struct top *top, const struct top_table *t, const struct top_row *row)
+{
+    char name[TOP_TEXT_MAX] = "";
+    for (size_t i = 0; i < TOP_KEYS_MAX && t->keys[i]; i++) {
+        const char *value = row->key_values[i];
+        if (!value)
+            continue;
+        if (strcmp(t->keys[i], "host") == 0)
+            snprintf(top->model.node, sizeof top->model.node, "%s", value);
+        else
+            snprintf(name, sizeof name, "%s %s", t->keys[i], value);
+    }
+    open_view(top, TOP_MEMBER, name);
+}
+
+static void open_event(struct top *top)
+{
+    struct top_model *m = &top->model;
+    size_t order[TOP_EVENTS_MAX], n = top_model_events(m, order);
+    if (m->selected < n)
+        go_to(top, m->events[order[m->selected]].start_ns);
+}
+
+// Shows the metric of the finding, or the spans, at the end of the time in which it was slow.
+static void open_finding(struct top *top)
+{
+    struct top_model *m = &top->model;
+    size_t order[TOP_FINDINGS_MAX], n = top_model_findings(m, order);
+    if (m->selected >= n)
+        return;
+    const struct top_finding *f = &m->findings[order[m->selected]];
+    if (!f->now)
+        go_to(top, f->until_ns);
+    open_view(top, f->span ? TOP_EVENTS : TOP_SERIES, f->what);
+    if (f->span)
+        snprintf(m->filter, sizeof m->filter, "%s", f->what);
+}
+
 static void open_row(struct top *top)
 {
     const struct top_model *m = &top->model;
     const struct top_table *t;
     const struct top_row *row = top_model_selected(m, &t);
-    char name[TOP_TEXT_MAX];
-    if (!row)
-        return;
-    snprintf(name, sizeof name, "%s", row->name);
-    if (m->kind == TOP_NODES) {
-        top->back = TOP_NODES;
-        show(top, TOP_NODE, name);
-    } else if (!t->columns[0].metric && !t->all_tags) {
-        top->back = m->kind == TOP_NODE ? TOP_NODES : m->kind;
-        show(top, TOP_SERIES, name);
-    }
+    if (m->kind == TOP_EVENTS)
+        open_event(top);
+    else if (m->kind == TOP_FINDINGS)
+        open_finding(top);
+    else if (row && m->kind == TOP_NODES)
+        open_view(top, TOP_NODE, row->name);
+    else if (row && t->by_metric)
+        open_view(top, TOP_SERIES, row->name);
+    else if (row && (strcmp(t->title, "GPU") == 0 || strcmp(t->title, "RANK") == 0))
+        open_member(top, t, row);
 }
 
 static void back(struct top *top)
 {
     struct top_model *m = &top->model;
-    if (m->help)
+    if (m->help) {
         m->help = false;
-    else if (m->filter[0])
+    } else if (m->filter[0] && !(top->place_count && m->kind < TOP_VIEWS)) {
         m->filter[0] = 0;
-    else if (m->kind == TOP_NODE || m->kind == TOP_SERIES)
-        show(top, top->back, NULL);
+    } else if (top->place_count) {
+        const struct place *p = &top->places[--top->place_count];
+        char node[TOP_TEXT_MAX], member[2 * TOP_TEXT_MAX];
+        snprintf(node, sizeof node, "%s", m->node);
+        snprintf(member, sizeof member, "%s %s", m->member_key, m->member);
+        if (p->kind < TOP_MEMBER)
+            m->member_key[0] = m->member[0] = 0;
+        show(top, p->kind, p->kind == TOP_NODE ? node : p->kind == TOP_MEMBER ? member : NULL);
+        m->sort = p->sort;
+        m->descending = p->descending;
+        m->selected = p->selected;
+        m->scroll = p->scroll;
+        snprintf(m->filter, sizeof m->filter, "%s", p->filter);
+    }
 }
 
 static void sort_by(struct top *top, int step)
 {
     struct top_model *m = &top->model;
     const struct top_table *t = &m->tables[0];
-    int columns = m->table_count ? (int)t->column_count : 0;
+    for (size_t i = 0; i < m->table_count && !t->count; i++)
+        t = &m->tables[i];
+    bool list = m->kind == TOP_EVENTS || m->kind == TOP_FINDINGS;
+    int columns = list ? LIST_FIELDS : m->table_count ? (int)t->column_count : 0;
     // Columns without any value are passed over.
     for (int tries = 0; tries <= columns; tries++) {
         m->sort += step;
         m->sort = m->sort >= columns ? -1 : m->sort < -1 ? columns - 1 : m->sort;
-        if (m->sort < 0 || top_table_has(t, (size_t)m->sort))
+        if (m->sort < 0 || list || top_table_has(t, (size_t)m->sort))
             break;
     }
-    m->descending = m->sort >= 0; // the most on top; names from a to z
+    m->descending = m->sort >= 0 && !list; // the most on top; names from a to z
 }
 
 // ---------------------------------------------------------------- keys
@@ -188,6 +270,11 @@ static void type(struct top *top, int key)
 static void choose(struct top *top, long step)
 {
     struct top_model *m = &top->model;
+    if (m->help) {
+        long to = (long)m->help_scroll + step;
+        m->help_scroll = to < 0 ? 0 : (size_t)to; // the view keeps it within the lines
+        return;
+    }
     if (step < 0 && m->selected < (size_t)-step)
         m->selected = 0;
     else
@@ -205,86 +292,79 @@ static bool take_key(struct top *top, int key)
         type(top, key);
         return true;
     }
-    switch (key) {
-    case 'q':
+    switch (top_action_of(key)) {
+    case TOP_DO_QUIT:
         return false;
-    case '1':
-    case '2':
-    case '3':
-    case '4':
-    case '5':
+    case TOP_DO_VIEW:
+        top->place_count = 0;
         show(top, (enum top_kind)(key - '1'), NULL);
         break;
-    case KEY_TAB:
-        show(top, m->kind >= TOP_EVENTS ? TOP_NODES : m->kind + 1, NULL);
+    case TOP_DO_NEXT_VIEW:
+        top->place_count = 0;
+        show(top, m->kind + 1 >= TOP_VIEWS ? TOP_NODES : m->kind + 1, NULL);
         break;
-    case '?':
+    case TOP_DO_HELP:
         m->help = !m->help;
+        m->help_scroll = 0;
         break;
-    case '/':
+    case TOP_DO_FILTER:
         m->typing = true;
         break;
-    case 's':
+    case TOP_DO_SORT_NEXT:
         sort_by(top, 1);
         break;
-    case 'S':
+    case TOP_DO_SORT_BEFORE:
         sort_by(top, -1);
         break;
-    case 'r':
+    case TOP_DO_REVERSE:
         m->descending = !m->descending;
         break;
-    case KEY_UP:
-    case 'k':
+    case TOP_DO_UP:
         choose(top, -1);
         break;
-    case KEY_DOWN:
-    case 'j':
+    case TOP_DO_DOWN:
         choose(top, 1);
         break;
-    case KEY_PAGE_UP:
+    case TOP_DO_PAGE_UP:
         choose(top, -page);
         break;
-    case KEY_PAGE_DOWN:
+    case TOP_DO_PAGE_DOWN:
         choose(top, page);
         break;
-    case KEY_ENTER:
+    case TOP_DO_OPEN:
         open_row(top);
         break;
-    case KEY_ESCAPE:
-    case KEY_BACKSPACE:
+    case TOP_DO_BACK:
         back(top);
         break;
-    case KEY_LEFT:
-    case 'h':
+    case TOP_DO_EARLIER:
         move(top, -1);
         break;
-    case KEY_RIGHT:
-    case 'l':
+    case TOP_DO_LATER:
         move(top, 1);
         break;
-    case '[':
+    case TOP_DO_WINDOW_EARLIER:
         move(top, -TOP_BUCKETS);
         break;
-    case ']':
+    case TOP_DO_WINDOW_LATER:
         move(top, TOP_BUCKETS);
         break;
-    case KEY_HOME:
+    case TOP_DO_FIRST:
         go_to(top, m->job.first_ns + TOP_BUCKETS * m->bucket_ns);
         break;
-    case KEY_END:
+    case TOP_DO_NEWEST:
         go_to(top, INT64_MAX);
         break;
-    case ' ':
+    case TOP_DO_PAUSE:
         pause_or_play(top);
         break;
-    case '+':
-    case '=':
+    case TOP_DO_SHORTER:
         widen(top, -1);
         break;
-    case '-':
+    case TOP_DO_LONGER:
         widen(top, 1);
         break;
-    default:
+    case TOP_DO_NOTHING:
         break;
     }
     return true;
@@ -351,9 +431,12 @@ static int loop(struct top *top)
         int64_t left = (next - clock_monotonic_ns() + NS_PER_MS - 1) / NS_PER_MS;
         int key = goes_on ? terminal_wait(left < 0 ? 0 : (int)left) : KEY_GONE;
         while (key != KEY_NONE && goes_on) {
+            enum top_kind kind = top->model.kind;
             goes_on = take_key(top, key);
             next = 0; // what the key asks for is asked at once
-            key = goes_on && terminal_has_key() ? terminal_wait(0) : KEY_NONE;
+            // The keys behind one that opens a view are for its rows.
+            key = goes_on && kind == top->model.kind && terminal_has_key() ? terminal_wait(0)
+                                                                           : KEY_NONE;
         }
     }
     return rc;
@@ -369,7 +452,8 @@ static bool colour_of(const struct options *o)
 
 static enum top_kind kind_of(const char *name)
 {
-    static const char *const names[] = {"nodes", "gpus", "processes", "metrics", "events"};
+    static const char *const names[] = {"nodes",  "gpus",  "processes", "metrics",
+                                        "events", "ranks", "findings"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0)
             return (enum top_kind)i;
@@ -397,6 +481,7 @@ int command_top(const struct options *o)
 {
     struct error e = {0};
     struct top top = {.utf8 = terminal_is_utf8(), .colour = colour_of(o)};
+    const char *where = o->argument_count ? o->arguments[0] : NULL;
     struct sonde_client_options more = {.timeout_ms = ASK_MS, .stop = wanted, .user = &top};
     log_setup(LOG_ERROR, "sonde");
     if (!options_flag(o, OPT_ONCE) && !terminal_is_one())
@@ -414,11 +499,11 @@ int command_top(const struct options *o)
         return command_failed(EXIT_USAGE, &e);
     top.model.at_ns = at_ns;
     top.model.paused = at_ns != 0;
-    if (sonde_client_open(o->argument_count ? o->arguments[0] : NULL, &more, &top.feed.client,
-                          (struct sonde_error *)(void *)&e) < 0)
+    top.feed.options = &more;
+    top.feed.by_id = !where || !strchr(where, '/');
+    if (sonde_client_open(where, &more, &top.feed.client, (struct sonde_error *)(void *)&e) < 0)
         return command_failed(EXIT_FAILED, &e);
     int code = run(&top, o, &e);
-    sonde_client_close(top.feed.client);
     top_feed_free(&top.feed);
     top_model_free(&top.model);
     screen_free(&top.now);

@@ -7,14 +7,22 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 
-enum { AGAIN_BUCKETS = 2, QUERIES_MAX = 96 };
+enum {
+    AGAIN_BUCKETS = 2,
+    QUERIES_MAX = 96,
+    TAGS_AT_ONCE = 16, // metrics whose tags one tick asks for
+    RESTARTS_MAX = 1000,
+    FAILURES_BEFORE_SEARCH = 3
+};
 static const int64_t FACTS_EACH_NS = INT64_C(2) * NS_PER_S, METRICS_EACH_NS = INT64_C(5) * NS_PER_S,
-                     EVENTS_EACH_NS = NS_PER_S, PAUSE_MAX_NS = INT64_C(4) * NS_PER_S,
+                     EVENTS_EACH_NS = NS_PER_S, FINDINGS_EACH_NS = INT64_C(10) * NS_PER_S,
+                     FINDINGS_NS = INT64_C(1800) * NS_PER_S, PAUSE_MAX_NS = INT64_C(4) * NS_PER_S,
                      ANNOTATIONS_NS = INT64_C(21600) * NS_PER_S;
 
 // ---------------------------------------------------------------- the job's facts
@@ -120,6 +128,40 @@ static int ask_facts(struct top_feed *f, struct top_model *m, struct error *e)
 
 // ---------------------------------------------------------------- metrics that users emit
 
+static const struct top_metric *metric_named(const struct top_feed *f, const char *name)
+{
+    for (size_t i = 0; i < f->metric_count; i++)
+        if (strcmp(f->metrics[i].name, name) == 0)
+            return &f->metrics[i];
+    return NULL;
+}
+
+// The tags of some metrics whose tags are not known yet.
+static int ask_ranked(struct top_feed *f, struct error *e)
+{
+    int rc = 0, asked = 0;
+    for (size_t i = 0; i < f->metric_count && !rc && asked < TAGS_AT_ONCE; i++) {
+        struct top_metric *metric = &f->metrics[i];
+        struct buf path = {0};
+        const json_t *tag;
+        json_t *tags = NULL;
+        size_t k;
+        if (metric->tags_known || !metric->user)
+            continue;
+        asked++;
+        buf_add_str(&path, STR("/sonde/v1/tags"));
+        client_add_parameter(&path, "metric", metric->name);
+        rc = path.failed ? error_set(e, -ENOMEM, "out of memory")
+                         : client_list(f->client, buf_cstr(&path), "tags", &tags, NULL, e);
+        buf_free(&path);
+        json_array_foreach(tags, k, tag) metric->ranked |=
+            strcmp(asking_text(tag, "key"), "rank") == 0;
+        metric->tags_known = !rc && (metric->ranked || json_array_size(tags) > 0);
+        json_decref(tags);
+    }
+    return rc;
+}
+
 static int ask_metrics(struct top_feed *f, struct error *e)
 {
     const json_t *metric;
@@ -128,14 +170,15 @@ static int ask_metrics(struct top_feed *f, struct error *e)
     int rc = client_list(f->client, "/sonde/v1/metrics", "metrics", &all, NULL, e);
     if (rc)
         return rc;
-    arena_reset(&f->metrics_arena);
-    free(f->metrics);
+    struct top_feed before = *f;
+    f->metrics_arena = (struct arena){0};
     f->metrics = calloc(json_array_size(all) + 1, sizeof *f->metrics);
     f->metric_count = f->metrics_left_out = 0;
     json_array_foreach(all, i, metric)
     {
-        if (!f->metrics || *asking_text(metric, "source"))
-            continue; // a built-in one
+        bool user = !*asking_text(metric, "source");
+        if (!f->metrics || (!user && !str_starts(str_of(asking_text(metric, "name")), STR("gpu_"))))
+            continue;
         if (f->metric_count == TOP_METRICS_MAX) {
             f->metrics_left_out++;
             continue;
@@ -143,20 +186,19 @@ static int ask_metrics(struct top_feed *f, struct error *e)
         struct top_metric own = {
             arena_strdup(&f->metrics_arena, str_of(asking_text(metric, "name"))),
             arena_strdup(&f->metrics_arena, str_of(asking_text(metric, "unit"))),
-            strcmp(asking_text(metric, "kind"), "counter") == 0};
+            strcmp(asking_text(metric, "kind"), "counter") == 0, .user = user};
+        const struct top_metric *known = own.name ? metric_named(&before, own.name) : NULL;
+        if (known) {
+            own.tags_known = known->tags_known;
+            own.ranked = known->ranked;
+        }
         if (own.name && own.unit)
             f->metrics[f->metric_count++] = own;
     }
+    free(before.metrics);
+    arena_free(&before.metrics_arena);
     json_decref(all);
-    return 0;
-}
-
-static const struct top_metric *metric_named(const struct top_feed *f, const char *name)
-{
-    for (size_t i = 0; i < f->metric_count; i++)
-        if (strcmp(f->metrics[i].name, name) == 0)
-            return &f->metrics[i];
-    return NULL;
+    return ask_ranked(f, e);
 }
 
 // ---------------------------------------------------------------- a table's points
@@ -207,8 +249,13 @@ static void write_query(struct asked *a, size_t column, const char *metric, bool
     json_begin_array(&a->w);
     for (size_t i = 0; i < TOP_KEYS_MAX && a->t->keys[i]; i++)
         write_filter(&a->w, a->t->keys[i], "wildcard", "*", true);
-    if (a->m->kind == TOP_NODE)
+    bool by_host = false;
+    for (size_t i = 0; i < TOP_KEYS_MAX && a->t->keys[i]; i++)
+        by_host |= strcmp(a->t->keys[i], "host") == 0;
+    if (a->m->node[0] && !by_host)
         write_filter(&a->w, "host", "literal_or", a->m->node, false);
+    if (a->m->member_key[0])
+        write_filter(&a->w, a->m->member_key, "literal_or", a->m->member, false);
     json_end_array(&a->w);
     json_end_object(&a->w);
     a->columns[a->count] = column;
@@ -272,7 +319,9 @@ static struct top_row *row_of(struct top_table *t, const struct sonde_series *s)
     size_t used = 0;
     name[0] = 0;
     for (size_t i = 0; i < TOP_KEYS_MAX && t->keys[i] && used < sizeof name; i++) {
-        const char *word = strcmp(t->keys[i], "gpu") == 0 ? "gpu " : "";
+        const char *word = strcmp(t->keys[i], "gpu") == 0    ? "gpu "
+                           : strcmp(t->keys[i], "rank") == 0 ? "rank "
+                                                             : "";
         used += (size_t)snprintf(name + used, sizeof name - used, "%s%s%s", used ? " " : "", word,
                                  value_of(s, t->keys[i]));
     }
@@ -281,7 +330,10 @@ static struct top_row *row_of(struct top_table *t, const struct sonde_series *s)
                                  s->tags[i].key, s->tags[i].value);
     if (!name[0])
         snprintf(name, sizeof name, "%s", t->all_tags ? "(no tags)" : "(no name)");
-    return top_table_row(t, str_of(name), name);
+    struct top_row *row = top_table_row(t, str_of(name), name);
+    for (size_t i = 0; row && i < TOP_KEYS_MAX && t->keys[i] && !row->key_values[i]; i++)
+        row->key_values[i] = arena_strdup(&t->arena, str_of(value_of(s, t->keys[i])));
+    return row;
 }
 
 static void take_series(struct top_table *t, size_t column, const char *name, int64_t newest,
@@ -324,9 +376,10 @@ int top_feed_take(struct top_table *t, const size_t *columns, const char *const 
     return 0;
 }
 
-static bool row_by_metric(const struct top_table *t)
+// Of a GPU all that is measured of it, of a rank or a node what users emit.
+static bool is_asked(const struct top_model *m, const struct top_metric *metric)
 {
-    return !t->columns[0].metric && !t->all_tags;
+    return metric->user || (m->kind == TOP_MEMBER && strcmp(m->member_key, "gpu") == 0);
 }
 
 static int ask_table(struct top_feed *f, struct top_model *m, struct top_table *t, struct error *e)
@@ -343,15 +396,20 @@ static int ask_table(struct top_feed *f, struct top_model *m, struct top_table *
     a.start_ns = (from < 0 ? 0 : from) * t->bucket_ns;
     if (!follows)
         top_table_advance(t, last);
+    for (size_t i = 0; t->own_columns && i < f->metric_count; i++)
+        if (f->metrics[i].ranked)
+            top_table_column(t, f->metrics[i].name, f->metrics[i].unit, f->metrics[i].counter);
     begin(f, &a);
     if (t->all_tags) {
         const struct top_metric *metric = metric_named(f, m->metric);
         write_query(&a, 0, m->metric, metric && metric->counter, NULL);
-    } else if (!row_by_metric(t)) {
+    } else if (!t->by_metric) {
         for (size_t c = 0; c < t->column_count; c++)
             write_query(&a, c, t->columns[c].metric, t->columns[c].counter, NULL);
     } else {
         for (size_t i = 0; i < f->metric_count && !rc; i++) {
+            if (!is_asked(m, &f->metrics[i]))
+                continue;
             if (a.count + t->column_count > QUERIES_MAX) {
                 rc = send_all(f, &a, e);
                 begin(f, &a);
@@ -379,6 +437,16 @@ static const char *tags_text(const json_t *tags, struct arena *arena)
     return copy ? copy : "";
 }
 
+// What tells the processes of a node apart.
+static const char *process_of(const json_t *tags, struct arena *arena)
+{
+    static const char *const keys[] = {"rank", "worker", "pid"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (*asking_text(tags, keys[i]))
+            return arena_strdup(arena, str_of(asking_text(tags, keys[i])));
+    return "";
+}
+
 static int add_events(struct top_feed *f, struct top_model *m, const char *path, const char *list,
                       struct error *e)
 {
@@ -401,20 +469,15 @@ static int add_events(struct top_feed *f, struct top_model *m, const char *path,
             .tags = tags_text(json_object_get(event, "tags"), &m->events_arena),
             .start_ns = asking_number(event, annotation ? "t_ns" : "start_ns"),
             .end_ns = asking_number(event, "end_ns"),
-            .annotation = annotation};
+            .annotation = annotation,
+            .process = process_of(json_object_get(event, "tags"), &m->events_arena),
+            .id = asking_number(event, "id"),
+            .parent = asking_number(event, "parent")};
+        if (!own->text || !own->node || !own->process)
+            m->event_count--; // no memory
     }
     json_decref(events);
     return 0;
-}
-
-// Running spans first, the longest on top; then annotations, the newest on top.
-static int compare_events(const void *a, const void *b)
-{
-    const struct top_event *x = a, *y = b;
-    if (x->annotation != y->annotation)
-        return x->annotation - y->annotation;
-    int order = (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-    return x->annotation ? -order : order;
 }
 
 static int ask_events(struct top_feed *f, struct top_model *m, struct error *e)
@@ -435,8 +498,114 @@ static int ask_events(struct top_feed *f, struct top_model *m, struct error *e)
              (long long)(end % NS_PER_S), TOP_EVENTS_MAX);
     if (!rc)
         rc = add_events(f, m, path, "annotations", e);
-    qsort(m->events, m->event_count, sizeof *m->events, compare_events);
+    top_model_nest(m);
     return rc;
+}
+
+// ---------------------------------------------------------------- findings and restarts
+
+static const char *text_in(struct arena *arena, const json_t *object, const char *key)
+{
+    const char *copy = arena_strdup(arena, str_of(asking_text(object, key)));
+    return copy ? copy : "";
+}
+
+// "gpu 1 on n2", "rank 3 on n2", "n2 core=4"
+static const char *member_text(const json_t *tags, struct arena *arena)
+{
+    struct buf text = {0};
+    const char *host = asking_text(tags, "host"), *key;
+    json_t *value;
+    json_object_foreach((json_t *)tags, key, value) if (strcmp(key, "host") != 0 &&
+                                                        strcmp(key, "uuid") != 0 &&
+                                                        strcmp(key, "job") != 0)
+        buf_printf(&text, "%s%s %s", text.size ? ", " : "", key,
+                   json_string_value(value) ? json_string_value(value) : "");
+    if (*host)
+        buf_printf(&text, "%s%s", text.size ? " on " : "", host);
+    const char *copy = arena_strdup(arena, str_of(buf_cstr(&text)));
+    buf_free(&text);
+    return copy ? copy : "";
+}
+
+static void take_findings(struct top_model *m, const json_t *findings)
+{
+    const json_t *one;
+    size_t i;
+    struct arena *arena = &m->findings_arena;
+    arena_reset(arena);
+    m->finding_count = m->slow_count = 0;
+    json_array_foreach(findings, i, one)
+    {
+        if (m->finding_count == TOP_FINDINGS_MAX)
+            break;
+        const json_t *tags = json_object_get(one, "tags");
+        bool span = *asking_text(one, "span") != 0;
+        struct top_finding *f = &m->findings[m->finding_count++];
+        *f = (struct top_finding){
+            .member = member_text(tags, arena),
+            .what = text_in(arena, one, span ? "span" : "metric"),
+            .host = text_in(arena, tags, "host"),
+            .gpu = text_in(arena, tags, "gpu"),
+            .rank = text_in(arena, tags, "rank"),
+            .against = text_in(arena, one, "against"),
+            .span = span,
+            .now = strcmp(asking_text(one, "state"), "slow") == 0,
+            .factor = json_number_value(json_object_get(one, "factor")),
+            .since_ns = asking_number(one, "since_ns"),
+            .until_ns = asking_number(one, "until_ns"),
+            .rounds = asking_number(one, "rounds"),
+        };
+        m->slow_count += f->now;
+    }
+}
+
+// The half hour before the time shown. A server that cannot compare (an older one; a range that
+// takes it too long) leaves the rest of the picture as it is.
+static int ask_findings(struct top_feed *f, struct top_model *m, struct error *e)
+{
+    char path[160];
+    json_t *findings;
+    int64_t end = m->at_ns ? m->at_ns : m->job.last_ns,
+            start = end > FINDINGS_NS ? end - FINDINGS_NS : 0;
+    if (!end || end == f->findings_end_ns)
+        return 0;
+    snprintf(path, sizeof path, "/sonde/v1/findings?start=%lld.%09lld&end=%lld.%09lld",
+             (long long)(start / NS_PER_S), (long long)(start % NS_PER_S),
+             (long long)(end / NS_PER_S), (long long)(end % NS_PER_S));
+    int rc = client_list(f->client, path, "findings", &findings, NULL, e);
+    if (rc == -ECANCELED)
+        return rc;
+    f->findings_end_ns = end;
+    snprintf(m->findings_trouble, sizeof m->findings_trouble, "%.200s", rc ? e->text : "");
+    take_findings(m, rc ? NULL : findings);
+    if (!rc)
+        json_decref(findings);
+    return 0;
+}
+
+// The launcher annotates each attempt of a command that may be restarted with its number.
+static int ask_restarts(struct top_feed *f, struct top_job *job, struct error *e)
+{
+    char path[128];
+    const json_t *event;
+    json_t *events;
+    size_t i;
+    snprintf(path, sizeof path, "/sonde/v1/annotations?start=%lld&limit=%d",
+             (long long)(f->restarts_from_ns / NS_PER_S), RESTARTS_MAX);
+    int rc = client_list(f->client, path, "annotations", &events, NULL, e);
+    if (rc)
+        return rc;
+    json_array_foreach(events, i, event)
+    {
+        int64_t number, t_ns = asking_number(event, "t_ns") - FINDINGS_EACH_NS;
+        const char *attempt = asking_text(json_object_get(event, "tags"), "attempt");
+        if (str_to_i64(str_of(attempt), &number) && number > job->restarts && number < INT_MAX)
+            job->restarts = (int)number;
+        f->restarts_from_ns = t_ns > f->restarts_from_ns ? t_ns : f->restarts_from_ns;
+    }
+    json_decref(events);
+    return 0;
 }
 
 // ---------------------------------------------------------------- a tick
@@ -451,7 +620,7 @@ static bool due(int64_t *at_ns, int64_t each_ns, int64_t now_ns)
 
 static int ask_all(struct top_feed *f, struct top_model *m, int64_t now_ns, struct error *e)
 {
-    bool names = m->kind == TOP_METRICS || m->kind == TOP_NODE || m->kind == TOP_SERIES;
+    bool names = m->kind == TOP_METRICS || m->kind == TOP_RANKS || m->kind >= TOP_VIEWS;
     int rc = due(&f->facts_at_ns, FACTS_EACH_NS, now_ns) ? ask_facts(f, m, e) : 0;
     if (!rc && names && due(&f->metrics_at_ns, METRICS_EACH_NS, now_ns))
         rc = ask_metrics(f, e);
@@ -459,7 +628,32 @@ static int ask_all(struct top_feed *f, struct top_model *m, int64_t now_ns, stru
         rc = ask_events(f, m, e);
     for (size_t i = 0; i < m->table_count && !rc; i++)
         rc = ask_table(f, m, &m->tables[i], e);
+    // Last, because they may take the longest.
+    if (!rc && due(&f->restarts_at_ns, FINDINGS_EACH_NS, now_ns))
+        rc = ask_restarts(f, &m->job, e);
+    if (!rc && due(&f->findings_at_ns, FINDINGS_EACH_NS, now_ns))
+        rc = ask_findings(f, m, e);
     return rc;
+}
+
+// The job has ended, or serves another address: its id leads to what answers now.
+static void search_job(struct top_feed *f, struct top_model *m)
+{
+    struct sonde_client *found;
+    struct sonde_error error;
+    if (!f->by_id || !m->job.id[0] || f->failures < FAILURES_BEFORE_SEARCH ||
+        sonde_client_open(m->job.id, f->options, &found, &error) < 0)
+        return;
+    if (strcmp(sonde_client_name(found), sonde_client_name(f->client)) == 0) {
+        sonde_client_close(found);
+        return;
+    }
+    bool recording = !strstr(sonde_client_name(found), "://");
+    sonde_client_close(f->client);
+    f->client = found;
+    m->job.recording_ns = recording ? f->failing_since_ns : 0;
+    f->by_id = !recording;
+    f->retry_at_ns = 0;
 }
 
 bool top_feed_tick(struct top_feed *f, struct top_model *m)
@@ -475,6 +669,7 @@ bool top_feed_tick(struct top_feed *f, struct top_model *m)
     }
     if (!rc) {
         f->failing_since_ns = f->retry_at_ns = f->pause_ns = 0;
+        f->failures = 0;
         m->job.trouble[0] = 0;
         return true;
     }
@@ -490,16 +685,19 @@ bool top_feed_tick(struct top_feed *f, struct top_model *m)
     f->pause_ns = f->pause_ns > PAUSE_MAX_NS ? PAUSE_MAX_NS : f->pause_ns;
     f->retry_at_ns = now_ns + f->pause_ns;
     top_feed_due(f);
+    f->failures++;
+    search_job(f, m);
     return true;
 }
 
 void top_feed_due(struct top_feed *f)
 {
-    f->facts_at_ns = f->metrics_at_ns = f->events_at_ns = 0;
+    f->facts_at_ns = f->metrics_at_ns = f->events_at_ns = f->findings_at_ns = 0;
 }
 
 void top_feed_free(struct top_feed *f)
 {
+    sonde_client_close(f->client);
     free(f->metrics);
     arena_free(&f->metrics_arena);
     buf_free(&f->body);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { FRESH_S = 15, FRESH_BUCKETS = 3, PROCESS_BUCKET_S = 4 }; // processes are sampled every 2 s
 
@@ -58,8 +59,12 @@ static void add_table(struct top_model *m, const char *title, const char *empty,
                             .column_count = count,
                             .rows_end = columns == process_columns,
                             .all_tags = columns == series_columns,
+                            .by_metric = columns == metric_columns,
+                            .own_columns = !columns,
                             .bucket_ns = m->bucket_ns > least ? m->bucket_ns : least,
                             .newest = INT64_MIN};
+    if (!columns)
+        t->columns = t->own;
     for (size_t i = 0; keys && i < TOP_KEYS_MAX; i++)
         t->keys[i] = keys[i];
 }
@@ -73,14 +78,17 @@ static void free_table(struct top_table *t)
 
 static void make_tables(struct top_model *m)
 {
-    static const char *const host[TOP_KEYS_MAX] = {"host"},
-                             *const host_gpu[TOP_KEYS_MAX] = {"host", "gpu"},
-                             *const gpu[TOP_KEYS_MAX] = {"gpu"},
-                             *const host_process[TOP_KEYS_MAX] = {"host", "pid", "command"},
-                             *const process[TOP_KEYS_MAX] = {"pid", "command"};
+    static const char *const
+        host[TOP_KEYS_MAX] = {"host"},
+        *const host_gpu[TOP_KEYS_MAX] = {"host", "gpu"}, *const gpu[TOP_KEYS_MAX] = {"gpu"},
+        *const rank_host[TOP_KEYS_MAX] = {"rank", "host"}, *const rank[TOP_KEYS_MAX] = {"rank"},
+        *const host_process[TOP_KEYS_MAX] = {"host", "pid", "command"},
+        *const process[TOP_KEYS_MAX] = {"pid", "command"};
     static const char no_processes[] = "no processes are recorded (level 2 and above records them)",
                       no_gpus[] = "no GPUs are recorded (level 3 and above records them)",
-                      no_metrics[] = "the job's programs have emitted no metrics so far";
+                      no_metrics[] = "the job's programs have emitted no metrics so far",
+                      no_ranks[] = "no program emits a metric with the tag rank",
+                      no_member[] = "nothing of this has a value at this time";
     for (size_t i = 0; i < m->table_count; i++)
         free_table(&m->tables[i]);
     m->table_count = 0;
@@ -101,8 +109,16 @@ static void make_tables(struct top_model *m)
         add_table(m, "SERIES", "no series of this metric has a value at this time",
                   COLUMNS(series_columns), NULL);
         break;
+    case TOP_RANKS:
+        add_table(m, "RANK", no_ranks, NULL, 0, rank_host);
+        break;
+    case TOP_MEMBER:
+        add_table(m, "METRIC", no_member, COLUMNS(metric_columns), NULL);
+        break;
     case TOP_NODE:
         add_table(m, "GPU", no_gpus, COLUMNS(gpu_columns), gpu);
+        add_table(m, "RANK", no_ranks, NULL, 0, rank);
+        m->tables[1].optional = true;
         add_table(m, "PROCESS", no_processes, COLUMNS(process_columns), process);
         add_table(m, "METRIC", no_metrics, COLUMNS(metric_columns), NULL);
         break;
@@ -122,13 +138,22 @@ void top_model_free(struct top_model *m)
     for (size_t i = 0; i < m->table_count; i++)
         free_table(&m->tables[i]);
     arena_free(&m->events_arena);
+    arena_free(&m->findings_arena);
     m->table_count = 0;
 }
 
 void top_model_show(struct top_model *m, enum top_kind kind, const char *of)
 {
+    if (kind < TOP_VIEWS)
+        m->node[0] = m->member_key[0] = m->member[0] = m->metric[0] = 0;
     if (kind == TOP_NODE)
         snprintf(m->node, sizeof m->node, "%s", of);
+    if (kind == TOP_MEMBER) {
+        const char *value = strchr(of, ' ');
+        size_t size = value ? (size_t)(value - of) : strlen(of);
+        snprintf(m->member_key, sizeof m->member_key, "%.*s", (int)size, of);
+        snprintf(m->member, sizeof m->member, "%s", value ? value + 1 : "");
+    }
     if (kind == TOP_SERIES)
         snprintf(m->metric, sizeof m->metric, "%s", of);
     m->kind = kind;
@@ -167,7 +192,7 @@ struct top_row *top_table_row(struct top_table *t, struct str key, const char *n
         t->capacity = capacity;
     }
     struct str own = arena_str(&t->arena, key);
-    size_t values = t->column_count * TOP_BUCKETS;
+    size_t values = (t->own_columns ? TOP_COLUMNS_MAX : t->column_count) * TOP_BUCKETS;
     struct top_row row = {.name = arena_strdup(&t->arena, str_of(name)),
                           .values = arena_array(&t->arena, values, sizeof(double))};
     uint64_t *place = own.data && row.name && row.values ? map_add(&t->by_key, own, &added) : NULL;
@@ -178,6 +203,26 @@ struct top_row *top_table_row(struct top_table *t, struct str key, const char *n
     *place = t->count;
     t->rows[t->count] = row;
     return &t->rows[t->count++];
+}
+
+int top_table_column(struct top_table *t, const char *metric, const char *unit, bool counter)
+{
+    for (size_t i = 0; i < t->column_count; i++)
+        if (strcmp(t->own[i].metric, metric) == 0)
+            return (int)i;
+    if (t->column_count == TOP_COLUMNS_MAX)
+        return -1;
+    const char *name = arena_strdup(&t->arena, str_of(metric)),
+               *own_unit = arena_strdup(&t->arena, str_of(unit));
+    if (!name || !own_unit)
+        return -1;
+    t->own[t->column_count] = (struct top_column){.title = name,
+                                                  .metric = name,
+                                                  .aggregator = counter ? "sum" : "avg",
+                                                  .function = "avg",
+                                                  .counter = counter,
+                                                  .unit = own_unit};
+    return (int)t->column_count++;
 }
 
 static double *at(const struct top_row *row, size_t column, int64_t bucket)
@@ -332,11 +377,152 @@ size_t top_table_shown(const struct top_model *m, const struct top_table *t)
     return n;
 }
 
+bool top_table_visible(const struct top_table *t)
+{
+    return !t->optional || t->count;
+}
+
+// ---------------------------------------------------------------- events and findings
+
+static bool event_shown(const struct top_model *m, const struct top_event *e)
+{
+    return contains(e->text, m->filter) || contains(e->node, m->filter) ||
+           contains(e->tags, m->filter);
+}
+
+static bool finding_shown(const struct top_model *m, const struct top_finding *f)
+{
+    return contains(f->member, m->filter) || contains(f->what, m->filter);
+}
+
+// qsort has no argument for the caller: one thread draws.
+static const struct top_model *sorted;
+
+static int signum(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+// Spans first, by process and start, so that a span stands under its parent; annotations from the
+// newest on.
+static int by_process(const struct top_event *x, const struct top_event *y)
+{
+    if (x->annotation)
+        return signum(y->start_ns, x->start_ns);
+    int order = str_compare_natural(str_of(x->node), str_of(y->node));
+    if (!order)
+        order = str_compare_natural(str_of(x->process), str_of(y->process));
+    return order ? order : signum(x->start_ns, y->start_ns);
+}
+
+static int compare_events(const void *a, const void *b)
+{
+    const struct top_event *x = &sorted->events[*(const size_t *)a],
+                           *y = &sorted->events[*(const size_t *)b];
+    if (x->annotation != y->annotation)
+        return x->annotation - y->annotation;
+    int order = sorted->sort == 0   ? signum(y->start_ns, x->start_ns)
+                : sorted->sort == 1 ? str_compare_natural(str_of(x->text), str_of(y->text))
+                                    : by_process(x, y);
+    return sorted->descending ? -order : order;
+}
+
+size_t top_model_events(const struct top_model *m, size_t *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->event_count; i++)
+        if (event_shown(m, &m->events[i]))
+            out[n++] = i;
+    sorted = m;
+    if (n)
+        qsort(out, n, sizeof *out, compare_events);
+    return n;
+}
+
+static int compare_findings(const void *a, const void *b)
+{
+    const struct top_finding *x = &sorted->findings[*(const size_t *)a],
+                             *y = &sorted->findings[*(const size_t *)b];
+    int worse =
+        x->now != y->now ? (x->now ? -1 : 1) : (x->factor < y->factor) - (x->factor > y->factor);
+    int order = sorted->sort == 0   ? signum(y->since_ns, x->since_ns)
+                : sorted->sort == 1 ? str_compare_natural(str_of(x->member), str_of(y->member))
+                                    : worse;
+    return sorted->descending ? -order : order;
+}
+
+size_t top_model_findings(const struct top_model *m, size_t *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->finding_count; i++)
+        if (finding_shown(m, &m->findings[i]))
+            out[n++] = i;
+    sorted = m;
+    if (n)
+        qsort(out, n, sizeof *out, compare_findings);
+    return n;
+}
+
+void top_model_nest(struct top_model *m)
+{
+    for (size_t i = 0; i < m->event_count; i++) {
+        struct top_event *e = &m->events[i];
+        int64_t parent = e->parent;
+        e->depth = 0;
+        // A parent that has ended is not here. The bound ends a circle of damaged ids.
+        for (size_t k = 0; parent && k < m->event_count && e->depth < (int)m->event_count; k++)
+            if (!m->events[k].annotation && m->events[k].id == parent) {
+                parent = m->events[k].parent;
+                e->depth++;
+                k = SIZE_MAX; // from the first one again
+            }
+    }
+}
+
+static bool is_value(const char *tag, const char *value)
+{
+    return *tag && value && strcmp(tag, value) == 0;
+}
+
+bool top_model_marked(const struct top_model *m, const struct top_table *t,
+                      const struct top_row *row)
+{
+    for (size_t i = 0; i < m->finding_count; i++) {
+        const struct top_finding *f = &m->findings[i];
+        const char *host = m->node[0] ? m->node : NULL, *gpu = NULL, *rank = NULL;
+        bool member = false;
+        if (!f->now)
+            continue;
+        if (t->by_metric && !m->node[0] && is_value(f->what, row->name))
+            return true;
+        for (size_t k = 0; k < TOP_KEYS_MAX && t->keys[k]; k++) {
+            const char *value = row->key_values[k];
+            host = strcmp(t->keys[k], "host") == 0 ? value : host;
+            gpu = strcmp(t->keys[k], "gpu") == 0 ? value : gpu;
+            rank = strcmp(t->keys[k], "rank") == 0 ? value : rank;
+            member |= strcmp(t->keys[k], "pid") == 0;
+        }
+        if (!t->keys[0] || member || (*f->host && !is_value(f->host, host)))
+            continue;
+        if (gpu ? is_value(f->gpu, gpu) : rank ? is_value(f->rank, rank) : *f->host)
+            return true;
+    }
+    return false;
+}
+
 size_t top_model_rows(const struct top_model *m)
 {
     size_t n = 0;
-    if (m->kind == TOP_EVENTS)
-        return m->event_count;
+    if (m->kind == TOP_EVENTS) {
+        for (size_t i = 0; i < m->event_count; i++)
+            n += event_shown(m, &m->events[i]);
+        return n;
+    }
+    if (m->kind == TOP_FINDINGS) {
+        for (size_t i = 0; i < m->finding_count; i++)
+            n += finding_shown(m, &m->findings[i]);
+        return n;
+    }
     for (size_t k = 0; k < m->table_count; k++)
         n += top_table_shown(m, &m->tables[k]);
     return n;

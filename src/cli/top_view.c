@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "cli/quantity.h"
+#include "cli/top_keys.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,10 +13,13 @@ enum {
     HEAD = 3,
     VALUE_WIDTH = QUANTITY_WIDTH,
     GRAPH_LEAST = 4,
-    GRAPH_MOST = 24,
+    GRAPH_MOST = TOP_BUCKETS,
     NAME_LEAST = 12,
     NAME_MOST = 40,
     UNIT_WIDTH = 8,
+    LABEL_WIDTH = 15,
+    NARROW = 72, // columns that the names of all views and a time need
+    WIDE = 116,
 };
 
 static void clock_text(int64_t t_ns, char out[32])
@@ -69,33 +73,68 @@ static void draw_facts(struct screen *s, const struct top_model *m)
     quantity_text((double)job->dropped, "", dropped);
     int at = screen_printf(s, 1, 0, s->columns, STYLE_PLAIN, "%zu node%s", job->nodes,
                            job->nodes == 1 ? "" : "s");
-    if (job->level)
+    bool narrow = s->columns < NARROW; // what needs action comes first
+    if (job->level && !narrow)
         at += screen_printf(s, 1, at, s->columns - at, STYLE_PLAIN, "  level %d", job->level);
-    at += screen_printf(s, 1, at, s->columns - at, STYLE_PLAIN, "  %s points  ", points);
+    if (!narrow)
+        at += screen_printf(s, 1, at, s->columns - at, STYLE_PLAIN, "  %s points", points);
     at += screen_printf(s, 1, at, s->columns - at, job->dropped ? STYLE_ALARM : STYLE_PLAIN,
-                        "%s dropped", dropped);
+                        "  %s dropped", dropped);
+    if (job->restarts)
+        at += screen_printf(s, 1, at, s->columns - at, STYLE_BOLD, "  %d restart%s", job->restarts,
+                            job->restarts == 1 ? "" : "s");
+    if (m->slow_count)
+        at += screen_printf(s, 1, at, s->columns - at, STYLE_ALARM, "  %zu slow (key 7)",
+                            m->slow_count);
+    if (job->recording_ns) {
+        char clock[32];
+        clock_text(job->recording_ns, clock);
+        at += screen_printf(s, 1, at, s->columns - at, STYLE_BOLD,
+                            "  the job answers no more since %s: its recording", clock + 11);
+    }
     if (job->missing_count)
         screen_printf(s, 1, at + 2, s->columns - at - 2, STYLE_ALARM, "%zu missing: %s",
                       job->missing_count, job->missing);
 }
 
-static void draw_views(struct screen *s, const struct top_model *m)
+// The view shown stands by its name, and the others by their digits where the screen is narrow.
+static int draw_view_names(struct screen *s, const struct top_model *m)
 {
-    static const char *const names[] = {"1 Nodes", "2 GPUs", "3 Processes", "4 Metrics",
-                                        "5 Events"};
-    static const char *const narrow[] = {"1 Nodes", "2 GPUs", "3 Procs", "4 Metrics", "5 Events"};
-    bool wide = s->columns >= 100;
-    char clock[32], bucket[QUANTITY_MAX], time[80] = "";
+    static const char *const names[TOP_VIEWS] = {"Nodes",  "GPUs",  "Processes", "Metrics",
+                                                 "Events", "Ranks", "Findings"};
+    static const char *const shorter[TOP_VIEWS] = {"Nodes",  "GPUs",  "Procs", "Metrics",
+                                                   "Events", "Ranks", "Finds"};
+    bool wide = s->columns >= WIDE;
     int at = 0;
-    for (int i = 0; i < 5; i++) {
-        bool here = (int)m->kind == i;
-        at += screen_text(s, 2, at, s->columns - at, here ? STYLE_SELECTED : STYLE_DIM,
-                          wide ? names[i] : narrow[i]);
+    for (int i = 0; i < TOP_VIEWS; i++) {
+        bool here = (int)m->kind == i, named = here || s->columns >= NARROW;
+        at += screen_printf(s, 2, at, s->columns - at, here ? STYLE_SELECTED : STYLE_DIM,
+                            named ? "%d %s" : "%d", i + 1, wide ? names[i] : shorter[i]);
         at += 1 + wide;
     }
-    if (m->kind == TOP_NODE || m->kind == TOP_SERIES)
-        at += screen_printf(s, 2, at, s->columns - at - 16, STYLE_BOLD, "> %s",
-                            m->kind == TOP_NODE ? m->node : m->metric);
+    return at;
+}
+
+// "> n1 > gpu 0 > loss": what was opened.
+static int draw_path(struct screen *s, const struct top_model *m)
+{
+    struct buf path = {0};
+    if (m->node[0])
+        buf_printf(&path, " > %s", m->node);
+    if (m->member_key[0])
+        buf_printf(&path, " > %s %s", m->member_key, m->member);
+    if (m->kind == TOP_SERIES)
+        buf_printf(&path, " > %s", m->metric);
+    int width = s->columns - 16,
+        at = screen_text(s, 2, 0, width, STYLE_BOLD, path.size ? buf_cstr(&path) + 1 : "");
+    buf_free(&path);
+    return at + 1;
+}
+
+static void draw_views(struct screen *s, const struct top_model *m)
+{
+    char clock[32], bucket[QUANTITY_MAX], time[80] = "";
+    int at = m->kind < TOP_VIEWS ? draw_view_names(s, m) : draw_path(s, m);
     if (!shown_ns(m))
         return;
     const char *word = m->at_ns ? m->paused ? "at" : "plays" : m->job.live ? "live" : "end";
@@ -120,49 +159,92 @@ static void draw_foot(struct screen *s, const struct top_model *m)
         at = screen_printf(s, row, 0, s->columns / 2, STYLE_BOLD, "filter: %s  ", m->filter);
     screen_text(
         s, row, at, s->columns - at, STYLE_DIM,
-        s->columns >= 116
-            ? "q quit  ? help  1-5 views  Enter open  Esc back  s sort  r reverse  / filter  "
+        s->columns >= WIDE
+            ? "q quit  ? help  1-7 views  Enter open  Esc back  s sort  r reverse  / filter  "
               "Left Right time  Space pause  End now"
-            : "q quit ? help 1-5 view Enter open Esc back s sort r rev / filter <-> time");
+            : "q quit ? help 1-7 view Enter open Esc back s sort r rev / filter <-> time");
 }
 
-static void draw_help(struct screen *s)
+static const char *const explanations[] = {
+    "",
+    "A bar is a share of 100 %, a sparkline the last 60 bars of time at most.",
+    "- is no value, ! a member that is slow now (view 7 says why).",
+};
+
+// The line of the help; false: there is none.
+static bool help_line(size_t line, char out[160])
 {
-    static const char *const lines[] = {
-        "sonde top - the job in a terminal",
-        "",
-        "1 2 3 4 5   nodes, GPUs, processes, metrics of your programs, events",
-        "Tab         the next view",
-        "Up Down     choose a row (also k j); PgUp PgDn by pages",
-        "Enter       open the row: a node, or a metric's series; Esc goes back",
-        "s           sort by the next column, then by name; S the other way round",
-        "r           reverse the order",
-        "/           filter rows by a part of their name; Enter keeps, Esc clears it",
-        "Left Right  back and forth in time (also h l); [ ] by a whole window",
-        "Home End    to the first window, to the newest",
-        "Space       pause, go on",
-        "+ -         shorter or longer bars (1 s to 10 min)",
-        "q           quit",
-        "",
-        "A bar is a share of 100 %. A sparkline has a character for each bar's",
-        "time, the newest at its right; from 0, or the least value, to the highest.",
-        "- is no value: nothing is drawn where nothing was recorded.",
-    };
-    for (int i = 0; i < (int)(sizeof lines / sizeof lines[0]); i++)
-        screen_text(s, HEAD + i, 2, s->columns - 2, i ? STYLE_PLAIN : STYLE_BOLD, lines[i]);
+    for (size_t i = 0; i < top_key_count; i++)
+        if ((top_keys[i].label || top_keys[i].does) && line-- == 0) {
+            const char *label = top_keys[i].label ? top_keys[i].label : "";
+            snprintf(out, 160, "%s%*s%s", label, LABEL_WIDTH - screen_width(label), "",
+                     top_keys[i].does);
+            return true;
+        }
+    if (line >= sizeof explanations / sizeof explanations[0])
+        return false;
+    snprintf(out, 160, "%s", explanations[line]);
+    return true;
+}
+
+static void draw_help(struct screen *s, struct top_model *m)
+{
+    char text[160];
+    size_t lines = 0, page = (size_t)(s->rows > HEAD + 1 ? s->rows - HEAD - 1 : 1);
+    while (help_line(lines, text))
+        lines++;
+    size_t most = lines > page ? lines - page : 0;
+    m->help_scroll = m->help_scroll > most ? most : m->help_scroll;
+    for (size_t i = 0; i < page && help_line(m->help_scroll + i, text); i++)
+        screen_text(s, HEAD + (int)i, 1, s->columns - 1, STYLE_PLAIN, text);
 }
 
 // ---------------------------------------------------------------- tables
 
 struct layout {
     int name;
-    size_t count, columns[TOP_COLUMNS_MAX]; // that fit and have values
-    int graph[TOP_COLUMNS_MAX];             // columns of bar or sparkline; 0: none
+    size_t count, columns[TOP_COLUMNS_MAX];               // that fit and have values
+    int graph[TOP_COLUMNS_MAX];                           // columns of bar or sparkline; 0: none
+    double least[TOP_COLUMNS_MAX], most[TOP_COLUMNS_MAX]; // of a column's sparklines
 };
 
 static bool is_share(const struct top_column *c)
 {
     return c->unit && strcmp(c->unit, "percent") == 0;
+}
+
+// Rows have units of their own, in a column behind the others.
+static bool has_units(const struct top_table *t)
+{
+    return t->by_metric || t->all_tags;
+}
+
+static void widen_extent(const double *values, int count, double *least, double *most)
+{
+    for (int i = 0; i < count; i++)
+        if (isfinite(values[i])) {
+            *least = values[i] < *least ? values[i] : *least;
+            *most = values[i] > *most ? values[i] : *most;
+        }
+}
+
+// The rows of a column share a scale, so that they can be compared. Built-in metrics begin at 0, so
+// that the noise of an idle node is no mountain; those of users at their least value.
+static void scale(const struct top_table *t, struct layout *l)
+{
+    double values[TOP_BUCKETS];
+    for (size_t k = 0; k < l->count && !t->by_metric; k++) {
+        size_t c = l->columns[k];
+        int count = l->graph[k] < TOP_BUCKETS ? l->graph[k] : TOP_BUCKETS;
+        l->least[c] = INFINITY;
+        l->most[c] = -INFINITY;
+        for (size_t i = 0; i < t->count && !is_share(&t->columns[c]); i++) {
+            top_table_history(t, &t->rows[i], c, count, values);
+            widen_extent(values, count, &l->least[c], &l->most[c]);
+        }
+        if (!t->own_columns && !t->all_tags && l->least[c] > 0)
+            l->least[c] = 0;
+    }
 }
 
 static void lay_out(const struct screen *s, const struct top_table *t, struct layout *l)
@@ -174,7 +256,7 @@ static void lay_out(const struct screen *s, const struct top_table *t, struct la
     }
     int most = s->columns / 3 < NAME_MOST ? s->columns / 3 : NAME_MOST;
     l->name = l->name > most ? most : l->name;
-    int unit = t->columns[0].metric ? 0 : UNIT_WIDTH + 1;
+    int unit = has_units(t) ? UNIT_WIDTH + 1 : 0;
     int left = s->columns - l->name - unit;
     for (size_t i = 0; i < t->column_count && left > VALUE_WIDTH; i++)
         if (top_table_has(t, i) || (i < 2 && t->count && !t->rows_end)) {
@@ -193,35 +275,24 @@ static void lay_out(const struct screen *s, const struct top_table *t, struct la
     // Of tables with few columns the first sparkline takes the rest.
     if (l->count && l->graph[0] && left > 0 && !is_share(&t->columns[l->columns[0]]))
         l->graph[0] = l->graph[0] + left < TOP_BUCKETS ? l->graph[0] + left : TOP_BUCKETS;
+    scale(t, l);
 }
 
-static void extent_of(const double *values, int count, double *least, double *most)
-{
-    *least = INFINITY;
-    *most = -INFINITY;
-    for (int i = 0; i < count; i++)
-        if (isfinite(values[i])) {
-            *least = values[i] < *least ? values[i] : *least;
-            *most = values[i] > *most ? values[i] : *most;
-        }
-}
-
-// From 0 where the column's unit has one (bytes, rates), so that noise of an idle node is no
-// mountain; a metric of users from its own least.
+// A metric among others has a scale of its own.
 static void draw_spark(struct screen *s, int row, int at, int width, const struct top_table *t,
-                       const struct top_row *r, size_t c)
+                       const struct layout *l, const struct top_row *r, size_t c)
 {
-    double values[TOP_BUCKETS], least, most;
+    double values[TOP_BUCKETS], least = t->by_metric ? INFINITY : l->least[c],
+                                most = t->by_metric ? -INFINITY : l->most[c];
     int count = width < TOP_BUCKETS ? width : TOP_BUCKETS;
     top_table_history(t, r, c, count, values);
-    extent_of(values, count, &least, &most);
-    if (t->columns[c].metric && least > 0)
-        least = 0;
+    if (t->by_metric)
+        widen_extent(values, count, &least, &most);
     screen_spark(s, row, at + width - count, values, count, least, most, STYLE_SPARK);
 }
 
 static void draw_cell(struct screen *s, int row, int at, int graph, const struct top_table *t,
-                      const struct top_row *r, size_t c)
+                      const struct layout *l, const struct top_row *r, size_t c)
 {
     char text[QUANTITY_MAX];
     const struct top_column *column = &t->columns[c];
@@ -244,7 +315,7 @@ static void draw_cell(struct screen *s, int row, int at, int graph, const struct
         screen_spark(s, row, at + VALUE_WIDTH + 2 + bar, values, graph - bar - 1, 0, 100,
                      STYLE_SPARK);
     } else {
-        draw_spark(s, row, at + VALUE_WIDTH + 1, graph, t, r, c);
+        draw_spark(s, row, at + VALUE_WIDTH + 1, graph, t, l, r, c);
     }
 }
 
@@ -260,24 +331,30 @@ static void draw_titles(struct screen *s, int row, const struct top_model *m,
     for (size_t i = 0; i < l->count; i++) {
         bool sorted = (size_t)m->sort == l->columns[i];
         snprintf(title, sizeof title, "%s%s", t->columns[l->columns[i]].title, sorted ? up : "");
-        screen_right(s, row, at, VALUE_WIDTH, STYLE_TITLE, title);
-        at += VALUE_WIDTH + 1 + (l->graph[i] ? l->graph[i] + 1 : 0);
+        int room = VALUE_WIDTH + (l->graph[i] ? l->graph[i] + 1 : 0);
+        if (screen_width(title) <= VALUE_WIDTH)
+            screen_right(s, row, at, VALUE_WIDTH, STYLE_TITLE, title);
+        else // the name of a metric reaches over its sparkline
+            screen_text(s, row, at, room, STYLE_TITLE, title);
+        at += room + 1;
     }
 }
 
 static void draw_row(struct screen *s, int row, const struct top_table *t, const struct layout *l,
-                     const struct top_row *r, bool selected)
+                     const struct top_row *r, bool selected, bool marked)
 {
     screen_text(s, row, 0, l->name, STYLE_PLAIN, r->name);
     int at = l->name + 1;
     for (size_t i = 0; i < l->count; i++) {
-        draw_cell(s, row, at, l->graph[i], t, r, l->columns[i]);
+        draw_cell(s, row, at, l->graph[i], t, l, r, l->columns[i]);
         at += VALUE_WIDTH + 1 + (l->graph[i] ? l->graph[i] + 1 : 0);
     }
-    if (!t->columns[0].metric)
+    if (has_units(t))
         screen_text(s, row, at, UNIT_WIDTH, STYLE_DIM, quantity_unit(r->unit, r->counter));
     if (selected)
         screen_style(s, row, 0, l->name, STYLE_SELECTED);
+    if (marked)
+        screen_text(s, row, l->name, 1, STYLE_ALARM, "!");
 }
 
 // Draws lines [m->scroll, m->scroll + page) of all tables below each other; a table's title and
@@ -289,6 +366,8 @@ static void draw_tables(struct screen *s, struct top_model *m)
     int line = top - (int)m->scroll;
     for (size_t k = 0; k < m->table_count; k++) {
         const struct top_table *t = &m->tables[k];
+        if (!top_table_visible(t))
+            continue;
         size_t *order = malloc((t->count + 1) * sizeof *order);
         size_t n = order ? top_table_order(m, t, order) : 0;
         struct layout l;
@@ -302,7 +381,8 @@ static void draw_tables(struct screen *s, struct top_model *m)
         for (size_t i = 0; i < n; i++) {
             int row = line + 1 + (int)i;
             if (row > title && row < bottom)
-                draw_row(s, row, t, &l, &t->rows[order[i]], before + i == m->selected);
+                draw_row(s, row, t, &l, &t->rows[order[i]], before + i == m->selected,
+                         top_model_marked(m, t, &t->rows[order[i]]));
         }
         free(order);
         before += n;
@@ -310,36 +390,82 @@ static void draw_tables(struct screen *s, struct top_model *m)
     }
 }
 
+static void draw_event(struct screen *s, int row, const struct top_model *m,
+                       const struct top_event *e, bool selected)
+{
+    char when[32], length[QUANTITY_MAX];
+    // Nested spans stand together only in their own order.
+    int indent = m->sort < 0 && !m->descending ? 2 * e->depth : 0, at = 17 + indent;
+    clock_text(e->start_ns, when);
+    quantity_duration(shown_ns(m) > e->start_ns ? shown_ns(m) - e->start_ns : 0, length);
+    screen_text(s, row, 0, 8, STYLE_DIM, when + 11);
+    screen_right(s, row, 9, 7, e->annotation ? STYLE_DIM : STYLE_BOLD, length);
+    at +=
+        screen_text(s, row, at, s->columns - at, selected ? STYLE_SELECTED : STYLE_PLAIN, e->text);
+    at += 1 + screen_text(s, row, at + 1, s->columns - at - 1, STYLE_SPARK, e->node);
+    screen_text(s, row, at + 1, s->columns - at - 1, STYLE_DIM, e->tags);
+}
+
 static void draw_events(struct screen *s, const struct top_model *m)
 {
+    static const char *const titles[2][3] = {
+        {"SPANS THAT RUN, BY PROCESS", "SPANS THAT RUN, BY TIME", "SPANS THAT RUN, BY NAME"},
+        {"ANNOTATIONS", "ANNOTATIONS", "ANNOTATIONS BY NAME"}};
+    size_t order[TOP_EVENTS_MAX];
     int row = HEAD, bottom = s->rows - 1;
     bool titled[2] = {false, false};
-    if (!m->event_count)
+    size_t n = top_model_events(m, order);
+    if (!n)
         screen_text(
             s, row, 2, s->columns - 2, STYLE_DIM,
-            "no span runs at this time, and there are no annotations in the 6 hours before");
-    for (size_t i = m->scroll; i < m->event_count && row < bottom; i++) {
-        const struct top_event *e = &m->events[i];
-        char when[32], length[QUANTITY_MAX];
+            m->filter[0] && m->event_count
+                ? "no event has this in its text, node or tags"
+                : "no span runs at this time, and there are no annotations in the 6 hours before");
+    for (size_t i = m->scroll; i < n && row < bottom; i++) {
+        const struct top_event *e = &m->events[order[i]];
         if (!titled[e->annotation]) {
             titled[e->annotation] = true;
             screen_style(s, row, 0, s->columns, STYLE_TITLE);
-            screen_printf(s, row++, 0, s->columns, STYLE_TITLE, "%s",
-                          e->annotation ? "ANNOTATIONS" : "SPANS THAT RUN");
+            screen_text(s, row++, 0, s->columns, STYLE_TITLE, titles[e->annotation][m->sort + 1]);
             if (row == bottom)
                 break;
         }
-        clock_text(e->start_ns, when);
-        quantity_duration(shown_ns(m) > e->start_ns ? shown_ns(m) - e->start_ns : 0, length);
-        screen_text(s, row, 0, 8, STYLE_DIM, when + 11);
-        screen_right(s, row, 9, 7, e->annotation ? STYLE_DIM : STYLE_BOLD, length);
-        int at = 17;
-        at += screen_text(s, row, at, s->columns - at,
-                          i == m->selected ? STYLE_SELECTED : STYLE_PLAIN, e->text);
-        at += 1 + screen_text(s, row, at + 1, s->columns - at - 1, STYLE_SPARK, e->node);
-        screen_text(s, row, at + 1, s->columns - at - 1, STYLE_DIM, e->tags);
-        row++;
+        draw_event(s, row++, m, e, i == m->selected);
     }
+}
+
+// "slow  rank 3 on n2 takes 1.62 times the others' step_seconds since 03:00:12"
+static void draw_finding(struct screen *s, int row, const struct top_finding *f, bool selected)
+{
+    char when[32];
+    int at = 9;
+    clock_text(f->now ? f->since_ns : f->until_ns, when);
+    screen_text(s, row, 0, at, f->now ? STYLE_ALARM : STYLE_DIM, f->now ? "slow" : "was slow");
+    at +=
+        screen_text(s, row, at, s->columns - at, selected ? STYLE_SELECTED : STYLE_BOLD, f->member);
+    at += screen_printf(s, row, at, s->columns - at, STYLE_PLAIN, " %s %.2f times %s ",
+                        f->now ? "takes" : "took", f->factor,
+                        strcmp(f->against, "others") == 0 ? "the others'" : "its own best");
+    at += screen_text(s, row, at, s->columns - at, STYLE_SPARK, f->what);
+    screen_printf(s, row, at, s->columns - at, STYLE_DIM, " %s %s", f->now ? "since" : "until",
+                  when + 11);
+}
+
+static void draw_findings(struct screen *s, const struct top_model *m)
+{
+    static const char *const titles[] = {"FINDINGS, THE WORST FIRST", "FINDINGS BY TIME",
+                                         "FINDINGS BY MEMBER"};
+    size_t order[TOP_FINDINGS_MAX], n = top_model_findings(m, order);
+    int row = HEAD, bottom = s->rows - 1;
+    screen_style(s, row, 0, s->columns, STYLE_TITLE);
+    screen_text(s, row++, 0, s->columns, STYLE_TITLE, titles[m->sort + 1]);
+    if (!n)
+        screen_text(s, row, 2, s->columns - 2, STYLE_DIM,
+                    m->findings_trouble[0]             ? m->findings_trouble
+                    : m->filter[0] && m->finding_count ? "no finding has this in its text"
+                                                       : "nothing unusual in the half hour before");
+    for (size_t i = m->scroll; i < n && row < bottom; i++)
+        draw_finding(s, row++, &m->findings[order[i]], i == m->selected);
 }
 
 size_t top_view_page(const struct screen *s)
@@ -351,9 +477,11 @@ size_t top_view_page(const struct screen *s)
 static size_t selected_line(const struct top_model *m)
 {
     size_t before = 0, line = 0;
-    if (m->kind == TOP_EVENTS)
+    if (m->kind == TOP_EVENTS || m->kind == TOP_FINDINGS)
         return m->selected;
     for (size_t k = 0; k < m->table_count; k++) {
+        if (!top_table_visible(&m->tables[k]))
+            continue;
         size_t n = top_table_shown(m, &m->tables[k]);
         if (m->selected < before + n)
             return line + (m->selected - before);
@@ -379,9 +507,11 @@ void top_view_draw(struct screen *s, struct top_model *m)
     draw_facts(s, m);
     draw_views(s, m);
     if (m->help)
-        draw_help(s);
+        draw_help(s, m);
     else if (m->kind == TOP_EVENTS)
         draw_events(s, m);
+    else if (m->kind == TOP_FINDINGS)
+        draw_findings(s, m);
     else
         draw_tables(s, m);
     draw_foot(s, m);

@@ -1,8 +1,9 @@
 // top_view.h - draws a top_model into a screen. Pure: the same model gives the same cells.
 //
 //   row 0          job, command, state, time
-//   row 1          nodes, level, points, drops, missing nodes; or why there is no answer
-//   row 2          views, and the time that is shown
+//   row 1          nodes, level, points, drops, restarts, findings, missing nodes; or why there is
+//                  no answer
+//   row 2          views, or the opened rows; and the time that is shown
 //   rows 3 …       tables with a title each
 //   the last row   keys; or the filter while it is typed
 #ifndef SONDE_CLI_TOP_VIEW_H

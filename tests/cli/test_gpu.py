@@ -65,6 +65,27 @@ class Gpu(Place):
         self.ends(process)
         self.nothing_left()
 
+    def test_top(self):
+        """Eight GPUs fit on the usual screen, live and recorded."""
+        process = self.start("run", "-q", "-l", "3", "--", "sleep", "1000", env=self.script("gpus 8", "set 5 utilization 99", "set 5 power 512250"))
+        self.job()
+        until(lambda: self.names().get("gpu_power_watts", 0) >= 16, "two samples of eight GPUs")
+
+        def check():
+            lines = self.sonde("top", "--once", "--show", "gpus").stdout.splitlines()
+            rows = {line.split()[2]: line for line in lines if " gpu " in line}
+            self.assertEqual(list(rows), [str(gpu) for gpu in range(8)], lines)
+            self.assertTrue(all(len(line) <= 80 for line in lines), lines)
+            for gpu, line in rows.items():
+                self.assertEqual(line.split()[3], "99.0" if gpu == "5" else "42.0", line)
+                self.assertIn(" 512 " if gpu == "5" else " 350 ", line)
+
+        check()
+        process.terminate()
+        self.ends(process)
+        check()
+        self.nothing_left()
+
     def test_doctor_says_who_answers(self):
         # The first way that works is named, and of the others why they do not.
         lines = self.sonde("doctor", env=self.script("gpus 3", "fail 1 handle 4")).stdout.splitlines()

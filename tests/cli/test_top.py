@@ -10,7 +10,7 @@ import signal
 import subprocess
 import unittest
 
-from place import SONDE, Place, main, until
+from place import SONDE, Place, free_port, main, until
 
 @unittest.skipUnless(shutil.which("tmux"), "tmux is not there")
 class Top(Place):
@@ -143,7 +143,7 @@ class Top(Place):
         self.keys("Enter")
         self.shows("> own_metric", r"^host=n1 +119 ", r"^host=n2 +238 ")
         self.keys("?")
-        self.shows("the job in a terminal")
+        self.shows("the next view")
         self.tmux("resize-window", "-x", 300, "-y", 100)
         self.keys("Escape")
         until(lambda: len(self.shows("Space pause").splitlines()[0]) > 200, "300 columns")
@@ -219,11 +219,178 @@ class Top(Place):
         self.shows(r"^own_metric +41 ", "bars of 1m00s")
         job.kill()
         job.wait()
-        self.shows("no answer since")
+        self.shows("no answer since|the job answers no more", r"^own_metric +41 ")
         for pid in self.alive("sleep 1000"):  # the command outlives a launcher that is killed
             os.kill(pid, signal.SIGKILL)
         self.keys("q")
         self.clean()
+
+    def test_a_job_that_ends(self):
+        """The picture stays, and the recording goes on in its place."""
+        script = f"sonde put own_metric 41 rank=3; until [ -e {self.root}/end ]; do sleep 0.1; done; exit 3"
+        job = self.start("run", "-q", "-l", "2", "--rate", "0.1", "--", "sh", "-c", script)
+        self.job()
+        self.terminal(120, 40)
+        self.top()
+        self.shows("running", r"^\S+ +\d")
+        pathlib.Path(self.root / "end").touch()
+        self.assertEqual(self.ends(job)[0], 3)
+        text = self.shows("ended, exit code 3", "the job answers no more since .*: its recording")
+        self.assertNotIn("no answer", text)
+        self.keys("6")
+        self.shows(r"^rank 3 .* 41")
+        self.keys("q")
+        self.clean()
+
+    def test_a_server_that_comes_back(self):
+        folder, _ = self.recording()
+        token = self.root / "token"
+        port = str(free_port())
+
+        def serve():
+            server = self.start("replay", "--port", port, "--token-file", token, folder)
+            server.stderr.readline()
+            return server
+
+        server = serve()
+        url = f"http://127.0.0.1:{port}/?token={token.read_text().strip()}"
+        self.terminal(80, 24)
+        self.top(f"'{url}'")
+        self.shows("^n1 +1\\d")
+        for _ in range(2):
+            server.kill()
+            server.wait()
+            self.shows("no answer since", "^n1 +1\\d")  # the last picture stays
+            server = serve()
+            text = self.shows("2 nodes", "^n1 +1\\d")
+            self.assertNotIn("no answer", text)
+        self.keys("q")
+        self.clean()
+
+    # ---- findings and ranks
+
+    def slow_recording(self):
+        """Four nodes, the third of which takes 1.7 times as long from the second minute on."""
+        start = 1795402800
+        folder = self.root / "slow"
+        for number in range(4):
+            table = self.root / "table.csv"
+            rows = [f"{(start + i) * 10**9},{20 + number},{(1 + (i * 7 + number * 3) % 10 / 500) * (1.7 if number == 2 and i >= 60 else 1)}" for i in range(180)]
+            table.write_text("\n".join(["time,cpu_percent,step_seconds", *rows]) + "\n")
+            result = self.sonde("import", "--host", f"n{number}", "-o", folder, table)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        return folder, start
+
+    def test_findings(self):
+        folder, start = self.slow_recording()
+        detected = self.sonde("detect", "--json", "--every", "2", "step_seconds", folder)
+        slow = [m["member"] for m in json.loads(detected.stdout)["members"] if m["state"] == "slow"]
+        self.assertEqual((slow, detected.returncode), (["host=n2"], 3), detected.stdout + detected.stderr)
+        server = self.start("replay", "--port", str(free_port()), folder)
+        url = server.stderr.readline().split()[1]
+        for where in (folder, url):
+            text = self.sonde("top", "--once", where).stdout
+            self.assertIn("1 slow (key 7)", text)
+            self.assertEqual(re.findall(r"(?m)^(n\d+) +!", text), ["n2"])
+            text = self.sonde("top", "--once", "--show", "findings", where).stdout
+            self.assertRegex(text, r"(?m)^slow +n2 takes 1\.\d+ times the others' step_seconds since 03:01:0\d$")
+            # Before it was slow, nothing is found.
+            text = self.sonde("top", "--once", "--show", "findings", "--at", start + 55, where).stdout
+            self.assertIn("nothing unusual", text)
+            self.assertNotIn("slow (key", text)
+        self.terminal(80, 24)
+        self.top(folder)
+        self.keys("7", "Enter")
+        self.shows("> step_seconds", r"^host=n2 +1\.7")
+        self.keys("Escape")
+        self.shows("FINDINGS, THE WORST FIRST")
+        self.keys("/")
+        self.keys("n1", "Enter")
+        self.shows("no finding has this")
+        self.keys("q")
+        self.clean()
+
+    def test_docs_name_every_key(self):
+        folder, _ = self.recording()
+        self.terminal(80, 24)
+        self.top(folder)
+        self.keys("?")
+        text = self.shows("^ q  +quit")
+        helped = [line[1:16].strip() for line in text.split(" q  ")[0].splitlines()[3:] if line[1:16].strip() and line[16:17].strip() and line[15:16] == " "]
+        page = (pathlib.Path(__file__).parents[2] / "docs" / "top.md").read_text().split("## Keys")[1].split("## ")[0]
+        documented = re.findall(r"(?m)^\| `([^`]+)` \|", page)
+        self.assertGreater(len(documented), 10)
+        self.assertEqual(documented, [*helped, "q"])
+
+    def test_restarts(self):
+        result = self.sonde("run", "-q", "--record", self.root / "kept", "--restart-on-exit=42", "--", "sh", "-c", "[ $SONDE_RESTART = 2 ] && exit 3; exit 42")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        text = self.sonde("top", "--once", self.root / "kept").stdout
+        self.assertIn("ended, exit code 3", text)
+        self.assertIn("  2 restarts", text)
+
+    def test_ranks_and_drill_down(self):
+        lines = "".join(f"own {10 * rank + step} rank={rank}\\nother {rank} rank={rank} gpu={rank % 2}\\nplain 7\\n" for step in range(3) for rank in (0, 1, 10))
+        result = self.sonde("run", "-q", "-l", "2", "--rate", "0.1", "--record", self.root / "kept", "--", "sh", "-c", f"printf '{lines}' | sonde put; sleep 1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        host = os.uname().nodename.split(".")[0]
+        self.terminal(120, 40)
+        self.top(self.root / "kept")
+        self.keys("-", "-", "-", "-")  # bars of a minute: the points stay in sight
+        self.keys("6")
+        text = self.shows(r"^RANK.* 3 .*own.*other", r"^rank 0 .* 0 ", r"^rank 10 .* 10 ")
+        self.assertNotIn("plain", text.split("RANK")[1])  # it has no rank
+        self.assertLess(text.index("\nrank 1 "), text.index("\nrank 10 "))
+        self.keys("Down", "Down", "Enter")
+        text = self.shows(rf"^> {re.escape(host)} > rank 10 ", r"^METRIC.* 2 ", r"^own +10[01](\.\d)? ", r"^other +10 ")
+        self.keys("Down", "Enter")
+        text = self.shows(rf"> {re.escape(host)} > rank 10 > own ", r"^SERIES.* 1 ", r"^.*rank=10.* +10[01]")
+        self.keys("Escape")
+        self.shows(r"^METRIC.* 2 ")
+        self.keys("Escape")
+        self.shows(r"^RANK.* 3 ")
+        self.keys("1", "Enter")
+        self.shows(rf"^> {re.escape(host)} ", r"^RANK.* 3 ", "^PROCESS", r"^METRIC.* 3 ")
+        self.keys("q")
+        self.clean()
+
+    # ---- small terminals, and ends in the midst of things
+
+    def test_small_and_dumb(self):
+        folder, _ = self.recording()
+        self.terminal(40, 10)
+        self.keys(f"{SONDE} top {folder}", "Enter")
+        text = self.shows("^q quit", "^n1", "^n2")
+        self.assertTrue(all(len(line) <= 40 for line in text.splitlines()))
+        self.keys("?")
+        self.shows("the next view")
+        self.keys("PageDown", "PageDown", "PageDown", "PageDown")
+        self.shows("^ q  +quit")
+        self.keys("q")
+        self.clean()
+        self.one_line(self.sonde("top", folder, env={"TERM": "dumb"}), 2, "needs a terminal")
+
+    def test_ended_while_the_size_changes(self):
+        folder, _ = self.recording()
+        self.terminal(80, 24)
+        for columns in (60, 100, 80):
+            self.top(folder)
+            pid = self.top_pid()
+            for more in range(5):
+                self.tmux("resize-window", "-x", columns + more, "-y", 24 + more)
+                os.kill(pid, signal.SIGWINCH)
+            os.kill(pid, signal.SIGTERM)
+            self.tmux("resize-window", "-x", 80, "-y", 24)
+            until(lambda: not any(f"{SONDE} top" in text and "bash" not in text for text in self.alive().values()), "sonde top has ended")
+            self.clean()
+
+    def test_a_terminal_that_goes_away(self):
+        folder, _ = self.recording()
+        self.terminal(80, 24)
+        self.top(folder)
+        self.top_pid()
+        self.tmux("kill-session")
+        until(lambda: not any(f"{SONDE} top" in text for text in self.alive().values()), "sonde top has ended")
 
     # ---- query --plot
 

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "cli/top_feed.h"
+#include "cli/top_keys.h"
 #include "cli/top_view.h"
 #include "faces/native/binary.h"
 #include "unit/test.h"
@@ -135,23 +136,254 @@ static void the_other_views(void **state)
     top_model_show(&m, TOP_NODE, "n1");
     fill(&m.tables[0], 0, "gpu 0", "percent");
     fill(&m.tables[0], 1, "gpu 1", "percent");
-    fill(&m.tables[1], 2, "4711 python3", "");
-    fill(&m.tables[2], 4, "loss", "");
-    fill(&m.tables[2], 5, "sent", "bytes");
+    fill(&m.tables[2], 2, "4711 python3", "");
+    fill(&m.tables[3], 4, "loss", "");
+    fill(&m.tables[3], 5, "sent", "bytes");
     m.job.missing_count = 2;
     snprintf(m.job.missing, sizeof m.job.missing, "n7 (late), n9 (not connected)");
     assert_picture("top-node.txt", &m, 80, 24, true, false);
     top_model_show(&m, TOP_EVENTS, NULL);
     m.event_count = 2;
-    m.events[0] =
-        (struct top_event){"epoch", "n1", "rank=0", END_NS - INT64_C(95) * NS_PER_S, 0, false};
-    m.events[1] = (struct top_event){
-        "rate\nhalved", "n2", "rank=3", END_NS - INT64_C(60) * NS_PER_S, 0, true};
+    m.events[0] = (struct top_event){.text = "epoch",
+                                     .node = "n1",
+                                     .tags = "rank=0",
+                                     .process = "0",
+                                     .start_ns = END_NS - INT64_C(95) * NS_PER_S};
+    m.events[1] = (struct top_event){.text = "rate\nhalved",
+                                     .node = "n2",
+                                     .tags = "rank=3",
+                                     .process = "3",
+                                     .start_ns = END_NS - INT64_C(60) * NS_PER_S,
+                                     .annotation = true};
     m.at_ns = END_NS;
     m.paused = true;
     m.job.ended = true;
     m.job.exit_code = 3;
     assert_picture("top-events.txt", &m, 80, 24, true, false);
+    top_model_free(&m);
+}
+
+// ---------------------------------------------------------------- findings, ranks, spans
+
+static void add_finding(struct top_model *m, const char *member, const char *host, const char *gpu,
+                        const char *rank, bool now)
+{
+    m->findings[m->finding_count++] =
+        (struct top_finding){.member = member,
+                             .what = "step_seconds",
+                             .host = host,
+                             .gpu = gpu,
+                             .rank = rank,
+                             .against = now ? "others" : "own best",
+                             .now = now,
+                             .factor = now ? 1.62 : 1.3 + (double)m->finding_count,
+                             .since_ns = END_NS - INT64_C(90) * NS_PER_S,
+                             .until_ns = END_NS - INT64_C(30) * NS_PER_S,
+                             .rounds = 12};
+    m->slow_count += now;
+}
+
+static void make_findings(struct top_model *m)
+{
+    add_finding(m, "rank 1 on n1", "n1", "", "1", false);
+    add_finding(m, "rank 3 on n2", "n2", "", "3", true);
+    add_finding(m, "gpu 1 on n1", "n1", "1", "", true);
+}
+
+static void findings_are_listed(void **state)
+{
+    (void)state;
+    struct top_model m;
+    size_t order[TOP_FINDINGS_MAX];
+    make_job(&m);
+    top_model_show(&m, TOP_FINDINGS, NULL);
+    assert_picture("top-no-findings.txt", &m, 80, 24, true, false);
+    make_findings(&m);
+    assert_picture("top-findings.txt", &m, 80, 24, true, false);
+    assert_int_equal(top_model_findings(&m, order), 3);
+    assert_true(m.findings[order[0]].now && m.findings[order[1]].now);
+    m.sort = 1; // by member
+    top_model_findings(&m, order);
+    assert_string_equal(m.findings[order[0]].member, "gpu 1 on n1");
+    m.descending = true;
+    top_model_findings(&m, order);
+    assert_string_equal(m.findings[order[0]].member, "rank 3 on n2");
+    strcpy(m.filter, "RANK");
+    assert_int_equal(top_model_findings(&m, order), 2);
+    assert_int_equal(top_model_rows(&m), 2);
+    top_model_free(&m);
+}
+
+static struct top_row *keyed_row(struct top_table *t, const char *name, const char *first,
+                                 const char *second)
+{
+    struct top_row *row = top_table_row(t, str_of(name), name);
+    assert_non_null(row);
+    row->key_values[0] = first;
+    row->key_values[1] = second;
+    return row;
+}
+
+// What is slow now is marked at its own row and at its node; what was slow is not.
+static void slow_members_are_marked(void **state)
+{
+    (void)state;
+    struct top_model m;
+    make_job(&m);
+    make_findings(&m);
+    struct top_table *t = &m.tables[0];
+    assert_true(top_model_marked(&m, t, keyed_row(t, "n1", "n1", NULL)));
+    assert_true(top_model_marked(&m, t, keyed_row(t, "n2", "n2", NULL)));
+    assert_false(top_model_marked(&m, t, keyed_row(t, "n3", "n3", NULL)));
+    top_model_show(&m, TOP_GPUS, NULL);
+    t = &m.tables[0];
+    assert_true(top_model_marked(&m, t, keyed_row(t, "n1 gpu 1", "n1", "1")));
+    assert_false(top_model_marked(&m, t, keyed_row(t, "n1 gpu 0", "n1", "0")));
+    assert_false(top_model_marked(&m, t, keyed_row(t, "n2 gpu 1", "n2", "1")));
+    top_model_show(&m, TOP_RANKS, NULL);
+    t = &m.tables[0];
+    assert_true(top_model_marked(&m, t, keyed_row(t, "rank 3 n2", "3", "n2")));
+    assert_false(top_model_marked(&m, t, keyed_row(t, "rank 1 n1", "1", "n1")));
+    top_model_show(&m, TOP_NODE, "n2");
+    assert_true(top_model_marked(&m, &m.tables[1], keyed_row(&m.tables[1], "rank 3", "3", NULL)));
+    assert_false(top_model_marked(&m, &m.tables[0], keyed_row(&m.tables[0], "gpu 1", "1", NULL)));
+    assert_false(
+        top_model_marked(&m, &m.tables[2], keyed_row(&m.tables[2], "7 python3", "7", "p")));
+    top_model_show(&m, TOP_METRICS, NULL);
+    t = &m.tables[0];
+    assert_true(top_model_marked(&m, t, keyed_row(t, "step_seconds", NULL, NULL)));
+    assert_false(top_model_marked(&m, t, keyed_row(t, "loss", NULL, NULL)));
+    top_model_free(&m);
+}
+
+static void ranks_have_the_columns_that_users_emit(void **state)
+{
+    (void)state;
+    struct top_model m;
+    make_job(&m);
+    make_findings(&m);
+    m.job.restarts = 2;
+    m.job.dropped = 17;
+    top_model_show(&m, TOP_RANKS, NULL);
+    struct top_table *t = &m.tables[0];
+    assert_picture("top-no-ranks.txt", &m, 80, 24, true, false);
+    assert_int_equal(top_table_column(t, "loss", "", false), 0);
+    for (size_t i = 0; i < 12; i++) {
+        char name[32], *rank;
+        snprintf(name, sizeof name, "rank %zu n2", i);
+        if (i == 5) // a column that comes later has room in all rows
+            assert_int_equal(top_table_column(t, "step_seconds", "seconds", false), 1);
+        fill(t, i, name, "");
+        rank = arena_strdup(&t->arena, str_slice(str_of(name), 5, strlen(name) - 3));
+        t->rows[i].key_values[0] = rank;
+        t->rows[i].key_values[1] = "n2";
+    }
+    assert_int_equal(top_table_column(t, "loss", "", false), 0);
+    assert_picture("top-ranks.txt", &m, 80, 24, true, false);
+    for (int i = 2; i < TOP_COLUMNS_MAX; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "m%d", i);
+        assert_int_equal(top_table_column(t, name, "", true), i);
+    }
+    assert_int_equal(top_table_column(t, "one_more", "", true), -1);
+    top_model_free(&m);
+}
+
+static struct top_event a_span(const char *text, const char *process, int64_t id, int64_t parent,
+                               int seconds)
+{
+    return (struct top_event){.text = text,
+                              .node = "n1",
+                              .tags = process,
+                              .process = process,
+                              .id = id,
+                              .parent = parent,
+                              .start_ns = END_NS - (int64_t)seconds * NS_PER_S};
+}
+
+static void spans_are_nested_by_process(void **state)
+{
+    (void)state;
+    struct top_model m;
+    size_t order[TOP_EVENTS_MAX];
+    make_job(&m);
+    top_model_show(&m, TOP_EVENTS, NULL);
+    m.events[m.event_count++] = a_span("forward", "rank=10", 6, 5, 1);
+    m.events[m.event_count++] = a_span("step", "rank=2", 2, 1, 3);
+    m.events[m.event_count++] = a_span("epoch", "rank=10", 4, 0, 95);
+    m.events[m.event_count++] = a_span("step", "rank=10", 5, 4, 2);
+    m.events[m.event_count++] = a_span("epoch", "rank=2", 1, 77, 90); // its parent has ended
+    top_model_nest(&m);
+    assert_picture("top-spans.txt", &m, 80, 24, true, false);
+    m.sort = 0; // the newest first
+    top_model_events(&m, order);
+    assert_string_equal(m.events[order[0]].text, "forward");
+    strcpy(m.filter, "EPOCH");
+    assert_int_equal(top_model_events(&m, order), 2);
+    assert_int_equal(top_model_rows(&m), 2);
+    // Ids in a circle end.
+    m.events[4].parent = 2;
+    top_model_nest(&m);
+    assert_in_range(m.events[4].depth, 1, 5);
+    top_model_free(&m);
+}
+
+// ---------------------------------------------------------------- small screens and the help
+
+static void small_screens(void **state)
+{
+    (void)state;
+    struct top_model m;
+    make_nodes(&m);
+    make_findings(&m);
+    assert_picture("top-nodes-40x10.txt", &m, 40, 10, true, false);
+    m.help = true;
+    assert_picture("top-help-40x10.txt", &m, 40, 10, true, false);
+    m.help_scroll = 1000; // brought within the lines
+    assert_picture("top-help-end-40x10.txt", &m, 40, 10, true, false);
+    m.help = false;
+    top_model_show(&m, TOP_MEMBER, "gpu 1");
+    strcpy(m.node, "n1");
+    for (int columns = 1; columns < 130; columns += 3)
+        for (int rows = 1; rows < 30; rows += 2) {
+            struct screen s;
+            assert_int_equal(screen_create(&s, columns, rows, true), 0);
+            for (int kind = 0; kind < TOP_KIND_COUNT; kind++) {
+                m.kind = (enum top_kind)kind;
+                top_view_draw(&s, &m);
+            }
+            screen_free(&s);
+        }
+    top_model_free(&m);
+}
+
+// Each key of the table does something, is named by the help on the smallest usual screen, and
+// is taken once.
+static void the_help_names_every_key(void **state)
+{
+    (void)state;
+    struct top_model m;
+    struct screen s;
+    struct buf picture = {0};
+    make_job(&m);
+    m.help = true;
+    assert_int_equal(screen_create(&s, 80, 24, true), 0);
+    top_view_draw(&s, &m);
+    screen_plain(&picture, &s, false);
+    for (size_t i = 0; i < top_key_count; i++) {
+        const struct top_key *key = &top_keys[i];
+        if (key->label && !strstr(buf_cstr(&picture), key->label))
+            fail_msg("the help does not name %s", key->label);
+        if (key->does && !strstr(buf_cstr(&picture), key->does))
+            fail_msg("the help does not say: %s", key->does);
+        assert_true(key->label || (i && top_keys[i - 1].label) ||
+                    (i && key->action == TOP_DO_VIEW));
+        for (size_t k = 0; k < TOP_KEY_CODES_MAX && key->codes[k]; k++)
+            assert_int_equal(top_action_of(key->codes[k]), key->action);
+    }
+    assert_int_equal(top_action_of('x'), TOP_DO_NOTHING);
+    buf_free(&picture);
+    screen_free(&s);
     top_model_free(&m);
 }
 
@@ -292,9 +524,16 @@ static void answers_are_read(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_in_all_sizes), cmocka_unit_test(the_other_views),
-        cmocka_unit_test(filter_and_order), cmocka_unit_test(time_goes_on),
-        cmocka_unit_test(answers_are_read)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nodes_in_all_sizes),
+                                       cmocka_unit_test(the_other_views),
+                                       cmocka_unit_test(filter_and_order),
+                                       cmocka_unit_test(time_goes_on),
+                                       cmocka_unit_test(answers_are_read),
+                                       cmocka_unit_test(findings_are_listed),
+                                       cmocka_unit_test(slow_members_are_marked),
+                                       cmocka_unit_test(ranks_have_the_columns_that_users_emit),
+                                       cmocka_unit_test(spans_are_nested_by_process),
+                                       cmocka_unit_test(small_screens),
+                                       cmocka_unit_test(the_help_names_every_key)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
