@@ -28,8 +28,8 @@ class Asks:
         return done.stdout
 
     def each_way(self, env):
-        """From the first node through its run folder and through the environment of the job, from another node through that."""
-        return (("n1", None), ("n1", env), ("n3", env))
+        """From the first node and from another one, through the run folder there and through the environment of the job."""
+        return (("n1", None), ("n1", env), ("n3", None), ("n3", env))
 
     def steps(self, slow):
         """A value a node and round, 10 s apart; one node becomes slow."""
@@ -39,7 +39,13 @@ class Asks:
             self.assertEqual(self.lab.run(host, "sonde", "put", stdin=lines).returncode, 0)
 
     def test_commands_answer_for_all_nodes(self):
-        run = self.start("sonde", "run", "--hosts=n[1-3]", "--listen=0.0.0.0", "--telemetry-level=1", "--no-record", "sleep", "1000")
+        self.check_commands()
+
+    def test_commands_answer_where_the_server_listens_on_all_addresses(self):
+        self.check_commands("--listen=0.0.0.0")
+
+    def check_commands(self, *options):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", *options, "--telemetry-level=1", "--no-record", "sleep", "1000")
         self.up()
         self.all_answer()
         env = self.around()
@@ -65,7 +71,7 @@ class Asks:
         self.stop(run)
 
     def test_a_missing_node_is_named(self):
-        run = self.start("sonde", "run", "--hosts=n[1-3]", "--listen=0.0.0.0", "--telemetry-level=1", "--no-record", "sleep", "1000")
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--telemetry-level=1", "--no-record", "sleep", "1000")
         self.up()
         self.all_answer()
         env = self.around()
@@ -90,9 +96,54 @@ class Asks:
         self.all_answer()
         self.stop(run)
 
+    def socket(self, host, *arguments, uid=0):
+        """(status, answer) of a request through the run folder's socket of a host."""
+        (path,) = self.lab.file(host, "/tmp/sonde-0").glob("*/http.sock")
+        path = f"/tmp/sonde-0/{path.parent.name}/http.sock"
+        asked = self.lab.run(host, "setpriv", f"--reuid={uid}", "--clear-groups", "curl", "-sS", "-w", "\\n%{http_code}", "--unix-socket", path, *arguments)
+        body, _, status = asked.stdout.rpartition("\n")
+        return int(status), body or asked.stderr
+
+    def test_the_way_to_the_first_node(self):
+        """Through a run folder's socket: who may use it, what for, and what travels."""
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--telemetry-level=1", "--no-record", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        nodes = "http://127.0.0.1:4242/sonde/v1/nodes"
+        status, body = self.socket("n3", nodes)
+        self.assertEqual((status, [n["host"] for n in json.loads(body)["nodes"]]), (200, list(self.hosts)))
+        self.assertEqual(self.lab.run("n1", "ls", *(f"/tmp/sonde-0/{p.name}" for p in self.lab.file("n1", "/tmp/sonde-0").iterdir())).stdout.count("http.sock"), 0)
+        # Another user: the folder is closed, and the socket refuses where it is open.
+        status, body = self.socket("n3", nodes, uid=65534)
+        self.assertEqual(status, 0, body)
+        self.lab.run("n3", "sh", "-c", "chmod 755 /tmp/sonde-0 /tmp/sonde-0/*; chmod 777 /tmp/sonde-0/*/http.sock")
+        status, body = self.socket("n3", nodes, uid=65534)
+        self.assertEqual((status, json.loads(body)["error"]["message"]), (503, "only the job's own user may use this socket"))
+        self.lab.run("n3", "sh", "-c", "chmod 700 /tmp/sonde-0 /tmp/sonde-0/*")
+        # It is not a program on the first node, and no page of another server.
+        status, body = self.socket("n3", "-d", '{"script":"rate=1 echo 1"}', "http://127.0.0.1:4242/sonde/v1/collectors")
+        self.assertEqual((status, json.loads(body)["error"]["message"]), (403, "only programs on this machine may ask this"))
+        for header in ("Origin: http://evil.example", "Sec-Fetch-Site: cross-site", "Host: evil.example"):
+            self.assertEqual(self.socket("n3", "-H", header, nodes)[0], 403, header)
+        # A relay that was killed is started again, and listens there again.
+        for pid in self.lab.processes("n3", "sonde relay "):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: self.socket("n3", nodes)[0] == 200, "the next relay leads there")
+        # A node without a way to the first one.
+        self.lab.partition("n3")
+        status, body = self.socket("n3", nodes)
+        self.assertEqual(status, 503, body)
+        self.assertRegex(json.loads(body)["error"]["message"], "this node does not reach the job's first node at .* port [0-9]+: ")
+        asked = self.lab.run("n3", "sonde", "query", "--list")
+        self.assertEqual((asked.returncode, "this node does not reach the job's first node" in asked.stderr), (1, True), asked.stderr)
+        self.lab.heal("n3")
+        self.all_answer()
+        self.assertEqual(self.socket("n3", nodes)[0], 200)
+        self.stop(run)
+
     def test_two_jobs_at_once(self):
         for name, seconds in (("one", "1001"), ("two", "1002")):
-            self.start("env", f"SONDE_JOB={name}", "sonde", "run", "--hosts=n[1-3]", "--listen=0.0.0.0", "--telemetry-level=1", "--no-record", "sleep", seconds)
+            self.start("env", f"SONDE_JOB={name}", "sonde", "run", "--hosts=n[1-3]", "--telemetry-level=1", "--no-record", "sleep", seconds)
             # One after the other: jobs are listed by their commands' starts.
             until(lambda seconds=seconds: self.running(f"sleep {seconds}"), f"the command of {name} runs")
         for i, job in enumerate(("one", "two")):
