@@ -140,7 +140,8 @@ static int locate(struct http_client *c, const char *url, const char *token, str
     c->from_environment = !url;
     rc = take_url(c, url ? url : own ? own : "", e);
     c->token_given |= url && c->token;
-    if (rc == 0 && !url && is_loopback(c->url))
+    bool is_own = !url || (own && !rc && strcmp(own, c->url) == 0);
+    if (!rc && !c->token && is_own && is_loopback(c->url))
         c->socket = forwarded_socket_of_environment();
     return rc || c->token || c->socket ? rc : find_token(c, e);
 }

@@ -66,6 +66,7 @@ class Asks:
             found = json.loads(self.sonde(host, "detect", "--json", "step_seconds", env=around, code=3))
             self.assertEqual({m["member"]: m["state"] for m in found["members"]}, {"host=n1": "good", "host=n2": "slow", "host=n3": "good"})
             (job,) = json.loads(self.sonde(host, "status", "--json", env=around))
+            self.assertEqual(job["tunnel"] != "", host == "n1" and not options, job)  # a tunnel to another node leads nowhere
             self.assertEqual(([n["host"] for n in job["nodes"]], job["missing"]), (list(self.hosts), ""))
             self.assertGreaterEqual(job["points"], 3 * 41)
         self.stop(run)
