@@ -1,4 +1,5 @@
-"""Real programs that benches measure beside sonde, each started on a free loopback port with data in a folder of its own.
+"""Real programs that benches measure beside sonde, each started on a free loopback port with data
+in a folder of its own.
 
 A peer that is not installed raises Missing; benches then say so in a word and go on.
 """
@@ -42,7 +43,8 @@ def free_port():
 
 
 def identity(column):
-    """A column is called "name" or ("name", {"tag": "value"}); the name as everybody understands it, and the tags."""
+    """A column is called "name" or ("name", {"tag": "value"}); the name as everybody understands
+    it, and the tags."""
     name, tags = column if isinstance(column, tuple) else (column, ())
     return re.sub(r"[^a-zA-Z0-9_]", "_", name), {"host": "n1"} | dict(tags)
 
@@ -125,7 +127,8 @@ class VictoriaMetrics(Server):
         raise RuntimeError("victoria-metrics did not merge its parts within a minute")
 
     def stored_bytes(self):
-        """Blocks and index, without its caches. All rows are in merged parts on disk since load(); it may panic when it is stopped."""
+        """Blocks and index, without its caches. All rows are in merged parts on disk since load();
+        it may panic when it is stopped."""
         return folder_bytes(f"{self.folder}/data/data") + folder_bytes(f"{self.folder}/data/indexdb")
 
 

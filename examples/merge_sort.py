@@ -1,13 +1,16 @@
-"""A merge sort that divides its list among ever more processes, until telemetry says that a node has enough of them.
+"""A merge sort that divides its list among ever more processes, until telemetry says that a node
+has enough of them.
 
     sonde run --telemetry-level=2 examples/merge_sort.py
     salloc --nodes=4 --exclusive sonde run --telemetry-level=2 examples/merge_sort.py
 
-Every list is divided between the nodes of the job, there between two processes, and so on. An AnalysisClient watches `num_running_processes` of every node. When one of
-them runs PROCESSES more than at the beginning, an event is set on all nodes: what has not been divided by then is sorted as it is. Level 2 is needed: below it
-nobody counts processes.
+Every list is divided between the nodes of the job, there between two processes, and so on. An
+AnalysisClient watches `num_running_processes` of every node. When one of them runs PROCESSES more
+than at the beginning, an event is set on all nodes: what has not been divided by then is sorted as
+it is. Level 2 is needed: below it nobody counts processes.
 
-For each list: how long it took, and for each node the most processes that were seen and the length of the last list that was not divided any more (the cut-off).
+For each list: how long it took, and for each node the most processes that were seen and the length
+of the last list that was not divided any more (the cut-off).
 """
 
 import argparse
@@ -106,7 +109,8 @@ def processes_now(client, hosts):
 
 
 def cutoffs(client, start):
-    """The newest cut-off of each node. Whatever a process has emitted before the question is in the answer, also if the process has ended."""
+    """The newest cut-off of each node. Whatever a process has emitted before the question is in the
+    answer, also if the process has ended."""
     newest = {}
     for series in client.get_data("merge_cutoff", start_time=start):
         if series["dps"]:
@@ -141,7 +145,8 @@ def main():
             sys.exit("the list is not sorted")
         last = cutoffs(client, start)
         for host in sorted(before):
-            most = f"{watch.most[host]:.0f}" if host in watch.most else "-"  # shorter than the time between two counts
+            # "-": it took less than the time between two counts.
+            most = f"{watch.most[host]:.0f}" if host in watch.most else "-"
             print(f"{size:13d}    {took:14.6f}    {host:8}    {most:>9}    {last[host]:6.0f}", flush=True)
     print(f"All available telemetry metrics: {sorted(client.get_metrics())}", flush=True)
     telemetry.finalize()

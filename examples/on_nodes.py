@@ -1,15 +1,17 @@
-"""Processes on the nodes of a job that evaluate the functions of a program: what the examples use in place of Dragon's own multiprocessing.
+"""Processes on the nodes of a job that evaluate the functions of a program: what the examples use
+in place of Dragon's own multiprocessing.
 
     with Processes([Place("n1"), Place("n2")]) as processes:
         print(processes.map(square, range(100)))
 
-The nodes are those of SONDE_NODELIST. A process on another node is started with srun in a Slurm job, else with ssh; it finds this file, the program and Python at the same paths.
+The nodes are those of SONDE_NODELIST. A process on another node is started with srun in a Slurm
+job, else with ssh; it finds this file, the program and Python at the same paths.
 
     program ──standard input──▶  environment, then (number, function, arguments) …
             ◀─standard output──  (number, result or exception) …
 
-What travels is pickled. What a function prints goes to standard error. The end of its standard input is the end of a process, so none is left
-behind, however the program ends.
+What travels is pickled. What a function prints goes to standard error. The end of its standard
+input is the end of a process, so none is left behind, however the program ends.
 """
 
 import importlib.util
@@ -127,7 +129,8 @@ class Processes:
         return [future.result() for future in [process.call(function, *arguments) for process in self.processes]]
 
     def map(self, function, items, done=lambda item, result: None):
-        """The results in the order of the items; whoever is free takes the next one. `done` is called here, as results come."""
+        """The results in the order of the items; whoever is free takes the next one. `done` is
+        called here, as results come."""
         items, results, finished = list(items), {}, queue.Queue()
         waiting = iter(range(len(items)))
 

@@ -3,8 +3,9 @@
     sonde run --telemetry-level=2 examples/scipy_scale_work.py
     salloc --nodes=2 --exclusive sonde run --telemetry-level=2 examples/scipy_scale_work.py --dragon
 
-The time of each iteration is recorded at every level, its number from level 3 on. Without `sonde run` the program runs as it is, and nothing is recorded.
-With SciPy images are filtered by scipy.signal, without it by NumPy.
+The time of each iteration is recorded at every level, its number from level 3 on. Without
+`sonde run` the program runs as it is, and nothing is recorded. With SciPy images are filtered by
+scipy.signal, without it by NumPy.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""scipy_scale_work.py, which at its end dumps what has been recorded to where it can be looked at later.
+"""scipy_scale_work.py, which at its end dumps what has been recorded to where it can be looked at
+later.
 
     sonde run --telemetry-level=2 --dump-dir=DIR examples/scipy_scale_work_db_dump.py
     sonde replay DIR/telemetry

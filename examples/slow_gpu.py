@@ -1,14 +1,19 @@
-"""Eigenvalues of Wigner matrices on every GPU, while one of the GPUs is disturbed: it is found, and the job goes on without its node.
+"""Eigenvalues of Wigner matrices on every GPU, while one of the GPUs is disturbed: it is found, and
+the job goes on without its node.
 
     salloc --nodes=3 --exclusive
     sonde run --telemetry-level=3 --nodes=2 --resilient --exhaust-resources examples/slow_gpu.py --plot
 
-This begins on two nodes. On GPU 0 of the one that is not the primary node, large matrices are multiplied. SlowGPUDetector finds that GPU slower than the others and has the job
-started again without its node, with the third node in its place. The same happens there, and the job ends on the primary node alone.
+This begins on two nodes. On GPU 0 of the one that is not the primary node, large matrices are
+multiplied. SlowGPUDetector finds that GPU slower than the others and has the job started again
+without its node, with the third node in its place. The same happens there, and the job ends on the
+primary node alone.
 
-What has been computed is in a checkpoint on the primary node, which is never left out: the result is that of a run that nobody disturbs.
+What has been computed is in a checkpoint on the primary node, which is never left out: the result
+is that of a run that nobody disturbs.
 
-GPUs are used with PyTorch. On machines without any, cores can play them: SONDE_PROBE_DEVICES=cpu:0 makes the first core a GPU.
+GPUs are used with PyTorch. On machines without any, cores can play them: SONDE_PROBE_DEVICES=cpu:0
+makes the first core a GPU.
 """
 
 import argparse
@@ -127,7 +132,8 @@ def disturb():
 
 
 class Checkpoint:
-    """Results in a file, one after the other: number, count, values. What an end in the middle of writing leaves of the last one does not count."""
+    """Results in a file, one after the other: number, count, values. What an end in the middle of
+    writing leaves of the last one does not count."""
 
     HEAD = struct.Struct("<QQ")
 

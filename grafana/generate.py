@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes the dashboards from the catalogue: sonde metrics --json | grafana/generate.py DIR
 
-The build runs it, into grafana/dashboards of the build folder. Each source of the catalogue has a row of panels, each
-metric has a panel: counters as rates, gauges as they are, a line for each host, and each GPU. Only the overview is
-written by hand; its metrics have to be in the catalogue.
-tests/grafana asks every panel through Grafana's data source; tests/conformance/test_grafana.py checks what they hold.
+The build runs it, into grafana/dashboards of the build folder. Each source of the catalogue has a
+row of panels, each metric has a panel: counters as rates, gauges as they are, a line for each host,
+and each GPU. Only the overview is written by hand; its metrics have to be in the catalogue.
+tests/grafana asks every panel through Grafana's data source; tests/conformance/test_grafana.py
+checks what they hold.
 """
 import json
 import sys

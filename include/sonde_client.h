@@ -4,8 +4,9 @@
 //     struct sonde_error error;
 //     struct sonde_client *client;
 //     struct sonde_result *result;
+//     struct sonde_query query = {.m = "max:1s-max:gpu_memory_used_bytes{host=*}"};
 //     if (sonde_client_open(NULL, NULL, &client, &error) == 0 &&
-//         sonde_client_query(client, &(struct sonde_query){.m = "max:1s-max:gpu_memory_used_bytes{host=*}"}, &result, &error) == 0)
+//         sonde_client_query(client, &query, &result, &error) == 0)
 //         for (size_t i = 0; i < sonde_result_count(result); i++)
 //             use(sonde_result_series(result, i));
 //

@@ -1,7 +1,7 @@
 """Bundles the page and writes it as C: embed.py OUT.c DEPFILE PACKAGES.
 
-Without node, or without esbuild in PACKAGES (tools/web fetches it), the array of files is empty. The
-dependency file names PACKAGES, too: when the packages come, the next build makes the page.
+Without node, or without esbuild in PACKAGES (tools/web fetches it), the array of files is empty.
+The dependency file names PACKAGES, too: when the packages come, the next build makes the page.
 """
 
 import gzip

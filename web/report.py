@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Makes the report's page, which sonde.dask fills with a recording: web/report.py BUILD [--check].
 
-It writes bindings/python/sonde/dask/report.html, which is part of the repository: reports are made where neither node nor a network is. With --check it only
-says, by exit code 1, that the file is not what the sources make. Exit code 77: esbuild is not in BUILD/web-packages (tools/web fetches it).
+It writes bindings/python/sonde/dask/report.html, which is part of the repository: reports are made
+where neither node nor a network is. With --check it only says, by exit code 1, that the file is not
+what the sources make. Exit code 77: esbuild is not in BUILD/web-packages (tools/web fetches it).
 """
 
 import base64

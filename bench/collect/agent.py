@@ -1,8 +1,11 @@
-"""What the agent costs while it runs, beside bare preads of the same files at the same rate, and collectd, in the same seconds: processor time of all
-threads, of one core; what it holds in memory beside mapped files; and how much a loop of fixed work is slowed down beside it.
+"""What the agent costs while it runs, beside bare preads of the same files at the same rate, and
+collectd, in the same seconds: processor time of all threads, of one core; what it holds in memory
+beside mapped files; and how much a loop of fixed work is slowed down beside it.
 
-What bounds it: at 1 Hz a second of the agent is 18 preads, one write to wake the thread that owns the store, a row appended, and 4 statfs in threads of their own: 25 to 30 system calls in
-all (strace). Everything is cold by then: bare preads of the same files cost 1.3 to 1.5 times as much each as at 10 Hz, and waking three threads as much as the preads. At 10 Hz it is 1.1 to 1.4 times
+What bounds it: at 1 Hz a second of the agent is 18 preads, one write to wake the thread that owns
+the store, a row appended, and 4 statfs in threads of their own: 25 to 30 system calls in all
+(strace). Everything is cold by then: bare preads of the same files cost 1.3 to 1.5 times as much
+each as at 10 Hz, and waking three threads as much as the preads. At 10 Hz it is 1.1 to 1.4 times
 the bare preads."""
 
 import glob
@@ -59,7 +62,8 @@ def cpu_ns(pid):
 
 
 def beside_files_kib(pid):
-    """Resident, less what is mapped from files: those pages can go at any time, and hold the recording."""
+    """Resident, less what is mapped from files: those pages can go at any time, and hold the
+    recording."""
     fields = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status") if ":" in line)
     return int(fields["RssAnon"].split()[0])
 
@@ -132,7 +136,8 @@ def cost(level, rate_s):
 
 
 def cost_of_processes():
-    """What the job's processes add at the default rates of `sonde run`: the same agent without any, in the same seconds."""
+    """What the job's processes add at the default rates of `sonde run`: the same agent without any,
+    in the same seconds."""
     for count in (4, 64):
         sleepers = [subprocess.Popen(["sleep", "1000"], env=os.environ | {"SONDE_JOB": "bench"}) for _ in range(count)]
         try:
@@ -166,15 +171,17 @@ def quietest_core():
 
 
 def bootstrap(differences):
-    """Where the median lies in 95 of 100 measurements like this one; no shape of the noise is taken for granted."""
+    """Where the median lies in 95 of 100 measurements like this one; no shape of the noise is taken
+    for granted."""
     medians = sorted(statistics.median(random.choices(differences, k=len(differences))) for _ in range(DRAWS))
     return round(medians[int(0.025 * DRAWS)], 3), round(medians[int(0.975 * DRAWS)], 3)
 
 
 def slow_down():
-    """A loop of fixed work with the agent and with the agent stopped, both on one core, slice by slice, in random order: the median of the pairs'
-    differences and its interval. In processor time that is what caches and the kernel lose; in wall time, the agent's own share is in it, and so is whatever
-    else ran on that core, which falls on both alike."""
+    """A loop of fixed work with the agent and with the agent stopped, both on one core, slice by
+    slice, in random order: the median of the pairs' differences and its interval. In processor time
+    that is what caches and the kernel lose; in wall time, the agent's own share is in it, and so is
+    whatever else ran on that core, which falls on both alike."""
     core, everywhere = quietest_core(), os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})  # the agent gets it from us
     rounds = 20000

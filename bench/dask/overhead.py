@@ -1,14 +1,18 @@
-"""What a Monitor costs a cluster: one that has 10,000 small tasks to do, one whose tasks take a second, and one that has nothing to do.
+"""What a Monitor costs a cluster: one that has 10,000 small tasks to do, one whose tasks take a
+second, and one that has nothing to do.
 
-Counted is the processor time of all processes, Dask's and sonde's, with a Monitor and without it. Both are measured on one cluster, in turns of some tenths of a
-second, so that whatever else the machine does befalls both alike:
+Counted is the processor time of all processes, Dask's and sonde's, with a Monitor and without it.
+Both are measured on one cluster, in turns of some tenths of a second, so that whatever else the
+machine does befalls both alike:
 
-    block:   with  without  without  with      or      without  with  with  without       which, is drawn
+    block, drawn at random:   with  without  without  with   or   without  with  with  without
 
-What grows or falls evenly within a block is gone from its ratio. A turn ends when the scheduler has forgotten its tasks. `with` is a Monitor that was attached and
-started; `without` is a cluster that it was taken out of, and whose agent has ended. The result is the median of the blocks' ratios. Blocks are added until its 95 %
-interval (of order statistics: nothing is assumed of how the noise is distributed) is narrower than WIDTH, or time is up. Tasks of a second sleep: what they do
-would hide what watching them costs.
+What grows or falls evenly within a block is gone from its ratio. A turn ends when the scheduler has
+forgotten its tasks. `with` is a Monitor that was attached and started; `without` is a cluster that
+it was taken out of, and whose agent has ended. The result is the median of the blocks' ratios.
+Blocks are added until its 95 % interval (of order statistics: nothing is assumed of how the noise
+is distributed) is narrower than WIDTH, or time is up. Tasks of a second sleep: what they do would
+hide what watching them costs.
 """
 
 import gc
@@ -29,7 +33,8 @@ SECONDS_MAX = float(os.environ.get("SONDE_BENCH_SECONDS", "120"))
 BLOCKS_MIN = 12  # of small tasks
 BLOCKS_QUIET = 3  # of the others, whose blocks are much alike
 CALM_S = 0.05  # for what workers do after the scheduler has done
-TRACKING = ["total-mem", "mem-util", "compute-util", "tasks", "rss"]  # all that task_extremes() can tell
+# all that task_extremes() can tell
+TRACKING = ["total-mem", "mem-util", "compute-util", "tasks", "rss"]
 sys.path[:0] = [str(BUILD / "bindings/python"), str(BUILD / "python-dask-newest"), str(pathlib.Path(__file__).parent.parent)]
 os.environ["PATH"] = f"{BUILD}:{os.environ['PATH']}"
 os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
@@ -61,7 +66,8 @@ def cpu_s(pids):
     found = {}
     for pid in pids:
         try:
-            found[pid] = time.clock_gettime(~pid << 3 | 2)  # the kernel's clock of another process, in nanoseconds
+            # the kernel's clock of another process, in nanoseconds
+            found[pid] = time.clock_gettime(~pid << 3 | 2)
         except OSError:
             pass
     return found

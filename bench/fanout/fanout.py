@@ -1,13 +1,17 @@
-"""One HTTP query over many nodes: `sonde simulate` on this machine (each node with a file of its own and the real protocol), asked one query after the other.
+"""One HTTP query over many nodes: `sonde simulate` on this machine (each node with a file of its
+own and the real protocol), asked one query after the other.
 
-all      avg:1s-avg:cpu_percent of the last 5 minutes at 1 Hz, averaged over all nodes: one series of 300 points
+all      avg:1s-avg:cpu_percent of the last 5 minutes at 1 Hz, averaged over all nodes: one series
+         of 300 points
 one      the same of one of the hosts, alone: one series of 300 points
 hosts    the same of 100 of the hosts, each by itself: 100 series of 300 points
 each     avg:10s-avg:cpu_percent{host=*}: a series of 30 points for each node
 
-Times are from the request to the last byte of the answer, over a connection that stays open. CPU time is that of all processes of the simulation, both ends of the wire
-and the nodes' work included, less what they take while nobody asks (each node samples 100 metrics a second). Bytes are those of the aggregator's connections to its nodes, and so is how many of those
-are asked; the peer ships the raw points of the same series and range ("none" as aggregator), in the same compressed form.
+Times are from the request to the last byte of the answer, over a connection that stays open. CPU
+time is that of all processes of the simulation, both ends of the wire and the nodes' work included,
+less what they take while nobody asks (each node samples 100 metrics a second). Bytes are those of
+the aggregator's connections to its nodes, and so is how many of those are asked; the peer ships the
+raw points of the same series and range ("none" as aggregator), in the same compressed form.
 """
 
 import http.client

@@ -1,12 +1,19 @@
-"""A job's HTTP server under connections of another user of the same machine: what a legitimate query and the job itself notice.
+"""A job's HTTP server under connections of another user of the same machine: what a legitimate
+query and the job itself notice.
 
-10,000 hostile connections at a time, as far as the server lets them stay, of mixed kinds: silent, half a request line, headers that trickle, half a body, a telnet line without end, wrong tokens one after
-the other, large bodies and compressed ones to the open route, noise, a TLS hello. One that is closed is opened again, at most CONNECTS_A_SECOND. They come from 127.0.0.1, from another uid where this runs as root.
+10,000 hostile connections at a time, as far as the server lets them stay, of mixed kinds: silent,
+half a request line, headers that trickle, half a body, a telnet line without end, wrong tokens one
+after the other, large bodies and compressed ones to the open route, noise, a TLS hello. One that is
+closed is opened again, at most CONNECTS_A_SECOND. They come from 127.0.0.1, from another uid where
+this runs as root.
 
-Beside them, from the job's own user: 20 queries a second, every other one on a new connection; and a loop of arithmetic, as the job's work. Three times: undisturbed; while the others
-attack another server, which takes their connections and closes them after a second (`elsewhere`: what the processor time of the attackers costs, whoever they attack); and while they attack this one.
+Beside them, from the job's own user: 20 queries a second, every other one on a new connection; and
+a loop of arithmetic, as the job's work. Three times: undisturbed; while the others attack another
+server, which takes their connections and closes them after a second (`elsewhere`: what the
+processor time of the attackers costs, whoever they attack); and while they attack this one.
 
-$SONDE_BENCH_SECONDS is how long each of the three lasts (default 10; the promise is for 300), $SONDE_BENCH_CONNECTIONS how many there are. Loopback only; ends by itself.
+$SONDE_BENCH_SECONDS is how long each of the three lasts (default 10; the promise is for 300),
+$SONDE_BENCH_CONNECTIONS how many there are. Loopback only; ends by itself.
 """
 import collections
 import http.client
@@ -105,7 +112,8 @@ class Hostile:
 
 
 class Decoy(threading.Thread):
-    """A server of the attackers' own, in their process: takes what comes and closes it a second later."""
+    """A server of the attackers' own, in their process: takes what comes and closes it a second
+    later."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -139,7 +147,8 @@ def attack(port):
 # ---------------------------------------------------------------- the job
 
 class Client(threading.Thread):
-    """Asks; a connection that was closed while it was idle is opened again, as HTTP's clients do."""
+    """Asks; a connection that was closed while it was idle is opened again, as HTTP's clients
+    do."""
 
     def __init__(self, url, token):
         super().__init__()
@@ -208,7 +217,8 @@ def measure(url, token):
 
 
 def beside_attack(url, token, port):
-    """What `measure` gives beside an attack on the port (0: on a server of the attackers' own), and the number of connections."""
+    """What `measure` gives beside an attack on the port (0: on a server of the attackers' own), and
+    the number of connections."""
     child = subprocess.Popen([sys.executable, __file__, "--attack", str(port)], stdout=subprocess.PIPE, text=True)
     try:
         return measure(url, token), int(child.communicate(timeout=60)[0])

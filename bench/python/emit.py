@@ -1,7 +1,9 @@
-"""What a call costs a Python program: by handle, by name, at level 0; beside it prometheus_client's gauge, and one HTTP POST a point.
+"""What a call costs a Python program: by handle, by name, at level 0; beside it prometheus_client's
+gauge, and one HTTP POST a point.
 
-The program runs under `sonde run`. A round runs every loop once, so that what disturbs one disturbs its peers; the median of the rounds counts. What a loop takes around its call
-is in the figures; `net` is without it, that is without what the empty loop takes in the same rounds.
+The program runs under `sonde run`. A round runs every loop once, so that what disturbs one disturbs
+its peers; the median of the rounds counts. What a loop takes around its call is in the figures;
+`net` is without it, that is without what the empty loop takes in the same rounds.
 """
 
 import http.client

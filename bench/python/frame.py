@@ -1,6 +1,8 @@
-"""One million points as a table in Python: of a recording, and of a server (`sonde replay`) over HTTP; and of a server where no two series were sampled at the same instants, so that
-all times have to be sent. Beside it: the same as JSON (http.client and json), made into the same columns
-of numbers, which is what programs did before. A round does each once; the median of the rounds counts (`first`: when nothing was read or imported yet). And what a query of one value takes."""
+"""One million points as a table in Python: of a recording, and of a server (`sonde replay`) over
+HTTP; and of a server where no two series were sampled at the same instants, so that all times have
+to be sent. Beside it: the same as JSON (http.client and json), made into the same columns of
+numbers, which is what programs did before. A round does each once; the median of the rounds counts
+(`first`: when nothing was read or imported yet). And what a query of one value takes."""
 
 import array
 import contextlib

@@ -1,7 +1,9 @@
-"""The same two questions over HTTP, asked of sonde, VictoriaMetrics and Prometheus with the same data: 100 series × 5 minutes at 10 Hz,
-averages over 1 s, each series by itself and averaged over all. wrk is the client for all three. sonde is asked twice: for a closed recording, and
-for one that its agent has open and goes on writing (`http_each_live`, `http_all_live`). `first_ms` is the time of the first of all
-the requests (for "all", the first after those for "each"): all three keep something for those that follow."""
+"""The same two questions over HTTP, asked of sonde, VictoriaMetrics and Prometheus with the same
+data: 100 series × 5 minutes at 10 Hz, averages over 1 s, each series by itself and averaged over
+all. wrk is the client for all three. sonde is asked twice: for a closed recording, and for one that
+its agent has open and goes on writing (`http_each_live`, `http_all_live`). `first_ms` is the time
+of the first of all the requests (for "all", the first after those for "each"): all three keep
+something for those that follow."""
 
 import os
 import random

@@ -1,5 +1,6 @@
-"""How long `sonde replay` takes until it has answered its first question, on recordings of 1 GiB each as killed writers leave them (2 of them; SONDE_BENCH_GIB=10
-makes it 10). Beside it: the same with an empty recording, which is what starting a process and a server costs."""
+"""How long `sonde replay` takes until it has answered its first question, on recordings of 1 GiB
+each as killed writers leave them (2 of them; SONDE_BENCH_GIB=10 makes it 10). Beside it: the same
+with an empty recording, which is what starting a process and a server costs."""
 
 import os
 import re

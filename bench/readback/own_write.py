@@ -1,9 +1,12 @@
-"""How long a program waits for its own write: from before it emits a point to the answer that has it, by query() and by `sonde query` as a subprocess.
+"""How long a program waits for its own write: from before it emits a point to the answer that has
+it, by query() and by `sonde query` as a subprocess.
 
-Beside it, in the same rounds, what such a question costs at least: the same client's request that reads no data (`/healthz`), and a subprocess that does nothing
-(`sonde version`). `questions` is how many it takes until the point is in the answer: 1 when writes are read back.
+Beside it, in the same rounds, what such a question costs at least: the same client's request that
+reads no data (`/healthz`), and a subprocess that does nothing (`sonde version`). `questions` is how
+many it takes until the point is in the answer: 1 when writes are read back.
 
-With SONDE_BENCH_DRAGON=yes, get_data() also runs beside that of the Dragon Telemetry Service, by tests/python/dragon_original.sh, which installs it (60 MB).
+With SONDE_BENCH_DRAGON=yes, get_data() also runs beside that of the Dragon Telemetry Service, by
+tests/python/dragon_original.sh, which installs it (60 MB).
 """
 
 import csv
@@ -53,7 +56,8 @@ def measure(emit, last, nothing, rounds):
 
 
 def by_get_data(package, path):
-    """The same program for both: add_data() and get_data(), which has the last point of a second."""
+    """The same program for both: add_data() and get_data(), which has the last point of a
+    second."""
     telemetry = importlib.import_module(package)
     emitter, client = telemetry.Telemetry(), telemetry.AnalysisClient()
     client.connect(timeout=60)

@@ -1,4 +1,5 @@
-"""What `sonde run` adds to a command that does nothing: start, a node's telemetry, the recording, the summary."""
+"""What `sonde run` adds to a command that does nothing: start, a node's telemetry, the recording,
+the summary."""
 
 import os
 import statistics

@@ -1,4 +1,5 @@
-"""How fast values go in: Prometheus' own in-process bench (promtool tsdb bench write) beside bench_store, in turn."""
+"""How fast values go in: Prometheus' own in-process bench (promtool tsdb bench write) beside
+bench_store, in turn."""
 
 import json
 import os

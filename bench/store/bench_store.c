@@ -87,7 +87,7 @@ static double next_value(double previous, int column, uint32_t random)
     return column % 3 == 1 ? previous + random % 50 : (double)(random % 1000) / 10;
 }
 
-// ── Appending ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Appending ────────────────────────────────────────────────────────────────────────────────────
 
 // What appending cannot do without: a copy of the rows.
 static double copy_rate(const double *from, size_t bytes_each, size_t count, size_t values_each)
@@ -197,7 +197,7 @@ static void points(void)
     free(ids);
 }
 
-// ── Ticks ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Ticks ────────────────────────────────────────────────────────────────────────────────────────
 
 static double thread_ms(void)
 {
@@ -259,7 +259,7 @@ static void ticks(void)
     free(ids);
 }
 
-// ── Recordings ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Recordings ───────────────────────────────────────────────────────────────────────────────────
 
 static void recording(const char *data, const char *name)
 {

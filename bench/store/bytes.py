@@ -1,4 +1,5 @@
-"""What a value costs on disk: the recording of a node, a GPU recording and a random walk, stored by sonde and by what people use instead."""
+"""What a value costs on disk: the recording of a node, a GPU recording and a random walk, stored by
+sonde and by what people use instead."""
 
 import csv
 import gzip

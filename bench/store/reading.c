@@ -4,16 +4,22 @@
 // What bounds the averages over decoded values (Zen 4 at 3.4 GHz, AVX-512; a hot column is 1024
 // values, a third of them constants, counters that wrap, decimals; ns a column):
 //
-//   decoding 80, 320 and 170: 190 on average. Of that 75 are the 128 stores of 64 bytes, one in two cycles; counters are bound by the shuffles of
-//   their running sums. Adding up what was written: 55. Finding a column, checking and copying its bytes: 80 in the nearest caches, which makes
-//   3.1 G values/s (hot_recent). Over 72 MB, with each column on a page of its own, 80 more, though its lines are asked for two columns ahead: 2.5
-//   (hot). Asking three ahead, into the second cache, or huge pages (4 %) change little; not asking at all gives 2.0.
+// Decoding takes 80, 320 and 170: 190 on average. Of these, 75 are the 128 stores of 64 bytes, one
+// every two cycles; counters are bound by the shuffles of their running sums. Adding up the decoded
+// values takes 55. Finding a column, and checking and copying its bytes, takes 80 in the nearest
+// caches, which makes 3.1 G values/s (hot_recent). Over 72 MB, with each column on a page of its
+// own, it takes 80 more, although its lines are prefetched two columns ahead: 2.5 (hot).
+// Prefetching three columns ahead, prefetching into the second cache, or huge pages (4 %) change
+// little; without prefetching it is 2.0.
 //
-//   Cold columns: zstd is 4 % of it. A recording of a node unpacks at 9.6 G values/s, as most of it takes no bytes at all; a value that has been decoded
-//   takes 8, and writing and adding these alone goes at 7.5. The rest is the table: tokens to numbers, sums of columns, running sums.
-//   (Adding dense tokens with AVX-512 instead of plain SSE changes nothing: 0.90 and 0.92.)
-//   What people would keep instead, plain doubles under zstd (raw_doubles.c): 0.56 G values/s and 0.20 bytes a value where this recording takes
-//   0.90 and 0.08. (On the made-up rows of this bench, which repeat after 64, zstd comes to 1.3 G values/s and 0.05 bytes beside our 0.63 and 0.35.)
+// Cold columns: zstd is 4 % of the time. A recording of a node unpacks at 9.6 G values/s, because
+// most of it takes no bytes at all. A decoded value takes 8 bytes; writing and adding these alone
+// runs at 7.5. The rest is the table: tokens to numbers, sums of columns, running sums. (Adding
+// dense tokens with AVX-512 instead of plain SSE changes nothing: 0.90 and 0.92.)
+//
+// The alternative, plain doubles under zstd (raw_doubles.c): 0.56 G values/s and 0.20 bytes a
+// value, where this recording takes 0.90 and 0.08. (On the synthetic rows of this bench, which
+// repeat after 64, zstd reaches 1.3 G values/s and 0.05 bytes, and sonde 0.63 and 0.35.)
 #include "reading.h"
 
 #include "base/clock.h"
@@ -36,7 +42,7 @@ enum {
 
 static const uint64_t large_bytes = UINT64_C(1) << 30;
 
-// ── Bare loops: packed 10-bit numbers unpacked and added up, nothing else ────────────────────────────────────────
+// ── Bare loops: packed 10-bit numbers unpacked and added up, nothing else ────────────────────────
 
 enum { BARE_VALUES = 1024, BARE_WIDTH = 10, BARE_REPEATS = 50000 };
 
@@ -174,7 +180,7 @@ void reading_bare_loops(void)
     bench_say("bare_unpack_add_vectors", bare_rate(add_vectors), "G values/s", NULL, 0);
 }
 
-// ── Averages ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Averages ─────────────────────────────────────────────────────────────────────────────────────
 
 // The average of every series of the file, one after the other, each to its end. Returns values a
 // second.
@@ -322,7 +328,7 @@ void reading_all(const char *name, const char *kind)
     store_reader_close(r);
 }
 
-// ── As a query reads ─────────────────────────────────────────────────────────────────────────────────────────────
+// ── As a query reads ─────────────────────────────────────────────────────────────────────────────
 
 // Snapshot, all points of all series, done: a dashboard's question to a job that has run for five
 // minutes.
@@ -354,7 +360,7 @@ void reading_small(void)
     unlink(bench_path("small"));
 }
 
-// ── A large file ─────────────────────────────────────────────────────────────────────────────────────────────────
+// ── A large file ─────────────────────────────────────────────────────────────────────────────────
 
 // A file as a killed writer leaves it: it has many blocks, because nobody has merged them. The file
 // has no holes.

@@ -160,14 +160,13 @@ static PyObject *judge_verdicts(PyObject *self, PyObject *unused)
 
 static PyMethodDef judge_methods[] = {
     {"round", judge_round, METH_O,
-     "round(values, /)\n--\n\nOne round: a mapping of names to values. What is None, not finite or "
-     "not above 0 counts "
-     "as none."},
+     "round(values, /)\n--\n\nJudges one round: a mapping of names to values. None, a value that "
+     "is not finite, and a value that is not above 0 count as no value."},
     {"leave", judge_leave, METH_O,
-     "leave(name, /)\n--\n\nA member is there no more: the others go on without it, until it gives "
-     "a value again."},
+     "leave(name, /)\n--\n\nRemoves a member: the others continue without it, until it has a value "
+     "again."},
     {"verdicts", judge_verdicts, METH_NOARGS,
-     "verdicts()\n--\n\nOf the last round: name to Verdict."},
+     "verdicts()\n--\n\nThe verdicts of the last round, by name."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -175,8 +174,8 @@ static PyType_Slot judge_slots[] = {
     {Py_tp_doc, "Judge(*, window=3, persistence=4, slowdown=1.25, score=4, noise_floor=0.02, "
                 "less_is_worse=False, "
                 "not_peers=False, not_own=False)\n--\n\n"
-                "Who is slower than the others, and than its own best: as `sonde detect`, of "
-                "values that the program has itself."},
+                "Finds members that are slower than the others, or than their own best, in values "
+                "that the program passes; the rule is that of `sonde detect`."},
     {Py_tp_new, judge_new},
     {Py_tp_dealloc, judge_free},
     {Py_tp_methods, judge_methods},

@@ -181,31 +181,26 @@ static PyObject *storable_name(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"emit", FAST_METHOD(emit), FAST,
-     "emit(name, value, /, **tags)\n--\n\nA point of the metric `name`, now. A handle from gauge() "
-     "is twice as fast."},
+     "emit(name, value, /, **tags)\n--\n\nEmits a point of the metric `name`, now. A handle from "
+     "gauge() is twice as fast."},
     {"annotate", (PyCFunction)(void (*)(void))annotate, METH_VARARGS | METH_KEYWORDS,
-     "annotate(text, /, **tags)\n--\n\nA remark at this instant."},
+     "annotate(text, /, **tags)\n--\n\nRecords an annotation at this instant."},
     {"connect", (PyCFunction)(void (*)(void))connect_to, METH_VARARGS | METH_KEYWORDS,
-     "connect(socket, level=4)\n--\n\nWhere the agent listens, for a program that was not started "
-     "by `sonde run`. "
-     "Metrics "
-     "that were defined before stay off; one that emits already moves there and keeps its level."},
+     "connect(socket, level=4)\n--\n\nConnects to the agent at this socket, for a program that was "
+     "not started by `sonde run`. Metrics that were defined before stay off. A program that emits "
+     "already moves to this agent and keeps its level."},
     {"level", level, METH_NOARGS,
-     "level()\n--\n\nThe level of the run, 0 to 4; 0 when sonde is off. To leave out work that is "
-     "only done for "
-     "measuring."},
+     "level()\n--\n\nThe level of the run, 0 to 4; 0 if sonde is off. Use it to skip work that is "
+     "only done for measuring."},
     {"dropped", dropped, METH_NOARGS,
-     "dropped()\n--\n\nHow many values this process could not hand over: a ring was full, a limit "
-     "passed, or no agent "
-     "took "
-     "them."},
+     "dropped()\n--\n\nThe number of values that this process has dropped: a ring was full, a "
+     "limit was exceeded, or no agent read them."},
     {"check", check, METH_NOARGS,
-     "check()\n--\n\n(0, '') if an agent takes what this process emits, or sonde is off; else an "
-     "errno and why not."},
+     "check()\n--\n\n(0, '') if an agent takes the points of this process, or if sonde is off; "
+     "else an errno and the reason."},
     {"storable_name", storable_name, METH_VARARGS,
-     "storable_name(name, is_key=False, /)\n--\n\nThe name under which a metric (or a tag's key) "
-     "is stored: the name "
-     "itself if it can be one."},
+     "storable_name(name, is_key=False, /)\n--\n\nThe name under which a metric (or the key of a "
+     "tag) is stored: the same name if it is valid."},
     {NULL, NULL, 0, NULL},
 };
 

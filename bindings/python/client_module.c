@@ -317,7 +317,7 @@ static PyObject *connection_watch(PyObject *self, PyObject *args, PyObject *keyw
 
 static PyMethodDef connection_methods[] = {
     {"ask", WITH_KEYWORDS(connection_ask),
-     "ask(path, body=None)\n--\n\nThe answer's bytes: of a GET, or with a body of a POST."},
+     "ask(path, body=None)\n--\n\nThe bytes of the response to a GET, or with a body to a POST."},
     {"query", WITH_KEYWORDS(connection_query),
      "query(m=None, metric=None, aggregator=None, downsample=None, rate=False, counter=False, "
      "drop_resets=False, "
@@ -327,9 +327,9 @@ static PyMethodDef connection_methods[] = {
      "peaks(metric, by=None, start=None, end=None, filters=None)\n--\n\nThe highest point of each "
      "group."},
     {"watch", WITH_KEYWORDS(connection_watch),
-     "watch(…)\n--\n\nNew points of what query() would select."},
+     "watch(…)\n--\n\nWatches the series that query() would select."},
     {"close", connection_close, METH_NOARGS,
-     "close()\n--\n\nQuestions that are under way are still answered."},
+     "close()\n--\n\nCloses the connection. Pending requests are still answered."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,14 +1,15 @@
-// graphs.c - whose a key is, on a Dask scheduler: a GraphKeys is told of every change of every
-// task's state, as a plugin of the scheduler is, and says when a graph begins and ceases to run and
-// when all that was asked for is there. What that means is counted in sonde/dask/_jobs.py.
+// graphs.c - the graph of each key on a Dask scheduler. A GraphKeys receives every change of every
+// task's state, as a plugin of the scheduler does. It reports when a graph begins to run, when it
+// stops running, and when all its requested results exist; sonde/dask/_jobs.py counts these.
 //
-// A task changes its state six times, and there are some thousands of tasks a second. So the object
-// itself is what Dask calls, and a change costs a look into a dictionary or two:
+// A task changes its state six times, and a scheduler runs some thousands of tasks a second. So
+// Dask calls the object itself, and a change costs one or two dictionary lookups:
 //
-//    entries   key → struct entry: the graph that it belongs to, the one in which a worker has it, those that wait for it
+//    entries   key → struct entry: the graph of the key, the graph in which a worker executes it,
+//              and the graphs that wait for it
 //
-// An entry is there from the graph that names the key until the key is forgotten: nothing is kept
-// of a task that is gone.
+// An entry exists from the graph that names its key until the scheduler forgets the key, so no task
+// that is gone takes memory.
 #include "graphs.h"
 #include "convert.h"
 #include "states.h"
@@ -391,26 +392,22 @@ static void keys_free(PyObject *self)
 
 static PyMethodDef keys_methods[] = {
     {"want", want, METH_VARARGS,
-     "want(graph, keys, state, /)\n--\n\nThe graph waits for those of the keys that are not there "
-     "yet; state(key) is "
-     "what Dask says of one, None if it does not know it."},
+     "want(graph, keys, state, /)\n--\n\nMakes the graph wait for those keys that have no result "
+     "yet. state(key) returns Dask's state of a key, or None if Dask does not know it."},
     {"belong", belong, METH_VARARGS,
-     "belong(graph, keys, /)\n--\n\nThese are its tasks, but for those of a graph that waits "
-     "still."},
+     "belong(graph, keys, /)\n--\n\nAssigns these tasks to the graph, except those of a graph that "
+     "is still waiting."},
     {"clear", clear, METH_NOARGS,
-     "clear()\n--\n\nForgets all keys, and what runs. The graphs that waited for one; they wait no "
-     "more."},
+     "clear()\n--\n\nForgets all keys and executing tasks. Returns the graphs that were waiting."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot keys_slots[] = {
-    {Py_tp_doc, "GraphKeys(turned, done): which graph a key is of. Call it with a key, the state "
-                "that it was in and the "
-                "one it is in now; more is passed over. It calls turned(graph) when the first task "
-                "of a graph is "
-                "with a worker and when none is any more, done(graph) when it waits for no key any "
-                "more. Its length: "
-                "the keys it knows."},
+    {Py_tp_doc, "GraphKeys(turned, done): knows the graph of each key. It calls turned(graph) when "
+                "the first task of a graph comes to a worker, and when the last one leaves; it "
+                "calls done(graph) when the graph waits for no more keys. Call it with a key, its "
+                "old state and its new state; further arguments are ignored. Its length is the "
+                "number of known keys."},
     {Py_tp_new, keys_new},
     {Py_tp_dealloc, keys_free},
     {Py_tp_traverse, keys_traverse},

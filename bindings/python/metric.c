@@ -263,10 +263,11 @@ static PyObject *metric_reduce(PyObject *self, PyObject *unused)
 
 static PyMethodDef metric_methods[] = {
     {"emit", FAST_METHOD(metric_emit), FAST,
-     "emit(value, time_ns=None)\n--\n\nA point: now, or at a time in nanoseconds since the epoch."},
+     "emit(value, time_ns=None)\n--\n\nEmits a point, now or at a time in nanoseconds since the "
+     "epoch."},
     {"set", metric_set, METH_O,
-     "set(value, /)\n--\n\nSets the metric's cell, which is sampled at the run's rate: for values "
-     "that change often."},
+     "set(value, /)\n--\n\nSets the metric's cell, which the agent samples at the run's rate: for "
+     "values that change often."},
     {"add", FAST_METHOD(metric_add), FAST_POSITIONAL,
      "add(amount=1, /)\n--\n\nAdds to the metric's cell."},
     {"__reduce__", metric_reduce, METH_NOARGS, NULL},
@@ -284,10 +285,9 @@ static PyGetSetDef metric_attributes[] = {
 };
 
 static PyType_Slot metric_slots[] = {
-    {Py_tp_doc, "A metric to emit to, made by gauge() or counter(). Call it: a gauge with a value, "
-                "a counter with what to add "
-                "(1 if nothing is said). It is false when it is off: above the run's level, or no "
-                "run at all."},
+    {Py_tp_doc, "A metric to emit to, made by gauge() or counter(). Call it with a value (gauge) "
+                "or with the amount to add (counter; default 1). It is false if the metric is off: "
+                "its level is above the run's, or there is no run."},
     {Py_tp_new, made_by_functions},
     {Py_tp_dealloc, metric_free},
     {Py_tp_call, callable_call},
@@ -460,13 +460,14 @@ static PyType_Spec group_spec = {"sonde.Group", sizeof(struct group), 0,
 static PyMethodDef functions[] = {
     {"gauge", (PyCFunction)(void (*)(void))gauge, METH_VARARGS | METH_KEYWORDS,
      "gauge(name, unit='', help='', level=1, tags=None)\n--\n\n"
-     "A metric that goes up and down: a loss, a temperature. Call it with a value."},
+     "Makes a metric that goes up and down: a loss, a temperature. Call the result with a value."},
     {"counter", (PyCFunction)(void (*)(void))counter, METH_VARARGS | METH_KEYWORDS,
      "counter(name, unit='', help='', level=1, tags=None)\n--\n\n"
-     "A metric that only grows: steps done, bytes read. Call it with what to add."},
+     "Makes a metric that only grows: steps done, bytes read. Call the result with the amount to "
+     "add."},
     {"group", group, METH_O,
-     "group(metrics, /)\n--\n\nMetrics that are measured together. Call it with one value for "
-     "each."},
+     "group(metrics, /)\n--\n\nMakes a group of metrics that are measured together. Call it with "
+     "one value for each."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -40,7 +40,7 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_doc, "What sonde.Telemetry stands on."},
+    {Py_tp_doc, "The base class of sonde.Telemetry."},
     {Py_tp_methods, methods},
     {0, NULL},
 };

@@ -122,9 +122,8 @@ static PyObject *made_by_function(PyTypeObject *own, PyObject *args, PyObject *k
 
 static PyMethodDef methods[] = {
     {"close", close_span, METH_VARARGS,
-     "close(more, end_ns=None, /)\n--\n\nEnds it, with more tags or None, at a time in nanoseconds "
-     "since the epoch or "
-     "now. Once; a second call does nothing."},
+     "close(more, end_ns=None, /)\n--\n\nEnds the span, with more tags or None, now or at a time "
+     "in nanoseconds since the epoch. A second call does nothing."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -141,13 +140,11 @@ static PyType_Spec spec = {"sonde._emit.OpenSpan", sizeof(struct open_span), 0, 
 
 static PyMethodDef functions[] = {
     {"open_span", open_span, METH_VARARGS,
-     "open_span(name, tags, parent, start_ns=None, /)\n--\n\nBegins a span within another one or "
-     "None, at a time in "
-     "nanoseconds since the epoch or now. What sonde.span() stands on."},
+     "open_span(name, tags, parent, start_ns=None, /)\n--\n\nBegins a span within `parent` (or "
+     "None), now or at a time in nanoseconds since the epoch; sonde.span() uses it."},
     {"span_at", span_at, METH_VARARGS,
-     "span_at(name, start_ns, end_ns, tags, /)\n--\n\nA span that is over, its times in "
-     "nanoseconds since the epoch. "
-     "It is part of none."},
+     "span_at(name, start_ns, end_ns, tags, /)\n--\n\nRecords a completed span; its times are "
+     "nanoseconds since the epoch. It has no parent."},
     {NULL, NULL, 0, NULL},
 };
 

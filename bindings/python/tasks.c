@@ -18,8 +18,9 @@
 
 #define SPAN_NAME "dask_task"
 enum {
+    // Bytes of a text that is recorded as it is; text() shortens longer ones where necessary.
     PLAIN_MAX = 256
-}; // bytes of a text that is taken as it is: a longer one may have to be cut, which is text()'s business
+};
 
 struct task_spans {
     PyObject ob_base;
@@ -266,8 +267,8 @@ static void tasks_free(PyObject *self)
 static PyMethodDef methods[] = {
     {"close", close_all, METH_NOARGS, "close()\n--\n\nEnds the spans of all tasks that execute."},
     {"span", span_of_key, METH_O,
-     "span(key, /)\n--\n\nThe span of a task that executes, as open_span()'s parent; None: it does "
-     "not."},
+     "span(key, /)\n--\n\nThe span of an executing task, as a parent for open_span(); None if the "
+     "task does not execute."},
     {NULL, NULL, 0, NULL},
 };
 

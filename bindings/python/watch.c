@@ -153,7 +153,7 @@ static void watch_free(PyObject *self)
 }
 
 static PyMethodDef methods[] = {
-    {"stop", watch_stop, METH_NOARGS, "stop()\n--\n\nEnds it. A second call does nothing."},
+    {"stop", watch_stop, METH_NOARGS, "stop()\n--\n\nStops it. A second call does nothing."},
     {NULL, NULL, 0, NULL},
 };
 

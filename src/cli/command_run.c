@@ -61,6 +61,9 @@ int command_run(const struct options *o)
     struct launch_options launch = {
         .command = o->arguments,
         .title = options_text(o, OPT_TITLE),
+        .name = options_text(o, OPT_NAME),
+        .note = options_text(o, OPT_NOTE),
+        .tags = options_text(o, OPT_TAG),
         .level = options_int(o, OPT_LEVEL),
         .rate_s = options_number(o, OPT_RATE),
         .sources = options_text(o, OPT_COLLECT),

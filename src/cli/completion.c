@@ -27,7 +27,7 @@ static bool is_dynamic(const struct option_row *row)
 }
 
 #define EXPRESSION_COMMANDS "query", "detect" // the first argument
-#define JOB_COMMANDS "query", "detect", "inspect", "replay", "open", "dump", "token"
+#define JOB_COMMANDS "query", "detect", "inspect", "replay", "open", "dump", "token", "ls", "rm"
 
 static bool is_among(const char *name, const char *const *names, size_t count)
 {

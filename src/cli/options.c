@@ -3,7 +3,10 @@
 #include "agent/scripts.h"
 #include "cli/config.h"
 #include "cli/nearest.h"
+#include "cli/quantity.h"
+#include "cli/runs_table.h"
 #include "collect/collect.h"
+#include "launch/about.h"
 
 #include <errno.h>
 #include <math.h>
@@ -97,6 +100,10 @@ void option_expects(const struct option_row *row, char *out, size_t size)
     case OPTION_SCRIPTS:
         snprintf(out, size, "commands, each after its rate=SECONDS, timeout=SECONDS and name=NAME");
         break;
+    case OPTION_TAGS:
+        snprintf(out, size, "KEY=VALUE");
+        break;
+    case OPTION_NAME:
     case OPTION_OPTIONAL:
     case OPTION_TEXT:
     case OPTION_PATH:
@@ -116,48 +123,6 @@ static bool parse_flag(struct str s, double *out)
         }
     }
     return false;
-}
-
-static bool parse_size(struct str s, double *out)
-{
-    static const char units[] = "kmgt";
-    // "512M", "512MB" and "512MiB" are the same.
-    if (s.size > 2 && str_eq_nocase(str_slice(s, s.size - 2, s.size), STR("ib")))
-        s.size -= 2;
-    else if (s.size > 1 && (s.data[s.size - 1] | 32) == 'b')
-        s.size -= 1;
-    double factor = 1;
-    const char *unit = s.size > 0 ? strchr(units, s.data[s.size - 1] | 32) : NULL;
-    if (unit && *unit) {
-        s.size -= 1;
-        factor = ldexp(1, 10 * (int)(unit - units + 1));
-    }
-    double number;
-    if (!str_to_double(s, &number))
-        return false;
-    *out = floor(number * factor);
-    return true;
-}
-
-// "90", "90s", "1.5m", "2h", "1d".
-static bool parse_seconds(struct str s, double *out)
-{
-    static const struct {
-        char unit;
-        double seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
-    double factor = 1;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (s.size > 1 && s.data[s.size - 1] == units[i].unit) {
-            factor = units[i].seconds;
-            s.size--;
-            break;
-        }
-    double number;
-    if (!str_to_double(s, &number))
-        return false;
-    *out = number * factor;
-    return true;
 }
 
 static bool among(struct str choices, struct str s)
@@ -181,11 +146,11 @@ static bool parse_value(const struct option_row *row, struct str s, double *numb
         *number = (double)whole;
         break;
     case OPTION_SECONDS:
-        if (!parse_seconds(s, number))
+        if (!quantity_parse_seconds(s, number))
             return false;
         break;
     case OPTION_SIZE:
-        if (!parse_size(s, number))
+        if (!quantity_parse_bytes(s, number))
             return false;
         break;
     case OPTION_CHOICE:
@@ -196,9 +161,24 @@ static bool parse_value(const struct option_row *row, struct str s, double *numb
     case OPTION_PATH:
     case OPTION_SOURCES:
     case OPTION_SCRIPTS:
+    case OPTION_NAME:
+    case OPTION_TAGS:
         return s.size > 0;
     }
     return *number >= row->least && *number <= row->most; // NaN is neither
+}
+
+static int check_tags(const char *text, struct error *e)
+{
+    size_t count = 0;
+    for (struct str rest = str_of(text); rest.data; count++) {
+        int rc = about_check_tag(str_cut(&rest, '\n'), runs_columns, e);
+        if (rc)
+            return rc;
+    }
+    return count > ABOUT_TAGS_MAX
+               ? error_set(e, -EINVAL, "a run has at most %d tags", ABOUT_TAGS_MAX)
+               : 0;
 }
 
 static int check_sources(const char *text, struct error *e)
@@ -234,6 +214,8 @@ int options_set(struct options *o, enum option_id id, const char *text, enum opt
                          text);
     int failed = row->type == OPTION_SOURCES   ? check_sources(text, e)
                  : row->type == OPTION_SCRIPTS ? scripts_check(text, e)
+                 : row->type == OPTION_TAGS    ? check_tags(text, e)
+                 : row->type == OPTION_NAME    ? about_check_name(s, e)
                                                : 0;
     if (failed)
         return failed;
@@ -278,9 +260,10 @@ static int option_unknown(enum command_id command, const char *shown, struct str
 static int set_flag_value(struct options *o, int id, const char *shown, int shown_size,
                           const char *text, struct error *e)
 {
-    // Scripts add up.
+    enum option_type type = option_rows[id].type;
+    bool adds_up = type == OPTION_SCRIPTS || type == OPTION_TAGS;
     char *before = o->value[id].owned, *joined = NULL;
-    if (option_rows[id].type == OPTION_SCRIPTS && o->value[id].source == FROM_FLAG &&
+    if (adds_up && o->value[id].source == FROM_FLAG &&
         asprintf(&joined, "%s\n%s", o->value[id].text, text) < 0)
         return error_set(e, -ENOMEM, "out of memory");
     int status = options_set(o, (enum option_id)id, joined ? joined : text, FROM_FLAG, e);

@@ -51,6 +51,8 @@ enum option_type {
     OPTION_CHOICE,
     OPTION_SOURCES,
     OPTION_SCRIPTS,
+    OPTION_NAME, // of a run
+    OPTION_TAGS, // KEY=VALUE, one a line; flags add up
 };
 
 struct option_row {

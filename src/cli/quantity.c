@@ -75,3 +75,45 @@ const char *quantity_unit(const char *unit, int rate)
             return rate ? rows[i].rate : rows[i].gauge;
     return rate ? "/s" : "";
 }
+
+bool quantity_parse_bytes(struct str s, double *out)
+{
+    static const char units[] = "kmgt";
+    // "512M", "512MB" and "512MiB" are the same.
+    if (s.size > 2 && str_eq_nocase(str_slice(s, s.size - 2, s.size), STR("ib")))
+        s.size -= 2;
+    else if (s.size > 1 && (s.data[s.size - 1] | 32) == 'b')
+        s.size -= 1;
+    double factor = 1;
+    const char *unit = s.size > 0 ? strchr(units, s.data[s.size - 1] | 32) : NULL;
+    if (unit && *unit) {
+        s.size -= 1;
+        factor = ldexp(1, 10 * (int)(unit - units + 1));
+    }
+    double number;
+    if (!str_to_double(s, &number))
+        return false;
+    *out = floor(number * factor);
+    return true;
+}
+
+// "90", "90s", "1.5m", "2h", "1d".
+bool quantity_parse_seconds(struct str s, double *out)
+{
+    static const struct {
+        char unit;
+        double seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    double factor = 1;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (s.size > 1 && s.data[s.size - 1] == units[i].unit) {
+            factor = units[i].seconds;
+            s.size--;
+            break;
+        }
+    double number;
+    if (!str_to_double(s, &number))
+        return false;
+    *out = number * factor;
+    return true;
+}

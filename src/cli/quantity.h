@@ -6,6 +6,8 @@
 #ifndef SONDE_CLI_QUANTITY_H
 #define SONDE_CLI_QUANTITY_H
 
+#include "base/str.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,5 +19,9 @@ void quantity_text(double value, const char *unit, char out[QUANTITY_MAX]);
 void quantity_duration(int64_t ns, char out[QUANTITY_MAX]);
 // What stands behind a value of the unit: "B/s", "%", "W"; "" where it has none.
 const char *quantity_unit(const char *unit, int rate);
+
+// "512M", "2GiB": powers of 1024; "90", "5m", "2h", "1.5d". False: neither.
+bool quantity_parse_bytes(struct str s, double *out);
+bool quantity_parse_seconds(struct str s, double *out);
 
 #endif

@@ -23,8 +23,22 @@ static const char *run_dir(const struct target_options *o)
 
 // ---------------------------------------------------------------- jobs on this machine
 
-// The job of this id, with id NULL the newest, that runs, or (dead) whose launcher was killed.
-static bool find_here(const struct target_options *o, const char *id, bool dead, struct job *out)
+static bool has_id(const struct job *j, const char *id)
+{
+    return strcmp(j->id, id) == 0;
+}
+
+static bool has_name(const struct job *j, const char *name)
+{
+    return strcmp(job_name(j), name) == 0;
+}
+
+typedef bool is_meant_fn(const struct job *j, const char *word);
+
+// The newest job that is meant, with word NULL the newest of all, that runs, or (dead) whose
+// launcher was killed.
+static bool find_here(const struct target_options *o, is_meant_fn *is_meant, const char *word,
+                      bool dead, struct job *out)
 {
     char base[FOLDER_PATH_MAX];
     struct job *jobs;
@@ -32,7 +46,7 @@ static bool find_here(const struct target_options *o, const char *id, bool dead,
     if (folder_base_path(run_dir(o), base, NULL) < 0 ||
         job_list(base, dead, &jobs, &count, NULL) < 0)
         return false;
-    while (i < count && id && strcmp(jobs[i].id, id) != 0)
+    while (i < count && word && !is_meant(&jobs[i], word))
         i++;
     bool found = i < count;
     if (found) {
@@ -53,6 +67,30 @@ static bool find_kept(const struct target_options *o, const char *id, char path[
     bool found = n > 0 && n < FOLDER_PATH_MAX && runs_is_run(path);
     if (!found)
         path[0] = 0;
+    return found;
+}
+
+// The newest recording of this name.
+static bool find_named_kept(const struct target_options *o, const char *name,
+                            char path[FOLDER_PATH_MAX])
+{
+    char runs[FOLDER_PATH_MAX];
+    struct runs_entry *list;
+    size_t count, i = 0;
+    bool found = false;
+    if (runs_path(given(o->runs, "SONDE_RUNS"), runs, NULL) < 0 ||
+        runs_list(runs, &list, &count, NULL) < 0)
+        return false;
+    for (; i < count && !found; i++) {
+        char file[FOLDER_PATH_MAX + sizeof JOB_RUN_FILE + 1];
+        struct job job;
+        snprintf(file, sizeof file, "%s/" JOB_RUN_FILE, list[i].path);
+        found = job_read(file, &job, NULL) == 0 && has_name(&job, name);
+        job_free(&job);
+        if (found)
+            memcpy(path, list[i].path, FOLDER_PATH_MAX);
+    }
+    free(list);
     return found;
 }
 
@@ -140,23 +178,32 @@ static int take_job(struct target *t, struct job *job, const char *token,
     return rc;
 }
 
-// Runs, left behind, kept: the first that there is. -ENOENT, without words: none is.
+// Runs, left behind, kept, by id and then by name: the first that there is. -ENOENT, without words:
+// none is.
 static int take_id(struct target *t, const char *id, const char *token,
                    const struct target_options *o, const char **state, struct error *e)
 {
     struct job job;
-    if (find_here(o, id, false, &job)) {
+    if (find_here(o, has_id, id, false, &job)) {
         *state = "running job";
         return take_job(t, &job, token, o, e);
     }
-    if (find_here(o, id, true, &job)) {
+    if (find_here(o, has_id, id, true, &job)) {
         *state = "job whose launcher was killed:";
         int rc = take_path(t, job.folder, e);
         job_free(&job);
         return rc;
     }
     *state = "recording";
-    return find_kept(o, id, t->path) ? take_path(t, t->path, e) : -ENOENT;
+    if (find_kept(o, id, t->path))
+        return take_path(t, t->path, e);
+    if (strcmp(id, "last") == 0)
+        return find_newest_kept(o, t->path) ? take_path(t, t->path, e) : -ENOENT;
+    if (find_here(o, has_name, id, false, &job)) {
+        *state = "running job";
+        return take_job(t, &job, token, o, e);
+    }
+    return find_named_kept(o, id, t->path) ? take_path(t, t->path, e) : -ENOENT;
 }
 
 static int no_job(const char *id, const struct target_options *o, struct error *e)
@@ -179,7 +226,7 @@ static bool url_counts(const struct target_options *o, const char *id)
         return false;
     if (!id || !find_kept(o, id, path))
         return true;
-    bool runs = find_here(o, id, false, &job);
+    bool runs = find_here(o, has_id, id, false, &job);
     if (runs)
         job_free(&job);
     return runs;
@@ -203,7 +250,7 @@ static int find_default(struct target *t, const char *token, const struct target
         return rc == -ENOENT && !t->path[0] ? no_job(id, o, e) : rc;
     }
     int rc = 0;
-    if (find_here(o, NULL, false, &job))
+    if (find_here(o, NULL, NULL, false, &job))
         rc = take_job(t, &job, token, o, e);
     else if (find_newest_kept(o, t->path))
         rc = take_path(t, t->path, e), state = "recording";

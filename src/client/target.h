@@ -5,7 +5,9 @@
 //                    the newest that runs on this machine; else the newest recording
 //   http(s)://…      a job, or a `sonde replay`, at that address; ?token=… may be part of it
 //   a path           a recording: a file, a folder of files, a folder of such folders
-//   a word           the id of a job: one that runs, one whose launcher was killed, a recorded one
+//   a word           the id of a job: one that runs, one whose launcher was killed, a recorded one;
+//                    else `last`, the newest recording; else the newest run of that name, one that
+//                    runs before one that is recorded
 //
 // After the job SONDE_URL leads nowhere. If SONDE_JOB then names a recording on this machine, that
 // recording is meant.

@@ -20,7 +20,14 @@
 void job_free(struct job *j)
 {
     free(j->command);
+    json_decref(j->about);
     *j = (struct job){0};
+}
+
+const char *job_name(const struct job *j)
+{
+    const char *name = json_string_value(json_object_get(j->about, "name"));
+    return name ? name : "";
 }
 
 // ---------------------------------------------------------------- names
@@ -201,6 +208,12 @@ int job_write(const struct job *j, const char *folder, const char *name, struct 
         json_key_bool(&w, "keep", true);
     if (j->emitted != JOB_EMITTED_UNKNOWN)
         json_key_bool(&w, "emitted", j->emitted == JOB_EMITTED);
+    char *about = json_dumps(j->about, JSON_COMPACT);
+    if (about) {
+        json_key(&w, STR("about"));
+        json_put_raw(&w, str_of(about));
+    }
+    free(about);
     json_end_object(&w);
     buf_add_char(&text, '\n');
     int status = text.failed ? error_set(e, -ENOMEM, "out of memory")
@@ -253,6 +266,9 @@ int job_read(const char *path, struct job *j, struct error *e)
     const json_t *emitted = json_object_get(root, "emitted");
     if (json_is_boolean(emitted))
         j->emitted = json_is_true(emitted) ? JOB_EMITTED : JOB_EMITTED_NOTHING;
+    json_t *about = json_object_get(root, "about");
+    if (json_is_object(about))
+        j->about = json_incref(about);
     json_decref(root);
     if (!j->command)
         return error_set(e, -ENOMEM, "out of memory");

@@ -27,6 +27,8 @@ enum {
 #define JOB_FILE "job.json"
 #define JOB_RUN_FILE "run.json"
 
+struct json_t;
+
 enum job_emitted { JOB_EMITTED_UNKNOWN, JOB_EMITTED_NOTHING, JOB_EMITTED };
 
 struct job {
@@ -46,10 +48,14 @@ struct job {
     int agent_restarts;
     bool keep;                // --keep: the recording is never removed to make room
     enum job_emitted emitted; // whether the user's programs put anything into the recording
+    struct json_t *about;     // about.h; owned; NULL: nothing is known
 };
 
 // Clears it; frees what it owns.
 void job_free(struct job *j);
+
+// What --name called it; "" if it has no name.
+const char *job_name(const struct job *j);
 
 // What the environment calls this job: SONDE_JOB, SLURM_JOB_ID, PBS_JOBID, else date-time-pid.
 // Characters that have no place in a file's name become '_'.

@@ -4,6 +4,7 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "http/tokens.h"
+#include "launch/about.h"
 #include "launch/agent_process.h"
 #include "launch/aggregator_process.h"
 #include "launch/attempt.h"
@@ -22,6 +23,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -768,6 +770,9 @@ int launch_run(const struct launch_options *options, struct error *e)
     l->job.command = options->title ? strdup(options->title) : job_command_text(options->command);
     job_host(l->job.host);
     status = nodes_find(&options->nodes, &l->job, &l->nodes, e);
+    l->job.about = about_run(options->name, options->note, options->tags);
+    if (status == 0)
+        json_object_set_new(l->job.about, "nodes", json_integer((json_int_t)nodes_count(l->nodes)));
     if (status == 0)
         status = check_options(l, e);
     int code = LAUNCH_WRONG_OPTION;

@@ -12,6 +12,8 @@
 struct launch_options {
     char *const *command; // ends with NULL, not empty
     const char *title;    // what people are shown in its place; NULL: the command
+    // about.h, checked; `tags`: KEY=VALUE, one a line; each may be NULL
+    const char *name, *note, *tags;
     int level;            // 0..4; 0: the command and nothing else
     double rate_s;
     // commands that print points, one a line (agent/scripts.h); they run where we do; NULL = none

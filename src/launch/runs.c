@@ -285,7 +285,7 @@ int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_n
         if (!goes || one->keep || (spare && strcmp(one->path, spare) == 0) ||
             runs_being_written(one->path))
             continue;
-        status = folder_remove(one->path, e);
+        status = removed->dry ? 0 : folder_remove(one->path, e);
         if (status < 0)
             break;
         bytes -= one->bytes;

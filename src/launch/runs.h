@@ -55,6 +55,7 @@ struct runs_removed {
     size_t count, worthy; // worthy: of grade 0 and 1
     uint64_t bytes;
     struct buf names; // separated by ", "; the caller frees it
+    bool dry;         // set by the caller: nothing is removed, it is only told what would be
 };
 
 // Removes runs beyond the limits, but never `spare` (the newest; may be NULL). Adds the removed

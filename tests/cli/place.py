@@ -1,6 +1,8 @@
-"""A place of its own for each test: folders, port, environment; the built command; who is alive in it.
+"""A place of its own for each test: folders, port, environment; the built command; who is alive in
+it.
 
-Nothing here waits for a length of time: `until` polls for a condition and fails with words when it never comes.
+Nothing here waits for a length of time: `until` polls for a condition and fails with words when it
+never comes.
 """
 
 import hmac
@@ -17,7 +19,9 @@ import time
 import unittest
 
 SONDE = os.environ["SONDE"]
-PATIENCE_S = 180  # generous: this is only where they give up, and 64 programs may have to start on a machine that has other work
+# generous: this is only where they give up, and 64 programs may have to start on a machine that has
+# other work
+PATIENCE_S = 180
 
 
 def until(condition, words):
@@ -38,7 +42,8 @@ def free_port():
 
 
 def server_proof(path, address, tokens):
-    """What a server that knows the tokens answers a client that asks for a proof: src/http/server_proof.h. `address`: its end of the connection."""
+    """What a server that knows the tokens answers a client that asks for a proof:
+    src/http/server_proof.h. `address`: its end of the connection."""
     text = f"sonde server proof\n{path.partition('nonce=')[2]}{address}".encode()
     return "\n".join([address, *(hmac.new(token.encode(), text, "sha256").hexdigest() for token in tokens), ""]).encode()
 
@@ -92,7 +97,8 @@ class Place(unittest.TestCase):
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def end_all(self, process):
-        """Ends what hangs and all that it has started, as whatever holds its output open does; says at once where each was."""
+        """Ends what hangs and all that it has started, as whatever holds its output open does; says
+        at once where each was."""
         for pid, text in self.alive().items():
             where = []
             for name in ("wchan", "syscall"):
@@ -123,7 +129,8 @@ class Place(unittest.TestCase):
         return process.returncode, out, err
 
     def alive(self, word=None):
-        """Processes (pid → command line) that carry our folder in their arguments or environment."""
+        """Processes (pid → command line) that carry our folder in their arguments or
+        environment."""
         found = {}
         for entry in os.listdir("/proc"):
             if not entry.isdigit() or int(entry) == os.getpid():

@@ -1,4 +1,5 @@
-"""The commands that ask: whom they ask, what they list beside points, and what they say of what is not there."""
+"""The commands that ask: whom they ask, what they list beside points, and what they say of what is
+not there."""
 
 import csv
 import io
@@ -54,7 +55,8 @@ class Targets(Ask):
         self.assertNotIn("job", one["tags"])
 
     def live(self, job="live"):
-        """A running job and the environment of somebody elsewhere, who has its address and its token."""
+        """A running job and the environment of somebody elsewhere, who has its address and its
+        token."""
         self.start("run", "-q", "-l", "1", "--", "sh", "-c", "sonde put loss 0.5; exec sleep 1000", env={"SONDE_JOB": job})
         until(lambda: self.job()["points"] == 1, "the point of the job")
         found = self.job()

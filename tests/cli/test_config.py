@@ -33,7 +33,8 @@ class Config(Place):
         self.assertEqual(self.recorded("--config", self.write("collector_rate: 0.125\n"))["rate"], 0.125)
 
     def test_collectors(self):
-        """Sources and their rates: a mapping in the file, a list on the command line, which goes before it."""
+        """Sources and their rates: a mapping in the file, a list on the command line, which goes
+        before it."""
         path = self.write("collectors: {memory: off, cpu: 0.05, load: 0.05}\n")
         script = "until sonde query --list | grep -q load_1m; do sleep 0.02; done; sonde query --list"
         listed = self.sonde("run", "-q", "--config", path, "--", "sh", "-c", script)
@@ -52,7 +53,8 @@ class Config(Place):
         self.nothing_left()
 
     def test_scripts(self):
-        """Commands that print points, as a list in the file or as flags; they run where `sonde run` was called."""
+        """Commands that print points, as a list in the file or as flags; they run where `sonde run`
+        was called."""
         (self.root / "probe.sh").write_text("echo probed 3 from=$1\n")
         path = self.write("scripts:\n  - sh probe.sh file\n  - command: sh probe.sh rated\n    rate: 0.1\n    name: one\n    timeout: 5\n")
         script = "until sonde query --list | grep -q probed; do sleep 0.02; done; sleep 0.3"
@@ -103,7 +105,8 @@ class Config(Place):
         self.nothing_left_in(elsewhere)
 
     def test_dragons_key(self):
-        """auth_key is the job's token: clients exchange it, and may do what Dragon's clients may."""
+        """auth_key is the job's token: clients exchange it, and may do what Dragon's clients
+        may."""
         key = "k" * 40
         path = self.write(f"auth_key: {key}\n")
         path.chmod(0o600)
@@ -156,7 +159,8 @@ class Config(Place):
         self.refused("x" * 300000, "more than 262144 bytes")
 
     def test_a_window_of_dragons(self):
-        """What is older is in no answer, long before the store has so much of it that it removes a segment."""
+        """What is older is in no answer, long before the store has so much of it that it removes a
+        segment."""
         path = self.write("default_tmdb_window: 2\n")
         self.start("run", "-q", "-l", "1", "--no-record", "--config", path, "--", "sleep", "600")
         until(lambda: self.sonde("put", stdin="aged 1\n").returncode == 0, "the agent")

@@ -82,7 +82,8 @@ class Metrics(Detect):
         self.assertEqual(self.members("--by", "gpu", "--persistence", 30, "step_seconds", record)["gpu=1"]["state"], "suspect")
 
     def steps(self, members, rounds, pace=lambda m: 10.0, until=None, first=0):
-        """Lines of steps that end when they end, not by the clock: (ms, line), a value a step. `until` ends members early."""
+        """Lines of steps that end when they end, not by the clock: (ms, line), a value a step.
+        `until` ends members early."""
         rng = random.Random(3)
         for m in range(members):
             t = float(START)
@@ -217,7 +218,8 @@ class Mistakes(Detect):
         record = self.record(line.replace(" host=n0", "").replace(" host=n1", "") for line in values(4, 40, slow=2))
         result = self.sonde("detect", "--by", "gpu", "--exclude-file", self.root / "x", "sum:10s-avg:step_seconds{gpu=*}", record)
         self.assertEqual(result.returncode, 3)
-        self.assertIn(os.uname().nodename.split(".")[0], (self.root / "x").read_text())  # the agent's own
+        # the agent's own
+        self.assertIn(os.uname().nodename.split(".")[0], (self.root / "x").read_text())
 
 
 if __name__ == "__main__":

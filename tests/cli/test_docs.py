@@ -1,4 +1,5 @@
-"""What the documents name is there: folders, files, headings, commands, options, variables, metrics. Routes are held by tests/conformance, cli.md by test_help.py."""
+"""What the documents name is there: folders, files, headings, commands, options, variables,
+metrics. Routes are held by tests/conformance, cli.md by test_help.py."""
 
 import pathlib
 import re
@@ -26,7 +27,8 @@ for name, letter, argument in re.findall(r"^OPTION\(\w+, \"([a-z-]*)\", (0|'.'),
 
 
 def options_of(line):
-    """Those of the first `sonde COMMAND` in a line for a shell; for `run` and `simulate` they end where the command begins."""
+    """Those of the first `sonde COMMAND` in a line for a shell; for `run` and `simulate` they end
+    where the command begins."""
     call = re.search(r"(?:^|[\s(|;&])sonde ([a-z]+)\b([^|;&]*)", line)
     value = False
     for word in call[2].split() if call else []:
@@ -90,7 +92,8 @@ class Names(unittest.TestCase):
                     self.assertIn(word, COMMANDS, f"{page.name}: there is no `sonde {word}`")
 
     def test_options(self):
-        """Those of lines that call sonde; and those that stand alone, which may also be an example's."""
+        """Those of lines that call sonde; and those that stand alone, which may also be an
+        example's."""
         alone_may = set(OPTIONS) | set(re.findall(r"\"(--[a-z-]+)\"", "".join(read("examples/*.py").values())))
         wrong = []
         for page in PAGES:
@@ -103,7 +106,8 @@ class Names(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_variables(self):
-        """Both ways: what is named is known to somebody, and what programs and people may set is named."""
+        """Both ways: what is named is known to somebody, and what programs and people may set is
+        named."""
         sources = ["src/*/*.[ch]", "src/cli/options.def", "bindings/python/**/*.py", "bindings/python/*.c", "bench/**/*.[ch]", "bench/**/*.py", "examples/*", "tools/*", "grafana/**/*.y*ml"]
         sources = "\n".join(text for pattern in sources for text in read(pattern).values())
         docs = "\n".join([page.read_text() for page in PAGES] + re.findall(r"//.*", "\n".join(read("include/*").values())))
@@ -112,7 +116,8 @@ class Names(unittest.TestCase):
         named = set(re.findall(r"\bSONDE_[A-Z_]+[A-Z]\b", docs))
         asked = {a or b for a, b in re.findall(r"getenv\(\"(SONDE_[A-Z_]+)\"\)|environ(?:\.get\(|\[)\"(SONDE_[A-Z_]+)\"", ours)}
         self.assertEqual(named - known, set(), "the documents name what nobody knows")
-        self.assertEqual(asked - named - {"SONDE_PROBE_DEVICE"}, set(), "no document names what is read")  # which our own agent sets
+        # which our own agent sets
+        self.assertEqual(asked - named - {"SONDE_PROBE_DEVICE"}, set(), "no document names what is read")
 
 
 class Metrics(unittest.TestCase):

@@ -71,7 +71,8 @@ class Dump(Place):
             self.assertEqual([f["state"] for f in json.loads(done.stdout)["files"]], ["copied"], name)
 
     def test_a_second_one_moves_what_is_new(self):
-        """And holds what a fresh one holds; a third one, over a file that was damaged, does, too."""
+        """And holds what a fresh one holds; a third one, over a file that was damaged, does,
+        too."""
         path = self.root / "copies" / f"{socket.gethostname().split('.')[0]}.sonde"
 
         def dump(to="copies"):
@@ -167,7 +168,8 @@ class Dump(Place):
         self.ends(replay)
 
     def test_several_at_once(self):
-        """Whoever comes while one is being made is told so; each that says it is done has left a whole file."""
+        """Whoever comes while one is being made is told so; each that says it is done has left a
+        whole file."""
         done = []
         threads = [threading.Thread(target=lambda i=i: done.append((i, self.sonde("dump", "--to", f"copy{i}")))) for i in range(4)]
         for thread in threads:

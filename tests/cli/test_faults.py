@@ -199,7 +199,8 @@ class Kills(Place):
         self.nothing_left()
 
     def test_between_two_agents(self):
-        """The launcher keeps the agent's socket: a client that comes while no agent runs is answered by the next one."""
+        """The launcher keeps the agent's socket: a client that comes while no agent runs is
+        answered by the next one."""
         process = self.start("run", "-l", "1", "--", "sh", "-c", "echo up; exec sleep 1000")
         self.assertEqual(process.stdout.readline(), "up\n")
         job, agent = self.job()["job"], self.agent()
@@ -239,12 +240,14 @@ class Kills(Place):
         self.nothing_left()
 
     def look_at_the_open_span(self, job):
-        """The emitter has not ended it, and the agent that saw it begin is dead: it ends with the emitter all the same."""
+        """The emitter has not ended it, and the agent that saw it begin is dead: it ends with the
+        emitter all the same."""
         asked = self.sonde("query", "--per-span", "running", "none:0all-count:tick", job)
         self.assertIn("unfinished=1", asked.stdout, asked.stderr)
 
     def test_recording_cut_short(self):
-        """Another program truncates the live recording: the command and the aggregator go on, and the next agent records."""
+        """Another program truncates the live recording: the command and the aggregator go on, and
+        the next agent records."""
         process = self.start("run", "-l", "1", "--", os.environ["EMITTER"])
         self.assertEqual(process.stdout.readline(), "up\n")
         emitter = until(lambda: next((p for p, text in self.alive().items() if text == os.environ["EMITTER"]), None), "the emitter")
@@ -262,7 +265,8 @@ class Kills(Place):
         self.nothing_left()
 
     def test_what_is_no_recording_lies_among_recordings(self):
-        """A FIFO, a device, a file that was cut short: each is named with the reason, and the recording beside them is read."""
+        """A FIFO, a device, a file that was cut short: each is named with the reason, and the
+        recording beside them is read."""
         folder = self.root / "mixed"
         self.assertEqual(self.sonde("run", "-q", "-l", "1", "--record", folder, "--", "sh", "-c", "echo loss 0.5 1700000000 | sonde put").returncode, 0)
         sound = next(folder.glob("*.sonde"))
@@ -291,7 +295,8 @@ class Kills(Place):
         said = [process.stderr.readline() for _ in range(6)]
         self.assertEqual([("starting it again" in line) for line in said], 5 * [True] + [False], said)
         self.assertIn("is not started again; the command goes on without it", said[-1])
-        self.assertNotEqual(self.sonde("put", "late", "1").returncode, 0)  # it does not wait for the next one
+        # it does not wait for the next one
+        self.assertNotEqual(self.sonde("put", "late", "1").returncode, 0)
         with open(self.root / "fifo", "w") as fifo:
             fifo.write("\n")
         self.assertEqual(self.ends(process)[0], 5)
@@ -343,7 +348,8 @@ class Kills(Place):
 
 
 class WithoutTelemetry(Place):
-    """Telemetry that cannot start costs one line; the command runs. With --strict it is the other way round."""
+    """Telemetry that cannot start costs one line; the command runs. With --strict it is the other
+    way round."""
 
     script = ["sh", "-c", "echo level $SONDE_LEVEL; echo err >&2; exit 7"]
 

@@ -1,4 +1,5 @@
-"""`sonde run` where the run folder, or every folder, is full: what is recorded and what the summary calls dropped are all that was sent."""
+"""`sonde run` where the run folder, or every folder, is full: what is recorded and what the summary
+calls dropped are all that was sent."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""GPUs from the library to the answer: a run with the fake NVIDIA library, asked by name and by the names of other systems."""
+"""GPUs from the library to the answer: a run with the fake NVIDIA library, asked by name and by the
+names of other systems."""
 
 import gzip
 import json

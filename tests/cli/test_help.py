@@ -1,4 +1,5 @@
-"""Help, man page, Markdown, completion, versions: what is made from the tables. `--update` as the last argument writes the golden files anew."""
+"""Help, man page, Markdown, completion, versions: what is made from the tables. `--update` as the
+last argument writes the golden files anew."""
 
 import os
 import pathlib

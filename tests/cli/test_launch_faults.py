@@ -1,9 +1,10 @@
 """`sonde run` when a system call of its own fails: the command runs all the same.
 
-fault.c makes the n-th call of a kind fail, in the launcher alone or in its agent and aggregator, too; once, or from there
-on. Whatever fails, the command's output and exit code are the command's, nothing stays behind running, and where nothing
-was recorded a line says so. By default each kind fails at a few of the calls of an ordinary start
-(SAMPLES, drawn from SONDE_TEST_SEED); SONDE_TEST_ROUNDS multiplies the samples, and enough rounds try every n.
+fault.c makes the n-th call of a kind fail, in the launcher alone or in its agent and aggregator,
+too; once, or from there on. Whatever fails, the command's output and exit code are the command's,
+nothing stays behind running, and where nothing was recorded a line says so. By default each kind
+fails at a few of the calls of an ordinary start (SAMPLES, drawn from SONDE_TEST_SEED);
+SONDE_TEST_ROUNDS multiplies the samples, and enough rounds try every n.
 """
 
 import os
@@ -65,7 +66,8 @@ class Faults(Place):
         self.sweep("files", "first", SAMPLES)
 
     def test_every_file_of_the_start(self):
-        """Some 30 calls lie before the command: folders, token, job.json, the hostfile that the command is given."""
+        """Some 30 calls lie before the command: folders, token, job.json, the hostfile that the
+        command is given."""
         for n in range(1, 36):
             done, _ = self.fault("files", n, "once", "first", "-q")
             self.assertEqual((done.returncode, done.stdout), (7, "out\n"), f"files {n}: {done.stderr}")

@@ -1,7 +1,8 @@
-"""What the agent and the aggregator take for themselves while a large job is recorded and asked: bounded, told, given back.
+"""What the agent and the aggregator take for themselves while a large job is recorded and asked:
+bounded, told, given back.
 
-Bytes are asserted, not times: 396 series with 3 million points, and clients that ask random ranges of them until what the aggregator would
-keep is several times its bound."""
+Bytes are asserted, not times: 396 series with 3 million points, and clients that ask random ranges
+of them until what the aggregator would keep is several times its bound."""
 
 import json
 import os

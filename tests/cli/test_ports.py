@@ -1,4 +1,5 @@
-"""A job's ports: nobody else gets them, and whoever stands there without the job's token is not told it."""
+"""A job's ports: nobody else gets them, and whoever stands there without the job's token is not
+told it."""
 
 import pathlib
 import signal
@@ -10,7 +11,8 @@ from place import Place, main, signal_process, until
 
 
 class Impostor:
-    """Takes connections and notes all that is said. `answer(request bytes)` makes what it says; the default is an OK to everything."""
+    """Takes connections and notes all that is said. `answer(request bytes)` makes what it says; the
+    default is an OK to everything."""
 
     def __init__(self, port=0, answer=None):
         self.said = b""
@@ -64,7 +66,8 @@ class Tokens(Place):
             self.one_line(result, 1, f"127.0.0.1:{impostor.port}")
 
     def test_not_through_a_stranger(self):
-        """Who passes the question on to the real server, which knows the token, answers for another address."""
+        """Who passes the question on to the real server, which knows the token, answers for another
+        address."""
         self.start("run", "--", "sleep", "1000")
         job = self.job()
         self.token = pathlib.Path(job["token_file"]).read_text().strip()
@@ -97,7 +100,8 @@ class Tokens(Place):
 
 
 class Held(Place):
-    """The launcher holds the ports: an aggregator that dies, again and again, leaves them to nobody."""
+    """The launcher holds the ports: an aggregator that dies, again and again, leaves them to
+    nobody."""
 
     def taken(self, port):
         with socket.socket() as s:
@@ -117,7 +121,8 @@ class Held(Place):
         for turn in range(6):
             victim = until(lambda: next((p for p in self.alive("aggregator --listen") if p not in seen), None), "an aggregator")
             seen.add(victim)
-            signal_process(victim, signal.SIGSTOP)  # so that the launcher has no time to start the next while we look
+            # so that the launcher has no time to start the next while we look
+            signal_process(victim, signal.SIGSTOP)
             self.assertTrue(self.taken(port) and self.taken(hub))
             signal_process(victim, signal.SIGKILL)
             until(lambda: not pathlib.Path(f"/proc/{victim}").exists() or "Z" in pathlib.Path(f"/proc/{victim}/stat").read_text().rsplit(")", 1)[1], "it is dead")

@@ -1,4 +1,5 @@
-"""`sonde probe`: lines for every device that answers, words for those that do not. GPUs are played by tests/fake/gpu_driver.c; with NVIDIA's driver there, the real ones, too."""
+"""`sonde probe`: lines for every device that answers, words for those that do not. GPUs are played
+by tests/fake/gpu_driver.c; with NVIDIA's driver there, the real ones, too."""
 
 import os
 import pathlib
@@ -81,7 +82,8 @@ class Gpus(Place):
         self.assertIn("there is no GPU 2", result.stderr)
 
     def test_full_memory(self):
-        result = self.sonde("probe", env={"FAKE_GPU_FREE_MIB": "100"})  # room for the work, not for the memory's part
+        # room for the work, not for the memory's part
+        result = self.sonde("probe", env={"FAKE_GPU_FREE_MIB": "100"})
         self.assertEqual((result.returncode, {metric for metric, _ in lines(result.stdout)}), (0, {"probe_compute_seconds"}), result.stderr)
         result = self.sonde("probe", env={"FAKE_GPU_FREE_MIB": "130"})
         self.assertEqual({metric for metric, _ in lines(result.stdout)}, {"probe_compute_seconds", "probe_memory_seconds"})
@@ -89,7 +91,8 @@ class Gpus(Place):
         self.assertEqual((result.returncode, result.stdout, result.stderr.count("its memory is full")), (1, "", 2), result.stderr)
 
     def test_what_comes_and_goes_is_not_in_the_time(self):
-        """The median of five stretches, and once more where they differ: a clock that rises, a program that comes between. What stays is in it."""
+        """The median of five stretches, and once more where they differ: a clock that rises, a
+        program that comes between. What stays is in it."""
         for times, ms in (("9,5,3,2,1.5", 2), ("1,1,4,1,1", 2), ("1,1,1,1,4", 2), ("3,3,1,1,1,1,3,1,1,3", 2), (",".join(["1.5"] * 40), 3)):
             result = self.sonde("probe", "gpu:0", env={"FAKE_GPU_TIMES": times})
             self.assertEqual((result.returncode, result.stderr), (0, ""), times)
@@ -116,7 +119,8 @@ class Gpus(Place):
             result = self.sonde("probe", "gpu:0", env={"FAKE_GPU_FAILS": f"{function}=719"})
             self.one_line(result, 1, f"gpu 0: {said}", "(719)")
             self.assertNotIn("without a probe", result.stderr)
-        for function in ("cuDeviceGetName", "cuDeviceGetUuid", "cuCtxDestroy_v2"):  # it can do without
+        # it can do without
+        for function in ("cuDeviceGetName", "cuDeviceGetUuid", "cuCtxDestroy_v2"):
             self.assertEqual(len(lines(self.sonde("probe", "gpu:0", env={"FAKE_GPU_FAILS": f"{function}=719"}).stdout)), 2)
         self.one_line(self.sonde("probe", "gpu", env={"FAKE_GPU_FAILS": "cuInit=719"}), 1, "the driver does not start", "(719)")
 

@@ -1,4 +1,5 @@
-"""`sonde query` and its neighbours over one recording whose points are known; live and kept, the same."""
+"""`sonde query` and its neighbours over one recording whose points are known; live and kept, the
+same."""
 
 import csv
 import gzip
@@ -224,7 +225,8 @@ class Files(Place):
         result = self.sonde("import", table, "-o", "out")
         self.assertEqual(result.returncode, 0)
         self.assertIn("1 rows and 1 cells could not be read", result.stderr)
-        self.one_line(self.sonde("import", table, "-o", "out"), 1, "out/n.sonde")  # is there already
+        # is there already
+        self.one_line(self.sonde("import", table, "-o", "out"), 1, "out/n.sonde")
 
     def test_a_table_of_something_else_is_refused(self):
         """Most cells, or most rows, make no sense: no recording is left."""

@@ -48,7 +48,8 @@ class Replay(Place):
                 self.end(process)
 
     def test_metrics_of_the_catalogue_without_series(self):
-        """Every name that `sonde metrics` prints is known to every job: a panel of it is empty, not red."""
+        """Every name that `sonde metrics` prints is known to every job: a panel of it is empty, not
+        red."""
         process, ask = self.replay("one")
         catalogue = json.loads(self.sonde("metrics", "--json").stdout)
         names = [name for metric in catalogue for name in (metric["name"], *metric["aliases"].split())]

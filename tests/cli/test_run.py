@@ -1,4 +1,5 @@
-"""`sonde run` from beginning to end: exit codes, environment, recordings, what is said and what is left."""
+"""`sonde run` from beginning to end: exit codes, environment, recordings, what is said and what is
+left."""
 
 import hashlib
 import hmac
@@ -130,7 +131,8 @@ class Python(Place):
 
 class Recording(Place):
     def test_the_base_folder_stays(self):
-        """Another user who makes it after a run would have the next run's place, or keep it from running there."""
+        """Another user who makes it after a run would have the next run's place, or keep it from
+        running there."""
         base = self.tmp / f"sonde-{os.getuid()}"
         for _ in range(2):
             self.assertEqual(self.sonde("run", "-q", "--", "true").returncode, 0)

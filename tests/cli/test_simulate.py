@@ -1,4 +1,5 @@
-"""sonde simulate: as many nodes as asked for, behind one address, and nothing of them left at the end."""
+"""sonde simulate: as many nodes as asked for, behind one address, and nothing of them left at the
+end."""
 
 import json
 import os
@@ -50,7 +51,8 @@ class Simulate(Place):
         until(lambda: not [p for p in self.tmp.rglob("*")], lambda: f"{self.tmp} is empty: {list(self.tmp.rglob('*'))}")
 
     def test_gpus_have_the_tags_of_gpus(self):
-        """A panel of GPUs groups by gpu, as of a real job; what is not of one GPU has no such tag."""
+        """A panel of GPUs groups by gpu, as of a real job; what is not of one GPU has no such
+        tag."""
         catalogue = json.loads(subprocess.run([SONDE, "metrics", "--json"], capture_output=True, check=True).stdout)
         count = 4 + len(catalogue)  # all of the catalogue
         answers, _ = self.ask("/sonde/v1/series?limit=0", "/api/query?start=30s-ago&m=avg:10s-avg:gpu_power_watts{host=*,gpu=*}", "/api/search/lookup?m=gpu_count{gpu=*}",

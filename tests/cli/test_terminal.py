@@ -1,4 +1,5 @@
-"""Whatever programs, nodes and files call themselves: no command prints what a terminal would obey."""
+"""Whatever programs, nodes and files call themselves: no command prints what a terminal would
+obey."""
 
 import os
 import re
@@ -13,13 +14,15 @@ HOSTILE = ["\x1b]0;owned\x07", "\x1b[6n", "\x1b[2J", "a\rb", "\x9b31m", "\u202eg
 
 class Terminal(Place):
     def harmless(self, result):
-        layout = "" if "--json" in result.args else r"\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069"  # JSON is for programs: its letters stay letters
+        # JSON is for programs: its letters stay letters
+        layout = "" if "--json" in result.args else r"\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069"
         for name, text in (("stdout", result.stdout), ("stderr", result.stderr)):
             bad = re.findall(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{layout}]", text.replace("\r\n", "\n"))
             self.assertEqual(bad, [], f"{name} of {result.args}: {text!r}")
 
     def hostile_run(self):
-        """A recording whose tags, annotations and script are hostile. libsonde takes any text as a tag's value."""
+        """A recording whose tags, annotations and script are hostile. libsonde takes any text as a
+        tag's value."""
         program = self.root / "program.py"
         program.write_text(f"""
 import os, signal, subprocess

@@ -49,7 +49,8 @@ class Token(Place):
         self.one_line(self.sonde("token", "mine", "--token-file", "x"), 2, "not both")
 
     def test_a_url_for_grafana(self):
-        """Grafana's data source replaces the parameters of its URL in some requests, and keeps user and password in all of them."""
+        """Grafana's data source replaces the parameters of its URL in some requests, and keeps user
+        and password in all of them."""
         self.start("run", "-q", "--", "sleep", "1000", env={"SONDE_JOB": "mine"})
         where = self.job()["url"]
         for flags in ((), ("--view", "mine"), ("--write",)):
@@ -73,7 +74,8 @@ class Token(Place):
         self.assertEqual(len(set(result.stdout.split())), 1)
 
     def test_a_fixed_one(self):
-        """Made when it is not there; the same for each job that is started with it, so that a data source of Grafana outlives them."""
+        """Made when it is not there; the same for each job that is started with it, so that a data
+        source of Grafana outlives them."""
         file = self.root / "fixed"
         view = self.token("--token-file", file)
         self.assertEqual(file.stat().st_mode & 0o777, 0o600)

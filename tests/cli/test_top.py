@@ -1,4 +1,5 @@
-"""`sonde top` in a real terminal (tmux): live and recorded, keys, sizes, and the terminal afterwards."""
+"""`sonde top` in a real terminal (tmux): live and recorded, keys, sizes, and the terminal
+afterwards."""
 
 import json
 import os

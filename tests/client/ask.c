@@ -1,7 +1,13 @@
-// ask.c - src/client/http.h for tests/client/test_http.py: one question a line of arguments, what
-// came of it as JSON lines.
+// ask.c - drives src/client/http.h for tests/client/test_http.py: sends requests, and prints the
+// results as JSON lines.
 //
-//   ask URL|- TOKEN|- WHAT PATH [BODY]…     WHAT: get, post, twice (the second time in a child), cancel (at once), follow, follow3 (stops after three pieces), quiet (how it looks when nothing comes)
+//   ask URL|- TOKEN|- WHAT PATH [BODY]…
+//
+//   WHAT   get, post
+//          twice     the second time in a child process
+//          cancel    at once
+//          follow    a stream; follow3 stops after three pieces
+//          quiet     a stream on which nothing arrives
 #include "base/json_writer.h"
 #include "client/target.h"
 

@@ -1,4 +1,5 @@
-"""src/client/http.h against servers of every kind: where a job is found, what goes over the wire, and what goes wrong."""
+"""src/client/http.h against servers of every kind: where a job is found, what goes over the wire,
+and what goes wrong."""
 
 import contextlib
 import http.server

@@ -1,4 +1,6 @@
-"""The commands that ask, on the nodes of running jobs: tests of the class Cluster (test_cluster.py), whose lab and helpers they use. What HTTP answers is what they are compared with."""
+"""The commands that ask, on the nodes of running jobs: tests of the class Cluster
+(test_cluster.py), whose lab and helpers they use. What HTTP answers is what they are compared
+with."""
 
 import json
 import os
@@ -28,7 +30,8 @@ class Asks:
         return done.stdout
 
     def each_way(self, env):
-        """From the first node and from another one, through the run folder there and through the environment of the job."""
+        """From the first node and from another one, through the run folder there and through the
+        environment of the job."""
         return (("n1", None), ("n1", env), ("n3", None), ("n3", env))
 
     def steps(self, slow):

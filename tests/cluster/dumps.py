@@ -1,4 +1,5 @@
-"""Second dumps, and recordings of nodes that leave before the end: tests of the class Cluster (test_cluster.py), whose lab and helpers they use."""
+"""Second dumps, and recordings of nodes that leave before the end: tests of the class Cluster
+(test_cluster.py), whose lab and helpers they use."""
 
 import json
 import os
@@ -24,7 +25,8 @@ class Dumps:
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_second_dump_moves_what_is_new(self):
-        """Also of a node behind a relay; over a copy that was damaged; and at the end, into the folder of the recording."""
+        """Also of a node behind a relay; over a copy that was damaged; and at the end, into the
+        folder of the recording."""
         four = [*self.hosts, "n4"]
         self.private("/root/kept", four)
         self.private("/root/fresh", four)
@@ -69,7 +71,8 @@ class Dumps:
         self.assertEqual([[series[(metric, h)] for h in four] for metric in ("many", "late", "last")], [[30000] * 4, [100] * 4, [10] * 4])
 
     def test_a_dump_into_a_shared_folder_is_no_obstacle(self):
-        """Where all nodes see the recording's folder, their own files take the places of the copies there: at once of a node that leaves, of the others at the end."""
+        """Where all nodes see the recording's folder, their own files take the places of the copies
+        there: at once of a node that leaves, of the others at the end."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--record", self.record, "sleep", "1000")
         self.up(["n1", "n2"])
         self.all_answer(["n1", "n2"])
@@ -86,7 +89,8 @@ class Dumps:
         self.assertEqual(self.copies(self.record), [])
 
     def test_nodes_that_leave_bring_their_recordings(self):
-        """One is excluded; one falls silent, is left behind, and is back later; one is killed, and named."""
+        """One is excluded; one falls silent, is left behind, and is back later; one is killed, and
+        named."""
         four = [*self.hosts, "n4"]
         self.private("/root/kept", four)
         (self.lab.shared / "walk").unlink(missing_ok=True)
@@ -136,7 +140,8 @@ class Dumps:
                          [("attempt0", "n1"), ("attempt0", "n2"), ("attempt1", "n1"), ("attempt1", "n3"), ("attempt2", "n1")])
         for host in ("n2", "n3"):
             self.assertFalse(self.lab.file(host, "/root/kept").exists(), host)
-        self.lab.run("n4", "sonde", "run", "--no-record", "true")  # sweeps what the killed node has left
+        # sweeps what the killed node has left
+        self.lab.run("n4", "sonde", "run", "--no-record", "true")
 
     def test_a_node_that_leaves_and_whose_file_cannot_come_keeps_it(self):
         self.private("/root/kept")

@@ -1,10 +1,13 @@
-"""The first process of a host of the lab, or of its switch: process 1 of its own namespaces (network, name, mounts, processes, IPC).
+"""The first process of a host of the lab, or of its switch: process 1 of its own namespaces
+(network, name, mounts, processes, IPC).
 
-It is told what it is by one line of JSON on its standard input, gives the host folders that no other host sees, starts the services,
-and reaps what is orphaned. It ends when its standard input is closed, however that came about; with it ends, by the kernel's hand,
-every process of the host, and then its mounts and its network.
+It is told what it is by one line of JSON on its standard input, gives the host folders that no
+other host sees, starts the services, and reaps what is orphaned. It ends when its standard input is
+closed, however that came about; with it ends, by the kernel's hand, every process of the host, and
+then its mounts and its network.
 
-Where hosts share memory, the switch is process 1 of all of them: what is said above of a host is then the switch's, and /dev/shm is one for all.
+Where hosts share memory, the switch is process 1 of all of them: what is said above of a host is
+then the switch's, and /dev/shm is one for all.
 """
 
 import json
@@ -18,7 +21,8 @@ import sys
 
 MEMORY = "/dev/shm"
 PRIVATE = ["/tmp", "/run", "/root", "/var/tmp", "/var/spool", "/var/log"]
-SPARED = ("/proc/", "/sys/", "/dev/", "/mnt/")  # the kernel's, and the lab's own: no file of the machine's owner is there
+# the kernel's, and the lab's own: no file of the machine's owner is there
+SPARED = ("/proc/", "/sys/", "/dev/", "/mnt/")
 OPEN_TO_ALL = ["/tmp", "/var/tmp", MEMORY]
 
 
@@ -37,14 +41,17 @@ def mounted():
 
 
 def bind(source, target):
-    """By descriptor: the path of the source may be hidden by now, and `mount` would resolve it anew."""
+    """By descriptor: the path of the source may be hidden by now, and `mount` would resolve it
+    anew."""
     subprocess.run(["mount", "--no-canonicalize", "--bind", f"/proc/self/fd/{source}", target], check=True, stdin=subprocess.DEVNULL, pass_fds=[source])
 
 
 def mount(lab, shares_memory, folders):
-    """/mnt is what all hosts share. Folders that a program might write to are the host's own. The rest of the machine is read-only."""
+    """/mnt is what all hosts share. Folders that a program might write to are the host's own. The
+    rest of the machine is read-only."""
     seen = {name: os.open(path, os.O_PATH | os.O_DIRECTORY) for name, path in folders.items()}
-    run("mount", "--bind", f"{lab}/mnt", "/mnt")  # now: what is bound from a read-only mount is read-only
+    # now: what is bound from a read-only mount is read-only
+    run("mount", "--bind", f"{lab}/mnt", "/mnt")
     for name in ("hosts", "slurm"):
         run("mount", "--bind", f"{lab}/etc/{name}", f"/etc/{name}")
     for point in dict.fromkeys(mounted()):

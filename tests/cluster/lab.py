@@ -1,18 +1,25 @@
-"""A cluster on one machine: hosts in namespaces of their own over one bridge, with a real munge, Slurm and sshd.
+"""A cluster on one machine: hosts in namespaces of their own over one bridge, with a real munge,
+Slurm and sshd.
 
-Nothing of it touches the machine: no named namespace, no file outside one temporary folder, no address in the machine's network. A host is its first process
-(host.py), which ends when this one does, kill -9 included; the kernel then takes away everything else. So any number of labs run side by side, and none is left over.
+Nothing of it touches the machine: no named namespace, no file outside one temporary folder, no
+address in the machine's network. A host is its first process (host.py), which ends when this one
+does, kill -9 included; the kernel then takes away everything else. So any number of labs run side
+by side, and none is left over.
 
     switch   a network namespace that holds only the bridge
     ctl      10.77.0.10   slurmctld
     n1…n3    10.77.0.11…  slurmd, sshd
 
-/tmp, /run, /root, /var/log, /var/spool, /dev/shm of a host are its own and empty. The hosts share /mnt: /mnt/bin (sonde, emitter), /mnt/shared (for tests),
-/mnt/log, and /mnt/folders/NAME, the machine's folders that a test names. Everything else of the machine is read-only on a host, so that no command there,
-whatever it removes, can damage the machine's files: the project's folder may be under /tmp or in the home of its owner.
+/tmp, /run, /root, /var/log, /var/spool, /dev/shm of a host are its own and empty. The hosts share
+/mnt: /mnt/bin (sonde, emitter), /mnt/shared (for tests), /mnt/log, and /mnt/folders/NAME, the
+machine's folders that a test names. Everything else of the machine is read-only on a host, so that
+no command there, whatever it removes, can damage the machine's files: the project's folder may be
+under /tmp or in the home of its owner.
 
-How nodes' data travel is the lab's to say: every sonde that is started on a host has it as SONDE_TRANSPORT. For libfabric's shm the hosts have two things in common, and no others:
-/dev/shm, where the provider's memory lies under a name, and the numbers of processes, by which it copies from one process to another (process_vm_readv). Both are the switch's.
+How nodes' data travel is the lab's to say: every sonde that is started on a host has it as
+SONDE_TRANSPORT. For libfabric's shm the hosts have two things in common, and no others: /dev/shm,
+where the provider's memory lies under a name, and the numbers of processes, by which it copies from
+one process to another (process_vm_readv). Both are the switch's.
 """
 
 import ctypes
@@ -135,7 +142,8 @@ def why_not(transport="tcp"):
     if tried.returncode == 0 and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "the lab needs /dev/net/tun (slow links)"
     if transport != "tcp" and os.environ.get("FABRIC") != "yes":
-        return "this sonde was built without libfabric (tools/deps build)"  # one that was built with it finds it, or fails
+        # one that was built with it finds it, or fails
+        return "this sonde was built without libfabric (tools/deps build)"
     if tried.returncode != 0:
         return f"namespaces are not permitted here ({tried.stderr.strip().splitlines()[-1] if tried.stderr.strip() else 'unshare failed'})"
     return None
@@ -161,7 +169,8 @@ def _lock(root, make=0):
 
 
 def sweep():
-    """Removes the folders of killed labs, whose hosts have ended with them. A folder without a lab's lock file is not a lab's, whatever its name."""
+    """Removes the folders of killed labs, whose hosts have ended with them. A folder without a
+    lab's lock file is not a lab's, whatever its name."""
     for root in pathlib.Path(tempfile.gettempdir()).glob(PREFIX + "*"):
         try:
             lock = _lock(root)
@@ -205,7 +214,8 @@ class Host:
 
 
 class Lab:
-    """with Lab(binaries) as lab: … The hosts see each of `folders` (name → path), read-only, as /mnt/folders/NAME."""
+    """with Lab(binaries) as lab: … The hosts see each of `folders` (name → path), read-only, as
+    /mnt/folders/NAME."""
 
     def __init__(self, binaries, names=("n1", "n2", "n3"), transport="tcp", folders=None):
         self.names = names
@@ -346,7 +356,8 @@ class Lab:
                                 start_new_session=True, preexec_fn=die_with_us)
 
     def processes(self, name, word=""):
-        """Processes of a host (pid as this machine sees it → command line) whose command line holds `word`."""
+        """Processes of a host (pid as this machine sees it → command line) whose command line holds
+        `word`."""
         # Of the host are those in its network; who enters it from outside, waiting for what it has
         # started there, has process numbers of its own.
         def spaces(pid):
@@ -372,7 +383,8 @@ class Lab:
         return pathlib.Path(f"/proc/{self.hosts[name].pid}/root{path}")
 
     def clear(self, name, *folders):
-        """Empties folders that the lab made. The command removes nothing outside the lab, on another file system or behind a link."""
+        """Empties folders that the lab made. The command removes nothing outside the lab, on
+        another file system or behind a link."""
         for folder in folders:
             if folder not in CLEARED:
                 raise ValueError(f"{folder} is not a folder of the lab's")
@@ -409,7 +421,8 @@ class Lab:
                 raise RuntimeError(f"no slow link to {name}")
 
     def kill(self, name, spare=("munged", "slurmd", "slurmctld", "sshd", "host.py")):
-        """A node's death as its programs know it: everything that runs on it is gone at once. Its services live on, so that it can be used again."""
+        """A node's death as its programs know it: everything that runs on it is gone at once. Its
+        services live on, so that it can be used again."""
         def running():
             return {pid for pid, command in self.processes(name).items() if not any(word in command for word in spare)}
         # All are stopped first, or who sees another one end starts it again.

@@ -1,9 +1,13 @@
-"""A slow, lossy network link where the kernel has no queueing discipline for it: this process carries every frame between a host and the bridge.
+"""A slow, lossy network link where the kernel has no queueing discipline for it: this process
+carries every frame between a host and the bridge.
 
     host eth0 ── v-HOST  ─ raw socket ─ [this process: delay, loss] ─ tap ─ br0
 
-    slow_link.py plain INTERFACE                             frames leave it whole: checksums and segments are made there
-    slow_link.py carry PORT BRIDGE DELAY_MS LOSS_PERCENT     says "ready"; until the end of standard input, then all is as before
+    slow_link.py plain INTERFACE
+        switches the offloading of checksums and segmentation off, so that complete frames leave it
+
+    slow_link.py carry PORT BRIDGE DELAY_MS LOSS_PERCENT
+        prints "ready", and carries frames until its standard input ends; then restores the link
 """
 
 import ctypes
@@ -25,7 +29,8 @@ SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
 SIOCETHTOOL, TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x8946, 0x400454CA, 0x0002, 0x1000
 OFFLOADS = (0x17, 0x1F, 0x24)  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO
 FRAMES_MAX = 20000  # on the way; more are lost, as on a full link
-GONE = (errno.ENETDOWN, errno.ENXIO, errno.EIO, errno.ENOBUFS)  # the link is down just now: what is sent then is lost
+# the link is down just now: what is sent then is lost
+GONE = (errno.ENETDOWN, errno.ENXIO, errno.EIO, errno.ENOBUFS)
 
 
 def plain(interface):

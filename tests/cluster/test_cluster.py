@@ -1,7 +1,9 @@
-"""Runs over several hosts: the lab's, under its Slurm, over ssh, with Open MPI. A lab serves many tests; each leaves it as it was.
+"""Runs over several hosts: the lab's, under its Slurm, over ssh, with Open MPI. A lab serves many
+tests; each leaves it as it was.
 
-LAB_TRANSPORT says over what nodes' data travel: tcp (else), fabric:tcp, fabric:shm. Over the last two, tests that move no data of nodes are left out, unless LAB_ALL is set.
-LAB_COUNT: so many labs at once. Names of tests (Cluster.test_strict) as arguments: those alone.
+LAB_TRANSPORT says over what nodes' data travel: tcp (else), fabric:tcp, fabric:shm. Over the last
+two, tests that move no data of nodes are left out, unless LAB_ALL is set. LAB_COUNT: so many labs
+at once. Names of tests (Cluster.test_strict) as arguments: those alone.
 
 Where there is no root, no namespaces or no libfabric the suite is skipped with a word.
 """
@@ -43,7 +45,8 @@ CONNECT_TIME = "import socket, sys, time; t = time.monotonic(); socket.create_co
 CUSTOM = "/api/query?start=1h-ago&no_annotations&m=max:custom%7Bhost=*%7D"
 SERVICES = ("munged", "slurmd", "slurmctld", "sshd:", "host.py", "slurmstepd")
 TRANSPORT = os.environ.get("LAB_TRANSPORT", "tcp")
-WAY = {"tcp": "tcp", "fabric:tcp": "fabric:tcp;ofi_rxm", "fabric:shm": "fabric:shm"}[TRANSPORT]  # as a status calls it
+# as a status calls it
+WAY = {"tcp": "tcp", "fabric:tcp": "fabric:tcp;ofi_rxm", "fabric:shm": "fabric:shm"}[TRANSPORT]
 LABS = int(os.environ.get("LAB_COUNT", "3"))
 EMITTED = 6000  # of random values some 48 KB, three times what goes over a fabric at the least
 lab = None
@@ -100,7 +103,8 @@ for data in seen:
 def open_lab():
     global lab
     began = time.monotonic()
-    with Lab([SONDE, EMITTER, SKEW, PRINT_RANK], names=(*HOSTS, "n4"), transport=TRANSPORT) as lab:  # n4 is for the tree
+    # n4 is for the tree
+    with Lab([SONDE, EMITTER, SKEW, PRINT_RANK], names=(*HOSTS, "n4"), transport=TRANSPORT) as lab:
         print(f"# lab up in {time.monotonic() - began:.1f} s", flush=True)
         yield
 
@@ -123,7 +127,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
         for host in lab.names:
             lab.heal(host)
             lab.slow(host)
-        failed = any(process.poll() is None for process in self.started)  # in the middle of the test
+        # in the middle of the test
+        failed = any(process.poll() is None for process in self.started)
         for host in HOSTS if failed else []:
             lab.kill(host)
         for process in self.started:
@@ -166,7 +171,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
         return next(line for line in iter(run.stderr.readline, "") if "shows its page" not in line)
 
     def hears(self, run, words):
-        """The next line of a run, but for its first one, and for those in which agents say that a machine is too busy."""
+        """The next line of a run, but for its first one, and for those in which agents say that a
+        machine is too busy."""
         for line in iter(run.stderr.readline, ""):
             if words in line:
                 return
@@ -180,7 +186,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
         return {pid: text for pid, text in lab.processes(host).items() if not any(word in text for word in SERVICES)}
 
     def left(self, host):
-        """Files in a host's folder of running jobs, and memory with a name. The base folder of runs stays, empty."""
+        """Files in a host's folder of running jobs, and memory with a name. The base folder of runs
+        stays, empty."""
         base = lab.file(host, "/tmp/sonde-0")
         return [str(path) for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).rglob("*") if path != base]
 
@@ -256,7 +263,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
             self.addCleanup(lab.run, host, "rm", "-rf", folder)
 
     def copies(self, folder):
-        """Recordings of a folder of n1's that have travelled: which series were sampled together is not in them."""
+        """Recordings of a folder of n1's that have travelled: which series were sampled together is
+        not in them."""
         read = lab.run("n1", "sonde", "inspect", "--json", folder)
         self.assertEqual(read.returncode, 0, read.stderr)
         return sorted(os.path.basename(f["path"]) for f in json.loads(read.stdout) if f["sets"] == 0)
@@ -310,7 +318,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
 
     @contextlib.contextmanager
     def moving(self, least=EMITTED * 4, way=WAY, hosts=("n2", "n3")):
-        """What is done within moves so many bytes of each of these hosts, over the fabric where it is one."""
+        """What is done within moves so many bytes of each of these hosts, over the fabric where it
+        is one."""
         self.settled(way)
         before = self.moved()
         yield
@@ -320,7 +329,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
             self.assertTrue(moved > least if way != "tcp" else moved == 0, (host, way, moved))
 
     def brought(self, err):
-        """The hosts whose emitted points have come to the first node beside its connections, as a verbose run says in the end."""
+        """The hosts whose emitted points have come to the first node beside its connections, as a
+        verbose run says in the end."""
         moved = re.findall(rf"(\d+) bytes of (n\d) came over {WAY}$", err, re.MULTILINE)
         return sorted(host for count, host in moved if int(count) > EMITTED * 4)
 
@@ -371,7 +381,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
         self.stop(run)
 
     def test_a_tree(self):
-        """With a fanout of 2 the fourth node is asked through the second; when that is away, directly."""
+        """With a fanout of 2 the fourth node is asked through the second; when that is away,
+        directly."""
         four = [*HOSTS, "n4"]
         run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--node-timeout=2", "--node-deadline=5", "--no-record", "sleep", "1000")
         self.up(four)
@@ -434,7 +445,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
 
     @unittest.skipUnless(TRANSPORT == "tcp", "needs hosts that share no memory")
     def test_shared_memory_reaches_as_far_as_the_machine(self):
-        """libfabric's shm: nodes that share memory with the hub use it; the others' data come over TCP, and it is said why."""
+        """libfabric's shm: nodes that share memory with the hub use it; the others' data come over
+        TCP, and it is said why."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "--transport=fabric:shm", "sleep", "1000")
         self.up()
         self.all_answer()
@@ -564,7 +576,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
         return run
 
     def dumping(self, host):
-        """Starts a dump and waits until some of a host's data are there, which is not long before all of them are."""
+        """Starts a dump and waits until some of a host's data are there, which is not long before
+        all of them are."""
         folder = lab.file("n1", "/root/dumped")
         for unfinished in folder.glob(f"{host}.*.part"):
             unfinished.unlink()
@@ -574,7 +587,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
 
     @unittest.skipIf(TRANSPORT == "fabric:shm", "memory has no cable")
     def test_a_cable_that_is_cut_in_a_dump(self):
-        """What was being read of the node is given up, the other nodes' data come as before, and its own as well when it is back."""
+        """What was being read of the node is given up, the other nodes' data come as before, and
+        its own as well when it is back."""
         run = self.much_to_dump()
         lab.slow("n2", delay_ms=50)
         dump = self.dumping("n2")
@@ -592,7 +606,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
         self.stop(run)
 
     def test_an_aggregator_that_dies_in_a_dump(self):
-        """Twice: whatever it was doing at that moment, the nodes come back to the next one, and their data as before."""
+        """Twice: whatever it was doing at that moment, the nodes come back to the next one, and
+        their data as before."""
         run = self.much_to_dump()
         for _ in range(2):
             dump = self.dumping("n2")
@@ -647,7 +662,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
     # ---- recordings
 
     def test_every_nodes_recording_is_on_the_first(self):
-        """What the agents had taken to the end is there, under --record on a disk of the first node's own."""
+        """What the agents had taken to the end is there, under --record on a disk of the first
+        node's own."""
         self.private("/root/kept")
         run = self.start("sonde", "run", "--verbose", "--hosts=n[1-3]", "--record=/root/kept", "sleep", "1000")
         self.up()
@@ -679,7 +695,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
         self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in four), "run.json"])
 
     def test_a_recording_that_cannot_come_stays(self):
-        """In the way of n2's file there is another one; n3 has such a folder itself, which is not ours."""
+        """In the way of n2's file there is another one; n3 has such a folder itself, which is not
+        ours."""
         self.private("/root/kept")
         lab.run("n1", "sh", "-c", "mkdir /root/kept && echo mine > /root/kept/n2.sonde")
         lab.run("n3", "mkdir", "/root/kept")
@@ -739,7 +756,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
 
     @moves_no_data("a few points, and what is told to agents")
     def test_collectors_run_on_every_node(self):
-        """Also on one that is swapped in, and under an agent that is started again; one that was ended runs nowhere."""
+        """Also on one that is swapped in, and under an agent that is started again; one that was
+        ended runs nowhere."""
         def where(metric="where"):
             """host → the process"""
             found = self.ask(f"/sonde/v1/series?match={metric}&latest")[1].get("series", [])
@@ -809,7 +827,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
 
     @moves_no_data("all nodes share the recording's folder")
     def test_slurm_ends_the_job(self):
-        """As scancel and the time limit do it: SIGTERM to all steps, a while later SIGKILL. What was recorded is there."""
+        """As scancel and the time limit do it: SIGTERM to all steps, a while later SIGKILL. What
+        was recorded is there."""
         script = lab.shared / "batch.sh"
         script.write_text(f"#!/bin/sh\n#SBATCH -N3 --output=/mnt/shared/batch.out\nexec sonde run --record {self.record} sleep 1000\n")
         submitted = lab.run("n1", "sbatch", "--parsable", "/mnt/shared/batch.sh")
@@ -823,7 +842,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
 
     @moves_no_data("all nodes share the recording's folder")
     def test_login_node(self):
-        """salloc on a machine that is none of the job's: the command runs there, and all nodes have agents."""
+        """salloc on a machine that is none of the job's: the command runs there, and all nodes have
+        agents."""
         done = lab.run("n1", "salloc", "--quiet", "-N2", "--nodelist=n2,n3", "sonde", "run", "--record", self.record, "sh", "-c",
                        "hostname; echo {sonde:nodelist}; srun --overlap sonde put where 1")
         self.assertEqual((done.returncode, done.stdout), (0, "n1\nn2,n3\n"), done.stderr)
@@ -841,7 +861,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
 
     @moves_no_data("the start is the same")
     def test_token_and_key_are_seen_by_nobody_else(self):
-        """They travel to the nodes on the standard input of srun: other users of the hosts see nothing of it, whatever they look at or connect to."""
+        """They travel to the nodes on the standard input of srun: other users of the hosts see
+        nothing of it, whatever they look at or connect to."""
         for host in HOSTS[:2]:
             lab.run(host, "rm", "-f", "/tmp/over")
         spies = [lab.start(host, "python3", "-c", SPY, "/tmp/over") for host in HOSTS[:2]]
@@ -1030,7 +1051,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
     # ---- restarts
 
     def walk(self, *, attempts):
-        """A command that writes down how often it has run and on what, sleeps in all but the last attempt, and ends when nobody wants it any more."""
+        """A command that writes down how often it has run and on what, sleeps in all but the last
+        attempt, and ends when nobody wants it any more."""
         return self.script(f'echo "$SONDE_RESTART $SONDE_NODELIST" >> /mnt/shared/walk\n[ $SONDE_RESTART = {attempts - 1} ] && exit 0\nsleep 1000\n')
 
     def walked(self, lines):
@@ -1039,7 +1061,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
         return path.read_text().splitlines()
 
     def test_resilient_walk(self):
-        """Two of three nodes; one is lost: the reserve comes in; that is lost, too: the first node goes on alone."""
+        """Two of three nodes; one is lost: the reserve comes in; that is lost, too: the first node
+        goes on alone."""
         (lab.shared / "walk").unlink(missing_ok=True)
         run = self.start("salloc", "--quiet", "-N3", "sonde", "run", "--nodes=2", "--node-timeout=3", "--resilient", "--exhaust-resources", "--record", self.record, self.walk(attempts=3))
         self.assertEqual(self.walked(1), ["0 n1,n2"])
@@ -1086,7 +1109,8 @@ class Cluster(Asks, Dumps, unittest.TestCase):
 
     @moves_no_data("nothing is asked or recorded")
     def test_a_failure_because_of_a_lost_node_is_the_nodes(self):
-        """The command fails before the launcher knows that a node is gone: it finds out first, then starts it again."""
+        """The command fails before the launcher knows that a node is gone: it finds out first, then
+        starts it again."""
         (lab.shared / "walk").unlink(missing_ok=True)
         (lab.shared / "fail").unlink(missing_ok=True)
         script = self.script('echo "$SONDE_RESTART $SONDE_NODELIST" >> /mnt/shared/walk\n[ $SONDE_RESTART = 1 ] && exit 0\n'

@@ -1,5 +1,6 @@
-"""sonde.dask over several hosts, made by what people make clusters with: SSHCluster, dask-jobqueue's SLURMCluster, dask-mpi, `dask worker` by hand. The scheduler is on n1, workers on n2 and
-n3. GPUs are played by the fake NVML.
+"""sonde.dask over several hosts, made by what people make clusters with: SSHCluster,
+dask-jobqueue's SLURMCluster, dask-mpi, `dask worker` by hand. The scheduler is on n1, workers on n2
+and n3. GPUs are played by the fake NVML.
 
 Where there is no root, no namespaces or no Dask the suite is skipped with a word.
 """
@@ -18,7 +19,8 @@ FAKE_NVML = os.environ["FAKE_NVML"]
 FOLDERS = dict(zip(("package", "newest", "clusters"), map(pathlib.Path, [os.environ["PACKAGE"], *os.environ["DASK"].split(":")])))
 FOLDERS = {name: path for name, path in FOLDERS.items() if path.is_dir()}
 PATHS = ":".join(f"/mnt/folders/{name}" for name in FOLDERS)  # as hosts see them
-PYTHON = "/usr/bin/python3"  # what hosts see of this machine, which a python3 in somebody's home is not
+# what hosts see of this machine, which a python3 in somebody's home is not
+PYTHON = "/usr/bin/python3"
 # A host's GPUs answer with this utilisation.
 BUSY = {"n1": 11, "n2": 22, "n3": 33}
 
@@ -151,7 +153,8 @@ class Dask(unittest.TestCase):
 
     @needs("asyncssh")
     def test_by_ssh(self):
-        """A worker of an SSHCluster has no name of its own: one that was started again is another one."""
+        """A worker of an SSHCluster has no name of its own: one that was started again is another
+        one."""
         self.look(BY_SSH, 4, ["n2", "n3"])
 
     @needs("dask_jobqueue")

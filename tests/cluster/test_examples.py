@@ -1,4 +1,5 @@
-"""The examples that are meant for several nodes, on hosts of the lab under its Slurm. A core of its own plays the GPU of each host."""
+"""The examples that are meant for several nodes, on hosts of the lab under its Slurm. A core of its
+own plays the GPU of each host."""
 
 import os
 import pathlib
@@ -67,7 +68,8 @@ class Examples(unittest.TestCase):
 
     @unittest.skipIf(len(cores) < 2, "a disturbed core and an undisturbed one are needed")
     def test_slow_gpu(self):
-        """Two nodes of three: the disturbed one is left out, then the one in its place; the first goes on alone, and the result is that of a run alone."""
+        """Two nodes of three: the disturbed one is left out, then the one in its place; the first
+        goes on alone, and the result is that of a run alone."""
         env = {"SONDE_PROBE_DEVICES": "cpu:0"}
         work = ["--matrices=400", "--size=60"]
         alone, _ = self.example("slow_gpu.py", *work, env=env)
@@ -79,7 +81,8 @@ class Examples(unittest.TestCase):
         times = lab.run("n1", "sonde", "query", "--csv", "none:slow-gpu{host=*}", "/mnt/shared/test_slow_gpu-3/recording").stdout
         print("# printed, and seconds that probes took:", *out.splitlines(), *times.splitlines(), sep="\n# ", flush=True)
         named = re.findall("GPU (n[0-9])/0 is slow: ([0-9.]+) times as long as the others, in [0-9]+ rounds running, found with probe ([0-9]+)", err)
-        probes = {host: int(count) for host, _, count in reversed(named)}  # the first time that it is named
+        # the first time that it is named
+        probes = {host: int(count) for host, _, count in reversed(named)}
         self.assertEqual(sorted(probes), ["n2", "n3"], err)
         self.assertLessEqual(max(probes.values()), 6, err)
         self.assertTrue((lab.shared / "test_slow_gpu-3/eigvals.png").exists() or "there is no matplotlib here" in out)
@@ -95,7 +98,8 @@ class Examples(unittest.TestCase):
             self.assertEqual(self.points("test_scipy_scale_work-2", "iteration_time"), {"n1": 2})
 
     def test_own_writes(self):
-        """50 of 50: what each node's process has emitted is in the first answer, whether the process asks itself (its counter, too) or another one on the first node."""
+        """50 of 50: what each node's process has emitted is in the first answer, whether the
+        process asks itself (its counter, too) or another one on the first node."""
         (lab.shared / "examples/own_writes.py").write_text(textwrap.dedent('''
             import os
             from on_nodes import Place, Processes, nodes
@@ -129,7 +133,8 @@ class Examples(unittest.TestCase):
         self.assertEqual(out, "own 150 of 150, told 50 of 50\n", err)
 
     def test_merge_sort(self):
-        """Every node has a row: its processes, and where it stopped to divide its part of the list."""
+        """Every node has a row: its processes, and where it stopped to divide its part of the
+        list."""
         out, err = self.example("merge_sort.py", "--min-size=3000", "--max-size=3000", "--limit=2", "--pause=1", nodes=3, options=["--telemetry-level=2"])
         rows = [line.split() for line in out.splitlines()[1:-1]]
         self.assertEqual([(size, host) for size, _, host, _, _ in rows], [("3000", host) for host in lab.names], out + err)

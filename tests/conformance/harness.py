@@ -1,6 +1,7 @@
 """Recordings, servers and requests for the conformance tests.
 
-The programs come in the environment: SONDE_MAKE_STORE and SONDE_SERVE (tests/conformance/meson.build sets them).
+The programs come in the environment: SONDE_MAKE_STORE and SONDE_SERVE
+(tests/conformance/meson.build sets them).
 """
 import http.client
 import json
@@ -132,7 +133,8 @@ class Job:
     """An agent and the HTTP server in front of it, as a job has them."""
 
     def __init__(self, *arguments, level=1, env=None):
-        self.folder = tempfile.mkdtemp(prefix="sonde-job-", dir="/tmp")  # short: a socket's path has to fit
+        # short: a socket's path has to fit
+        self.folder = tempfile.mkdtemp(prefix="sonde-job-", dir="/tmp")
         socket_path = f"{self.folder}/agent.sock"
         ready, theirs = socket.socketpair()
         with theirs:
@@ -162,7 +164,8 @@ class Job:
 
 
 class Case(unittest.TestCase):
-    """One folder, one server for all tests of a class. `write` fills the folder, `arguments` are the server's."""
+    """One folder, one server for all tests of a class. `write` fills the folder, `arguments` are
+    the server's."""
     arguments = ()
     token = TOKEN
 

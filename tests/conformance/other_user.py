@@ -1,4 +1,5 @@
-"""What another user of the same machine does: a child process with another uid, which has nothing but the address and what it has stolen."""
+"""What another user of the same machine does: a child process with another uid, which has nothing
+but the address and what it has stolen."""
 import json
 import os
 import subprocess
@@ -55,7 +56,8 @@ def start(code, *arguments, program=sys.executable):
 
 
 def requests(port, asked):
-    """asked: (method, target, body, headers), one after the other, each on a connection of its own. Status and text of each answer."""
+    """asked: (method, target, body, headers), one after the other, each on a connection of its own.
+    Status and text of each answer."""
     out, _ = start(_REQUEST).communicate(json.dumps([(port, *a) for a in asked]), timeout=120)
     answers = json.loads(out)
     if len(answers) != len(asked):

@@ -6,7 +6,8 @@ T = 1356998400
 SPAN = 900  # s that have points
 LONG_SPAN = 4 * 3600  # of the metric "long", over several of OpenTSDB's rows
 DAY = 86400
-DAYS_FROM, YOUNG_FROM, DAYS_TO = T - 150 * DAY, T + 20 * DAY, T + 300 * DAY  # of the metrics "days" and "young", which calendar intervals are asked of
+# of the metrics "days" and "young", which calendar intervals are asked of
+DAYS_FROM, YOUNG_FROM, DAYS_TO = T - 150 * DAY, T + 20 * DAY, T + 300 * DAY
 HOSTS, DCS, GPUS = ["web01", "web02", "db01"], ["lga", "sjc"], ["0", "1"]
 AGGREGATORS = ["sum", "min", "max", "avg", "dev", "count", "first", "last", "median", "mult", "diff", "zimsum", "mimmin", "mimmax", "pfsum", "squareSum", "none",
                "p50", "p75", "p90", "p95", "p99", "p999", "ep50r3", "ep90r3", "ep50r7", "ep95r7"]
@@ -31,7 +32,8 @@ def number(value):
 
 
 def series_of(random):
-    """[(metric, tags, [(ms, value)])]: gauges, counters, irregular, sparse, whole and mixed numbers, sub-second times."""
+    """[(metric, tags, [(ms, value)])]: gauges, counters, irregular, sparse, whole and mixed
+    numbers, sub-second times."""
     made = []
 
     def add(metric, tags, times, value):
@@ -88,7 +90,8 @@ def downsample_of(random):
 
 
 def calendar_of(random, metric):
-    """An interval, and a range of at most 40 of it; of "young" one that begins before the points do."""
+    """An interval, and a range of at most 40 of it; of "young" one that begins before the points
+    do."""
     unit = random.choice(sorted(CALENDARS))
     count = random.choice(CALENDARS[unit])
     start = random.randrange(DAYS_FROM, DAYS_TO) if metric == "days" else max(YOUNG_FROM - random.randrange(1, 20 * count * UNIT_S[unit]), DAYS_FROM - 3 * 365 * DAY)
@@ -131,7 +134,8 @@ def plan_of(random):
         start, end = 1000 * start, 1000 * end
     get = random.random() < 0.5
     if metric in ("days", "young"):
-        zone = "UTC" if get else random.choice(ZONES)  # OpenTSDB takes a zone for intervals from bodies only
+        # OpenTSDB takes a zone for intervals from bodies only
+        zone = "UTC" if get else random.choice(ZONES)
     times = [random.choice(["s", "ms", "dot"] if get else ["s", "ms"]) for _ in range(2)]
     if random.random() < 0.01:  # an instant
         end, times = start, times[:1] * 2

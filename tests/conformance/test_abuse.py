@@ -1,4 +1,5 @@
-"""Bad, large, slow and many requests, damaged files: each a clear error or a closed connection, and the next client is served."""
+"""Bad, large, slow and many requests, damaged files: each a clear error or a closed connection, and
+the next client is served."""
 import http.client
 import json
 import os
@@ -88,7 +89,8 @@ class Requests(Case):
             self.assertIn(b" 413 ", s.recv(4096))
         just_right = b" " * (16 << 20)
         self.assert_error(self.server.post("/api/query", just_right), 400, "")
-        for body in (iter([just_right, b" "]), iter([b"x" * 65536] * 300)):  # in pieces, of unknown length
+        # in pieces, of unknown length
+        for body in (iter([just_right, b" "]), iter([b"x" * 65536] * 300)):
             connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
             connection.request("POST", "/api/query", body, {"Authorization": f"Bearer {self.server.token}"}, encode_chunked=True)
             response = connection.getresponse()
@@ -131,7 +133,8 @@ class Requests(Case):
 
 
 class Slow(Case):
-    """Many clients that send a byte now and then, or nothing: others are served as if there were none."""
+    """Many clients that send a byte now and then, or nothing: others are served as if there were
+    none."""
 
     def test_one_byte_at_a_time(self):
         request = f"GET /api/version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.token}\r\n\r\n".encode()
@@ -156,7 +159,8 @@ class Slow(Case):
             client.close()
 
     def served(self, path):
-        """The answer. A connection that comes among thousands may be one of those that make room: its client tries again, as HTTP's clients do."""
+        """The answer. A connection that comes among thousands may be one of those that make room:
+        its client tries again, as HTTP's clients do."""
         for _ in range(100):
             try:
                 return self.server.get(path)
@@ -165,7 +169,8 @@ class Slow(Case):
         raise AssertionError(f"{path} is not served")
 
     def test_ten_thousand_idle_connections(self):
-        """All of them stay open at the client's end, as far as the machine lets one process open so many."""
+        """All of them stay open at the client's end, as far as the machine lets one process open so
+        many."""
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = limits[1] if limits[1] != resource.RLIM_INFINITY else 1 << 20
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], min(most, 10200)), limits[1]))
@@ -287,7 +292,8 @@ class Busy(Case):
 
 
     def test_three_hundred_at_once(self):
-        """More connections than one client has places for: a dashboard asks for all of its panels at once. Some wait, and all are answered."""
+        """More connections than one client has places for: a dashboard asks for all of its panels
+        at once. Some wait, and all are answered."""
         speaks_telnet = Server("agent=/nowhere/agent.sock", self.folder)
         self.addCleanup(speaks_telnet.stop)
         path, headers = f"/api/query?start={T}&end={END}&m=sum:cpu", {"Authorization": f"Bearer {self.server.token}"}
@@ -393,7 +399,9 @@ class Limits(Case):
             for client in idle:
                 client.sendall(b"G")  # so that it is known what they are
             answer = None
-            while not answer:  # as long as others come after it, it may have to make room itself; one that hangs ends by its time-out
+            # as long as others come after it, it may have to make room itself; one that hangs ends
+            # by its time-out
+            while not answer:
                 try:
                     answer = server.get("/sonde/v1/status")
                 except (http.client.RemoteDisconnected, ConnectionResetError):
@@ -412,7 +420,8 @@ class Limits(Case):
 
 
 class Stuck(unittest.TestCase):
-    """Requests that hang, as the job's agent does not answer, hold up neither /healthz nor queries."""
+    """Requests that hang, as the job's agent does not answer, hold up neither /healthz nor
+    queries."""
 
     def test_others_are_served(self):
         job = Job("slow_after_s=0.01")

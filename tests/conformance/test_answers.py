@@ -403,7 +403,8 @@ class Live(Answers, Case):
 
 
 class Dragon(Case):
-    """The dashboards of the Dragon Telemetry Service, unchanged: a series per host, whatever groupBy says."""
+    """The dashboards of the Dragon Telemetry Service, unchanged: a series per host, whatever
+    groupBy says."""
     arguments = ("dragon=1",)
     query_body = {"start": T, "end": END, "queries": [
         {"aggregator": "sum", "downsampleAggregator": "avg", "downsampleFillPolicy": "none",

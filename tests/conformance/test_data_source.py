@@ -1,7 +1,8 @@
 """What Grafana's OpenTSDB data source (13.0) asks, and what it reads of the answers.
 
-Its backend posts one query at a time with times in whole seconds and neither msResolution nor globalAnnotations. The interval of the
-downsampling follows from the range and the width of the panel.
+Its backend posts one query at a time with times in whole seconds and neither msResolution nor
+globalAnnotations. The interval of the downsampling follows from the range and the width of the
+panel.
 """
 import os
 import random
@@ -81,7 +82,8 @@ class DataSource(Case):
         return answer.json
 
     def test_two_intervals_in_one_request(self):
-        """Each is answered: they are not the same query, and show_query says how each was understood."""
+        """Each is answered: they are not the same query, and show_query says how each was
+        understood."""
         got = self.server.get("/api/query", f"start={T}&m=sum:500ms-avg:steps_total&m=sum:1s-avg:steps_total&m=sum:500ms-avg:steps_total&show_query").json
         self.assertEqual([(e["query"]["index"], e["query"]["downsample"]) for e in got], [(0, "1s-avg"), (1, "1s-avg")])
         calendar = self.server.get("/api/query", {"start": T, "end": T + 9, "m": "sum:500ms-avg:steps_total", "use_calendar": ""}).json
@@ -89,7 +91,8 @@ class DataSource(Case):
 
 
 class Empty(Case):
-    """A built-in metric that this job has no series of, as gpu_count where there are no GPUs, is an empty panel and no error."""
+    """A built-in metric that this job has no series of, as gpu_count where there are no GPUs, is an
+    empty panel and no error."""
     @classmethod
     def write(cls, folder):
         writer = Writer(f"{folder}/a.sonde")

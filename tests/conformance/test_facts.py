@@ -1,5 +1,5 @@
-"""The semantics of OpenTSDB's queries: a table of facts, held against a file that is being written, one that was closed,
-one whose writer was killed, and one whose points lie in sealed blocks."""
+"""The semantics of OpenTSDB's queries: a table of facts, held against a file that is being written,
+one that was closed, one whose writer was killed, and one whose points lie in sealed blocks."""
 import math
 import unittest
 
@@ -105,7 +105,8 @@ FACTS = [
 
 
 def aggregated(function, fill):
-    """M aggregated, in the simplest way: what each series has to say at every stamp, then the function."""
+    """M aggregated, in the simplest way: what each series has to say at every stamp, then the
+    function."""
     result = {}
     for t in sorted({t for points in M.values() for t, _ in points}):
         values = [v for v in (fill(points, t) for points in M.values()) if v is not None]
@@ -267,7 +268,8 @@ class Crashed(Facts, Case):
 
 
 class Spread(Facts, Case):
-    """Every other point in a file of its own, as runs and nodes leave them: all files are asked as one."""
+    """Every other point in a file of its own, as runs and nodes leave them: all files are asked as
+    one."""
     @classmethod
     def write(cls, folder):
         writers = [Writer(f"{folder}/node{i}.sonde") for i in range(2)]

@@ -1,4 +1,5 @@
-"""The dashboards: every metric of the catalogue has its panel, and a running job answers what they ask, in the way that each of Grafana's clients asks."""
+"""The dashboards: every metric of the catalogue has its panel, and a running job answers what they
+ask, in the way that each of Grafana's clients asks."""
 import json
 import os
 import re
@@ -19,7 +20,8 @@ def panels(dashboard):
 
 
 def asked(server, target, start, end, host=".*"):
-    """What a panel asks, as each of Grafana's clients sends it: the browser's, the backend's old one and its new one. All are told the same."""
+    """What a panel asks, as each of Grafana's clients sends it: the browser's, the backend's old
+    one and its new one. All are told the same."""
     filters = [{**f, "filter": f["filter"].replace("${host:pipe}", host)} for f in target["filters"]]
     query = {"metric": target["metric"].replace("$metric", "load_1m"), "aggregator": target["aggregator"], "downsample": "1s-avg"}
     if target["shouldComputeRate"]:
@@ -60,7 +62,8 @@ class Dashboards(unittest.TestCase):
                 self.assertEqual(panel["description"], rows[target["metric"]]["help"])
 
     def test_what_the_data_source_reads(self):
-        """Whole seconds, and neither nulls nor aliases. tests/grafana shows what else would happen."""
+        """Whole seconds, and neither nulls nor aliases. tests/grafana shows what else would
+        happen."""
         for dashboard in self.dashboards.values():
             for panel in panels(dashboard):
                 target = panel["targets"][0]
@@ -134,7 +137,8 @@ class Dashboards(unittest.TestCase):
         return lines
 
     def assert_annotation(self, server, begun):
-        """As the backend's client asks for them: without downsampling, and never for global ones."""
+        """As the backend's client asks for them: without downsampling, and never for global
+        ones."""
         for dashboard in self.dashboards.values():
             note = dashboard["annotations"]["list"][0]["target"]
             answer = server.post("/api/query?arrays=true", {"start": begun, "end": begun + 3,

@@ -1,4 +1,5 @@
-"""sonde's own face: what there is, points by column, events, points as they come, and the document that describes it."""
+"""sonde's own face: what there is, points by column, events, points as they come, and the document
+that describes it."""
 import http.client
 import json
 import struct
@@ -286,7 +287,8 @@ class PerSpan(Case):
         return [(s["tags"], list(zip([t // NS - T for t in s["t_ns"]], s["values"]))) for s in self.ask(query, **more)["series"]]
 
     def test_of_all_nodes(self):
-        """The span of a driver is about every node; one that goes on counts up to the end of the range, which is inclusive; an empty one has no value."""
+        """The span of a driver is about every node; one that goes on counts up to the end of the
+        range, which is inclusive; an empty one has no value."""
         got = self.values({"metric": "memory", "aggregator": "none", "downsample": "0all-max", "spans": {"name": "job"}})
         self.assertEqual(got, [({"host": "a", "phase": "train"}, [(0, 49)]), ({"host": "b", "phase": "train"}, [(0, 149)]),
                                ({"host": "a", "phase": "test"}, [(50, 98)]), ({"host": "b", "phase": "test"}, [(50, 198)])])
@@ -389,7 +391,8 @@ class Stream(Case):
         self.assertEqual(later.next()[1]["values"], [9])
 
     def test_in_columns(self):
-        """format=binary: sizes, and answers as the query's; 0 where there is nothing new, which is said first."""
+        """format=binary: sizes, and answers as the query's; 0 where there is nothing new, which is
+        said first."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
         self.addCleanup(connection.close)
         now = int(time.time())

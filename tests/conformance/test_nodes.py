@@ -1,4 +1,5 @@
-"""Several nodes' data in one answer: an aggregator with a hub, relays beside it, each over a folder of its own. Processes as `sonde run` starts them."""
+"""Several nodes' data in one answer: an aggregator with a hub, relays beside it, each over a folder
+of its own. Processes as `sonde run` starts them."""
 import json
 import os
 import signal
@@ -473,14 +474,16 @@ class Nodes(unittest.TestCase):
         bare = Process("aggregator", "--token-file", self.token, os.path.join(self.place.name, "n1"))
         self.ends.append(bare.close)
         self.port = int(bare.first.split()[1])
-        self.assertEqual(self.ask("/sonde/v1/collectors", {"name": "a", "command": "x"})[0], 501)  # it has no agent
+        # it has no agent
+        self.assertEqual(self.ask("/sonde/v1/collectors", {"name": "a", "command": "x"})[0], 501)
         own = Process("aggregator", "--socket", os.path.join(self.place.name, "none"), "--token-file", self.token, os.path.join(self.place.name, "n1"))
         self.ends.append(own.close)
         self.port = int(own.first.split()[1])
         self.assertEqual(self.get("/sonde/v1/collectors", {"name": "a-1", "command": " exec ./mine  -x ", "input": "YQ==", "rate": 5, "timeout": "0.5", "per_gpu": 1})[0],
                          {"asked": "collector", "name": "a-1"})
         self.get("/sonde/v1/collectors", {"name": "a-1"})
-        self.get("/sonde/v1/collectors", {"name": "a-2", "command": "rate=5 ./mine"})  # a variable of the command's
+        # a variable of the command's
+        self.get("/sonde/v1/collectors", {"name": "a-2", "command": "rate=5 ./mine"})
         until(lambda: len(own.said) == 3, "three are passed on")
         self.assertEqual(own.said, ["collector a-1 per_gpu input=YQ== rate=5 timeout=0.5 -- exec ./mine  -x", "collector a-1", "collector a-2 -- rate=5 ./mine"])
 

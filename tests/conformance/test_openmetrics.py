@@ -18,7 +18,8 @@ SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (-?[0-9.e+-]+|N
 
 
 def parse(text):
-    """family → {type, unit, help, samples: {labels: (value, time)}}; anything that the standard does not allow is an error."""
+    """family → {type, unit, help, samples: {labels: (value, time)}}; anything that the standard
+    does not allow is an error."""
     families, current = {}, None
     lines = text.split("\n")
     if lines[-2:] != ["# EOF", ""]:

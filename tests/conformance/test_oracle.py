@@ -1,4 +1,5 @@
-"""sonde's /api/query against a released OpenTSDB: points and queries from a seed, every difference explained.
+"""sonde's /api/query against a released OpenTSDB: points and queries from a seed, every difference
+explained.
 
 Without Java, recorded answers stand in for OpenTSDB; `test_oracle.py --record` writes them anew.
 SONDE_TEST_SEED and SONDE_TEST_ROUNDS choose other queries, and more.
@@ -48,7 +49,8 @@ def sonde_with(series, rows):
 
 
 def part_with_points(plan, series):
-    """Of the part that a rule restricts the plan to, so that few stores do for all plans; None: all points."""
+    """Of the part that a rule restricts the plan to, so that few stores do for all plans; None: all
+    points."""
     rows = plan.get("only_read")
     hours = {ms // HOUR_MS for metric, _, points in series for ms, _ in points if metric == plan["metric"]} if rows else None
     if not hours:

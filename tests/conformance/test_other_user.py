@@ -140,7 +140,8 @@ class OpenView(Case):
     def test_own_programs_read(self):
         for target in self.READS:
             self.assertEqual(self.ask("GET", target).status, 200, target)
-            self.assertEqual(self.ask("GET", target, X_Forwarded_For="192.0.2.1").status, 200)  # Grafana's proxy
+            # Grafana's proxy
+            self.assertEqual(self.ask("GET", target, X_Forwarded_For="192.0.2.1").status, 200)
         query = {"start": T, "end": END, "queries": [{"aggregator": "sum", "metric": "cpu"}]}
         self.assertEqual(len(self.ask("POST", "/api/query", query).json), 1)
 
@@ -201,7 +202,8 @@ class Cookies(Served):
         for headers in ({"Sec_Fetch_Site": "same-origin"}, {"Sec_Fetch_Site": "none"}, {"Origin": own}, {}):
             self.assertEqual(self.ask("GET", "/api/version", Cookie=cookie, **headers).status, 200, headers)
         query = {"start": T, "end": END, "queries": [{"aggregator": "sum", "metric": "cpu"}]}
-        self.assertEqual(self.ask("POST", "/api/query", query, Cookie=cookie).status, 403)  # a browser says where a POST comes from
+        # a browser says where a POST comes from
+        self.assertEqual(self.ask("POST", "/api/query", query, Cookie=cookie).status, 403)
         self.assertEqual(self.ask("POST", "/api/query", query, Cookie=cookie, Origin=own).status, 200)
 
     def test_no_jsonp(self):
@@ -377,7 +379,8 @@ class Flood(Served):
                 kept.close()
                 counts = self.server.get("/sonde/v1/status").json["connections"]
                 self.assertLessEqual(counts["unproved"], 16)
-                most = 2 * (32 + 20 * (time.monotonic() - began + 1))  # of all clients, and of the other user
+                # of all clients, and of the other user
+                most = 2 * (32 + 20 * (time.monotonic() - began + 1))
                 self.assertGreaterEqual(counts["refused"] - before, 300 - most)
                 self.assertGreater(counts["refused"], 0)
                 before, began = counts["refused"], time.monotonic()

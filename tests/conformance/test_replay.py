@@ -75,7 +75,8 @@ class OneRun(Case):
 
     def test_no_tag(self):
         self.assertEqual(self.query("none:cpu{host=a}")[0]["tags"], {"core": "0", "host": "a"})
-        self.assertEqual(self.server.get("/api/suggest", "type=tagk&q=j").json, ["job"])  # own has one
+        # own has one
+        self.assertEqual(self.server.get("/api/suggest", "type=tagk&q=j").json, ["job"])
 
 
 class Later(Case):

@@ -1,7 +1,8 @@
-"""Where each fact about OpenTSDB's semantics, and each trap of Grafana's newest client, is held: a row each, with the tests that would fail without it.
+"""Where each fact about OpenTSDB's semantics, and each trap of Grafana's newest client, is held: a
+row each, with the tests that would fail without it.
 
-A holder is "fact NAME" (a row of FACTS or ON_M in test_facts.py, held for live, closed, sealed, crashed and spread files) or "FILE.CLASS.TEST". The
-test below says when one is gone."""
+A holder is "fact NAME" (a row of FACTS or ON_M in test_facts.py, held for live, closed, sealed,
+crashed and spread files) or "FILE.CLASS.TEST". The test below says when one is gone."""
 import importlib
 import unittest
 

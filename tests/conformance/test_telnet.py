@@ -45,7 +45,8 @@ class Telnet(unittest.TestCase):
 
     def test_put_is_silent(self):
         client = self.client()
-        client.say(f"put silent {T} 1 rank=0\nput silent {T + 1} 2.5 rank=0\r\nput silent {T + 2} 3 rank=0")  # the last one without its end
+        # the last one without its end
+        client.say(f"put silent {T} 1 rank=0\nput silent {T + 1} 2.5 rank=0\r\nput silent {T + 2} 3 rank=0")
         self.assertEqual(client.end(), "")
         self.assertEqual(self.stored("silent"), {str(T): 1, str(T + 1): 2.5, str(T + 2): 3})
 
@@ -110,7 +111,8 @@ class Telnet(unittest.TestCase):
         for _ in range(50):
             self.assertEqual(self.server.get("/api/version").status, 200)
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as s:
-            s.sendall(b"\x16\x03\x01\x00\n\r\n\r\n")  # no telnet, so HTTP: told that it is none, or closed
+            # no telnet, so HTTP: told that it is none, or closed
+            s.sendall(b"\x16\x03\x01\x00\n\r\n\r\n")
             self.assertNotIn(b"unknown command", s.recv(1000))
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as s:
             s.sendall(b"G")

@@ -1,7 +1,8 @@
-"""A machine of its own for what the docs say: a new network, an empty HOME and TMPDIR, and the checkout and
-the build folder under overlays, so that commands may write there as a user's do.
+"""A machine of its own for what the docs say: a new network, an empty HOME and TMPDIR, and the
+checkout and the build folder under overlays, so that commands may write there as a user's do.
 
-`enter` starts the program again inside, as in a new terminal: nothing of the caller's sonde is there.
+`enter` starts the program again inside, as in a new terminal: nothing of the caller's sonde is
+there.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""README.md is pasted, from its first command to its last, into a shell on a machine without sonde, and
-prints what it says. Then each example of docs/ and grafana/README.md runs as it stands, or EXCUSED says why
-it does not.
+"""README.md is pasted, from its first command to its last, into a shell on a machine without sonde,
+and prints what it says. Then each example of docs/ and grafana/README.md runs as it stands, or
+EXCUSED says why it does not.
 """
 
 import json

@@ -1,4 +1,5 @@
-"""The examples on one node, small: they run, they print what their description says, and what they record is in the recording. Needs NumPy, as they do."""
+"""The examples on one node, small: they run, they print what their description says, and what they
+record is in the recording. Needs NumPy, as they do."""
 
 import importlib.util
 import os
@@ -69,13 +70,15 @@ class DbDump(Example):
         self.assertRegex(lines[-2], "^Standard deviation")
         self.assertTrue(lines[-1].startswith(f"Dump of {host}: success, ") and str(dumped) in lines[-1], lines)
         names = self.names(dumped)
-        self.assertEqual((names["iteration_time"], names["pool_start_time"]), (3, 1))  # the last of them just before the dump
+        # the last of them just before the dump
+        self.assertEqual((names["iteration_time"], names["pool_start_time"]), (3, 1))
         self.assertIn("cpu_percent", names)
 
 
 class MergeSort(Example):
     def test_telemetry_ends_the_recursion(self):
-        """Six divisions are the most there can be: of 4,000 numbers that would leave 62. Here the first count of processes that arrives is one too many."""
+        """Six divisions are the most there can be: of 4,000 numbers that would leave 62. Here the
+        first count of processes that arrives is one too many."""
         result = self.example("merge_sort.py", "--min-size=4000", "--max-size=4000", "--limit=-1000000", "--pause=4")
         title, row, metrics = result.stdout.splitlines()
         self.assertEqual(title.split(), "List Size Time (seconds) Hostname Processes Cutoff".split())
@@ -100,7 +103,8 @@ class SlowGpu(Example):
     WORK = ["--matrices=30", "--size=50"]
 
     def test_cores_play_gpus(self):
-        """However many there are, the result is the same; without any, it is computed all the same."""
+        """However many there are, the result is the same; without any, it is computed all the
+        same."""
         results = set()
         for devices, word in (("cpu:0,cpu:0", "cpu:0"), ("cpu:0", "cpu:0"), ("", "cpu")):
             self.record = self.root / f"recording{len(results)}{len(devices)}"
@@ -150,7 +154,8 @@ class SlowGpu(Example):
 
 class OnNodes(Example):
     def test_errors_and_ends(self):
-        """An exception comes back; a process that ends takes its calls with it; the others go on, and none is left behind."""
+        """An exception comes back; a process that ends takes its calls with it; the others go on,
+        and none is left behind."""
         program = self.root / "program.py"
         program.write_text("""
 import os, signal, sys

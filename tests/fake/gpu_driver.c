@@ -3,8 +3,9 @@
 // says:
 //
 //   FAKE_GPU_DEVICES   how many there are (2)
-//   FAKE_GPU_MS        milliseconds that a timed stretch takes, one for each device, separated by commas; the last serves the rest (2)
-//   FAKE_GPU_TIMES     stretches, one after the other, as multiples of that, separated by commas; from then on 1
+//   FAKE_GPU_MS        milliseconds of a timed run, a number for each device, separated by commas;
+//                      the last number is for all further devices (2)
+//   FAKE_GPU_TIMES     factors for the first runs, one after the other, separated by commas; then 1
 //   FAKE_GPU_FREE_MIB  memory that can be allocated (1024); 0: not even a context
 //   FAKE_GPU_FAILS     a function and the error that it gives: cuCtxCreate_v2=46
 //   FAKE_GPU_HANGS     the device whose work never ends

@@ -6,7 +6,8 @@
 //   mig 0 2                GPU 0 has two MIG instances
 //   xid 3 79               an event for GPU 3
 //   block init / free init nvmlInit waits from now on / goes on
-//   play FILE              each reading of a GPU's utilisation takes the next row: for each GPU utilisation, memory activity, memory used
+//   play FILE              each reading of a GPU's utilisation takes the next row of FILE: for each
+//                          GPU utilisation, memory activity, memory used
 #ifndef SONDE_TESTS_FAKE_NVML_H
 #define SONDE_TESTS_FAKE_NVML_H
 

@@ -4,7 +4,8 @@
 //   gpus 4                 begins a new machine
 //   init 8                 the start fails with this result
 //   set 3 power 412e6      GPU 3 (or * for all) answers this from now on, in the library's unit
-//   fail 3 power 2         its calls for power fail with this result; 0 = no longer. `all` = every call
+//   fail 3 power 2         its calls for power fail with this result, 0 = no longer;
+//                          `all` instead of a name = every call
 //   block 3 / free 3       every call for GPU 3 waits from now on / goes on
 //   # …                    a remark
 //
@@ -39,7 +40,8 @@ extern const struct fake_more fake_more;
 unsigned fake_gpu_count(void);
 int fake_init_result(void);
 
-// A call for a GPU: takes the lock, waiting while the GPU is blocked. What the call fails with, or 0.
+// Begins a call for a GPU: waits while the GPU is blocked, and takes the lock. Returns the result
+// with which the call fails, or 0.
 int fake_enter(unsigned gpu, int key);
 int fake_leave(int result); // gives the lock back, and `result`
 // In between.

@@ -1,7 +1,9 @@
-"""columns.py - bytes, checksums, and columns of values and of time stamps, as docs/format-codecs.md describes them.
+"""columns.py - bytes, checksums, and columns of values and of time stamps, as docs/format-codecs.md
+describes them.
 
-Written from that page alone: it shares nothing with sonde but the zstd library. read_sonde.py reads files with it, and the unit test of
-the codecs compares with it what sonde encodes and decodes. Plain, not fast.
+Written from that page alone: it shares nothing with sonde but the zstd library. read_sonde.py reads
+files with it, and the unit test of the codecs compares with it what sonde encodes and decodes.
+Plain, not fast.
 """
 import ctypes
 import struct
@@ -44,7 +46,8 @@ for name in ("ZSTD_decompress", "ZSTD_findFrameCompressedSize"):
 
 
 def unzstd(data, size):
-    """The content, of `size` bytes, of the zstd frame that `data` begins with, and the bytes of the frame."""
+    """The content, of `size` bytes, of the zstd frame that `data` begins with, and the bytes of the
+    frame."""
     need(size <= MAX_UNPACKED, "a zstd frame too large")
     data = bytes(data)
     frame = ZSTD.ZSTD_findFrameCompressedSize(data, ctypes.c_size_t(len(data)))

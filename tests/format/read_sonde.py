@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""read_sonde.py [--csv] [--synced] FILE - a reader of recordings that was written from docs/format.md and docs/format-codecs.md alone.
+"""read_sonde.py [--csv] [--synced] FILE - a reader of recordings that was written from
+docs/format.md and docs/format-codecs.md alone.
 
-It is the proof that those two pages say enough: it shares nothing with sonde but the zstd library. It goes for plainness, not for
-speed. columns.py decodes columns; here are, from the bottom up: blocks; events; the file with its catalog, blocks and tails.
+It is the proof that those two pages say enough: it shares nothing with sonde but the zstd library.
+It goes for plainness, not for speed. columns.py decodes columns; here are, from the bottom up:
+blocks; events; the file with its catalog, blocks and tails.
 
-What is damaged is named and left out, the rest is read: `Recording.problems` is empty when every checksum and every sum is right.
---csv prints every point. A file that a writer left behind in another boot is taken for one whose machine went down: only what was surely on the
-disk counts, which is what a writer that takes it up keeps. --synced takes any that was left behind for such a one.
+What is damaged is named and left out, the rest is read: `Recording.problems` is empty when every
+checksum and every sum is right. --csv prints every point. A file that a writer left behind in
+another boot is taken for one whose machine went down: only what was surely on the disk counts,
+which is what a writer that takes it up keeps. --synced takes any that was left behind for such a
+one.
 """
 import os
 import struct
@@ -233,7 +237,8 @@ class Segment:
 
 
 class Recording:
-    """What is in a file: metrics, series (metric id, labels), points {series: {time_ns: bits}}, events, problems."""
+    """What is in a file: metrics, series (metric id, labels), points {series: {time_ns: bits}},
+    events, problems."""
 
     def __init__(self, path, synced=False):
         self.problems, self.about, self.metrics, self.pairs, self.series, self.sets = [], {}, [], [], [], []
@@ -253,7 +258,8 @@ class Recording:
         self.problems.append(f"{where}: {why}")
 
     def copy(self, fd):
-        """A copy of the header, the table and the content of the segments that belong together, while a writer goes on."""
+        """A copy of the header, the table and the content of the segments that belong together,
+        while a writer goes on."""
         for _ in range(TRIES):
             self.read_header(fd)
             before, table = self.read_table(fd)
@@ -310,7 +316,8 @@ class Recording:
         return sorted((s for s in self.segments if s.kind in kinds and s.sound), key=lambda s: s.number)
 
     def unsure(self, segment, at):
-        """True for what lies at `at` if it may not have been on the disk when the machine went down."""
+        """True for what lies at `at` if it may not have been on the disk when the machine went
+        down."""
         return self.only_synced and at >= max(used for used, _ in segment.notes)
 
     def read_catalog(self):

@@ -1,6 +1,8 @@
-"""The documents of the format, held against files that sonde writes: the reader that was written from them gives every point back bit by bit.
+"""The documents of the format, held against files that sonde writes: the reader that was written
+from them gives every point back bit by bit.
 
-SONDE is the command, SONDE_LIBRARY the shared library that emitter.py emits through, HELLO the program of examples/hello.c.
+SONDE is the command, SONDE_LIBRARY the shared library that emitter.py emits through, HELLO the
+program of examples/hello.c.
 """
 import csv
 import datetime
@@ -41,7 +43,8 @@ def wait_until(condition, seconds=PATIENCE_S):
 
 
 def emitted(lines):
-    """What a file must hold after these lines of the emitter: {name: {time_ns: bits}}. No time stamp twice."""
+    """What a file must hold after these lines of the emitter: {name: {time_ns: bits}}. No time
+    stamp twice."""
     points = {}
     for line in lines:
         what, *words = line.split()
@@ -192,7 +195,8 @@ class FormatTest(unittest.TestCase):
 
 
 def made_lines(count, seed):
-    """Points of some series, rows of a set with gaps, spans and annotations; NaN with payloads, too, which no CSV can say."""
+    """Points of some series, rows of a set with gaps, spans and annotations; NaN with payloads,
+    too, which no CSV can say."""
     r = random.Random(seed)
     lines = []
     for i in range(count):
@@ -352,7 +356,8 @@ class Runs(FormatTest):
         ready = self.path("ready")
         process = self.run_emitter(["begin outer a=b", "begin inner", f"wait {ready}", "end", "begin open"])
         path = wait_until(lambda: self.recorded(self.path("jobs")))
-        wait_until(lambda: {e.text for e in Recording(path).events} == {"outer", "inner"})  # what is over by the time that the agent looks is stored once
+        # what is over by the time that the agent looks is stored once
+        wait_until(lambda: {e.text for e in Recording(path).events} == {"outer", "inner"})
         os.unlink(ready)
         recording = Recording(self.finish(process))
         spans = {e.text: e for e in recording.last_events()}
@@ -364,7 +369,8 @@ class Runs(FormatTest):
         self.assertGreater(len(recording.events), len(spans), "the record of a span that ended follows that of its begin")
 
     def test_a_file_that_is_being_written(self):
-        """Copies that are taken while points pour in hold nothing else than what was put in, and all of it in the end."""
+        """Copies that are taken while points pour in hold nothing else than what was put in, and
+        all of it in the end."""
         lines, ready = made_lines(9000, 4), self.path("ready")
         wanted = emitted(lines)
         process = self.run_emitter([])
@@ -438,7 +444,8 @@ class Crashes(FormatTest):
         self.check_flips(path, killed)
 
     def check_fallen(self, path, killed, torn, before, wanted):
-        """The same bytes, but the machine went down with what was behind the last sync (torn: and a bit of it), and another has come up."""
+        """The same bytes, but the machine went down with what was behind the last sync (torn: and a
+        bit of it), and another has come up."""
         fallen = self.path(f"fallen-{torn}")
         os.mkdir(fallen, 0o700)
         lost = os.path.join(fallen, "node.sonde")
@@ -472,7 +479,8 @@ class Crashes(FormatTest):
         self.assertEqual([e.text for e in taken_up.events], [e.text for e in left.events])
 
     def check_flips(self, path, killed):
-        """What has a checksum of its own in a file that was not closed: table entries, the catalog, events in their tail."""
+        """What has a checksum of its own in a file that was not closed: table entries, the catalog,
+        events in their tail."""
         with open(path, "rb") as file:
             content = file.read()
         places = [killed.table_at + 20]

@@ -1,12 +1,15 @@
-"""Facts about the interface of the Dragon Telemetry Service, asked of either system: only the import differs.
+"""Facts about the interface of the Dragon Telemetry Service, asked of either system: only the
+import differs.
 
     sonde run -l 2 -- python3 dragon_checks.py sonde ANSWERS.json
     dragon … dragon_checks.py dragon.telemetry ANSWERS.json           (dragon_original.sh)
 
-A check is a function with the name of its fact. Its result (a JSON value, or the name of the exception) must be the same in both systems. The answers
-of the original, version 0.14.1, are in dragon_answers.json; test_dragon.py compares sonde with them.
+A check is a function with the name of its fact. Its result (a JSON value, or the name of the
+exception) must be the same in both systems. The answers of the original, version 0.14.1, are in
+dragon_answers.json; test_dragon.py compares sonde with them.
 
-Hosts are written as HOST and numbers of seconds since the epoch that were not chosen by the check as NOW.
+Hosts are written as HOST and numbers of seconds since the epoch that were not chosen by the check
+as NOW.
 """
 
 import importlib

@@ -5,11 +5,13 @@
 #   tests/python/dragon_original.sh            prints the differences; exit code 1 if there are any
 #   tests/python/dragon_original.sh --update   writes dragon_answers.json
 #   tests/python/dragon_original.sh --beside SONDE PACKAGES
-#                                              the original's runtime under `sonde run`: a program with its import changed, one
-#                                              without, and one that uses Batch;
-#                                              SONDE: build/sonde, PACKAGES: build/bindings/python
+#                                              the original's runtime under `sonde run`: a program
+#                                              with its import changed, one without, and one that
+#                                              uses Batch; SONDE: build/sonde, PACKAGES:
+#                                              build/bindings/python
 #   tests/python/dragon_original.sh --dump SONDE PACKAGES
-#                                              imports dumps of the original, and compares the answers
+#                                              imports dumps of the original, and compares the
+#                                              answers
 #   tests/python/dragon_original.sh PROGRAM…   runs a program under the original
 #
 # By hand, because it installs 60 MB and because the original's processes outlive their launcher

@@ -22,7 +22,8 @@ class Program(Place):
         self.program.write_text(textwrap.dedent(text))
 
     def run_it(self, text, level=1, code=0, arguments=(), python=()):
-        """Runs the program as a job; returns what it printed. The recording is in self.recording."""
+        """Runs the program as a job; returns what it printed. The recording is in
+        self.recording."""
         self.write(text)
         record = self.root / f"recording-{len(list(self.root.glob('recording-*')))}"
         result = self.sonde("run", "--quiet", "-l", level, "--record", record, "--", sys.executable, *python, self.program, *arguments)

@@ -1,4 +1,5 @@
-"""Where the published recordings of the benchmark GPU-BDB are: beside the project, not in it. A test that does not find them makes its own data, or leaves that out."""
+"""Where the published recordings of the benchmark GPU-BDB are: beside the project, not in it. A
+test that does not find them makes its own data, or leaves that out."""
 
 import os
 import pathlib

@@ -1,8 +1,10 @@
-"""Runs a test with several versions of Dask at the same time: most of it is waiting for processes that start.
+"""Runs a test with several versions of Dask at the same time: most of it is waiting for processes
+that start.
 
     DASKS="newest /a/newest;oldest /a/oldest:/a/newest" side_by_side.py test_dask.py
 
-What each says comes as a whole, in the order of DASKS. Fails when one fails; 77 (skipped) when all say so.
+What each says comes as a whole, in the order of DASKS. Fails when one fails; 77 (skipped) when all
+say so.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""sonde.AnalysisClient inside of jobs, beside them, and on recordings: Dragon's names and signatures, and the same answers live as from a recording."""
+"""sonde.AnalysisClient inside of jobs, beside them, and on recordings: Dragon's names and
+signatures, and the same answers live as from a recording."""
 
 import contextlib
 import errno
@@ -506,7 +507,8 @@ class Https(Asking):
 
 class Watching(Asking):
     def test_reacts(self):
-        """Every point that meets the condition, once, and nothing from before; what a callback raises does not end it."""
+        """Every point that meets the condition, once, and nothing from before; what a callback
+        raises does not end it."""
         out = json.loads(self.run_it("""
             import logging
             logging.disable(logging.CRITICAL)
@@ -557,7 +559,8 @@ class Watching(Asking):
         return json.loads(client._open().ask("/sonde/v1/status"))["workers"]["answered"]
 
     def test_a_stream_brings_the_points(self):
-        """Nobody asks as long as the stream is open; the points are as a question would have them."""
+        """Nobody asks as long as the stream is open; the points are as a question would have
+        them."""
         self.start_job()
         with sonde.AnalysisClient() as client:
             seen = []

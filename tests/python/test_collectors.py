@@ -1,4 +1,5 @@
-"""CollectorGroup: functions that the agents run, in processes that come and go with it, that fail, hang and crash; none is left at the end."""
+"""CollectorGroup: functions that the agents run, in processes that come and go with it, that fail,
+hang and crash; none is left at the end."""
 
 import http.client
 import importlib.util
@@ -62,7 +63,8 @@ class Groups(Program):
             self.assertRaises(ValueError, sonde.CollectorGroup, **wrong)
 
     def test_starts_and_stops(self):
-        """Two of one metric, with arguments of a class of the program; the values lie at the instants of their rate."""
+        """Two of one metric, with arguments of a class of the program; the values lie at the
+        instants of their rate."""
         said = self.collect("""
             groups = [Sum(metric_name="sum", collection_rate=0.1, collector_args=Pair(1, n)) for n in (2, 3)]
             for g in groups: g.start(); g.start()
@@ -397,7 +399,8 @@ class Asking(Program):
                          (200, {"asked": "collector", "name": "mine"}))
         self.assertEqual(self.ask({"name": "each", "command": "echo each $$", "rate": "0.05"})[0], 200)
         until(lambda: self.names().get("said") == 1 and self.names().get("each", 0) > 3, "points")
-        self.assertEqual(self.ask({"name": "mine", "command": "echo other 1; sleep 1000"})[0], 200)  # in its place
+        # in its place
+        self.assertEqual(self.ask({"name": "mine", "command": "echo other 1; sleep 1000"})[0], 200)
         until(lambda: self.names().get("other") == 1 and self.sleeps() == 2, "a point of the new one, and the old one's end")
         self.assertEqual(self.ask({"name": "mine"})[0], 200)
         self.assertEqual(self.ask({"name": "unknown"})[0], 200)
@@ -421,7 +424,8 @@ class Asking(Program):
             self.assertEqual(self.ask(body)[0], 413)
 
     def test_as_large_as_allowed_and_too_many(self):
-        """The largest there can be reaches the agent; of more than sixteen the launcher says that they are left out."""
+        """The largest there can be reaches the agent; of more than sixteen the launcher says that
+        they are left out."""
         word = "a" * (128 * 1024)
         command = "echo size $(wc -c) " + "k=v " * 4 + "#" * 8000
         self.assertEqual(self.ask({"name": "large", "command": command[:8192].replace("k=v k=v k=v k=v ", ""), "input": word, "rate": "1000"})[0], 200)

@@ -1,4 +1,5 @@
-"""sonde.dask on real clusters of the Dask that is in PYTHONPATH: the oldest and the newest that are supported. GPUs are played by the fake NVML."""
+"""sonde.dask on real clusters of the Dask that is in PYTHONPATH: the oldest and the newest that are
+supported. GPUs are played by the fake NVML."""
 
 import asyncio
 import base64
@@ -84,7 +85,8 @@ def work_of(worker):
 
 
 class PatientNanny(Nanny):
-    """Gives a worker time to end. Dask's own gives up after five seconds, on a busy machine too few, and the cluster stays half closed."""
+    """Gives a worker time to end. Dask's own gives up after five seconds, on a busy machine too
+    few, and the cluster stays half closed."""
 
     async def kill(self, timeout=0, reason="nanny-kill"):
         await super().kill(timeout=max(timeout, PATIENCE_S / 2), reason=reason)
@@ -154,7 +156,8 @@ class Clusters(Place):
         rows = self.play()
         script = self.root / "nvml.txt"
         script.write_text(f"gpus {GPUS}\nset * memory_total {64 << 30}\nplay {rows}\n")
-        more = {name: os.environ[name] for name in ("SONDE", "PACKAGE", "PLACE", "FAKE_NVML", "SOURCE", "DASHBOARDS")} | {  # workers that are spawned import this file
+        # workers that are spawned import this file
+        more = {name: os.environ[name] for name in ("SONDE", "PACKAGE", "PLACE", "FAKE_NVML", "SOURCE", "DASHBOARDS")} | {
             "SONDE_NVML": os.environ["FAKE_NVML"], "SONDE_FAKE_NVML": str(script), "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False",
             "PYTHONPATH": os.environ["PACKAGE"] + ":" + os.environ["PYTHONPATH"] + ":" + os.path.dirname(__file__),
             "DASK_TEMPORARY_DIRECTORY": str(self.root),
@@ -243,7 +246,8 @@ class Counting(unittest.TestCase):
         self.move(jobs, "c", "forgotten")
         self.assertEqual(self.closed, [(0, 0, True), (1, 0, True)])
         self.assertEqual(jobs.successful(), [])  # the last is still open
-        self.move(jobs, "d", "processing", "released", "processing", "memory", "forgotten")  # its worker died once
+        # its worker died once
+        self.move(jobs, "d", "processing", "released", "processing", "memory", "forgotten")
         self.assertEqual(jobs.successful(), [2])
         self.graph(jobs, "C", "e")
         self.assertEqual(jobs.successful(), [])
@@ -442,7 +446,8 @@ class Recording(Clusters):
             [recording] = self.csv(monitor)
             self.assertEqual(recording.columns[3:], ["compute-util", "managed", "stuck", "power draw", "spread", "broken"])
             self.assertEqual([cell for cell in self.column(recording, "stuck") if cell], [])
-            full = [row for row in recording.rows if all(row[3:5] + row[6:])]  # the others have their values all the same
+            # the others have their values all the same
+            full = [row for row in recording.rows if all(row[3:5] + row[6:])]
             self.assertGreater(len(full), 3)
             self.assertEqual(len(full[-1][6]), GPUS)
             self.assertEqual(full[-1][7], [GPUS + 0.25])
@@ -509,7 +514,8 @@ class Recording(Clusters):
             Monitor.from_recording(self.runs / other)
 
     def look_at_gpus_by(self, span, recorded, job):
-        """The peak memory of each GPU by job and dag, of the command line, is that of the samples between the spans' ends."""
+        """The peak memory of each GPU by job and dag, of the command line, is that of the samples
+        between the spans' ends."""
         asked = self.sonde("query", "--json", "--per-span", span, "none:0all-max:gpu_memory_used_bytes", self.runs / job, env=dict(os.environ))
         found = {}
         for one in json.loads(asked.stdout):
@@ -575,7 +581,8 @@ class Recording(Clusters):
                 monitor.task_extremes("total-mem")
 
     def test_managed_leaves_out_what_is_spilled(self):
-        limits = {"target": 0.5, "spill": False, "pause": False, "terminate": False}  # of this process, which has other things in memory, too
+        # of this process, which has other things in memory, too
+        limits = {"target": 0.5, "spill": False, "pause": False, "terminate": False}
         with dask.config.set({f"distributed.worker.memory.{name}": value for name, value in limits.items()}):
             with self.cluster(1, processes=False, memory_limit=64 << 20) as (_, client):
                 with Monitor(client, tracking=["managed", "spilled", "spill-time", "unspill-time"], polling_interval=INTERVAL_MS) as monitor:
@@ -584,7 +591,8 @@ class Recording(Clusters):
                     [(in_memory, on_disk)] = client.run(memory_and_disk).values()
                     self.assertGreater(on_disk, 40 << 20)
                     until(lambda: self.csv(monitor)[0].rows[-1][3:5] == [[in_memory], [on_disk]], f"managed is {in_memory} and spilled {on_disk}")
-                    if distributed.__version__ > "2023":  # 2022.12 cannot read what it spilled with today's zict
+                    # 2022.12 cannot read what it spilled with today's zict
+                    if distributed.__version__ > "2023":
                         self.assertEqual(len(held[0].result()), 10 << 20)
                     [(written, read)] = client.run(disk_seconds).values()
                     self.assertGreater(written, 0)
@@ -605,11 +613,14 @@ class Recording(Clusters):
             client.run(in_transfer, 12345, 678)
             until(lambda: (last()["transfer-in"], last()["transfer-out"]) == (12345, 678), "what Dask says that it transfers")
             client.run(in_transfer, 0, 0)
-            client.run(time.sleep, 3)  # in the worker's event loop: Dask takes the mean over what is then 3 s and at most 50 turns
+            # in the worker's event loop: Dask takes the mean over what is then 3 s and at most 50
+            # turns
+            client.run(time.sleep, 3)
             until(lambda: any(cell and (cell[0] or 0) > 0.05 for cell in self.column(self.csv(monitor)[0], "event-loop")), "a loop that was held up")
             monitor.stop()
             if importlib.util.find_spec("gilknocker") is None:
-                self.assertEqual([cell for cell in self.column(self.csv(monitor)[0], "gil") if cell], [])  # missing, never 0
+                # missing, never 0
+                self.assertEqual([cell for cell in self.column(self.csv(monitor)[0], "gil") if cell], [])
 
     def test_what_transfers_take(self):
         """In seconds since the monitor came, of Dask's own records."""
@@ -826,7 +837,8 @@ class Faults(Clusters):
             for number, recording in enumerate(recordings):
                 rows = [dict(zip(recording.columns, row)) for row in recording.rows]
                 self.assertEqual({row["worker-name"][0] for row in rows}, {number})
-                self.assertGreater(len({row["worker-address"] for row in rows}), 1)  # before and after the restart
+                # before and after the restart
+                self.assertGreater(len({row["worker-address"] for row in rows}), 1)
                 times = [row["time"][0] for row in rows]
                 self.assertEqual(times, sorted(set(times)))
                 self.assertTrue(any(t < began for t in times) and any(t > began for t in times))
@@ -837,10 +849,12 @@ class Faults(Clusters):
             self.assertGreater(before[-1]["time"][0], killed - 5 * INTERVAL_MS / 1000)
             self.assertTrue(before[-1]["tasks"][0].startswith("hold-"))
             later = {key for row in rows if row["worker-address"] != first["1"] for key in row["tasks"]}
-            self.assertEqual([key for key in later if key.startswith("hold-")], [])  # the killed process executes nothing
+            # the killed process executes nothing
+            self.assertEqual([key for key in later if key.startswith("hold-")], [])
             part = cluster.scheduler.plugins[_settings.PLUGIN]
             [cut_off] = [one for one in part.store.spans("dask_task", part.attached_ns, time.time_ns()) if one["tags"]["key"].startswith("hold-")]
-            self.assertEqual((cut_off["tags"]["unfinished"], cut_off["tags"]["worker"]), ("1", "1"))  # as everybody who asks the store sees it
+            # as everybody who asks the store sees it
+            self.assertEqual((cut_off["tags"]["unfinished"], cut_off["tags"]["worker"]), ("1", "1"))
             self.assertTrue(killed * 1e9 <= cut_off["end_ns"] <= began * 1e9)
             self.assertLess(max(b["time"][0] - a["time"][0] for a, b in zip(before, before[1:])), 1)
 
@@ -863,7 +877,8 @@ class Faults(Clusters):
                 until(lambda: [gpu for gpu, value in enumerate(monitor.get_peaks("compute-util")[0].get(0, [None])) if value is None] == [1], "a row")
             [recording] = self.csv(monitor)
             missing = [([gpu for gpu, value in enumerate(row[column]) if value is None] for column in (3, 4)) for row in recording.rows]
-            self.assertIn(([], [1]), [tuple(row) for row in missing])  # others where this machine was too busy to ask them in time
+            # others where this machine was too busy to ask them in time
+            self.assertIn(([], [1]), [tuple(row) for row in missing])
             self.assertEqual({row[4][1] for row in recording.rows}, {None})
             [jobs] = monitor.get_peaks("compute-util")
             self.assertEqual([gpu for gpu, value in enumerate(jobs[0]) if value is None], [1])
@@ -957,7 +972,8 @@ class Deployments(Clusters):
         self.assertIn("sonde run -l 3", low.stderr)
 
     def test_the_dashboard(self):
-        """Each of its panels has a line for each worker, GPU or cluster, and all that workers say has a panel."""
+        """Each of its panels has a line for each worker, GPU or cluster, and all that workers say
+        has a panel."""
         dashboard = json.loads(pathlib.Path(os.environ["DASHBOARDS"], "dask.json").read_text())
         panels = dashboard["panels"]
         asked = {name for panel in panels for name in re.findall(r"\$\{(\w+)[:}]", json.dumps(panel["targets"]))}

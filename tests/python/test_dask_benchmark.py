@@ -1,10 +1,12 @@
-"""A benchmark under sonde.dask, as docs/dask.md says it for GPU-BDB: queries are jobs; afterwards files, peaks, tables and pictures of them agree."""
+"""A benchmark under sonde.dask, as docs/dask.md says it for GPU-BDB: queries are jobs; afterwards
+files, peaks, tables and pictures of them agree."""
 
 import os
 import sys
 import unittest
 
-os.environ |= {"MPLBACKEND": "Agg", "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False"}  # Dask would ask the made-up GPUs for what they do not know
+# Dask would ask the made-up GPUs for what they do not know
+os.environ |= {"MPLBACKEND": "Agg", "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False"}
 from test_dask import GPUS, INTERVAL_MS, Clusters, sleep  # noqa: E402
 
 from distributed import Client  # noqa: E402
@@ -62,7 +64,8 @@ class Benchmark(Clusters):
             mine = [row for row in rows if row["worker"] == worker]
             for column in ("job", "dag", "timestamp", "total-mem", "mem-util", "spread"):
                 place = recording.columns.index(column)
-                empty = [None] if column == "spread" else []  # one value that is missing: an empty cell
+                # one value that is missing: an empty cell
+                empty = [None] if column == "spread" else []
                 self.assertEqual([row[column] for row in mine], [row[place] if row[place] != [] else empty for row in recording.rows], column)
             self.assertTrue(all(row["rss"] is None or row["rss"] > 1 << 20 for row in mine))
             self.assertEqual({row["gpu-index"] for row in mine}, {", ".join(map(str, range(GPUS)))})

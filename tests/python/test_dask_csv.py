@@ -1,4 +1,5 @@
-"""sonde.dask's CSV files: what is written is read back, peaks are numbers' peaks, damage is named."""
+"""sonde.dask's CSV files: what is written is read back, peaks are numbers' peaks, damage is
+named."""
 
 import csv
 import gzip
@@ -285,7 +286,8 @@ class Peaks(Folder):
 
 @unittest.skipUnless(BENCHMARK.is_dir(), "the published recordings are not here (SONDE_DATA)")
 class Published(unittest.TestCase):
-    """Two workers of the benchmark GPU-BDB, 8 GPUs each, 27 jobs, three metrics: 1,296 peaks, of which the original had 493 wrong."""
+    """Two workers of the benchmark GPU-BDB, 8 GPUs each, 27 jobs, three metrics: 1,296 peaks, of
+    which the original had 493 wrong."""
 
     def test_peaks(self):
         plain = []

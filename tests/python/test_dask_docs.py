@@ -1,4 +1,5 @@
-"""The programs of docs/dask.md, as they stand but for the scheduler's address, under the name of sonde.dask and under that of dask_metrics."""
+"""The programs of docs/dask.md, as they stand but for the scheduler's address, under the name of
+sonde.dask and under that of dask_metrics."""
 
 import ast
 import os
@@ -7,7 +8,8 @@ import re
 import sys
 import textwrap
 
-os.environ |= {"MPLBACKEND": "Agg", "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False"}  # Dask would ask the made-up GPUs for what they do not know
+# Dask would ask the made-up GPUs for what they do not know
+os.environ |= {"MPLBACKEND": "Agg", "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False"}
 from published import BENCHMARK  # noqa: E402
 from test_dask import GPUS, Clusters, main, sleep, until  # noqa: E402
 
@@ -84,7 +86,8 @@ class Docs(Clusters):
         monitor.start()
         until(lambda: monitor.get_peaks("power", workers=[3])[0], "a value")
         monitor.stop()
-        self.assertEqual(monitor.get_peaks("power", workers=[3], per_job=False), [[350500] * GPUS])  # of the fake NVML
+        # of the fake NVML
+        self.assertEqual(monitor.get_peaks("power", workers=[3], per_job=False), [[350500] * GPUS])
         self.assertEqual(monitor.errors(), [])
 
     def a_benchmark(self):
@@ -96,7 +99,8 @@ class Docs(Clusters):
         self.assertEqual(monitor.successful_jobs(), list(range(1, 31)))
 
     def pictures(self):
-        """Of the published recording where it is, with the name that docs/dask.md has for what it calls mem-util; else of one that is made up."""
+        """Of the published recording where it is, with the name that docs/dask.md has for what it
+        calls mem-util; else of one that is made up."""
         columns = ["job", "dag", "timestamp", "mem-activity", "compute-util"]
         rows = [(job, i // 40, job * 100 + i / 5, [i % 50] * 8, [(i * 7 + gpu) % 101 for gpu in range(8)]) for job in (3, 4, 12) for i in range(200)]
         if BENCHMARK.is_dir():

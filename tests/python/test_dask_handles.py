@@ -1,4 +1,5 @@
-"""Handles of GPUs for custom metrics, with a made-up NVML: which devices a worker has, what can be asked of them, with pynvml and without."""
+"""Handles of GPUs for custom metrics, with a made-up NVML: which devices a worker has, what can be
+asked of them, with pynvml and without."""
 
 import importlib.util
 import json

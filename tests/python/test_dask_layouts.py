@@ -1,4 +1,5 @@
-"""sonde.dask on clusters as others make them, with the Dask that is in PYTHONPATH. (By ssh, Slurm and MPI over several hosts: tests/cluster/test_dask.py.)"""
+"""sonde.dask on clusters as others make them, with the Dask that is in PYTHONPATH. (By ssh, Slurm
+and MPI over several hosts: tests/cluster/test_dask.py.)"""
 
 import logging
 import os
@@ -26,7 +27,8 @@ def rotated(words, first):
 
 class Layouts(Clusters):
     def cuda_cluster(self):
-        """8 workers of processes, each with a GPU, a resource and a preload, as LocalCUDACluster and dask-cuda-worker start them; every second is told UUIDs."""
+        """8 workers of processes, each with a GPU, a resource and a preload, as LocalCUDACluster
+        and dask-cuda-worker start them; every second is told UUIDs."""
         preload = self.root / "initialize.py"
         preload.write_text(textwrap.dedent("""
             async def dask_setup(worker):

@@ -1,4 +1,5 @@
-"""Peaks of a running monitor without a cluster: stretches hold every instant once, and what is asked by them is what the files say."""
+"""Peaks of a running monitor without a cluster: stretches hold every instant once, and what is
+asked by them is what the files say."""
 
 import os
 import random
@@ -22,7 +23,8 @@ class Life:
 
 
 class Engine:
-    """What the store answers (docs/query.md, "Per span"), of lists: the points of series, and spans."""
+    """What the store answers (docs/query.md, "Per span"), of lists: the points of series, and
+    spans."""
 
     def __init__(self):
         self.points = {}  # metric → [(tags, [(t_ns, value)])]
@@ -55,7 +57,8 @@ class Engine:
 
 
 def written_to(spans):
-    """The two callbacks of Stretches, which write [start, end, job, dag] to `spans` as the engine has it: None is the end of one that goes on."""
+    """The two callbacks of Stretches, which write [start, end, job, dag] to `spans` as the engine
+    has it: None is the end of one that goes on."""
 
     def opened(start_ns, job, dag):
         span = [start_ns, None, job, dag]
@@ -86,7 +89,8 @@ class StretchesOfTime(unittest.TestCase):
         self.assertEqual(put, [[1_200_000_000, 1_200_000_001, 2, 0], [1_399_000_000, 1_700_000_000, 2, 1], [1_600_000_000, 1_900_000_000, 3, 0]])
 
     def test_pages_hold_what_the_engine_takes(self):
-        """However often clients take turns: every instant is in one stretch, and every stretch as a whole in a question."""
+        """However often clients take turns: every instant is in one stretch, and every stretch as a
+        whole in a question."""
         some, put = random.Random(4), []
         now = 10**18
         stretches = self.stretches(now, 5, put)
@@ -115,7 +119,8 @@ class StretchesOfTime(unittest.TestCase):
 
 class FilesAndMonitorAgree(unittest.TestCase):
     def play(self, seed):
-        """Jobs that take turns, workers that come and go, a recording that is begun and stopped: all at random."""
+        """Jobs that take turns, workers that come and go, a recording that is begun and stopped:
+        all at random."""
         some, engine = random.Random(seed), Engine()
         interval_ms = some.choice((1, 10, 50))
         now = 10**18 + some.randrange(10**9)
@@ -156,7 +161,8 @@ class FilesAndMonitorAgree(unittest.TestCase):
         return rows, lambda workers=None, **how: _peaks.peaks(engine, settings, periods, questions, lives, "total-mem", workers, **({"per_job": True, "per_dag": False} | how)), engine
 
     def known(self, peaks):
-        """Without what had no value: files have a job in which nothing could be read, and places of GPUs that were never seen."""
+        """Without what had no value: files have a job in which nothing could be read, and places of
+        GPUs that were never seen."""
         values = {of: {gpu: value for gpu, value in enumerate(peak) if value is not None} for of, peak in peaks.items()}
         return {of: peak for of, peak in values.items() if peak}
 
@@ -188,11 +194,13 @@ class TasksEndWithTheirWorker(unittest.TestCase):
     """A process that is killed leaves the spans of its tasks open."""
 
     def play(self, some):
-        """Lives of one worker, one process after the other, whose clock differs from the scheduler's; what each executes, with the last task cut off by its death.
-        Returns the rows and, by instant, what executed then."""
+        """Lives of one worker, one process after the other, whose clock differs from the
+        scheduler's; what each executes, with the last task cut off by its death. Returns the rows
+        and, by instant, what executed then."""
         interval_ns, skew_ns = 10 * MS, some.randrange(-50, 50) * MS
         now, lives, tasks, truth = 10**18, [], [], {}
-        tasks.append(("0", "older-0", now - 10**9, None))  # of a process that was killed before this monitor came
+        # of a process that was killed before this monitor came
+        tasks.append(("0", "older-0", now - 10**9, None))
         for number in range(some.randrange(1, 5)):
             now += some.randrange(1, 100) * MS
             life = Life(0, "n1", now)

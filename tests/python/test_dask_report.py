@@ -1,4 +1,5 @@
-"""The report of a cluster's tasks: sums against an oracle, and what Chromium draws of it against the recording's numbers. The recordings are made up, without Dask."""
+"""The report of a cluster's tasks: sums against an oracle, and what Chromium draws of it against
+the recording's numbers. The recordings are made up, without Dask."""
 
 import base64
 import gzip
@@ -23,9 +24,12 @@ SEED = int(os.environ.get("SONDE_TEST_SEED", "11"))
 ROUNDS = max(1, int(float(os.environ.get("SONDE_TEST_ROUNDS", "1"))))
 WEB = pathlib.Path(os.environ["SOURCE"], "tests/web")
 CLUSTER = "tcp://10.0.0.1:8786"
-HOSTILE = "x</script><script>alert(1)</script>"  # as a part of a key, a name of a worker and of a span
+# as a part of a key, a name of a worker and of a span
+HOSTILE = "x</script><script>alert(1)</script>"
 THREADS = 2
-MICROSECOND_MS = 0.002  # times are whole microseconds, and a double of milliseconds since the epoch is not finer than a quarter of one
+# times are whole microseconds, and a double of milliseconds since the epoch is not finer than a
+# quarter of one
+MICROSECOND_MS = 0.002
 SECOND_NS = 10**9
 
 EMIT = """
@@ -76,7 +80,8 @@ def story(r, workers, tasks):
     last = max(free.values()) + 1_000_000
     for one in told[-2:]:
         one["end"], one["inner"] = None, []  # their process ends before they do
-    names = [f"<b>w{number}</b>" if number == 0 else str(number) for number in range(workers + 1)]  # the last has nothing to do
+    # the last has nothing to do
+    names = [f"<b>w{number}</b>" if number == 0 else str(number) for number in range(workers + 1)]
     lives = [
         {"worker": str(number), "name": name, "address": f"tcp://{number}", "worker_host": "n1", "pid": "1", "joined_ns": str(begin)} for number, name in enumerate(names)
     ]
@@ -127,7 +132,8 @@ class Reports(Program):
         seen = json.loads(result.stdout)
         for file in files:
             one = seen[str(file)]
-            self.assertEqual(one["said"], [], file)  # nothing of the console, and nothing that the policy refused
+            # nothing of the console, and nothing that the policy refused
+            self.assertEqual(one["said"], [], file)
             self.assertEqual([url for url in one["asked"] if not url.startswith(("file:", "data:"))], [], file)
             self.assertEqual(one["violations"], [], file)
         return [seen[str(file)] for file in files]
@@ -199,7 +205,8 @@ class Reports(Program):
         self.assertEqual(seen["title"], f"sonde: {folder.name}")
         self.assertIn("4 workers", seen["header"])
         self.assertIn("300 tasks", seen["header"])
-        self.assertEqual(seen["elements"], 2)  # the page's own scripts: no name has become an element
+        # the page's own scripts: no name has become an element
+        self.assertEqual(seen["elements"], 2)
         swatches = dict(seen["legend"])
         for (key, words), pixel in zip(seen["some"], seen["pixels"]):
             one = tasks[key]
@@ -241,7 +248,8 @@ class Reports(Program):
         keys = [piece["path"][2] for piece in seen["orders"]["prefix › key"] if len(piece["path"]) == 3 and not piece["more"]]
         self.assertTrue(keys and set(keys) <= {one["key"] for one in told["tasks"]})
         self.assertGreater(len(seen["clicked"][1]["path"]), 1)
-        self.assertEqual((seen["clicked"][0]["w"], seen["clicked"][1]["w"]), (1, 1))  # it fills the width
+        # it fills the width
+        self.assertEqual((seen["clicked"][0]["w"], seen["clicked"][1]["w"]), (1, 1))
         self.assertEqual(seen["unclicked"], flame)
 
     def look_at_keys(self, seen):

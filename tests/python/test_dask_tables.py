@@ -1,4 +1,5 @@
-"""Recordings as Arrow tables and Parquet files: types in place of texts, null for what is missing."""
+"""Recordings as Arrow tables and Parquet files: types in place of texts, null for what is
+missing."""
 
 import os
 import pathlib

@@ -158,7 +158,8 @@ class Lines(Picture):
         self.assertTrue(30.8 < low < 31 and 32 < high < 32.2, (low, high))
         self.assertIn("of 32", [text.get_text() for text in axis.texts])
         self.assertEqual([list(line.get_ydata()) for line in axis.get_lines()][1], [32.0, 32.0])
-        activity = self.write([*HEAD, "total-mem", "mem-util"], [(1, 0, float(i), [one], [i + 1]) for i, one in enumerate(used)])  # as dask-metrics has it
+        # as dask-metrics has it
+        activity = self.write([*HEAD, "total-mem", "mem-util"], [(1, 0, float(i), [one], [i + 1]) for i, one in enumerate(used)])
         self.assertNotIn("of 32", [text.get_text() for text in vis.lines(activity, 1, "total-mem").axes[0].texts])
         little = self.write([*HEAD, "total-mem", "mem-util"], [(1, 0, float(i), [i * GIB], [i / 32 * 100]) for i in range(6)])
         self.assertEqual(vis.lines(little, 1, "total-mem").axes[0].get_ylim()[0], 0)
@@ -169,7 +170,8 @@ class Lines(Picture):
         self.assertEqual([text.get_text() for text in figure.axes[0].get_yticklabels()], ["GPU 0", "GPU 1"])
         meshes = [one for one in figure.axes[0].collections if hasattr(one, "get_coordinates")]
         cells = [mesh.get_array().reshape(2, -1).filled(-1).tolist() for mesh in meshes]
-        self.assertEqual(cells, [[[*range(8)], [50 - i for i in range(8)]], [[-1, 9], [3, 75]]])  # -1: missing
+        # -1: missing
+        self.assertEqual(cells, [[[*range(8)], [50 - i for i in range(8)]], [[-1, 9], [3, 75]]])
         self.assertEqual({mesh.get_clim() for mesh in meshes}, {(0, 100)})
 
     def test_nothing_but_missing_values(self):
@@ -213,7 +215,8 @@ class Boxes(Picture):
         self.assertFalse([a for a, b in zip(found, found[1:]) if a.x1 + 2 > b.x0])
         ticks = self.ticks(figure.axes[0])
         times = [float(text) for text in ticks.values()]
-        self.assertEqual({round(b - a, 6) for a, b in zip(times, times[1:])}, {20.0})  # round and even
+        # round and even
+        self.assertEqual({round(b - a, 6) for a, b in zip(times, times[1:])}, {20.0})
         self.assertEqual([round(10000 + place * 3 / 5, 6) for place in ticks], times)
 
     def test_dags_are_marked(self):
@@ -221,7 +224,8 @@ class Boxes(Picture):
         self.assertEqual([text.get_text() for text in figure.axes[0].texts], ["dag 0", "dag 1", "dag 7"])
         for axis in figure.axes:
             [(low, high)] = shades(axis)
-            self.assertEqual((round(low, 6), round(high, 6)), (1.5, 3.5))  # the boxes of rows 4 to 7
+            # the boxes of rows 4 to 7
+            self.assertEqual((round(low, 6), round(high, 6)), (1.5, 3.5))
 
 
 class Both(Picture):

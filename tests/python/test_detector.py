@@ -1,4 +1,5 @@
-"""Detectors: who is slow is found from the points of a metric, and the job is started again without them."""
+"""Detectors: who is slow is found from the points of a metric, and the job is started again without
+them."""
 
 import inspect
 import os
@@ -22,7 +23,8 @@ def series(metric, host, points, gpu="0"):
 
 
 class Slow(unittest.TestCase):
-    """SlowGPUDetector.analyze_data, given what get_data() would give; one probe of each GPU every 3 s."""
+    """SlowGPUDetector.analyze_data, given what get_data() would give; one probe of each GPU every 3
+    s."""
 
     HOSTS = ("n1", "n2", "n3", "n4")
     BEGIN = 1_700_000_001
@@ -38,7 +40,8 @@ class Slow(unittest.TestCase):
             os.environ["SONDE_NODELIST"] = self.before
 
     def play(self, rounds, seconds_of, first=0, metric=PROBE):
-        """Rounds one after the other; the number of the first in which a restart is asked for, and without whom."""
+        """Rounds one after the other; the number of the first in which a restart is asked for, and
+        without whom."""
         for r in range(first, first + rounds):
             data = [series(metric, host, [(self.BEGIN + 3 * r, seconds_of(host, r))]) for host in self.HOSTS if seconds_of(host, r) is not None]
             restart, nodes = self.detector.analyze_data(data, None)
@@ -75,7 +78,8 @@ class Slow(unittest.TestCase):
         self.assertIn("GPU n1/0 is slow: 3.03 times as long as the others", said.output[0])
 
     def test_points_count_once_and_what_is_old_is_not_asked_for(self):
-        """The answers overlap: only new points make rounds. Six answers with the same two rounds are no six rounds."""
+        """The answers overlap: only new points make rounds. Six answers with the same two rounds
+        are no six rounds."""
         data = [series(PROBE, host, [(self.BEGIN + 3 * r, 0.01 if host != "n2" else 0.03) for r in range(2)]) for host in self.HOSTS]
         for _ in range(10):
             self.assertEqual(self.detector.analyze_data(data, None), (False, []))
@@ -90,7 +94,8 @@ class Slow(unittest.TestCase):
         self.assertLessEqual(probes, 8)
 
     def test_points_that_come_after_their_round_count(self):
-        """n3 is so slow that its node answers every third time only, for the rounds that have been judged without it. None of its probes is lost."""
+        """n3 is so slow that its node answers every third time only, for the rounds that have been
+        judged without it. None of its probes is lost."""
         self.play(10, self.even)
         with self.assertLogs("sonde.slow_gpu", "WARNING") as said:
             for r in range(10, 30):
@@ -104,7 +109,8 @@ class Slow(unittest.TestCase):
         self.assertIn("found with probe 15", said.output[0])
 
     def test_those_that_come_late_together_are_judged_one_by_one(self):
-        """n3 has been silent for ten rounds; then it gives them all at once. Six are over the line, and nothing is judged before the others have given theirs."""
+        """n3 has been silent for ten rounds; then it gives them all at once. Six are over the line,
+        and nothing is judged before the others have given theirs."""
         self.play(10, self.even)
         for r in range(10, 20):
             self.detector.analyze_data([series(PROBE, host, [(self.BEGIN + 3 * r, 0.01)]) for host in self.HOSTS if host != "n3"], None)
@@ -172,7 +178,8 @@ class Probing(unittest.TestCase):
 
     def test_table(self):
         self.assertEqual(self.probe(FAKE_GPU_MS="3"), 0.003)
-        for passive in ({"FAKE_GPU_FREE_MIB": "0"}, {"FAKE_GPU_FAILS": "cuCtxCreate_v2=46"}):  # full; another program's alone
+        # full; another program's alone
+        for passive in ({"FAKE_GPU_FREE_MIB": "0"}, {"FAKE_GPU_FAILS": "cuCtxCreate_v2=46"}):
             self.assertIsNone(self.probe(**passive))
         with unittest.mock.patch.object(sonde.slow_gpu, "_PROBE_TIMEOUT_S", 0.5):
             self.assertEqual(self.probe(FAKE_GPU_HANGS="0"), 0.5)
@@ -212,7 +219,8 @@ class Signatures(unittest.TestCase):
 
 class Watch(unittest.TestCase):
     def test_it_looks_half_way_between_two_measurements(self):
-        """These are at whole multiples of the rate. One that only watches looks when it began to, and then every so often."""
+        """These are at whole multiples of the rate. One that only watches looks when it began to,
+        and then every so often."""
         both = sonde.CollectorDetectorGroup("x", collection_rate=3)
         for now_s, pause_s in ((300.0, 1.5), (301.4, 0.1), (301.5, 0.0), (301.6, 2.9), (302.9, 1.6)):
             with unittest.mock.patch("time.time", return_value=now_s):
@@ -258,7 +266,8 @@ class InJobs(Program):
         return result
 
     def test_a_restart_without_anybody_left_out(self):
-        """The first look finds nothing, the second raises, the third asks; the primary node is sacred, so the job starts again on it."""
+        """The first look finds nothing, the second raises, the third asks; the primary node is
+        sacred, so the job starts again on it."""
         result = self.job("""
             import os, threading, sonde
             print("attempt", os.environ["SONDE_RESTART"], flush=True)
@@ -314,7 +323,8 @@ class InJobs(Program):
         """, level=0).stdout, "1\n")
 
     def test_cores_play_gpus(self):
-        """Each of the two is probed, again and again, and nobody is accused. The third has no core to play it."""
+        """Each of the two is probed, again and again, and nobody is accused. The third has no core
+        to play it."""
         result = self.job("""
             import time, sonde
             from sonde.slow_gpu import devices

@@ -1,4 +1,5 @@
-"""Programs for the Dragon Telemetry Service find in sonde what they find there: the facts of dragon_checks.py, which dragon_original.sh asks of the original."""
+"""Programs for the Dragon Telemetry Service find in sonde what they find there: the facts of
+dragon_checks.py, which dragon_original.sh asks of the original."""
 
 import json
 import os
@@ -39,7 +40,8 @@ class SideBySide(Program):
 
 
 class Port(Program):
-    """Programs that import dragon.telemetry write to the port of Dragon's node server, without a token."""
+    """Programs that import dragon.telemetry write to the port of Dragon's node server, without a
+    token."""
 
     TEXT = """
         import json, os, pwd, socket, sys, time, urllib.error, urllib.request
@@ -133,7 +135,8 @@ class Widget(Program):
 
 class Restart(Program):
     def test_the_first_node_stays_and_no_message_says_otherwise(self):
-        """The client needs no connect() before; after the restart Dragon's System().restarted is true."""
+        """The client needs no connect() before; after the restart Dragon's System().restarted is
+        true."""
         self.write("""
             import os, socket, time, sonde
             print(os.environ["SONDE_RESTART"], "DRAGON_RESILIENT_RESTART" in os.environ, flush=True)
@@ -149,7 +152,8 @@ class Restart(Program):
 
 class Names(Program):
     def test_any_name_is_stored_by_the_rule(self):
-        """By every way to emit from Python; each is found by the name as written, and by the stored one."""
+        """By every way to emit from Python; each is found by the name as written, and by the stored
+        one."""
         out = self.run_it("""
             import json, sonde
             sonde.gauge("g%")(1); sonde.emit("e e", 2); sonde.log({"l(0)": 3}); sonde.counter("c=c")(4)

@@ -39,7 +39,8 @@ class Runtime(Program):
         return self.dragon(self.program)
 
     def test_a_changed_import(self):
-        """Processes of a pool emit, the program asks, and a collector counts in a Value of Dragon's."""
+        """Processes of a pool emit, the program asks, and a collector counts in a Value of
+        Dragon's."""
         self.assertIn("level 2, 17 series, counted", self.dragon(HERE / "dragon_beside.py"))
 
     def test_no_change(self):

@@ -1,4 +1,5 @@
-"""The package `sonde` inside programs: what they emit is in the recording, however they are built, started and ended."""
+"""The package `sonde` inside programs: what they emit is in the recording, however they are built,
+started and ended."""
 
 import os
 import pathlib
@@ -12,7 +13,8 @@ from program import PACKAGE, Program, main
 
 class Metrics(Program):
     def test_nobody_takes_it(self):
-        """One warning with what to do, at the import where the folder is not there, at the end where no agent came."""
+        """One warning with what to do, at the import where the folder is not there, at the end
+        where no agent came."""
         code = "import sonde; m = sonde.gauge('m'); m(1); m(2); print(sonde.dropped())"
         for folder, where in ((pathlib.Path("/nowhere/job"), "the folder /nowhere/job of the job is not here"), (self.root, "2 values are lost: nothing is recorded until")):
             env = {**os.environ, "PYTHONPATH": PACKAGE, "SONDE_LEVEL": "2", "SONDE_SOCKET": str(folder / "agent.sock")}
@@ -113,7 +115,8 @@ class Metrics(Program):
         self.assertEqual(self.values("unhashable", rank="[0]"), [0, 1, 2])
 
     def test_names_beyond_what_is_remembered(self):
-        """More than the package remembers, and more than a ring holds: what an agent that is behind had no room for is said again."""
+        """More than the package remembers, and more than a ring holds: what an agent that is behind
+        had no room for is said again."""
         self.run_it("""
             import sonde, time
             def say(*point, **tags):
@@ -318,7 +321,8 @@ class Spans(Program):
         [whole], tasks, parts = self.spans("all"), self.spans("task"), self.spans("part")
         self.assertEqual([e.parent for e in tasks], [whole.id] * 2)
         self.assertEqual(sorted(e.parent for e in parts), sorted(e.id for e in tasks))
-        self.assertTrue(max(p.start for p in parts) <= min(p.end for p in parts))  # they overlap: both waited for the other
+        # they overlap: both waited for the other
+        self.assertTrue(max(p.start for p in parts) <= min(p.end for p in parts))
 
     def test_generators_interleave(self):
         self.run_it("""
@@ -429,7 +433,8 @@ class Processes(Program):
     """
 
     def test_killed(self):
-        """What 64 processes emitted before half of them were killed with -9 is there, and so is what the others did."""
+        """What 64 processes emitted before half of them were killed with -9 is there, and so is
+        what the others did."""
         for method in ("fork", "spawn", "forkserver"):
             with self.subTest(method):
                 self.run_it(self.KILLED, arguments=(method,))

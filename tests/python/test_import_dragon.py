@@ -122,7 +122,8 @@ class Import(Place):
 
     def test_merged_by_the_offline_tool(self):
         path = self.database("offline_ts_root_n1.db", [(host, "m", str(NOW + i), i, "null") for i in range(3) for host in ("n1", "n2")], MERGED)
-        self.refused(self.folder, "no database of Dragon's telemetry (ts_USER_HOST_DATE.db) in it")  # it repeats the others
+        # it repeats the others
+        self.refused(self.folder, "no database of Dragon's telemetry (ts_USER_HOST_DATE.db) in it")
         shutil.rmtree(self.root / "made", ignore_errors=True)
         self.make(path)
         for host in ("n1", "n2"):

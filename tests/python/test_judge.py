@@ -1,4 +1,5 @@
-"""sonde.Judge: src/detect from Python. How well it judges is held by tests/unit/detect; here, that it is the same rule and takes what Python gives."""
+"""sonde.Judge: src/detect from Python. How well it judges is held by tests/unit/detect; here, that
+it is the same rule and takes what Python gives."""
 
 import gc
 import math

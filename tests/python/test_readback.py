@@ -1,4 +1,5 @@
-"""What a program has emitted is in the answer to the next question, whoever asks it and however: 50 of 50 times, and not "soon"."""
+"""What a program has emitted is in the answer to the next question, whoever asks it and however: 50
+of 50 times, and not "soon"."""
 
 import sys
 
@@ -108,7 +109,8 @@ report("folder", right)
         """, ["folder"])
 
     def test_watch(self):
-        """Each point comes once, in order; and the first of them although the watch has only just begun."""
+        """Each point comes once, in order; and the first of them although the watch has only just
+        begun."""
         self.right("""
 seen, all_seen = [], threading.Event()
 def take(series, time_ns, value):
@@ -124,7 +126,8 @@ report("watch", [value == i for i, value in enumerate(seen)])
         """, ["watch"])
 
     def test_dump(self):
-        """The last point before the dump is in what was dumped; a program that then ends at once loses nothing."""
+        """The last point before the dump is in what was dumped; a program that then ends at once
+        loses nothing."""
         folder = self.root / "dumped"
         folder.mkdir()
         text = """
@@ -144,7 +147,8 @@ report("db_dump", right)
 
 class Others(ReadBack):
     def test_command_that_the_program_starts(self):
-        """`sonde query` opens the file itself; it finds the points and the cells of the program that has started it, also through a shell."""
+        """`sonde query` opens the file itself; it finds the points and the cells of the program
+        that has started it, also through a shell."""
         self.right(f"""
 import csv, io
 def ask(metric, *, shell=False):
@@ -185,7 +189,8 @@ report("told", right)
         """, ["told"])
 
     def test_a_process_that_has_just_begun(self):
-        """Its first point, emitted as soon as it has said hello, and it is gone before the question."""
+        """Its first point, emitted as soon as it has said hello, and it is gone before the
+        question."""
         self.right("""
 right = []
 for i in range(TIMES):
@@ -212,7 +217,8 @@ report("threads", right)
         """, ["threads"])
 
     def test_a_forked_child_asks_on(self):
-        """It asks over the parent's client, which has connections to aggregator and agent; neither reads the other's answers."""
+        """It asks over the parent's client, which has connections to aggregator and agent; neither
+        reads the other's answers."""
         self.right("""
 total, right = sonde.counter("total"), []
 telemetry.add_data("data", -1)
@@ -251,7 +257,8 @@ def agents():
     """
 
     def test_one_that_stands_still_holds_up_no_question(self):
-        """Whatever is in the file is answered; the question that could not wait is counted. When the agent goes on, all is there."""
+        """Whatever is in the file is answered; the question that could not wait is counted. When
+        the agent goes on, all is there."""
         said = self.run_it(BEGIN + self.FIND + """
 import signal
 telemetry.add_data("data", 0)
@@ -275,7 +282,8 @@ print(values(client.query("data")))
         self.assertEqual(said, ["[0.0]", "True True", "[0.0, 1.0, 2.0]"])
 
     def test_one_that_is_replaced(self):
-        """A question in the moment of its end waits for the next agent, or is answered without; afterwards nothing is missing."""
+        """A question in the moment of its end waits for the next agent, or is answered without;
+        afterwards nothing is missing."""
         said = self.run_it(BEGIN + self.FIND + """
 import signal
 total = sonde.counter("total")
@@ -322,7 +330,8 @@ print([stats["sonde.drains"], stats["sonde.requests.drained"], stats["sonde.requ
         self.assertEqual(said, ["0", str(TIMES), "True"])
 
     def test_cells_are_recorded_when_they_have_changed(self):
-        """Questions alone add nothing to the recording: a cell that nobody has touched since has no more points than the rate gives."""
+        """Questions alone add nothing to the recording: a cell that nobody has touched since has no
+        more points than the rate gives."""
         said = self.run_it(BEGIN + """
 total = sonde.counter("total")
 total.add()

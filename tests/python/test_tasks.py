@@ -1,4 +1,5 @@
-"""What `sonde.dask` is told of every task, without a cluster: spans with their texts and ends on a worker, graphs on a scheduler, and nothing that grows."""
+"""What `sonde.dask` is told of every task, without a cluster: spans with their texts and ends on a
+worker, graphs on a scheduler, and nothing that grows."""
 
 import gc
 import sys
@@ -49,7 +50,8 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
         self.assertEqual({dict(e.labels)["worker"] for e in self.spans("dask_task")}, {"3"})
 
     def test_ends(self):
-        """From the first state in which a task executes to the first in which it does not; also of one that nobody wants any more."""
+        """From the first state in which a task executes to the first in which it does not; also of
+        one that nobody wants any more."""
         self.run_it("""
             from sonde._emit import TaskSpans
             tasks = TaskSpans("0", "c", str)

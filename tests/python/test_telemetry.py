@@ -1,4 +1,5 @@
-"""Dragon's class Telemetry: its names, its levels, a service that a program starts itself and that ends with it, however that ends."""
+"""Dragon's class Telemetry: its names, its levels, a service that a program starts itself and that
+ends with it, however that ends."""
 
 import inspect
 import os
@@ -112,7 +113,8 @@ class AddData(Program):
         self.assertEqual((result.stdout, result.stderr), ("0\n", ""))
 
     def test_waits_for_the_agent(self):
-        """One that comes late is waited for; one that does not come is an error after the time that was given."""
+        """One that comes late is waited for; one that does not come is an error after the time that
+        was given."""
         self.write("""
             import os, socket, sys, threading, sonde
             path = os.environ["SONDE_SOCKET"]

@@ -225,13 +225,14 @@ class Columns(Tools):
             ("docs/page.md", f"text\n{self.WIDE}\n"),
             ("tools/new.py", f'"""{self.WIDE}"""\n'),
             ("tools/new.sh", f"true # {self.WIDE}\n"),
+            ("tools/new", f"#!/bin/sh\n# {self.WIDE}\n"),
         ):
             with self.subTest(name):
                 folder = pathlib.PurePath(name).parent
                 self.write(name, text)
                 self.write("tools/columns.most", f"{folder} 1\n")
                 self.assertEqual(self.check().returncode, 0)
-                self.write(name, text + text.replace("text\n", ""))
+                self.write(name, text + text.replace("text\n", "").replace("#!", "# "))
                 done = self.check()
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(f"{folder}: 2 lines are wider than 100 columns", done.stderr)
@@ -242,6 +243,7 @@ class Columns(Tools):
         cells = "| " + "a cell of a table | " * 8
         block = "```\n" + "code in a block " * 10 + "\n```"
         self.write("docs/page.md", f"{link}\n\n{cells}\n\n{block}\n")
+        self.write("docs/made.md", f"Made from a table.\n\n{self.WIDE}\n")
         self.write("src/a.c", 'char text[] = "' + "words // of a string " * 8 + '";\n')
         done = self.check()
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -296,6 +298,27 @@ class Wrap(Tools):
         self.assertTrue(all(line.startswith("  ") for line in item.splitlines()[1:]))
         self.assertTrue(all(len(line) <= 100 for line in item.splitlines()))
         self.assertEqual(row, f"| {self.WIDE} |\n")
+
+    def test_a_docstring(self):
+        """Its quotes stay where they are: behind the last word, or on a line of their own."""
+        wide = self.WIDE.strip()
+        for quotes in ('"""', '\n    """'):
+            code = f'def a():\n    """{wide}.\n\n    {wide}{quotes}\n    return """{wide}"""\n'
+            after = self.wrap("a.py", code)
+            lines = after.splitlines()
+            self.assertTrue(all(len(line) <= 100 for line in lines[:-1]), after)
+            self.assertTrue(all(line.startswith("    ") for line in lines[1:] if line), after)
+            self.assertEqual(after.split(), code.split())
+            self.assertEqual(f"{quotes}\n    return" in after, True, after)
+
+    def test_a_comment_behind_python(self):
+        """In a script without an ending, too; a string that holds a # is no comment."""
+        code = f'a = "# {self.WIDE}"\nif a:\n    b = 1  # {self.WIDE.strip()}\n'
+        for name, first in (("a.py", ""), ("a", "#!/usr/bin/env python3\n")):
+            lines = self.wrap(name, first + code).splitlines()
+            self.assertEqual(lines[-1], "    b = 1")
+            self.assertTrue(lines[-2].startswith("    # "))
+            self.assertIn(f'a = "# {self.WIDE}"', lines)
 
     def test_what_is_laid_out(self):
         drawing = f"//   {self.WIDE}\n// a ─▶ {self.WIDE}\n// name    {self.WIDE}\n"

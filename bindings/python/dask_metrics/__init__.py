@@ -1,4 +1,5 @@
-"""`sonde.dask` under the name that programs written for dask-metrics know: ``from dask_metrics import Monitor``."""
+"""`sonde.dask` under the name that programs written for dask-metrics know: ``from dask_metrics
+import Monitor``."""
 
 import importlib
 from typing import Any

@@ -1,4 +1,5 @@
-"""`sonde.dask.visualize` under the name that programs written for dask-metrics know. Needs Matplotlib."""
+"""`sonde.dask.visualize` under the name that programs written for dask-metrics know. Needs
+Matplotlib."""
 
 from sonde.dask.visualize import boxes, heat, lines
 

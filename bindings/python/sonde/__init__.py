@@ -1,4 +1,4 @@
-"""Put your own numbers on the time line of a job, beside what its nodes and GPUs are doing.
+"""Put your own numbers on a job's timeline, beside the metrics of its nodes and GPUs.
 
     import sonde
 
@@ -9,8 +9,10 @@
             loss(train(batch))
             steps()
 
-Run it with ``sonde run -l 2 -- python program.py``. Without that, or at level 0, every call does nothing and costs next to nothing.
-Nothing here blocks, raises for a value that is no number (it warns once), or needs a call at exit; forked and spawned processes, threads and asyncio work as they are.
+Run it with ``sonde run -l 2 -- python program.py``. Without `sonde run`, or at level 0, every call
+does nothing and costs next to nothing. No call blocks. A value that is not a number raises no
+exception; sonde warns once. No call is needed at exit. Forked and spawned processes, threads and
+asyncio need no preparation.
 """
 
 from ._analysis import AnalysisClient, AsyncAnalysisClient

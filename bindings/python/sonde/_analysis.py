@@ -1,4 +1,4 @@
-"""Asking a running job, or a recording, from a program."""
+"""Queries of a running job or a recording."""
 
 import asyncio
 import datetime
@@ -21,10 +21,10 @@ from ._watch import Callback, Condition, Watch, condition_of
 Time = Union[str, float, datetime.datetime, None]
 Filters = Optional[list[tuple[str, Optional[str], str, bool]]]
 
-_WINDOW_S = 300  # what get_data() answers unless it is told otherwise
-_DUMP_S = 3600.0  # a dump answers when all is copied
+_WINDOW_S = 300  # the default range of get_data()
+_DUMP_S = 3600.0  # a dump answers when everything is copied
 _AGAIN_S = 0.1  # between two tries of connect()
-_SLICE_S = 0.5  # the end of an asynchronous watch is heard at least as often
+_SLICE_S = 0.5  # an asynchronous watch checks this often whether it has ended
 _NS = 1_000_000_000
 _WHOLE_NUMBER = re.compile("0|-?[1-9][0-9]{0,17}")
 
@@ -43,7 +43,8 @@ def _keys(given: Union[str, Iterable[str], None]) -> tuple[str, ...]:
 
 
 def _filters(tags: Optional[Mapping[str, object]], by: tuple[str, ...]) -> Filters:
-    """``{"host": "n*", "rank": [1, 2]}``; keys of `by` make groups, of all values unless `tags` says of which."""
+    """Filters from tags such as ``{"host": "n*", "rank": [1, 2]}``. Keys in `by` make groups; a
+    group key without a filter takes all values."""
     found: list[tuple[str, Optional[str], str, bool]] = []
     for key, value in (tags or {}).items():
         text = "|".join(map(str, value)) if isinstance(value, (list, tuple, set, frozenset, range)) else str(value)
@@ -56,7 +57,7 @@ def _joined(given: Union[str, Iterable[str], None]) -> str:
 
 
 def _hosts_of(huids: Union[str, Iterable[Any], None]) -> str:
-    """The names of the hosts that Dragon's runtime around this program numbers so."""
+    """The host names for these host numbers of the Dragon runtime around this program."""
     numbers = [int(huid) for huid in (huids.split(",") if isinstance(huids, str) else huids or ())]
     if not numbers:
         return ""
@@ -68,7 +69,7 @@ def _hosts_of(huids: Union[str, Iterable[Any], None]) -> str:
 
 
 def _wanted_tags(tags: Union[str, Mapping[str, Any], Iterable[str], None]) -> tuple[Optional[Mapping[str, Any]], Optional[list[str]]]:
-    """Filters, and the tags in the answer (None: all)."""
+    """The filters, and the tags to return (None: all)."""
     if isinstance(tags, Mapping):
         return {storable_name(key, True): value for key, value in tags.items()}, None
     named = [tags] if isinstance(tags, str) else list(tags or ())
@@ -77,14 +78,17 @@ def _wanted_tags(tags: Union[str, Mapping[str, Any], Iterable[str], None]) -> tu
 
 
 class AnalysisClient:
-    """A running job, or a recording, to ask questions of.
+    """A client of a running job or a recording.
 
         with sonde.AnalysisClient() as client:
             for series in client.query("avg:1s-avg:cpu_percent{host=*}", start="5m-ago"):
                 print(series.tags["host"], list(series))
 
-    `where` is the address of a job, the id of a running or recorded one, or the path of a recording (a file, or a folder of them); without it the job around this
-    program, else the newest that runs here, else the newest recording. `timeout` (seconds, a minute) is for each question. Threads may share a client, and forked children may go on with it.
+    `where` is the address of a job, the id of a running or recorded job, or the path of a recording
+    (a file, or a folder of files). The default is the job around this program, else the newest job
+    that runs on this machine, else the newest recording. `timeout` is the limit for each request,
+    in seconds; the default is a minute. Threads may share a client, and forked children may
+    continue to use it.
     """
 
     def __init__(self, where: Union[str, "os.PathLike[str]", None] = None, *, token: Optional[str] = None, timeout: Optional[float] = None) -> None:
@@ -92,7 +96,7 @@ class AnalysisClient:
         self._token = token
         self._timeout = timeout or 0.0
         self._connection: Optional[Connection] = None
-        self._helps: dict[str, str] = {}  # of metrics that get_data() has met
+        self._helps: dict[str, str] = {}  # of the metrics of earlier get_data() calls
 
     def __enter__(self) -> "AnalysisClient":
         if self._connection is None:
@@ -106,10 +110,10 @@ class AnalysisClient:
         return f"<sonde.AnalysisClient {self._connection.name if self._connection else 'not connected'}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_connection": None}  # where it arrives it connects anew
+        return {**self.__dict__, "_connection": None}  # the copy opens its own connection
 
     def close(self) -> None:
-        """Ends the connection, and watches with it; connect() makes a new one."""
+        """Closes the connection and its watches; connect() opens a new one."""
         if self._connection:
             self._connection.close()
         self._connection = None
@@ -120,7 +124,7 @@ class AnalysisClient:
         return self._connection
 
     def _open(self) -> Connection:
-        """Questions that Dragon's client does not have need no connect() before."""
+        """The connection. sonde's own queries need no connect() before; Dragon's do."""
         if self._connection is None:
             self._connection = Connection(self._where, self._token, self._timeout)
         return self._connection
@@ -150,13 +154,18 @@ class AnalysisClient:
         span_tags: Optional[Mapping[str, object]] = None,
         span_node: bool = False,
     ) -> Result:
-        """Points, as docs/query.md has it: all of the range unless `start` and `end` say otherwise.
+        """Returns points, over the whole job unless `start` or `end` is given; see docs/query.md.
 
-        ``query("max:1s-max:gpu_power_watts{host=*}")`` in OpenTSDB's words, or ``query("loss")``, or by name:
-        ``query(metric="loss", tags={"rank": [0, 1]}, by="rank", aggregator="avg", downsample="1s-avg-nan", rate="counter")``.
-        `aggregator` is "none" (each series by itself) unless there are groups (`by`), which are averaged. `rate` may be "counter" (it wraps) or "dropcounter" (falls are left out).
-        With `span`, `downsample` is a function: ``query(metric="memory_used_bytes", span="epoch", downsample="max")`` has one point for each span of that name, at its start, with the
-        span's tags; `span_node` takes only series of the node of the span.
+        A query is an expression of OpenTSDB, ``query("max:1s-max:gpu_power_watts{host=*}")``; a
+        metric, ``query("loss")``; or keyword arguments: ``query(metric="loss", tags={"rank": [0,
+        1]}, by="rank", aggregator="avg", downsample="1s-avg-nan", rate="counter")``. The default
+        `aggregator` is "avg" with groups (`by`), else "none" (each series by itself). `rate` is
+        True, "counter" (a falling value is an overflow) or "dropcounter" (falling values are left
+        out).
+
+        With `span`, `downsample` is a function. ``query(metric="memory_used_bytes", span="epoch",
+        downsample="max")`` returns one point for each span of that name, at the start of the span
+        and with its tags. `span_node` selects only series of the node of the span.
         """
         if m is not None and ":" not in m and "{" not in m:
             if metric is not None:
@@ -177,52 +186,62 @@ class AnalysisClient:
             span=span, span_tags=[(k, str(v)) for k, v in (span_tags or {}).items()], span_node=span_node))
 
     def frame(self, m: Optional[str] = None, /, **how: Any) -> Frame:
-        """The same as query(), as one table: ``pyarrow.table(client.frame("loss"))``."""
+        """Like query(), but as one table: ``pyarrow.table(client.frame("loss"))``."""
         return self.query(m, **how).frame()
 
     def peaks(self, metric: str, by: Union[str, Iterable[str], None] = None, *, tags: Optional[Mapping[str, object]] = None, start: Time = None, end: Time = None) -> Result:
-        """The highest point of each group over the whole range, with its time: a series of one point each, with the tags of the series that had it. Without `by`, of each series."""
+        """Returns the highest point of each group over the whole range: a series with one point for
+        each group, with the tags of the series that had the point. Without `by`, every series is a
+        group."""
         return Result(self._open().peaks(metric, None if by is None else _keys(by), _time(start), _time(end), _filters(tags, ())))
 
     def watch(self, selection: str, condition: Condition, callback: Callback) -> Watch:
-        """Calls ``callback(series, time_ns, value)`` in a thread of its own for each new point that meets the condition: ``watch("loss{rank=*}", "> 90", act)``.
+        """Calls ``callback(series, time_ns, value)`` in a thread of its own for each new point that
+        meets the condition: ``watch("loss{rank=*}", "> 90", act)``.
 
-        A condition is a comparison with a number, a function of the value, or None. Points from now on count; ``"rate:bytes_total{host=*}"`` are
-        changes per second. It goes on when the job cannot be reached for a while. Stop it by the handle that is returned.
+        A condition is a comparison with a number, a function of the value, or None (every point).
+        ``"rate:bytes_total{host=*}"`` watches the change per second. The watch begins with the next
+        point, and continues after the job was unreachable for a while. Call stop() of the returned
+        handle to end it.
         """
         meets = condition_of(condition)
         return Watch(self._open().watch(m=f"none:{selection}"), meets, callback)
 
-    # ---- what there is
+    # ---- lists
 
     def metrics(self, part_of_name: Optional[str] = None) -> list[dict[str, Any]]:
-        """name, kind, unit, help, level of each metric and, of some, aliases (other names)."""
+        """Returns name, kind, unit, help and level of each metric, and aliases (other names) if
+        any."""
         return self._list("metrics", "metrics", q=part_of_name)
 
     def nodes(self) -> list[dict[str, Any]]:
-        """host, job, state, series and, where there are points, first_ns, last_ns of each node."""
+        """Returns host, job, state and series of each node; first_ns and last_ns if it has points.
+        """
         return self._list("nodes", "nodes")
 
     def series(self, match: Optional[str] = None, *, limit: int = 0) -> list[dict[str, Any]]:
-        """metric, tags, and time and value of the latest point (t_ns, value) of each series: ``series("loss{rank=*}")``."""
+        """Returns metric, tags, and time and value (t_ns, value) of the latest point of each
+        series: ``series("loss{rank=*}")``."""
         return self._list("series", "series", match=match, limit=limit, latest="")
 
     def spans(self, name: Optional[str] = None, *, tags: Optional[Mapping[str, object]] = None, start: Time = None, end: Time = None) -> list[dict[str, Any]]:
-        """name, start_ns, end_ns (not there while it goes on), id, parent, node, tags of each span that touches the range."""
+        """Returns name, start_ns, end_ns, id, parent, node and tags of each span that overlaps the
+        range. A span that has not ended has no end_ns."""
         return self._events("spans", name, tags, start, end)
 
     def annotations(self, *, tags: Optional[Mapping[str, object]] = None, start: Time = None, end: Time = None) -> list[dict[str, Any]]:
-        """text, t_ns, node, tags of each annotation."""
+        """Returns text, t_ns, node and tags of each annotation."""
         return self._events("annotations", None, tags, start, end)
 
     def _events(self, what: str, name: Optional[str], tags: Optional[Mapping[str, object]], start: Time, end: Time) -> list[dict[str, Any]]:
         wanted = [f"{k}={v}" for k, v in (tags or {}).items()]
         return self._list(what, what, name=name, tag=wanted or None, start=_time(start), end=_time(end), limit=0)
 
-    # ---- what Dragon's client has, with its names
+    # ---- the methods of Dragon's client
 
     def connect(self, timeout: Optional[float] = None) -> None:
-        """Finds the job and asks whether it is there. For `timeout` seconds it is tried again; RuntimeError when it cannot be reached."""
+        """Connects to the job, and retries for `timeout` seconds. Raises RuntimeError if the job
+        cannot be reached."""
         end = time.monotonic() + (timeout or 0)
         while True:
             try:
@@ -240,18 +259,22 @@ class AnalysisClient:
         self._connection = Connection(self._where, self._token, self._timeout)
 
     def get_metrics(self) -> set[str]:
-        """The names of all metrics, as the programs wrote them, and Dragon's names of those that it has, too."""
+        """Returns the names of all metrics as the programs wrote them, and Dragon's names of its
+        own metrics."""
         self._connected()
         metrics = self.metrics()
         return {_names.as_written(m["name"]) for m in metrics} | {alias for m in metrics for alias in m.get("aliases", ())}
 
     def get_data(self, metrics: Union[str, list[str]], tags: Union[str, Mapping[str, Any], Iterable[str], None] = None, start_time: Optional[float] = None) -> list[dict[str, Any]]:
-        """The points of these metrics since `start_time` (seconds since the epoch; else the last five minutes), a dictionary for each series, sorted by host.
+        """Returns the points of these metrics since `start_time` (seconds since the epoch; default:
+        the last five minutes) as a dictionary for each series, sorted by host.
 
-        ``{"metric": …, "tags": {"host": …}, "aggregateTags": [], "dps": {"1356998400": 0.5}}``: by whole seconds, of several points in one second the last.
-        `tags`: the names of the tags in the answer, beside ``host``; series without the first of them are left out. Or a mapping of tags to the values
-        that series have to carry; then the answer has all their tags. A metric that nobody knows has no series.
-        The last five minutes of a recording are those before its end.
+        A dictionary is ``{"metric": …, "tags": {"host": …}, "aggregateTags": [], "dps":
+        {"1356998400": 0.5}}``. Times are whole seconds; the last point of a second counts. `tags`
+        is the name or the names of tags to return beside ``host``; series without the first of them
+        are left out. `tags` may also be a mapping of tags to required values; the dictionaries then
+        have all tags. An unknown metric has no series. The last five minutes of a recording are
+        those before its end.
         """
         self._connected()
         if isinstance(metrics, str):
@@ -281,7 +304,8 @@ class AnalysisClient:
         return sorted(found, key=lambda series: [(isinstance(v, str), v) for k, v in series["tags"].items() if k != "host"])
 
     def _has_whole_numbers(self, metric: str, key: str) -> bool:
-        """Whether the programs gave the tag whole numbers: said in the metric's help, which is asked for once."""
+        """Whether the programs passed whole numbers as values of this tag. The metric's help says
+        so; one request fetches it."""
         if metric not in self._helps:
             stored = storable_name(metric)
             self._helps[metric] = next((m["help"] for m in self.metrics(stored) if m["name"] == stored), "")
@@ -301,12 +325,14 @@ class AnalysisClient:
             raise
 
     def db_dump(self) -> list[dict[str, Any]]:
-        """Copies what every node has recorded so far to where the run dumps to.
+        """Copies the data that every node has recorded so far into the dump folder of the run.
 
-        For each node ``{"type": "dump", "host": …, "result": {"status": "success" or "error", "message": …}}``.
+        Returns for each node ``{"type": "dump", "host": …, "result": {"status": "success" or
+        "error", "message": …}}``.
         """
         self._connected()
-        connection = Connection(self._where, self._token, self._timeout or _DUMP_S)  # of its own, for its time
+        # A connection of its own, because a dump may take longer than the timeout.
+        connection = Connection(self._where, self._token, self._timeout or _DUMP_S)
         try:
             answer = json.loads(connection.ask("/sonde/v1/dump", "{}"))
         finally:
@@ -322,16 +348,19 @@ class AnalysisClient:
         return [{"type": "dump", "host": host, "result": result} for host, result in nodes.items()]
 
     def reboot(self, *, exclude_huids: Union[str, Iterable[Any], None] = None, exclude_hostnames: Union[str, Iterable[str], None] = None) -> None:
-        """Asks for a new start of the job's command, without these hosts; for jobs that were started with --resilient.
+        """Requests a restart of the job's command without these hosts. The job has to run with
+        --resilient.
 
-        `exclude_huids` are Dragon's numbers of hosts: only programs that Dragon's runtime has started know them.
+        `exclude_huids` are Dragon's numbers of hosts, which are known only to programs of Dragon's
+        runtime.
         """
         hosts = ",".join(name for name in (_joined(exclude_hostnames), _hosts_of(exclude_huids)) if name)
         self._open().ask("/api/reboot", urlencode({"hostnames": hosts}))
 
 
 class AsyncAnalysisClient:
-    """AnalysisClient for coroutines: the same questions, awaited; they wait in threads, several at once, and never hold up the event loop.
+    """AnalysisClient for coroutines. Requests run in threads, several at once, and do not block the
+    event loop.
 
         async with sonde.AsyncAnalysisClient() as client:
             async for series, time_ns, value in client.watch("loss{rank=*}", "> 90"):
@@ -392,7 +421,8 @@ class AsyncAnalysisClient:
         return await asyncio.to_thread(self._client.annotations, **how)
 
     async def watch(self, selection: str, condition: Condition = None) -> AsyncIterator[tuple[Series, int, float]]:
-        """Each new point that meets the condition, as AnalysisClient.watch has them: series, time in nanoseconds, value."""
+        """Yields series, time in nanoseconds and value of each new point that meets the condition
+        of AnalysisClient.watch."""
         meets = condition_of(condition)
         points = await asyncio.to_thread(self._client._open().watch, m=f"none:{selection}")
         while True:

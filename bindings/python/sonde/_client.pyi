@@ -1,7 +1,7 @@
 from typing import Any, Optional
 
 class ClientError(RuntimeError):
-    """A question that got no answer; `errno` says of which kind (errno.ECONNREFUSED, …)."""
+    """A failed request; `errno` is the kind of failure (errno.ECONNREFUSED, …)."""
 
     errno: int
 
@@ -19,20 +19,20 @@ class Result:
         """The result as one table."""
     @property
     def missing(self) -> str:
-        """nodes that did not answer in time"""
+        """The nodes that did not answer in time."""
 
 class Watch:
-    """New points, as they come."""
+    """New points of a running job."""
 
     def next(self, timeout: float, /) -> Optional[Result]:
-        """Waits so many seconds for new points; None: there were none."""
+        """Waits `timeout` seconds for new points; None if there were none."""
 
 class Connection:
     """A running job or a recording."""
 
     def __new__(cls, where: Optional[str] = None, token: Optional[str] = None, timeout: float = 0.0) -> "Connection": ...
     def ask(self, path: str, body: Optional[str] = None) -> bytes:
-        """The answer's bytes: of a GET, or with a body of a POST."""
+        """The bytes of the response to a GET, or with a body to a POST."""
     def query(
         self,
         m: Optional[str] = None,
@@ -49,7 +49,7 @@ class Connection:
         span_tags: Optional[list[tuple[str, str]]] = None,
         span_node: bool = False,
     ) -> Result:
-        """struct sonde_query."""
+        """See struct sonde_query in sonde_client.h."""
     def peaks(
         self,
         metric: str,
@@ -60,9 +60,9 @@ class Connection:
     ) -> Result:
         """The highest point of each group."""
     def watch(self, m: Optional[str] = None, metric: Optional[str] = None, *, filters: Optional[list[tuple[str, Optional[str], str, bool]]] = None) -> Watch:
-        """New points of what query() would select."""
+        """Watches the series that query() would select."""
     def close(self) -> None:
-        """Questions that are under way are still answered."""
+        """Closes the connection. Pending requests are still answered."""
     @property
     def name(self) -> str:
-        """the address, or the path"""
+        """The address of the job, or the path of the recording."""

@@ -1,7 +1,10 @@
-"""The process that runs a CollectorGroup's function. The agent starts it and reads lines from it, as of any script.
+"""The process that runs the function of a CollectorGroup. The agent starts it and reads its output
+like that of a script.
 
-It is told what to do on its standard input. At each instant, whole multiples of the rate since the epoch, it prints a point or, if there is none, an empty line:
-silence means that it hangs, and then the agent ends it. What the function prints goes to standard error.
+It reads its task from its standard input. At each sampling instant (whole multiples of the rate
+since the epoch) it prints a point or, without a value, an empty line. If it is silent for too long,
+the agent assumes that the function hangs, and kills the process. Output of the function goes to
+standard error.
 """
 
 import base64
@@ -22,7 +25,8 @@ from .collector import CollectorGroup
 
 
 class Reporter:
-    """Says what goes wrong: the first time in a row in the job's messages and in the recording, each time on standard error."""
+    """Reports errors: the first of a sequence in the job's messages and in the recording, each one
+    on standard error."""
 
     def __init__(self, points: TextIO, name: str, tags: str) -> None:
         self._points = points
@@ -50,7 +54,7 @@ class Reporter:
 
 
 class Unpickler(pickle.Unpickler):
-    """Of class and arguments. Values and arrays of the program become Shared objects."""
+    """Loads class and arguments. Values and arrays of the program become Shared objects."""
 
     def __init__(self, told: dict[str, Any]) -> None:
         super().__init__(io.BytesIO(told["group"]))
@@ -74,7 +78,8 @@ def _told() -> dict[str, Any]:
 
 
 def run(function: Callable[[Any], Any], arguments: Any, told: dict[str, Any], points: TextIO) -> None:
-    """Once at once, so that a short job has a value, too; then at the instants."""
+    """Calls the function immediately, so that a short job has a value, too; then at each instant.
+    """
     metric, rate_s = told["metric"], told["rate_s"]
     tags = f" gpu={os.environ['SONDE_GPU']}" if "SONDE_GPU" in os.environ else ""
     reporter = Reporter(points, told["name"], tags)
@@ -96,7 +101,8 @@ def run(function: Callable[[Any], Any], arguments: Any, told: dict[str, Any], po
 def main() -> None:
     points = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    os.environ["SONDE_LEVEL"] = "0"  # a program's file that is run here, for its class, starts no collectors
+    # a program's file that is run here, for its class, starts no collectors
+    os.environ["SONDE_LEVEL"] = "0"
     told = _told()
     group: type[CollectorGroup]
     group, arguments = Unpickler(told).load()

@@ -1,10 +1,10 @@
-"""Who is slower than the others; use the package `sonde`."""
+"""Finds members that are slower than the others; use the package `sonde`."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Optional, SupportsFloat, SupportsIndex, Union, final
 
 class Verdict(NamedTuple):
-    """What a Judge says of one member."""
+    """A Judge's verdict on one member."""
 
     state: str
     peers: float
@@ -15,7 +15,8 @@ class Verdict(NamedTuple):
 
 @final
 class Judge:
-    """Who is slower than the others, and than its own best: as `sonde detect`, of values that the program has itself."""
+    """Finds members that are slower than the others, or than their own best, in values that the
+    program passes; the rule is that of `sonde detect`."""
 
     def __new__(
         cls,
@@ -30,10 +31,11 @@ class Judge:
         not_own: bool = ...,
     ) -> Judge: ...
     def round(self, values: Mapping[str, Union[SupportsFloat, SupportsIndex, None]], /) -> None:
-        """One round: a mapping of names to values. What is None, not finite or not above 0 counts as none."""
+        """Judges one round: a mapping of names to values. None, a value that is not finite, and a
+        value that is not above 0 count as no value."""
 
     def leave(self, name: str, /) -> None:
-        """A member is there no more: the others go on without it, until it gives a value again."""
+        """Removes a member: the others continue without it, until it has a value again."""
 
     def verdicts(self) -> dict[str, Verdict]:
-        """Of the last round: name to Verdict."""
+        """The verdicts of the last round, by name."""

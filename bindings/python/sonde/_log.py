@@ -5,12 +5,13 @@ from typing import Any, Optional
 
 from ._emit import Group, gauge, group, level
 
-_REMEMBERED_MAX = 4096  # sets of names and tags; programs that make ever new ones start over
+_REMEMBERED_MAX = 4096  # sets of names and tags; beyond that the cache is emptied
 _groups: dict[tuple[Any, ...], Group] = {}
 
 
 def log(values: Mapping[str, Any], /, step: Optional[float] = None, **tags: Any) -> None:
-    """Records all values with one time stamp; with `step`, also the metric ``step``, so that they can be laid over each other.
+    """Records all values with one timestamp. With `step`, it also records the metric ``step``, so
+    that runs can be compared step by step.
 
     ``sonde.log({"loss": 0.3, "accuracy": 0.9}, step=17, phase="train")``
     """
@@ -19,7 +20,7 @@ def log(values: Mapping[str, Any], /, step: Optional[float] = None, **tags: Any)
     key = (step is None, *values, None, *tags.items())
     try:
         known = _groups.get(key)
-    except TypeError:  # a tag's value that has no hash
+    except TypeError:  # the value of a tag is not hashable
         key = (step is None, *values, None, *((k, str(v)) for k, v in tags.items()))
         known = _groups.get(key)
     if known is None:

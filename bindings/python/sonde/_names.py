@@ -1,7 +1,8 @@
-"""Names and tags as programs write them, and as they are stored.
+"""Names and tags as programs write them, and as the store keeps them.
 
-The store's names hold letters, digits and _ . / : - alone; base/storable_name.h says which sign stands for another one. Tags are texts: that a
-program gave whole numbers stands in the metric's help, so that get_data() can answer with whole numbers.
+Stored names contain only letters, digits and _ . / : -; base/storable_name.h defines how other
+characters are replaced. Tags are strings. If a program passed whole numbers as values of a tag, the
+help of the metric says so, and get_data() returns whole numbers again.
 """
 
 _WIDE = {0xFF01 + i: ord("!") + i for i in range(94)}
@@ -12,7 +13,7 @@ _WHOLE = "Values of the tag {} are whole numbers."
 
 
 def as_written(name: str) -> str:
-    """The name that a program wrote for this stored one."""
+    """The name that a program wrote, from the stored name."""
     return name.translate(_AS_WRITTEN)
 
 

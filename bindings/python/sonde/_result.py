@@ -1,4 +1,4 @@
-"""What a question was answered with."""
+"""Results of queries."""
 
 import importlib
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,8 @@ from . import _client
 
 
 class Series:
-    """Points of one metric and tags. `times` and `values` are memoryviews of int64 nanoseconds and of float64: ``numpy.asarray(series.values)`` does not copy."""
+    """The points of one metric and its tags. `times` and `values` are memoryviews of int64
+    nanoseconds and of float64: ``numpy.asarray(series.values)`` does not copy."""
 
     __slots__ = ("_index", "_result", "aggregate_tags", "count", "estimated", "kind", "metric", "source_series", "tags", "unit")
 
@@ -33,14 +34,16 @@ class Series:
 
     @property
     def values(self) -> memoryview:
-        """NaN where a fill policy put it."""
+        """Values in the order of `times`; NaN is a gap that the fill policy has filled."""
         return memoryview(self._result.values(self._index)).cast("d")
 
 
 class Frame:
-    """An answer as one table of columns: time, value, metric and one for each tag, for whatever knows Arrow's C stream interface.
+    """A result as one table: time, value, metric, and a column for each tag. It implements Arrow's
+    C stream interface.
 
-    ``pyarrow.table(frame)``, ``polars.DataFrame(frame)``, ``duckdb.sql("select * from frame")`` take it without a copy of the points.
+    ``pyarrow.table(frame)``, ``polars.DataFrame(frame)`` and ``duckdb.sql("select * from frame")``
+    read it without copying the points.
     """
 
     def __init__(self, result: _client.Result) -> None:
@@ -54,7 +57,8 @@ class Frame:
         return importlib.import_module("pyarrow").RecordBatchReader.from_stream(self).read_all()
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame. Without pyarrow it is made of NumPy's arrays, which pandas brings along: the same columns."""
+        """A pandas.DataFrame. Without pyarrow it is built from NumPy arrays, with the same columns.
+        """
         try:
             pandas = importlib.import_module("pandas")
         except ImportError as error:
@@ -66,7 +70,8 @@ class Frame:
         return self.to_arrow().to_pandas()
 
     def _columns(self, pandas: Any) -> Any:
-        """As the Arrow table has them: time, value, metric, and each tag by its key, or `tag.KEY` where a column has that name."""
+        """The columns of the Arrow table: time, value, metric, and each tag under its key, or
+        `tag.KEY` if another column has that name."""
         numpy = importlib.import_module("numpy")
         series = [Series(self._result, i) for i in range(len(self._result))]
         counts = numpy.array([one.count for one in series], dtype="i8")
@@ -93,7 +98,8 @@ class Frame:
 
 
 class Result(Sequence[Series]):
-    """The series of an answer. `missing` names nodes that did not answer in time: empty when all of them are in it."""
+    """The series of a result. `missing` names the nodes that did not answer in time; it is empty if
+    all nodes answered."""
 
     def __init__(self, result: _client.Result) -> None:
         self._result = result
@@ -115,5 +121,5 @@ class Result(Sequence[Series]):
         return f"<sonde result of {len(self)} series{', missing: ' + self.missing if self.missing else ''}>"
 
     def frame(self) -> Frame:
-        """All of it as one table."""
+        """The whole result as one table."""
         return Frame(self._result)

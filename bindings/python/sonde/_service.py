@@ -1,8 +1,10 @@
-"""sonde for a program that was not started by `sonde run`: agents, aggregator and recording, for as long as this process lives.
+"""sonde for a program that was not started by `sonde run`: agents, aggregator and recording, until
+this process ends.
 
-A service is `sonde run` around a command that does nothing but wait: it writes down the environment that `sonde run` made for it, then reads
-a pipe that only this process can write to. However this process ends, the pipe does, the command does, and `sonde run` tidies up as after any
-command. On the nodes of an allocation there are agents, too.
+A service is `sonde run` around a command that only waits. The command prints its environment, which
+`sonde run` made, and then reads a pipe that only this process can write to. When this process ends,
+for whatever reason, the pipe is closed, the command ends, and `sonde run` cleans up as after any
+command. On the nodes of an allocation the service starts agents, too.
 
     this process ──pipe──▶ sh (waits) ◀── sonde run ──▶ agent, aggregator, other nodes
                  ◀──SONDE_SOCKET=…───┘
@@ -24,9 +26,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
 START_TIMEOUT_S = 60.0  # until the agents serve; `sonde run` gives up on a node after 10 s
-STOP_TIMEOUT_S = 60.0  # until the recording is in its place
+STOP_TIMEOUT_S = 60.0  # until the recording is complete
 _TITLE_MAX = 1000  # characters
-_ENVIRONMENT_MAX = 4 << 20  # bytes that the waiting command may say
+_ENVIRONMENT_MAX = 4 << 20  # bytes of the environment
 
 _lock = threading.Lock()
 _running: "Optional[Service]" = None
@@ -36,7 +38,7 @@ _WAIT = "env -0; printf '\\0'; exec >/dev/null; exec cat"
 
 
 def command() -> str:
-    """The path of `sonde`: of PATH, or where this Python's scripts are."""
+    """The path of `sonde`: from PATH, else from the scripts folder of this Python."""
     beside = os.path.join(sysconfig.get_path("scripts"), "sonde")
     found = shutil.which("sonde") or (beside if os.access(beside, os.X_OK) else None)
     if found is None:
@@ -45,7 +47,7 @@ def command() -> str:
 
 
 def _title() -> str:
-    """What `sonde status` shows: the notebook, else the program that uses the library."""
+    """The title in `sonde status`: the notebook, else the program that uses the library."""
     notebook = os.environ.get("JPY_SESSION_NAME") or getattr(sys.modules.get("__main__"), "__vsc_ipynb_file__", None)
     if notebook:
         return f"notebook {notebook}"[:_TITLE_MAX]
@@ -55,11 +57,12 @@ def _title() -> str:
 
 
 class Service:
-    """Starts at once. `environment` is what a command under `sonde run` finds, names that begin with SONDE_ only.
+    """A running service; the constructor starts it. `environment` holds the variables of a command
+    under `sonde run` whose names begin with SONDE_.
 
-    `config` is the path of a configuration file, or what would be in one, `options` are further ones of `sonde run`, `without` names variables of the environment that it does not
-    find. RuntimeError when it cannot be started; the reason is
-    on standard error.
+    `config` is the path of a configuration file, or its contents as a mapping. `options` are
+    further options of `sonde run`. `without` names environment variables to remove. Raises
+    RuntimeError if the service cannot start; the reason is on standard error.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class Service:
             if isinstance(config, str):
                 words.append(f"--config={config}")
             elif config is not None:
-                json.dump(dict(config), file)  # which YAML contains
+                json.dump(dict(config), file)  # JSON is valid YAML
                 file.flush()
                 words.append(f"--config={file.name}")
             program = getattr(sys, "orig_argv", None) or [sys.executable, *sys.argv]
@@ -109,13 +112,13 @@ class Service:
         entries = (os.fsdecode(entry).partition("=") for entry in said.split(b"\0\0")[0].split(b"\0"))
         found = {name: value for name, _, value in entries if name.startswith("SONDE_")}
         if os.environ.get("SONDE_CONFIG") != found.get("SONDE_CONFIG"):
-            found.pop("SONDE_CONFIG", None)  # a file of ours, which is not kept
+            found.pop("SONDE_CONFIG", None)  # a temporary file of this process
         if found.get("SONDE_LEVEL", "0") == "0":
             raise RuntimeError("the agent could not be started; what it said is on standard error")
         return found
 
     def _let_go(self) -> None:
-        """In a forked child: the pipe is its parent's alone."""
+        """Closes the pipe in a forked child, because it belongs to the parent alone."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
@@ -123,7 +126,8 @@ class Service:
             pass
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """Ends it, and waits until the recording is in its place. Does nothing the second time, and in other processes than the one that started it."""
+        """Stops the service and waits until its recording is complete. Does nothing on a second
+        call, or in another process than the one that started the service."""
         if os.getpid() != self._owner or self._process.returncode is not None:
             return
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -131,7 +135,7 @@ class Service:
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            self._process.terminate()  # hurries; it goes on by itself
+            self._process.terminate()  # it would end by itself, later
         self._process.stdout.close()
         for name, value in self._before.items():
             if os.environ.get(name) == self.environment[name]:
@@ -145,7 +149,7 @@ class Service:
 
 
 def start(level: int, config: Union[str, Mapping[str, Any], None] = None, timeout_s: float = START_TIMEOUT_S) -> None:
-    """The service of this process, unless it has one."""
+    """Starts the service of this process, unless it has one."""
     global _running
     with _lock:
         if _running is None or not _running.runs:
@@ -153,7 +157,7 @@ def start(level: int, config: Union[str, Mapping[str, Any], None] = None, timeou
 
 
 def stop() -> bool:
-    """Ends it, if it is this process that started it; False: there is none."""
+    """Stops the service if this process started it; returns False if there is none."""
     with _lock:
         if _running is None or not _running.runs:
             return False

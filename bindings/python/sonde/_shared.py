@@ -1,9 +1,10 @@
-"""Values and arrays of multiprocessing in `collector_args`: the program serves them to collectors.
+"""Values and arrays of multiprocessing in `collector_args`: the program serves them to its
+collectors.
 
-multiprocessing passes them on to its own children only. Collectors are children of the nodes'
-agents, on other nodes, too. So a collector gets a Shared object in place of each; reads, writes and
-the lock travel to a thread of the program. Both sides prove that they know a random key before
-anything is read.
+multiprocessing shares them only with its own children, but collectors are children of the nodes'
+agents, possibly on other nodes. So a collector gets a Shared object for each of them, and a thread
+of the program executes its reads, writes and lock operations. Both sides prove that they know a
+random key before either reads a request.
 """
 
 import ctypes
@@ -20,20 +21,20 @@ _PLAIN = (int, float, str, bytes, type(None))
 _CTYPES = (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)
 # Modules of objects that need Dragon's runtime.
 _OF_DRAGON = ("dragon.native.value", "dragon.native.array")
-_PROOF_MAX = 256  # bytes of a line before the key is proved
-_UNPROVED_MAX = 64  # connections at one time; each has a thread, for as long as _PROOF_S at most
+_PROOF_MAX = 256  # bytes of a line from a peer that has not proved the key
+_UNPROVED_MAX = 64  # connections without a proof; each has a thread for at most _PROOF_S
 _PROOF_S = 10.0
-_LINE_MAX = 1 << 24  # bytes of a request, of an answer
+_LINE_MAX = 1 << 24  # bytes of a request or an answer
 
 Told = tuple[list[str], int, bytes]  # the addresses, the port and the key of a server
 
 
 def is_shared(thing: Any) -> bool:
-    """Whether a process that is not a child of multiprocessing needs a stand-in for it."""
+    """Whether a process that is not a child of multiprocessing needs a Shared object for it."""
     if isinstance(thing, sharedctypes.SynchronizedBase):
         return True
     if isinstance(thing, _CTYPES):
-        return hasattr(thing, "_wrapper")  # of RawValue and RawArray; others are copied
+        return hasattr(thing, "_wrapper")  # RawValue and RawArray have it; others are copied
     return any(kind.__module__ in _OF_DRAGON for kind in type(thing).__mro__)
 
 
@@ -74,7 +75,8 @@ class _Line:
         self.connection.close()
 
     def proves_key(self, key: bytes, first: bool) -> bool:
-        """Each end sends a nonce and answers the other's. `first`: this end asks first."""
+        """Proves the key to the peer and checks the peer's proof: each end sends a nonce and
+        answers the other one. `first`: this end sends first."""
         nonce = os.urandom(_KEY_BYTES).hex()
 
         def proof(of: str, by: str) -> str:
@@ -92,9 +94,9 @@ class _Line:
 
 
 class Server:
-    """Serves the shared objects of this process, and ends with it.
+    """Serves the shared objects of this process until it ends.
 
-    If the job has one node, only that machine reaches it.
+    In a job of one node, it listens on the loopback address only.
     """
 
     def __init__(self, nodes: list[str]) -> None:
@@ -139,7 +141,7 @@ class Server:
         except (OSError, ValueError):
             pass  # the collector has ended
         finally:
-            for lock in held:  # by this thread
+            for lock in held:  # only this thread can release them
                 lock.release()
             line.close()
 
@@ -197,7 +199,7 @@ class _Lock:
 
 
 class Shared:
-    """In a collector: a Value or an Array of the program."""
+    """A Value or an Array of the program, as seen by a collector."""
 
     _told: Told
     _number: int
@@ -218,7 +220,7 @@ class Shared:
                         self.__dict__["_line"] = line
                         return line
                 except (OSError, ValueError):
-                    pass  # something else listens there
+                    pass  # another program listens there
                 if line:
                     line.close()
             raise ConnectionError("the program that has started the collector cannot be reached")
@@ -277,7 +279,7 @@ _server: Optional[Server] = None
 
 
 def server(nodes: list[str]) -> Server:
-    """That of this process; a forked child has its own."""
+    """The server of this process; a forked child has its own."""
     global _server
     with _lock:
         if _server is None or _server.owner != os.getpid():

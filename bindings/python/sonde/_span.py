@@ -1,6 +1,7 @@
-"""Named stretches of time.
+"""Spans: named, tagged periods of time.
 
-What a span is part of follows the context, not the thread: spans nest right in threads, in asyncio's tasks and in generators.
+The parent of a span follows the context, not the thread: spans nest correctly in threads, in
+asyncio tasks and in generators.
 """
 
 import functools
@@ -19,25 +20,26 @@ def _no_task() -> Optional[OpenSpan]:
     return None
 
 
-# What a span is part of that has none around it: sonde.dask sets it on workers, to the task that
+# The parent of a span that has no span around it. On workers, sonde.dask sets it to the task that
 # the thread executes.
 task_span: Callable[[], Optional[OpenSpan]] = _no_task
 
 
 class span:
-    """A named stretch of time with tags; everything else can be asked for by it ("peak memory per epoch").
+    """A named period of time with tags. Every query can select by span ("peak memory per epoch").
 
     As a context manager (also in coroutines)::
 
         with sonde.span("epoch", number=3):
             ...
 
-    or as a decorator, of functions, coroutines and generators::
+    or as a decorator of functions, coroutines and generators::
 
         @sonde.span("load")
         def load(path): ...
 
-    One that ends with an exception gets the tag ``error``. One that is open when its process ends, ends with it and gets the tag ``unfinished``.
+    A span that ends with an exception gets the tag ``error``. A span that is open when its process
+    ends, ends with the process and gets the tag ``unfinished``.
     """
 
     __slots__ = ("_name", "_open", "_tags")
@@ -45,7 +47,8 @@ class span:
     def __init__(self, name: str, /, **tags: Any) -> None:
         self._name = name
         self._tags = tags
-        self._open: list[tuple[OpenSpan, Token[Optional[OpenSpan]]]] = []  # the same one may be entered again while it is open
+        # a span object may be entered again while it is open
+        self._open: list[tuple[OpenSpan, Token[Optional[OpenSpan]]]] = []
 
     def __enter__(self) -> "span":
         if level():
@@ -61,7 +64,7 @@ class span:
         opened, before = self._open.pop()
         try:
             _current.reset(before)
-        except ValueError:  # a generator that is closed in another context than it was begun in
+        except ValueError:  # a generator was closed in another context than it began in
             pass
         opened.close(None if kind is None else {"error": kind.__name__})
 

@@ -1,4 +1,5 @@
-"""One warning where nothing that this process emits is recorded: at the import if the job's folder is not there, else at the end."""
+"""Warns once if nothing that this process emits is recorded: at import if the job's folder does not
+exist, else at the end."""
 
 import atexit
 import os
@@ -8,8 +9,7 @@ from ._emit import check, dropped
 
 
 def warn_if_unheard() -> None:
-    # libsonde is not asked: it would start, and what the program does to its environment after the
-    # import would come too late.
+    # Not through libsonde: it would start now, before the program has set its environment.
     folder = os.path.dirname(os.environ.get("SONDE_SOCKET", ""))
     if folder and os.environ.get("SONDE_LEVEL", "0") not in ("", "0") and not os.path.isdir(folder):
         warnings.warn(f"sonde: nothing is recorded: the folder {folder} of the job is not here; in a container, bind it (sonde doctor says how)",

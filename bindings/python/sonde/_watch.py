@@ -1,4 +1,4 @@
-"""Reacting to points as they come."""
+"""Watches: callbacks for new points."""
 
 import logging
 import operator
@@ -12,7 +12,7 @@ from ._result import Result, Series
 Condition = Union[str, Callable[[float], bool], None]
 Callback = Callable[[Series, int, float], object]
 
-_SLICE_S = 0.5  # stop() is heard at least as often
+_SLICE_S = 0.5  # the thread checks this often for stop()
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
 }
@@ -20,7 +20,8 @@ _log = logging.getLogger("sonde")
 
 
 def condition_of(given: Condition) -> Callable[[float], bool]:
-    """``"> 90"``, a function of the value, or None: every point."""
+    """A function of the value, made from ``"> 90"``, from a function, or from None (every point).
+    """
     if given is None:
         return lambda value: True
     if callable(given):
@@ -37,9 +38,10 @@ def condition_of(given: Condition) -> Callable[[float], bool]:
 
 
 class Watch:
-    """A watch that goes on in a thread of its own until stop(), or the end of a ``with``.
+    """A watch in a thread of its own. It runs until stop(), or until the end of a ``with`` block.
 
-    `error` is what ended it otherwise: None as long as it goes on. What the callback raises is logged (logger "sonde"), and the watch goes on.
+    `error` is the exception that ended the watch, or None. Exceptions of the callback are logged
+    (logger "sonde"), and the watch continues.
     """
 
     def __init__(self, watch: _client.Watch, condition: Callable[[float], bool], callback: Callback) -> None:
@@ -57,11 +59,12 @@ class Watch:
 
     @property
     def alive(self) -> bool:
-        """Whether it goes on."""
+        """Whether the watch is running."""
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """No callback begins after it returns, unless it is called by one."""
+        """Stops the watch. No callback begins after stop() has returned, unless the callback itself
+        called stop()."""
         self._over.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
@@ -72,7 +75,7 @@ class Watch:
                 found = self._watch.next(_SLICE_S)
                 if found is not None:
                     self._tell(Result(found))
-        except BaseException as error:  # noqa: BLE001 - whoever looks at the handle learns of it
+        except BaseException as error:  # noqa: BLE001 - the handle reports it
             self.error = error
             if not self._over.is_set():
                 _log.error("a watch has ended: %s", error)

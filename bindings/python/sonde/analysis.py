@@ -1,4 +1,5 @@
-"""What the Dragon Telemetry Service has in a module of this name: programs written for it run with their import line changed."""
+"""The module of the same name in the Dragon Telemetry Service: programs for Dragon only change
+their import."""
 
 from ._analysis import AnalysisClient
 from .collector import CollectorGroup

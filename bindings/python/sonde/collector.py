@@ -1,4 +1,4 @@
-"""Functions of one's own that sonde's agents run on every node, or for every GPU.
+"""Collectors: functions of a program that sonde's agents run on every node, or for every GPU.
 
     class Temperature(sonde.CollectorGroup):
         @staticmethod
@@ -6,12 +6,15 @@
             return float(open(collector_args).read()) / 1000
 
     if __name__ == "__main__":
-        group = Temperature(metric_name="cpu-temperature", collection_rate=5, collector_args="/sys/class/thermal/thermal_zone0/temp")
+        path = "/sys/class/thermal/thermal_zone0/temp"
+        group = Temperature("cpu-temperature", collection_rate=5, collector_args=path)
         group.start()
 
-Each runs in a process of its own, which the node's agent starts and ends (_collector.py). It gets the class as processes of multiprocessing that are spawned do: by the
-name of its module, or, of one that the program itself defines, by running the program's file under another name than __main__ (so keep the `if` above). With
-cloudpickle at hand such a class travels as a whole, and nothing is run.
+Each collector runs in a process of its own, which the node's agent starts and ends (_collector.py).
+The process gets the class like a spawned process of multiprocessing: it imports the module of the
+class. If the program itself defines the class, the process runs the program's file under another
+name than __main__, so keep the `if` above. If cloudpickle is installed, the class itself is sent,
+and the file is not run.
 """
 
 import base64
@@ -38,16 +41,17 @@ from ._client import Connection
 
 _RATE_MIN_S, _RATE_MAX_S = 0.05, 43200.0
 _TIMEOUT_MAX_S = 43200.0
-_TIMEOUT_S = 60.0  # the first value waits for imports from a file system that is slow
+_TIMEOUT_S = 60.0  # long, because the first value waits for imports from a slow file system
 _NAME_MAX = 63
-_OTHER_LINES = ("put", "annotate")  # begin other lines than points
+_OTHER_LINES = ("put", "annotate")  # first words of lines that are not points
 
 _lock = threading.Lock()
-_taken: set[str] = set()  # names of the groups that this process has running
+_taken: set[str] = set()  # names of this process' running groups
 
 
 def _pickled(group: type, arguments: Any) -> tuple[bytes, Optional[_shared.Told]]:
-    """Class and arguments, and where collectors find the shared values and arrays among them."""
+    """The pickled class and arguments, and the address of the server for the shared values and
+    arrays among them."""
     base: Any = pickle.Pickler
     if group.__module__ == "__main__" and importlib.util.find_spec("cloudpickle") is not None:
         base = importlib.import_module("cloudpickle").Pickler
@@ -68,7 +72,7 @@ def _pickled(group: type, arguments: Any) -> tuple[bytes, Optional[_shared.Told]
 
 
 def _preparation(group: type) -> dict[str, Any]:
-    """What a spawned process of multiprocessing is told first, without its key."""
+    """The preparation data of a spawned process of multiprocessing, without its key."""
     data = spawn.get_preparation_data("sonde-collector")
     data.pop("authkey", None)
     if group.__module__ != "__main__" or importlib.util.find_spec("cloudpickle") is not None:
@@ -78,7 +82,8 @@ def _preparation(group: type) -> dict[str, Any]:
 
 
 def _command() -> str:
-    """What the agent gives to a shell: our Python, and this package where it cannot be found otherwise."""
+    """The command for the agent's shell: this Python, and the path of this package if it is not
+    installed."""
     here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     code = f"import sys; sys.path.insert(0, {here!r}); from sonde._collector import main; main()"
     return f"exec {shlex.quote(sys.executable)} -c {shlex.quote(code)}"
@@ -95,18 +100,22 @@ def job_nodes() -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """Where a process of a CollectorGroup runs, by the names that Dragon's policies have."""
+    """The place of a collector's process, with the attribute names of Dragon's policies."""
 
     host_name: str
     gpu_affinity: tuple[int, ...] = ()
 
 
 class CollectorGroup:
-    """Subclass it, and give ``collector_test(collector_args)``, a static method that returns a number (None: nothing to record now).
+    """Runs a function on every node, or for every GPU. Subclass it and define
+    ``collector_test(collector_args)``, a static method that returns a number, or None for no value.
 
-    start() has it run on every node (with `per_gpu` once for every GPU, of which alone the process then knows) every `collection_rate` seconds, and records what it
-    returns as `metric_name`, with the tag ``host`` (and ``gpu``). It goes on until stop(), or until the job ends; nodes that come later run it, too. What raises is said
-    once and called again at the next instant; what ends, or has not returned after `collection_timeout` seconds, is ended and started again, later and later.
+    start() runs the function every `collection_rate` seconds on every node, or with `per_gpu` for
+    every GPU (its process then sees only this GPU). sonde records the results as `metric_name` with
+    the tag ``host`` (and ``gpu``), until stop() or the end of the job. Nodes that join later run
+    the function, too. If the function raises an exception, sonde reports the first one and calls
+    the function again at the next instant. If the process ends, or the function does not return
+    within `collection_timeout` seconds, the agent starts the process again, with growing delays.
     """
 
     collection_timeout: float = _TIMEOUT_S
@@ -128,7 +137,8 @@ class CollectorGroup:
         raise NotImplementedError("a CollectorGroup gives collector_test(collector_args)")
 
     def generate_policies(self) -> list[Any]:
-        """Where it runs: a policy for each node or, with `per_gpu`, for each GPU. Inside of Dragon's runtime they are Dragon's."""
+        """A policy for each node or, with `per_gpu`, for each GPU. Inside of Dragon's runtime these
+        are Dragon's policies."""
         if "dragon.native.machine" in sys.modules:
             system = sys.modules["dragon.native.machine"].System()
             return list(system.gpu_policies() if self.per_gpu else system.hostname_policies())
@@ -139,7 +149,8 @@ class CollectorGroup:
         return [Policy(host, (gpu,)) for host, gpu in sorted(gpus)]
 
     def start(self) -> None:
-        """Does nothing at level 0, and when it runs already. RuntimeError when the job cannot be asked."""
+        """Starts the collectors. Does nothing at level 0, or if they run already. Raises
+        RuntimeError if the job cannot be reached."""
         job = os.environ.get("SONDE_JOB")
         if _emit.level() == 0 or (self._name is not None and self._job == job):
             return
@@ -154,7 +165,7 @@ class CollectorGroup:
             "metric": _emit.storable_name(self.metric_name),
             "rate_s": float(self.collection_rate),
         }
-        self._give_name()  # one that it had in an earlier job of this program
+        self._give_name()  # a name from an earlier job of this program
         self._job, name = job, self._take_name()
         told["name"] = name
         body = {
@@ -172,16 +183,17 @@ class CollectorGroup:
             raise
 
     def stop(self) -> None:
-        """Ends it on all nodes. Does nothing when it does not run."""
+        """Stops the collectors on all nodes. Does nothing if they do not run."""
         if self._name is None:
             return
         name = self._give_name()
         self._ask({"name": name})
 
     def _take_name(self) -> str:
-        """The metric's, as the agents call it; a second group of this program with the same metric has a number behind it.
+        """Reserves the name under which the agents know this group: that of the metric, with a
+        number if another group of this program has the same metric.
 
-        A program that is started again asks by the same names, and so replaces what it had started before.
+        A restarted program uses the same names, and so replaces its earlier collectors.
         """
         plain = re.sub("[^A-Za-z0-9_./-]", "_", self.metric_name)[: _NAME_MAX - 8]
         with _lock:

@@ -1,14 +1,16 @@
-"""Watching a job from inside it, and starting it again without what holds it back: Dragon's detectors, under their names.
+"""Detectors: a job watches its own metrics and requests a restart without slow nodes. The classes
+have the names of Dragon's.
 
     class TooHot(sonde.Detector):
         def analyze_data(self, data, limit):
-            hot = [series["tags"]["host"] for series in data if max(series["dps"].values(), default=0) > limit]
-            return bool(hot), hot
+            hot = {s["tags"]["host"] for s in data if max(s["dps"].values(), default=0) > limit}
+            return bool(hot), list(hot)
 
-    watch = TooHot("gpu_temperature_celsius", collection_rate=10, sacred_nodes=["n1"], analysis_args=90)
+    watch = TooHot("gpu_temperature_celsius", collection_rate=10, analysis_args=90)
     watch.start()
 
-The job has to run under ``sonde run --resilient``. What a program has to remember across the restart, it writes to a file (or a DDict of Dragon).
+The job has to run under ``sonde run --resilient``. State that has to survive the restart belongs in
+a file (or a DDict of Dragon).
 """
 
 import logging
@@ -22,16 +24,17 @@ from ._emit import level
 from .collector import CollectorGroup, primary_node
 
 _log = logging.getLogger(__name__)
-_STOP_S = 60.0  # what a question under way may take until stop() goes on without it
+_STOP_S = 60.0  # stop() waits this long for a pending request
 
-Data = list[dict[str, Any]]  # what AnalysisClient.get_data() gives
+Data = list[dict[str, Any]]  # the result of AnalysisClient.get_data()
 
 
 class Detector:
-    """Asks for a metric every `collection_rate` seconds and gives it to analyze_data(), which says whether the job is to be started again, and without which hosts.
+    """Queries a metric every `collection_rate` seconds and passes the data to analyze_data(), which
+    decides whether to restart the job, and without which hosts.
 
-    `sacred_nodes` are never excluded; `tags` are those that the data are asked for by; `analysis_args` are for analyze_data(), `restartable_ddicts`
-    for trigger_restart().
+    `sacred_nodes` are never excluded. `tags` are the tags of the query. `analysis_args` is passed
+    to analyze_data(), `restartable_ddicts` to trigger_restart().
     """
 
     def __init__(
@@ -51,21 +54,25 @@ class Detector:
         self.restartable_ddicts = restartable_ddicts
         self.tags = tags
         self.analysis_args = analysis_args
-        self.start_time: float = 0  # the data are asked for from here on; analyze_data() may move it on to get only what is new
+        # the start of the queries; analyze_data() may advance it to get only new data
+        self.start_time: float = 0
         self._watcher: Optional[threading.Thread] = None
         self._ends = threading.Event()
         self._said = ""
 
     @staticmethod
     def analyze_data(data: Data, analysis_args: Any) -> tuple[bool, list[str]]:
-        """Whether the job is to be started again, and the hosts that are to be left out then. A subclass gives it, as a static method or an ordinary one."""
+        """Returns whether to restart the job, and the hosts to exclude. Subclasses define it, as a
+        static or an ordinary method."""
         raise NotImplementedError("analyze_data() is what a Detector is made for: give it one")
 
     @staticmethod
     def trigger_restart(nodes_to_remove: Iterable[str], sacred_nodes: Optional[Iterable[str]], restartable_ddicts: Optional[Sequence[Any]]) -> None:
-        """Asks for the restart without `nodes_to_remove`, but with the sacred ones and the first node.
+        """Requests a restart without `nodes_to_remove`, except for the sacred nodes and the first
+        node.
 
-        Dictionaries of Dragon among `restartable_ddicts` are destroyed before, so that they can be restarted.
+        It first destroys Dragon's dictionaries in `restartable_ddicts`, so that they can be
+        restarted.
         """
         without = sorted(set(nodes_to_remove) - set(sacred_nodes or ()) - {primary_node()})
         _log.warning("the job is to be started again without %s", ", ".join(without) or "leaving anybody out")
@@ -80,7 +87,7 @@ class Detector:
         return metrics
 
     def start(self) -> None:
-        """Begins to watch, in a thread. Does nothing at level 0, and when it watches already."""
+        """Starts watching, in a thread. Does nothing at level 0, or if it watches already."""
         if self._watcher is None and level():
             self.start_time = int(time.time())
             self._ends.clear()
@@ -88,7 +95,7 @@ class Detector:
             self._watcher.start()
 
     def stop(self) -> None:
-        """Ends the watch. Idempotent."""
+        """Stops watching. A second call does nothing."""
         self._ends.set()
         if self._watcher is not None and self._watcher is not threading.current_thread():
             self._watcher.join(_STOP_S)
@@ -96,7 +103,7 @@ class Detector:
 
     def _watch(self) -> None:
         client: Optional[AnalysisClient] = None
-        asked: Optional[set[str]] = None  # without whom
+        asked: Optional[set[str]] = None  # the excluded hosts
         while not self._ends.wait(self._pause_s()):
             try:
                 if client is None:
@@ -115,14 +122,14 @@ class Detector:
         return self.collection_rate
 
     def _say_once(self, words: str, error: Exception) -> None:
-        """What goes wrong in every round is said in the first."""
+        """Logs an error that repeats in every round only once."""
         if words != self._said:
             _log.error("watching %s: %s; the watch goes on", self.metric_name, words, exc_info=error)
         self._said = words
 
 
 class CollectorDetectorGroup(Detector, CollectorGroup):
-    """A CollectorGroup that measures, and a Detector that watches what it measures."""
+    """A CollectorGroup that measures a metric, and a Detector that watches it."""
 
     def __init__(
         self,
@@ -139,11 +146,12 @@ class CollectorDetectorGroup(Detector, CollectorGroup):
         Detector.__init__(self, metric_name, collection_rate, sacred_nodes, restartable_ddicts, tags, analysis_args)
 
     def _pause_s(self) -> float:
-        """Until half-way between two instants: what was measured at one is looked at before the next."""
+        """The pause until half-way between two instants, so that each value is checked before the
+        next one is measured."""
         return self.collection_rate * ((0.5 - time.time() / self.collection_rate) % 1)
 
     def start(self) -> None:
-        """Begins to measure on every node (or GPU), and to watch."""
+        """Starts measuring on every node (or GPU), and watching."""
         CollectorGroup.start(self)
         Detector.start(self)
 

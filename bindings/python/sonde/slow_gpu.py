@@ -1,7 +1,10 @@
-"""Which GPU is slower than the others: the same small piece of work on each of them, again and again, and the rule of docs/detect.md.
+"""Finds slow GPUs: times the same small piece of work on each GPU again and again, and applies the
+rule of docs/detect.md.
 
-    per GPU and round   slow-gpu = seconds that `sonde probe` measures; none where the GPU cannot be had (no room): then its clock while it is busy counts
-    the first node      points ─▶ rounds ─▶ Judge ─▶ who is slow ─▶ Detector: the job is started again without that node
+    each GPU, every round   slow-gpu = seconds that `sonde probe` measures; none if the GPU has no
+                            room: then its clock under load counts
+    the first node          points ─▶ rounds ─▶ Judge ─▶ slow GPUs ─▶ Detector: the job is restarted
+                            without their nodes
 """
 
 import logging
@@ -18,13 +21,14 @@ from .detector import CollectorDetectorGroup, Data
 
 _log = logging.getLogger(__name__)
 
-_PROBE_TIMEOUT_S = 10.0  # a GPU that has not answered by then is as slow as that
+_PROBE_TIMEOUT_S = 10.0  # counts as the duration of a probe that takes longer
 _PROBED, _CLOCK, _BUSY = "slow-gpu", "gpu_sm_clock_hertz", "gpu_utilization_percent"
 _BUSY_PERCENT = 50  # an idle GPU's clock says nothing
 
 
 def devices() -> list[str]:
-    """What can be probed on this node: its GPUs ("gpu:0"), or what SONDE_PROBE_DEVICES names in their place (``cpu:0,cpu:1``: two cores)."""
+    """The devices of this node to probe: its GPUs ("gpu:0"), or the contents of SONDE_PROBE_DEVICES
+    (``cpu:0,cpu:1``: two cores)."""
     virtual = os.environ.get("SONDE_PROBE_DEVICES")
     if virtual is not None:
         return [word for word in virtual.split(",") if word]
@@ -32,8 +36,9 @@ def devices() -> list[str]:
 
 
 def probe(device: str) -> Optional[float]:
-    """Seconds that a device ("gpu:0", "cpu:3") takes for the work, in a process that ends with it; None: it cannot be had now (its memory is full, another program has it
-    to itself). RuntimeError: it cannot be used."""
+    """The seconds that a device ("gpu:0", "cpu:3") takes for the work, in a process of its own.
+    None: the device is not available now (its memory is full, or another program has exclusive
+    access). RuntimeError: the device cannot be used."""
     done = _ask(device)
     for name, value, _ in _lines(done.stdout):
         if name == "probe_compute_seconds":
@@ -57,30 +62,36 @@ def _lines(text: str) -> Iterator[tuple[str, float, dict[str, str]]]:
 
 
 class _Jury:
-    """A Judge, and what it is given: points of several members, cut into rounds of `every_s` seconds.
+    """Cuts the points of several members into rounds of `every_s` seconds, and passes the rounds to
+    a Judge.
 
-    A round is complete when everybody who has given anything so far has given something in it or after it; when somebody does not, two rounds later. A point whose
-    round has been judged by then (its node was busy, and answers late and for several rounds at once) counts in the next round where there is none of that member.
+    A round is complete when every known member has a point in it or after it, and at the latest two
+    rounds later. A point may arrive after its round was judged, because its node was busy and now
+    reports several rounds at once. It then counts in the next round in which the member has no
+    point.
     """
 
     LATE = 2
-    LATE_S = 20.0  # that a point may be late and still be asked for
-    AHEAD = 4  # rounds, for points that come late together; of more of them the last counts
-    MEMBERS_MAX = 65536  # as many as a Judge takes; further ones are left out
+    LATE_S = 20.0  # queries cover points that are this late
+    AHEAD = 4  # points that arrive together fill so many rounds; then the last counts
+    MEMBERS_MAX = 65536  # the limit of a Judge; further members are left out
 
     def __init__(self, every_s: float, **options: Any) -> None:
         self._judge = Judge(**options)
         self._every_s = every_s
         self._next: Optional[int] = None  # the first round that is not complete
-        self._rounds: dict[int, dict[str, tuple[float, int]]] = {}  # values, and the how manieth of its member's points each is
-        self._newest: dict[str, int] = {}  # round of each member's newest point, by its time
-        self._taken: dict[str, int] = {}  # the last round in which it counts
-        self._given: dict[str, tuple[float, int]] = {}  # the newest point's time, and how many there were
+        # round → member → value, number of the point (1 = the first)
+        self._rounds: dict[int, dict[str, tuple[float, int]]] = {}
+        self._newest: dict[str, int] = {}  # the round of each member's newest point, by its time
+        self._taken: dict[str, int] = {}  # the round in which that point counts
+        # each member's newest time, and its number of points
+        self._given: dict[str, tuple[float, int]] = {}
         self._verdicts: dict[str, Verdict] = {}
-        self._found: dict[str, int] = {}  # of who is slow: with the how manieth of its points that was found
+        # slow members, and the number of the point with which each was found
+        self._found: dict[str, int] = {}
 
     def add(self, member: str, time_s: float, value: float) -> None:
-        """A point; each counts once, however often it is given."""
+        """Adds a point. Repeated points count once."""
         newest_s, count = self._given.get(member, (-math.inf, 0))
         if time_s <= newest_s or (count == 0 and len(self._given) == self.MEMBERS_MAX):
             return
@@ -93,7 +104,7 @@ class _Jury:
         self._taken[member] = number
 
     def decide(self) -> None:
-        """Judges the rounds that are complete by now, each once."""
+        """Judges each complete round once."""
         for number in sorted(self._rounds):
             if min(self._newest.values()) < number and max(self._newest.values()) < number + self.LATE:
                 break
@@ -113,11 +124,12 @@ class _Jury:
         return self._verdicts
 
     def found_with(self, member: str) -> int:
-        """Of one that is slow: with the how manieth of its points that was found."""
+        """The number of the point with which a slow member was found."""
         return self._found[member]
 
     def needed_since_s(self) -> float:
-        """What is older is there already, or comes too late. Infinite: nothing has been judged yet."""
+        """Queries need no older points: they are known, or too late to count. Infinite: no round
+        has been judged yet."""
         if self._next is None:
             return math.inf
         return max(min(time_s for time_s, _ in self._given.values()), self._next * self._every_s - self.LATE_S)
@@ -129,13 +141,16 @@ def _member(series: dict[str, Any]) -> str:
 
 
 class SlowGPUDetector(CollectorDetectorGroup):
-    """Finds the GPU that is slower than the others, or than it was, and has the job started again without its node; the primary node stays.
+    """Finds a GPU that is slower than the others, or than it was, and restarts the job without its
+    node. The primary node is never excluded.
 
-    Every `collection_rate` seconds each GPU is given the same small piece of work (`sonde probe`: some milliseconds, in a process that ends with it), whose
-    duration is the metric `slow-gpu`, in seconds. docs/detect.md has the rule by which it is judged. Where a GPU's memory is so full that it cannot be probed,
-    its clock while it is busy is compared instead, in runs of level 3 and above.
+    Every `collection_rate` seconds, each GPU executes the same small piece of work (`sonde probe`:
+    some milliseconds, in a process of its own). Its duration is the metric `slow-gpu`, in seconds.
+    docs/detect.md describes the rule. If a GPU has no memory left for the probe, its clock under
+    load is compared instead, in runs of level 3 and above.
 
-    `analysis_args`: a mapping of Judge's keywords (``{"slowdown": 1.5}``). SONDE_PROBE_DEVICES names what is probed in place of GPUs.
+    `analysis_args` is a mapping of Judge's keyword arguments (``{"slowdown": 1.5}``).
+    SONDE_PROBE_DEVICES names devices to probe instead of GPUs.
     """
 
     def __init__(
@@ -163,11 +178,12 @@ class SlowGPUDetector(CollectorDetectorGroup):
 
     @staticmethod
     def collector_test(collector_args: Any) -> Optional[float]:
-        """In the process of a GPU, which knows of this one alone: seconds, None: there is no room."""
+        """Runs in a process that sees one GPU. Returns seconds, or None if the GPU has no room."""
         return probe(os.environ.get("SONDE_PROBE_DEVICE", "gpu:0"))
 
     def analyze_data(self, data: Data, analysis_args: Any) -> tuple[bool, list[str]]:  # type: ignore[override]
-        """Whether anybody is slow who can be left out, and the hosts of all who are. Every point is judged once, however often it is given."""
+        """Returns whether a slow GPU is on a node that may be excluded, and the hosts of all slow
+        GPUs. It judges every point once, even if `data` repeats it."""
         self._take(data)
         self._probes.decide()
         self._clocks.decide()

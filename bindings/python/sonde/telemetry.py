@@ -1,4 +1,5 @@
-"""The class of the Dragon Telemetry Service that programs emit with, under its name: they run with their import line changed.
+"""The class Telemetry of the Dragon Telemetry Service: programs for Dragon only change their
+import.
 
     from sonde.telemetry import Telemetry
 
@@ -6,7 +7,7 @@
     telemetry.add_data("loss", 0.3, tagk="rank", tagv=7)
     telemetry.finalize()
 
-New programs are shorter with sonde.gauge() and sonde.emit().
+In new programs, sonde.gauge() and sonde.emit() are shorter.
 """
 
 import os
@@ -19,16 +20,17 @@ from typing import Any, Optional, SupportsFloat, SupportsIndex, Union
 
 from . import _emit, _names
 
-_WAIT_S = 60.0  # for a service that should be there, where no time is given
+_WAIT_S = 60.0  # the wait for the service without a timeout
 _LOOK_S = 0.05
-_REMEMBERED_MAX = 4096  # handles; programs that make ever new ones start over
+_REMEMBERED_MAX = 4096  # handles; beyond that the cache is emptied
 _NS_PER_S = 1_000_000_000
 
-_LEVEL, _CONFIG = "DRAGON_TELEMETRY_LEVEL", "DRAGON_TELEMETRY_CONFIG"  # variables that programs for Dragon read
+# variables that programs for Dragon read
+_LEVEL, _CONFIG = "DRAGON_TELEMETRY_LEVEL", "DRAGON_TELEMETRY_CONFIG"
 
 _handles: dict[tuple[str, int, tuple[tuple[str, str], ...], str], _emit.Metric] = {}
-_over = False  # what start() had started has been ended
-_DEFAULT_LEVEL = 2  # of start(): a call that leaves it out asks for no level in particular
+_over = False  # whether the service of start() has been stopped
+_DEFAULT_LEVEL = 2  # of start(): calls without a level get no warning about it
 
 
 def _handle(name: str, level: int, tags: tuple[tuple[str, str], ...], help_text: str) -> _emit.Metric:
@@ -50,11 +52,12 @@ def _agent_answers() -> bool:
 
 
 class Telemetry(_emit.Sieve):
-    """Emits to the sonde of this job. Without one, or at level 0, everything does nothing.
+    """Emits to the sonde of this job. Without a job, or at level 0, every method does nothing.
 
-    `metrics_url` has no effect: points need no address here. `timeout`: the seconds to wait for the service; then a TimeoutError.
-    Without a timeout it waits a minute and warns, because points find an agent that comes later.
-    `telem_cfg`: the configuration for start(), as the path of a file or as a mapping. A path is also passed on in DRAGON_TELEMETRY_CONFIG.
+    `metrics_url` has no effect, because points need no address. `timeout` is how many seconds to
+    wait for the service before a TimeoutError. Without a timeout, it warns after a minute and goes
+    on, because a later agent still finds the points. `telem_cfg` is the configuration for start():
+    the path of a file, or a mapping. A path is also passed on in DRAGON_TELEMETRY_CONFIG.
     """
 
     def __init__(
@@ -69,11 +72,11 @@ class Telemetry(_emit.Sieve):
             self._config = telem_cfg
         else:
             self._config = os.environ[_CONFIG] = os.fspath(telem_cfg)
-            with open(self._config):  # a path that is wrong is an error now, and not in start()
+            with open(self._config):  # a wrong path fails here, not in start()
                 pass
         if self.level:
             self._wait()
-            # Dragon's launcher for several nodes has set it to its own level, 0.
+            # Dragon's launcher for several nodes sets it to its own level, 0.
             os.environ[_LEVEL] = str(self.level)
 
     def _wait(self) -> None:
@@ -89,15 +92,17 @@ class Telemetry(_emit.Sieve):
 
     @property
     def level(self) -> int:
-        """Of the run, 0 to 4; 0 when there is none."""
+        """The level of the run, 0 to 4; 0 without a run."""
         return 0 if _over else _emit.level()
 
     def start(self, telemetry_level: int = _DEFAULT_LEVEL) -> None:
-        """Starts agents and aggregator, as `sonde run` does, unless the program was started by it.
+        """Starts agents and aggregator as `sonde run` does, unless `sonde run` started the program.
 
-        They end with this process. RuntimeError when they cannot be started. Where telemetry runs already, or has run in
-        this process, its level stays; a RuntimeWarning says so if `telemetry_level` is higher, and not the default. Handles of sonde.gauge() and
-        sonde.counter() that were made before stay off. `sonde run -l 0` is a wish, too: then nothing is started.
+        They end with this process. Raises RuntimeError if they cannot start. If telemetry runs
+        already, or has run in this process, its level stays; a RuntimeWarning says so if
+        `telemetry_level` is higher and not the default. Handles that sonde.gauge() and
+        sonde.counter() made before stay off. Under `sonde run -l 0` it starts nothing, because the
+        user has switched telemetry off.
         """
         if not 0 <= telemetry_level <= 4:
             raise ValueError(f"level {telemetry_level}: levels go from 0 to 4")
@@ -125,7 +130,7 @@ class Telemetry(_emit.Sieve):
                 stacklevel=3,
             )
 
-    # What add_data() does with a point that the run's level lets through.
+    # add_data() calls this for points that the run's level admits.
     def _add(
         self,
         ts_metric_name: str,
@@ -149,7 +154,8 @@ class Telemetry(_emit.Sieve):
         handle.emit(value, None if timestamp is None else _nanoseconds(timestamp))
 
     def finalize(self) -> None:
-        """Ends what start() has started, and waits for its recording. A service that was launched with the program ends with the program."""
+        """Stops the service that start() started, and waits for its recording. A service that was
+        launched with the program ends with the program."""
         global _over
         service = sys.modules.get("sonde._service")
         if service is not None and service.stop():
@@ -160,7 +166,7 @@ class Telemetry(_emit.Sieve):
 
 
 def _number(text: str) -> Any:
-    """The number that a text stands for, or the text itself, for emit() to refuse."""
+    """The number in a text, or the text itself, which emit() then refuses."""
     try:
         return float(text)
     except ValueError:

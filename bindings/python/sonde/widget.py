@@ -15,7 +15,7 @@ from typing import Any, Optional
 from ._analysis import AnalysisClient
 from ._emit import level
 
-_METRIC = "num_running_processes"  # where none is named
+_METRIC = "num_running_processes"  # the default
 _CONNECT_S = 60.0
 
 
@@ -27,7 +27,7 @@ class DragonTelemetryWidget:
         self.tac: Optional[AnalysisClient] = None
 
     def connect(self) -> None:
-        """RuntimeError when there is no job to ask."""
+        """Connects to the job. Raises RuntimeError if there is none."""
         client = AnalysisClient()
         try:
             client.connect(timeout=_CONNECT_S if level() else None)
@@ -42,21 +42,23 @@ class DragonTelemetryWidget:
         return self.tac
 
     def get_start_time(self) -> int:
-        """When the widget was made, in seconds since the epoch."""
+        """The time at which the widget was made, in seconds since the epoch."""
         return self._start_time
 
     def get_metrics(self) -> set[str]:
         return self._client().get_metrics()
 
     def get_data(self, metric_name: Optional[str] = None, start_time: Optional[float] = None) -> list[dict[str, Any]]:
-        """As AnalysisClient.get_data, with the tag gpu; since the widget was made unless `start_time` says otherwise."""
+        """Like AnalysisClient.get_data with the tag gpu. The default of `start_time` is the time at
+        which the widget was made."""
         since = self._start_time if start_time is None else start_time
         client = self._client()
         name = metric_name or _METRIC
         return client.get_data(name, tags="gpu", start_time=since) or client.get_data(name, start_time=since)
 
     def render(self, metric_name: Optional[str] = None, percentage_window: float = 0.0) -> Any:
-        """A matplotlib figure of the time since the widget was made, without its first part: 0.25 leaves out a quarter."""
+        """A matplotlib figure of the time since the widget was made. `percentage_window` is the
+        share to leave out at the beginning: 0.25 is a quarter."""
         pyplot = importlib.import_module("matplotlib.pyplot")
         dates = importlib.import_module("matplotlib.dates")
         start = self._start_time + int((time.time() - self._start_time) * percentage_window)
@@ -74,5 +76,5 @@ class DragonTelemetryWidget:
         return figure
 
     def custom_slider(self) -> Any:
-        """From 0 to 1, for render()'s percentage_window."""
+        """A slider from 0 to 1 for render()'s percentage_window."""
         return importlib.import_module("ipywidgets").FloatSlider(min=0, max=1, step=0.01, description="Time Zoom:")

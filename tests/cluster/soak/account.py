@@ -2,7 +2,8 @@
 
 The value of every point and the length of every span name its program and its place in the
 program's sequence (emitter.c). So the account tells lost, doubled and damaged ones apart. Of a
-counter it checks the total: the last recorded value is the sum of all that its slot's programs added.
+counter it checks the total: the last recorded value is the sum of all that its slot's programs
+added.
 """
 
 import array

@@ -1,10 +1,10 @@
-"""Keeps emitting programs running on one host of the soak: each slot runs one program after another,
-in C or Python, for a random time; some are killed with -9.
+"""Keeps emitting programs running on one host of the soak: each slot runs one program after
+another, in C or Python, for a random time; some are killed with -9.
 
     programs.py FOLDER SEED SLOT…
 
-FOLDER gets the programs' accounts (SLOT-GENERATION) and the list of their lives (lives-HOST, one JSON
-object a line). Ends after SIGTERM, when its programs have ended.
+FOLDER gets the programs' accounts (SLOT-GENERATION) and the list of their lives (lives-HOST, one
+JSON object a line). Ends after SIGTERM, when its programs have ended.
 """
 
 import json
@@ -33,8 +33,8 @@ def on_term(*_):
 
 
 def number_next(pid):
-    """The next process gets this number, if it is free: so programs that come and go do not bring new
-    series (the tag pid) without end, and what grows is a leak."""
+    """The next process gets this number, if it is free: so programs that come and go do not bring
+    new series (the tag pid) without end, and what grows is a leak."""
     with open("/proc/sys/kernel/ns_last_pid", "w") as last:
         last.write(str(pid - 1))
 

@@ -2,8 +2,8 @@
 memory. It is the process' own (RssAnon): no mapped files, no shared memory.
 
 The slope is that of the least memory of every minute, in which the dashboards rest for 15 s. What
-requests in flight take, and what malloc keeps until the process gives it back (within 10 s), goes up
-and down above it; a leak raises it."""
+requests in flight take, and what malloc keeps until the process gives it back (within 10 s), goes
+up and down above it; a leak raises it."""
 
 import math
 import os
@@ -99,9 +99,9 @@ def blocks(samples):
 
 
 def slope(processes):
-    """(KiB a minute, half of the width of its 95 % interval) over processes that followed one another:
-    least squares with one slope for all and a level for each. Where there are long lives, short ones
-    do not count: a process that lives three minutes has hardly met all programs.
+    """(KiB a minute, half of the width of its 95 % interval) over processes that followed one
+    another: least squares with one slope for all and a level for each. Where there are long lives,
+    short ones do not count: a process that lives three minutes has hardly met all programs.
     None: too short to say."""
     xx = xy = yy = 0.0
     free = -1  # degrees of freedom: values, less a level each, less the slope
@@ -124,7 +124,8 @@ def slope(processes):
 
 
 def rise(points):
-    """How much (seconds, value) rises in a minute after the warm-up, by least squares; None: too short."""
+    """How much (seconds, value) rises in a minute after the warm-up, by least squares; None: too
+    short."""
     warm = [(at / 60, value) for at, value in points if at >= points[0][0] + WARM_UP_S]
     if len(warm) < 3:
         return None

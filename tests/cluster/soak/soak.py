@@ -180,7 +180,8 @@ class Soak:
     # ---- the end of it
 
     def processes(self, series):
-        """A row for each role and host; `series`: how many each host's file had, as (seconds, number)."""
+        """A row for each role and host; `series`: how many each host's file had, as (seconds,
+        number)."""
         rows = []
         for (role, host), processes in self.sampler.groups().items():
             grown = samples.slope(processes)

@@ -92,7 +92,8 @@ class Account(unittest.TestCase):
         self.assertEqual(self.settle([life(dropped=9)], lose)[0], {"overcounted": 2})
 
     def test_ended_while_the_agent_was_away(self):
-        """The tail of a program that ended then is excused; a hole, or a program that lived on, is not."""
+        """The tail of a program that ended then is excused; a hole, or a program that lived on, is
+        not."""
 
         def tail(r):
             del r.numbers["points"]["0", 0][900:]

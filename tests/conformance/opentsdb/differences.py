@@ -1,7 +1,9 @@
-"""Where sonde answers otherwise than OpenTSDB 2.4.1, each difference as a rule that has to reproduce it.
+"""Where sonde answers otherwise than OpenTSDB 2.4.1, each difference as a rule that has to
+reproduce it.
 
-A rule changes what sonde is asked, or how the two answers are read, and only then may they be alike. Rules combine: explain() looks
-for the fewest that make the answers alike. docs/http.md lists them by the same names.
+A rule changes what sonde is asked, or how the two answers are read, and only then may they be
+alike. Rules combine: explain() looks for the fewest that make the answers alike. docs/http.md lists
+them by the same names.
 """
 import datetime
 import itertools
@@ -15,7 +17,8 @@ WHOLE_METRICS = ("bytes", "whole", "mixed")
 
 
 class Answer:
-    """status; groups: {(tags, aggregateTags) as text: [(stamp, value)]}, without groups that have no points."""
+    """status; groups: {(tags, aggregateTags) as text: [(stamp, value)]}, without groups that have
+    no points."""
 
     def __init__(self, status, raw):
         self.status = status
@@ -74,7 +77,8 @@ def interval_ms(plan):
 
 
 def rows_of(plan):
-    """[first, end) of the hours that OpenTSDB reads, in ms: TsdbQuery.getScanStartTimeSeconds() and …End…()."""
+    """[first, end) of the hours that OpenTSDB reads, in ms: TsdbQuery.getScanStartTimeSeconds() and
+    …End…()."""
     start, end, interval = plan["start"] // 1000, plan["end"] // 1000 + 1, interval_ms(plan)
     if interval:
         start -= 1000 * start % interval // 1000
@@ -95,7 +99,8 @@ def hours_of_day(ms, zone):
 
 
 def add(ms, count, unit, zone):
-    """Days and longer on the zone's clocks, the others of elapsed time; as java.util.Calendar does."""
+    """Days and longer on the zone's clocks, the others of elapsed time; as java.util.Calendar
+    does."""
     if unit in "hm":
         return ms + count * UNITS_MS[unit]
     local = datetime.datetime.fromtimestamp(ms // 1000, zone).replace(tzinfo=None)
@@ -127,7 +132,8 @@ def round_down(ms, count, unit, zone):
 
 
 def read_of(plan):
-    """[first, end) of what OpenTSDB reads of these rows: from the first whole interval on (Downsampler.seekInterval())."""
+    """[first, end) of what OpenTSDB reads of these rows: from the first whole interval on
+    (Downsampler.seekInterval())."""
     first, end = rows_of(plan)
     if calendar(plan):
         at = round_down(first, *calendar(plan))
@@ -168,7 +174,8 @@ class Instant(Rule):
 
 
 class Refused(Rule):
-    """OpenTSDB refuses not_key() (no filter of that name is found there), and tag keys and literal values that nobody wrote."""
+    """OpenTSDB refuses not_key() (no filter of that name is found there), and tag keys and literal
+    values that nobody wrote."""
     name = "REFUSED"
 
     def applies(self, plan, theirs):
@@ -180,7 +187,8 @@ class Refused(Rule):
 
 
 class Seconds(Rule):
-    """Several points of one second: OpenTSDB repeats the key; sonde answers the last, and takes downsampling intervals of less than 1 s for 1 s."""
+    """Several points of one second: OpenTSDB repeats the key; sonde answers the last, and takes
+    downsampling intervals of less than 1 s for 1 s."""
     name = "SECONDS"
 
     def applies(self, plan, theirs):
@@ -192,9 +200,11 @@ class Seconds(Rule):
 
 
 class Rows(Rule):
-    """OpenTSDB reads the rows of an hour that the range touches, from the first whole interval on: of other points it knows nothing, however near.
+    """OpenTSDB reads the rows of an hour that the range touches, from the first whole interval on:
+    of other points it knows nothing, however near.
 
-    sonde interpolates to points up to an hour outside of the range, and a rate's seed may be of any age.
+    sonde interpolates to points up to an hour outside of the range, and a rate's seed may be of any
+    age.
     """
     name = "ROWS"
 
@@ -207,7 +217,8 @@ class Rows(Rule):
 
 
 class Names(Rule):
-    """OpenTSDB names, and fills, all series of those rows; sonde those that are there at some instant of the answer."""
+    """OpenTSDB names, and fills, all series of those rows; sonde those that are there at some
+    instant of the answer."""
     name = "NAMES"
 
     @staticmethod
@@ -215,7 +226,8 @@ class Names(Rule):
         return bool(plan["downsample"]) and plan["downsample"][2] in ("nan", "null", "zero")
 
     def applies(self, plan, theirs):
-        if theirs.status != 200 or plan["rate"] is not None:  # a series with one point has no rate, but is named
+        # a series with one point has no rate, but is named
+        if theirs.status != 200 or plan["rate"] is not None:
             return theirs.status == 200
         if calendar(plan):
             return True
@@ -251,7 +263,8 @@ class Names(Rule):
 
 
 class Anchor(Rule):
-    """OpenTSDB counts each series' calendar intervals from the first point that it reads, sonde all from the hour in which it begins to read.
+    """OpenTSDB counts each series' calendar intervals from the first point that it reads, sonde all
+    from the hour in which it begins to read.
 
     Only the stamps are compared: where the two counts differ, so do the points of an interval.
     """
@@ -259,13 +272,15 @@ class Anchor(Rule):
 
     @staticmethod
     def chain_of(plan, points):
-        """OpenTSDB's first interval of the series, and how its stamps go on; None without points."""
+        """OpenTSDB's first interval of the series, and how its stamps go on; None without
+        points."""
         first, end = read_of(plan)
         read = [t for t, _ in points if first <= t < end]
         return round_down(read[0], *calendar(plan)) if read else None
 
     def stamps(self, plan):
-        """Of each series' intervals: the first, wherever it is, and those up to the end of the range."""
+        """Of each series' intervals: the first, wherever it is, and those up to the end of the
+        range."""
         made = []
         for at in {self.chain_of(plan, points) for points in plan["points"]} - {None}:
             stamps = {at}
@@ -315,14 +330,16 @@ class Estimated(Rule):
             _stamp_as_asked(plan, request, answer.documented)
 
     def reconcile(self, plan, theirs, ours):
-        """Where the values of one instant are whole numbers, OpenTSDB's answer is one, too, and computed as documented."""
+        """Where the values of one instant are whole numbers, OpenTSDB's answer is one, too, and
+        computed as documented."""
         for key, points in ours.groups.items() if ours.documented else ():
             documented, whole = dict(ours.documented.groups.get(key, [])), {t for t, v in theirs.groups.get(key, []) if isinstance(v, int)}
             ours.groups[key] = [(t, documented.get(t, v) if t in whole else v) for t, v in points]
 
 
 class Integers(Rule):
-    """OpenTSDB computes what was stored as whole numbers in whole numbers, interpolated values among them.
+    """OpenTSDB computes what was stored as whole numbers in whole numbers, interpolated values
+    among them.
 
     sonde does so for p50 … p999 alone, and of any values that are whole: it stores 4 and 4.0 alike.
     """
@@ -346,7 +363,8 @@ def _gaps_of(theirs, ours):
 
 
 class NotSkipped(Rule):
-    """To first, last, mult and diff the NaN of a fill policy is a value like others in OpenTSDB; sonde takes the numbers."""
+    """To first, last, mult and diff the NaN of a fill policy is a value like others in OpenTSDB;
+    sonde takes the numbers."""
     name = "NAN"
 
     def applies(self, plan, theirs):
@@ -357,7 +375,8 @@ class NotSkipped(Rule):
 
 
 class FirstRate(Rule):
-    """To OpenTSDB every series was 0 in 1970, and the rate from there holds until the series' second point, or bucket."""
+    """To OpenTSDB every series was 0 in 1970, and the rate from there holds until the series'
+    second point, or bucket."""
     name = "FIRST_RATE"
 
     def applies(self, plan, theirs):
@@ -370,7 +389,8 @@ class FirstRate(Rule):
         for points in plan["points"]:
             buckets = {ms // interval: value for ms, value in points if first <= ms < end}
             stamps = sorted(buckets)
-            drops = plan["rate"].get("dropResets")  # no rate comes after a fall, and of buckets it is not known here
+            # no rate comes after a fall, and of buckets it is not known here
+            drops = plan["rate"].get("dropResets")
             values = [0] + [buckets[stamp] for stamp in stamps]
             rates = [stamp for stamp, a, b in zip(stamps, values, values[1:]) if not drops or not plan["downsample"] and b >= a]
             second = rates[1] if len(rates) > 1 else math.inf
@@ -384,7 +404,8 @@ class FirstRate(Rule):
 
 
 class GapsOfRates(Rule):
-    """A rate behind a gap: NaN in OpenTSDB, the change over the gap in sonde. What is aggregated from them differs as well."""
+    """A rate behind a gap: NaN in OpenTSDB, the change over the gap in sonde. What is aggregated
+    from them differs as well."""
     name = "GAPS"
 
     def applies(self, plan, theirs):
@@ -415,7 +436,8 @@ RULES = [Seconds(), Rows(), Names(), Anchor(), Estimated(), Integers(), NotSkipp
 
 
 def _stamp_as_asked(plan, request, ours):
-    """Of milliseconds, that only a rule asked for, seconds: of each the last point, as sonde has it, or all."""
+    """Of milliseconds, that only a rule asked for, seconds: of each the last point, as sonde has
+    it, or all."""
     if "ms" in plan["flags"] or "ms" not in request["flags"]:
         return
     for key, points in ours.groups.items():
@@ -424,9 +446,11 @@ def _stamp_as_asked(plan, request, ours):
 
 
 def explain(plan, points, theirs_raw, ask):
-    """The names of the fewest rules that make the answers alike; () where they are; None where no rules do.
+    """The names of the fewest rules that make the answers alike; () where they are; None where no
+    rules do.
 
-    points: [(ms, value)] of each series of the metric. theirs_raw: (status, body) of OpenTSDB. ask(plan): sonde's Answer.
+    points: [(ms, value)] of each series of the metric. theirs_raw: (status, body) of OpenTSDB.
+    ask(plan): sonde's Answer.
     """
     plan = {**plan, "points": points}
     applicable = [rule for rule in RULES if rule.applies(plan, Answer(*theirs_raw))]

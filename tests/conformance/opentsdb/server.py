@@ -1,6 +1,7 @@
 """A released OpenTSDB with tables in memory, on loopback: what sonde's answers are compared with.
 
-tools/test fetches it with Maven into a folder of the build ($OPENTSDB); where there is no Java or no Maven, why_not() says so.
+tools/test fetches it with Maven into a folder of the build ($OPENTSDB); where there is no Java or
+no Maven, why_not() says so.
 """
 import http.client
 import json
@@ -79,7 +80,8 @@ class OpenTSDB:
         shutil.rmtree(self.folder)
 
     def request(self, method, target, body=None):
-        """(status, body). One connection is kept: opening one for each request would dominate thousands of them."""
+        """(status, body). One connection is kept: opening one for each request would dominate
+        thousands of them."""
         if self.connection is None:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:

@@ -1,4 +1,5 @@
-"""The rank of a process below launchers, real processes in all: each sets what the launcher of its name sets and starts the next.
+"""The rank of a process below launchers, real processes in all: each sets what the launcher of its
+name sets and starts the next.
 
 The oracle is one sentence: the innermost launcher has started the process.
 """
@@ -47,7 +48,8 @@ def start(chain, arguments=()):
 
 
 def run_link(chain, arguments):
-    """A launcher: its child has the variables, it itself has not. srun's daemon has nothing of the environment that it hands on."""
+    """A launcher: its child has the variables, it itself has not. srun's daemon has nothing of the
+    environment that it hands on."""
     (launcher, rank), rest = chain[0], chain[1:]
     env = dict(os.environ) | (variables(launcher, rank) if launcher != "nothing" else {})
     code = "import os, sys, test_rank; print(test_rank.start(eval(sys.argv[1]), sys.argv[2:]))"
@@ -81,7 +83,8 @@ class Ranks(unittest.TestCase):
 
     def test_what_gives_none(self):
         self.assertEqual(self.alone(variables("sbatch", "0")), "none")
-        self.assertEqual(self.alone(variables("srun", "0") | {"SLURM_STEP_ID": "4294967291"}), "none")  # a batch script, as newer ones number it
+        # a batch script, as newer ones number it
+        self.assertEqual(self.alone(variables("srun", "0") | {"SLURM_STEP_ID": "4294967291"}), "none")
         self.assertEqual(self.alone({"RANK": "3"}), "none")  # a name that others use, too
         self.assertEqual(self.alone({"RANK": "8", "WORLD_SIZE": "8"}), "none")
         for bad in ("", "-1", "x", "1x", "123456789012345678901"):

@@ -82,7 +82,7 @@ static void append(struct store *s, uint32_t set, int64_t t)
         _exit(6);
 }
 
-// ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Rows ─────────────────────────────────────────────────────────────────────────────────────────
 
 // Small tails, which are sealed all the time. Most rows come in order of time; some come a little
 // late.
@@ -153,7 +153,7 @@ static void rows_are_whole(void **state)
     munmap(x, sizeof *x);
 }
 
-// ── Damage that is none ──────────────────────────────────────────────────────────────────────────────────────────
+// ── Damage that is none ──────────────────────────────────────────────────────────────────────────
 
 // A writer that retires old blocks, and whose life is short: it closes the file, or is killed, and
 // the next one takes it up.

@@ -179,7 +179,7 @@ static void too_much_to_unpack_is_not_packed(void **state)
     munmap(nothing, size);
 }
 
-// ── Beside an oracle ─────────────────────────────────────────────────────────────────────────────────────────────
+// ── Beside an oracle ─────────────────────────────────────────────────────────────────────────────
 
 enum { METRICS = 6, KEYS = 3, VALUES = 6, SERIES_MAX = 60, SETS_MAX = 12, ORACLE_SERIES = 4096 };
 

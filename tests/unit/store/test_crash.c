@@ -40,7 +40,7 @@ static double value_of(uint32_t series, int64_t t)
     return (double)(t * 100 + series) / 4;
 }
 
-// ── The store's calls ────────────────────────────────────────────────────────────────────────────────────────────
+// ── The store's calls ────────────────────────────────────────────────────────────────────────────
 
 static int io_open(void *user, const char *path, int flags, unsigned mode)
 {
@@ -252,7 +252,7 @@ static void append_events(struct scenario *x, int64_t count)
     }
 }
 
-// ── Looking at a file ────────────────────────────────────────────────────────────────────────────────────────────
+// ── Looking at a file ────────────────────────────────────────────────────────────────────────────
 
 struct bounds {
     size_t entry; // of the log
@@ -457,7 +457,7 @@ static void end(struct scenario *x)
     log_setup(LOG_WARNING, "test");
 }
 
-// ── Scenarios ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Scenarios ────────────────────────────────────────────────────────────────────────────────────
 
 static void whole_life(uint64_t rewrite_limit)
 {

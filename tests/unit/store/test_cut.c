@@ -52,7 +52,7 @@ static off_t size_now(void)
     return st.st_size;
 }
 
-// ── Readers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Readers ──────────────────────────────────────────────────────────────────────────────────────
 
 struct reading {
     struct store_reader *reader;
@@ -131,7 +131,7 @@ static void cut_under_readers(void **state)
     }
 }
 
-// ── The writer ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ── The writer ───────────────────────────────────────────────────────────────────────────────────
 
 static void cut_under_the_writer(void **state)
 {
@@ -172,7 +172,7 @@ static void cut_under_the_writer(void **state)
     }
 }
 
-// ── Other programs' signals ──────────────────────────────────────────────────────────────────────────────────────
+// ── Other programs' signals ──────────────────────────────────────────────────────────────────────
 
 static volatile sig_atomic_t handled;
 static void *volatile address;

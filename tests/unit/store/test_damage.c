@@ -333,7 +333,7 @@ static void damage_costs_one_block(void **state)
     free(bytes);
 }
 
-// ── Tails: what syncs have noted ─────────────────────────────────────────────────────────────────────────────────
+// ── Tails: what syncs have noted ─────────────────────────────────────────────────────────────────
 
 enum { SYNCED = 50, APPENDED = 70 };
 

@@ -307,7 +307,7 @@ static void append_both(struct scenario *x, struct store *s, uint32_t set, uint3
         x->points++;
 }
 
-// ── Killed ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Killed ───────────────────────────────────────────────────────────────────────────────────────
 
 // At every step at which the writer makes something visible the file is what a process killed there
 // leaves behind. There are many appends that are alike: some are looked at one by one, then every
@@ -342,7 +342,7 @@ static void killed_at_any_step(void **state)
     }
 }
 
-// ── The machine goes down ────────────────────────────────────────────────────────────────────────────────────────
+// ── The machine goes down ────────────────────────────────────────────────────────────────────────
 
 static void machine_goes_down(void **state)
 {
@@ -436,7 +436,7 @@ static void machine_goes_down_during_a_background_sync(void **state)
     log_setup(LOG_WARNING, "test");
 }
 
-// ── Calls that fail ──────────────────────────────────────────────────────────────────────────────────────────────
+// ── Calls that fail ──────────────────────────────────────────────────────────────────────────────
 
 static void nth_call_fails(void **state)
 {

@@ -276,7 +276,7 @@ static void extents_stay_aligned(void **state)
     }
 }
 
-// ── Not recordings at all ────────────────────────────────────────────────────────────────────────────────────────
+// ── Not recordings at all ────────────────────────────────────────────────────────────────────────
 
 // Opening must not wait for the other end of a FIFO, whoever put it there.
 static void fifo_and_device(void **state)
@@ -316,7 +316,7 @@ static void planted_link(void **state)
     unlink(secret);
 }
 
-// ── The same series twice ────────────────────────────────────────────────────────────────────────────────────────
+// ── The same series twice ────────────────────────────────────────────────────────────────────────
 
 static void series_twice_in_a_set(void **state)
 {

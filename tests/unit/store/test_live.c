@@ -43,7 +43,7 @@ static void append_both(struct store *s, uint32_t set, uint32_t single, int64_t 
     assert_int_equal(store_append(s, single, t, value_of(single, t)), 0);
 }
 
-// ── Threads ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Threads ──────────────────────────────────────────────────────────────────────────────────────
 
 struct shared {
     struct store_reader *reader;
@@ -230,7 +230,7 @@ static void unchanged_means_same_version(void **state)
     close_store(s);
 }
 
-// ── Processes ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Processes ────────────────────────────────────────────────────────────────────────────────────
 
 // The child appends until it is killed, and tells how far it came in shared memory.
 static pid_t start_writer(_Atomic int64_t *appended, int64_t from)
@@ -293,7 +293,7 @@ static void killed_at_random_moments(void **state)
     store_reader_close(r);
 }
 
-// ── Writers after one another ────────────────────────────────────────────────────────────────────────────────────
+// ── Writers after one another ────────────────────────────────────────────────────────────────────
 
 static struct store *closing; // in the middle of the next opening
 
@@ -334,7 +334,7 @@ static void lock_follows_the_path(void **state)
     store_reader_close(r);
 }
 
-// ── Readers do not wait for the disk ─────────────────────────────────────────────────────────────────────────────
+// ── Readers do not wait for the disk ─────────────────────────────────────────────────────────────
 
 static unsigned syncs, syncs_in_a_change;
 

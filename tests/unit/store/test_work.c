@@ -72,7 +72,7 @@ static struct store_stats stats_of(const struct store *s)
     return stats;
 }
 
-// ── Closing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Closing ──────────────────────────────────────────────────────────────────────────────────────
 
 static void closing_merges_all(void **state)
 {
@@ -157,7 +157,7 @@ static void large_files_are_closed_in_place(void **state)
     check_rows(COLUMNS, 0, 50000);
 }
 
-// ── Ticks ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Ticks ────────────────────────────────────────────────────────────────────────────────────────
 
 static void a_tick_does_a_piece_of_a_merge(void **state)
 {
@@ -285,7 +285,7 @@ static void two_thousand_wide_sets(void **state)
     }
 }
 
-// ── What is sealed does not count twice ──────────────────────────────────────────────────────────────────────────
+// ── What is sealed does not count twice ──────────────────────────────────────────────────────────
 
 static char copies[2][96];
 static bool copy_now;
@@ -386,7 +386,7 @@ static void sealed_tails_do_not_count(void **state)
     log_setup(LOG_WARNING, "test");
 }
 
-// ── Damage in what is not sealed ─────────────────────────────────────────────────────────────────────────────────
+// ── Damage in what is not sealed ─────────────────────────────────────────────────────────────────
 
 static void flip(uint64_t at)
 {
@@ -451,7 +451,7 @@ static void damaged_tails_are_found(void **state)
     log_setup(LOG_WARNING, "test");
 }
 
-// ── Disks ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Disks ────────────────────────────────────────────────────────────────────────────────────────
 
 static uint64_t space;
 static bool by_zeros;

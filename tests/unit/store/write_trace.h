@@ -202,7 +202,7 @@ static inline void trace_free(void)
     trace = (struct trace){0};
 }
 
-// ── The file again ───────────────────────────────────────────────────────────────────────────────────────────────
+// ── The file again ───────────────────────────────────────────────────────────────────────────────
 
 struct trace_image {
     uint8_t *bytes;

@@ -365,7 +365,7 @@ static void who_has_no_other_way_uses_tcp(void **state)
     }
 }
 
-// ---- what goes wrong: a hub's bulk that passes all on to the real one, but not as it was told ----
+// ---- faults: a hub's bulk that passes calls on to the real one, and changes some of them ----
 
 struct faulty {
     struct wire_bulk bulk;

@@ -1,12 +1,13 @@
-"""The recording of one worker as a CSV file, and back; peaks of it.
+"""CSV files of single workers: writing, reading, peaks.
 
 A file is ``{folder}/{name}_{N}.csv`` (or ``.csv.gz``): a header, then a row for each sample::
 
     job,dag,timestamp,total-mem,mem-util,compute-util
     12,23,1173.392865,"32480428032, 30068703232","11, 10","86, 87"
 
-A cell of a metric holds one value for each of the worker's GPUs, joined by ``, ``. A value that could not be read is nothing between the commas, never 0;
-an empty cell has no values. Numbers keep their kind: 9 is an int, 9.0 a float. The cells of ``tasks`` hold keys (`_keys`).
+A cell of a metric holds one value for each of the worker's GPUs, joined by ``, ``. A missing value
+is an empty text between the separators, never 0; an empty cell has no values. Numbers keep their
+type: 9 is an int, 9.0 a float. The cells of ``tasks`` hold keys (`_keys`).
 """
 
 import contextlib
@@ -29,7 +30,7 @@ from ._settings import KINDS
 
 ALWAYS = ("job", "dag", "timestamp")
 TASKS = "tasks"
-# What is no number in one of these is a damaged file; a custom metric may be a text.
+# A text in one of these columns means that the file is damaged; a custom metric may be a text.
 NUMBERS = frozenset(KINDS) - {TASKS}
 # A cell of tasks can be long: thousands of long-running tasks at some hundred bytes. The csv
 # module's own limit is 128 KiB.
@@ -41,15 +42,15 @@ Path = Union[str, "os.PathLike[str]"]
 
 @dataclass
 class Recording:
-    """What one worker recorded: rows in the order of the columns. A metric's value is a list, of numbers (None is missing) or keys; a custom metric's may be
-    a text."""
+    """The recorded rows of one worker; values are in the order of the columns. A metric's value is
+    a list of numbers (None is missing) or keys; that of a custom metric may be a text."""
 
     columns: list[str]
     rows: list[Sequence[Any]]
     path: str = ""
 
     def place(self, metric: str) -> int:
-        """The metric's place in a row. KeyError when it was not tracked."""
+        """The index of the metric in a row. Raises KeyError if it was not tracked."""
         tracked = [name for name in self.columns if name not in ALWAYS]
         if metric not in tracked:
             raise KeyError(f"{metric!r} was not tracked{' in ' + self.path if self.path else ''}; there is {', '.join(tracked) or 'nothing'}")
@@ -76,7 +77,7 @@ def _cell(column: str, value: Any) -> str:
 
 
 def write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Writes the file, packed if its name ends in ``.gz``; see replaced()."""
+    """Writes the file, compressed if its name ends in ``.gz``; see replaced()."""
     with replaced(path) as unfinished, _opened(unfinished, "w", os.fspath(path).endswith(".gz")) as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(columns)
@@ -85,7 +86,8 @@ def write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[str]:
-    """The path to write a file to that takes its place at the end of the block: as a whole or not at all. Makes its folder."""
+    """Yields a temporary path. At the end of the block, its file replaces `path` as a whole, or not
+    at all after an error. Makes the folder."""
     target = os.fspath(path)
     os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
     unfinished = f"{target}.{os.getpid()}.unfinished"
@@ -159,7 +161,8 @@ def _row(columns: list[str], parsers: list[Callable[[str], Any]], cells: list[st
 
 @contextlib.contextmanager
 def _table(path: str) -> Iterator[Any]:
-    """A csv.reader of the file, packed or not. ValueError, with the line, for what is damaged while the block reads it."""
+    """Yields a csv.reader of the file, compressed or not. Errors in the block become a ValueError
+    with the line."""
     csv.field_size_limit(max(csv.field_size_limit(), CELL_MAX_BYTES))
     with open(path, "rb") as raw:
         packed = raw.read(2) == b"\x1f\x8b"
@@ -188,7 +191,7 @@ def _lines(path: str) -> Iterator[list[Any]]:
 
 
 def read(path: Path) -> Recording:
-    """The whole file, packed or not. ValueError names file and line of what is damaged."""
+    """Reads the file, compressed or not. A ValueError names file and line of damaged data."""
     lines = _lines(os.fspath(path))
     columns: list[str] = next(lines)
     return Recording(columns, list(lines), os.fspath(path))
@@ -198,7 +201,8 @@ _NAME = re.compile(r"(?P<name>.+)_(?P<number>[0-9]+)\.csv(\.gz)?")
 
 
 def numbered(folder: Path, fname: Optional[str] = None) -> dict[int, str]:
-    """The folder's files by the number of their worker, in its order: 0, 1, 2, 10. `fname` is needed where there are files of several names."""
+    """The folder's files in the order of their workers' numbers: 0, 1, 2, 10. `fname` is required
+    if there are files of several names."""
     found: dict[int, str] = {}
     names = set()
     for file in os.listdir(folder):
@@ -241,9 +245,11 @@ def raise_to(peak: list[Optional[Number]], values: Sequence[Optional[Number]]) -
 
 
 def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any, list[Optional[Number]]]:
-    """The highest value of each device in each job, or each (job, dag), in the order in which they came. None for a device that never had a value in it.
+    """The highest value of each device in each job, or each (job, dag), in the order of their first
+    rows. None for a device without a value.
 
-    KeyError for a metric that was not tracked, ValueError for one that has no numbers."""
+    Raises KeyError for a metric that was not tracked, ValueError for a metric without numbers.
+    """
     place = recording.place(metric)
     job_place, dag_place = recording.columns.index("job"), recording.columns.index("dag")
     found: dict[Any, list[Optional[Number]]] = {}
@@ -263,7 +269,8 @@ def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any,
 
 
 def peaks_of_file(path: Path, metric: str, per_dag: bool = False) -> dict[Any, list[Optional[Number]]]:
-    """peaks() of a file, whose other columns are not looked at. Equal cells are read once: of what GPUs do, most are."""
+    """peaks() of a file, without parsing its other columns. Equal cells are parsed once, because
+    most values of GPUs repeat."""
     try:
         return _peaks_of_cells(os.fspath(path), metric, per_dag)
     except ValueError:
@@ -273,7 +280,8 @@ def peaks_of_file(path: Path, metric: str, per_dag: bool = False) -> dict[Any, l
 def _peaks_of_cells(path: str, metric: str, per_dag: bool) -> dict[Any, list[Optional[Number]]]:
     if metric == TASKS:
         raise ValueError
-    cells: dict[tuple[str, str], dict[str, None]] = {}  # in the order in which they came: of 9 and 9.0 the first is the peak
+    # in the order of the rows: of 9 and 9.0 the first is the peak
+    cells: dict[tuple[str, str], dict[str, None]] = {}
     dags: set[str] = set()
     with _table(path) as rows:
         columns = _header(next(rows, []))
@@ -304,13 +312,13 @@ def _peaks_of_cells(path: str, metric: str, per_dag: bool) -> dict[Any, list[Opt
 
 
 def _highest(cells: Iterable[str]) -> list[Optional[Number]]:
-    """Of each device. ValueError for what is no number."""
+    """The numbers of a cell, one for each device. Raises ValueError for other texts."""
     found: list[Optional[Number]] = []
     for column in itertools.zip_longest(*(cell.split(",") for cell in cells if cell), fillvalue=""):
         texts = dict.fromkeys(column)
         try:
             found.append(max(map(int, texts)))
-        except ValueError:  # missing values, or such with a point
+        except ValueError:  # missing values, or numbers with a decimal point
             highest: Optional[Number] = None
             for text in texts:
                 highest = _higher(highest, _number(text))
@@ -319,7 +327,7 @@ def _highest(cells: Iterable[str]) -> list[Optional[Number]]:
 
 
 def over_jobs(peaks_by_job: dict[Any, list[Optional[Number]]]) -> list[Optional[Number]]:
-    """The highest of each device in all jobs."""
+    """The highest value of each device over all jobs."""
     peak: list[Optional[Number]] = []
     for values in peaks_by_job.values():
         raise_to(peak, values)
@@ -327,14 +335,15 @@ def over_jobs(peaks_by_job: dict[Any, list[Optional[Number]]]) -> list[Optional[
 
 
 def known_peaks(found: list[Any], metric: str, where: str) -> list[Any]:
-    """The peaks; warns where no worker has any, as where there is no GPU."""
+    """The peaks. Warns if no worker has any, as without a GPU."""
     if found and not any(found):
         warnings.warn(f"{metric} has no value {where}: a metric of GPUs needs some, see `sonde doctor`", RuntimeWarning, stacklevel=3)
     return found
 
 
 def chosen(workers: Union[int, Iterable[int], None], there: Sequence[int], where: str) -> list[int]:
-    """The numbers of the workers that are asked for (None: all), in the order asked. ValueError names those that are not there."""
+    """The numbers of the requested workers (None: all), in the order of the request. A ValueError
+    names unknown workers."""
     if workers is None:
         return list(there)
     asked = [workers] if isinstance(workers, int) else list(workers)
@@ -349,8 +358,10 @@ def peaks_from_csv(
 ) -> list[Any]:
     """The highest values of a metric from the files that Monitor.to_csv wrote.
 
-    A list with an entry for each worker, in the order asked: ``{job: [value of each device]}``, with `per_dag` ``{(job, dag): [value of each device]}``, or with
-    `per_job` false ``[value of each device]``."""
+    Returns a list with an entry for each worker, in the order of the request: ``{job: [value of
+    each device]}``; with `per_dag` ``{(job, dag): [value of each device]}``; without `per_job`
+    ``[value of each device]``.
+    """
     there = numbered(csv_dir, fname)
     if not there:
         raise FileNotFoundError(f"no {fname or 'NAME'}_N.csv in {os.fspath(csv_dir)}")

@@ -1,8 +1,11 @@
-"""What Dask itself knows of a worker: memory, transfers, spilling, its event loop. Read in a thread of the worker, for one instant.
+"""Dask's own metrics of a worker: memory, transfers, spilling, its event loop. A thread of the
+worker reads them for each instant.
 
-Versions of Dask keep some of this in different places, or not at all. What a version does not have is None: missing, never 0.
+Some of them are in different places in different versions of Dask, or do not exist. A metric that a
+version lacks is None: missing, never 0.
 
-    transfers    worker.transfer_*_log, a record of each that is over; the log is short, so the sums grow from look to look
+    transfers    worker.transfer_*_log, a record of each finished transfer; the log is short, so
+                 the sums are updated at each look
     spilling     2023.4 and later   data.cumulative_metrics["disk-write", "seconds"]
                  before             data.slow.metrics.write_time_total, in one or two wrappings
 """
@@ -14,19 +17,22 @@ Value = Optional[float]
 
 
 class TransferTime:
-    """Seconds that transfers have taken since now, by a log whose newest record stands last. Those that go on at once count each."""
+    """The seconds that transfers have taken since the object was made, from a log whose newest
+    record is the last. Concurrent transfers count each."""
 
     def __init__(self, log: "Optional[deque[dict[str, Any]]]") -> None:
         self.log = log
         self.seconds = 0.0
-        self.last: object = log[-1] if log else None  # the newest record that does not count any more
+        # the newest record that the sum contains
+        self.last: object = log[-1] if log else None
         self.lost = False
 
     def look(self) -> Value:
-        """None where there is no log; and from then on when it has dropped records between two looks: the sum would be too small."""
+        """The sum. None without a log, and after the log has dropped records between two looks,
+        because the sum would be too small."""
         if self.log is None:
             return None
-        records = list(self.log)  # at once: the event loop appends to it
+        records = list(self.log)  # one copy, because the event loop appends to the log
         fresh = []
         for record in reversed(records):
             if record is self.last:
@@ -41,7 +47,8 @@ class TransferTime:
 
 
 def spill_seconds(data: Any) -> tuple[Value, Value]:
-    """What writing to disk has taken, and reading from it. None: this worker does not spill."""
+    """The seconds that writing to disk and reading from it have taken. None: this worker does not
+    spill."""
     sums = getattr(data, "cumulative_metrics", None)
     if sums is not None:
         return sums.get(("disk-write", "seconds"), 0.0), sums.get(("disk-read", "seconds"), 0.0)
@@ -56,7 +63,7 @@ def _since(now: Value, before: Value) -> Value:
 
 
 class Figures:
-    """Of one worker. `__call__` gives the value of each metric in `names`."""
+    """The metrics of one worker. `__call__` returns the value of each metric in `names`."""
 
     names = (
         "managed", "spilled", "unmanaged", "transfer-in", "transfer-out", "transfer-in-time", "transfer-out-time", "spill-time", "unspill-time", "event-loop", "gil",
@@ -73,10 +80,11 @@ class Figures:
         monitor = worker.monitor.recent() if worker.monitor.count else {}
         # Bytes that the spilled data would take in memory, which state.nbytes contains, and those
         # that they take on disk.
-        of_memory, on_disk = getattr(worker.data, "spilled_total", (0, 0))  # a worker that does not spill has none
+        # None on a worker that does not spill
+        of_memory, on_disk = getattr(worker.data, "spilled_total", (0, 0))
         managed = max(0, worker.state.nbytes - of_memory)
         unmanaged = max(0, worker.monitor.proc.memory_info().rss - managed)
-        contention = monitor.get("gil_contention")  # of 1; where gilknocker is installed
+        contention = monitor.get("gil_contention")  # a fraction; only if gilknocker is installed
         return (
             managed, on_disk, unmanaged, worker.state.transfer_incoming_bytes, worker.transfer_outgoing_bytes,
             self.incoming.look(), self.outgoing.look(), *map(_since, spill_seconds(worker.data), self.spilled_before),

@@ -1,8 +1,9 @@
-"""The GPUs of this process' node as handles for metrics, the built-in ones and users' own.
+"""The GPUs of this process' node as handles for built-in and custom metrics.
 
-A handle is what pynvml's functions take, where pynvml can be imported; with or without it, it is a `Device` with the methods below. NVML itself (the driver's
-``libnvidia-ml.so.1``) is asked through ctypes; where it is missing there are no GPUs. GPUs are known by UUID: NVML does not look at CUDA_VISIBLE_DEVICES, so a
-worker's own GPU is found by what the first entry there says. Calls let other threads of Python run meanwhile.
+If pynvml is installed, its functions accept the handles. In any case, a handle is a `Device` with
+the methods below. ctypes calls NVML itself (the driver's ``libnvidia-ml.so.1``); without it there
+are no GPUs. GPUs are identified by UUID, because NVML ignores CUDA_VISIBLE_DEVICES: the first entry
+of that variable names a worker's own GPU. Calls release the interpreter lock.
 """
 
 import ctypes
@@ -40,7 +41,7 @@ class _OpaqueDevice(ctypes.Structure):
 
 
 class Device:
-    """A GPU, or a MIG instance. What it cannot say is None."""
+    """A GPU, or a MIG instance. Values that it does not provide are None."""
 
     index: int  # NVML's, which is the order of PCI addresses; of a MIG instance that of its GPU
     uuid: str
@@ -53,7 +54,7 @@ class Device:
         newer = _MemoryV2(version=_MEMORY_V2)
         if self._ask(newer, "nvmlDeviceGetMemoryInfo_v2"):
             return newer
-        older = _Memory()  # its `used` has what the driver keeps for itself, too
+        older = _Memory()  # its `used` includes the driver's own memory
         return older if self._ask(older, "nvmlDeviceGetMemoryInfo") else None
 
     def memory_used(self) -> Optional[int]:
@@ -67,7 +68,7 @@ class Device:
         return int(memory.total) if memory else None
 
     def memory_used_percent(self) -> Optional[float]:
-        """Used memory of the total."""
+        """Used memory in percent of the total."""
         memory = self._memory()
         return 100 * memory.used / memory.total if memory and memory.total else None
 
@@ -87,7 +88,7 @@ class Device:
 
 
 class _Nvml:
-    """The library, started. OSError when there is none, or it does not start."""
+    """Loads and initializes the library. Raises OSError if that fails."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(os.environ.get("SONDE_NVML") or "libnvidia-ml.so.1")
@@ -99,16 +100,16 @@ class _Nvml:
         pointer: Any = ctypes.POINTER(_OpaqueDevice)
         try:
             pynvml = importlib.import_module("pynvml")
-            pynvml.nvmlInit()  # the same library: counted once more
+            pynvml.nvmlInit()  # the same library; it counts its users
             pointer = pynvml.c_nvmlDevice_t
         except ImportError:
             pass
-        except Exception as error:  # whatever pynvml makes of a library it does not like
+        except Exception as error:  # pynvml raises many types for a faulty library
             _log.warning("pynvml does not start, custom metrics get handles without it: %s", error)
         self._handle_type: Any = type("DeviceHandle", (Device, pointer), {"_type_": pointer._type_})
 
     def call(self, function: str, *arguments: Any) -> Optional[int]:
-        """NVML's result, or None where it has no such function."""
+        """Calls a function of NVML. Returns None if this version lacks it."""
         found = getattr(self._library, function, None)
         return None if found is None else int(found(*arguments))
 
@@ -125,7 +126,8 @@ class _Nvml:
         return handle
 
     def gpus(self) -> list[Device]:
-        """In the order of their indices. One that does not answer is left out, and said."""
+        """All GPUs in the order of their indices. A GPU that does not respond is left out, with a
+        warning."""
         count = ctypes.c_uint()
         if self.call("nvmlDeviceGetCount_v2", ctypes.byref(count)) is None:
             self.call("nvmlDeviceGetCount", ctypes.byref(count))
@@ -145,7 +147,7 @@ class _Nvml:
         count = ctypes.c_uint()
         if self.call("nvmlDeviceGetMaxMigDeviceCount", gpu, ctypes.byref(count)) != 0:
             return []
-        places = range(count.value * 2)  # some drivers leave places empty
+        places = range(count.value * 2)  # some drivers leave gaps
         found = (self._handle(gpu.index, "nvmlDeviceGetMigDeviceHandleByIndex", gpu, ctypes.c_uint(place)) for place in places)
         return [instance for instance in found if instance]
 
@@ -155,7 +157,7 @@ _started: Optional[_Nvml] = None
 
 
 def _nvml() -> Optional[_Nvml]:
-    """NVML, started once in this process; None where there is none."""
+    """NVML, initialized once in this process; None if it is missing."""
     global _started
     with _lock:
         if _started is None:
@@ -167,7 +169,8 @@ def _nvml() -> Optional[_Nvml]:
 
 
 def _named(nvml: _Nvml, gpus: list[Device], entry: str) -> list[Device]:
-    """The device that an entry of CUDA_VISIBLE_DEVICES means: an index, or a UUID or its unmistakable beginning."""
+    """The device of an entry of CUDA_VISIBLE_DEVICES: an index, a UUID, or an unambiguous beginning
+    of a UUID."""
     if entry.isdecimal():
         return [gpu for gpu in gpus if gpu.index == int(entry)]
     if not entry.startswith(("GPU-", "MIG-")):
@@ -178,7 +181,8 @@ def _named(nvml: _Nvml, gpus: list[Device], entry: str) -> list[Device]:
 
 
 def device_handles(own_only: bool) -> list[Device]:
-    """The node's GPUs, or this worker's own: the first entry of CUDA_VISIBLE_DEVICES; all where that is not set."""
+    """The node's GPUs, or this worker's own GPU: the first entry of CUDA_VISIBLE_DEVICES; all GPUs
+    if it is not set."""
     nvml = _nvml()
     gpus = nvml.gpus() if nvml else []
     own = own_gpu(os.environ.get("CUDA_VISIBLE_DEVICES"))
@@ -188,9 +192,12 @@ def device_handles(own_only: bool) -> list[Device]:
 
 
 def custom_metric(name: str, per_device: bool = True) -> Callable[[_Function], _Function]:
-    """Makes a function ``(worker, handle)`` a metric of this name, for Monitor.attach(custom_metrics=[…]).
+    """Makes a function ``(worker, handle)`` a metric of this name, for
+    Monitor.attach(custom_metrics=[…]).
 
-    It is called for each device with its handle, or once with the list of all handles if `per_device` is false."""
+    sonde calls it for each device with its handle, or with `per_device=False` once with the list of
+    all handles.
+    """
     if not isinstance(name, str):
         raise TypeError("custom_metric needs the metric's name: @custom_metric('power')")
     if not name or not name.isprintable() or name != name.strip():

@@ -1,14 +1,18 @@
-"""Which job and dag a cluster is at: the scheduler's graphs, counted. Knows nothing of Dask but the names of its task states.
+"""The current job and dag of a cluster, from the scheduler's graphs. Of Dask, it knows only the
+names of task states.
 
-A *graph* is what one `compute`, `persist`, `submit` or `map` hands over: a dag of a job. It is open until every key that was asked for is in memory, erred or
-forgotten. The cluster is *at* the newest graph of which something runs; while nothing runs it stays at the last one. Several clients may be at work at once, so
-that is a heap of the graphs that run, newest first, and not a counter.
+A *graph* is the work of one `compute`, `persist`, `submit` or `map`: a dag of a job. It is open
+until every requested key is in memory, erred or forgotten. The *current* graph of the cluster is
+the newest one with an executing task; while nothing executes, it is the last one. Several clients
+may compute at once, so a heap holds the executing graphs, newest first.
 
-    client mode   a client's first graph makes it the next job (0, 1, …); every graph of it is the next dag of that job (0, 1, …)
-    manual mode   new_job() says where a job begins; the clients do not matter
-    spans         the outermost `distributed.span` that a graph was made in is its job; outside of spans as in client mode
+    client mode   a client's first graph makes the client the next job (0, 1, …); each of its
+                  graphs is the next dag of that job (0, 1, …)
+    manual mode   new_job() begins a job; clients do not matter
+    spans         the job of a graph is the outermost `distributed.span` around it; outside of
+                  spans as in client mode
 
-What a task submits to its own cluster is part of the graph that the cluster is at.
+Work that a task submits to its own cluster belongs to the current graph.
 """
 
 import heapq
@@ -17,16 +21,17 @@ from typing import Callable, Optional
 
 from sonde._emit import Graph, GraphKeys
 
-WORKERS_OWN = "Client-worker-"  # how a client's id begins that a task opened
+WORKERS_OWN = "Client-worker-"  # prefix of the ids of clients that tasks open
 
 Key = Hashable
 
 
 class Jobs:
-    """`opened` and `closed` hear of each graph, `at` of (job, dag) whenever the cluster goes on to another. A graph's `handle` belongs to who listens.
+    """Calls `opened` and `closed` for each graph, and `at` with (job, dag) whenever the current
+    graph changes. The `handle` of a graph belongs to the callbacks.
 
-    `transition(key, start, finish)` has to be told of every change of a task's state: some ten thousand times a second, so that it is in C (`graphs.c`), with all
-    that is known of single keys.
+    `transition(key, start, finish)` must be called for every change of a task's state: some ten
+    thousand times a second. So it is in C (`graphs.c`), with all data of single keys.
     """
 
     def __init__(
@@ -41,11 +46,12 @@ class Jobs:
         self._open: dict[int, int] = {}  # job → graphs that are open
         self._bad: set[int] = set()  # jobs with a dag that failed
         self.transition = self._keys = GraphKeys(self._turned, self._close)
-        self._heap: list[tuple[int, Graph]] = []  # (-number, graph); those with nothing running any more are stale
+        # (-number, graph); entries without an executing task are stale
+        self._heap: list[tuple[int, Graph]] = []
         self._number = 0
 
     def new_job(self, job: Optional[int] = None) -> int:
-        """The job from now on; manual mode alone."""
+        """Begins a job; manual mode only."""
         if not self.manual:
             raise ValueError("new_job() is for job_type='manual'; here every client is a job")
         self._manual_job = self._manual_job + 1 if job is None else job
@@ -56,7 +62,8 @@ class Jobs:
     def graph(
         self, client: str, wanted: Iterable[Key], tasks: Iterable[Key], state: Callable[[Key], Optional[str]], span: Optional[Hashable] = None
     ) -> Optional[Graph]:
-        """A client has handed over a graph. `state` tells of keys that were there before. None: a task did."""
+        """Handles a graph of a client and returns it, or None if a task submitted it. `state`
+        returns the state of keys from earlier graphs."""
         if client.startswith(WORKERS_OWN):
             self._keys.belong(self._newest() or self._graph(self.job, self.dag), tasks)
             return None
@@ -76,17 +83,17 @@ class Jobs:
         return graph
 
     def restarted(self) -> None:
-        """The cluster has forgotten all tasks. What had not ended has failed."""
+        """Handles a restart of the cluster, which forgets all tasks. Open graphs have failed."""
         for graph in sorted(self._keys.clear(), key=lambda graph: graph.number):
             graph.failed = True
             self._close(graph)
 
     def job_of(self, client: str) -> Optional[int]:
-        """The job that a client is; None: it has submitted nothing, or is none."""
+        """The job of a client; None if it has submitted nothing."""
         return self._jobs.get(client)
 
     def successful(self) -> list[int]:
-        """Jobs all of whose dags have ended well."""
+        """The jobs whose dags have all ended without an error."""
         return sorted(job for job, left in self._open.items() if left == 0 and job not in self._bad)
 
     def _graph(self, job: int, dag: int) -> Graph:
@@ -94,7 +101,7 @@ class Jobs:
         return Graph(self._number, job, dag)
 
     def _turned(self, graph: Graph) -> None:
-        """The first of its tasks has come to a worker, or none is there any more."""
+        """Called when the first task of a graph comes to a worker, and when the last one leaves."""
         if graph.running and not graph.queued:
             heapq.heappush(self._heap, (-graph.number, graph))
             graph.queued = True

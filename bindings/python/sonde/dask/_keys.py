@@ -1,11 +1,17 @@
-"""Keys of tasks as the text of one cell, and back.
+"""Converts keys of tasks to the text of one cell, and back.
 
-Dask's keys are strings, numbers, bytes or tuples of these. A cell joins them with ``, ``. A string stands there as it is; where that could be taken for
-something else (it holds ``, ``, begins with a quote or like a tuple, is the text of a number) it stands as Python writes it, and so do bytes and tuples::
+Dask's keys are strings, numbers, bytes or tuples of these. A cell joins them with ``, ``. A string
+is written as it is. It is written as a Python literal if it is ambiguous: it contains ``, ``,
+begins with a quote or like a tuple, or is the text of a number. Bytes and tuples are Python
+literals, too::
 
-    inc-1, ('sum-3f', 0, 1), "('sum-3f', 0, 1)", 'a, b'        a string, a tuple, a string that looks like one, a string with a comma
+    inc-1                  a string
+    ('sum-3f', 0, 1)       a tuple
+    "('sum-3f', 0, 1)"     a string that looks like a tuple
+    'a, b'                 a string with a comma
 
-What other programs wrote without quotes is read as well as it can be: a tuple where it looks like one, else a string up to the next comma.
+Other programs write such keys without quotes. The reader then guesses: a tuple if it looks like
+one, else a string up to the next comma.
 """
 
 import ast
@@ -13,7 +19,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-_LITERAL = re.compile(r"""\(|[bB]?["']""")  # how what Python wrote begins
+_LITERAL = re.compile(r"""\(|[bB]?["']""")  # the beginning of a Python literal
 _WORDS = {"True": True, "False": False, "None": None}
 
 
@@ -28,7 +34,7 @@ def _number(text: str) -> Any:
 
 
 def _plain(key: Any) -> Any:
-    """The key with NumPy's numbers as Python's: their repr depends on NumPy's version."""
+    """The key with Python's numbers in place of NumPy's, whose repr depends on NumPy's version."""
     if isinstance(key, tuple):
         return tuple(_plain(part) for part in key)
     if isinstance(key, (str, bytes, int, float, type(None))) and type(key).__module__ == "builtins":
@@ -48,7 +54,8 @@ def write(keys: Iterable[Any]) -> str:
 
 
 def _end_of_literal(cell: str, start: int) -> int:
-    """Behind the tuple, string or bytes that begins here; the cell's length if it has no end."""
+    """The position behind the tuple, string or bytes that begins here, or the cell's length if it
+    has no end."""
     depth, quote, at = 0, "", start
     while at < len(cell):
         c = cell[at]
@@ -70,7 +77,7 @@ def _end_of_literal(cell: str, start: int) -> int:
 
 
 def _literal(cell: str, start: int) -> tuple[Any, int]:
-    """What Python wrote here and where it ends; the end is -1 if it is no such thing after all."""
+    """Parses a Python literal. Returns it and its end, or an end of -1 if this is no literal."""
     end = _end_of_literal(cell, start)
     if end < len(cell) and not cell.startswith(", ", end):
         return None, -1
@@ -100,7 +107,8 @@ _HASH = re.compile("[a-f0-9]{32}")
 
 
 def prefix(key: Any) -> str:
-    """The prefix of a key as Dask counts it (dask.utils.key_split), without Dask: `inc` of `inc-0123abcd`, `sum` of `('sum-3f', 0)`."""
+    """The prefix of a key as Dask counts it (dask.utils.key_split), without importing Dask: `inc`
+    of `inc-0123abcd`, `sum` of `('sum-3f', 0)`."""
     while isinstance(key, tuple):
         key = key[0] if key else None
     text = key.decode(errors="replace") if isinstance(key, bytes) else key

@@ -1,4 +1,4 @@
-"""A worker from its coming to its going."""
+"""The life of a worker, from its start to its end."""
 
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -6,7 +6,8 @@ from typing import Any, Optional
 
 @dataclass
 class Life:
-    """One that was started again under its name is the same worker."""
+    """A process of a worker. A worker that is restarted under its name stays the same worker, with
+    another life."""
 
     worker: int  # N of its file
     name: str
@@ -19,7 +20,7 @@ class Life:
     end_ns: Optional[int] = None
 
     def tags(self) -> dict[str, Any]:
-        """Of its span dask_worker."""
+        """The tags of its span dask_worker."""
         of_devices = {} if self.devices is None else {"devices": self.devices}
         own = {"worker": self.worker, "name": self.name, "address": self.address, "worker_host": self.host, "pid": self.pid, "joined_ns": self.joined_ns}
         return own | of_devices

@@ -1,4 +1,5 @@
-"""The Monitor: what a client holds. All it knows lies on the scheduler (`_scheduler`), so any client's Monitor of the same cluster is as good as another's."""
+"""The Monitor, the class for clients. Its state is on the scheduler (`_scheduler`), so the Monitors
+of all clients of a cluster are equivalent."""
 
 import os
 import pickle
@@ -18,9 +19,7 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 class Monitor:
-    """Records what the GPUs and workers of a Dask cluster are doing, by job and dag.
-
-    ::
+    """Records what the GPUs and workers of a Dask cluster do, by job and dag.
 
         monitor = Monitor(client)
         monitor.attach(tracking=["mem-util", "compute-util"])
@@ -29,11 +28,12 @@ class Monitor:
         monitor.stop()
         monitor.to_csv("path/to/folder")
 
-    With an asynchronous client every method is awaited. ``with Monitor(client, tracking=[...]) as m:`` attaches and starts, and stops at the end.
+    With an asynchronous client, await every method. ``with Monitor(client, tracking=[...]) as m:``
+    attaches and starts, and stops at the end.
     """
 
     def __init__(self, client: Any, tracking: Optional[Sequence[str]] = None, **options: Any) -> None:
-        """`tracking` and `options` are attach()'s, for ``with``."""
+        """`tracking` and `options` are passed to attach() by ``with``."""
         self.client = client
         self._tracking, self._options = tracking, options
 
@@ -50,11 +50,13 @@ class Monitor:
         own_gpus: bool = False,
         spans: bool = False,
     ) -> Any:
-        """Prepares the cluster: sonde's agents, the plugins of scheduler and workers, also of workers that come later. What was attached before is replaced.
+        """Prepares the cluster: sonde's agents, and the plugins of scheduler and workers, including
+        later workers. Replaces an earlier attach().
 
-        `polling_interval` is in milliseconds. What is recorded lies in files of the agents from the first moment on; with `mem_limit` these are under `dump_loc`.
-        `own_gpus`: a worker's rows have the GPU that it computes on (the first of CUDA_VISIBLE_DEVICES) instead of all that its node has. `spans`: graphs made in
-        a `distributed.span` belong to the job of that span.
+        `polling_interval` is in milliseconds. The agents write recorded data to files at once; with
+        `mem_limit` these files are in `dump_loc`. With `own_gpus`, the rows of a worker have the
+        GPU that it computes on (the first of CUDA_VISIBLE_DEVICES) instead of all GPUs of its node.
+        With `spans`, graphs made in a `distributed.span` belong to the job of that span.
         """
         _check_list(tracking)
         names = [_metric_name(function) for function in custom_metrics]
@@ -65,33 +67,39 @@ class Monitor:
         return self._run(self._on_scheduler, "attach", settings=settings)
 
     def start(self, tracking: Optional[Sequence[str]] = None) -> Any:
-        """Records from now on. `tracking` takes the place of attach()'s; if that differs, the recording begins anew."""
+        """Starts recording. `tracking` replaces that of attach(); if it differs, the recording
+        begins anew."""
         if tracking is None:
             return self._ask("record")
         _check_list(tracking)
         return self._run(self._on_scheduler, "start", tracking=list(dict.fromkeys(tracking)))
 
     def stop(self, force: bool = False) -> Any:
-        """Records no more. What was recorded stays, and start() may be called again. It waits for no task, with `force` and without."""
+        """Stops recording. The recorded data stay, and start() may be called again. It waits for no
+        task, with `force` or without."""
         return self._ask("stop")
 
     def shutdown(self) -> Any:
-        """Takes the monitor out of the cluster. sonde keeps the recording: `sonde query --list` finds it."""
+        """Removes the monitor from the cluster. sonde keeps the recording: `sonde query --list`
+        finds it."""
         return self._run(self._on_scheduler, "remove")
 
     def new_job(self, job: Optional[int] = None) -> Any:
-        """The next job begins, or the job of this number; its number. For ``job_type='manual'``."""
+        """Begins the next job, or the job of this number; returns its number. For
+        ``job_type='manual'``."""
         return self._ask("new_job", job=job)
 
     def clear_metrics(self) -> Any:
-        """Forgets what was recorded so far."""
+        """Forgets the data recorded so far."""
         return self._ask("clear")
 
-    # ---- what was recorded
+    # ---- recorded data
 
     def to_csv(self, path: Path, fname: str = "worker", identity: bool = False, clear_dir: bool = False) -> Any:
-        """Writes a file for each worker there was, {path}/{fname}_{N}.csv; the paths. `clear_dir` removes the folder's earlier files of this name. `identity` adds the columns worker-address, worker-name, host, pid, gpu-uuid,
-        gpu-index and time (seconds since the epoch)."""
+        """Writes a file {path}/{fname}_{N}.csv for each worker, including those that have ended,
+        and returns the paths. `clear_dir` first removes the folder's files of this name. `identity`
+        adds the columns worker-address, worker-name, host, pid, gpu-uuid, gpu-index and time
+        (seconds since the epoch)."""
         return self._run(self._to_csv, path, fname, identity, clear_dir)
 
     async def _to_csv(self, path: Path, fname: str, identity: bool, clear_dir: bool) -> list[str]:
@@ -101,21 +109,24 @@ class Monitor:
         return rows.write(os.fspath(path), fname, identity)
 
     def request_metrics(self) -> Any:
-        """The rows in memory: for each worker, in the order of the files, {column: [of each row]}."""
+        """Returns the rows in memory: for each worker, in the order of the files, a dictionary from
+        columns to lists of values."""
         return self._run(self._request_metrics)
 
     async def _request_metrics(self) -> list[dict[str, list[Any]]]:
         return (await self._recorded()).by_column()
 
     def to_parquet(self, path: Path, fname: str = "worker", identity: bool = False) -> Any:
-        """As to_csv(), but Parquet files, {path}/{fname}_{N}.parquet, whose columns have types. Needs pyarrow."""
+        """Like to_csv(), but writes Parquet files {path}/{fname}_{N}.parquet, whose columns have
+        types. Needs pyarrow."""
         return self._run(self._to_parquet, path, fname, identity)
 
     async def _to_parquet(self, path: Path, fname: str, identity: bool) -> list[str]:
         return _tables.write_parquet(await self._recorded(), path, fname, identity)
 
     def to_arrow(self, identity: bool = False) -> Any:
-        """The rows of all workers as one pyarrow.Table, with the column `worker` in front. Needs pyarrow."""
+        """Returns the rows of all workers as one pyarrow.Table, with the column `worker` in front.
+        Needs pyarrow."""
         return self._run(self._to_arrow, identity)
 
     async def _to_arrow(self, identity: bool) -> Any:
@@ -125,8 +136,9 @@ class Monitor:
         return Rows(await self._on_scheduler("ask", method="recorded", arguments={}))
 
     def get_peaks(self, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, per_dag: bool = False) -> Any:
-        """The highest values: for each worker, in the order asked for, {job: [of each device]}, with `per_dag` {(job, dag): [of each device]}, without `per_job`
-        [of each device]."""
+        """Returns the highest values: for each worker, in the order of the request, {job: [value of
+        each device]}; with `per_dag` {(job, dag): [value of each device]}; without `per_job` [value
+        of each device]."""
         asked = [workers] if isinstance(workers, int) else None if workers is None else list(workers)
         return self._run(self._get_peaks, metric, asked, per_job, per_dag)
 
@@ -138,51 +150,58 @@ class Monitor:
     def peaks_from_csv(
         csv_dir: Path, metric: str, workers: Union[int, Iterable[int], None] = None, per_job: bool = True, fname: Optional[str] = None, per_dag: bool = False
     ) -> list[Any]:
-        """The same of the files that to_csv() wrote. `fname` is needed where the folder has files of several names."""
+        """Like get_peaks(), from the files that to_csv() wrote. `fname` is required if the folder
+        has files of several names."""
         return _csv.peaks_from_csv(csv_dir, metric, workers, per_job, fname, per_dag)
 
     @staticmethod
     def from_recording(path: Path, cluster: Optional[str] = None) -> Recorded:
-        """The recording of a cluster that has ended (a path, or the id of a job): files, peaks and tasks as from its Monitor. `cluster` is needed where several
-        clusters shared the job: the address of the scheduler."""
+        """Returns the recording of a cluster that has ended (a path, or the id of a job), with
+        files, peaks and tasks as from its Monitor. `cluster`, the address of the scheduler, is
+        required if several clusters shared the job."""
         return Recorded(path, cluster)
 
     def task_extremes(self, metric: str = "rss") -> Any:
-        """Of each task that was executed, in the order of workers and times: a dictionary of worker, key, seconds, and lists min and max with the metric's lowest and
-        highest value of each device meanwhile. `tasks` and the metric have to be tracked (KeyError)."""
+        """Returns for each executed task, in the order of workers and times, a dictionary of
+        worker, key, seconds, and the lists min and max with the metric's lowest and highest value
+        of each device meanwhile. `tasks` and the metric have to be tracked (else KeyError)."""
         return self._run(self._task_extremes, metric)
 
     async def _task_extremes(self, metric: str) -> list[dict[str, Any]]:
         return (await self._recorded()).task_extremes(metric)
 
     def task_prefixes(self) -> Any:
-        """A row for each prefix of task keys, that with the most time first: a dictionary of prefix, count, seconds (their sum), mean, p95, nbytes (of all results), errors and
-        unfinished (tasks without an end of their own, which the times leave out). Tasks need not be tracked."""
+        """Returns a dictionary for each prefix of task keys, the one with the most time first:
+        prefix, count, seconds (their sum), mean, p95, nbytes (of all results), errors and
+        unfinished (tasks without an end of their own, which the times leave out). Tasks need not be
+        tracked."""
         return self._run(self._task_prefixes)
 
     async def _task_prefixes(self) -> list[dict[str, Any]]:
         return _tasks.by_prefix((await self._on_scheduler("ask", method="tasks", arguments={}))["tasks"])
 
     def report(self, path: Path) -> Any:
-        """Writes one HTML file that needs nothing else: the tasks of each worker's threads by time, and where the time went. Its path."""
+        """Writes one self-contained HTML file, with the tasks of each worker's threads by time and
+        a flame graph, and returns its path."""
         return self._run(self._report, path)
 
     async def _report(self, path: Path) -> str:
         return _report.write(path, await self._on_scheduler("ask", method="tasks", arguments={}), (await self._on_scheduler("ask", method="where", arguments={}))["job"])
 
     def successful_jobs(self) -> Any:
-        """The numbers of the jobs all of whose dags have ended, and none with an error."""
+        """Returns the numbers of the jobs whose dags have all ended without an error."""
         return self._ask("successful_jobs")
 
     def errors(self) -> Any:
-        """What went wrong in custom metrics, each mistake once a worker."""
+        """Returns the errors of custom metrics, each once a worker."""
         return self._ask("errors")
 
     def where(self) -> Any:
-        """Where sonde answers for this cluster: url, job (as in `sonde query --job`), token_file on the scheduler's host."""
+        """Returns the address of sonde for this cluster: url, job (as in `sonde query --job`),
+        token_file on the scheduler's host."""
         return self._ask("where")
 
-    # ---- how
+    # ---- calls of the scheduler
 
     def __enter__(self) -> "Monitor":
         self._attach_for_with()
@@ -209,13 +228,14 @@ class Monitor:
         return self._run(self._on_scheduler, "ask", method=method, arguments=arguments)
 
     def _run(self, function: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any, **keywords: Any) -> Any:
-        """Awaitable for an asynchronous client, else the result."""
+        """Runs a coroutine function on the client's event loop. Returns an awaitable for an
+        asynchronous client, else the result."""
         if self.client.status in ("closing", "closed"):
             raise RuntimeError(f"the client of this Monitor is closed: make a Monitor(Client(address)); {OF_ENDED}")
         return self.client.sync(function, *arguments, **keywords)
 
     async def _on_scheduler(self, function: str, **keywords: Any) -> Any:
-        from . import _scheduler  # which needs Dask; reading files does not
+        from . import _scheduler  # needs Dask; reading files does not
 
         try:
             answer = await self.client.run_on_scheduler(getattr(_scheduler, function), **keywords)
@@ -247,7 +267,7 @@ def _metric_name(function: Any) -> str:
 
 
 def _pickled(functions: Sequence[Any]) -> bytes:
-    """By value where they are not in a module that workers have, too."""
+    """Pickles functions by value if their module is not importable on workers."""
     if not functions:
         return b""
     from distributed.protocol.pickle import dumps  # type: ignore[import]

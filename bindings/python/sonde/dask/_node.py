@@ -1,11 +1,14 @@
-"""The agent on a worker's host that is not the scheduler's: one a host, however many workers, and as long as there is any.
+"""The agent on a worker's host other than the scheduler's: one for each host, as long as the host
+has workers.
 
     worker ─┐                      ┌──────────────── keeper (this module as a program) ─┐
     worker ─┼──Unix socket────────▶│  stdin of `sonde node` ─▶ agent, relay ──TCP──▶ hub │
     worker ─┘                      └──────────────────────────────────────────────────────┘
 
-A worker that finds nobody at the socket starts the keeper, under a lock, so that of many only one does. It is a process of its own that no worker's death takes with it. Each worker holds a
-connection to it; when there has been none for LINGER_S (a restart takes less), or it is told to end, it closes the standard input of `sonde node`, which brings the recording to its place and ends.
+If no keeper listens at the socket, a worker starts it, under a lock, so that only one worker does.
+The keeper is a process of its own that survives any worker. Each worker holds a connection to it.
+When there has been no connection for LINGER_S (a restart takes less), or on request, the keeper
+closes the standard input of `sonde node`, which completes the recording and ends.
 """
 
 import fcntl
@@ -30,7 +33,7 @@ LINE_MAX = 65536
 
 
 def address(job: str) -> str:
-    """The keeper's socket, in a folder of ours alone."""
+    """The path of the keeper's socket, in a private folder."""
     folder = os.path.join(os.environ.get("TMPDIR") or tempfile.gettempdir(), f"sonde-dask-{os.getuid()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     about = os.lstat(folder)
@@ -43,7 +46,8 @@ def address(job: str) -> str:
 
 
 def join(told: dict[str, Any]) -> socket.socket:
-    """Has an agent run on this host for as long as the connection lives that is returned. RuntimeError says why there is none. Waits; for a thread."""
+    """Keeps an agent running on this host while the returned connection is open. A RuntimeError
+    gives the reason of a failure. Blocks, so call it in a thread."""
     path = address(told["job"])
     with open(path + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -57,14 +61,14 @@ def join(told: dict[str, Any]) -> socket.socket:
 
 
 def dismiss(connection: socket.socket) -> None:
-    """Has it end now, and waits until it has."""
+    """Ends the agent, and waits for its end."""
     with connection:
         try:
             connection.settimeout(END_S)
             connection.send(b"e")
             connection.recv(1)
         except OSError:
-            pass  # another worker was faster, or it takes too long
+            pass  # another worker was faster, or the timeout has passed
 
 
 def _connected(path: str) -> Optional[socket.socket]:
@@ -116,14 +120,14 @@ class Keeper:
             return False
 
     def hear(self) -> Optional[list[str]]:
-        """Whole lines of what the node has said; None: it has ended."""
+        """Complete lines of the node's output; None: it has ended."""
         assert self.node.stdout
         piece = os.read(self.node.stdout.fileno(), LINE_MAX)
         *lines, self.said = (self.said + piece).split(b"\n")
         return [line.decode(errors="replace") for line in lines] if piece else None
 
     def wait_ready(self) -> str:
-        """"" or what is wrong."""
+        """Returns "" on success, else the error."""
         assert self.node.stdout
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline:
@@ -141,7 +145,8 @@ class Keeper:
         return "sonde node is not ready in time"
 
     def serve(self, listener: socket.socket) -> list[socket.socket]:
-        """Until there has been no worker for LINGER_S, one says to end, or the node has ended. The workers that are left."""
+        """Serves workers until there has been none for LINGER_S, a worker requests the end, or the
+        node has ended. Returns the remaining connections."""
         workers: list[socket.socket] = []
         alone_since = time.monotonic()
         assert self.node.stdout
@@ -189,7 +194,7 @@ def main(path: str) -> None:
         print(wrong, flush=True)
         return
     if os.path.exists(path):
-        os.unlink(path)  # of a keeper that was killed; the lock is held for us
+        os.unlink(path)  # the socket of a killed keeper; this process holds the lock
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(64)
@@ -201,7 +206,7 @@ def main(path: str) -> None:
         os.unlink(path)
     keeper.end()
     for worker in workers:
-        worker.close()  # who waits for the end hears of it
+        worker.close()  # the waiting worker sees the end
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Peaks of what a running monitor has recorded: a question per span, answered by the store, so no point leaves it.
+"""Peaks of a running monitor, from one query per span, so that no point leaves the store.
 
-    0all-max of a metric over spans dask_stretch ──▶ for each series, job and dag the highest value of each stretch
+    0all-max of a metric over spans dask_stretch
+        ──▶ for each series, job and dag: the highest value of each stretch
 
-Here they are only handed to the workers: a GPU's values to those that lived on its host then. See `_stretches` for why each value is a worker's as a whole or not at all.
+This module assigns the results to workers: a GPU's values to the workers that lived on its host at
+that time. `_stretches` explains why each value belongs to a worker as a whole or not at all.
 """
 
 from typing import TYPE_CHECKING, Any, Optional
@@ -24,7 +26,8 @@ def peaks(
     store: "Store", settings: Settings, periods: list[tuple[int, int]], questions: list[tuple[int, int]], lives: "list[Life]", metric: str, workers: Optional[list[int]],
     per_job: bool, per_dag: bool,
 ) -> list[Any]:  # fmt: skip
-    """As Monitor.get_peaks(). `periods` is when it was recorded, `questions` the same in parts of first and last millisecond."""
+    """Like Monitor.get_peaks(). `periods` are the times of recording, `questions` the same in parts
+    of first and last millisecond."""
     if metric not in settings.columns:
         raise KeyError(f"{metric!r} was not tracked; there is {', '.join(settings.columns) or 'nothing'}")
     kind, name = KINDS.get(metric, ("worker", custom_series(metric)))
@@ -45,7 +48,8 @@ def peaks(
         for life in sorted((life for life in mine if life.worker == number), key=lambda life: life.begin_ns):
             places = _places(life, series, kind, settings.own_gpus)
             _take(found, [values.get(place, []) for place in places], life, periods, per_dag)
-        devices = max(map(len, found.values()), default=0)  # a worker that was started again may have others
+        # a worker that was started again may have others
+        devices = max(map(len, found.values()), default=0)
         for peak in found.values():
             _csv.raise_to(peak, [None] * devices)
     return list(by_worker) if per_job or per_dag else [_csv.over_jobs(found) for found in by_worker]
@@ -56,7 +60,8 @@ def _place(tags: dict[str, str]) -> Place:
 
 
 def _series(store: "Store", settings: Settings, kind: str, name: str, periods: list[tuple[int, int]], hosts: dict[str, str]) -> dict[Place, dict[str, str]]:
-    """The tags of all series. A device that has no value in some job keeps its place there: which there are is asked of all the time, and of all that is tracked."""
+    """The tags of all series. A device without a value in some job keeps its place there, because
+    the query for devices covers the whole time."""
     names = {KINDS[column][1] for column in settings.columns if KINDS.get(column, ("",))[0] == "gpu"} if kind == "gpu" else {name}
     whole = store.query(periods[0][0] // 1_000_000, periods[-1][1] // 1_000_000 + 1, [(each, hosts) for each in sorted(names)], "0all-max")
     return {_place(one["tags"]): one["tags"] for one in whole}
@@ -80,7 +85,8 @@ def _values(store: "Store", name: str, questions: list[tuple[int, int]], hosts: 
 
 
 def _take(found: dict[Any, list[Any]], devices: list[list[Value]], life: "Life", periods: list[tuple[int, int]], per_dag: bool) -> None:
-    """Raises what is found so far, by job or by (job, dag), to the values of the stretches in which the worker lived and was recorded."""
+    """Raises the peaks by job or by (job, dag) to the values of those stretches in which the worker
+    lived and recorded."""
     of_all = [(t_ns, job, dag, device, value) for device, values in enumerate(devices) for t_ns, job, dag, value in values]
     for t_ns, job, dag, device, value in sorted(of_all, key=lambda one: one[:4]):
         if life.begin_ns <= t_ns < (life.end_ns or t_ns + 1) and any(begin <= t_ns < end for begin, end in periods):

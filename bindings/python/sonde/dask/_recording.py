@@ -1,10 +1,13 @@
-"""A recording of a cluster that has ended: the rows, peaks and tasks that its Monitor had, made of the files alone.
+"""The data of a cluster that has ended: rows, peaks and tasks as from its Monitor, computed from
+the files alone.
 
-What a Monitor knows is in the recording, too, as spans that the scheduler's plugin writes (the tag `cluster` on all of them):
+The recording has the state of the Monitor as spans that the scheduler plugin writes, each with the
+tag `cluster`:
 
-    dask_recording   when it recorded; what and how often, by the tags `settings` (JSON) and `attached` (ns)
-    dask_cleared     clear_metrics(): what was recorded before does not count
-    dask_worker      a worker from its coming to its going, with all that its rows need
+    dask_recording   a period of recording; its tags `settings` (JSON) and `attached` (ns) have the
+                     metrics and the interval
+    dask_cleared     a call of clear_metrics(): earlier data do not count
+    dask_worker      the life of a worker, with everything that its rows need
     dask_dag         a graph: open, ended, or ended with an error
 """
 
@@ -29,13 +32,13 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 def settings_tags(settings: Settings, attached_ns: int) -> dict[str, str]:
-    """What a dask_recording span says of a Monitor."""
+    """The state of a Monitor in a dask_recording span."""
     said = {"tracking": settings.tracking, "custom": settings.custom, "interval_ms": settings.interval_ms, "own_gpus": settings.own_gpus}
     return {"attached": str(attached_ns), "settings": json.dumps(said, separators=(",", ":"))}
 
 
 class Recorded:
-    """What Monitor.from_recording() gives: the calls of a Monitor that ask what was recorded."""
+    """The result of Monitor.from_recording(): the methods of a Monitor that read recorded data."""
 
     def __init__(self, where: Path, cluster: Optional[str] = None) -> None:
         self._where = os.fspath(where)
@@ -65,7 +68,7 @@ class Recorded:
         )  # fmt: skip
 
     def _when(self, spans: list[dict[str, Any]]) -> list[tuple[int, int]]:
-        """The periods of recording. One without an end goes on as long as the agents sampled."""
+        """The periods of recording. A period without an end lasts as long as the agents sampled."""
         cleared_ns = max((one["end_ns"] for one in self._store.spans(CLEARED, 0, FOR_EVER_NS) if one["start_ns"] >= self._attached_ns), default=0)
         last_ns = max((one["t_ns"] + 1 for one in self._store.latest(INSTANTS)), default=0)
         found = [(max(one["start_ns"], cleared_ns), one.get("end_ns", last_ns)) for one in spans]

@@ -1,8 +1,10 @@
-"""The tasks of a cluster as one HTML file that needs nothing else: a stream with a lane for each thread of each worker, where the time went, sums by prefix.
+"""The tasks of a cluster as one self-contained HTML file: a stream with a lane for each thread of
+each worker, a flame graph, sums by prefix.
 
-`report.html` is the page; web/report.py makes it of web/src. Here it gets the data: packed JSON in base64, which no name in it can break out of.
+web/report.py makes the page `report.html` from web/src. This module inserts the data as compressed
+JSON in base64, so that no name in the data can break out of it.
 
-    times       whole microseconds; a task's start counts from the one before it
+    times       whole microseconds; the start of a task is relative to the previous one
     size        some 30 bytes a task, most of them its key's: 3 MB for 100,000
 """
 
@@ -28,7 +30,7 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 def write(path: Path, found: dict[str, Any], title: str) -> str:
-    """A report of what `_tasks.gather` found; its path."""
+    """Writes the report of the results of `_tasks.gather`; returns its path."""
     text = json.dumps(packed(found, title), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     data = base64.b64encode(gzip.compress(text.encode(errors="replace"), 6, mtime=0)).decode()
     before, after = PAGE.read_text(encoding="utf-8").split(PLACE)
@@ -38,7 +40,7 @@ def write(path: Path, found: dict[str, Any], title: str) -> str:
 
 
 def packed(found: dict[str, Any], title: str) -> dict[str, Any]:
-    """As web/src/report_data.ts reads it."""
+    """The data in the form that web/src/report_data.ts reads."""
     tasks: Sequence[Task] = found["tasks"]
     periods: list[tuple[int, int]] = found["periods"]
     origin_ns = min([begin for begin, _ in periods] + [task.start_ns for task in tasks], default=0)
@@ -64,7 +66,7 @@ def _workers(lives: "Sequence[Life]") -> list[dict[str, Any]]:
 
 
 def _columns(tasks: Sequence[Task], places: dict[str, int], origin_ns: int) -> dict[str, list[Any]]:
-    """Ends are rounded as starts are, so that tasks of one thread do not overlap."""
+    """Rounds ends like starts, so that tasks of one thread do not overlap."""
     starts = [(task.start_ns - origin_ns) // 1000 for task in tasks]
     return {
         "start": [start - before for before, start in zip([0, *starts], starts)],

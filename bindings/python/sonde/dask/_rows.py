@@ -1,15 +1,17 @@
-"""The rows of a worker, made after the fact of what was recorded: also of workers that are gone.
+"""The rows of workers, computed afterwards from the recorded data, also for workers that have
+ended.
 
-A row stands for an instant at which the agent of the worker's host sampled. Its values are the GPUs' at that instant, what the worker said of itself for it, the keys
-that were executing, and the job and dag that the cluster was at.
+A row is an instant at which the agent of the worker's host sampled. Its values are the GPUs' at
+that instant, the worker's own metrics, the keys of the executing tasks, and the job and dag of the
+cluster.
 
     instants      ──┬─────┬─────┬─────┬──     of the host's agent
     GPU series      •     •     •     •
-    worker's own    •     ·     •     •       · it could not run: missing
+    worker's own    •     ·     •     •       · the worker could not measure: missing
     tasks          [inc-1   )[inc-2  )
     job, dag     ▲0,0    ▲0,1                 from each point to the next
 
-`gather` asks the store, on the scheduler's host; the rest needs nothing but what it gives.
+`gather` queries the store, on the scheduler's host; the rest works on its result alone.
 """
 
 import bisect
@@ -25,14 +27,14 @@ if TYPE_CHECKING:
     from ._store import Store
 
 IDENTITY = ("worker-address", "worker-name", "host", "pid", "gpu-uuid", "gpu-index", "time")
-# Series that there may be of a host, to keep answers small.
+# A query covers at most so many series of a host, to keep results small.
 DEVICES_MAX = 16
 
 Task = tuple[int, Optional[int], str]  # its start; its end, None if its span is open; its key
 
 
 def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], lives: "list[Life]", attached_ns: int) -> dict[str, Any]:
-    """Everything that rows are made of, in plain lists and dictionaries."""
+    """The data for rows, as plain lists and dictionaries."""
     found: dict[str, Any] = {"settings": settings, "periods": periods, "lives": lives, "series": [], "at": [], "tasks": []}
     if not periods:
         return found
@@ -51,13 +53,13 @@ def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], l
 
 
 def task_of(span: dict[str, Any]) -> tuple[str, str, int, Optional[int]]:
-    """Worker, key, start and end of a task. A task that its worker's end has cut off has no end of its own."""
+    """Worker, key, start and end of a task. A task that its worker's end has cut off has no end."""
     tags = span["tags"]
     return tags["worker"], tags["key"], span["start_ns"], None if "unfinished" in tags else span.get("end_ns")
 
 
 def at(store: "Store", cluster: str, start_ns: int, end_ns: int) -> list[tuple[int, int, int]]:
-    """(since when, job, dag), in order."""
+    """(start, job, dag), in order."""
     series = store.query(start_ns // 1_000_000, end_ns // 1_000_000, [("dask_job", {"cluster": cluster}), ("dask_dag", {"cluster": cluster})])
     by_metric = {one["metric"]: dict(zip(one["t_ns"], one["values"])) for one in series}
     dags = by_metric.get("dask_dag", {})
@@ -71,20 +73,20 @@ class Series:
         self.t_ns, self.values, self.interval_ns = t_ns, values, interval_ns
 
     def at(self, instant_ns: int) -> Any:
-        """The last value after the instant before; None when there is none."""
+        """The last value since the previous instant; None if there is none."""
         place = bisect.bisect_right(self.t_ns, instant_ns) - 1
         return self.values[place] if place >= 0 and self.t_ns[place] > instant_ns - self.interval_ns else None
 
 
     def between(self, first_ns: int, last_ns: int) -> list[Any]:
-        """The values in this time; of a shorter one than between two values the last before it."""
+        """The values in this period, or if there are none, the value at its start."""
         first, last = bisect.bisect_left(self.t_ns, first_ns), bisect.bisect_right(self.t_ns, last_ns)
         found = self.values[first:last] or [self.at(first_ns)]
         return [value for value in found if value is not None]
 
 
 class Device:
-    """A GPU, or a part of one, of a host."""
+    """A GPU of a host, or a part of a GPU."""
 
     def __init__(self, tags: dict[str, str]) -> None:
         self.uuid, self.index, self.mig = tags.get("uuid", ""), tags.get("gpu", ""), tags.get("mig", "")
@@ -95,7 +97,7 @@ class Device:
 
 
 class Rows:
-    """Of all workers; made of what `gather` gives."""
+    """The rows of all workers, from the result of `gather`."""
 
     def __init__(self, found: dict[str, Any]) -> None:
         self.settings: Settings = found["settings"]
@@ -106,15 +108,17 @@ class Rows:
             self.lives.setdefault(life.worker, []).append(life)
         self.at = found["at"]
         self.at_ns = [t for t, _, _ in self.at]
-        self.tasks: dict[tuple[int, int], list[Task]] = {}  # worker, place of its life
+        self.tasks: dict[tuple[int, int], list[Task]] = {}  # worker, index of its life
         for worker, key, start_ns, end_ns in found["tasks"]:
             place = life_of(self.lives.get(int(worker), []), start_ns)
             if place is not None:
                 self.tasks.setdefault((int(worker), place), []).append((start_ns, end_ns, key))
         self.instants: dict[str, Sequence[int]] = {}
-        self.devices: dict[str, dict[str, Device]] = {}  # host → UUID → device: one that several series speak of is there once
+        # host → UUID → device, each once, however many series it has
+        self.devices: dict[str, dict[str, Device]] = {}
         self.of_device: dict[tuple[str, str, str], Series] = {}  # host, UUID, metric
-        self.of_worker: dict[tuple[int, str], dict[int, Series]] = {}  # worker, metric → device → series
+        # worker, metric → device → series
+        self.of_worker: dict[tuple[int, str], dict[int, Series]] = {}
         for one in found["series"]:
             self._take(one)
 
@@ -152,7 +156,7 @@ class Rows:
                 yield row
 
     def write(self, folder: str, fname: str = "worker", identity: bool = False) -> list[str]:
-        """A file for each worker; their paths."""
+        """Writes a file for each worker; returns their paths."""
         os.makedirs(folder, exist_ok=True)
         written = []
         for worker in self.workers:
@@ -162,7 +166,7 @@ class Rows:
         return written
 
     def by_column(self) -> list[dict[str, list[Any]]]:
-        """For each worker {column: [of each row]}."""
+        """For each worker, a dictionary from columns to lists of values."""
         of_workers = [list(self.of(worker)) for worker in self.workers]
         return [{column: [row[place] for row in mine] for place, column in enumerate(self.columns)} for mine in of_workers]
 
@@ -174,7 +178,8 @@ class Rows:
         return list(self.extremes(metric))
 
     def extremes(self, metric: str) -> Iterator[dict[str, Any]]:
-        """Of each task that was executed: worker, key, seconds (None: it still runs, or its worker died), and the metric's `min` and `max` of each device meanwhile."""
+        """For each executed task: worker, key, seconds (None: it still runs, or its worker died),
+        and the metric's `min` and `max` of each device meanwhile."""
         kind, name = KINDS.get(metric, ("worker", custom_series(metric)))
         for worker in self.workers:
             of_lives = [(task, life) for place, life in enumerate(self.lives[worker]) for task in self.tasks.get((worker, place), [])]
@@ -208,20 +213,24 @@ class Rows:
 
 
 def thinned(instants: Sequence[int], interval_ns: int) -> list[int]:
-    """The first instant of each interval: another monitor of the run, or the run around the cluster, may have had the agent sample more often."""
+    """The first instant of each interval. The agent may sample more often for another monitor of
+    the run, or for the run around the cluster."""
     return [instant for before, instant in zip([instants[0] - 1, *instants], instants) if before // interval_ns != instant // interval_ns] if instants else []
 
 
 def life_of(lives: "list[Life]", start_ns: int) -> Optional[int]:
-    """The place of the life in which a worker began a task; None: a process from before these lives began it.
+    """The index of the life in which a worker began a task; None: a process from before these lives
+    began it.
 
-    A task ends with its life at the latest: the span of a killed process stays open. The worker's clock stamps both the task and `joined_ns`, so they compare
-    although the clocks of hosts differ."""
+    A task ends with its life at the latest, because the span of a killed process stays open. The
+    worker's clock stamps both the task and `joined_ns`, so they are comparable although the clocks
+    of hosts differ.
+    """
     return next((place for place in reversed(range(len(lives))) if lives[place].joined_ns <= start_ns), None)
 
 
 class Running:
-    """The tasks of one life that are executing, for instants in order."""
+    """The executing tasks of one life, for instants in ascending order."""
 
     def __init__(self, tasks: list[Task]) -> None:
         self.tasks = sorted(tasks, key=lambda task: task[0])
@@ -237,7 +246,7 @@ class Running:
 
 
 def devices_of(life: "Life", devices: list[Device], own: bool) -> list[Device]:
-    """All of the host, or the worker's own: the first that it may see."""
+    """All devices of the host, or the worker's own: the first that it may see."""
     devices = sorted(devices, key=lambda device: device.order)
     first = own_gpu(life.devices) if own else None
     if first is None:

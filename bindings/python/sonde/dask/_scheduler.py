@@ -1,6 +1,8 @@
-"""On the scheduler: starts sonde where there is none, counts jobs and dags, knows every worker that there ever was, and answers Monitors.
+"""The scheduler plugin: starts sonde if necessary, counts jobs and dags, knows all workers
+including those that have ended, and serves Monitors.
 
-It is here and not in the Monitor that the state lives: one client may start the monitor and leave, another one stop it.
+The state is here and not in the Monitor, because one client may start the monitor and leave, and
+another one may stop it.
 """
 
 import asyncio
@@ -39,7 +41,7 @@ LAUNCHERS = (
 HANDLER = "sonde_worker"  # what workers call
 SETTLE_S = 3.0
 LOOK_S = 0.02
-LOOK_BEHIND_S = 0.001  # so much behind an instant a stretch is looked at
+LOOK_BEHIND_S = 0.001  # the delay after an instant until a stretch is checked
 
 
 logger = logging.getLogger("sonde.dask")
@@ -47,7 +49,8 @@ logger = logging.getLogger("sonde.dask")
 
 @dataclass
 class SharedRun:
-    """The run of all monitors of this process: libsonde sends what a process says to one agent. Their data are told apart by the tag `cluster`. The last one ends it."""
+    """The run that all monitors of this process share, because libsonde emits to one agent. The tag
+    `cluster` separates their data. The last monitor ends the run."""
 
     service: _service.Service
     interval_ms: int
@@ -72,13 +75,15 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.run: Optional[SharedRun] = None  # None: the run around this cluster
         self.mark = 0
         self.given_span: Any = None
-        self.node: Optional[dict[str, Any]] = None  # None: the run around this cluster looks after its nodes
+        # None: the run around this cluster manages its nodes
+        self.node: Optional[dict[str, Any]] = None
         self.host = host_name()
-        self.recording: Optional[OpenSpan] = None  # of the last period
-        self.warning = ""  # what attach() says of a wish that cannot be met
-        self.looks: Optional[asyncio.TimerHandle] = None  # when the stretch that goes on is looked at
+        self.recording: Optional[OpenSpan] = None  # the span of the last period
+        self.warning = ""  # attach() reports that it cannot meet a setting
+        # the timer for the current stretch
+        self.looks: Optional[asyncio.TimerHandle] = None
 
-    # ---- its life
+    # ---- start and end
 
     async def start(self, scheduler: Any) -> None:
         self.scheduler = scheduler
@@ -96,7 +101,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             self.jobs = Jobs(self.settings.job_type == "manual", self._opened, self._closed, self._go)
             self.transition = self.jobs.transition
             if self.jobs.manual:
-                self.job_spans[0] = self._job_span(0)  # what comes before the first new_job()
+                self.job_spans[0] = self._job_span(0)  # the job before the first new_job()
             self._go(0, 0)
             for state in sorted(scheduler.workers.values(), key=lambda state: _natural(str(state.name))):
                 self._number(str(state.name))
@@ -106,7 +111,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             raise
 
     def _start_service(self) -> None:
-        """The run around this cluster, else one of this process."""
+        """The run around this cluster, else a run of this process."""
         global _shared
         with _sharing:
             if _shared and _shared.service.runs:
@@ -152,19 +157,21 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return job
 
     def _grain_ms(self) -> int:
-        """What the times of all samples are multiples of: those of agents, which may have another rate in a run around the cluster, and those of workers."""
+        """The grid of all sampling instants: of agents, which may have another rate in a run around
+        the cluster, and of workers."""
         rate_ms = self._rate_ms()
         return 1 if rate_ms is None else math.gcd(self.settings.interval_ms, rate_ms) or 1
 
     def _rate_ms(self) -> Optional[int]:
-        """Between two samples of the agent. None: it is a node's, of a run that was started elsewhere."""
+        """The agent's sampling interval. None: the agent of a node whose run was started elsewhere.
+        """
         try:
             return round(float(self._job(os.path.dirname(self.environment["SONDE_SOCKET"]))["rate"]) * 1000)
         except (OSError, LookupError, ValueError):
             return None
 
     def _for_nodes(self) -> dict[str, Any]:
-        """What `sonde node` on another host has to know."""
+        """The input of `sonde node` on another host."""
         folder = os.path.dirname(self.environment["SONDE_SOCKET"])
         job = self._job(folder)
         with open(os.path.join(folder, "key"), "rb") as key:
@@ -190,7 +197,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             run.service.stop()
 
     async def close(self) -> None:
-        """Ends what it has started; the recording is kept."""
+        """Stops the run if this plugin started it; the recording is kept."""
         self.stop()
         self.stretches.cut(time.time_ns())
         if self.looks is not None:
@@ -224,7 +231,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return lambda end_ns: span.close(None, end_ns)
 
     def _look(self) -> None:
-        """Looks at the stretch that goes on as soon as it holds an instant, and then no more: once for each stretch that is long enough."""
+        """Opens the current stretch once it holds an instant: a timer for each stretch that lasts
+        long enough."""
         now_ns = time.time_ns()
         due_ns = self.stretches.look(now_ns)
         self.looks = None if due_ns is None else self.loop.call_later((due_ns - now_ns) / 1e9 + LOOK_BEHIND_S, self._look)
@@ -239,7 +247,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return self.numbers.setdefault(name, len(self.numbers))
 
     async def take_worker(self, identity: dict[str, Any]) -> dict[str, Any]:
-        """A worker has the plugin now: who it is, and what it is told."""
+        """Registers a worker that has the plugin, and returns its settings."""
         life = Life(
             self._number(identity["name"]), identity["name"], identity["address"], identity["host"], identity["pid"], identity["devices"],
             identity["joined_ns"], time.time_ns(),
@@ -274,15 +282,18 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self.jobs.graph(str(client), keys or (), tasks or keys or (), state, span)
 
     def _span_of(self, scheduler: Any, of_keys: dict[Any, Any]) -> Optional[str]:
-        """The name of the outermost distributed.span that this graph was made in. Where Dask knows spans it gives whole groups of tasks, such as all of one function, to the span of the
-        first one, and plugins hear of that. What the client has said is left in the computation, for later graphs, too: a copy there tells what was seen from what is new."""
+        """The name of the outermost distributed.span around this graph. Dask's own spans get whole
+        groups of tasks, such as all tasks of one function, in the span of the first task; plugins
+        see only that. The annotations of the client stay in the computation, for later graphs, too;
+        a copy tells old annotations from new ones."""
         computation = scheduler.computations[-1] if scheduler.computations else None
         said = getattr(computation, "annotations", None)
         if "spans" not in scheduler.extensions or said is None:
             return _outermost(of_keys.values())
         given = said.get("span")
         if given is None or given is self.given_span:
-            return _outermost(span for key, span in of_keys.items() if isinstance(key, tuple))  # of collections that were made in a span: a group is one's own
+            # of collections that were made in a span: a group is one's own
+            return _outermost(span for key, span in of_keys.items() if isinstance(key, tuple))
         self.given_span = said["span"] = dict(given)
         return _outermost([given])
 
@@ -312,10 +323,10 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         self._look_later()
         self.at(job, dag, time_ns=now_ns)
 
-    # ---- what Monitors ask
+    # ---- requests of Monitors
 
     def _cut(self) -> int:
-        """Now, where a stretch ends."""
+        """The current time, after ending a stretch."""
         now_ns = time.time_ns()
         self.stretches.cut(now_ns)
         self._look_later()
@@ -350,7 +361,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return {name: self.environment.get(f"SONDE_{name.upper()}", "") for name in ("url", "job", "token_file")}
 
     def _periods(self) -> list[tuple[int, int]]:
-        """When it recorded, without what was cleared."""
+        """The periods of recording, without cleared ones."""
         now_ns = time.time_ns()
         found = []
         for begin, end in self.periods:
@@ -361,8 +372,9 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return found
 
     async def settle(self) -> None:
-        """Waits until what was said and sampled before now, or before the end of recording, is in the store. A worker that cannot answer, as a task holds the
-        interpreter's lock, and an agent that does not sample are not waited for beyond SETTLE_S."""
+        """Waits until the store has everything that was emitted and sampled before now, or before
+        the end of recording. It waits at most SETTLE_S for a worker whose task holds the
+        interpreter lock, and for an agent that does not sample."""
         self.mark += 1
         self.marks(self.mark)
         waiting = {"scheduler"}
@@ -385,14 +397,15 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
             here = {one["tags"].get("worker") for one in marks if one["value"] >= self.mark}
             behind = [
                 one for metric in sampled for one in self.store.latest(metric)
-                if instant_ns - 3 * interval_ns < one["t_ns"] < instant_ns  # one that has ended long ago does not come
+                # a worker that has ended long ago does not emit
+                if instant_ns - 3 * interval_ns < one["t_ns"] < instant_ns
             ]  # fmt: skip
             if waiting <= here and not behind:
                 return
             time.sleep(LOOK_S)
 
     async def recorded(self) -> dict[str, Any]:
-        """All that the rows of all workers are made of."""
+        """The data for the rows of all workers."""
         await self.settle()
         return await asyncio.get_running_loop().run_in_executor(None, self._recorded)
 
@@ -402,7 +415,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
         return gather(self.store, self.settings, self._periods(), list(self.lives), self.attached_ns)
 
     async def tasks(self) -> dict[str, Any]:
-        """All that Monitor.task_prefixes() and report() are made of."""
+        """The data for Monitor.task_prefixes() and report()."""
         await self.settle()
         return await asyncio.get_running_loop().run_in_executor(None, self._tasks)
 
@@ -439,11 +452,11 @@ def _outermost(spans: Iterable[Any]) -> Optional[str]:
     return None
 
 
-# ---- what clients run on the scheduler
+# ---- functions that clients run on the scheduler
 
 
 async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exception]:
-    """install() for clients."""
+    """install(), for clients."""
     try:
         await install(settings, dask_scheduler)
     except (OSError, RuntimeError) as error:
@@ -453,7 +466,7 @@ async def attach(settings: Settings, dask_scheduler: Any = None) -> Optional[Exc
 
 
 async def start(tracking: list[str], dask_scheduler: Any = None) -> Optional[Exception]:
-    """Records, with these metrics in the place of those that attach() was given."""
+    """Starts recording with these metrics instead of those of attach()."""
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
         return _not_attached()
@@ -483,7 +496,7 @@ async def install(settings: Settings, dask_scheduler: Any = None) -> None:
 
 
 async def preload(server: Any) -> None:
-    """On the scheduler: a monitor of what Dask's configuration says, from the first moment on."""
+    """Starts a monitor from Dask's configuration when the scheduler starts."""
     if not hasattr(server, "register_scheduler_plugin"):
         return
     tracking = list(dask.config.get("sonde.tracking", ["total-mem", "mem-util", "compute-util", "tasks"]))
@@ -500,7 +513,8 @@ async def remove(dask_scheduler: Any = None) -> None:
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
         return
-    if part.run is None or part.run.monitors == 1:  # the agents of other hosts serve the other monitors, too
+    # other monitors use the agents of other hosts, too
+    if part.run is None or part.run.monitors == 1:
         await dask_scheduler.broadcast(msg={"op": END}, on_error="ignore")
     if PLUGIN in dask_scheduler.worker_plugins:
         await dask_scheduler.unregister_worker_plugin(comm=None, name=PLUGIN)
@@ -509,7 +523,8 @@ async def remove(dask_scheduler: Any = None) -> None:
 
 
 async def ask(method: str, arguments: dict[str, Any], dask_scheduler: Any = None) -> Any:
-    """Calls a method of the plugin. An error is handed back, for the client to raise: it is no fault of the scheduler, whose log it would go to."""
+    """Calls a method of the plugin. Returns an error for the client to raise, so that it does not
+    appear in the scheduler's log."""
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
         return _not_attached()

@@ -1,4 +1,5 @@
-"""What a Monitor is told to do, in the form in which it travels to the scheduler and to the workers; and the metrics that have names of their own."""
+"""The settings of a Monitor, in the form that it sends to the scheduler and the workers; and the
+built-in metrics."""
 
 import re
 from dataclasses import dataclass, field
@@ -39,14 +40,14 @@ KINDS = {
     "network-write": ("worker", "dask_worker_network_write_bytes_per_second"),
 }
 JOB_TYPES = ("client", "manual")
-INTERVAL_MIN_MS = 10  # the shortest that an agent takes
+INTERVAL_MIN_MS = 10  # the shortest that an agent accepts
 
 
 @dataclass
 class Settings:
     tracking: list[str]
     custom: list[str] = field(default_factory=list)  # names of the custom metrics
-    functions: bytes = b""  # the functions, pickled: only workers need to be able to load them
+    functions: bytes = b""  # the pickled functions; only workers load them
     job_type: str = "client"
     spans: bool = False
     interval_ms: int = 200
@@ -58,17 +59,17 @@ class Settings:
 
     @property
     def columns(self) -> list[str]:
-        """Of the tracked metrics, in the order of a file."""
+        """The columns of the tracked metrics, in the order of a file."""
         return [name for name in KINDS if name in self.tracking] + self.custom
 
     @property
     def level(self) -> int:
-        """That the agents need."""
+        """The level that the agents have to record at."""
         return 3 if any(KINDS[name][0] == "gpu" for name in self.tracking) else 2
 
 
 def check(tracking: Any, job_type: Any, interval_ms: Any, mem_limit: Any, custom: list[str]) -> None:
-    """ValueError for what nobody can track."""
+    """Checks names of metrics. Raises ValueError for unknown ones."""
     unknown = [name for name in tracking if name not in KINDS]
     if unknown:
         raise ValueError(f"unknown metric {unknown[0]!r}; there is {', '.join(KINDS)}, and custom_metrics")
@@ -85,12 +86,13 @@ def check(tracking: Any, job_type: Any, interval_ms: Any, mem_limit: Any, custom
 
 
 def custom_series(name: str) -> str:
-    """What the values of a custom metric are called in the store, where a name has no blanks."""
+    """The name of a custom metric's series in the store, where names have no blanks."""
     return "dask_custom_" + re.sub(r"[^\w./:-]", "_", name)
 
 
 def own_gpu(visible: Optional[str]) -> Optional[str]:
-    """The first entry of CUDA_VISIBLE_DEVICES, an index or a UUID; None: no word about it; "": none at all."""
+    """The first entry of CUDA_VISIBLE_DEVICES, an index or a UUID; None: the variable is not set;
+    "": no GPU is visible."""
     if visible is None:
         return None
     first = visible.split(",")[0].strip()

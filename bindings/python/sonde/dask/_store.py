@@ -1,4 +1,5 @@
-"""What was recorded, asked of the aggregator over HTTP. On the scheduler's host; these functions wait, so the scheduler calls them in a thread."""
+"""Queries of recorded data over HTTP, on the scheduler's host. These functions block, so the
+scheduler calls them in a thread."""
 
 import json
 import logging
@@ -12,21 +13,23 @@ from .._client import Connection
 
 TIMEOUT_S = 60.0
 LATE_S = 20.0
-# Points in one answer: some 30 bytes each on the way, 8 a value there.
+# Points in one result: some 30 bytes each in transfer, 8 bytes a value in memory.
 POINTS_EACH = 1_000_000
 
 logger = logging.getLogger("sonde.dask")
 
 
 class Store:
-    """`cluster` is the tag by which this cluster's spans are told from those of others in the same run; None: of all."""
+    """`cluster` is the tag of this cluster's spans, because several clusters may share a run; None:
+    the spans of all."""
 
     def __init__(self, connection: Connection, cluster: Optional[str]) -> None:
         self.connection, self.cluster = connection, cluster
         self.given_up: set[str] = set()  # hosts
 
     def _ask(self, path: str, body: Optional[dict[str, Any]] = None) -> Any:
-        """The answer of all nodes. One that is late is asked again for LATE_S rather than left out; then it is said, and from then on it is not waited for."""
+        """The result from all nodes. If a node is late, the query is repeated for up to LATE_S.
+        After that, the node is reported and no longer waited for."""
         deadline = time.monotonic() + LATE_S
         while True:
             answer = json.loads(self.connection.ask(path, None if body is None else json.dumps(body)))
@@ -40,7 +43,8 @@ class Store:
     def query(
         self, start_ms: int, end_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], downsample: Optional[str] = None, per_span: Optional[str] = None
     ) -> list[dict[str, Any]]:
-        """The series of each (metric, tags; * is any value, a|b one of two), one by one. A metric that nobody has recorded has none. `per_span`: one value for each span of this name."""
+        """The series of each (metric, tags; * is any value, a|b one of two), one by one. A metric
+        that was never recorded has none. `per_span`: one value for each span of this name."""
         known = {metric["name"] for metric in self._ask("/sonde/v1/metrics")["metrics"]}
         queries = []
         how: dict[str, Any] = {name: value for name, value in (("downsample", downsample), ("spans", per_span and {"name": per_span, "tags": {"cluster": self.cluster}})) if value}
@@ -57,7 +61,8 @@ class Store:
         return series
 
     def raw(self, start_ms: int, end_ms: int, step_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], at_once: int) -> list[dict[str, Any]]:
-        """As query(), in as many questions as keep an answer small; `at_once` is how many series there may be."""
+        """Like query(), in several requests of limited size; `at_once` is the number of series in
+        one request."""
         slice_ms = max(1, POINTS_EACH // max(1, at_once)) * step_ms
         whole: dict[tuple[str, str], dict[str, Any]] = {}
         for begin in range(start_ms, end_ms + 1, slice_ms):
@@ -69,7 +74,7 @@ class Store:
         return list(whole.values())
 
     def latest(self, match: str) -> list[dict[str, Any]]:
-        """Of each series that matches (metric{tag=value}): tags, t_ns, value of its last point."""
+        """Tags, t_ns and value of the last point of each series that matches metric{tag=value}."""
         found: list[dict[str, Any]] = self._ask(f"/sonde/v1/series?{urllib.parse.urlencode({'match': match, 'limit': 0})}&latest")["series"]
         return found
 
@@ -80,7 +85,7 @@ class Store:
         return found
 
     def all_spans(self, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
-        """Of all names and clusters."""
+        """The spans of all names and clusters."""
         asked = urllib.parse.urlencode({"start": start_ns // 1_000_000, "end": end_ns // 1_000_000 + 1, "limit": 0})
         found: list[dict[str, Any]] = self._ask(f"/sonde/v1/spans?{asked}")["spans"]
         return found
@@ -91,11 +96,11 @@ class Store:
         return [one for one in found if one["tags"].get("cluster") == self.cluster]
 
     def errors(self, start_ns: int, end_ns: int) -> list[str]:
-        """What went wrong in custom metrics."""
+        """The errors of custom metrics."""
         return [f"worker {one['tags'].get('worker')}: {one['text']}" for one in self.annotations(start_ns, end_ns, "dask_custom_error")]
 
 
 def connected(environment: dict[str, str]) -> Connection:
-    """To the run that these variables name."""
+    """A connection to the run that these variables name."""
     token = pathlib.Path(environment["SONDE_TOKEN_FILE"]).read_text().strip()
     return Connection(environment["SONDE_URL"], token, TIMEOUT_S)

@@ -1,6 +1,7 @@
 """Recordings as Arrow tables and Parquet files. Needs pyarrow.
 
-The columns are those of the CSV files, with types in place of texts. ``worker`` in front says whose row it is, so that tables of several workers can be put together:
+The columns are those of the CSV files, with types in place of texts. The first column ``worker``
+identifies the worker of a row, so that tables can be concatenated:
 
     worker, job, dag    int64
     timestamp           double
@@ -9,7 +10,7 @@ The columns are those of the CSV files, with types in place of texts. ``worker``
     of the worker       int64 for bytes, else double
     identity            string; pid int64, time double
 
-What is missing is null.
+Missing values are null.
 """
 
 import importlib
@@ -38,7 +39,7 @@ def _pyarrow(module: str = "pyarrow") -> Any:
 
 
 def _alone(cell: Any) -> Any:
-    """The value of a cell that has one."""
+    """The value of a cell that is not missing."""
     return (cell[0] if cell else None) if isinstance(cell, (list, tuple)) else cell
 
 
@@ -83,7 +84,7 @@ def whole(rows: Rows, identity: bool = False) -> Any:
 
 
 def write_parquet(rows: Rows, folder: _csv.Path, fname: str = "worker", identity: bool = False) -> list[str]:
-    """A file for each worker, {folder}/{fname}_{N}.parquet; their paths."""
+    """Writes a file {folder}/{fname}_{N}.parquet for each worker; returns their paths."""
     columns = [*rows.columns, *(IDENTITY if identity else ())]
     parquet = _pyarrow("pyarrow.parquet")
     written = []

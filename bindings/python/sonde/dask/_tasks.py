@@ -1,9 +1,11 @@
-"""The tasks of a cluster: which worker executed which one, when, and what it gave; sums of them by prefix.
+"""The tasks of a cluster: the worker, times and result of each; sums by prefix.
 
-    dask_task   a span from the first state in which a task executes to the first in which it does not, with the tags worker, key, nbytes (of its result) or error
-    any other   spans that the task's own code opens are part of its dask_task, or of each other
+    dask_task   a span from the start of a task's execution to its end, with the tags worker, key,
+                and nbytes (of its result) or error
+    any other   spans that the task's own code opens; their parent is its dask_task, or each other
 
-`gather` asks the store; the rest needs nothing but what it gives. A task counts as recorded if any of it lies in a period of recording.
+`gather` queries the store; the rest works on its result alone. A task counts as recorded if a part
+of it lies in a period of recording.
 """
 
 import math
@@ -24,20 +26,20 @@ OWN = frozenset((SPAN, "dask_job", "dask_dag", "dask_stretch", "dask_worker", "d
 
 class Task(NamedTuple):
     worker: int
-    key: str  # as a file has it
+    key: str  # as in a file
     start_ns: int
-    end_ns: int  # of one that has no end of its own: when its worker or the recording ended
+    end_ns: int  # without an end of its own: the end of its worker or of the recording
     finished: bool
     failed: bool
-    nbytes: Optional[int]  # of its result; None: it has none, or Dask did not say
+    nbytes: Optional[int]  # of its result; None: it has none, or Dask does not know
     id: int
 
 
 class Inner(NamedTuple):
-    """A span that a task's code opened."""
+    """A span that the code of a task opened."""
 
-    task: int  # place of the task
-    parent: int  # place of the span around it; -1: the task itself
+    task: int  # index of the task
+    parent: int  # index of the span around it; -1: the task itself
     name: str
     start_ns: int
     end_ns: int
@@ -45,7 +47,8 @@ class Inner(NamedTuple):
 
 
 def gather(store: "Store", settings: "Settings", periods: list[tuple[int, int]], lives: "list[Life]", attached_ns: int) -> dict[str, Any]:
-    """All tasks that were recorded, in the order of their starts, and what lies within them, in plain lists and dictionaries."""
+    """All recorded tasks in the order of their starts, and the spans within them, as plain lists
+    and dictionaries."""
     found: dict[str, Any] = {"cluster": settings.cluster, "periods": periods, "lives": lives, "at": [], "tasks": [], "inner": []}
     if not periods:
         return found
@@ -63,7 +66,7 @@ def gather(store: "Store", settings: "Settings", periods: list[tuple[int, int]],
 
 
 def task_of(span: dict[str, Any], lives: "dict[int, list[Life]]", last_ns: int) -> Optional[Task]:
-    """None: a process from before these lives began it."""
+    """The task of a span; None: a process from before these lives began it."""
     tags = span["tags"]
     of_worker = lives.get(int(tags["worker"]), [])
     place = life_of(of_worker, span["start_ns"])
@@ -82,9 +85,10 @@ def _recorded(task: Task, periods: Sequence[tuple[int, int]]) -> bool:
 
 
 def inner_of(spans: Iterable[dict[str, Any]], tasks: Sequence[Task]) -> list[Inner]:
-    """The spans within these tasks, each behind the one that it is part of. A task's own may outlast it; what is cut off ends with it."""
+    """The spans within these tasks, each behind its parent. A span may outlast its task; it is cut
+    off at the end of the task."""
     of_task = {task.id: place for place, task in enumerate(tasks)}
-    places: dict[int, tuple[int, int]] = {}  # span → its task, its own place
+    places: dict[int, tuple[int, int]] = {}  # span → its task, its own index
     found: list[Inner] = []
     left = sorted((one for one in spans if one["parent"] and one["name"] not in OWN), key=lambda one: int(one["start_ns"]))
     while left:
@@ -98,13 +102,13 @@ def inner_of(spans: Iterable[dict[str, Any]], tasks: Sequence[Task]) -> list[Inn
             end_ns = min(one.get("end_ns", tasks[task].end_ns), tasks[task].end_ns)
             found.append(Inner(task, parent, one["name"], one["start_ns"], max(end_ns, one["start_ns"]), one["tags"]))
         if len(later) == len(left):
-            break  # of other clusters, or of no task
+            break  # a span of another cluster, or of no task
         left = later
     return found
 
 
 def by_prefix(tasks: Iterable[Task]) -> list[dict[str, Any]]:
-    """A row for each prefix of keys, that with the most time first: as Monitor.task_prefixes()."""
+    """The rows of Monitor.task_prefixes()."""
     of: dict[str, list[Task]] = {}
     for task in tasks:
         of.setdefault(_keys.prefix(_keys.read(task.key)[0]), []).append(task)

@@ -1,8 +1,11 @@
-"""On a worker: says who it is, which tasks it executes, and measures what only it can know.
+"""The worker plugin: registers the worker, records its tasks, and measures values that only this
+process can know.
 
-GPUs and the node are the agent's business. Tasks are spans: each is begun and ended through libsonde's shared memory, so what a killed worker had begun is there. What
-Dask alone knows (memory it manages, network) and the user's own metrics are asked in a thread, at the agent's instants: whole multiples of the interval since the
-epoch. An instant at which the thread could not run, as a task held the interpreter's lock, is missing.
+The agent measures GPUs and the node. Tasks are spans, begun and ended through libsonde's shared
+memory, so the recording has the tasks of a killed worker. A thread measures Dask's own metrics
+(memory, network) and custom metrics at the agent's instants: whole multiples of the interval since
+the epoch. If the thread cannot run, because a task holds the interpreter lock, the value of that
+instant is missing.
 """
 
 import asyncio
@@ -26,14 +29,15 @@ from ._figures import Figures
 from ._node import dismiss, join
 from ._settings import KINDS, MARK, PLUGIN, Settings, custom_series
 
-END = "sonde_end"  # what the scheduler calls
-OF_KERNEL = ("cpu", "rss")  # what the kernel knows of the process, in the order of the values; Dask knows the rest (`_figures`)
+END = "sonde_end"  # called by the scheduler
+# metrics from the kernel, in the order of the values; those of Dask are in `_figures`
+OF_KERNEL = ("cpu", "rss")
 KEY_MAX_BYTES = 1000  # of a key, in the span's tag
-ERRORS_MAX = 100  # that are told apart
+ERRORS_MAX = 100  # different errors that are kept
 
 
 def key_text(key: Any) -> str:
-    """The key as a file has it."""
+    """The key as in a file."""
     text = _keys.write([key])
     if len(text.encode()) > KEY_MAX_BYTES:
         text = text.encode()[: KEY_MAX_BYTES - 3].decode(errors="ignore") + "…"
@@ -41,11 +45,12 @@ def key_text(key: Any) -> str:
 
 
 def task_span() -> Optional[OpenSpan]:
-    """The span of the task that this thread executes: spans that the task opens are part of it."""
+    """The span of the task that this thread executes, as the parent of the spans that the task
+    opens."""
     try:
         worker = get_worker()
     except ValueError:
-        return None  # no worker in this process any more
+        return None  # the worker of this process has ended
     key, part = worker.active_threads.get(threading.get_ident()), worker.plugins.get(PLUGIN)
     return None if key is None or part is None or part.tasks is None else part.tasks.span(key)
 
@@ -77,7 +82,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         self.marks = sonde.gauge(MARK, tags=self.tags)
         worker.handlers[MARK] = self.mark
         worker.handlers[END] = self.end
-        self.transition = self.tasks = TaskSpans(self.tag, told["cluster"], key_text, worker.state.tasks)  # which is what Dask calls
+        # Dask calls this attribute.
+        self.transition = self.tasks = TaskSpans(self.tag, told["cluster"], key_text, worker.state.tasks)
         _span.task_span = task_span
         for key, state in list(worker.state.tasks.items()):
             self.tasks(key, "", state.state)
@@ -85,12 +91,13 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
             threading.Thread(target=self._ask, args=(measure,), name="sonde-monitor", daemon=True).start()
 
     def mark(self, number: int) -> str:
-        """What it says behind all that it has said: once this is in the store, the rest is."""
+        """Emits an end mark behind everything else: once the store has it, it has the rest."""
         self.marks(number)
         return self.tag
 
     async def end(self) -> None:
-        """The monitor is being taken out of the cluster: the agent of this host need not wait for workers that may come back. Waits until its recording is in its place."""
+        """Handles the removal of the monitor: the agent of this host need not wait for returning
+        workers. Waits until its recording is complete."""
         keeper, self.keeper = self.keeper, None
         if keeper is not None:
             await asyncio.get_running_loop().run_in_executor(None, dismiss, keeper)
@@ -107,10 +114,11 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         if self.tasks is not None:
             self.tasks.close()
 
-    # ---- what is measured here
+    # ---- measurements
 
     def _questions(self) -> list[Callable[[int], None]]:
-        """Functions that measure something for an instant. Each has a thread, so that a slow one costs its own values alone."""
+        """The functions that measure something for an instant. Each has a thread, so a slow one
+        delays only its own values."""
         found: list[Callable[[int], None]] = []
         own = [name for name in self.settings.tracking if KINDS[name][0] == "worker"]
         if set(own) & set(OF_KERNEL):
@@ -130,11 +138,12 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         return sonde.group([(sonde.counter if metric.endswith("_total") else sonde.gauge)(metric, tags=self.tags) for metric in known])
 
     def _watch(self) -> None:
-        """What the kernel knows of this process is measured by a thread that needs no interpreter."""
+        """Starts a thread that needs no interpreter; it measures this process as the kernel reports
+        it."""
         self.watch = Watch(self._metrics(OF_KERNEL), self.settings.interval_ms)
 
     def _own_figures(self) -> Callable[[int], None]:
-        """What only Dask knows."""
+        """Dask's own metrics."""
         figures, group = Figures(self.worker), self._metrics(Figures.names)
 
         def measure(instant_ns: int) -> None:
@@ -149,12 +158,13 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
             if self.stopping.wait((instant_ns - time.time_ns()) / 1e9):
                 return
             if time.time_ns() - instant_ns >= interval_ns:
-                continue  # held up for too long: missing
+                continue  # delayed for too long: missing
             measure(instant_ns)
 
 
 class Custom:
-    """A custom metric on one worker. What goes wrong in it is said, once for each kind of mistake, and costs the value alone."""
+    """A custom metric on one worker. An error is reported once for each kind, and costs only that
+    value."""
 
     def __init__(self, function: Any, worker: Any, handles: list[Any], tags: dict[str, str]) -> None:
         self.function, self.worker, self.handles, self.tags = function, worker, handles, tags
@@ -194,12 +204,12 @@ class Custom:
 
 
 def host_name() -> str:
-    """As the agent has it in the tag `host`."""
+    """This host's name in the tag `host` of the agent."""
     return socket.gethostname().split(".")[0]
 
 
 def identity(worker: Any) -> dict[str, Any]:
-    """What the rows of a worker are told apart by."""
+    """The identity of a worker in its rows."""
     return {
         "name": str(worker.name),
         "address": worker.address,

@@ -1,11 +1,12 @@
-"""Pictures of what one worker recorded during one job, from its CSV file. Needs Matplotlib.
+"""Pictures of one worker during one job, from its CSV file. Needs Matplotlib.
 
     from sonde.dask import visualize as vis
 
     vis.lines("folder/worker_0.csv", 1, ["compute-util", "mem-util"], save="job1.png")
 
-The metrics stand one below the other on one axis of time. Both functions return Matplotlib's figure: a notebook shows it where it is a cell's last value, a
-script with ``matplotlib.pyplot.show()``. A figure that is saved is not kept for that.
+The metrics are drawn one below the other over one time axis. All functions return Matplotlib's
+figure: a notebook shows it as the last value of a cell, a script with ``matplotlib.pyplot.show()``.
+A saved figure is not kept for that.
 """
 
 import bisect
@@ -82,18 +83,18 @@ class _Job:
         return f"GPU {self.gpus[device] if device < len(self.gpus) else device}"
 
     def stretches(self) -> Iterator[range]:
-        """Rows that follow each other in the file: between two stretches another job had the worker."""
+        """Groups of consecutive rows: between two stretches the worker worked on another job."""
         for _, places in groupby(range(len(self.rows)), key=lambda place: self.rows[place] - place):
             found = list(places)
             yield range(found[0], found[-1] + 1)
 
     def apart(self) -> float:
-        """Seconds between two rows, as a rule."""
+        """The usual number of seconds between two rows."""
         steps = [after - before for before, after in zip(self.times, self.times[1:]) if after > before]
         return statistics.median(steps) if steps else 1.0
 
     def dag_stretches(self) -> Iterator[tuple[float, float, Optional[int]]]:
-        """From when to when which dag ran. One of a single row lasts as long as rows are apart."""
+        """Start, end and number of each dag. A dag of a single row lasts for one interval."""
         for stretch in self.stretches():
             runs = [(dag, next(places)) for dag, places in groupby(stretch, key=self.dags.__getitem__)]
             last = self.times[stretch[-1]]
@@ -103,7 +104,7 @@ class _Job:
 
 
 def _scaled(unit: str, values: list[list[Optional[float]]]) -> tuple[str, list[list[Optional[float]]]]:
-    """Bytes in the largest of their units that leaves the highest value at 1 or more."""
+    """Scales bytes to the largest unit in which the highest value is at least 1."""
     if not unit.startswith("bytes"):
         return unit, values
     highest = max((value for row in values for value in row if value is not None), default=0)
@@ -132,7 +133,8 @@ def _panel(recording: _csv.Recording, rows: list[Sequence[Any]], metric: str, al
 
 
 def _memory_of_a_gpu(recording: _csv.Recording, rows: list[Sequence[Any]]) -> Optional[float]:
-    """Bytes, from the use in bytes and in percent. None: one of them is not there, or the percents are of something else, as dask-metrics' are."""
+    """The total bytes, from the use in bytes and in percent. None: one of them is missing, or the
+    percentages have another meaning, as in files of dask-metrics."""
     if not {TOTAL, PERCENT} <= set(recording.columns):
         return None
     used, percent = recording.columns.index(TOTAL), recording.columns.index(PERCENT)
@@ -179,7 +181,7 @@ def _pyplot() -> Any:
 
 
 class _Canvas:
-    """A figure with a place for each metric, and the way in which all of them look."""
+    """A figure with an axis for each metric, and their common style."""
 
     def __init__(self, job: _Job, width: float, height: float) -> None:
         self.job = job
@@ -215,7 +217,8 @@ class _Canvas:
             self._set_range(axis, panel)
 
     def _set_range(self, axis: Any, panel: _Panel) -> None:
-        """From 0, or from the values where these are far above it and alike. A limit close above them has a line and a tick."""
+        """Begins the axis at 0, or near the values if they are far above 0 and close together. A
+        limit close above them gets a line and a tick."""
         seen = [value for row in panel.values for value in row if value is not None]
         low, high = min(seen, default=0), max(seen, default=1) or 1
         limit = panel.limit if panel.limit is not None and panel.limit <= _NEAR * high else None
@@ -230,7 +233,7 @@ class _Canvas:
             )
 
     def raise_title(self) -> None:
-        """Above the numbers of the dags."""
+        """The title, above the numbers of the dags."""
         self.axes[0].set_title(self.job.panels[0].metric, pad=1.5 * self.font_points)
 
     def finish(self, save: Optional[_csv.Path]) -> Any:
@@ -244,7 +247,8 @@ class _Canvas:
 
 
 def _mark_dags(canvas: _Canvas) -> None:
-    """Every second dag is shaded where it is wide enough; numbers stand above where there is room for them."""
+    """Shades every second dag if it is wide enough, and writes its number above it if there is
+    room."""
     _mark(canvas, list(canvas.job.dag_stretches()))
 
 
@@ -296,9 +300,11 @@ def lines(
     height: float = 10,
     save: Optional[_csv.Path] = None,
 ) -> Any:
-    """A line for each GPU over the time of the job; every second dag is shaded.
+    """Draws a line for each GPU over the time of the job, and shades every second dag.
 
-    `width` and `height` are inches, `save` is the path of a picture to write. ValueError for a job or a metric that the file has not."""
+    `width` and `height` are inches; `save` is the path of a picture to write. Raises ValueError if
+    the file lacks the job or the metric.
+    """
     canvas = _Canvas(_load(worker_file, job, metrics), width, height)
     with canvas.plt.rc_context(canvas.style):
         _mark_dags(canvas)
@@ -341,7 +347,7 @@ def _draw_boxes(canvas: _Canvas, axis: Any, panel: _Panel, freq: int) -> None:
 
 
 def _mark_dags_of_boxes(canvas: _Canvas, freq: int) -> None:
-    """The same for boxes: a dag begins within the box that its first record is in."""
+    """The dags of boxes: a dag begins within the box that has its first record."""
     dags = canvas.job.dags
     runs = [(dag, next(places)) for dag, places in groupby(range(len(dags)), key=dags.__getitem__)]
     borders = [place / freq - 0.5 for _, place in runs] + [len(canvas.job.times[::freq]) - 0.5]
@@ -349,7 +355,8 @@ def _mark_dags_of_boxes(canvas: _Canvas, freq: int) -> None:
 
 
 def _label_boxes(canvas: _Canvas, freq: int) -> None:
-    """The first time stamp of each box; where there is no room for all of them, round times at their places."""
+    """The first timestamp of each box; if there is no room for all, round times at their positions.
+    """
     firsts = canvas.job.times[::freq]
     apart = (firsts[-1] - firsts[0]) / max(1, len(firsts) - 1) or 1
     digits = min(3, max(0, 1 - math.floor(math.log10(apart))))
@@ -367,7 +374,7 @@ def _label_boxes(canvas: _Canvas, freq: int) -> None:
 
 
 def _place(firsts: Sequence[float], time: float) -> float:
-    """Of a time between those of boxes."""
+    """The position of a time between those of boxes."""
     after = bisect.bisect_left(firsts, time)
     if after == 0 or firsts[after] == time:
         return after
@@ -383,9 +390,11 @@ def boxes(
     height: float = 10,
     save: Optional[_csv.Path] = None,
 ) -> Any:
-    """Box and whiskers over the time of the job: each box is of `freq` records of all GPUs together, and stands at the time of the first of them.
+    """Draws boxes with whiskers over the time of the job. Each box is made of `freq` records of all
+    GPUs together, at the time of the first of them.
 
-    The rest is as in lines()."""
+    The other parameters are those of lines().
+    """
     if freq < 1:
         raise ValueError(f"freq is {freq}: a box needs at least one record")
     canvas = _Canvas(_load(worker_file, job, metrics), width, height)
@@ -407,9 +416,11 @@ def heat(
     height: float = 10,
     save: Optional[_csv.Path] = None,
 ) -> Any:
-    """A row for each GPU over the time of the job, the darker the higher its value: for many GPUs, whose lines would hide each other.
+    """Draws a row for each GPU over the time of the job; a higher value is darker. For many GPUs,
+    whose lines would hide each other.
 
-    The rest is as in lines()."""
+    The other parameters are those of lines().
+    """
     canvas = _Canvas(_load(worker_file, job, metrics), width, height)
     with canvas.plt.rc_context(canvas.style):
         for axis, panel in zip(canvas.axes, canvas.job.panels):

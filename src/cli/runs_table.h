@@ -1,0 +1,89 @@
+// runs_table.h - this user's runs, those that run and those recorded, as rows of a table: what
+// `sonde ls` shows, and by what it and `sonde rm` select.
+//
+// A column is one of runs_columns, else the key of a tag of the run, else a kept variable of its
+// environment, else METRIC.STATISTIC. The columns of runs.json cost nothing more; a statistic opens
+// the recording, and is computed once a row.
+#ifndef SONDE_CLI_RUNS_TABLE_H
+#define SONDE_CLI_RUNS_TABLE_H
+
+#include "base/arena.h"
+#include "client/target.h"
+#include "launch/job.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// The columns that every run has; ends with NULL. No tag may be called so.
+extern const char *const runs_columns[];
+
+enum runs_state { RUNS_RUNNING, RUNS_KILLED, RUNS_ENDED }; // killed: the launcher was
+
+struct runs_row {
+    struct job job;
+    char path[FOLDER_PATH_MAX]; // of the recording; of a running job its run folder
+    enum runs_state state;
+    uint64_t bytes;
+    size_t files;                // recordings in it
+    struct sonde_client *client; // opened for statistics; NULL: not yet
+    bool unreadable;             // it could not be opened
+};
+
+struct runs_table {
+    struct runs_row *rows; // newest first
+    size_t count;
+    struct arena memory; // of fields
+};
+
+// The runs in the folders that `o` names. Whatever cannot be read is left out.
+int runs_table_read(const struct target_options *o, struct runs_table *out, struct error *e);
+void runs_table_free(struct runs_table *t);
+
+// How a number is meant.
+enum field_unit { FIELD_PLAIN, FIELD_SECONDS, FIELD_BYTES, FIELD_TIME };
+
+struct field {
+    bool known;
+    bool is_number;
+    enum field_unit unit;
+    double number;   // FIELD_TIME: seconds since the epoch
+    struct str text; // of the table's arena; what is shown
+};
+
+struct field runs_field(struct runs_table *t, struct runs_row *row, struct str column);
+
+// "-started,lr" or "+lr,loss.last": whether they are columns: such as every run has, statistics of
+// any metric, tags and variables of one run at least. -ENOENT with the nearest one in words.
+int runs_check_columns(struct runs_table *t, const char *columns, struct error *e);
+
+// "lr<0.01,exit=0,command~train": those of the conditions' columns, operators and values. The texts
+// are those of `text`.
+enum { RUNS_CONDITIONS_MAX = 16 };
+enum runs_operator {
+    RUNS_EQUAL,
+    RUNS_UNEQUAL,
+    RUNS_BELOW,
+    RUNS_AT_MOST,
+    RUNS_ABOVE,
+    RUNS_AT_LEAST,
+    RUNS_CONTAINS
+};
+struct runs_condition {
+    struct str column, value;
+    enum runs_operator operator;
+};
+int runs_conditions(const char *text, struct runs_condition out[RUNS_CONDITIONS_MAX], size_t *count,
+                    struct error *e);
+
+// Keeps the rows for which the conditions hold. -ENOENT: a column that no run has; -EINVAL: a value
+// that its column cannot have.
+int runs_select(struct runs_table *t, const char *conditions, struct error *e);
+
+// Keeps the rows whose id is one of the words; for a word that is no id, the rows whose id or name
+// it is, or matches as a pattern (* and ?). No words: all rows. -ENOENT: a word is nobody's.
+int runs_pick(struct runs_table *t, char *const *words, size_t count, struct error *e);
+
+// "-started,lr": sorts; rows without a value last. Stable.
+int runs_sort(struct runs_table *t, const char *columns, struct error *e);
+
+#endif

@@ -1,0 +1,302 @@
+"""`sonde ls`, `rm` and `prune`, what is kept of a run, and how runs are found by their names."""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import time
+import unittest
+
+from place import Place, main, until
+
+COMMANDS = ["train.py --lr 0.1", "true", "mpirun -n 4 solver", "train.py 'a b'"]
+DAY_NS = 86400 * 10**9
+
+
+class Kept(Place):
+    def run_json(self):
+        (job,) = self.recordings()
+        return json.loads((self.runs / job / "run.json").read_text())
+
+    def test_what_the_user_says(self):
+        env = {"OMP_NUM_THREADS": "8", "NCCL_DEBUG": "INFO", "HF_TOKEN": "secret", "NCCL_KEY": "secret", "EDITOR": "vi", "LOADEDMODULES": "gcc/13:openmpi/5"}
+        env |= {name: "" for name in os.environ if name.startswith(("OMP_", "CUDA_", "HSA_"))}
+        done = self.sonde("run", "--name", "base line", "--tag", "lr=0.1", "--tag=opt=a=b", "--note", "larger\tbatches", "--tag", "lr=0.2", "true", env=env | {"OMP_NUM_THREADS": "8"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        about = self.run_json()["about"]
+        self.assertEqual({k: about[k] for k in ("name", "note", "tags", "nodes", "directory", "modules")},
+                         {"name": "base line", "note": "larger\tbatches", "tags": {"lr": "0.2", "opt": "a=b"}, "nodes": 1, "directory": str(self.root), "modules": ["gcc/13", "openmpi/5"]})
+        self.assertEqual({k: v for k, v in about["environment"].items() if k.startswith(("OMP", "NCCL", "HF", "EDITOR"))}, {"OMP_NUM_THREADS": "8", "NCCL_DEBUG": "INFO"})
+        self.assertNotIn("secret", json.dumps(self.run_json()))
+
+    def test_the_environment_and_the_file_name_a_run(self):
+        (self.root / "sonde.yaml").write_text("name: of the file\nnote: a note\n")
+        self.assertEqual(self.sonde("run", "-q", "-c", "sonde.yaml", "true").returncode, 0)
+        self.assertEqual((self.run_json()["about"]["name"], self.run_json()["about"]["note"]), ("of the file", "a note"))
+        shutil.rmtree(self.runs)
+        self.assertEqual(self.sonde("run", "-q", "-c", "sonde.yaml", "true", env={"SONDE_NAME": "of the environment"}).returncode, 0)
+        self.assertEqual(self.run_json()["about"]["name"], "of the environment")
+
+    def git(self, *arguments, where=None):
+        who = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+        return subprocess.run(["git", "-C", str(where or self.root / "source"), *arguments], env=self.env | who, check=True, capture_output=True, text=True).stdout.strip()
+
+    def seen(self, where):
+        """What is kept of the work tree that a run was started in."""
+        shutil.rmtree(self.runs, ignore_errors=True)
+        done = subprocess.run(["sonde", "run", "-q", "-l", "1", "true"], cwd=where, env=self.env, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return self.run_json()["about"].get("git")
+
+    @unittest.skipUnless(shutil.which("git"), "git is not installed here")
+    def test_the_commit(self):
+        source = self.root / "source"
+        (source / "deep" / "er").mkdir(parents=True)
+        self.assertIsNone(self.seen(source))
+        self.git("init", "-q", "-b", "main")
+        self.assertIsNone(self.seen(source))  # no commit yet
+        self.git("commit", "-q", "--allow-empty", "-m", "first")
+        first = self.git("rev-parse", "HEAD")
+        for where in (source, source / "deep" / "er"):
+            self.assertEqual(self.seen(where), {"commit": first, "branch": "main"})
+        self.git("checkout", "-q", "-b", "topic/deep")
+        self.git("commit", "-q", "--allow-empty", "-m", "second")
+        second = self.git("rev-parse", "HEAD")
+        self.git("pack-refs", "--all")
+        self.assertEqual(self.seen(source), {"commit": second, "branch": "topic/deep"})
+        self.git("checkout", "-q", "--detach", first)
+        self.assertEqual(self.seen(source), {"commit": first})
+        self.git("worktree", "add", "-q", str(self.root / "other"), "main")
+        self.assertEqual(self.seen(self.root / "other"), {"commit": first, "branch": "main"})
+
+    def test_a_git_folder_that_is_none(self):
+        source = self.root / "source"
+        (source / ".git").mkdir(parents=True)
+        for text in (b"", b"ref: ", b"ref: refs/heads/none", b"\0" * 50, b"ref: " + b"x" * 5000, b"not a commit", b"g" * 40):
+            (source / ".git" / "HEAD").write_bytes(text)
+            self.assertIsNone(self.seen(source), text)
+        (source / ".git" / "HEAD").unlink()
+        os.mkfifo(source / ".git" / "HEAD")
+        self.assertIsNone(self.seen(source))
+        shutil.rmtree(source / ".git")
+        for text in ("gitdir: ", "gitdir: /nowhere", "no link", ""):
+            (source / ".git").write_text(text)
+            self.assertIsNone(self.seen(source), text)
+
+    def test_mistakes(self):
+        for arguments, words in {
+            ("--tag", "lr"): ("--tag", "is no KEY=VALUE"),
+            ("--tag", "=1"): ("is no KEY=VALUE",),
+            ("--tag", "a b=1"): ("a character other than",),
+            ("--tag", "exit=1"): ("exit is a column of sonde ls already",),
+            ("--tag", "x" * 65 + "=1"): ("at most 64 bytes",),
+            ("--tag", "a=\x1b[2J"): ("no printable text",),
+            ("--name", "a/b"): ("--name", "no '/'"),
+            ("--name", "last"): ("newest recording",),
+            ("--name", "x" * 65): ("1 to 64 bytes",),
+        }.items():
+            self.one_line(self.sonde("run", *arguments, "--", "true"), 2, *words)
+        many = [word for i in range(33) for word in ("--tag", f"k{i}=1")]
+        self.one_line(self.sonde("run", *many, "--", "true"), 2, "at most 32 tags")
+        self.assertFalse(self.runs.exists())
+
+
+class MadeUp(Place):
+    def made_up(self, number, **more):
+        """A run as a launcher leaves it, without a recording."""
+        folder = self.runs / f"job{number}"
+        folder.mkdir(parents=True)
+        start_ns = 10**18 + number * DAY_NS
+        run = {"format": "sonde run 1", "job": folder.name, "host": "n1", "command": "true", "level": 2}
+        run |= {"start_ns": start_ns, "end_ns": start_ns + 10**9, "exit_code": 0}
+        (folder / "run.json").write_text(json.dumps(run | more))
+        return folder
+
+    def ls(self, *arguments):
+        done = self.sonde("ls", "--json", *arguments)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
+        return json.loads(done.stdout)
+
+    def jobs(self, *arguments):
+        return [run["job"] for run in self.ls(*arguments)]
+
+
+class Table(MadeUp):
+    def test_random_tables(self):
+        """Runs, conditions and orders from a seed, beside the same in Python."""
+        seed = int(os.environ.get("SONDE_TEST_SEED", "1"))
+        print(f"SONDE_TEST_SEED={seed}", flush=True)
+        draw = random.Random(seed)
+        runs = []
+        for number in range(30):
+            tags = {key: draw.choice(values) for key, values in {"lr": ["0.1", "0.01", "1e-3", "10"], "opt": ["adam", "sgd", "10x"]}.items() if draw.random() < 0.8}
+            run = {"exit_code": draw.choice([0, 0, 1, 137]), "end_ns": 10**18 + number * DAY_NS + draw.randrange(1, 5) * 60 * 10**9, "command": draw.choice(COMMANDS), "level": draw.randrange(1, 5)}
+            about = {"tags": tags, "nodes": draw.randrange(1, 12)} | ({"name": draw.choice(["one", "two"])} if draw.random() < 0.5 else {})
+            self.made_up(number, about=about, **run)
+            values = {"job": f"job{number}", "exit": run["exit_code"], "duration": (run["end_ns"] - 10**18 - number * DAY_NS) // 10**9, "command": run["command"], "level": run["level"],
+                      "nodes": about["nodes"], "started": 10**9 + number * 86400}
+            values |= {"name": about["name"]} if "name" in about else {}
+            runs.insert(0, {key: str(value) for key, value in (values | tags).items()})
+        for _ in range(40 * int(os.environ.get("SONDE_TEST_ROUNDS", "1"))):
+            conditions, wanted = [], lambda run: True
+            for _ in range(draw.randrange(3)):
+                column, sign = draw.choice(["lr", "opt", "exit", "duration", "nodes", "level", "name", "command", "started"]), draw.choice(["=", "!=", "<", "<=", ">", ">=", "~"])
+                value = draw.choice(runs).get(column, "3")
+                if sign == "~" and column in ("duration", "started"):
+                    continue  # these are shown in other words
+                in_minutes = column == "duration" and draw.random() < 0.5
+                conditions.append(f"{column}{sign}{int(value) / 60:g}m" if in_minutes else f"{column}{sign}{value}")
+                wanted = self.both(wanted, column, sign, value)
+            order = draw.choice([["-started"], ["lr"], ["-lr"], ["name", "-nodes"], ["-opt", "lr", "exit"]])
+            expected = [run for run in runs if wanted(run)]
+            for column in reversed(order):
+                plain, down = column.lstrip("-"), column.startswith("-")
+                have = sorted((run for run in expected if plain in run), key=lambda run, plain=plain: self.key(run[plain]), reverse=down)
+                if down:  # equal ones stay in their order
+                    groups = {}
+                    for run in (run for run in expected if plain in run):
+                        groups.setdefault(self.key(run[plain]), []).append(run)
+                    have = [run for key in sorted(groups, reverse=True) for run in groups[key]]
+                expected = have + [run for run in expected if plain not in run]
+            arguments = (["--where", ",".join(conditions)] if conditions else []) + ["--sort", ",".join(order)]
+            self.assertEqual(self.jobs(*arguments), [run["job"] for run in expected], arguments)
+
+    @staticmethod
+    def key(text):
+        """Numbers before texts."""
+        try:
+            return (0, float(text))
+        except ValueError:
+            return (1, text)
+
+    def both(self, before, column, sign, value):
+        return lambda run: before(run) and column in run and self.holds(run[column], sign, value)
+
+    def holds(self, have, sign, value):
+        if sign == "~":
+            return value in have
+        x, y = self.key(have), self.key(value)
+        if x[0] != y[0]:
+            x, y = have, value
+        return {"=": x == y, "!=": x != y, "<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y}[sign]
+
+    def test_columns(self):
+        self.made_up(1, about={"tags": {"lr": "0.1"}, "environment": {"OMP_NUM_THREADS": "8"}, "git": {"commit": "a" * 40, "branch": "main"}})
+        self.made_up(2, command="x" * 100, exit_code=3)
+        usual = self.sonde("ls").stdout.splitlines()
+        self.assertEqual(usual[0].split(), ["job", "started", "nodes", "duration", "exit", "size", "tags", "command"])
+        self.assertEqual(usual[2].split(), ["job1", "2001-09-10", "01:46:40", "-", "1.0s", "0", "0", "B", "lr=0.1", "true"])
+        self.assertTrue(usual[1].endswith(" " + "x" * 60 + "…"))
+        few = self.sonde("ls", "--columns", "lr,OMP_NUM_THREADS,commit,branch,exit", "--csv").stdout.splitlines()
+        self.assertEqual(few, ["job,lr,OMP_NUM_THREADS,commit,branch,exit", "job2,,,,,3", f"job1,0.1,8,{'a' * 40},main,0"])
+        self.assertEqual(self.sonde("ls", "--columns", "+lr", "job1").stdout.split()[:9], ["job", "started", "nodes", "duration", "exit", "size", "tags", "command", "lr"])
+        self.assertEqual(self.jobs("--where", "started<2001/09/11-00:00:00"), ["job1"])
+        self.assertEqual(self.jobs("--where", "started>1d-ago"), [])
+        self.assertEqual(self.sonde("ls", "--where", "exit=9").stdout, "no run fulfils the conditions\n")
+
+    def test_statistics_of_metrics(self):
+        for name, values in {"low": (1, 2, 6), "high": (50, 40), "none": ()}.items():
+            lines = "".join(f"put loss {1700000000 + i} {value} rank={i % 2}\n" for i, value in enumerate(values))
+            self.assertEqual(self.sonde("run", "-q", "-l", "1", "--name", name, "sh", "-c", f"printf '%s' '{lines}' | sonde put").returncode, 0)
+        columns = [f"loss.{what}" for what in ("min", "max", "mean", "sum", "count", "last")]
+        runs = {run["name"]: [run.get(column) for column in columns] for run in self.ls("--columns", ",".join(["name", *columns]))}
+        self.assertEqual(runs, {"low": [1, 6, 3, 9, 3, 6], "high": [40, 50, 45, 90, 2, 40], "none": [None] * 6})
+        self.assertEqual([run["name"] for run in self.ls("--sort", "-loss.last", "--where", "loss.count>0")], ["high", "low"])
+
+    def test_a_run_that_runs(self):
+        process = self.start("run", "-q", "--name", "now", "--tag", "lr=1", "sh", "-c", "sonde put loss 7; exec sleep 1000")
+        until(lambda: [run.get("loss.last") for run in self.ls("--columns", "loss.last")] == [7], "the job runs and has a point")
+        (run,) = self.ls()
+        self.assertEqual((run["state"], run["name"], run["nodes"], "exit" in run), ("running", "now", 1, False))
+        row = self.sonde("ls", "now").stdout.splitlines()[1].split()
+        self.assertIn("runs", row)
+        self.one_line(self.sonde("rm", "now"), 1, "it is no recording yet")
+        answer = json.loads(self.sonde("query", "--json", "loss", "now").stdout)
+        self.assertEqual([list(s["dps"].values()) for s in answer], [[7]])
+        process.terminate()
+        process.wait()
+        (run,) = self.ls("now")
+        self.assertEqual((run["state"], run["exit"]), ("ended", 143))
+
+    def test_mistakes(self):
+        self.made_up(1, about={"tags": {"learning_rate": "0.1"}})
+        for arguments, code, words in (
+            (["--where", "lr"], 2, ["is no condition"]),
+            (["--where", "a!b"], 2, ["is no condition"]),
+            (["--where", ",".join(["exit=0"] * 17)], 2, ["more than 16 conditions"]),
+            (["--where", "duration<x"], 2, ["is no duration"]),
+            (["--where", "size<x"], 2, ["is no size"]),
+            (["--where", "started<x"], 2, ["is no time"]),
+            (["--where", "learning_rat=1"], 1, ["did you mean learning_rate?"]),
+            (["--sort", "durations"], 1, ["did you mean duration?"]),
+            (["--columns", "nothing.at.all"], 1, ["it is no column, no tag, and no statistic"]),
+            (["--json", "--csv"], 2, ["choose one"]),
+            (["job"], 1, ["no run is called job; did you mean job1?"]),
+        ):
+            self.one_line(self.sonde("ls", *arguments), code, *words)
+        self.one_line(self.sonde("rm"), 2, "say which")
+
+    def test_strange_files(self):
+        """What a hand or another version has written is left out, or shown as far as it is
+        known."""
+        self.made_up(1, about=[1, 2], exit_code="x")
+        self.made_up(2, about={"tags": {"lr": 3, "x": [1]}, "nodes": "many", "name": {}})
+        (self.made_up(3) / "run.json").write_text("{")
+        (self.made_up(4) / "run.json").write_bytes(b"\xff\xfe")
+        (self.runs / "empty").mkdir()
+        self.assertEqual(self.jobs(), ["job2", "job1"])
+        self.assertEqual(self.sonde("ls").returncode, 0)
+        self.assertEqual(self.jobs("--where", "lr=3"), ["job2"])
+
+
+class Removing(MadeUp):
+    def test_rm(self):
+        folders = [self.made_up(i, about={"name": name}, exit_code=i) for i, name in enumerate(["a", "b", "b", "train-1", "train-2", "c"])]
+        self.made_up(6, keep=True)
+        self.one_line(self.sonde("rm", "b"), 2, "2 runs are called b")
+        self.one_line(self.sonde("rm", "a", "nobody"), 1, "no run is called nobody")
+        self.assertTrue(all(folder.exists() for folder in folders))
+        self.assertEqual(self.sonde("rm", "--dry-run", "a").stdout, "would remove job0, 0 B\n")
+        self.assertEqual(self.sonde("rm", "a").stdout, "removed job0, 0 B\n")
+        self.assertEqual(self.sonde("rm", "--where", "name=b").stdout, "removed job2, 0 B\nremoved job1, 0 B\n")
+        self.assertEqual(self.sonde("rm", "train-*").returncode, 0)
+        self.one_line(self.sonde("rm", "job6"), 1, "job6 stays", "--force")
+        self.assertEqual(self.jobs(), ["job6", "job5"])
+        self.assertEqual(self.sonde("rm", "--force", "job6", "job5").returncode, 0)
+        self.assertEqual(self.sonde("ls").stdout, "there are no runs; start one with sonde run\n")
+        self.assertEqual(list(self.runs.iterdir()), [])
+
+    def test_a_name_that_is_an_id(self):
+        """An id goes before a name."""
+        self.made_up(1)
+        self.made_up(2, about={"name": "job1"})
+        self.assertEqual(self.jobs("job1"), ["job1"])
+        self.assertEqual(self.sonde("rm", "job1").stdout, "removed job1, 0 B\n")
+        self.assertEqual(self.jobs("job1"), ["job2"])
+
+    def test_prune(self):
+        old, kept = self.made_up(1), self.made_up(2, keep=True)
+        new = self.made_up(3, start_ns=time.time_ns() - 10**9, end_ns=time.time_ns())
+        self.assertRegex(self.sonde("prune", "--dry-run").stdout, "^would remove 1 recording, .*B: job1\n$")
+        self.assertTrue(old.exists())
+        self.assertRegex(self.sonde("prune").stdout, "^removed 1 recording, .*B: job1\n$")
+        self.assertEqual(self.sonde("prune").stdout, "nothing to remove\n")
+        self.assertEqual([folder.exists() for folder in (old, kept, new)], [False, True, True])
+
+    def test_names_are_found(self):
+        for value in (1, 2):
+            self.assertEqual(self.sonde("run", "-q", "-l", "1", "--name", "twice", "sonde", "put", "x", value).returncode, 0)
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--name", "other", "sonde", "put", "x", 3).returncode, 0)
+        for where, value in {"twice": 2, "other": 3, "last": 3}.items():
+            answer = json.loads(self.sonde("query", "--json", "x", where).stdout)
+            self.assertEqual([list(s["dps"].values()) for s in answer], [[value]], where)
+            self.assertEqual(self.sonde("inspect", where).returncode, 0)
+        self.one_line(self.sonde("query", "x", "nobody"), 1, "'nobody' is no file, no folder, no job")
+        shutil.rmtree(self.runs)
+        self.one_line(self.sonde("query", "x", "last"), 1, "'last' is no file")
+
+
+if __name__ == "__main__":
+    main()
