@@ -66,7 +66,7 @@ void http_client_on_look(struct http_client *c, bool (*stop)(void *user), void *
 
 // `path` begins with '/', query included; `body` with data NULL: GET, else POST with `type`.
 // timeout_ms 0: the default. `cancel` (may be NULL) is looked at every HTTP_LOOK_MS: -ECANCELED.
-// Nobody there: -ECONNREFUSED; the way there is cut: -EHOSTUNREACH; too late: -ETIMEDOUT; the connection ended in the
+// Nobody there: -ECONNREFUSED, -EHOSTUNREACH; too late: -ETIMEDOUT; the connection ended in the
 // middle of the answer: -ECONNRESET; a certificate that is not trusted: -EKEYREJECTED. Of answers:
 // 401, 403 -EACCES; 400 -EINVAL; 404 -ENOENT; 408 -ETIME; 413 -EFBIG; 503 -EBUSY; all others
 // -EPROTO. On failure *out is empty but for `status`.

@@ -1,16 +1,16 @@
 // forward.h - carries the bytes of one client between a socket of this machine and a session, both
 // ways. The hub and the node run the same code.
 //
-//   another node                                                          the first node
-//   client ── http.sock ── forward ─────── session, one TCP connection ─────── forward ── HTTP server
+//   another node                                                        the first node
+//   client ── http.sock ── forward ────── session, one TCP connection ────── forward ── HTTP server
 //                              STREAM bytes ─▶          ◀─ STREAM bytes
 //                                   ◀─ ROOM n           ROOM n ─▶
 //
 // An end sends at most as many bytes as it has room for: WIRE_FORWARD_WINDOW at first, and what the
 // other end returns with ROOM once its socket has taken the bytes. So a slow reader stops only its
 // own server or client, and a forward holds at most two windows of bytes: one that waits for the
-// socket, one that waits for the network. Every heartbeat each end sends a ROOM, also of 0 bytes; an
-// end that hears nothing for the session's dead_ms closes the forward.
+// socket, one that waits for the network. Every heartbeat each end sends a ROOM, also of 0 bytes.
+// An end that hears nothing for the session's dead_ms closes the forward.
 //
 // When a socket ends, its end sends an empty STREAM. The other end closes everything as soon as its
 // own socket has taken what came before.

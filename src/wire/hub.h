@@ -72,7 +72,7 @@ void hub_exclude(struct hub *h, struct str host);
 // deadline_ns: of the system's CLOCK_MONOTONIC.
 int hub_wait(struct hub *h, size_t count, int64_t deadline_ns);
 
-// HTTP clients on other nodes are given to `take` from now on; NULL: no more are taken, as at first.
+// From now on `take` is given HTTP clients on other nodes. NULL: no more are taken, as at first.
 // Those that were taken keep their connections until hub_destroy.
 void hub_take_clients(struct hub *h, hub_client_fn *take, void *user);
 

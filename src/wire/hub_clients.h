@@ -2,7 +2,8 @@
 //
 // A program on another node cannot reach a server that listens on loopback. The node's relay takes
 // its connection (forwarder.h) and opens a session with the role WIRE_ROLE_CLIENT. Once the key is
-// proved, the hub gives the server one end of a pair of sockets, and forwards the bytes (forward.h).
+// proved, the hub gives the server one end of a pair of sockets, and forwards the bytes
+// (forward.h).
 #ifndef SONDE_WIRE_HUB_CLIENTS_H
 #define SONDE_WIRE_HUB_CLIENTS_H
 

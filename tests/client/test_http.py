@@ -282,8 +282,8 @@ class OtherNodes(Http):
 
     def test_only_where_it_is_meant(self):
         with UnixServer(self.socket) as s, Server() as other:
-            # Another address, a token that the caller gives for whatever is at the address, a server
-            # that does not listen on loopback, and another job's folder.
+            # Another address, a token that the caller gives for whatever is at the address, a
+            # server that does not listen on loopback, and another job's folder.
             self.fails(self.ask("http://127.0.0.1:2", env=self.around), "ECONNREFUSED")
             self.fails(self.ask("http://127.0.0.1:1/?token=abc", env=self.around), "ECONNREFUSED")
             self.assertEqual(self.ask(other.url, env=self.around)["status"], 200)

@@ -6,10 +6,15 @@ import json
 import os
 import signal
 import time
+import unittest
 
 from lab import until
 
 AROUND = ("SONDE_URL", "SONDE_TOKEN_FILE", "SONDE_SOCKET", "SONDE_JOB", "SONDE_RUN_DIR", "SONDE_NODELIST")
+
+
+# Of tests for which it makes no difference how data of nodes travel: over TCP alone.
+once = unittest.skipIf(os.environ.get("LAB_TRANSPORT", "tcp") != "tcp" and "LAB_ALL" not in os.environ, "moves no data: clients on other nodes use TCP")
 
 
 class Asks:
@@ -44,6 +49,7 @@ class Asks:
     def test_commands_answer_for_all_nodes(self):
         self.check_commands()
 
+    @once
     def test_commands_answer_where_the_server_listens_on_all_addresses(self):
         self.check_commands("--listen=0.0.0.0")
 
@@ -69,7 +75,8 @@ class Asks:
             found = json.loads(self.sonde(host, "detect", "--json", "step_seconds", env=around, code=3))
             self.assertEqual({m["member"]: m["state"] for m in found["members"]}, {"host=n1": "good", "host=n2": "slow", "host=n3": "good"})
             (job,) = json.loads(self.sonde(host, "status", "--json", env=around))
-            self.assertEqual(job["tunnel"] != "", host == "n1" and not options, job)  # a tunnel to another node leads nowhere
+            # Through another node a tunnel leads nowhere.
+            self.assertEqual(job["tunnel"] != "", host == "n1" and not options, job)
             self.assertEqual(([n["host"] for n in job["nodes"]], job["missing"]), (list(self.hosts), ""))
             self.assertGreaterEqual(job["points"], 3 * 41)
         self.stop(run)
@@ -108,6 +115,7 @@ class Asks:
         body, _, status = asked.stdout.rpartition("\n")
         return int(status), body or asked.stderr
 
+    @once
     def test_the_way_to_the_first_node(self):
         """Through a run folder's socket: who may use it, what for, and what travels."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--telemetry-level=1", "--no-record", "sleep", "1000")
@@ -143,6 +151,31 @@ class Asks:
         self.lab.heal("n3")
         self.all_answer()
         self.assertEqual(self.socket("n3", nodes)[0], 200)
+        self.stop(run)
+
+    @once
+    def test_a_step_of_slurm_asks_on_every_node(self):
+        script = self.script("""sonde put custom 1
+until [ "$(sonde query --json 'max:custom{host=*}' 2>/dev/null | grep -oE '"host": ?"n[0-9]"' | sort -u | wc -l)" = 3 ]; do sleep 0.1; done
+sonde query --list --strict >/dev/null && echo $(hostname) has all
+""")
+        done = self.slurm("--telemetry-level=1", "--record", self.record, "--", "srun", "--overlap", "--ntasks-per-node=1", script)
+        self.assertEqual((done.returncode, sorted(done.stdout.splitlines())), (0, [f"{host} has all" for host in self.hosts]), done.stderr)
+
+    @once
+    def test_a_node_behind_a_relay_reaches_the_first_one(self):
+        four = [*self.hosts, "n4"]
+        run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--telemetry-level=1", "--node-timeout=2", "--no-record", "sleep", "1000")
+        self.up(four)
+        self.all_answer(four)
+        answer = json.loads(self.sonde("n4", "query", "--strict", "--json", "max:custom{host=*}"))
+        self.assertEqual([s["tags"]["host"] for s in answer], four)
+        # Past its relay.
+        self.lab.partition("n2")
+        until(lambda: (self.ask("/sonde/v1/nodes")[0] or "").startswith("n2 ("), "n2 is missing")
+        until(lambda: [s["tags"]["host"] for s in json.loads(self.lab.run("n4", "sonde", "query", "--json", "max:custom{host=*}").stdout)] == ["n1", "n3", "n4"], "the others answer")
+        self.lab.heal("n2")
+        self.all_answer(four)
         self.stop(run)
 
     def test_two_jobs_at_once(self):

@@ -351,8 +351,8 @@ static void test_without_token(void **state)
     }
 }
 
-// A client on another node that holds the job's key needs no token. What makes pages of other servers
-// harmless holds for it, too: a user may forward a port to its socket.
+// A client on another node that holds the job's key needs no token. What makes pages of other
+// servers harmless holds for it, too: a user may forward a port to its socket.
 static void test_holder_of_the_key(void **state)
 {
     (void)state;

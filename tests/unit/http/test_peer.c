@@ -165,8 +165,8 @@ static void test_equal(void **state)
     assert_false(peer_equal(&a, &b));
 }
 
-// One end of a pair of Unix sockets, which the hub hands over. It is no program of this machine, even
-// though both of its ends are here, and equals only its like.
+// One end of a pair of Unix sockets, which the hub hands over. It is no program of this machine,
+// even though both of its ends are here, and equals only its like.
 static void test_holder_of_the_key(void **state)
 {
     (void)state;

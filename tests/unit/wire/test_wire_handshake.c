@@ -126,7 +126,8 @@ static void both_ends_see_a_wrong_key(void **state)
     pair_free(&p);
 }
 
-// A hub that does not know a role lets nobody in who has it: so do hubs of before there were clients.
+// A hub refuses a role that it does not know, as a hub from before there were clients refuses a
+// client.
 static void refuses_a_role_that_it_does_not_know(void **state)
 {
     (void)state;
