@@ -439,9 +439,10 @@ static int not_reached(const struct http_client *c, int code, const char *why, s
         is_loopback(c->url) && (c->from_environment ? nodes && strpbrk(nodes, ",[") : c->of_job);
     return error_set(
         e, code, "nobody answers at %s: %s%s", c->url, why,
-        elsewhere ? "; on a node other than the job's first one, its run folder leads "
-                    "there (SONDE_JOB in SONDE_RUN_DIR), but it has no " WIRE_FORWARDER_SOCKET
-                  : "");
+        elsewhere
+            ? "; if this is not the job's first node: the job's run folder here (SONDE_JOB in "
+              "SONDE_RUN_DIR) has no " WIRE_FORWARDER_SOCKET ", which would lead there"
+            : "");
 }
 
 static int transport_failed(const struct transfer *t, CURLcode code, struct error *e)

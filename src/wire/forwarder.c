@@ -17,7 +17,8 @@ enum {
     LOOKS_A_HANDSHAKE = 16, // how often the time of handshakes is looked at
     LOOK_MS_MIN = 5,
     LOOK_MS_MAX = 1000,
-    REFUSED_MAX = 32, // clients that read why they have no connection; further ones read nothing
+    READS_A_LOOK = 64, // of what a client that was refused goes on sending
+    REFUSED_MAX = 32,  // clients that read why they have no connection; further ones read nothing
     NO_DESCRIPTOR_MS = 100, // a pause in accepting when the process has no descriptor left
 };
 
@@ -82,8 +83,9 @@ static void give_up(struct client *c, const char *why)
 {
     struct wire_forwarder *f = c->forwarder;
     char text[WIRE_FORWARDER_TEXT_MAX];
-    snprintf(text, sizeof text, "this node does not reach the job's first node at %.255s port %d: %.160s",
-             f->hub_host, f->hub_port, why);
+    snprintf(text, sizeof text,
+             "this node does not reach the job's first node at %.255s port %d: %.160s", f->hub_host,
+             f->hub_port, why);
     refuse(c, text);
 }
 
@@ -98,11 +100,10 @@ static void close_client(struct client *c)
 static bool has_gone(const struct client *c, int64_t now)
 {
     char ignored[4096];
-    ssize_t n;
-    do
+    ssize_t n = 1;
+    for (int i = 0; i < READS_A_LOOK && n > 0; i++)
         n = recv(c->fd, ignored, sizeof ignored, MSG_DONTWAIT);
-    while (n > 0);
-    return n == 0 || (errno != EAGAIN && errno != EINTR) ||
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) ||
            now - c->refused_ns > (int64_t)WIRE_FORWARDER_REFUSED_MS * NS_PER_MS;
 }
 

@@ -75,6 +75,9 @@ class Asks:
             found = json.loads(self.sonde(host, "detect", "--json", "step_seconds", env=around, code=3))
             self.assertEqual({m["member"]: m["state"] for m in found["members"]}, {"host=n1": "good", "host=n2": "slow", "host=n3": "good"})
             (job,) = json.loads(self.sonde(host, "status", "--json", env=around))
+            screen = self.sonde(host, "top", "--once", env=around)
+            for each in self.hosts:
+                self.assertIn(each, screen)
             # Through another node a tunnel leads nowhere.
             self.assertEqual(job["tunnel"] != "", host == "n1" and not options, job)
             self.assertEqual(([n["host"] for n in job["nodes"]], job["missing"]), (list(self.hosts), ""))
