@@ -1,4 +1,4 @@
-// sonde.h - put your own numbers on the time line of a job. C and C++; link with -lsonde.
+// sonde.h - puts your own numbers on a job's timeline. C and C++; link with -lsonde.
 //
 //     #include <sonde.h>
 //
@@ -9,19 +9,20 @@
 //             sonde_emit(loss, train(step));
 //     }
 //
-// Run it with `sonde run -l 1 -- ./program`. Without that, or at level 0, every handle is 0 and
-// every call is one branch.
+// Run it with `sonde run -l 1 -- ./program`. Without `sonde run`, or at level 0, every handle is 0
+// and every call is one branch.
 //
-// Two ways. A *point* (sonde_emit) is a value at the time of the call, about 12 ns. A *cell*
-// (sonde_set, sonde_add) is updated in place and sampled by the agent, about 2 ns: for hot loops.
-// Use one of the two for a metric. Either is readable when the call has returned: a program that
-// asks for its own metrics (sonde_client.h) finds all that it has emitted.
+// A metric has points or a cell; do not mix them. A *point* (sonde_emit) is a value at the time of
+// the call and takes about 12 ns. A *cell* (sonde_set, sonde_add) is updated in place, which takes
+// about 2 ns, and the agent samples it: for hot loops. Both are readable when the call has
+// returned: a program that queries its own metrics (sonde_client.h) finds everything that it has
+// emitted.
 //
-// Any thread may call anything. Nothing here blocks, allocates per point, prints (unless SONDE_LOG
-// is set) or ends the program. No call is needed at exit; emitted points arrive even if the program
-// is killed. If the agent cannot keep up, libsonde drops the newest points and counts them. After
-// fork() the child uses the same handles; exec() starts anew. Do not call these functions from
-// signal handlers.
+// All functions are thread-safe. None of them blocks, allocates memory for a point, prints (unless
+// SONDE_LOG is set) or ends the program. No call is needed at exit; emitted points arrive even if
+// the program is killed. If the agent cannot keep up, libsonde drops the newest points and counts
+// them. After fork() the child uses the same handles; exec() starts anew. Do not call these
+// functions from signal handlers.
 #ifndef SONDE_H
 #define SONDE_H
 
@@ -35,8 +36,8 @@ extern "C" {
 
 #define SONDE_API __attribute__((visibility("default")))
 
-// What a metric is called by after its definition. 0 = off: all calls take it, and do nothing.
-// Valid for the life of the process and in its forked children.
+// A handle of a defined metric. 0 = off: every function accepts it and does nothing. A handle is
+// valid until the process ends, and in its forked children.
 typedef uint32_t sonde_handle;
 
 enum sonde_kind {
@@ -54,15 +55,16 @@ struct sonde_metric {
     const char *help; // a sentence; up to 4096 bytes; may be NULL
     enum sonde_kind kind;
     int level;                    // 1 to 4; 0 means 1. Above the level of the run, the handle is 0
-    const struct sonde_tag *tags; // tell series of one metric apart
-    // with those of the process (SONDE_TAGS, rank) and `host` at most 16
+    const struct sonde_tag *tags; // identify a series of the metric
+    // At most 16, including those of the process (SONDE_TAGS, rank) and `host`.
     size_t tag_count;
 };
 
 // Defines a metric, or finds it: the same name and tags give the same handle, and the first
-// definition stays. Returns 0 if sonde is off, the level is above the run's, or a limit is passed
-// (a bad name, too many tags, more than 131,000 metrics). libsonde counts such refusals, and
-// reports them on stderr with SONDE_LOG=1. Takes about a microsecond: do it once, not per point.
+// definition stays. Returns 0 if sonde is off, the level is above the run's, the name is invalid,
+// or a limit is exceeded (too many tags, more than 131,000 metrics). libsonde counts such errors,
+// and reports them on stderr with SONDE_LOG=1. Takes about a microsecond: call it once, not per
+// point.
 static inline sonde_handle sonde_define(const struct sonde_metric *metric);
 SONDE_API sonde_handle sonde_gauge(const char *name, const char *unit);
 SONDE_API sonde_handle sonde_counter(const char *name, const char *unit);
@@ -81,19 +83,20 @@ static inline void sonde_emit_at(sonde_handle metric, double value, int64_t time
 static inline void sonde_set(sonde_handle metric, double value);
 static inline void sonde_add(sonde_handle metric, double amount);
 
-// Metrics that are measured together: one time stamp for many values, the cheapest way to emit
-// them. Handles of 0 are allowed and their values passed over; returns 0 when all are 0, and for
-// more than 4096.
+// Makes a group of metrics that are measured together: one timestamp for many values, the cheapest
+// way to emit them. Handles may be 0; their values are ignored. Returns 0 if all handles are 0, or
+// if there are more than 4096.
 SONDE_API sonde_handle sonde_group(const sonde_handle *metrics, size_t count);
 
-// One value for each metric of the group, in its order. sonde_missing() for those that could not be
-// read.
+// Emits one value for each metric of the group, in the group's order. Pass sonde_missing() for a
+// value that could not be read.
 static inline void sonde_emit_group(sonde_handle group, const double *values);
 static inline void sonde_emit_group_at(sonde_handle group, const double *values, int64_t time_ns);
 
-// Spans: a named stretch of time, with tags, that everything else can be asked for by ("peak memory
-// per epoch"). They nest per thread, 64 deep; each begin needs its end on the same thread. A span
-// that is still open when its process ends ends with the process and gets the tag unfinished=1.
+// Begins and ends a span: a named period of time with tags. Queries can select by span ("peak
+// memory per epoch"). Spans nest per thread, up to 64 deep; each begin needs an end on the same
+// thread. A span that is open when its process ends, ends with the process and gets the tag
+// unfinished=1.
 //
 //     sonde_span_begin("epoch", "number", "3");
 //     …
@@ -104,13 +107,13 @@ SONDE_API void sonde_span_begin_strings(const char *name, ...) __attribute__((se
 SONDE_API void sonde_span_begin_tags(const char *name, const struct sonde_tag *tags, size_t count);
 SONDE_API void sonde_span_end(void);
 
-// A span that is over: its times in ns since the epoch. It does not nest.
+// Records a completed span; its times are ns since the epoch. It does not nest.
 SONDE_API void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns,
                              const struct sonde_tag *tags, size_t count);
 
-// A span that is not on a thread's stack: of a coroutine, a callback, work that moves between
-// threads. Any thread of the process that opened the span may close it, once; a forked child
-// cannot. `parent` is the span that it is part of; NULL = none.
+// A span that belongs to no thread: of a coroutine, a callback, or work that moves between threads.
+// Any thread of the process that opened the span may close it, once; a forked child cannot.
+// `parent` is the span around it; NULL = none.
 struct sonde_span {
     uint64_t id; // 0: not recorded
     uint64_t parent;
@@ -119,52 +122,53 @@ struct sonde_span {
 };
 SONDE_API struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags,
                                             size_t count, const struct sonde_span *parent);
-// Name and tags once more: they are what is recorded in the end.
+// The name and tags passed here replace those passed to sonde_span_open.
 SONDE_API void sonde_span_close(const struct sonde_span *span, const char *name,
                                 const struct sonde_tag *tags, size_t count);
-// The same with a given start or end, in ns since the epoch: a caller may open a span after it has
-// begun.
+// The same with a given start or end in ns since the epoch, for a span that began or ended earlier.
 SONDE_API struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns,
                                                const struct sonde_tag *tags, size_t count,
                                                const struct sonde_span *parent);
 SONDE_API void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_t end_ns,
                                    const struct sonde_tag *tags, size_t count);
 
-// A remark at this instant, up to 4096 bytes: sonde_annotate("checkpoint written", "file", "ck-12")
+// Records an annotation at this instant, up to 4096 bytes:
+//
+//     sonde_annotate("checkpoint written", "file", "ck-12");
 #define sonde_annotate(...) sonde_annotate_strings(__VA_ARGS__, (const char *)NULL)
 SONDE_API void sonde_annotate_strings(const char *text, ...) __attribute__((sentinel));
 SONDE_API void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count);
 
 // Connects to the agent that listens at `socket_path`, for a program that was started without
-// SONDE_SOCKET and SONDE_LEVEL (a worker that is older than its monitor). From here on the program
-// emits at `level`, 1 to 4; handles that it defined before stay 0. A program that already emits
-// moves to this agent with all its handles, and keeps its level; nothing happens if it is connected
-// to this agent already. If the agent does not listen yet, it finds the program when it starts.
+// SONDE_SOCKET and SONDE_LEVEL (such as a worker that is older than its monitor). From then on the
+// program emits at `level`, 1 to 4; handles that it defined before stay 0. A program that already
+// emits moves to this agent with all its handles, and keeps its level. Nothing happens if it is
+// already connected to this agent. An agent that starts later finds the program.
 // Returns 0, -EINVAL, -ENAMETOOLONG (the socket's path) or -ENOMEM (no shared memory).
 SONDE_API int sonde_connect(const char *socket_path, int level);
 
-// The level of the run, 0 to 4; 0 when sonde is off. To leave out work that is only done for
+// The level of the run, 0 to 4; 0 if sonde is off. Use it to skip work that is only done for
 // measuring.
 SONDE_API int sonde_level(void);
 
-// "0.1.0", of the library that is linked.
+// The version of the linked library: "0.1.0".
 SONDE_API const char *sonde_version(void);
 
-// How many values this process has dropped so far: a ring was full, a thread found no slot, or an
-// amount was not a number. As long as no agent has attached to this process, all its emitted values
-// count as well; they no longer count if an agent attaches later and reads them. Each thread that
+// The number of values that this process has dropped so far: a ring was full, a thread found no
+// slot, or an amount was not a number. Until an agent attaches to this process, all its emitted
+// values count as well; they stop counting when an agent attaches and reads them. Each thread that
 // emits has a ring of 1 MiB; SONDE_RING_BYTES sets its size, from 128 KiB to 64 MiB, rounded up to
 // a power of two.
 SONDE_API uint64_t sonde_dropped(void);
 
-// Checks whether an agent takes what this process emits. Returns 0 if an agent does, if sonde is
-// off, or if the process has not defined a metric yet. Otherwise returns a negative errno, and
+// Checks whether an agent records the values of this process. Returns 0 if an agent does, if sonde
+// is off, or if the process has not defined a metric yet. Otherwise returns a negative errno, and
 // writes one line into `why` (at most `size` bytes): what is wrong, and what the user can do.
 // -ENOENT: the job's folder does not exist here, as in a container that does not bind it. Returns 0
 // once a late agent has attached.
 SONDE_API int sonde_check(char *why, size_t size);
 
-// The value that stands for none: in a group, for a metric that could not be read.
+// The missing value: in a group, for a metric that could not be read.
 static inline double sonde_missing(void)
 {
     uint64_t bits = UINT64_C(0x7ff8736f6e646500);
@@ -173,7 +177,7 @@ static inline double sonde_missing(void)
     return value;
 }
 
-// Behind the inline functions. Bindings may call these; the handle must not be 0 then.
+// The functions behind the inline ones. Bindings may call them; the handle must not be 0.
 SONDE_API sonde_handle sonde_define_sized(const struct sonde_metric *metric, size_t size);
 SONDE_API void sonde_put_point(sonde_handle metric, double value);
 SONDE_API void sonde_put_point_at(sonde_handle metric, double value, int64_t time_ns);

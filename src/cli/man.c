@@ -131,10 +131,9 @@ void help_man(struct buf *out)
     for (int i = 0; i < COMMAND_COUNT; i++)
         man_command(out, (enum command_id)i);
     buf_printf(out, ".SH CONFIGURATION FILE\n"
-                    "YAML, one line \"key: value\" an option; the keys stand behind the options. "
-                    "What flags say goes "
-                    "before the environment, that before "
-                    "the file, that before the defaults.\n");
+                    "YAML, one line \"key: value\" for each option; the keys stand behind the "
+                    "options. Flags override the environment, the environment overrides the file, "
+                    "and the file overrides the defaults.\n");
     man_exits(out);
     buf_printf(out, ".SH SEE ALSO\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
@@ -220,32 +219,28 @@ void help_markdown(struct buf *out)
 {
     buf_printf(out, "# The sonde command\n\n"
                     "Made from the table of options by `sonde help --markdown`; do not edit.\n\n"
-                    "What flags say goes before the environment, that before the configuration "
-                    "file, that before the "
-                    "defaults.\n\n");
+                    "Flags override the environment, the environment overrides the configuration "
+                    "file, and the file overrides the defaults.\n\n");
     for (int i = 0; i < COMMAND_COUNT; i++)
         markdown_command(out, (enum command_id)i);
     buf_printf(out, "## Configuration file\n\n"
                     "YAML, named by `--config`, `SONDE_CONFIG` or `DRAGON_TELEMETRY_CONFIG`: one "
-                    "line `key: value` an "
-                    "option. An unknown key is an error. "
-                    "These keys of the Dragon Telemetry Service are accepted and not used:\n\n"
-                    "| key | because |\n|---|---|\n");
+                    "line `key: value` for each option. sonde ignores unknown keys, and `sonde "
+                    "run` warns about "
+                    "them. These keys have no option on the command line:\n\n"
+                    "| key | meaning |\n|---|---|\n");
     for (size_t i = 0; i < file_key_count; i++) {
         buf_printf(out, "| `%s` | ", file_keys[i].key);
         add_cell(out, file_keys[i].help);
         buf_printf(out, " |\n");
     }
     buf_printf(out, "\n## Ranks\n\n"
-                    "Everything that a program emits carries the tag `rank` if its launcher gave "
-                    "it a rank. If several launchers "
-                    "did, "
-                    "the innermost counts, which started the process: torchrun under `srun "
-                    "torchrun`, Open MPI in "
-                    "`mpirun python`, srun if a rank starts `srun`. sonde finds the innermost "
-                    "launcher in the environments of the "
-                    "parent processes; if they do not tell, the first of this table counts. "
-                    "`SONDE_TAGS=rank=N` overrides all.\n\n"
+                    "Everything that a program emits has the tag `rank` if its launcher gave it a "
+                    "rank. If several launchers did, the innermost one counts, which started the "
+                    "process: torchrun under `srun torchrun`, Open MPI in `mpirun python`, srun if "
+                    "a rank starts `srun`. sonde finds the innermost launcher in the environments "
+                    "of the parent processes; if it cannot read them, the first of this table "
+                    "counts. `SONDE_TAGS=rank=N` overrides all.\n\n"
                     "| variable | launcher | counts |\n|---|---|---|\n");
     for (size_t i = 0; i < sizeof rank_rows / sizeof *rank_rows; i++) {
         buf_printf(out, "| `%s` | ", rank_rows[i].rank);
@@ -257,9 +252,10 @@ void help_markdown(struct buf *out)
             buf_printf(out, "in a job step, not in a batch script");
         buf_printf(out, " |\n");
     }
-    buf_printf(out,
-               "\nsonde does not read `LOCAL_RANK`, which is no rank of the job. Dask workers have "
-               "names instead of numbers ([dask.md](dask.md)).\n");
+    buf_printf(
+        out,
+        "\nsonde does not read `LOCAL_RANK`, which is not a rank of the job. Dask workers have "
+        "names instead of numbers ([dask.md](dask.md)).\n");
     buf_printf(out, "\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
     for (size_t i = 0; i < exit_row_count; i++) {
         buf_printf(out, "| %d | ", exit_rows[i].code);
