@@ -161,7 +161,8 @@ void peer_look(int fd, const struct sockaddr *client, struct peer *out)
     *out = (struct peer){0};
     bool named = getsockname(fd, (struct sockaddr *)&address, &size) == 0;
     // The server listens on no Unix socket (listen_take): the hub has handed this one over.
-    out->holds_key = named && address.ss_family == AF_UNIX;
+    out->holds_key =
+        named && address.ss_family == AF_UNIX && client && client->sa_family == AF_UNIX;
     if (out->holds_key || !read_end(client, &out->other))
         return;
     bool has_own = named && read_end((const struct sockaddr *)&address, &out->own);

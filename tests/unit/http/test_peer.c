@@ -176,7 +176,7 @@ static void test_holder_of_the_key(void **state)
     struct peer p, q, local;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     peer_look(pair[0], &nameless, &p);
-    peer_look(pair[1], NULL, &q);
+    peer_look(pair[1], &nameless, &q);
     assert_true(p.holds_key);
     assert_true(q.holds_key);
     peer_look_in_proc(&p);
@@ -189,6 +189,11 @@ static void test_holder_of_the_key(void **state)
     peer_look(e.server, (struct sockaddr *)&e.from, &local);
     assert_false(local.holds_key);
     assert_false(peer_equal(&p, &local));
+    // Neither the socket alone nor the address alone.
+    peer_look(pair[1], (struct sockaddr *)&e.from, &local);
+    assert_false(local.holds_key);
+    peer_look(e.server, &nameless, &local);
+    assert_false(local.holds_key);
     struct peer unknown = {0};
     assert_false(peer_equal(&p, &unknown));
     close_ends(&e);
