@@ -6,8 +6,10 @@
 #include "ask/questions.h"
 #include "ask/sources.h"
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "base/log.h"
 #include "base/own_memory.h"
+#include "wire/forwarder.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +26,8 @@ struct relay {
         *from_children; // ways for large answers: ours, and those of our children; NULL: the connection
     struct wire_refresher *refresher;
     struct wire_link *link;
-    struct memory_account memory; // of answers
+    struct wire_forwarder *forwarder; // of HTTP clients on this node
+    struct memory_account memory;     // of answers
     struct own_memory_keeper keeper;
 };
 
@@ -71,6 +74,47 @@ static void close_view(void *user, struct wire_view *view)
                     RELAY_MEMORY_BYTES, now_ns);
 }
 
+// What an HTTP client reads that does not get through to the first node.
+static void write_refusal(const char *why, struct buf *out)
+{
+    struct buf body = {0};
+    struct json_writer w = json_to(&body);
+    json_begin_object(&w);
+    json_key(&w, STR("error"));
+    json_begin_object(&w);
+    json_key_i64(&w, "code", 503);
+    json_key_string(&w, "message", str_of(why));
+    json_end_object(&w);
+    json_end_object(&w);
+    buf_printf(out,
+               "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
+               "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+               body.size, buf_cstr(&body));
+    out->failed |= body.failed;
+    buf_free(&body);
+}
+
+// Without it, clients on this node do not reach the first node's server; the relay works all the
+// same.
+static void start_forwarder(struct relay *r, const struct relay_options *o,
+                            const struct wire_settings *settings)
+{
+    const struct wire_parent *first_node = &o->parents[o->parent_count - 1];
+    struct buf path = {0};
+    struct error e;
+    buf_printf(&path, "%s/" WIRE_FORWARDER_SOCKET, o->folder);
+    struct wire_forwarder_options options = {.settings = *settings,
+                                             .path = buf_cstr(&path),
+                                             .host = str_of(o->host),
+                                             .hub_host = first_node->host,
+                                             .hub_port = first_node->port,
+                                             .refusal = write_refusal};
+    if (wire_forwarder_create(r->loop, &options, &r->forwarder, &e) != 0)
+        log_warning("programs on this node cannot query the job: %s", e.text);
+    explicit_bzero(options.settings.key, sizeof options.settings.key);
+    buf_free(&path);
+}
+
 static int start(struct relay *r, const struct relay_options *o, struct error *e)
 {
     struct wire_settings settings = {.questions = &ask_questions, .job = str_of(o->job)};
@@ -110,6 +154,8 @@ static int start(struct relay *r, const struct relay_options *o, struct error *e
         rc = wire_link_create(r->loop, &link, &r->link, e);
         explicit_bzero(link.settings.key, sizeof link.settings.key);
     }
+    if (rc == 0)
+        start_forwarder(r, o, &settings);
     explicit_bzero(settings.key, sizeof settings.key);
     if (rc == 0 && o->parent_count > 1)
         rc = wire_link_set_parents(r->link, o->parents, o->parent_count);
@@ -154,7 +200,10 @@ static void take_line(void *user, struct str line)
         struct wire_parent parents[WIRE_PARENTS_MAX];
         struct arena arena = {0};
         size_t count = relay_parents(rest, &arena, parents);
-        if (count == 0 || wire_link_set_parents(r->link, parents, count) != 0)
+        const struct wire_parent *first_node = &parents[count ? count - 1 : 0];
+        if (count == 0 || wire_link_set_parents(r->link, parents, count) != 0 ||
+            (r->forwarder &&
+             wire_forwarder_set_hub(r->forwarder, first_node->host, first_node->port) != 0))
             log_warning("no parents: %.*s", STR_ARG(str_slice(line, 0, 200)));
         arena_free(&arena);
     } else if (r->children) {
@@ -191,6 +240,7 @@ int relay_run(const struct relay_options *options, int control_fd, struct error 
             ;
         aggregator_stop(dragon);
     }
+    wire_forwarder_destroy(r.forwarder);
     wire_link_destroy(r.link);
     wire_refresher_destroy(r.refresher);
     hub_destroy(r.children);

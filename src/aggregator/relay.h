@@ -18,7 +18,8 @@ enum { RELAY_MEMORY_BYTES = 32 << 20 };
 struct relay_options {
     // its *.sonde files are served, new ones as they appear; has the agent's socket
     const char *folder;
-    const struct wire_parent *parents; // the one to be preferred first
+    // the one to be preferred first; the last one is the first node's
+    const struct wire_parent *parents;
     size_t parent_count;
     bool children;          // takes in other nodes
     const char *key_file;   // wire_key_read

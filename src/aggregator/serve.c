@@ -249,6 +249,12 @@ static int start_server(struct aggregator *g, const struct aggregator_options *o
     return server_start(&options, &g->server, e);
 }
 
+static void take_client(void *user, int fd)
+{
+    struct aggregator *g = user;
+    server_take(g->server, fd);
+}
+
 static int expect_all(struct hub *hub, struct str hosts, struct error *e)
 {
     while (hosts.data) {
@@ -411,6 +417,8 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
         free_aggregator(g);
         return rc;
     }
+    if (g->service.reads.hub)
+        hub_take_clients(g->service.reads.hub, take_client, g);
     *out = g;
     return 0;
 }
@@ -429,6 +437,8 @@ void aggregator_stop(struct aggregator *g)
 {
     if (!g)
         return;
+    if (g->service.reads.hub)
+        hub_take_clients(g->service.reads.hub, NULL, NULL);
     server_stop_accepting(g->server);
     feeds_stop(g->feeds);
     connections_drain(g->service.connections, (int64_t)DRAIN_S * NS_PER_S);

@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "base/printable.h"
+#include "client/forwarded.h"
 #include "http/tokens.h"
 #include "launch/job.h"
 #include "launch/job_memory.h"
@@ -27,6 +28,7 @@ enum {
 struct shown {
     struct job job;
     bool elsewhere;              // it is that of SONDE_URL, and nothing of it is on this machine
+    bool on_first_node;          // so an ssh tunnel to this machine leads to its server
     char url[JOB_URL_MAX + 300]; // with the view token; empty when there is none
     bool known;                  // what follows
     struct summary s;
@@ -194,7 +196,9 @@ static void write_json(struct buf *out, const struct shown *all, size_t count)
         const struct summary s = shown->s;
         char token_file[FOLDER_PATH_MAX + 16], tunnel[TUNNEL_LINE_MAX];
         bool known = shown->known;
-        tunnel_line(j, tunnel);
+        tunnel[0] = 0;
+        if (shown->on_first_node)
+            tunnel_line(j, tunnel);
         snprintf(token_file, sizeof token_file, "%s/token", j->folder);
         json_begin_object(&w);
         json_key_string(&w, "job", str_of(j->id));
@@ -341,7 +345,7 @@ static void write_table(struct buf *out, const struct shown *all, size_t count)
             write_memory(&notes, &j->job);
         write_cut_off(&notes, j->job.id, &j->s);
         write_failing(&notes, j->job.id, &j->s);
-        if (!j->elsewhere)
+        if (j->on_first_node)
             write_tunnel(&notes, &j->job);
         columns_cell(&table, "%s", j->job.id);
         columns_cell(&table, "%s", since);
@@ -370,6 +374,9 @@ static int find_jobs(const struct options *o, struct shown **out, size_t *count,
         return status;
     struct shown *all = calloc(n + 1, sizeof *all);
     for (size_t i = 0; all && i < n; i++) {
+        char *socket = forwarded_socket(jobs[i].folder);
+        all[i].on_first_node = !socket;
+        free(socket);
         all[i].job = jobs[i];
         jobs[i] = (struct job){0};
     }

@@ -1,9 +1,11 @@
 #include "client/http.h"
 
 #include "base/clock.h"
+#include "client/forwarded.h"
 #include "client/proved.h"
 #include "http/tokens.h"
 #include "launch/job.h"
+#include "wire/forwarder.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -22,6 +24,7 @@ struct http_client {
     char *url; // without a slash at the end
     char *token;
     char *certificate;     // of a job on this machine that has one of its own; NULL: none
+    char *socket;          // leads to the job's first node (forwarded.h); NULL: connect to the url
     bool token_given;      // by the caller, for whatever stands at the address: a tunnel, a proxy
     bool from_environment; // by SONDE_URL
     bool of_job;           // by job.json, or SONDE_URL: on other nodes it may not be reached
@@ -37,6 +40,16 @@ struct http_client {
 static int no_memory(struct error *e)
 {
     return error_set(e, -ENOMEM, "out of memory");
+}
+
+static bool is_loopback(const char *url)
+{
+    static const char *const names[] = {"127.", "localhost", "[::1]"};
+    const char *host = strstr(url, "://") + 3;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncasecmp(host, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
 }
 
 static int read_token(const char *path, char **out, struct error *e)
@@ -60,6 +73,8 @@ static int take_job(struct http_client *c, const struct job *job, struct error *
     if (!c->url)
         return no_memory(e);
     c->of_job = true;
+    if (!c->socket && is_loopback(c->url))
+        c->socket = forwarded_socket(job->folder);
     free(c->certificate);
     c->certificate = job->certificate[0] ? strdup(job->certificate) : NULL;
     return c->token ? 0 : read_token(path, &c->token, e);
@@ -125,7 +140,10 @@ static int locate(struct http_client *c, const char *url, const char *token, str
     c->from_environment = !url;
     rc = take_url(c, url ? url : own ? own : "", e);
     c->token_given |= url && c->token;
-    return rc || c->token ? rc : find_token(c, e);
+    bool is_own = !url || (own && !rc && strcmp(own, c->url) == 0);
+    if (!rc && !c->token && is_own && is_loopback(c->url))
+        c->socket = forwarded_socket_of_environment();
+    return rc || c->token || c->socket ? rc : find_token(c, e);
 }
 
 static int locate_job(struct http_client *c, const struct job *job, const char *token,
@@ -189,7 +207,9 @@ int http_client_create_like(const struct http_client *other, struct http_client 
     c->token_given = other->token_given;
     c->url = strdup(other->url);
     c->token = other->token ? strdup(other->token) : NULL;
-    return done(c, c->url && (c->token || !other->token) ? 0 : no_memory(e), out);
+    c->socket = other->socket ? strdup(other->socket) : NULL;
+    bool copied = c->url && (c->token || !other->token) && (c->socket || !other->socket);
+    return done(c, copied ? 0 : no_memory(e), out);
 }
 
 void http_client_on_look(struct http_client *c, bool (*stop)(void *user), void *user)
@@ -209,6 +229,7 @@ void http_client_destroy(struct http_client *c)
     free(c->url);
     free(c->token);
     free(c->certificate);
+    free(c->socket);
     free(c);
 }
 
@@ -317,7 +338,7 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     curl_easy_setopt(c->easy, CURLOPT_URL, buf_cstr(&line));
     line.size = 0;
     *headers = curl_slist_append(NULL, "Expect:"); // bodies go at once
-    if (c->token && *c->token) {
+    if (c->token && *c->token && !c->socket) {
         buf_printf(&line, "Authorization: Bearer %s", c->token);
         *headers = curl_slist_append(*headers, buf_cstr(&line));
         line.size = 0;
@@ -351,7 +372,9 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     long whole_ms = timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
     curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS,
                      whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : (long)HTTP_CONNECT_TIMEOUT_MS);
-    if (c->token && *c->token && strncasecmp(c->url, "http://", strlen("http://")) == 0) {
+    if (c->socket) {
+        curl_easy_setopt(c->easy, CURLOPT_UNIX_SOCKET_PATH, c->socket);
+    } else if (c->token && *c->token && strncasecmp(c->url, "http://", strlen("http://")) == 0) {
         int64_t patience_ms =
             whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : HTTP_CONNECT_TIMEOUT_MS;
         t->connect_by_ns = clock_monotonic_ns() + patience_ms * NS_PER_MS;
@@ -404,25 +427,22 @@ static int run(struct http_client *c, const atomic_bool *cancel, CURLcode *out)
 
 // ---------------------------------------------------------------- what went wrong
 
-static bool loopback(const char *url)
-{
-    static const char *const names[] = {"127.", "localhost", "[::1]"};
-    const char *host = strstr(url, "://") + 3;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strncasecmp(host, names[i], strlen(names[i])) == 0)
-            return true;
-    return false;
-}
-
 static int not_reached(const struct http_client *c, int code, const char *why, struct error *e)
 {
     const char *nodes = getenv("SONDE_NODELIST");
+    if (c->socket)
+        return error_set(e, code,
+                         "the relay of this node, which leads to %s on the job's first node, does "
+                         "not answer at %s: %s",
+                         c->url, c->socket, why);
     bool elsewhere =
-        loopback(c->url) && (c->from_environment ? nodes && strpbrk(nodes, ",[") : c->of_job);
-    return error_set(e, code, "nobody answers at %s: %s%s", c->url, why,
-                     elsewhere ? "; a job that listens on loopback answers on its first node only: "
-                                 "sonde run --listen 0.0.0.0"
-                               : "");
+        is_loopback(c->url) && (c->from_environment ? nodes && strpbrk(nodes, ",[") : c->of_job);
+    return error_set(
+        e, code, "nobody answers at %s: %s%s", c->url, why,
+        elsewhere
+            ? "; if this is not the job's first node: the job's run folder here (SONDE_JOB in "
+              "SONDE_RUN_DIR) has no " WIRE_FORWARDER_SOCKET ", which would lead there"
+            : "");
 }
 
 static int transport_failed(const struct transfer *t, CURLcode code, struct error *e)

@@ -10,6 +10,9 @@
 // no proxies. It sends the token only after the server has proved on the same connection that it
 // knows the token (proved.h), or has shown its certificate (HTTPS).
 //
+// A job whose server listens on loopback is asked through the socket in its run folder
+// (forwarded.h) on every node but the first. The client sends no token there.
+//
 // https:// is checked against the certificates that the system trusts, or those in the file
 // SONDE_CA , else the certificate that job.json names for a job on this machine, else those in
 // CURL_CA_BUNDLE.

@@ -240,7 +240,9 @@ static bool is_open_view(const struct auth *auth, struct request *r)
     return r->peer.local && peer_is_own(&r->peer);
 }
 
-static bool check_open_view(const struct auth *auth, struct request *r, struct answer *a)
+// A request without a token that the connection itself vouches for.
+static bool check_tokenless(const struct auth *auth, struct request *r, struct answer *a,
+                            enum role role)
 {
     struct str callback;
     if (!check_origin(auth, r, a))
@@ -250,7 +252,7 @@ static bool check_open_view(const struct auth *auth, struct request *r, struct a
                      "Any page could run it as a script.");
         return false;
     }
-    r->role = ROLE_VIEW;
+    r->role = role;
     return true;
 }
 
@@ -262,6 +264,8 @@ bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
         r->role = ROLE_WRITE;
         return check_origin(auth, r, a);
     }
+    if (r->peer.holds_key)
+        return check_tokenless(auth, r, a, ROLE_CONTROL);
     char cookie[COOKIE_NAME_MAX];
     snprintf(cookie, sizeof cookie, "sonde_session_%d", auth->port);
     struct str given;
@@ -277,7 +281,7 @@ bool auth_check(const struct auth *auth, struct request *r, struct answer *a)
                        &r->peer))
         return check_cookie(auth, r, a);
     if (is_open_view(auth, r))
-        return check_open_view(auth, r, a);
+        return check_tokenless(auth, r, a, ROLE_VIEW);
     static char challenge[] = "Bearer realm=\"sonde\"";
     answer_header(a, "WWW-Authenticate", challenge);
     answer_error(a, 401, "a token is needed",

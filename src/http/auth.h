@@ -12,6 +12,9 @@
 // host, and with requests that other pages make. So a cookie is no token and only views; the server
 // ignores it where the browser names another page, and for JSONP.
 //
+// A client on another node has shown that it knows the job's key (peer.h), which is kept where the
+// control token is: it has the role CONTROL without a token, so that no token travels there.
+//
 // With open_view, a request that shows no proof at all, and comes over loopback from a socket of
 // our own uid, may view. `ssh -L` is such a socket, too: everybody who reaches its other end may
 // view.

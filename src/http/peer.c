@@ -159,10 +159,13 @@ void peer_look(int fd, const struct sockaddr *client, struct peer *out)
     struct sockaddr_storage address = {0};
     socklen_t size = sizeof address;
     *out = (struct peer){0};
-    if (!read_end(client, &out->other))
+    bool named = getsockname(fd, (struct sockaddr *)&address, &size) == 0;
+    // The server listens on no Unix socket (listen_take): the hub has handed this one over.
+    out->holds_key =
+        named && address.ss_family == AF_UNIX && client && client->sa_family == AF_UNIX;
+    if (out->holds_key || !read_end(client, &out->other))
         return;
-    bool has_own = getsockname(fd, (struct sockaddr *)&address, &size) == 0 &&
-                   read_end((const struct sockaddr *)&address, &out->own);
+    bool has_own = named && read_end((const struct sockaddr *)&address, &out->own);
     out->local = is_loopback(&out->other) ||
                  (has_own && memcmp(out->own.address, out->other.address, PEER_ADDRESS_BYTES) == 0);
     if (has_own && out->local)
@@ -179,7 +182,7 @@ bool peer_equal(const struct peer *a, const struct peer *b)
     if (a->known && b->known)
         return a->uid == b->uid;
     return memcmp(a->other.address, b->other.address, PEER_ADDRESS_BYTES) == 0 &&
-           a->known == b->known;
+           a->known == b->known && a->holds_key == b->holds_key;
 }
 
 // ---- the process

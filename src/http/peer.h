@@ -32,6 +32,10 @@ struct peer {
     bool known;                 // the kernel told the rest
     uid_t uid;
     uint64_t inode; // of its socket
+    // A client on another node, whose relay has proved for it that it knows the job's key. The hub
+    // hands over such connections (wire/hub_clients.h); they have an end on this machine, but the
+    // client is not local.
+    bool holds_key;
 };
 
 // What the connection `fd` from `client` tells (NULL: nothing).

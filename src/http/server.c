@@ -389,6 +389,15 @@ static void give_connection(void *user, int fd, const struct sockaddr *address, 
         connections_release(g->o.connections);
 }
 
+void server_take(struct server *g, int fd)
+{
+    static const struct sockaddr nameless = {.sa_family = AF_UNIX};
+    if (connections_room(g->o.connections))
+        give_connection(g, fd, &nameless, sizeof nameless.sa_family);
+    else
+        close(fd);
+}
+
 int server_check_tls(struct error *e)
 {
     return MHD_is_feature_supported(MHD_FEATURE_TLS) == MHD_YES

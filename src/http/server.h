@@ -49,6 +49,11 @@ unsigned server_processors(void);
 int server_check_tls(struct error *e);
 
 int server_start(const struct server_options *options, struct server **out, struct error *e);
+
+// Takes over a connection that another part of the process has accepted: one end of a pair of Unix
+// sockets, which does not block. From any thread, until server_destroy.
+void server_take(struct server *s, int fd);
+
 void server_stop_accepting(struct server *s);
 void server_destroy(struct server *s); // no request may be with the workers any more
 

@@ -4,6 +4,7 @@
 //     JOB/                           a run folder, mode 0700: made by the launcher, gone when the job is
 //       lock                         held (flock) by the launcher as long as it lives
 //       job.json  token  hostfile  agent.sock  HOST.sonde
+//       http.sock              on the other nodes: leads to the HTTP server of the first one
 //
 // /tmp belongs to everybody, so nothing is taken on trust: a base that is a link, another user's or
 // open to others is refused.

@@ -25,6 +25,8 @@ static const struct wire_frame_row rows[WIRE_TYPE_COUNT] = {
     [WIRE_TAKEN] = {"TAKEN", FROM_HUB, false, 4},
     [WIRE_AGAIN] = {"AGAIN", FROM_LINK, false, WIRE_LAID_MAX},
     [WIRE_HOSTS] = {"HOSTS", FROM_LINK, false, WIRE_HOSTS_BYTES_MAX},
+    [WIRE_STREAM] = {"STREAM", FROM_BOTH, false, WIRE_PART_MAX},
+    [WIRE_ROOM] = {"ROOM", FROM_BOTH, false, 4},
 };
 
 const struct wire_frame_row *wire_frame_row(enum wire_type type)

@@ -51,6 +51,8 @@ enum wire_type {
     WIRE_TAKEN,
     WIRE_AGAIN,
     WIRE_HOSTS,
+    WIRE_STREAM,
+    WIRE_ROOM,
     WIRE_TYPE_COUNT
 };
 

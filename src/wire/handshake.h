@@ -24,7 +24,14 @@
 
 enum { WIRE_NONCE_BYTES = 32, WIRE_PROOF_BYTES = 32, WIRE_HELLO_MAX = 512 };
 
-enum wire_role { WIRE_ROLE_NODE, WIRE_ROLE_RELAY, WIRE_ROLE_ROOT, WIRE_ROLE_COUNT };
+// A CLIENT is no node: its session carries the bytes of an HTTP client (forward.h).
+enum wire_role {
+    WIRE_ROLE_NODE,
+    WIRE_ROLE_RELAY,
+    WIRE_ROLE_ROOT,
+    WIRE_ROLE_CLIENT,
+    WIRE_ROLE_COUNT
+};
 
 struct wire_identity {
     enum wire_role role;

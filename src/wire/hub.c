@@ -148,8 +148,12 @@ static void on_frame(void *user, const struct wire_header *header, struct str pa
         return;
     }
     const char *why;
-    bool sound = header->type == WIRE_HOSTS ? holders_take(p, payload, &why)
-                                            : asking_frame(p, header, payload, &why);
+    bool sound = false;
+    if (header->type == WIRE_STREAM || header->type == WIRE_ROOM)
+        why = "a frame that only clients send";
+    else
+        sound = header->type == WIRE_HOSTS ? holders_take(p, payload, &why)
+                                           : asking_frame(p, header, payload, &why);
     if (!sound) {
         log_warning("%.*s sent %s; its connection is closed", STR_ARG(p->node->host), why);
         p->hub->stats.lost++;
@@ -176,11 +180,26 @@ static bool is_newer(const struct wire_identity *who, const struct node *than)
                                          : who->attempt > than->attempt;
 }
 
+static void take_client(struct peer *p)
+{
+    const char *why = hub_clients_add(&p->hub->clients, p->session);
+    if (why) {
+        drop(p, why);
+        return;
+    }
+    unlink_peer(p);
+    free(p);
+}
+
 static void on_opened(void *user)
 {
     struct peer *p = user;
     struct hub *h = p->hub;
     const struct wire_identity *who = wire_session_peer(p->session);
+    if (who->role == WIRE_ROLE_CLIENT) {
+        take_client(p);
+        return;
+    }
     struct node *n = hub_get_node(h, who->host);
     if (!n) {
         h->stats.refused_room++;
@@ -374,6 +393,7 @@ static struct hub *new_hub(struct wire_loop *loop, const struct hub_options *o)
         return NULL;
     }
     h->settings.job = h->job;
+    hub_clients_init(&h->clients, loop, &h->settings);
     return h;
 }
 
@@ -411,6 +431,7 @@ static void stop(void *user)
     uv_close((uv_handle_t *)h->timer, free_timer);
     while (h->strangers)
         drop(h->strangers, NULL);
+    hub_clients_stop(&h->clients, "the first node's server ends");
     while (h->peers)
         drop(h->peers, "the parent ends");
 }
@@ -595,6 +616,25 @@ int hub_nodes(struct hub *h, struct arena *arena, const struct hub_node **out, s
     return 0;
 }
 
+struct take_call {
+    struct hub *hub;
+    hub_client_fn *take;
+    void *user;
+};
+
+static void set_take(void *user)
+{
+    struct take_call *t = user;
+    t->hub->clients.take = t->take;
+    t->hub->clients.user = t->user;
+}
+
+void hub_take_clients(struct hub *h, hub_client_fn *take, void *user)
+{
+    struct take_call t = {h, take, user};
+    wire_loop_call(h->loop, set_take, &t);
+}
+
 struct stats_call {
     const struct hub *hub;
     struct hub_stats *out;
@@ -605,6 +645,9 @@ static void read_stats(void *user)
     struct stats_call *s = user;
     *s->out = s->hub->stats;
     s->out->strangers = s->hub->strangers_count;
+    s->out->clients = s->hub->clients.count;
+    s->out->clients_taken = s->hub->clients.taken;
+    s->out->clients_refused = s->hub->clients.refused;
     for (const struct peer *p = s->hub->peers; p; p = p->next) {
         uint64_t in, out;
         wire_session_bytes(p->session, &in, &out);

@@ -13,6 +13,7 @@
 #define SONDE_WIRE_HUB_H
 
 #include "wire/bulk.h"
+#include "wire/hub_clients.h"
 #include "wire/messages.h"
 #include "wire/questions.h"
 #include "wire/settings.h"
@@ -71,6 +72,10 @@ void hub_exclude(struct hub *h, struct str host);
 // deadline_ns: of the system's CLOCK_MONOTONIC.
 int hub_wait(struct hub *h, size_t count, int64_t deadline_ns);
 
+// From now on `take` is given HTTP clients on other nodes. NULL: no more are taken, as at first.
+// Those that were taken keep their connections until hub_destroy.
+void hub_take_clients(struct hub *h, hub_client_fn *take, void *user);
+
 struct hub_node {
     struct str host, via;
     bool expected, connected, relay;
@@ -97,6 +102,8 @@ struct hub_stats {
     uint64_t asked;  // nodes, by all questions
     uint64_t spared; // nodes that were connected, but hold nothing of what was asked for; likewise
     uint64_t bytes_in, bytes_out;
+    uint64_t clients; // HTTP clients on other nodes: now
+    uint64_t clients_taken, clients_refused;
 };
 void hub_get_stats(struct hub *h, struct hub_stats *out);
 

@@ -9,6 +9,7 @@
 #include "wire/clock_offset.h"
 #include "wire/held.h"
 #include "wire/holders.h"
+#include "wire/hub_clients.h"
 #include "wire/session.h"
 
 #include <pthread.h>
@@ -68,6 +69,7 @@ struct hub {
     struct map by_host; // index into nodes
     uint64_t session;
     struct asking *asking; // in flight
+    struct hub_clients clients;
     struct holders_listener hears;
     struct hub_stats stats;
     // For hub_wait: counts what happened to connections.

@@ -23,6 +23,11 @@
 //
 //   HOSTS    u8 whether the link has now told all that it had to tell at first; entries of nodes: itself, and those behind it
 //
+// and in the session of an HTTP client (forward.h), both ways:
+//
+//   STREAM   the client's or the server's next bytes; none: it has ended
+//   ROOM     u32 bytes more that may be sent
+//
 // A decoder takes all of a payload or fails with -EBADMSG.
 #ifndef SONDE_WIRE_MESSAGES_H
 #define SONDE_WIRE_MESSAGES_H
@@ -67,7 +72,7 @@ void wire_ask_write(const struct wire_ask *m, struct buf *out);
 // views of payload
 int wire_ask_read(struct str payload, struct arena *arena, struct wire_ask *out);
 
-int wire_credit_read(struct str payload, uint32_t *out); // TAKEN, too
+int wire_credit_read(struct str payload, uint32_t *out); // TAKEN and ROOM, too
 
 // Why a node is not in an answer.
 enum wire_reason {

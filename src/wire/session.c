@@ -320,6 +320,13 @@ int wire_session_connect(const struct wire_session_options *o, const char *host,
     return r;
 }
 
+void wire_session_events_set(struct wire_session *s, const struct wire_session_events *events,
+                             void *user)
+{
+    s->o.events = *events;
+    s->o.user = user;
+}
+
 // ---- looking ----
 
 bool wire_session_has_challenged(const struct wire_session *s)

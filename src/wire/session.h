@@ -46,6 +46,10 @@ int wire_session_accept(const struct wire_session_options *o, struct wire_channe
 int wire_session_connect(const struct wire_session_options *o, const char *host, int port,
                          struct wire_session **out, struct error *e);
 
+// The session gets another owner.
+void wire_session_events_set(struct wire_session *s, const struct wire_session_events *events,
+                             void *user);
+
 // Says why (may be NULL) to an end that has proved who it is, and closes. May be called in any
 // event; no event comes after it.
 void wire_session_close(struct wire_session *s, const char *why);

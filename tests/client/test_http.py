@@ -5,6 +5,7 @@ import contextlib
 import http.server
 import json
 import os
+import socketserver
 import ssl
 import subprocess
 import sys
@@ -95,6 +96,19 @@ class Server(http.server.ThreadingHTTPServer):
     @property
     def url(self):
         return f"http://127.0.0.1:{self.server_port}"
+
+
+class UnixServer(socketserver.ThreadingUnixStreamServer):
+    """What a node's relay leads to."""
+
+    daemon_threads = True
+
+    def __init__(self, path):
+        super().__init__(str(path), Handler)
+        self.connections, self.over, self.pieces, self.paced = set(), threading.Event(), 5, False
+        self.asked, self.tokens, self.claims = [], [], None
+
+    __enter__, __exit__ = Server.__enter__, Server.__exit__
 
 
 class Http(Place):
@@ -221,7 +235,7 @@ class Finding(Http):
             file.unlink()
             self.fails(self.ask("-", env=env), "ENOENT", "token", str(file))
         env |= {"SONDE_TOKEN_FILE": "", "SONDE_NODELIST": "n[1-2]"}
-        self.fails(self.ask("-", env=env), "ECONNREFUSED", "--listen")
+        self.fails(self.ask("-", env=env), "ECONNREFUSED", "SONDE_RUN_DIR", "http.sock")
 
     def test_by_run_folder(self):
         self.fails(self.ask("-"), "ENOENT", "no job runs here")
@@ -235,6 +249,59 @@ class Finding(Http):
             self.fails(self.ask("-", env=env), "ENOENT")
         self.fails(self.ask("job:another"), "ENOENT", "another")
         self.started[0].terminate()
+
+
+class OtherNodes(Http):
+    """On a node that is not the job's first one, with a server that listens on loopback there."""
+
+    def setUp(self):
+        super().setUp()
+        base = self.root / f"sonde-{os.geteuid()}"
+        self.folder = base / "mine"
+        self.folder.mkdir(parents=True)
+        base.chmod(0o700)
+        self.socket = self.folder / "http.sock"
+        token = self.folder / "token"
+        token.write_text("secret-" + "x" * 32 + "\n")
+        token.chmod(0o600)
+        self.around = {"SONDE_URL": "http://127.0.0.1:1", "SONDE_JOB": "mine", "SONDE_RUN_DIR": str(self.root), "SONDE_TOKEN_FILE": str(token),
+                       "SONDE_NODELIST": "n[1-3]"}
+
+    def test_through_the_run_folder_and_without_a_token(self):
+        with UnixServer(self.socket) as s:
+            for url in ("-", "http://127.0.0.1:1"):
+                answer = self.ask(url, env=self.around)
+                self.assertEqual((answer["rc"], answer["url"], json.loads(answer["body"])["authorization"]), ("", "http://127.0.0.1:1", None))
+            answers = self.ask("-", "twice", env=self.around)
+            self.assertEqual([a["rc"] for a in answers], ["", "", ""])
+            # The proof of the server is the relay's business: no client asks for it.
+            self.assertEqual({(path, token) for _, path, token in s.asked}, {("/echo", None)})
+            stream = self.ask("-", "follow", "/stream", env=self.around)
+            self.assertEqual(stream["body"].count("line"), 5)
+            self.fails(self.ask("-", "get", "/status/503", env=self.around), "EBUSY", "in words")
+
+    def test_only_where_it_is_meant(self):
+        with UnixServer(self.socket) as s, Server() as other:
+            # Another address, a token that the caller gives for whatever is at the address, a
+            # server that does not listen on loopback, and another job's folder.
+            self.fails(self.ask("http://127.0.0.1:2", env=self.around), "ECONNREFUSED")
+            self.fails(self.ask("http://127.0.0.1:1/?token=abc", env=self.around), "ECONNREFUSED")
+            self.assertEqual(self.ask(other.url, env=self.around)["status"], 200)
+            self.fails(self.ask("-", env=self.around | {"SONDE_URL": "http://sonde.invalid:1"}), "EHOSTUNREACH")
+            self.fails(self.ask("-", env=self.around | {"SONDE_JOB": "another"}), "ECONNREFUSED", "SONDE_RUN_DIR", "http.sock")
+            self.fails(self.ask("-", env=self.around | {"SONDE_JOB": "../sonde"}), "ECONNREFUSED")
+            # A base folder that others can enter may hold anybody's socket.
+            self.folder.parent.chmod(0o755)
+            self.fails(self.ask("-", env=self.around), "ECONNREFUSED")
+            self.assertEqual(s.asked, [])
+
+    def test_a_relay_that_is_gone(self):
+        UnixServer(self.socket).server_close()
+        self.fails(self.ask("-", env=self.around), "ECONNREFUSED", "relay of this node", str(self.socket))
+        self.socket.unlink()
+        self.fails(self.ask("-", env=self.around), "ECONNREFUSED", "http.sock")
+        self.socket.write_text("no socket")
+        self.fails(self.ask("-", env=self.around), "ECONNREFUSED", "http.sock")
 
 
 class Https(Http):

@@ -5,10 +5,15 @@ import json
 import os
 import signal
 import time
+import unittest
 
 from lab import until
 
 AROUND = ("SONDE_URL", "SONDE_TOKEN_FILE", "SONDE_SOCKET", "SONDE_JOB", "SONDE_RUN_DIR", "SONDE_NODELIST")
+
+
+# Of tests for which it makes no difference how data of nodes travel: over TCP alone.
+once = unittest.skipIf(os.environ.get("LAB_TRANSPORT", "tcp") != "tcp" and "LAB_ALL" not in os.environ, "moves no data: clients on other nodes use TCP")
 
 
 class ClientCommands:
@@ -29,9 +34,9 @@ class ClientCommands:
         return done.stdout
 
     def each_way(self, env):
-        """From the first node through its run folder and through the environment of the job, from
-        another node through that."""
-        return (("n1", None), ("n1", env), ("n3", env))
+        """From the first node and from another one, through the run folder there and through the
+        environment of the job."""
+        return (("n1", None), ("n1", env), ("n3", None), ("n3", env))
 
     def steps(self, slow):
         """A value a node and round, 10 s apart; one node becomes slow."""
@@ -41,7 +46,14 @@ class ClientCommands:
             self.assertEqual(self.lab.run(host, "sonde", "put", stdin=lines).returncode, 0)
 
     def test_commands_answer_for_all_nodes(self):
-        run = self.start("sonde", "run", "--hosts=n[1-3]", "--listen=0.0.0.0", "--telemetry-level=1", "--no-record", "sleep", "1000")
+        self.check_commands()
+
+    @once
+    def test_commands_answer_where_the_server_listens_on_all_addresses(self):
+        self.check_commands("--listen=0.0.0.0")
+
+    def check_commands(self, *options):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", *options, "--telemetry-level=1", "--no-record", "sleep", "1000")
         self.up()
         self.all_answer()
         env = self.around()
@@ -62,12 +74,15 @@ class ClientCommands:
             found = json.loads(self.sonde(host, "detect", "--json", "step_seconds", env=around, code=3))
             self.assertEqual({m["member"]: m["state"] for m in found["members"]}, {"host=n1": "good", "host=n2": "slow", "host=n3": "good"})
             (job,) = json.loads(self.sonde(host, "status", "--json", env=around))
+            self.assertIn("3 nodes  level 1 ", self.sonde(host, "top", "--once", env=around))
+            # Through another node a tunnel leads nowhere.
+            self.assertEqual(job["tunnel"] != "", host == "n1" and not options, job)
             self.assertEqual(([n["host"] for n in job["nodes"]], job["missing"]), (list(self.hosts), ""))
             self.assertGreaterEqual(job["points"], 3 * 41)
         self.stop(run)
 
     def test_a_missing_node_is_named(self):
-        run = self.start("sonde", "run", "--hosts=n[1-3]", "--listen=0.0.0.0", "--telemetry-level=1", "--no-record", "sleep", "1000")
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--telemetry-level=1", "--no-record", "sleep", "1000")
         self.up()
         self.all_answer()
         env = self.around()
@@ -92,9 +107,90 @@ class ClientCommands:
         self.all_answer()
         self.stop(run)
 
+    def socket(self, host, *arguments, uid=0):
+        """(status, answer) of a request through the run folder's socket of a host."""
+        path = next((f"/tmp/sonde-0/{p.parent.name}/http.sock" for p in self.lab.file(host, "/tmp/sonde-0").glob("*/http.sock")), "/none")
+        asked = self.lab.run(host, "setpriv", f"--reuid={uid}", "--clear-groups", "curl", "-sS", "-w", "\\n%{http_code}", "--unix-socket", path, *arguments)
+        body, _, status = asked.stdout.rpartition("\n")
+        return int(status), body or asked.stderr
+
+    @once
+    def test_the_way_to_the_first_node(self):
+        """Through a run folder's socket: who may use it, what for, and what travels."""
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--telemetry-level=1", "--no-record", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        nodes = "http://127.0.0.1:4242/sonde/v1/nodes"
+        status, body = self.socket("n3", nodes)
+        self.assertEqual((status, [n["host"] for n in json.loads(body)["nodes"]]), (200, list(self.hosts)))
+        self.assertEqual(self.lab.run("n1", "ls", *(f"/tmp/sonde-0/{p.name}" for p in self.lab.file("n1", "/tmp/sonde-0").iterdir())).stdout.count("http.sock"), 0)
+        # Another user: the folder is closed, and the socket refuses where it is open.
+        status, body = self.socket("n3", nodes, uid=65534)
+        self.assertEqual(status, 0, body)
+        self.lab.run("n3", "sh", "-c", "chmod 755 /tmp/sonde-0 /tmp/sonde-0/*; chmod 777 /tmp/sonde-0/*/http.sock")
+        status, body = self.socket("n3", nodes, uid=65534)
+        self.assertEqual((status, json.loads(body)["error"]["message"]), (503, "only the job's own user may use this socket"))
+        self.lab.run("n3", "sh", "-c", "chmod 700 /tmp/sonde-0 /tmp/sonde-0/*")
+        # It is not a program on the first node, and no page of another server.
+        status, body = self.socket("n3", "-d", '{"script":"rate=1 echo 1"}', "http://127.0.0.1:4242/sonde/v1/collectors")
+        self.assertEqual((status, json.loads(body)["error"]["message"]), (403, "only programs on this machine may ask this"))
+        for header in ("Origin: http://evil.example", "Sec-Fetch-Site: cross-site", "Host: evil.example"):
+            self.assertEqual(self.socket("n3", "-H", header, nodes)[0], 403, header)
+        # A relay that was killed is started again, and listens there again.
+        for pid in self.lab.processes("n3", "sonde relay "):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: self.socket("n3", nodes)[0] == 200, "the next relay leads there")
+        # A node without a way to the first one.
+        self.lab.partition("n3")
+        status, body = self.socket("n3", nodes)
+        self.assertEqual(status, 503, body)
+        self.assertRegex(json.loads(body)["error"]["message"], "this node does not reach the job's first node at .* port [0-9]+: ")
+        asked = self.lab.run("n3", "sonde", "query", "--list")
+        self.assertEqual((asked.returncode, "this node does not reach the job's first node" in asked.stderr), (1, True), asked.stderr)
+        self.lab.heal("n3")
+        self.all_answer()
+        self.assertEqual(self.socket("n3", nodes)[0], 200)
+        self.stop(run)
+
+    @once
+    def test_another_node_asks_for_a_restart(self):
+        """What the control token gives from another machine, a program on another node has, too."""
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--telemetry-level=1", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
+        self.assertEqual(run.stdout.readline(), "n1,n2\n")
+        until(lambda: self.socket("n2", "http://127.0.0.1/sonde/v1/nodes")[0] == 200, "n2 reaches the first node")
+        status, body = self.socket("n2", "-d", '{"hosts":["n2"]}', "http://127.0.0.1/sonde/v1/reboot")
+        self.assertEqual(status, 200, body)
+        self.assertEqual(run.stdout.readline(), "n1,n3\n")
+        self.stop(run)
+
+    @once
+    def test_a_step_of_slurm_asks_on_every_node(self):
+        script = self.script("""sonde put custom 1
+until [ "$(sonde query --json 'max:custom{host=*}' 2>/dev/null | grep -oE '"host": ?"n[0-9]"' | sort -u | wc -l)" = 3 ]; do sleep 0.1; done
+sonde query --list --strict >/dev/null && echo $(hostname) has all
+""")
+        done = self.slurm("--telemetry-level=1", "--record", self.record, "--", "srun", "--overlap", "--ntasks-per-node=1", script)
+        self.assertEqual((done.returncode, sorted(done.stdout.splitlines())), (0, [f"{host} has all" for host in self.hosts]), done.stderr)
+
+    @once
+    def test_a_node_behind_a_relay_reaches_the_first_one(self):
+        four = [*self.hosts, "n4"]
+        run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--telemetry-level=1", "--node-timeout=2", "--no-record", "sleep", "1000")
+        self.up(four)
+        self.all_answer(four)
+        answer = json.loads(self.sonde("n4", "query", "--strict", "--json", "max:custom{host=*}"))
+        self.assertEqual([s["tags"]["host"] for s in answer], four)
+        # Past its relay.
+        self.lab.partition("n2")
+        until(lambda: (self.ask("/sonde/v1/nodes")[0] or "").startswith("n2 ("), "n2 is missing")
+        until(lambda: [s["tags"]["host"] for s in json.loads(self.lab.run("n4", "sonde", "query", "--json", "max:custom{host=*}").stdout)] == ["n1", "n3", "n4"], "the others answer")
+        self.lab.heal("n2")
+        self.all_answer(four)
+        self.stop(run)
+
     def test_two_jobs_at_once(self):
         for name, seconds in (("one", "1001"), ("two", "1002")):
-            self.start("env", f"SONDE_JOB={name}", "sonde", "run", "--hosts=n[1-3]", "--listen=0.0.0.0", "--telemetry-level=1", "--no-record", "sleep", seconds)
+            self.start("env", f"SONDE_JOB={name}", "sonde", "run", "--hosts=n[1-3]", "--telemetry-level=1", "--no-record", "sleep", seconds)
             # One after the other: jobs are listed by their commands' starts.
             until(lambda seconds=seconds: self.running(f"sleep {seconds}"), f"the command of {name} runs")
         for i, job in enumerate(("one", "two")):

@@ -129,7 +129,7 @@ class Examples(unittest.TestCase):
                         told.append(last("told") == dict.fromkeys(nodes(), number))
                 print(f"own {sum(own)} of {len(own)}, told {sum(told)} of {len(told)}")
         '''))
-        out, err = self.example("own_writes.py", nodes=3, options=["--telemetry-level=1", "--listen=0.0.0.0"])
+        out, err = self.example("own_writes.py", nodes=3, options=["--telemetry-level=1"])
         self.assertEqual(out, "own 150 of 150, told 50 of 50\n", err)
 
     def test_merge_sort(self):

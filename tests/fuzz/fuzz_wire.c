@@ -11,12 +11,14 @@
 #include "base/log.h"
 #include "store/store.h"
 #include "wire/fetches.h"
+#include "wire/forward.h"
 #include "wire/handshake.h"
 #include "wire/session.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -122,6 +124,127 @@ static void be_a_stranger(void *user)
     }
     wire_session_close(session, NULL);
     session = NULL;
+}
+
+// ---- a client that knows the key ----
+
+static int no_random(void *user, uint8_t *out, size_t size)
+{
+    (void)user;
+    memset(out, 7, size);
+    return 0;
+}
+
+static bool forwards; // not ended yet
+
+static void on_forward_ended(void *user, struct wire_forward *f, const char *why)
+{
+    (void)user, (void)f, (void)why;
+    if (!forwards)
+        abort();
+    forwards = false;
+}
+
+static void on_proved(void *user)
+{
+    *(bool *)user = true;
+}
+
+static void say_frame(enum wire_type type, struct str payload, const uint8_t *key, uint64_t count)
+{
+    struct buf frame = {0};
+    uint8_t header[WIRE_HEADER_BYTES], mac[WIRE_MAC_BYTES];
+    wire_header_write(&(struct wire_header){.size = (uint32_t)payload.size, .type = type}, header);
+    buf_add(&frame, header, sizeof header);
+    buf_add_str(&frame, payload);
+    if (key) {
+        wire_mac(key, count, (struct str){(char *)header, sizeof header}, payload, mac);
+        buf_add(&frame, mac, sizeof mac);
+    }
+    events->received(events_user, buf_str(&frame));
+    buf_free(&frame);
+}
+
+// The hub's end of a session, behind a handshake in which both sides draw the same numbers: the
+// hub's answers are those of a second hub's handshake, as nothing reads what the first one sends.
+static void prove(const struct wire_settings *settings, struct wire_handshake *link)
+{
+    struct wire_handshake hub;
+    struct error e;
+    struct buf hello = {0}, challenge = {0}, proof = {0}, nothing = {0};
+    struct wire_identity self = {.host = STR("here"), .job = STR("job")},
+                         client = {
+                             .role = WIRE_ROLE_CLIENT, .host = STR("there"), .job = STR("job")};
+    if (wire_handshake_begin(&hub, WIRE_HUB, &self, settings, &nothing, &e) ||
+        wire_handshake_begin(link, WIRE_LINK, &client, settings, &hello, &e) ||
+        wire_handshake_take(&hub, buf_str(&hello), &challenge, &e) ||
+        wire_handshake_take(link, buf_str(&challenge), &proof, &e))
+        abort();
+    say_frame(WIRE_HELLO, buf_str(&hello), NULL, 0);
+    say_frame(WIRE_PROOF, buf_str(&proof), NULL, 0);
+    buf_free(&hello);
+    buf_free(&challenge);
+    buf_free(&proof);
+}
+
+// Orders: u8 type, u16 size and so many bytes of a frame with the right mac; type 0: the server
+// reads. Whatever comes, the forward ends once at most, and hands on no byte that was not sent.
+static void be_a_client(void *user)
+{
+    const struct input *in = user;
+    static uint8_t filler[WIRE_PART_MAX];
+    struct wire_settings settings = {.job = STR("job"), .key = {1, 2, 3}, .random = no_random};
+    struct wire_handshake link;
+    bool proved = false;
+    int pair[2];
+    struct wire_session_options o = {.loop = loop,
+                                     .settings = &settings,
+                                     .transport = &nowhere,
+                                     .side = WIRE_HUB,
+                                     .self = {.host = STR("here"), .job = STR("job")},
+                                     .events = {on_proved, on_frame, NULL, on_closed},
+                                     .user = &proved};
+    if (wire_session_accept(&o, (struct wire_channel *)&session, &session))
+        abort();
+    prove(&settings, &link);
+    struct wire_forward *f;
+    struct wire_forward_options forward = {.loop = loop,
+                                           .settings = &settings,
+                                           .heartbeat_ms = 1000,
+                                           .dead_ms = 10000,
+                                           .ended = on_forward_ended};
+    if (!proved || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) ||
+        wire_forward_start(&forward, session, pair[0], &f))
+        abort();
+    forwards = true;
+    size_t said = 0, read = 0;
+    uint64_t count = 0;
+    struct bytes b = bytes_of(in->data, in->size);
+    while (bytes_left(&b) && forwards) {
+        unsigned type = bytes_u8(&b), size = bytes_u16(&b);
+        if (type == WIRE_NOTHING) {
+            ssize_t n = recv(pair[1], filler, sizeof filler, 0);
+            read += n > 0 ? (size_t)n : 0;
+            if (read > said)
+                abort();
+            continue;
+        }
+        const struct wire_frame_row *row = wire_frame_row((enum wire_type)type);
+        if (!row || row->opening || !(row->from & 1 << WIRE_LINK) || size > row->size_max)
+            continue;
+        said += type == WIRE_STREAM ? size : 0;
+        // What a STREAM says does not matter; other frames have the input's bytes, as far as they
+        // go.
+        struct str payload = {(char *)filler, size};
+        if (type != WIRE_STREAM && size <= bytes_left(&b))
+            payload = bytes_take(&b, size);
+        say_frame((enum wire_type)type, payload, link.send_key, count++);
+    }
+    if (forwards)
+        wire_forward_stop(f, NULL);
+    forwards = false;
+    session = NULL;
+    close(pair[1]);
 }
 
 // ---- messages ----
@@ -474,7 +597,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct input rest = {data + 1, size - 1};
     struct str text = {(const char *)rest.data, rest.size};
-    switch (data[0] % 7) {
+    switch (data[0] % 8) {
     case 0:
         wire_loop_call(loop, be_a_stranger, &rest);
         break;
@@ -492,6 +615,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 6:
         lay_pieces(text);
+        break;
+    case 7:
+        wire_loop_call(loop, be_a_client, &rest);
         break;
     default:
         read_lists(text);

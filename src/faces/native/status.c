@@ -205,6 +205,9 @@ static void write_hub(struct json_writer *w, struct hub *hub, struct arena *aren
                      s.refused_excluded);
     json_key_u64(w, "replaced", s.replaced);
     json_key_u64(w, "lost", s.lost + s.dead);
+    json_key_u64(w, "clients", s.clients);
+    json_key_u64(w, "clients_taken", s.clients_taken);
+    json_key_u64(w, "clients_refused", s.clients_refused);
     json_key_u64(w, "questions", s.questions);
     json_key_u64(w, "asked", s.asked);
     json_key_u64(w, "spared", s.spared);

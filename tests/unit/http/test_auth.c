@@ -79,6 +79,7 @@ static void test_loopback(void **state)
 struct attempt {
     const char *target, *authorization, *cookie, *host, *accept, *site, *origin;
     enum request_method method;
+    bool holds_key;
 };
 
 static const char *header_of(const struct answer *a, const char *name)
@@ -121,6 +122,7 @@ static bool check(const char *token, const struct attempt *attempt, struct reque
     r->headers[HEADER_HOST] = given(attempt->host);
     r->headers[HEADER_ACCEPT] = given(attempt->accept);
     r->headers[HEADER_FETCH_SITE] = given(attempt->site);
+    r->peer.holds_key = attempt->holds_key;
     answer_begin(a, 0);
     return auth_check(&auth, r, a);
 }
@@ -349,6 +351,36 @@ static void test_without_token(void **state)
     }
 }
 
+// A client on another node that holds the job's key needs no token. What makes pages of other
+// servers harmless holds for it, too: a user may forward a port to its socket.
+static void test_holder_of_the_key(void **state)
+{
+    (void)state;
+    static const struct {
+        struct attempt attempt;
+        int status;
+        enum role role;
+    } rows[] = {
+        {{.host = "127.0.0.1:4242"}, 401, ROLE_NOBODY},
+        {{.host = "127.0.0.1:4242", .holds_key = true}, 200, ROLE_CONTROL},
+        {{.host = "localhost", .holds_key = true, .method = METHOD_POST}, 200, ROLE_CONTROL},
+        {{.host = "node7:4242", .holds_key = true}, 200, ROLE_CONTROL},
+        {{.host = "evil.example:4242", .holds_key = true}, 403, ROLE_NOBODY},
+        {{.host = "localhost", .site = "cross-site", .holds_key = true}, 403, ROLE_NOBODY},
+        {{.host = "localhost", .origin = "http://evil", .holds_key = true}, 403, ROLE_NOBODY},
+        {{.host = "localhost", .target = "/x?jsonp=f", .holds_key = true}, 403, ROLE_NOBODY},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct request r;
+        struct answer a;
+        assert_int_equal(check("secret", &rows[i].attempt, &r, &a), rows[i].status == 200);
+        assert_int_equal(a.status, rows[i].status);
+        assert_int_equal(r.role, rows[i].role);
+        answer_free(&a);
+        request_free(&r);
+    }
+}
+
 static void test_listen(void **state)
 {
     (void)state;
@@ -390,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_session_table),
         cmocka_unit_test(test_cookie_and_redirect),
         cmocka_unit_test(test_without_token),
+        cmocka_unit_test(test_holder_of_the_key),
         cmocka_unit_test(test_listen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,6 +165,42 @@ static void test_equal(void **state)
     assert_false(peer_equal(&a, &b));
 }
 
+// One end of a pair of Unix sockets, which the hub hands over. It is no program of this machine,
+// even though both of its ends are here, and equals only its like.
+static void test_holder_of_the_key(void **state)
+{
+    (void)state;
+    static const struct sockaddr nameless = {.sa_family = AF_UNIX};
+    struct ends e;
+    int pair[2];
+    struct peer p, q, local;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    peer_look(pair[0], &nameless, &p);
+    peer_look(pair[1], &nameless, &q);
+    assert_true(p.holds_key);
+    assert_true(q.holds_key);
+    peer_look_in_proc(&p);
+    assert_false(p.local);
+    assert_false(p.known);
+    assert_false(peer_is_own(&p));
+    assert_false(peer_is_program_here(&p));
+    assert_true(peer_equal(&p, &q));
+    assert_true(open_ends(&e, AF_INET, "127.0.0.1", AF_INET, "127.0.0.1"));
+    peer_look(e.server, (struct sockaddr *)&e.from, &local);
+    assert_false(local.holds_key);
+    assert_false(peer_equal(&p, &local));
+    // Neither the socket alone nor the address alone.
+    peer_look(pair[1], (struct sockaddr *)&e.from, &local);
+    assert_false(local.holds_key);
+    peer_look(e.server, &nameless, &local);
+    assert_false(local.holds_key);
+    struct peer unknown = {0};
+    assert_false(peer_equal(&p, &unknown));
+    close_ends(&e);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 // A child of another user connects.
 static void test_another_user(void **state)
 {
@@ -208,9 +244,8 @@ static void test_another_user(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_family),
-        cmocka_unit_test(test_not_local),
-        cmocka_unit_test(test_equal),
+        cmocka_unit_test(test_each_family),  cmocka_unit_test(test_not_local),
+        cmocka_unit_test(test_equal),        cmocka_unit_test(test_holder_of_the_key),
         cmocka_unit_test(test_another_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

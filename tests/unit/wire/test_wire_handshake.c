@@ -126,6 +126,21 @@ static void both_ends_see_a_wrong_key(void **state)
     pair_free(&p);
 }
 
+// A hub refuses a role that it does not know, as a hub from before there were clients refuses a
+// client.
+static void refuses_a_role_that_it_does_not_know(void **state)
+{
+    (void)state;
+    for (int role = WIRE_ROLE_NODE; role <= WIRE_ROLE_COUNT; role++) {
+        struct pair p;
+        pair_begin(&p, 1, 1);
+        p.hello.data[0] = (char)role;
+        assert_int_equal(wire_handshake_take(&p.hub, buf_str(&p.hello), &p.challenge, &p.e),
+                         role < WIRE_ROLE_COUNT ? 0 : -EBADMSG);
+        pair_free(&p);
+    }
+}
+
 static void refuses_a_replay(void **state)
 {
     (void)state;
@@ -388,6 +403,7 @@ int main(void)
         cmocka_unit_test(lets_in_who_knows_the_key),
         cmocka_unit_test(abilities_are_met_by_those_who_know_them),
         cmocka_unit_test(both_ends_see_a_wrong_key),
+        cmocka_unit_test(refuses_a_role_that_it_does_not_know),
         cmocka_unit_test(refuses_a_replay),
         cmocka_unit_test(refuses_a_reflection),
         cmocka_unit_test(sees_every_changed_bit),

@@ -1,0 +1,52 @@
+// forwarder.h - a node's end for HTTP clients: a Unix socket in the run folder that leads to the
+// HTTP server of the job's first node.
+//
+//   client                       forwarder                                   hub of the first node
+//     connect, request ────────▶  is it our own user?
+//                                 HELLO, role client ──────────────────────▶
+//                                          … handshake.h …
+//                                 ◀──────────────────── WELCOME, or BYE "why not"
+//     HTTP ◀──────────────────▶  forward.h ◀──────────────────────────────▶ HTTP
+//     ◀── the refusal, where there is no connection
+//
+// Every client has a connection to the hub of its own, so clients do not delay each other or the
+// node's answers. They send no token: the run folder and the socket's credentials show that the
+// client is our own user, who can read the key. So no token travels over the network.
+#ifndef SONDE_WIRE_FORWARDER_H
+#define SONDE_WIRE_FORWARDER_H
+
+#include "wire/handshake.h"
+#include "wire/transport.h"
+
+#define WIRE_FORWARDER_SOCKET "http.sock" // its name in the run folder
+
+enum {
+    // Connections at a time; the next ones are told so. Two windows each: at most 4 MiB.
+    WIRE_FORWARDER_CLIENTS_MAX = 32,
+    WIRE_FORWARDER_TEXT_MAX = 512, // bytes of the reason for a refusal
+    // a client that was refused has so long to read why, and to close
+    WIRE_FORWARDER_REFUSED_MS = 2000,
+};
+
+struct wire_forwarder_options {
+    struct wire_settings settings;          // `questions` is not needed
+    const struct wire_transport *transport; // NULL: wire_tcp
+    const char *path;                       // of the socket; one that is there is replaced
+    struct str host;                        // this node
+    const char *hub_host;                   // of the first node
+    int hub_port;
+    // What a client reads that gets no connection, in its own protocol. In the loop's thread.
+    void (*refusal)(const char *why, struct buf *out);
+};
+
+struct wire_forwarder;
+
+// From any thread but the loop's, like all of this. -EADDRINUSE, -ENAMETOOLONG, … with words.
+int wire_forwarder_create(struct wire_loop *loop, const struct wire_forwarder_options *options,
+                          struct wire_forwarder **out, struct error *e);
+// From now on the hub is there. -ENOMEM.
+int wire_forwarder_set_hub(struct wire_forwarder *f, const char *host, int port);
+// Ends all connections and removes the socket. NULL is allowed.
+void wire_forwarder_destroy(struct wire_forwarder *f);
+
+#endif

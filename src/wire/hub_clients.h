@@ -1,0 +1,41 @@
+// hub_clients.h - the HTTP clients on other nodes that a hub leads to its HTTP server.
+//
+// A program on another node cannot reach a server that listens on loopback. The node's relay takes
+// its connection (forwarder.h) and opens a session with the role WIRE_ROLE_CLIENT. Once the key is
+// proved, the hub gives the server one end of a pair of sockets, and forwards the bytes
+// (forward.h).
+#ifndef SONDE_WIRE_HUB_CLIENTS_H
+#define SONDE_WIRE_HUB_CLIENTS_H
+
+#include "base/list.h"
+#include "wire/session.h"
+
+// As many connections as the HTTP server has by default, which closes idle ones to make room. Two
+// windows each: at most 32 MiB.
+enum { HUB_CLIENTS_MAX = 256 };
+
+// Takes over `fd`, which does not block. In the loop's thread: must not wait.
+typedef void hub_client_fn(void *user, int fd);
+
+// Belongs to the loop's thread.
+struct hub_clients {
+    struct wire_loop *loop;
+    const struct wire_settings *settings;
+    hub_client_fn *take; // NULL: there is no server
+    void *user;
+    struct list_link forwards;
+    unsigned count;
+    uint64_t taken, refused;
+};
+
+void hub_clients_init(struct hub_clients *c, struct wire_loop *loop,
+                      const struct wire_settings *settings);
+
+// Takes over the session of a client that has proved the key, and welcomes it: NULL. Else why not;
+// the session stays the caller's.
+const char *hub_clients_add(struct hub_clients *c, struct wire_session *session);
+
+// Ends all connections.
+void hub_clients_stop(struct hub_clients *c, const char *why);
+
+#endif
