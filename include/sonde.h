@@ -168,10 +168,11 @@ SONDE_API uint64_t sonde_dropped(void);
 // once a late agent has attached.
 SONDE_API int sonde_check(char *why, size_t size);
 
-// The missing value: in a group, for a metric that could not be read.
+// The missing value: in a group, for a metric that could not be read. These are its bits, a NaN.
+#define SONDE_MISSING_BITS UINT64_C(0x7ff8736f6e646500)
 static inline double sonde_missing(void)
 {
-    uint64_t bits = UINT64_C(0x7ff8736f6e646500);
+    uint64_t bits = SONDE_MISSING_BITS;
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;

@@ -195,7 +195,7 @@ static double average_all(struct store_reader *r, bool decode)
         struct store_run run;
         while (store_cursor_next(c, &run) > 0) {
             if (!decode && run.has_summary) {
-                sum += run.sum;
+                sum += run.summary.sum;
                 n += run.count;
                 continue;
             }

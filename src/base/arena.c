@@ -2,6 +2,7 @@
 
 #include "base/large.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,6 +109,26 @@ void *arena_array(struct arena *a, size_t count, size_t each)
 {
     size_t size;
     return __builtin_mul_overflow(count, each, &size) ? NULL : arena_alloc(a, size);
+}
+
+bool arena_grow(struct arena *a, void *array, size_t *capacity, size_t count, size_t needed,
+                size_t each)
+{
+    assert(count <= *capacity);
+    size_t room = *capacity > SIZE_MAX / 2 ? needed : 2 * *capacity;
+    if (room < ALIGN / each) // a smaller array takes as much memory
+        room = ALIGN / each;
+    if (room < needed)
+        room = needed;
+    void *more = arena_array(a, room, each), *old;
+    if (!more)
+        return false;
+    memcpy(&old, array, sizeof old); // a pointer to any type is copied as what it is: bytes
+    if (count)
+        memcpy(more, old, count * each);
+    memcpy(array, &more, sizeof more);
+    *capacity = room;
+    return true;
 }
 
 char *arena_strdup(struct arena *a, struct str s)

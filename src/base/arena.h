@@ -36,8 +36,21 @@ void arena_reset(struct arena *a);
 void *arena_alloc(struct arena *a, size_t size);
 void *arena_zalloc(struct arena *a, size_t size);              // cleared
 void *arena_array(struct arena *a, size_t count, size_t each); // overflow-checked, not cleared
-char *arena_strdup(struct arena *a, struct str s);             // NUL-terminated copy
-struct str arena_str(struct arena *a, struct str s);           // copy; data NULL on failure
+
+// Arrays that grow at their end (base/array.h), in an arena. `array` is the address of the pointer
+// to the first of `count` elements of `each` bytes. True: there is room for `needed` elements. The
+// old array stays in the arena, unchanged, so others may go on reading it. False: as arena_alloc
+// fails; array and capacity are as they were.
+bool arena_grow(struct arena *a, void *array, size_t *capacity, size_t count, size_t needed,
+                size_t each);
+static inline bool arena_room(struct arena *a, void *array, size_t *capacity, size_t count,
+                              size_t needed, size_t each)
+{
+    return needed <= *capacity || arena_grow(a, array, capacity, count, needed, each);
+}
+
+char *arena_strdup(struct arena *a, struct str s);   // NUL-terminated copy
+struct str arena_str(struct arena *a, struct str s); // copy; data NULL on failure
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

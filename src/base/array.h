@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 enum { ARRAY_FIRST = 8 }; // elements of the first allocation
 
@@ -23,6 +24,20 @@ bool array_grow(void *array, size_t *capacity, size_t needed, size_t each);
 static inline bool array_room(void *array, size_t *capacity, size_t needed, size_t each)
 {
     return needed <= *capacity || array_grow(array, capacity, needed, each);
+}
+
+// As array_room; all bytes behind the elements of the old capacity are 0.
+static inline bool array_room_zeroed(void *array, size_t *capacity, size_t needed, size_t each)
+{
+    size_t old = *capacity;
+    if (needed <= old)
+        return true;
+    if (!array_grow(array, capacity, needed, each))
+        return false;
+    void *first; // a pointer to any type is copied as what it is: bytes
+    memcpy(&first, array, sizeof first);
+    memset((char *)first + old * each, 0, (*capacity - old) * each);
+    return true;
 }
 
 #endif

@@ -33,7 +33,7 @@ static struct power {
 } powers[POWER_MAX - POWER_MIN + 1];
 static _Atomic bool powers_filled;
 
-// ---- the table, computed exactly once, with numbers of LIMBS × 32 bits, lowest first
+// ---- The table: computed exactly, once, in numbers of LIMBS × 32 bits, the lowest first ----
 
 enum { LIMBS = 48 };
 
@@ -84,10 +84,11 @@ static void fill_powers(void)
         }
         powers[k - POWER_MIN] = highest_bits(x, true);
     }
+    // Release: whoever reads true also reads the whole table.
     atomic_store_explicit(&powers_filled, true, memory_order_release);
 }
 
-// ---- the algorithm
+// ---- The algorithm ----
 
 // ⌊log10(2^e)⌋, or of 3/4 × 2^e: exact for |e| ≤ 1650.
 static int log10_of_power_of_2(int e, bool three_quarters)
@@ -128,8 +129,8 @@ static struct shortest without_zeros(uint64_t digits, int exponent)
 struct shortest shortest_decimal(double value)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (!atomic_load_explicit(&powers_filled,
-                              memory_order_acquire)) // cheaper than asking pthread_once every time
+    // Acquire: the table is read after the flag. Cheaper than calling pthread_once every time.
+    if (!atomic_load_explicit(&powers_filled, memory_order_acquire))
         pthread_once(&once, fill_powers);
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);

@@ -77,7 +77,8 @@ static void draft_tag(struct draft *d, struct sonde_tag tag)
     d->at = emit_put_str(d->at, str_of(tag.value));
 }
 
-// The handle of what was drafted: an old one, or a new one after publishing it. -1: no memory.
+// The handle of the drafted definition: an old one, or a new one after publishing it. -1: no
+// memory.
 static int64_t draft_publish(struct emit_process *p, struct draft *d, size_t identity_bytes)
 {
     bool added;
@@ -95,8 +96,10 @@ static int64_t draft_publish(struct emit_process *p, struct draft *d, size_t ide
     memcpy(d->start, &size, sizeof size);
     *handle = p->definitions++;
     p->definitions_bytes += size;
+    // Release: an agent that reads this size also reads the whole definition.
     atomic_store_explicit(&p->header->definitions_bytes, p->definitions_bytes,
                           memory_order_release);
+    // Release: a thread that reads this handle as valid also finds the memory of its gauge.
     atomic_store_explicit(&p->cells_end, p->definitions, memory_order_release);
     return (int64_t)*handle;
 }

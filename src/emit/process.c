@@ -10,7 +10,7 @@
 // later.
 #include "emit/process.h"
 #include "base/clock.h"
-#include "emit/process_start.h"
+#include "base/process_start.h"
 
 #include "sonde.h"
 
@@ -156,6 +156,7 @@ static bool start_in_child(struct emit_process *p)
         fill_header(p, &fresh);
         memcpy(fresh.base + p->at.definitions, p->base + p->at.definitions, p->definitions_bytes);
         struct segment_header *h = (struct segment_header *)(void *)fresh.base;
+        // Release: the agent of this child reads the copied definitions after their size.
         atomic_store_explicit(&h->definitions_bytes, p->definitions_bytes, memory_order_release);
         if (mremap(fresh.base, fresh.bytes, fresh.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, p->base) !=
             MAP_FAILED) {
@@ -209,7 +210,7 @@ static void after_fork_in_child(void)
     emit_unlock(p);
 }
 
-// Its page; of several threads that make one, the first counts.
+// The page of the mark. If several threads make one, the first counts.
 static void make_mark(struct emit_process *p)
 {
     _Atomic uint8_t *none = NULL;
@@ -258,6 +259,7 @@ static void thread_has_ended(void *unused)
     emit_self = &emit_no_ring;
     if (__tsan_release)
         __tsan_release(r);
+    // Release: the thread that claims the ring next also reads our last head and cells.
     atomic_store_explicit(&r->used, false, memory_order_release);
     atomic_fetch_add(&emit_process.slots_free, 1);
 }
@@ -347,6 +349,7 @@ static bool take_lock(struct emit_process *p)
 bool emit_on(void)
 {
     struct emit_process *p = &emit_process;
+    // Acquire: whoever reads EMIT_ON also reads the segment that start() laid out.
     int state = atomic_load_explicit(&p->state, memory_order_acquire);
     if (state == EMIT_OFF || (state == EMIT_NEW && !watch_forks()))
         return false;
@@ -359,6 +362,7 @@ bool emit_on(void)
         state = read_environment(p) && start(p) ? EMIT_ON : EMIT_OFF;
         if (state == EMIT_OFF)
             p->level = 0;
+        // Release: start() has laid out the segment before another thread reads EMIT_ON.
         atomic_store_explicit(&p->state, state, memory_order_release);
     } else if (state == EMIT_ON && atomic_load(p->mark) != MARK_OURS) {
         state = start_in_child(p) ? EMIT_ON : EMIT_OFF;
@@ -382,6 +386,7 @@ int sonde_connect(const char *socket_path, int level)
         snprintf(p->socket_path, sizeof p->socket_path, "%s", socket_path);
     if (on && !same) {
         memcpy(p->header->socket_path, p->socket_path, sizeof p->socket_path);
+        // Release: an agent that reads the new number also reads the new path.
         atomic_fetch_add_explicit(&p->header->moves, 1, memory_order_release);
         p->said_no_agent = false;
         emit_connect(p, true);
@@ -390,6 +395,7 @@ int sonde_connect(const char *socket_path, int level)
         on = start(p);
         if (!on)
             p->level = 0;
+        // Release: start() has laid out the segment before another thread reads EMIT_ON.
         atomic_store_explicit(&p->state, on ? EMIT_ON : EMIT_OFF, memory_order_release);
     }
     emit_unlock(p);
@@ -400,6 +406,7 @@ static struct ring *claim(struct emit_process *p)
 {
     for (uint32_t i = 0; i < p->slots; i++) {
         struct ring *r = slot(p, i);
+        // Acquire: the last head and cells of the thread that gave the ring up are read after this.
         if (i < atomic_load_explicit(&p->header->slots_used, memory_order_relaxed) &&
             atomic_load_explicit(&r->used, memory_order_acquire))
             continue;
@@ -416,6 +423,7 @@ static struct ring *claim(struct emit_process *p)
         atomic_store_explicit(&r->used, true, memory_order_relaxed);
         atomic_fetch_sub(&p->slots_free, 1);
         if (i >= atomic_load_explicit(&p->header->slots_used, memory_order_relaxed))
+            // Release: an agent that reads the new number also reads the ring's size and index.
             atomic_store_explicit(&p->header->slots_used, i + 1, memory_order_release);
         return r;
     }

@@ -36,7 +36,7 @@ struct emit_segment {
     bool sealed;
 };
 
-// What a thread allowed before nothing could interrupt it.
+// The state of a thread before it blocked all interruptions.
 struct emit_interrupts {
     int cancel_state;
     uint64_t signals;
@@ -90,11 +90,11 @@ void emit_unlock(struct emit_process *p);
 // with SONDE_LOG, on stderr
 void emit_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// Whether sonde is on; the first call decides it. Also takes note of a fork.
+// Whether sonde is on; the first call decides it. Also notices a fork.
 bool emit_on(void);
 
-// This thread's ring, claimed if need be; NULL when there is none to be had, and then `points` are
-// counted as dropped.
+// This thread's ring, claimed if necessary; NULL if there is none left: then `points` are counted
+// as dropped.
 struct ring *emit_ring(uint64_t points);
 
 // segment.c: makes and maps a segment of the process' layout. Returns 0 or a negative errno (e says

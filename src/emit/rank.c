@@ -64,7 +64,8 @@ static bool number_of(const char *name, uint64_t *out, const char **text)
 
 static const char *value_of(const struct source *s)
 {
-    // Slurm's numbers of what are no steps, but the batch script, an interactive shell, a prolog.
+    // The numbers that Slurm gives to a batch script, an interactive shell and a prolog, which are
+    // not steps.
     enum { SLURM_SPECIAL_STEPS = 16 };
     uint64_t rank, other;
     const char *text, *unused;
@@ -87,8 +88,7 @@ static void take_entry(struct str entry, struct candidate all[SOURCES])
             all[i].present = true;
 }
 
-// Which of them are in the environment that the process was started with. False: it may not be
-// read.
+// Finds those that are in the environment of the process's start. False: it may not be read.
 static bool read_environment(long pid, struct candidate all[SOURCES])
 {
     char path[40], piece[PIECE_BYTES], entry[ENTRY_MAX];

@@ -20,7 +20,9 @@ enum {
     RESERVE_BYTES = SEGMENT_RING_MIN,
 };
 
-// How far the ring may be written until the next look: one that is slow looks at every record.
+_Static_assert(SEGMENT_MISSING_BITS == SONDE_MISSING_BITS, "a value that is missing");
+
+// How far the ring may be written until the next look. A slow ring looks at every record.
 static uint64_t next_step(struct ring *r)
 {
     uint32_t now_ms = (uint32_t)(clock_read_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_MS);
@@ -32,8 +34,7 @@ static uint64_t next_step(struct ring *r)
     return r->step;
 }
 
-// Has memory set aside for the first `end` bytes of the ring's data, in steps. False: there is
-// none.
+// Reserves memory for the first `end` bytes of the ring's data, in steps. False: there is none.
 static bool reserve_data(struct emit_process *p, const struct ring *r, uint64_t end)
 {
     uint64_t *reserved = &p->ring_reserved[r->index];
@@ -147,8 +148,7 @@ void sonde_put_row_at(sonde_handle group, const double *values, int64_t time_ns)
     put_row(group, values, SEGMENT_TIME_NS, time_ns);
 }
 
-// Cells
-// ------------------------------------------------------------------------------------------------
+// ---- Cells ----
 
 // A page at a time: the agent looks no further, so it makes no pages that nobody has written.
 static uint32_t cells_end_for(sonde_handle metric)
@@ -184,6 +184,7 @@ static void add_to_common(struct emit_process *p, sonde_handle metric, double am
         refuse_amount();
         return;
     }
+    // Release: the memory of these cells is reserved before an agent reads up to `end`.
     while (known < end &&
            !atomic_compare_exchange_weak_explicit(&p->header->common_end, &known, end,
                                                   memory_order_release, memory_order_relaxed))
@@ -207,6 +208,7 @@ __attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double
 {
     struct emit_process *p = &emit_process;
     struct ring *r = emit_ring(0);
+    // Acquire: the definition of a valid handle is complete.
     if (!emit_on() || metric >= atomic_load_explicit(&p->cells_end, memory_order_acquire))
         return;
     if (!r) {
@@ -220,6 +222,7 @@ __attribute__((noinline, cold)) static void add_slow(sonde_handle metric, double
             refuse_amount();
             return;
         }
+        // Release: the memory of these cells is reserved before an agent reads up to `end`.
         atomic_store_explicit(&r->cells_end, end, memory_order_release);
     }
     sonde_cell_add(metric, amount);
@@ -244,6 +247,7 @@ void sonde_cell_add(sonde_handle metric, double amount)
 
 __attribute__((noinline, cold)) static bool set_slow(sonde_handle metric)
 {
+    // Acquire: the memory of the gauge of a valid handle is there.
     return emit_on() &&
            metric < atomic_load_explicit(&emit_process.cells_end, memory_order_acquire);
 }
@@ -268,6 +272,7 @@ uint64_t sonde_dropped(void)
     if (!emit_on())
         return 0;
     uint64_t sum = atomic_load_explicit(&p->header->dropped, memory_order_relaxed);
+    // Acquire: these rings have been laid out.
     uint32_t used = atomic_load_explicit(&p->header->slots_used, memory_order_acquire);
     for (uint32_t i = 0; i < used; i++) {
         struct ring *r = (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);

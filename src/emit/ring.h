@@ -9,7 +9,7 @@
 // its head. NULL: the ring is full, or there is none; `points` are counted as dropped.
 struct ring *emit_room(size_t bytes, uint64_t points);
 
-// The same; asks only where the room that is known does not do.
+// The same; calls the slow path only if the known room is not enough.
 static inline struct ring *emit_room_if_needed(size_t bytes, uint64_t points)
 {
     struct ring *r = emit_self;
@@ -23,7 +23,7 @@ static inline uint64_t emit_time(const struct ring *r)
     return __builtin_expect(r->ticks, 1) ? clock_ticks() : (uint64_t)clock_realtime_ns();
 }
 
-// The record is whole: the agent may see it.
+// Release: an agent that reads the new head also reads the whole record before it.
 static inline void emit_publish(struct ring *r, uint64_t head)
 {
     atomic_store_explicit(&r->head, head, memory_order_release);

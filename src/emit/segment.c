@@ -51,8 +51,8 @@ static void *map(int fd, size_t bytes)
     return NULL;
 }
 
-// From here on our mapping alone writes the segment. Without the seal, the file's mode keeps other
-// users from opening the descriptor that they were passed once more, for writing.
+// From here on only our mapping can write the segment. Without the seal, the file's mode keeps
+// other users from opening the passed descriptor again for writing.
 static bool seal_segment(struct emit_segment *s)
 {
     enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };

@@ -12,17 +12,17 @@
 // nothing in it.
 //
 //    0 ┌─────────────────────────────┐
-//      │ header             64 KiB   │ struct segment_header: fixed at creation, and a few numbers that grow
+//      │ header             64 KiB   │ struct segment_header: fixed, but for a few numbers that grow
 //      ├─────────────────────────────┤
 //      │ definitions        64 MiB   │ what the handles mean; append-only
 //      ├─────────────────────────────┤
-//      │ gauge cells         1 MiB   │ one 64-bit word a handle: bits of the double XOR STORE_MISSING_BITS, so 0 = never set
+//      │ gauge cells         1 MiB   │ a word a handle: double XOR SEGMENT_MISSING_BITS, 0: never set
 //      ├─────────────────────────────┤
-//      │ common counter cells 1 MiB  │ one double a handle, added to atomically by all threads that found no slot
+//      │ common counter cells 1 MiB  │ a double a handle; threads without a slot add atomically
 //      ├─────────────────────────────┤
 //      │ slot 0                      │ one a thread
 //      │  ├ struct ring      4 KiB   │ head, limit, drops
-//      │  ├ counter cells    1 MiB   │ one double a handle, added to by this thread alone; the agent sums over slots
+//      │  ├ counter cells    1 MiB   │ a double a handle; this thread adds, the agent sums all slots
 //      │  └ data        ring_bytes   │ records
 //      ├─────────────────────────────┤
 //      │ slot 1 …                    │
@@ -35,7 +35,7 @@
 //    0 ┌─────────────────────────────┐
 //      │ struct segment_agent 64 KiB │ tails, conversion; the program reserves this memory
 //      ├─────────────────────────────┤
-//      │ accounts             6 MiB  │ one struct segment_account a handle; the agent reserves the pages that it writes
+//      │ accounts             6 MiB  │ a struct segment_account a handle; the agent reserves its pages
 //      └─────────────────────────────┘
 //
 // Definitions. Handles count from 1 in the order of the definitions; number 0 says what the process
@@ -77,7 +77,7 @@
 
 #define SEGMENT_MAGIC UINT64_C(0x67657365646e6f73)       // "sondeseg"
 #define SEGMENT_HELLO_MAGIC UINT64_C(0x0a1a65646e6f737f) // "\x7fsonde\x1a\n"
-// What to do where a program, or sonde put, does not see the folder of the job.
+// The advice if a program, or sonde put, does not see the folder of the job.
 #define SEGMENT_FOLDER_HINT                                                                \
     "In a container, bind the folder above it (apptainer --bind DIR, podman or docker -v " \
     "DIR:DIR); where TMPDIR is "                                                           \
@@ -87,6 +87,10 @@
 #define SEGMENT_AGENT_NAME "sonde-agent"
 #define SEGMENT_LINK "/memfd:sonde (deleted)" // how /proc/PID/fd shows them
 #define SEGMENT_AGENT_LINK "/memfd:sonde-agent (deleted)"
+
+// The bits of the double that stands for none: SONDE_MISSING_BITS for programs, STORE_MISSING_BITS
+// for the agent.
+#define SEGMENT_MISSING_BITS UINT64_C(0x7ff8736f6e646500)
 
 enum {
     SEGMENT_VERSION = 2,

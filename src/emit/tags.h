@@ -13,7 +13,8 @@ bool emit_tag_valid(const struct sonde_tag *tag);
 // At most `bytes` of s, without half a UTF-8 character at the end.
 struct str emit_cut(struct str s, size_t bytes);
 
-// u16 size, then the bytes; returns what is behind. s.size < 65536 and there is room.
+// Writes u16 size, then the bytes; returns the place behind them. s.size < 65536, and the caller
+// has made room.
 static inline char *emit_put_str(char *at, struct str s)
 {
     uint16_t size = (uint16_t)s.size;

@@ -40,6 +40,7 @@ static uint64_t count_cells(const struct emit_process *p, uint32_t slots)
         (const _Atomic uint64_t *)(const void *)(p->base + p->at.gauges);
     const _Atomic uint64_t *common =
         (const _Atomic uint64_t *)(const void *)(p->base + p->at.common);
+    // Acquire, here and below: the memory of the cells before this end is reserved.
     uint32_t common_end = atomic_load_explicit(&p->header->common_end, memory_order_acquire);
     uint64_t count = 0;
     for (uint32_t i = 1; i < p->definitions; i++) {
@@ -60,6 +61,7 @@ uint64_t emit_unheard_values(struct emit_process *p)
     emit_lock(p);
     uint64_t count = 0;
     if (!is_heard(p)) {
+        // Acquire: these rings have been laid out.
         uint32_t slots = atomic_load_explicit(&p->header->slots_used, memory_order_acquire);
         for (uint32_t i = 0; i < slots; i++)
             count +=
@@ -87,6 +89,7 @@ int sonde_check(char *why, size_t size)
     struct emit_process *p = &emit_process;
     char folder[SEGMENT_PATH_MAX];
     snprintf(why, size, "%s", "");
+    // Acquire: whoever reads EMIT_ON also reads the segment that start() laid out.
     if (atomic_load_explicit(&p->state, memory_order_acquire) != EMIT_ON || !emit_on())
         return 0;
     emit_lock(p);

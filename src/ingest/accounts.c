@@ -56,15 +56,16 @@ void accounts_resume(struct ingest *in, struct program *p)
     struct segment_agent *agent = p->agent;
     p->accounts_since = atomic_load_explicit(&agent->since, memory_order_relaxed);
     p->accounts_complete = atomic_load_explicit(&agent->complete, memory_order_relaxed);
+    // Acquire: with our own recording's number, its `since` has been written, too.
     if (atomic_load_explicit(&agent->recording, memory_order_acquire) != in->recording) {
         p->accounts_since = accounts_stamp(in);
         p->accounts_complete = 0;
         atomic_store_explicit(&agent->since, p->accounts_since, memory_order_relaxed);
-        // Release: who finds our number here finds from when on accounts are ours.
+        // Release: an agent that reads our number also reads `since`.
         atomic_store_explicit(&agent->recording, in->recording, memory_order_release);
     }
-    // Once we have sampled, what others have completed is known; our own stamps must not vouch for
-    // theirs.
+    // After our first sample we know which samples are complete; our own stamps must not vouch for
+    // those of others.
     if (in->epoch == 0 && p->accounts_complete > in->complete && p->accounts_complete < in->began)
         in->complete = p->accounts_complete;
 }
@@ -98,25 +99,26 @@ bool accounts_join(const struct ingest *in, struct program *p, uint32_t definiti
         return false;
     struct segment_account *account = account_of(p, definition);
     uint64_t complete = in->complete > p->accounts_complete ? in->complete : p->accounts_complete;
-    // what a program wrote there itself may be anything
+    // the program itself may have written anything there
     complete = complete < in->stamp ? complete : in->stamp;
     uint64_t since = a->goes_on || in->began < p->accounts_since ? p->accounts_since : in->began;
     uint64_t stamps[2];
     for (unsigned i = 0; i < 2; i++) {
+        // Acquire: value and total were written before the stamp, and are read after it.
         stamps[i] = atomic_load_explicit(&account->of[i].stamp, memory_order_acquire);
         if (stamps[i] && (stamps[i] < since || stamps[i] > complete ||
                           !isfinite(number_of(&account->of[i].value)) ||
                           !isfinite(number_of(&account->of[i].total)))) {
             stamps[i] = 0;
-            // the next to be written
+            // The next one to be written. Release: after the checks above have read the numbers.
             atomic_store_explicit(&account->of[i].stamp, 0, memory_order_release);
         }
     }
     unsigned newest = stamps[1] > stamps[0];
     if (!stamps[newest])
         return false;
-    // Another agent's total may be ahead of the recording. One of our own is not: we know who added
-    // to it.
+    // The total of another agent may be ahead of the recording. Our own is not, because we know who
+    // added to it.
     double total = number_of(&account->of[newest].total);
     double base = stamps[newest] < in->began && total > a->base ? total : a->base;
     *value = number_of(&account->of[newest].value);
@@ -142,10 +144,12 @@ void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, doub
         number_of(&account->of[!older].total) == total)
         return;
     atomic_store_explicit(&account->of[older].stamp, 0, memory_order_relaxed);
-    // The next agent must not see a new value behind the old stamp.
+    // Release: the stamp 0 is seen before the new numbers, so that no agent reads them with the old
+    // stamp.
     atomic_thread_fence(memory_order_release);
     set_number(&account->of[older].value, value);
     set_number(&account->of[older].total, total);
+    // Release: an agent that reads the new stamp also reads both numbers.
     atomic_store_explicit(&account->of[older].stamp, stamp, memory_order_release);
 }
 

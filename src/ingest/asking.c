@@ -1,5 +1,5 @@
 // asking.c - a process that asks a question: which programs' cells it expects to read.
-#include "emit/process_start.h"
+#include "base/process_start.h"
 #include "ingest/ingest_internal.h"
 
 enum { ANCESTORS_MAX = 16 }; // from a command to the program that has started it

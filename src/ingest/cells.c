@@ -7,6 +7,7 @@
 // from another one goes on from the recorded total (accounts.c).
 //
 // Cells that nobody has touched are not recorded: all-zero memory is "never set, nothing added".
+#include "base/array.h"
 #include "ingest/ingest_internal.h"
 
 #include <math.h>
@@ -16,19 +17,19 @@
 static double value_of(uint64_t word)
 {
     double v;
-    word ^= STORE_MISSING_BITS;
+    word ^= SEGMENT_MISSING_BITS;
     memcpy(&v, &word, sizeof v);
     return v;
 }
 
 static struct accumulator *accumulator(struct ingest *in, uint32_t series)
 {
-    if (!ingest_grow(&in->accumulator_of, &in->accumulator_of_capacity, (size_t)series + 1,
-                     sizeof *in->accumulator_of))
+    if (!array_room_zeroed(&in->accumulator_of, &in->accumulator_of_capacity, (size_t)series + 1,
+                           sizeof *in->accumulator_of))
         return NULL;
     if (!in->accumulator_of[series]) {
-        if (!ingest_grow(&in->accumulators, &in->accumulator_capacity, in->accumulator_count + 1,
-                         sizeof *in->accumulators))
+        if (!array_room(&in->accumulators, &in->accumulator_capacity, in->accumulator_count + 1,
+                        sizeof *in->accumulators))
             return NULL;
         in->accumulators[in->accumulator_count] = (struct accumulator){.owner = INGEST_NOBODY};
         in->accumulator_of[series] = (uint32_t)++in->accumulator_count;
@@ -54,25 +55,14 @@ static bool add_cell(struct ingest *in, struct program *p, uint32_t definition)
 {
     struct cells *c = &p->cells;
     const struct definition *d = &p->definitions[definition];
-    size_t capacity = c->capacity, chunks = c->chunks, more;
+    size_t needed = c->count + 1, capacity = c->capacity;
+    size_t chunks_needed = c->count / INGEST_CELL_CHUNK + 1, chunks = c->chunks;
     struct accumulator *a = accumulator(in, d->series);
-    if (!a || !ingest_grow(&c->definitions, &c->capacity, c->count + 1, sizeof *c->definitions))
+    if (!a || !array_room(&c->definitions, &capacity, needed, sizeof *c->definitions) ||
+        !array_room(&c->values, &c->capacity, needed, sizeof *c->values) ||
+        !array_room_zeroed(&c->sets, &chunks, chunks_needed, sizeof *c->sets) ||
+        !array_room_zeroed(&c->set_columns, &c->chunks, chunks_needed, sizeof *c->set_columns))
         return false;
-    if (capacity != c->capacity) {
-        double *values = reallocarray(c->values, c->capacity, sizeof *values);
-        if (!values) {
-            c->capacity = capacity;
-            return false;
-        }
-        c->values = values;
-    }
-    if (c->count / INGEST_CELL_CHUNK >= c->chunks) {
-        more = chunks;
-        if (!ingest_grow(&c->sets, &more, chunks + 1, sizeof *c->sets))
-            return false;
-        if (!ingest_grow(&c->set_columns, &c->chunks, chunks + 1, sizeof *c->set_columns))
-            return false;
-    }
     p->definitions[definition].has_cell = true;
     begin_total(in, d, a);
     double counted; // kept where the cell is no number now
@@ -97,9 +87,10 @@ static void read_cells(struct ingest *in, struct program *p)
     struct cells *c = &p->cells;
     program_definitions(in, p);
     if (p->definition_count == 0 ||
-        !ingest_grow(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
+        !array_room(&c->sums, &c->sums_capacity, p->definition_count, sizeof *c->sums))
         return;
     memset(c->sums, 0, p->definition_count * sizeof *c->sums);
+    // Acquire: these rings have been laid out; below: the cells before each end have memory.
     uint32_t used = atomic_load_explicit(&h->slots_used, memory_order_acquire);
     for (uint32_t s = 0; s < used && s < p->slots; s++) {
         const char *slot = p->base + p->at.slots + p->at.slot_bytes * s;
@@ -124,8 +115,8 @@ static void read_cells(struct ingest *in, struct program *p)
         else if (!d->has_sum)
             c->sums[i] = store_missing(); // set to that
     }
-    // A counter that was set to what is no number keeps its last value: totals that other programs
-    // add to would be lost.
+    // A counter that was set to NaN or infinity keeps its last value: otherwise the totals that
+    // other programs add to would be lost.
     for (size_t k = 0; k < c->count; k++) {
         double value = c->sums[c->definitions[k]];
         if (p->definitions[c->definitions[k]].kind == STORE_COUNTER && !isfinite(value))
@@ -138,7 +129,7 @@ static void read_cells(struct ingest *in, struct program *p)
     }
 }
 
-// A total that grows by `more`, or stays what it is where that would make it infinite.
+// A total grows by `more`, or stays unchanged if that would make it infinite.
 static double total_of(double total, double more)
 {
     return isfinite(total + more) ? total + more : total;
@@ -179,7 +170,7 @@ static bool is_due(const struct ingest *in, const struct accumulator *a)
     return a->due == in->epoch;
 }
 
-// For the next agent, before anything of this sample is recorded.
+// Written for the next agent, before anything of this sample is recorded.
 static void write_accounts(struct ingest *in)
 {
     uint64_t stamp = accounts_stamp(in);
@@ -237,7 +228,7 @@ static int64_t not_before(const struct ingest *in, int64_t t_ns)
     return t_ns < in->sampled_ns && in->sampled_ns - t_ns < NS_PER_S ? in->sampled_ns : t_ns;
 }
 
-// Whether a program that asks has cells that have changed since they were recorded.
+// Whether a requesting program has cells that have changed since they were recorded.
 static bool any_asked(struct ingest *in)
 {
     bool any = false;

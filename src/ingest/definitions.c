@@ -3,6 +3,7 @@
 // A definition is copied out of the shared memory before it is looked at. One that makes no sense
 // ends the reading of this program's definitions for good: their sizes are the only way from one to
 // the next. What it defined before goes on.
+#include "base/array.h"
 #include "base/bytes.h"
 #include "ingest/ingest_internal.h"
 
@@ -21,6 +22,8 @@ _Static_assert((int)SEGMENT_KEY_MAX == (int)STORE_KEY_MAX &&
 _Static_assert((int)SEGMENT_TAGS_MAX == (int)STORE_LABELS_MAX, "the tags of a series");
 _Static_assert((int)SEGMENT_GROUP_MAX == (int)STORE_SET_SERIES_MAX, "a group is a set");
 _Static_assert((int)SEGMENT_TEXT_MAX == (int)STORE_TEXT_MAX, "annotations and help texts");
+
+_Static_assert(SEGMENT_MISSING_BITS == STORE_MISSING_BITS, "a value that is missing");
 
 static const struct segment_header *header_of(const struct program *p)
 {
@@ -120,7 +123,7 @@ static bool define_group(struct ingest *in, struct program *p, struct bytes *b,
     return good || !g;
 }
 
-// One definition of `size` bytes, a copy. False: it makes no sense.
+// Takes one definition, a copy of `size` bytes. False: it is invalid.
 static bool define(struct ingest *in, struct program *p, const char *copy, size_t size)
 {
     struct bytes b = bytes_of(copy, size);
@@ -161,6 +164,7 @@ static bool define(struct ingest *in, struct program *p, const char *copy, size_
 
 void program_definitions(struct ingest *in, struct program *p)
 {
+    // Acquire: the definitions before this end are complete.
     uint64_t end = atomic_load_explicit(&header_of(p)->definitions_bytes, memory_order_acquire);
     if (p->definitions_bad || end == p->definitions_at)
         return;
@@ -172,8 +176,8 @@ void program_definitions(struct ingest *in, struct program *p)
             *(const volatile uint32_t *)(const volatile void *)(area + p->definitions_at);
         good = size % 8 == 0 && size >= 8 && size <= sizeof copy &&
                size <= end - p->definitions_at && p->definition_count < SEGMENT_DEFINITIONS_MAX &&
-               ingest_grow(&p->definitions, &p->definition_capacity, p->definition_count + 1,
-                           sizeof *p->definitions);
+               array_room_zeroed(&p->definitions, &p->definition_capacity, p->definition_count + 1,
+                                 sizeof *p->definitions);
         if (!good)
             break;
         memcpy(copy, area + p->definitions_at, size);

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// Takes the message and its descriptors, and closes those that are too many.
+// Receives the message and its descriptors, and closes the surplus ones.
 static int receive(int socket, struct segment_hello *hello, struct ingest_descriptors *out)
 {
     enum { FDS_MAX = 8 };

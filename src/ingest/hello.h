@@ -5,9 +5,10 @@
 #include "ingest/ingest.h"
 
 // Looks at the first bytes of a connection (non-blocking Unix stream socket). Returns
-//   0         it was a HELLO and is taken off the socket; *fds are the caller's, *pid the peer's as the kernel says it. A peer in a
-//             pid namespace that we cannot see has none: *pid is then a negative number that is nobody else's.
-//             Pass both to ingest_attach(); when that says -EBUSY (we have found it already) the connection is good as well.
+//   0         it was a HELLO and is taken off the socket; *fds are the caller's, *pid is the peer's
+//             according to the kernel. A peer in a pid namespace that we cannot see has none: *pid
+//             is then a unique negative number. Pass both to ingest_attach(); if that returns
+//             -EBUSY (the agent has found the program already), the connection is good as well.
 //             Every byte that comes later is a doorbell: read and throw away what there is, and call ingest_drain(). At the end
 //             of the connection call ingest_hangup(in, *pid).
 //   -EAGAIN   nothing has come yet: wait for more

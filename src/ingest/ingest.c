@@ -7,24 +7,6 @@
 
 enum { CLOCK_SETTLE_MS = 1 };
 
-bool ingest_grow(void *array, size_t *capacity, size_t wanted, size_t each)
-{
-    if (wanted <= *capacity)
-        return true;
-    size_t more = *capacity ? *capacity : 16;
-    while (more < wanted)
-        more *= 2;
-    void *old, *bigger;
-    memcpy(&old, array, sizeof old);
-    bigger = reallocarray(old, more, each);
-    if (!bigger)
-        return false;
-    memset((char *)bigger + *capacity * each, 0, (more - *capacity) * each);
-    memcpy(array, &bigger, sizeof bigger);
-    *capacity = more;
-    return true;
-}
-
 static bool copy_labels(struct ingest *in, const struct store_label *labels, size_t count)
 {
     size_t size = 1;
@@ -142,16 +124,15 @@ size_t ingest_drain(struct ingest *in, double *fullest)
             program_look(in->programs[i]);
     }
     size_t points = 0;
-    // Who shares a series is known before any point is stored: all that the heads cover is defined,
-    // and every program has its turn.
+    // Shared series are known before any point is stored: all definitions that the heads cover are
+    // read, and every program has its turn.
     for (size_t i = 0; i < in->program_count; i++)
         program_read_heads(in, in->programs[i]);
     for (size_t i = 0; i < in->program_count; i++)
         program_definitions(in, in->programs[i]);
     for (size_t i = 0; i < in->program_count; i++)
         turns_take(in, in->programs[i]);
-    // Whether a program is gone was known before its rings are read: what it wrote is all there
-    // now.
+    // The end of a program is noticed before its rings are read, so all its records are there now.
     for (size_t i = 0; i < in->program_count; i++)
         points += program_drain(in, in->programs[i], &full);
     points += programs_gone(in);

@@ -23,8 +23,8 @@ struct ingest_options {
     // series. The totals of counters go on from it (accounts.c), and so do StatsD's counters and
     // gauges.
     bool (*recorded)(void *user, uint32_t series, double *value);
-    // Calls `each` with the events of the recording as it was when this agent began, until it
-    // returns false. NULL: there are none.
+    // Calls `each` with the events of the recording from before this agent, until it returns false.
+    // NULL: there are none.
     void (*open_spans)(void *user, bool (*each)(const struct store_event *event, void *each_user),
                        void *each_user);
     void *recorded_user; // of both
@@ -62,8 +62,8 @@ struct ingest_descriptors {
 
 void ingest_descriptors_close(struct ingest_descriptors *fds);
 
-// Takes over a program's segment. This call closes the descriptors. `pid` is the peer's as the
-// kernel said it. -EBUSY: this segment is attached already; -EPROTO: not a segment;
+// Takes over a program's segment. This call closes the descriptors. `pid` is the peer's according
+// to the kernel. -EBUSY: this segment is attached already; -EPROTO: not a segment;
 // -EPROTONOSUPPORT: of another version of sonde; -ENFILE: programs_max.
 int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid);
 
@@ -81,7 +81,7 @@ size_t ingest_drain(struct ingest *in, double *fullest);
 // program or was only told to close all descriptors; it may connect again.
 void ingest_hangup(struct ingest *in, pid_t pid);
 
-// Records all cells at t_ns: counters summed over threads and programs (those gone included),
+// Records all cells at t_ns: counters summed over threads and programs (ended ones included),
 // gauges as they are. Time does not run backwards between two samples: within a second, an earlier
 // t_ns replaces the sample before.
 size_t ingest_sample_cells(struct ingest *in, int64_t t_ns);

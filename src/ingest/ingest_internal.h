@@ -242,7 +242,4 @@ size_t cells_sample(struct ingest *in, int64_t t_ns, enum cells_whose whose);
 void cells_let_go(struct ingest *in, struct program *p); // its counters stay in the totals
 void cells_free(struct cells *c);
 
-// Room for `wanted` elements of `each` bytes, new ones cleared; false without memory.
-bool ingest_grow(void *array, size_t *capacity, size_t wanted, size_t each);
-
 #endif

@@ -77,8 +77,8 @@ void ingest_lines_destroy(struct ingest_lines *l)
     free(l);
 }
 
-// The time for what came without one: now, and never twice the same, because of two points of a
-// series at one time only one is kept.
+// The time of a line without one: now, and never the same twice, because only one of two points of
+// a series at one time is kept.
 static int64_t stamp_now(struct ingest_lines_state *state)
 {
     int64_t now = clock_realtime_ns();

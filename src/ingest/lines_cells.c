@@ -5,6 +5,7 @@
 // for one is good enough for a count.
 #include "ingest/lines_cells.h"
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/map.h"
 
@@ -70,14 +71,8 @@ static int find_cell(struct line_cells *c, uint32_t series, enum line_kind kind,
     }
     if (c->count == LINE_CELLS_MAX)
         return -ENOSPC;
-    if (c->count == c->capacity) {
-        size_t capacity = c->capacity ? c->capacity * 2 : 64;
-        struct cell *larger = realloc(c->cells, capacity * sizeof *larger);
-        if (!larger)
-            return -ENOMEM;
-        c->cells = larger;
-        c->capacity = capacity;
-    }
+    if (!array_room(&c->cells, &c->capacity, c->count + 1, sizeof *c->cells))
+        return -ENOMEM;
     key = arena_str(&c->keys, key);
     place = key.data ? map_add(&c->by_series, key, NULL) : NULL;
     if (!place)
@@ -144,7 +139,7 @@ int line_cells_apply(struct line_cells *c, uint32_t series, const struct line_it
     return 0;
 }
 
-// What a cell says now; false when it has nothing to say. A set is empty again afterwards.
+// The current value of a cell; false if it has none. A set is empty again afterwards.
 static bool take_value(struct cell *cell, double *out)
 {
     *out = cell->value;

@@ -100,7 +100,7 @@ static bool parse_number(struct str text, double *out)
     return true;
 }
 
-// One field; it is not looked at again whether the name is right (line_add_item does).
+// Parses one field. line_add_item checks its name.
 static bool parse_field(struct line *l, struct str measurement, struct str key, struct str *rest)
 {
     struct line_item item = {.kind = LINE_POINT, .name = measurement};

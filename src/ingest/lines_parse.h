@@ -64,7 +64,7 @@ bool line_parse(struct line *l, struct str text);
 bool line_parse_statsd(struct line *l, struct str text);
 bool line_parse_influx(struct line *l, struct str text);
 
-// Where the first blank that is not behind a backslash stands; the size when there is none.
+// The place of the first blank that is not behind a backslash; the size if there is none.
 size_t line_influx_word(struct str text);
 
 // Sets the error message; returns false.
@@ -74,7 +74,7 @@ bool line_fail(struct line *l, const char *format, ...) __attribute__((format(pr
 // Four can be in use at once.
 const char *line_quote(struct str text);
 
-// Whether it can name a metric or a tag; says so when not. `what`: "name", "tag".
+// Whether the text can name a metric or a tag; sets the error if not. `what`: "name", "tag".
 bool line_check_name(struct line *l, const char *what, struct str name, size_t limit);
 
 bool line_add_label(struct line *l, struct str key, struct str value);

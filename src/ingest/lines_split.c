@@ -35,7 +35,7 @@ void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max,
             give(s, front, size_max, each, user);
             continue;
         }
-        // One byte more than a line may have: the carriage return.
+        // One byte longer than a line may be: the carriage return.
         bool fits = s->partial.size + front.size <= size_max + 1;
         if (fits)
             buf_add_str(&s->partial, front);

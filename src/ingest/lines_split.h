@@ -10,8 +10,8 @@ struct lines_split {
     uint64_t number;    // of the last line given out, from 1
 };
 
-// `line` is without its newline (and the carriage return before it). too_long: only that there was
-// such a line.
+// `line` comes without its newline (and the carriage return before it). too_long: the line was
+// dropped because it was too long.
 typedef void lines_split_fn(void *user, struct str line, bool too_long);
 
 void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max,

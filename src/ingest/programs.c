@@ -4,9 +4,10 @@
 // raise SIGBUS), is sealed against shrinking (reading behind its end would), and has the size that
 // its header gives, which follows from two bounded numbers. They are read once. The agent's area
 // has one fixed size.
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "emit/process_start.h"
+#include "base/process_start.h"
 #include "ingest/hello.h"
 #include "ingest/ingest_internal.h"
 
@@ -58,6 +59,7 @@ static bool maps_segment(const struct program *p)
 static bool has_moved(const struct program *p)
 {
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
+    // Acquire: the path of the agent was written before the number, and is read after it.
     return atomic_load_explicit(&h->moves, memory_order_acquire) != p->moves;
 }
 
@@ -167,7 +169,7 @@ size_t programs_gone(struct ingest *in)
     return cells;
 }
 
-// Whether what the descriptor names cannot shrink under a mapping of it.
+// Whether the descriptor's file cannot shrink under a mapping of it.
 static bool is_mappable(int fd, struct stat *st)
 {
     struct statfs fs;
@@ -185,7 +187,7 @@ static int read_header(int fd, struct segment_header *h)
     return h->version == SEGMENT_VERSION ? 0 : -EPROTONOSUPPORT;
 }
 
-// Reads the fixed part of the header once, and maps what it describes.
+// Reads the fixed part of the header once, and maps the areas that it describes.
 static int map_segment(struct program *p, int fd)
 {
     struct stat st;
@@ -233,8 +235,8 @@ static int map_agent_area(struct program *p, int fd)
     return 0;
 }
 
-// From clock ticks since boot to boot time; a second earlier, as ticks are coarse. A start that
-// cannot be is ignored.
+// Turns clock ticks since boot into boot time; a second earlier, because ticks are coarse. An
+// impossible start is ignored.
 static int64_t start_of(uint64_t start_ticks)
 {
     int64_t up = clock_read_ns(CLOCK_BOOTTIME), hz = sysconf(_SC_CLK_TCK);
@@ -266,9 +268,9 @@ static void watch(struct program *p, uint64_t start_ticks, enum whose whose)
         p->gone = true;
 }
 
-// It has connected, and may be known already by a process that only holds what it made
-// (ingest_adopt), or by a connection of before. The end of this connection, and of this process, is
-// what counts.
+// The program has connected. The agent may know it already through a process that only holds its
+// segment (ingest_adopt), or through an earlier connection. From now on, the end of this connection
+// and of this process counts.
 static void watch_anew(struct program *p, pid_t pid)
 {
     if (p->pid == pid)
@@ -310,8 +312,8 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
     p->salt = hash_u64((uint64_t)h->pid << 32 ^ start_ticks ^ hash_u64(p->inode));
     p->moves = fds.moves;
     if (program_own(in, p) == -ENOMEM ||
-        !ingest_grow(&in->programs, &in->program_capacity, in->program_count + 1,
-                     sizeof(struct program *)))
+        !array_room(&in->programs, &in->program_capacity, in->program_count + 1,
+                    sizeof(struct program *)))
         return -ENOMEM;
     watch(p, start_ticks, whose);
     p->id = in->next_id++;
@@ -356,7 +358,7 @@ int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid)
     return attach_program(in, fds, pid, CONNECTED);
 }
 
-// The next memfd of this name in a /proc/PID/fd, opened; -1: there is no more.
+// Opens the next memfd of this name in a /proc/PID/fd; -1: there are no more.
 static int next_memfd(DIR *folder, const char *link, int flags)
 {
     char text[64];
@@ -407,8 +409,7 @@ static uint32_t own_pid_of(pid_t pid)
     return own;
 }
 
-// Whether the path, as the process sees it, is our socket. In a container it may have another name
-// there.
+// Whether the path, in the process's view, is our socket. In a container it may have another name.
 static bool is_our_socket(const struct ingest *in, pid_t pid, const char *path)
 {
     char there[64 + SEGMENT_PATH_MAX];

@@ -1,12 +1,13 @@
 // rings.c - takes the records of a program's rings into the store.
 //
-// The memory belongs to somebody who may change it while it is read. So: tail and sizes are our own
-// copies, every word is read once, everything that is looked at twice is copied first, and lengths
-// are compared with what there is. A ring whose contents make no sense is skipped up to its head,
-// and what was skipped is counted.
+// The memory belongs to a program that may change it while it is read. So tail and sizes are our
+// own copies, every word is read once, everything that is used twice is copied first, and lengths
+// are checked against the available bytes. A ring with invalid contents is skipped up to its head,
+// and the skipped values are counted.
 //
 // The fast case is a point: header word, time, value, a look into the table of definitions, and a
 // struct store_point in the batch.
+#include "base/array.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -38,7 +39,7 @@ static uint64_t read_word(const uint64_t *at)
     return *(const volatile uint64_t *)at;
 }
 
-// What is needed to take the records of one ring.
+// The state for taking the records of one ring.
 struct taking {
     struct ingest *in;
     struct program *p;
@@ -128,8 +129,8 @@ static void take_row(struct taking *t, const uint64_t *data, unsigned flags, uin
 static void note_early_end(struct program *p, uint32_t slot, uint64_t number)
 {
     if (number >> OPEN_SPANS_SLOT_SHIFT > slot && p->ended_early_count < INGEST_ENDED_EARLY_MAX &&
-        ingest_grow(&p->ended_early, &p->ended_early_capacity, p->ended_early_count + 1,
-                    sizeof *p->ended_early))
+        array_room(&p->ended_early, &p->ended_early_capacity, p->ended_early_count + 1,
+                   sizeof *p->ended_early))
         p->ended_early[p->ended_early_count++] = number;
 }
 
@@ -187,8 +188,9 @@ static void take_event(struct taking *t, const uint64_t *data, unsigned type, un
     }
 }
 
-// Whether the end of a span that begins at `begin` is among the next records. It says all that the
-// begin does: a short span, which is over before anybody has looked, is stored once.
+// Whether the end of a span that begins at `begin` is among the next records. The end says
+// everything that the begin says, so a short span, which has ended before anybody has looked, is
+// stored once.
 static bool ends_soon(const struct program *p, const char *base, uint64_t begin,
                       uint64_t begin_words, uint64_t head)
 {
@@ -209,7 +211,7 @@ static bool ends_soon(const struct program *p, const char *base, uint64_t begin,
     return false;
 }
 
-// One record that is no point. False: it makes no sense.
+// Takes one record that is not a point. False: it is invalid.
 static bool take_record(struct taking *t, const uint64_t *data, uint64_t word, uint64_t words)
 {
     unsigned type = word & 0xff, flags = word >> 8 & 0xff;
@@ -233,21 +235,22 @@ static bool take_record(struct taking *t, const uint64_t *data, uint64_t word, u
     }
 }
 
-// What lies before `tail` is in the store; the program may overwrite it.
+// All records before `tail` are in the store; the program may overwrite them.
 static void publish_tail(struct program *p, uint32_t slot, uint64_t tail, int64_t newest)
 {
     unsigned commit = p->commits[slot] ^= 1;
-    // Killed between any two of these stores, the tail has its count still or already.
+    // An agent that is killed between any two of these stores leaves the old tail or the new one,
+    // each with its own newest time. Release: that time is read after the bytes it belongs to.
     atomic_store_explicit(&p->agent->tails[slot].newest[commit].newest, (uint64_t)newest,
                           memory_order_relaxed);
     atomic_store_explicit(&p->agent->tails[slot].newest[commit].bytes, tail, memory_order_release);
     p->tails[slot] = tail;
     p->newest[slot] = newest;
-    // Release: all reads of what lies before it are done.
+    // Release: the program overwrites the bytes before the tail only after our reads of them.
     atomic_store_explicit(&p->agent->tails[slot].bytes, tail, memory_order_release);
 }
 
-// Of this drain, for the next agent. No ring has claimed records then.
+// The conversion of this drain, for the next agent. No ring has claimed records at this time.
 static void publish_conversion(struct program *p)
 {
     uint64_t words[SEGMENT_CONVERSION_WORDS] = {0};
@@ -409,8 +412,7 @@ uint64_t program_spans_begun(const struct program *p, uint32_t slot)
     return *(const volatile uint64_t *)&ring_of(p, slot)->spans;
 }
 
-// Its rings have other turns than before: what each stores from here on is later than what all had
-// stored.
+// The rings have new turns: from here on each stores times later than all times stored before.
 static void begin_turns(struct program *p)
 {
     int64_t newest = 0;
@@ -429,11 +431,12 @@ void program_read_heads(struct ingest *in, struct program *p)
     uint32_t used = 0, now;
     // Again until none is new: a thread whose ring we have not seen reads its clock after all heads
     // that we have.
+    // Acquire: these rings have been laid out.
     while ((now = atomic_load_explicit(&h->slots_used, memory_order_acquire)) > used &&
            used < p->slots) {
         used = now < p->slots ? now : p->slots;
         for (uint32_t i = 0; i < used; i++) {
-            // Acquire: the records before head, and the definitions they name, are there.
+            // Acquire: the records before the head, and the definitions that they name, are whole.
             p->heads[i] = atomic_load_explicit(&ring_of(p, i)->head, memory_order_acquire);
         }
     }
@@ -453,7 +456,7 @@ static void repeat_claimed(struct ingest *in, struct program *p)
     p->interrupted = false;
 }
 
-// By the clocks as they are now; a round over many full rings may take its time.
+// With the current clocks, because a round over many full rings may take long.
 static void begin_conversion(const struct ingest *in, struct program *p)
 {
     p->conversion.map = in->fit.map;
@@ -486,7 +489,8 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
         double full = (double)(heads[i] - p->tails[i]) / (double)p->ring_bytes;
         if (full > *fullest)
             *fullest = full < 1 ? full : 1;
-        // Release: the conversion is there. What is stored from here on is claimed.
+        // Release: the next agent that reads this claim also reads the conversion that belongs to
+        // it. What is stored from here on is claimed.
         atomic_store_explicit(&p->agent->tails[i].claimed, heads[i], memory_order_release);
         drain_slot(in, p, i, r, heads[i]);
     }

@@ -6,14 +6,15 @@
 // never shrink. Before the agent takes records from any ring, it reads the definitions of all
 // programs and gives out the turns, so only points from before the second program came are without
 // a turn.
+#include "base/array.h"
 #include "ingest/ingest_internal.h"
 
 enum { EVEN = 2 };
 
 void turns_define(struct ingest *in, struct program *p, uint32_t series)
 {
-    if (!ingest_grow(&in->definers, &in->definers_capacity, (size_t)series + 1,
-                     sizeof *in->definers))
+    if (!array_room_zeroed(&in->definers, &in->definers_capacity, (size_t)series + 1,
+                           sizeof *in->definers))
         return;
     uint32_t definers = ++in->definers[series];
     in->sharing += definers == 2; // the first one has to look, too
@@ -44,7 +45,7 @@ static bool has_shared_series(const struct ingest *in, const struct program *p)
     return false;
 }
 
-// The one that it had by the agent before us, if nobody else has it.
+// Takes the turn that the program had under the previous agent, if no other program has it.
 static void take_first(struct ingest *in, struct program *p)
 {
     p->turn = (uint32_t)p->conversion.turn;

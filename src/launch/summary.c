@@ -18,9 +18,9 @@ static void add_run(struct summary_figure *figure, double *sum, const struct sto
         uint64_t numbers = run->count - run->nans;
         if (numbers == 0)
             return;
-        figure->peak = figure->count ? fmax(figure->peak, run->max) : run->max;
+        figure->peak = figure->count ? fmax(figure->peak, run->summary.max) : run->summary.max;
         figure->count += numbers;
-        *sum += run->sum;
+        *sum += run->summary.sum;
         return;
     }
     const int64_t *t_ns;

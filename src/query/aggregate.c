@@ -97,7 +97,7 @@ static int make_axis(struct query_context *c, struct query_points *series, size_
     return 0;
 }
 
-// From time stamps to places on the axis, which has them all.
+// Turns time stamps into places on the axis, which contains them all.
 static void place_on(const struct times_list *axis, struct query_points *p)
 {
     size_t k = 0;

@@ -4,8 +4,8 @@
 
 #include "query/query.h"
 
-// What is kept while values are folded into one, and what comes out. All of it can be merged,
-// except FOLD_VALUES, which needs every value.
+// The state of a fold, and its result. All states can be merged, except FOLD_VALUES, which needs
+// every value.
 enum query_fold {
     FOLD_SUM,
     FOLD_AVG,
@@ -22,7 +22,7 @@ enum query_fold {
     FOLD_COUNT_OF
 };
 
-// What stands for a series at an instant at which it has no point, between its first and its last.
+// The value of a series at an instant without a point, between its first and its last point.
 enum query_between {
     BETWEEN_LINEAR,   // on the line from its last to its next point
     BETWEEN_ZERO,     // 0

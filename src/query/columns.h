@@ -22,7 +22,7 @@ struct query_columns {
 int query_columns_init(struct query_context *c, struct arena *arena,
                        const struct query_fold_row *fold, size_t count, struct query_columns *out);
 
-// One more series, whose places are indices into `times` (and below columns->count).
+// Adds a series, whose places are indices into `times` (and below columns->count).
 int query_columns_add(struct query_context *c, struct query_columns *columns,
                       const struct query_fold_row *fold, enum query_between between,
                       const int64_t *times, const struct query_points *series,

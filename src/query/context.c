@@ -63,28 +63,57 @@ int query_memory_limit(struct query_context *c)
                      c->memory_bytes >> 20);
 }
 
-void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size)
+// Sets and returns the most bytes that the arena may have.
+static size_t limit_arena(struct query_context *c, struct arena *arena)
 {
     size_t left = memory_left(c), limit = arena->used_bytes + left;
     if (arena == c->result && c->result_limit && limit > c->result_limit)
         limit = c->result_limit;
     arena->limit_bytes = limit ? limit : 1; // 0 would mean none
-    void *p = arena_array(arena, count, size);
-    if (p) {
-        // Arenas take memory by the chunk: reserved when it is there, as untouched memory costs
-        // nothing yet.
-        int r = reservation_grow(&c->reservation, memory_used(c), c->e);
-        c->alloc_error = r ? r : c->alloc_error;
-        return r ? NULL : p;
-    }
-    // The arena does not say whether it was the limit or the system; a chunk's head and rounding
-    // make the limit bite a little early.
+    return limit;
+}
+
+// After the arena gave memory. Arenas take memory by the chunk. It is reserved afterwards, because
+// untouched memory costs nothing yet.
+static bool reserve_taken(struct query_context *c)
+{
+    int r = reservation_grow(&c->reservation, memory_used(c), c->e);
+    c->alloc_error = r ? r : c->alloc_error;
+    return r == 0;
+}
+
+// After the arena gave no memory for `count` things of `size` bytes.
+static void note_failure(struct query_context *c, const struct arena *arena, size_t limit,
+                         size_t count, size_t size)
+{
+    // The arena does not say whether its limit or the system refused; the head of a chunk and
+    // rounding make the limit bite a little early.
     size_t wanted, slack = 4096;
     bool over = __builtin_mul_overflow(count, size, &wanted) || arena->used_bytes > limit ||
                 wanted > limit - arena->used_bytes || limit - arena->used_bytes - wanted < slack;
     c->alloc_error =
         over ? query_memory_limit(c) : error_set(c->e, -ENOMEM, "no memory for the query");
+}
+
+void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size)
+{
+    size_t limit = limit_arena(c, arena);
+    void *p = arena_array(arena, count, size);
+    if (p)
+        return reserve_taken(c) ? p : NULL;
+    note_failure(c, arena, limit, count, size);
     return NULL;
+}
+
+bool query_grow(struct query_context *c, struct arena *arena, void *array, size_t *capacity,
+                size_t count, size_t needed, size_t each)
+{
+    size_t limit = limit_arena(c, arena);
+    size_t wanted = needed / 2 < *capacity ? 2 * *capacity : needed; // at least
+    if (arena_room(arena, array, capacity, count, needed, each))
+        return reserve_taken(c);
+    note_failure(c, arena, limit, wanted, each);
+    return false;
 }
 
 int query_tick(struct query_context *c, size_t work)

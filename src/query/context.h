@@ -1,9 +1,9 @@
 // context.h - what one running query carries with it: its limits, its memory, what it has read so
 // far.
 //
-// Memory comes from three arenas and some buffers that share one bound: `result` (the caller's:
-// what is handed back), `plan` (the selection: lives as long as the query), `group` (forgotten
-// after each group of series), and the buffers that series after series goes through (points.h).
+// Memory comes from three arenas and some buffers that share one bound: `result` (the caller's: the
+// results), `plan` (the selection: lives as long as the query), `group` (emptied after each group
+// of series), and the buffers that all series use in turn (points.h).
 #ifndef SONDE_QUERY_CONTEXT_H
 #define SONDE_QUERY_CONTEXT_H
 
@@ -45,29 +45,40 @@ struct query_context {
 // `arena` is where results go. Always followed by query_context_end.
 void query_context_begin(struct query_context *c, const struct query *q,
                          const struct query_limits *limits, struct arena *arena, struct error *e);
-// The reservation keeps what the results take, until the caller's request ends.
+// The memory of the results stays reserved until the caller's request ends.
 void query_context_end(struct query_context *c);
 
 // `count` things of `size` bytes from one of the three arenas; NULL and c->e set when the memory
 // limit is reached.
 void *query_alloc(struct query_context *c, struct arena *arena, size_t count, size_t size);
 
-// What a failed query_alloc failed with: -E2BIG, -ENOMEM, or what the watch said.
+// Room for `needed` elements in an array of `count` in one of the three arenas (arena_room). False,
+// with c->e set, as query_alloc fails.
+bool query_grow(struct query_context *c, struct arena *arena, void *array, size_t *capacity,
+                size_t count, size_t needed, size_t each);
+static inline bool query_room(struct query_context *c, struct arena *arena, void *array,
+                              size_t *capacity, size_t count, size_t needed, size_t each)
+{
+    return needed <= *capacity || query_grow(c, arena, array, capacity, count, needed, each);
+}
+
+// The error of a failed query_alloc or query_room: -E2BIG, -ENOMEM, or the watch's.
 static inline int query_alloc_failed(const struct query_context *c)
 {
     return c->alloc_error < 0 ? c->alloc_error : -ENOMEM;
 }
 
-// So many bytes more are about to be used: -E2BIG past the limit, or what the watch says.
+// Call it before using `bytes` more: -E2BIG past the limit, or the watch's error.
 int query_hold(struct query_context *c, size_t bytes);
 
 // Says in c->e that the memory limit is reached; returns -E2BIG.
 int query_memory_limit(struct query_context *c);
 
-// So much work was done: -ETIMEDOUT once the deadline has passed, or what the watch says.
+// Call it after `work` points, or work like them: -ETIMEDOUT once the deadline has passed, or the
+// watch's error.
 int query_tick(struct query_context *c, size_t work);
 
-// So many points are about to be decoded: -E2BIG past the limit; else as query_tick.
+// Call it before decoding `count` points: -E2BIG past the limit; else as query_tick.
 int query_count_points(struct query_context *c, size_t count);
 
 #endif

@@ -1,14 +1,15 @@
 // decoded.c - a hash table of entries and a list of them, the latest used first, under one lock.
 //
-// Series that are sampled together have the same time stamps: an entry shares them with the one
-// that was kept before it of the same file or block, which halves both the memory and what goes
-// through the processor's caches.
+// Series that are sampled together have the same time stamps. An entry shares them with the entry
+// kept before it of the same file or block. That halves both the memory and the traffic through the
+// processor's caches.
 #include "query/decoded.h"
 
 #include "base/hash.h"
 #include "base/memory_account.h"
 #include "base/own_memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -92,6 +93,7 @@ static size_t times_bytes(const struct times *times)
 // Under the lock.
 static void let_times_go(struct query_cache *c, struct times *times)
 {
+    assert(times->users);
     if (--times->users)
         return;
     take_bytes_off(c, times_bytes(times));
@@ -145,7 +147,7 @@ static void put_first(struct query_cache *c, struct kept *k)
     c->newest = k;
 }
 
-// What is in use still counts until its last user lets it go.
+// An entry in use counts until its last user releases it.
 static void drop(struct query_cache *c, struct kept *k)
 {
     *slot_of(c, k->store, k->series) = k->chain;
@@ -175,13 +177,14 @@ void decoded_let_go(struct query_cache *c, const struct decoded_entry *entry)
 {
     struct kept *k = (struct kept *)(uintptr_t)entry;
     pthread_mutex_lock(&c->lock);
+    assert(k->users);
     if (--k->users == 0 && k->gone)
         free_kept(c, k);
     pthread_mutex_unlock(&c->lock);
 }
 
-// The time stamps as they are kept already, or as they are now; NULL: no memory. Not under the
-// lock: comparing takes its time.
+// The kept time stamps if they are equal, else these; NULL: no memory. Not under the lock, because
+// comparing takes time.
 static struct times *share_times(struct query_cache *c, uint64_t store, struct decoded_entry *entry)
 {
     struct times **latest = &c->latest[hash_u64(store) % LATEST];
@@ -248,8 +251,8 @@ void query_cache_shrink(struct query_cache *c, size_t bytes)
     pthread_mutex_unlock(&c->lock);
 }
 
-// Entries are small blocks: what they leave is the request's only when malloc has given it back,
-// which takes a millisecond. So it is done in large steps.
+// Entries are small blocks of malloc: a request can use their memory only after malloc has returned
+// it to the system, which takes a millisecond. So entries are dropped in large steps.
 static void reclaim(void *user, size_t bytes)
 {
     size_t before = query_cache_bytes(user);

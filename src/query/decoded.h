@@ -5,8 +5,7 @@
 //   live file     grows, but its sealed blocks do not change: an entry is one series of one block, all that it holds of it. The cursor says which
 //                 blocks there are now (some merged, some retired); what lies in tails, or in blocks that overlap, is decoded each time.
 //
-// So an answer does not depend on what is kept.
-// What has not been asked for longest goes first. Thread-safe.
+// So an answer does not depend on the cache. The least recently used entry goes first. Thread-safe.
 #ifndef SONDE_QUERY_DECODED_H
 #define SONDE_QUERY_DECODED_H
 
@@ -18,7 +17,8 @@ enum {
     DECODED_BLOCK_POINTS_MIN = 64, // fewer of a block are decoded as fast as they are found
 };
 
-// Where entries are of: files by the numbers that callers give them (query.h), blocks by these.
+// The namespaces of entries: files by the numbers that callers give them (query.h), blocks by
+// these.
 static inline uint64_t decoded_block(uint64_t number)
 {
     return number | UINT64_C(1) << 63;
@@ -33,12 +33,13 @@ struct decoded_entry {
     size_t count;
 };
 
-// The entry of that series that covers the range; NULL: none. It stays as it is until it is let go.
+// The entry of the series that covers the range; NULL: there is none. It stays unchanged until it
+// is released.
 const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t store, uint32_t series,
                                          int64_t from_ns, int64_t to_ns);
 void decoded_let_go(struct query_cache *c, const struct decoded_entry *entry);
 
-// Takes over the entry's arrays (malloc), also where it cannot keep them. Replaces what there was
+// Takes over the entry's arrays (malloc), even if it cannot keep them. Replaces the older entries
 // of the series.
 void decoded_keep(struct query_cache *c, uint64_t store, uint32_t series,
                   struct decoded_entry entry);

@@ -1,11 +1,13 @@
 // Points to buckets. A run that lies in one bucket comes in as its summary, without being decoded;
 // the others are cut at the buckets' borders, and what lies between two borders is folded in one
 // go.
+#include "base/search.h"
 #include "query/series.h"
 
 #include "query/fold.h"
 #include "query/percentile.h"
 
+#include <assert.h>
 #include <math.h>
 
 struct folding {
@@ -41,29 +43,19 @@ static size_t count_before(const int64_t *t, size_t n, int64_t border, size_t gu
             break;
         low = at;
     }
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (t[middle] < border)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH_FIRST(i, high - low, t[low + i] >= border);
+    return low + i;
 }
 
 static size_t bucket_of(const struct query_grid *g, int64_t t)
 {
     if (g->interval)
         return ((uint64_t)t - (uint64_t)g->first) / (uint64_t)g->interval;
-    size_t low = 0, high = g->count; // times[low] <= t < times[high]
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (g->times[middle] <= t)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    size_t next; // times[0] <= t
+    SEARCH_FIRST(next, g->count, g->times[next] > t);
+    assert(next);
+    return next - 1;
 }
 
 static int64_t end_of_bucket(const struct query_grid *g, size_t k)

@@ -111,7 +111,7 @@ static int rate_before(struct query_context *c, const struct query_grid *g,
     return r < 0 ? r : 0;
 }
 
-// What the rate behind the range is does not matter: the one before it holds until then.
+// The rate behind the range does not matter: the one before it holds until then.
 static int rate_after(struct query_context *c, const struct query_grid *g,
                       const struct query_selected *series, int64_t at_ns, int64_t reach_ns,
                       struct query_series_work *work, struct query_edge *out)

@@ -95,7 +95,7 @@ static int add_node(const struct parser *p, const json_t *json, struct exp_node 
     return 0;
 }
 
-// ---- fill policies
+// ---- fill policies ----
 
 static int parse_fill(const struct parser *p, const json_t *json, struct exp_fill *out)
 {
@@ -125,7 +125,7 @@ static int parse_fill(const struct parser *p, const json_t *json, struct exp_fil
     return 0;
 }
 
-// ---- metrics
+// ---- metrics ----
 
 static const json_t *find_filter(const struct parser *p, struct str id)
 {
@@ -136,7 +136,7 @@ static const json_t *find_filter(const struct parser *p, struct str id)
     return NULL;
 }
 
-// Adds "key":value to the object that is being written; nothing where there is no value.
+// Adds "key":value to the object that is being written; nothing if there is no value.
 static void put(struct buf *out, const char *key, const json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
@@ -156,7 +156,7 @@ static int put_downsample(const struct parser *p, const json_t *downsampler, str
                function = text_of(json_object_get(downsampler, "aggregator"));
     if (!interval.size || !function.size)
         return bad(p, "A downsampler must be an object with interval and aggregator");
-    // Buckets without points are needed where they are to be filled; with what is decided later.
+    // Empty buckets are needed if they are to be filled; the value is chosen later.
     const json_t *fill = member(downsampler, "fillPolicy");
     bool filled = fill && !str_eq_nocase(text_of(json_object_get(fill, "policy")), STR("none"));
     const char *text = arena_printf(p->arena, "%.*s-%.*s%s", STR_ARG(interval), STR_ARG(function),
@@ -254,7 +254,7 @@ static int parse_metrics(struct parser *p, int64_t now_ns)
     return r;
 }
 
-// ---- formulas
+// ---- formulas ----
 
 static int parse_join(const struct parser *p, const json_t *json, struct query_join *out)
 {
@@ -292,7 +292,8 @@ static int parse_formula(const struct parser *p, const json_t *json)
     return r ? r : parse_join(p, member(json, "join"), &node->join);
 }
 
-// Appends the node to the order, what it speaks of first. It goes as deep as there are formulas.
+// Appends the node to the order, behind the nodes that it uses. The depth is at most the number of
+// formulas.
 static int put_in_order(const struct parser *p, size_t index, char *seen, size_t *count)
 {
     enum { NEW, BEGUN, DONE };
@@ -335,7 +336,7 @@ static int parse_formulas(const struct parser *p)
     return r;
 }
 
-// ---- outputs
+// ---- outputs ----
 
 static int parse_outputs(const struct parser *p)
 {
@@ -357,7 +358,7 @@ static int parse_outputs(const struct parser *p)
     }
     if (r || count)
         return r;
-    // All expressions; where there are none, the metrics.
+    // All expressions; the metrics if there are none.
     bool formulas = x->node_count && x->nodes[x->node_count - 1].is_formula;
     for (size_t i = 0; i < x->node_count; i++)
         if (x->nodes[i].is_formula == formulas)

@@ -64,8 +64,7 @@ static bool not_in_list(const struct query_matcher *m, struct str value)
 
 static bool like(const struct query_matcher *m, struct str value)
 {
-    // At a mismatch behind an asterisk, that asterisk takes one byte more; earlier asterisks need
-    // never be touched again.
+    // At a mismatch behind an asterisk, that asterisk takes one byte more; earlier asterisks stay.
     bool any_case = kinds[m->filter->kind].any_case;
     struct str pattern = m->filter->text;
     size_t p = 0, v = 0, star = SIZE_MAX, star_v = 0;
@@ -133,11 +132,10 @@ struct str query_filter_name(enum query_filter_kind kind)
 
 // ---- what a regular expression costs ----
 //
-// Patterns come from outside, and the C library is not made for that. It unrolls them: x{9} becomes
-// nine copies of x, x+ becomes xx*. And where repeats and alternatives stand inside a repeat, it
-// follows every way through them anew, twice as many for each. So atoms are counted as they will be
-// unrolled, and so are branches inside what is repeated; a repeat of a repeat (x++) is none of
-// POSIX's.
+// Patterns come from clients, and the C library is not made for hostile ones. It unrolls them: x{9}
+// becomes nine copies of x, x+ becomes xx*. If repeats and alternatives stand inside a repeat, it
+// follows every way through them again, twice as many for each. So atoms are counted as unrolled,
+// and so are the branches inside a repeat. POSIX has no repeat of a repeat (x++).
 
 struct regexp_cost {
     // of the group in hand: atoms before its last one, and in its last one
@@ -163,8 +161,8 @@ static void add_atom(struct regexp_cost *c, uint64_t atoms)
     c->repeated = false;
 }
 
-// Behind a repeat, '?' and '+' are other languages' "lazy" and "possessive", which do not change
-// whether there is a match: they are dropped (write_pattern does it).
+// Behind a repeat, '?' and '+' mean "lazy" and "possessive" in other languages. They do not change
+// whether a text matches, so write_pattern drops them.
 static bool drops(char c, bool repeated)
 {
     return repeated && (c == '?' || c == '+');

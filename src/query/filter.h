@@ -22,7 +22,7 @@ enum {
 enum query_filter_kind query_filter_of(struct str name);
 struct str query_filter_name(enum query_filter_kind kind);
 
-// What can be seen without data: an asterisk in a wildcard, no text in a not_key, lengths. -EINVAL
+// Checks a filter without data: an asterisk in a wildcard, no text in a not_key, lengths. -EINVAL
 // with the reason.
 int query_filter_check(const struct query_filter *f, struct error *e);
 

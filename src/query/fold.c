@@ -37,7 +37,7 @@ static inline double valid_in(const struct store_run *run)
 
 static bool sum_summary(struct query_fold_state *s, const struct store_run *run)
 {
-    s->x += run->sum;
+    s->x += run->summary.sum;
     s->n += valid_in(run);
     return true;
 }
@@ -140,7 +140,7 @@ static void min_span(struct query_fold_state *s, const double *v, size_t count)
 static bool min_summary(struct query_fold_state *s, const struct store_run *run)
 {
     if (run->nans < run->count) {
-        s->x = run->min < s->x ? run->min : s->x;
+        s->x = run->summary.min < s->x ? run->summary.min : s->x;
         s->n += 1;
     }
     return true;
@@ -184,7 +184,7 @@ static void max_span(struct query_fold_state *s, const double *v, size_t count)
 static bool max_summary(struct query_fold_state *s, const struct store_run *run)
 {
     if (run->nans < run->count) {
-        s->x = run->max > s->x ? run->max : s->x;
+        s->x = run->summary.max > s->x ? run->summary.max : s->x;
         s->n += 1;
     }
     return true;
@@ -222,7 +222,7 @@ static void squares_span(struct query_fold_state *s, const double *v, size_t cou
 
 static bool squares_summary(struct query_fold_state *s, const struct store_run *run)
 {
-    s->x += run->sum_squares;
+    s->x += run->summary.sum_squares;
     s->n += valid_in(run);
     return true;
 }
@@ -264,7 +264,7 @@ static void mult_merge(column_t n, column_t x, column_t y, values_t n2, values_t
     }
 }
 
-// ---- dev: Welford's and Chan's formulas; sums of squares would cancel where the mean is large ----
+// ---- dev: Welford's and Chan's formulas, as sums of squares cancel if the mean is large ----
 
 static void dev_join(struct query_fold_state *s, double n, double mean, double m2)
 {
@@ -291,10 +291,10 @@ static bool dev_summary(struct query_fold_state *s, const struct store_run *run)
     double n = valid_in(run);
     if (n == 0)
         return true;
-    double mean = run->sum / n, m2 = run->sum_squares - run->sum * mean;
-    if (run->min == run->max)
+    double mean = run->summary.sum / n, m2 = run->summary.sum_squares - run->summary.sum * mean;
+    if (run->summary.min == run->summary.max)
         m2 = 0;
-    else if (!(m2 > 1e-6 * run->sum_squares))
+    else if (!(m2 > 1e-6 * run->summary.sum_squares))
         return false; // too few digits would be left of the difference
     dev_join(s, n, mean, m2);
     return true;
@@ -343,9 +343,9 @@ static bool first_summary(struct query_fold_state *s, const struct store_run *ru
 {
     if (s->n > 0)
         return true;
-    if (isnan(run->first))
+    if (isnan(run->summary.first))
         return run->nans == run->count;
-    s->x = run->first;
+    s->x = run->summary.first;
     s->n = 1;
     return true;
 }
@@ -383,9 +383,9 @@ static void last_span(struct query_fold_state *s, const double *v, size_t count)
 
 static bool last_summary(struct query_fold_state *s, const struct store_run *run)
 {
-    if (isnan(run->last))
+    if (isnan(run->summary.last))
         return run->nans == run->count;
-    s->x = run->last;
+    s->x = run->summary.last;
     s->n = 1;
     return true;
 }
@@ -420,10 +420,10 @@ static void diff_span(struct query_fold_state *s, const double *v, size_t count)
 
 static bool diff_summary(struct query_fold_state *s, const struct store_run *run)
 {
-    if (isnan(run->first) || isnan(run->last))
+    if (isnan(run->summary.first) || isnan(run->summary.last))
         return run->nans == run->count;
     first_summary(s, run);
-    s->y = run->last;
+    s->y = run->summary.last;
     return true;
 }
 

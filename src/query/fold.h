@@ -36,7 +36,7 @@ struct query_fold_row {
                   const double *y2, size_t count);
 };
 
-// The sum of the values, NaN when there is one among them.
+// The sum of the values; NaN if one of them is NaN.
 static inline double query_add_up(const double *v, size_t count)
 {
     double a = 0, b = 0, c = 0, d = 0;

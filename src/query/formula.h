@@ -2,9 +2,9 @@
 //
 //   weakest ||   &&   == !=   < <= > >=   + -   * / %   - ! (in front)   strongest: numbers, names, ( )
 //
-// What is true is 1, what is false is 0; every value but 0 counts as true. NaN, a value that is not
-// there, makes NaN of everything that it goes into, comparisons too: what is unknown is neither
-// larger nor smaller. Compiled once to steps on a stack, then run for row after row.
+// True is 1, false is 0; every value but 0 counts as true. The result of an operation with NaN, a
+// value that does not exist, is NaN, also of a comparison: an unknown value is neither larger nor
+// smaller. Compiled once to steps on a stack, then run for row after row.
 #ifndef SONDE_QUERY_FORMULA_H
 #define SONDE_QUERY_FORMULA_H
 

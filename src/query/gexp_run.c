@@ -22,7 +22,7 @@ static int check(const struct runner *r)
     return 0;
 }
 
-// What does not fit is refused before it is taken.
+// A query over the limit is refused before its memory is taken.
 static bool fits(const struct runner *r, size_t count, size_t size)
 {
     size_t bytes, used = r->run->arena->used_bytes;
@@ -47,7 +47,9 @@ static void *room(const struct runner *r, size_t count, size_t size)
 static int evaluate(const struct runner *r, const struct gexp_node *node, int64_t shift_ns,
                     struct query_set *out);
 
-// ---- point by point: from one series to the points of another, of which there are never more. Returns how many.
+// ---- point by point ----
+//
+// From one series to the points of another, never more than that has. Returns their number.
 
 typedef size_t map_fn(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns,
                       double *values);
@@ -85,7 +87,7 @@ static size_t first_diff(const struct query_series *in, const struct gexp_node *
     return in->count ? in->count - 1 : 0;
 }
 
-// As many points later as they were asked for earlier.
+// Moves the points forward by as much as the query asked for earlier ones.
 static size_t shift(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns,
                     double *values)
 {
@@ -121,8 +123,8 @@ static void window_drop(struct window *w, const double *values)
     double gone = values[w->first++];
     w->present -= isfinite(gone) ? 1u : 0u;
     w->sum -= isfinite(gone) ? gone : 0;
-    // What rounding leaves behind is swept out once in each length of the window, which costs one
-    // more addition a point.
+    // The sum is added up anew once in each length of the window, which removes rounding errors and
+    // costs one more addition a point.
     if (++w->since_summed > w->end - w->first)
         window_sum(w, values);
 }
@@ -178,7 +180,7 @@ static int map_set(const struct runner *r, const struct gexp_node *node, map_fn 
     return all ? 0 : r->e->code;
 }
 
-// ---- series by series
+// ---- series by series ----
 
 struct ranked {
     size_t place;
@@ -260,7 +262,7 @@ static int alias(const struct runner *r, const struct gexp_node *node, struct qu
     return 0;
 }
 
-// ---- several sets: what a set lacks is 0
+// ---- several sets: a series that a set lacks is 0 ----
 
 static double combine(enum gexp_function function, double a, double b)
 {

@@ -137,7 +137,7 @@ static void calendar_bucket(const struct query_grid *g, int64_t t, int64_t *from
         bucket_of_days(g, day, &from_day, &to_day);
         *from = begin_of_day(g->zone, from_day);
         *to = begin_of_day(g->zone, to_day);
-        // Where clocks are put back across midnight a day's last hour comes again after the next
+        // If clocks are put back across midnight, a day's last hour comes again after the next day
         // has begun.
         while (*to <= t && *to < INT64_MAX) {
             bucket_of_days(g, to_day, &from_day, &to_day);
@@ -228,15 +228,9 @@ static int make_calendar(struct query_context *c, struct query_grid *g)
     while (from <= end) {
         if (count == QUERY_GRID_CALENDAR_MAX)
             return too_many(c);
-        if (count + 2 > capacity) {
-            capacity = capacity ? capacity * 2 : 256;
-            int64_t *more = query_alloc(c, c->result, capacity, sizeof *more);
-            if (!more)
-                return query_alloc_failed(c);
-            if (count)
-                memcpy(more, times, count * sizeof *times);
-            times = more;
-        }
+        size_t held = count ? count + 1 : 0; // with the end of the last bucket
+        if (!query_room(c, c->result, &times, &capacity, held, count + 2, sizeof *times))
+            return query_alloc_failed(c);
         times[count++] = from;
         times[count] = to;
         if (to == INT64_MAX)

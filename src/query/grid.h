@@ -25,8 +25,8 @@ struct query_grid {
     // To find buckets outside the list.
     const struct query_downsample *downsample;
     const struct time_zone *zone;
-    // Where calendar buckets are counted from. Days and weeks: a local day since 1970. Months and
-    // years: a month since 1970. Shorter ones: ns, unless they begin anew at each local midnight.
+    // The origin of calendar buckets. Days and weeks: a local day since 1970. Months and years: a
+    // month since 1970. Shorter ones: ns, unless they begin anew at each local midnight.
     int64_t origin;
     bool from_midnight;
 };
@@ -37,7 +37,7 @@ int query_grid_make(struct query_context *c, struct query_grid *out);
 // The bucket that holds t, anywhere in time: [*from, *to).
 void query_grid_bucket(const struct query_grid *g, int64_t t, int64_t *from, int64_t *to);
 
-// How long a bucket is, in ns; of a calendar: with months of 30 and years of 365 days.
+// The length of a bucket in ns; in a calendar with months of 30 and years of 365 days.
 int64_t query_grid_length(const struct query_grid *g);
 
 // The place of bucket k, and the time of a place.

@@ -26,8 +26,8 @@ static bool counts(const struct query_join *join, struct str key)
     return !join->keys;
 }
 
-// What is compared: "key NUL value NUL" for each tag, and, where they count, "NUL key" for each
-// that was aggregated. No tag holds a NUL.
+// The key of a comparison: "key NUL value NUL" for each tag, and, where they count, "NUL key" for
+// each aggregated tag. No tag holds a NUL.
 static struct str key_of(struct joiner *j, const struct query_series *s)
 {
     struct buf text = {0};
@@ -185,7 +185,7 @@ int query_join(const struct query_join *join, const struct query_set *sets, size
     return r;
 }
 
-// ---- times
+// ---- times ----
 
 static int ascending(const void *a, const void *b)
 {

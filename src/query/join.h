@@ -30,8 +30,8 @@ struct query_joined {
     size_t aggregate_tag_count;
 };
 
-// What comes out is ordered by tags and lives in `arena`; nothing is copied of the series. -EINVAL:
-// two series of one set match the same others, -E2BIG: QUERY_JOIN_SETS_MAX.
+// The result is ordered by tags and lives in `arena`; it copies nothing of the series. -EINVAL: two
+// series of one set match the same others, -E2BIG: QUERY_JOIN_SETS_MAX.
 int query_join(const struct query_join *join, const struct query_set *sets, size_t set_count,
                struct arena *arena, struct query_joined **out, size_t *count, struct error *e);
 

@@ -14,8 +14,8 @@ int query_labels_compare(const struct store_label *a, size_t a_count, const stru
 // The value of that key; NULL: there is none.
 const struct str *query_labels_get(const struct store_series_info *s, struct str key);
 
-// Whether `more`, which the store gives to all of its series (NULL or an empty key: nothing), is to
-// be added: a series' own label counts before it.
+// Whether to add `more`, a label of all series of the store (NULL or an empty key: none). A label
+// of the series itself has precedence.
 bool query_labels_lack(const struct store_series_info *s, const struct store_label *more);
 
 // Adds it in its place. `room` takes s->label_count + 1 labels and has to live as long as `s` is
@@ -23,7 +23,7 @@ bool query_labels_lack(const struct store_series_info *s, const struct store_lab
 void query_labels_add(struct store_series_info *s, const struct store_label *more,
                       struct store_label *room);
 
-// Whether all `tags` are there; the value "*" is any.
+// Whether the labels contain all `tags`; the value "*" means any.
 bool query_labels_carry(const struct store_series_info *s, const struct store_label *tags,
                         size_t count);
 

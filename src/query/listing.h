@@ -50,7 +50,7 @@ struct query_listing {
 // -EAGAIN: QUERY_LISTING_LOOKS series did not match; time to look at a clock.
 int query_listing_next(struct query_listing *l, struct query_listed *out);
 
-// Adds what another file has of the same series.
+// Adds the data of another file for the same series.
 void query_listed_merge(struct query_listed_points *into, const struct query_listed_points *more);
 
 // By metric, then by labels.

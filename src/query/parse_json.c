@@ -135,8 +135,8 @@ static int parse_tag(const struct parser *p, const char *key, const json_t *valu
     return k.data && text.data ? query_filter_old_style(k, text, true, out, p->e) : no_memory(p);
 }
 
-// Of "filters" and "tags" the one that stands last wins, as in OpenTSDB. An empty one is passed
-// over: Grafana sends both.
+// The last of "filters" and "tags" wins, as in OpenTSDB. An empty one is skipped, because Grafana
+// sends both.
 static bool tags_win(const json_t *query, const json_t *filters, const json_t *tags)
 {
     const char *key;
@@ -407,8 +407,8 @@ int query_parse_json(struct str body, int64_t now_ns, struct arena *arena,
     if (too_deep(body))
         return error_set(e, -EINVAL, "A query's JSON may be nested %d deep", BODY_DEPTH_MAX);
     json_error_t fault;
-    // As reals: counterMax is as large as 2^64, which no integer of jansson's holds. Milliseconds
-    // stay exact up to 2^53.
+    // Read as reals: counterMax can be 2^64, more than jansson's integers hold. Milliseconds stay
+    // exact up to 2^53.
     json_t *json =
         json_loadb(body.data ? body.data : "", body.size, JSON_DECODE_INT_AS_REAL, &fault);
     if (!json)

@@ -6,9 +6,8 @@
 //   grouping  key=value,… : these keys group; value as in old-style tags: "*", "web*", "a|b", "regexp(…)"
 //   filters   the same, but they do not group
 //
-// The case of the options' words does not matter.
-// Names of metrics here may hold ':': what is no option begins the metric, and the last part always
-// is one.
+// The case of option words does not matter. Names of metrics here may hold ':': the first part that
+// is not an option begins the metric, and the last part always belongs to it.
 #include "query/aggregator_table.h"
 #include "query/filter.h"
 

@@ -29,7 +29,7 @@ static size_t count_digits(struct str s)
     return n;
 }
 
-// Takes `width` digits off the front; -1 when there are none so many.
+// Takes `width` digits off the front; -1 if there are fewer.
 static int take_digits(struct str *rest, size_t width)
 {
     if (rest->size < width || count_digits(str_slice(*rest, 0, width)) != width)

@@ -18,16 +18,9 @@ static int add_tag(struct query_context *c, struct arena *arena, struct query_pa
         p->tags[i].differs |= tag->differs || !str_eq(p->tags[i].value, tag->value);
         return 0;
     }
-    if (p->tag_count == p->tag_capacity) {
-        size_t capacity = p->tag_capacity ? p->tag_capacity * 2 : STORE_LABELS_MAX;
-        struct query_partial_tag *tags = query_alloc(c, arena, capacity, sizeof *tags);
-        if (!tags)
-            return query_alloc_failed(c);
-        if (p->tag_count)
-            memcpy(tags, p->tags, p->tag_count * sizeof *tags);
-        p->tags = tags;
-        p->tag_capacity = capacity;
-    }
+    if (!query_room(c, arena, &p->tags, &p->tag_capacity, p->tag_count, p->tag_count + 1,
+                    sizeof *p->tags))
+        return query_alloc_failed(c);
     memmove(p->tags + i + 1, p->tags + i, (p->tag_count - i) * sizeof *p->tags);
     p->tags[i] = *tag;
     p->tag_count++;
@@ -52,16 +45,9 @@ static int add_labels(struct query_context *c, struct query_partial *p,
 static int keep_series(struct query_context *c, struct arena *arena, struct query_partial *p,
                        const struct query_points *series)
 {
-    if (p->series_count == p->series_capacity) {
-        size_t capacity = p->series_capacity ? p->series_capacity * 2 : 1;
-        struct query_points *all = query_alloc(c, arena, capacity, sizeof *all);
-        if (!all)
-            return query_alloc_failed(c);
-        if (p->series_count)
-            memcpy(all, p->series, p->series_count * sizeof *all);
-        p->series = all;
-        p->series_capacity = capacity;
-    }
+    if (!query_room(c, arena, &p->series, &p->series_capacity, p->series_count, p->series_count + 1,
+                    sizeof *p->series))
+        return query_alloc_failed(c);
     struct query_points *kept = &p->series[p->series_count];
     *kept = (struct query_points){.count = series->count,
                                   .capacity = series->count,
@@ -110,7 +96,7 @@ static int fold_series(struct query_context *c, const struct query_grid *g, stru
     return query_columns_add(c, &p->columns, fold, query_between_of(c->q), g->times, series, line);
 }
 
-// Whether so many series of the group are too many to be kept for an exact quantile.
+// Whether the group has too many series to keep them for an exact quantile.
 static bool too_many_to_keep(const struct query_context *c, const struct query_grid *g,
                              size_t series)
 {
@@ -177,9 +163,9 @@ static int find_neighbours(struct query_context *c, const struct query_grid *g,
     return before || after ? query_edges_find(c, g, series, before, after, work, p) : 0;
 }
 
-// Without a grid, the extent is known only when all series are. Series that are sampled together
-// have the same extent and need no neighbours. For others the extent so far, *x, already tells that
-// they need some. Then the search comes while the block that the range cuts is still decoded.
+// Without a grid, the extent is known only after all series. Series that are sampled together have
+// the same extent and need no neighbours. If the extent so far, *x, already shows that a series
+// needs some, the search comes while the block that the range cuts is still decoded.
 static int find_neighbours_so_far(struct query_context *c, const struct query_grid *g,
                                   const struct query_selected *series, struct extent *x,
                                   struct query_series_work *work, struct query_points *p)
@@ -193,7 +179,7 @@ static int find_neighbours_so_far(struct query_context *c, const struct query_gr
     return r;
 }
 
-// The rest, when x is the extent of all. selected[i] is the kept series i.
+// Looks up the other neighbours when x is the extent of all. selected[i] is the kept series i.
 static int find_neighbours_of_kept(struct query_context *c, const struct query_grid *g,
                                    const struct query_selected *const *selected, struct extent x,
                                    struct query_series_work *work, struct query_partial *p)
@@ -232,8 +218,8 @@ int query_partial_make(struct query_context *c, const struct query_grid *g,
             kept[out->source_series] = &group->series[i];
         out->source_series++;
         r = add_labels(c, out, &group->series[i]);
-        // The only series there can be is used where it lies; else the first is kept until there is
-        // a second.
+        // A single series is used in its place. Otherwise the first series is kept until there is a
+        // second.
         if (r == 0 && group->count == 1) {
             out->series = points;
             out->series_count = 1;
@@ -264,8 +250,7 @@ int query_partial_merge(struct query_context *c, const struct query_grid *g, str
     int r = 0;
     for (size_t i = 0; i < from->tag_count && r == 0; i++)
         r = add_tag(c, arena, into, &from->tags[i], &hint);
-    // What was folded by itself stays in order with what comes before it: single series are folded
-    // in first.
+    // Folded series stay in order: single series are folded in before a later partial.
     const struct query_fold_row *fold = column_fold(c, g);
     if (fold && (into->source_series || from->folded)) {
         struct query_points line = {0};

@@ -47,8 +47,8 @@ int query_partial_make(struct query_context *c, const struct query_grid *g,
                        const struct query_group *group, struct query_series_work *work,
                        struct query_partial *out);
 
-// Takes *from into *into: same group key, same query, another node; the series of `into` come first
-// in order. Memory is taken from `arena`, and what is taken is copied, but for the texts of keys
+// Merges *from into *into: the same group key and query, from another node. The series of `into`
+// come first in order. Memory is taken from `arena`; everything is copied, except the texts of keys
 // and tags.
 int query_partial_merge(struct query_context *c, const struct query_grid *g, struct arena *arena,
                         struct query_partial *into, const struct query_partial *from);

@@ -117,7 +117,7 @@ static double at_rank(double *v, size_t n, double h)
 
 double query_quantile_rank(uint64_t n, const struct query_aggregator_row *row)
 {
-    // From whole numbers: n × 0.999 would miss where n × 999 / 1000 hits.
+    // In whole numbers, because n × 0.999 would miss where n × 999 / 1000 hits.
     uint64_t upper_middle = n / 2 + 1;
     switch (row->quantile) {
     case QUANTILE_UPPER_MIDDLE:

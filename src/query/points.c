@@ -1,11 +1,13 @@
 #include "query/points.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { POINTS_MIN = 512, POINT_BYTES = sizeof(int64_t) + sizeof(double) };
 
 int query_points_reserve(struct query_context *c, struct query_points *p, size_t more)
 {
+    assert(p->count <= p->capacity);
     size_t need = p->count + more;
     if (need <= p->capacity)
         return 0;

@@ -21,7 +21,7 @@ struct query_points {
     struct query_edge before, after;
 };
 
-// Room for `more` points behind those there are: a buffer to be used again and again. It counts
+// Makes room for `more` points behind the existing ones. The buffer can be reused; it counts
 // against the query's memory.
 int query_points_reserve(struct query_context *c, struct query_points *p, size_t more);
 
@@ -34,7 +34,7 @@ static inline void query_points_add(struct query_points *p, int64_t at, double v
     p->values[p->count++] = value;
 }
 
-// Whether places follow each other without a hole.
+// Whether the places follow each other without a gap.
 static inline bool query_points_dense(const struct query_points *p)
 {
     return p->count > 0 && p->at[p->count - 1] - p->at[0] == (int64_t)p->count - 1;

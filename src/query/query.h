@@ -117,9 +117,9 @@ struct query {
     bool explicit_tags;
     struct query_spans spans;
     int64_t start_ns, end_ns; // both inclusive
-    // What the stores themselves do not say: all series of stores[i] also carry store_labels[i],
-    // where they lack its key. NULL, or an empty key: nothing. (Recordings of several jobs get a
-    // "job" each.)
+    // Labels that the stores do not contain: all series of stores[i] also carry store_labels[i],
+    // unless they have its key. NULL, or an empty key: none. (Each of several jobs' recordings gets
+    // a "job".)
     const struct store_label *store_labels;
 };
 
@@ -130,16 +130,16 @@ int query_parse_m(struct str expression, struct arena *arena, struct query *out,
 // "1s-avg-nan", "0all-sum", "1dc-max". -EINVAL with OpenTSDB's words.
 int query_parse_downsample(struct str text, struct query_downsample *out, struct error *e);
 
-// Whether both ask the same of the same time range.
+// Whether both queries select and compute the same over the same time range.
 bool query_equal(const struct query *a, const struct query *b);
 
-// A request's useCalendar: "1d" means what "1dc" says. Leaves alone what has no interval or is
-// calendar already.
+// Applies the useCalendar of a request: "1d" then means "1dc". Queries without an interval, or with
+// a calendar, stay unchanged.
 void query_downsample_use_calendar(struct query_downsample *d);
 
-// For an answer whose times are whole seconds, and which has one value for each of them: a bucket
-// of less than a second becomes the whole second. Otherwise the value would be that of the second's
-// last bucket, and a rate that of a fraction of the time.
+// For an answer in whole seconds with one value a second: makes a bucket of less than a second a
+// whole second. Otherwise the value would be that of the last bucket of the second, and a rate that
+// of a fraction of the time.
 void query_downsample_to_seconds(struct query_downsample *d);
 
 // "now", "1h-ago", "2012/12/20-12:42:42", seconds or milliseconds since the epoch: to ns. -EINVAL
@@ -178,23 +178,23 @@ struct query_limits {
     int64_t deadline_ns;            // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
     const struct work_watch *watch; // looked at between blocks of points; NULL = nobody
     struct query_cache *cache;      // NULL = none
-    // What `cache` knows stores[i] by: a number below 2^63 that no other file ever has; 0 where
-    // points may still be added: only what is sealed is kept then. NULL: nothing is.
+    // The number of stores[i] in `cache`: below 2^63, and never used for another file. 0 if points
+    // may still be added: then only sealed blocks are kept. NULL: nothing is kept.
     const uint64_t *store_ids;
 };
 
-// Points that no longer change (closed files, sealed blocks), kept as they were decoded. Answers do
-// not depend on it. Thread-safe. -ENOMEM.
+// A cache of decoded points that no longer change (closed files, sealed blocks). Answers do not
+// depend on it. Thread-safe. -ENOMEM.
 int query_cache_create(size_t limit_bytes, struct query_cache **out);
 void query_cache_destroy(struct query_cache *c);
 size_t query_cache_bytes(struct query_cache *c); // in use
 
-// What it keeps counts against the account, too, which also asks it to make room. Once, before it
-// is used; the account outlives it.
+// Counts the cache's memory in the account, which also calls it to make room. Call it once, before
+// the first use; the account outlives the cache.
 struct memory_account;
 void query_cache_charge(struct query_cache *c, struct memory_account *account);
-// Lets go of what has not been asked for longest, until `bytes` less are kept or nothing is that is
-// not in use.
+// Drops the least recently used entries that are not in use, until `bytes` are free or none is
+// left.
 void query_cache_shrink(struct query_cache *c, size_t bytes);
 
 struct query_series {
@@ -217,8 +217,8 @@ struct query_result {
 };
 
 // Everything in *out lives in `arena`. -ENOENT: no such metric (e says "No such name for 'metrics':
-// 'x'"); a known metric without data in the range is an empty result. -E2BIG: a limit, named in e.
-// -ETIMEDOUT: the deadline. What limits->watch says.
+// 'x'"); a known metric without data in the range gives an empty result. -E2BIG: a limit, named in
+// e. -ETIMEDOUT: the deadline. Or the error of limits->watch.
 int query_run(const struct query *q, struct store_snapshot *const *stores, size_t store_count,
               const struct query_limits *limits, struct arena *arena, struct query_result *out,
               struct error *e);

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { SELECT_SERIES_WORK = 8, INDEX_GAIN = 4, CHUNK_SERIES = 1024, JUDGE_BYTES = 16 };
+enum { SELECT_SERIES_WORK = 8, INDEX_GAIN = 4, JUDGE_BYTES = 16 };
 
 enum verdict { VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES };
 
@@ -181,7 +181,7 @@ static struct str identity_key(struct selector *s, const struct store_series_inf
     return (struct str){s->key, (size_t)(at - s->key)};
 }
 
-// Of each grouping key: 1, size, value; or 0 where the series lacks it.
+// For each grouping key: 1, size, value; or 0 if the series lacks the key.
 static struct str group_key(struct selector *s, const struct store_series_info *series)
 {
     if (s->q->aggregator == QUERY_NONE)
@@ -242,20 +242,14 @@ static int room_for_one(struct selector *s, struct query_selected **one)
             s->c->e, -E2BIG,
             "The query matches more than %zu series (series limit): ask with narrower filters",
             s->count);
-    if (s->count == s->capacity) {
-        size_t capacity = s->capacity ? s->capacity * 2 : CHUNK_SERIES;
-        struct query_selected *all = query_alloc(s->c, &s->c->plan, capacity, sizeof *all);
-        if (!all)
-            return query_alloc_failed(s->c);
-        for (size_t i = 0; i < s->count; i++) {
-            all[i] = s->all[i];
-            // A series' last part may be the one inside itself, which has moved.
-            if (all[i].last_part == &s->all[i].part)
-                all[i].last_part = &all[i].part;
-        }
-        s->all = all;
-        s->capacity = capacity;
-    }
+    struct query_selected *old = s->all;
+    if (!query_room(s->c, &s->c->plan, &s->all, &s->capacity, s->count, s->count + 1,
+                    sizeof *s->all))
+        return query_alloc_failed(s->c);
+    // A series' last part may be the one inside itself, which has moved.
+    for (size_t i = 0; s->all != old && i < s->count; i++)
+        if (s->all[i].last_part == &old[i].part)
+            s->all[i].last_part = &s->all[i].part;
     *one = &s->all[s->count];
     return 0;
 }

@@ -38,8 +38,7 @@ int query_series_bucket(struct query_context *c, const struct query_selected *se
     return r;
 }
 
-// The point before the range, as the rate sees it: downsampled where the series is. 1 when there is
-// one.
+// The point before the range, for the rate: downsampled if the series is. 1 if there is one.
 static int read_seed(struct query_context *c, const struct query_grid *g,
                      const struct query_selected *series, struct query_series_work *work,
                      struct query_seed *out)

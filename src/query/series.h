@@ -26,8 +26,8 @@ int query_series_read(struct query_context *c, const struct query_grid *g,
                       const struct query_selected *series, struct query_series_work *work,
                       struct query_points **out);
 
-// One bucket, anywhere in time, by itself: the points in from_ns..to_ns, both inclusive. Leaves
-// work->points alone.
+// Computes one bucket at any time: of the points in from_ns..to_ns, both inclusive. Leaves
+// work->points unchanged.
 int query_series_bucket(struct query_context *c, const struct query_selected *series,
                         int64_t from_ns, int64_t to_ns, struct query_series_work *work,
                         struct query_seed *out);

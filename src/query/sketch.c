@@ -1,4 +1,5 @@
 #include "query/sketch.h"
+#include "base/search.h"
 
 #include "query/columns.h"
 #include "query/percentile.h"
@@ -46,15 +47,9 @@ static double middle_of(int32_t key)
 // The bucket's place, or where it would have to be.
 static uint32_t place_of(const struct query_sketch *s, int32_t key)
 {
-    uint32_t low = 0, high = s->used;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (s->keys[middle] < key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH_FIRST(i, s->used, s->keys[i] >= key);
+    return (uint32_t)i;
 }
 
 static int reserve(struct query_context *c, struct arena *arena, struct query_sketch *s,
@@ -62,19 +57,11 @@ static int reserve(struct query_context *c, struct arena *arena, struct query_sk
 {
     if (buckets <= s->capacity)
         return 0;
-    uint32_t capacity = s->capacity ? s->capacity * 2 : BUCKETS_MIN;
-    capacity = capacity < buckets ? buckets : capacity;
-    int32_t *keys = query_alloc(c, arena, capacity, sizeof *keys);
-    uint64_t *counts = keys ? query_alloc(c, arena, capacity, sizeof *counts) : NULL;
-    if (!counts)
+    size_t needed = buckets < BUCKETS_MIN ? BUCKETS_MIN : buckets, room = s->capacity, both = room;
+    if (!query_room(c, arena, &s->keys, &room, s->used, needed, sizeof *s->keys) ||
+        !query_room(c, arena, &s->counts, &both, s->used, needed, sizeof *s->counts))
         return query_alloc_failed(c);
-    if (s->used) {
-        memcpy(keys, s->keys, s->used * sizeof *keys);
-        memcpy(counts, s->counts, s->used * sizeof *counts);
-    }
-    s->keys = keys;
-    s->counts = counts;
-    s->capacity = capacity;
+    s->capacity = (uint32_t)both;
     return 0;
 }
 

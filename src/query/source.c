@@ -1,4 +1,5 @@
 #include "query/source.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 
@@ -77,7 +78,7 @@ static size_t merge_behind(int64_t *t, double *v, size_t done, const int64_t *t2
         else
             j--;
     }
-    // Where pairs were equal a gap is left between the untouched front [0, i) and what was written
+    // If pairs were equal, a gap remains between the untouched front [0, i) and the merged points
     // from `to` on.
     if (i < to) {
         memmove(t + i, t + to, (done + n - to) * sizeof *t);
@@ -174,23 +175,10 @@ static bool room_for_run(struct query_source *s, size_t points)
     struct decoded_entry *e = &s->fresh;
     if (e->count + points > DECODED_POINTS_MAX || e->run_count == DECODED_RUNS_MAX)
         return false;
-    if (e->run_count == s->runs_capacity) {
-        s->runs_capacity = s->runs_capacity ? s->runs_capacity * 2 : 4;
-        struct store_run *runs = realloc(e->runs, s->runs_capacity * sizeof *runs);
-        if (!runs)
-            return false;
-        e->runs = runs;
-    }
-    if (e->count + points <= s->points_capacity)
-        return true;
-    s->points_capacity = s->points_capacity ? s->points_capacity * 2 : points;
-    if (s->points_capacity < e->count + points)
-        s->points_capacity = e->count + points;
-    int64_t *t = realloc(e->t_ns, s->points_capacity * sizeof *t);
-    e->t_ns = t ? t : e->t_ns;
-    double *v = realloc(e->values, s->points_capacity * sizeof *v);
-    e->values = v ? v : e->values;
-    return t && v;
+    size_t capacity = s->points_capacity;
+    return array_room(&e->runs, &s->runs_capacity, (size_t)e->run_count + 1, sizeof *e->runs) &&
+           array_room(&e->t_ns, &capacity, e->count + points, sizeof *e->t_ns) &&
+           array_room(&e->values, &s->points_capacity, e->count + points, sizeof *e->values);
 }
 
 // The run in hand was decoded. A damaged one is not kept.
@@ -215,7 +203,7 @@ static void keep_all(struct query_source *s)
     s->keeps = NULL;
 }
 
-// All that a sealed block of a live file holds of the series was decoded.
+// All points of the series in a sealed block of a live file have been decoded.
 static void keep_block(struct query_source *s, uint64_t block, const int64_t *t, const double *v)
 {
     struct decoded_entry e = {
@@ -253,7 +241,7 @@ static int cursor_points(struct query_source *s, const int64_t **t_ns, const dou
         return 0;
     }
     int r = store_cursor_points(s->cursor, t_ns, values, count);
-    // Gone meanwhile, or damaged: what there is instead is not the block's.
+    // If the block is gone or damaged, the points are from another place, and are not kept.
     if (r == 0 && block && *count == s->run.count && store_cursor_block(s->cursor) == block)
         keep_block(s, block, *t_ns, *values);
     return r < 0 ? store_fault(s->c, r) : 0;
@@ -275,7 +263,8 @@ static bool ends_before(const struct query_part *part, int64_t to_ns)
 static int open_one(struct query_source *s, const struct query_part *part)
 {
     struct query_cache *cache = part->store_id ? s->c->cache : NULL;
-    // Where the series has ended the range may go on: "until now" is the same range a moment later.
+    // Behind the end of the series the range may go on: "until now" is the same range a moment
+    // later.
     int64_t to_ns = cache && ends_before(part, s->to_ns) ? INT64_MAX : s->to_ns;
     if (cache)
         s->decoded = decoded_find(cache, part->store_id, part->series, s->from_ns, to_ns);
@@ -425,7 +414,7 @@ static int first_point(struct query_context *c, struct store_cursor *cursor, int
     int r;
     while ((r = store_cursor_next(cursor, &run)) > 0) {
         const int64_t *t = &run.first_ns;
-        const double *v = &run.first;
+        const double *v = &run.summary.first;
         size_t n = 1;
         int failed = run.has_summary ? 0 : store_cursor_points(cursor, &t, &v, &n);
         if (failed)

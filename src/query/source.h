@@ -30,7 +30,7 @@ struct query_source {
     size_t next_run, run_at;             // of it
     const int64_t *run_t;
     const double *run_v;
-    // What is being decoded, to be kept: as long as no run was taken by its summary.
+    // The decoded points, to be kept: as long as no run was used by its summary alone.
     const struct query_part *keeps; // NULL: nothing is kept
     bool taken;                     // the run in hand is in it
     struct decoded_entry fresh;

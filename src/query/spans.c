@@ -92,16 +92,9 @@ int query_span_take(struct query_span_list *list, const struct store_event *even
                          "The query speaks of more than %d spans (limit spans): ask for a shorter "
                          "range, or by tags",
                          QUERY_SPANS_MAX);
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 64;
-        struct query_span *more = arena_array(list->arena, capacity, sizeof *more);
-        if (!more)
-            return no_memory(e);
-        if (list->count)
-            memcpy(more, list->spans, list->count * sizeof *more);
-        list->spans = more;
-        list->capacity = capacity;
-    }
+    if (!arena_room(list->arena, &list->spans, &list->capacity, list->count, list->count + 1,
+                    sizeof *list->spans))
+        return no_memory(e);
     struct store_label *kept = arena_array(list->arena, s.tag_count, sizeof *kept);
     for (size_t i = 0; kept && i < s.tag_count; i++) {
         kept[i] = tags[i];
@@ -137,7 +130,8 @@ struct values {
     uint64_t points_read, points_from_summaries, series_read;
 };
 
-// The query of one span: its range, and filters that keep what contradicts the span out.
+// The query of one span: its range, and filters that keep series out whose tags contradict the
+// span.
 static int make_query(const struct query *q, const struct query_span *s, struct arena *arena,
                       struct query *out, struct error *e)
 {
@@ -176,17 +170,6 @@ static size_t join_tags(const struct query_series *series, const struct query_sp
     return n;
 }
 
-static void *grown(struct arena *arena, void *old, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return old;
-    *capacity = *capacity ? *capacity * 2 : 64;
-    void *more = arena_array(arena, *capacity, size);
-    if (more && count)
-        memcpy(more, old, count * size);
-    return more;
-}
-
 // The number of the series of these tags; SIZE_MAX: no memory.
 static size_t series_of(struct values *v, const struct query_series *series,
                         const struct store_label *tags, size_t count)
@@ -202,8 +185,8 @@ static size_t series_of(struct values *v, const struct query_series *series,
     if (*number)
         return (size_t)*number - 1;
     struct store_label *kept = arena_array(v->arena, count, sizeof *kept);
-    v->all = grown(v->arena, v->all, v->count, &v->capacity, sizeof *v->all);
-    if (!kept || !v->all)
+    if (!kept ||
+        !arena_room(v->arena, &v->all, &v->capacity, v->count, v->count + 1, sizeof *v->all))
         return SIZE_MAX;
     for (size_t i = 0; i < count; i++) {
         kept[i] = tags[i];
@@ -237,10 +220,9 @@ static int add_result(struct values *v, const struct query_span *s,
         struct store_label *tags =
             arena_array(work, series->tag_count + s->tag_count, sizeof *tags);
         size_t number = tags ? series_of(v, series, tags, join_tags(series, s, tags)) : SIZE_MAX;
-        v->values = number == SIZE_MAX ? NULL
-                                       : grown(v->arena, v->values, v->value_count,
-                                               &v->value_capacity, sizeof *v->values);
-        if (!v->values)
+        if (number == SIZE_MAX ||
+            !arena_room(v->arena, &v->values, &v->value_capacity, v->value_count,
+                        v->value_count + 1, sizeof *v->values))
             return no_memory(e);
         v->all[number].estimated |= series->estimated;
         v->all[number].count++;
@@ -276,7 +258,7 @@ static int compare_series(const void *a, const void *b)
     return (x->tag_count > y->tag_count) - (x->tag_count < y->tag_count);
 }
 
-// Of several values of a series at one time (spans that cannot be told apart) one is kept.
+// Keeps one of several values of a series at one time (of spans with equal tags).
 static int finish(struct values *v, struct query_result *out, struct error *e)
 {
     int64_t *t_ns = arena_array(v->arena, v->value_count, sizeof *t_ns);

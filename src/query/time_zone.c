@@ -5,8 +5,9 @@
 //   i64 transition[time]  u8 type_of_transition[time]  {i32 offset, u8 dst, u8 name}[type]  names  leap[leap × 12]  isstd  isut
 //   '\n' a POSIX TZ rule '\n'
 //
-// What is read is checked against the file's size before it is used; a hostile file costs an error.
+// All sizes are checked against the file's size before use; a hostile file only causes an error.
 #include "query/time_zone.h"
+#include "base/search.h"
 
 #include "query/civil.h"
 
@@ -328,15 +329,9 @@ int32_t time_zone_offset(const struct time_zone *z, int64_t utc_s)
         return z->count == 0 && z->has_rule ? rule_offset(z, utc_s) : z->before;
     if (utc_s >= z->at[z->count - 1])
         return z->has_rule ? rule_offset(z, utc_s) : z->offsets[z->count - 1];
-    size_t low = 0, high = z->count - 1; // at[low] <= utc_s < at[high]
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (z->at[middle] <= utc_s)
-            low = middle;
-        else
-            high = middle;
-    }
-    return z->offsets[low];
+    size_t next; // at[0] <= utc_s < at[count - 1]
+    SEARCH_FIRST(next, z->count, z->at[next] > utc_s);
+    return z->offsets[next - 1];
 }
 
 int64_t time_zone_to_utc(const struct time_zone *z, int64_t local_s)

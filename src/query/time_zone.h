@@ -1,8 +1,8 @@
 // time_zone.h - local time anywhere, without touching the process's own TZ.
 //
 // The zone's file under /usr/share/zoneinfo (or $TZDIR) is read once into the arena: the list of
-// its transitions and, for what comes after the last one, the rule in its footer. Nothing is
-// shared: any number of threads may do this at a time.
+// its transitions and, for times after the last one, the rule in its footer. Nothing is shared, so
+// any number of threads may do this at the same time.
 #ifndef SONDE_QUERY_TIME_ZONE_H
 #define SONDE_QUERY_TIME_ZONE_H
 

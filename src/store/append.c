@@ -1,15 +1,16 @@
-// append.c - the way in: rows, points and events into their tails.
+// append.c - appends rows, points and events to their tails.
 //
-// An append is a copy and two stores: the tail's `used`, which makes it visible and safe from the
-// death of the process, and the file's version. What finds a full tail seals it first.
+// An append is a copy and two stores: the tail's `used`, which makes the data visible and safe from
+// a kill of the process, and the file's version. An append that finds the tail full seals it first.
 #include "base/log.h"
 #include "store/event_record.h"
 #include "store/writer.h"
 
+#include <assert.h>
 #include <errno.h>
 
 // Other threads and processes read it while it is written.
-void put_words(uint8_t *to, const void *from, size_t words)
+void append_words(uint8_t *to, const void *from, size_t words)
 {
     uint64_t *at = (uint64_t *)(void *)to;
     for (size_t i = 0; i < words; i++) {
@@ -29,55 +30,57 @@ static void publish(struct store *s, struct tail *tail, uint32_t used, int64_t t
     }
     tail->used = used;
     extent_publish(extent_entry(&s->file, tail->slot), used);
+    // Release: a reader that reads the new version also reads the new `used`.
     __atomic_store_n(&sb->version, sb->version + 1, __ATOMIC_RELEASE);
 }
 
 static bool too_old(const struct store *s, int64_t t_ns)
 {
-    return t_ns < window_start(s);
+    return t_ns < retain_window_start(s);
 }
 
-int space_failed(struct store *s, int rc)
+int append_space_failed(struct store *s, int rc)
 {
     s->stats.space_errors++;
-    if (!s->space_reported)
+    if (!s->reported.space)
         log_warning(
             "%s: no space for more data (%s); up to %zu MiB are kept in memory until there is",
-            s->path, strerror(-rc), s->memory_limit_bytes / 2 >> 20);
-    s->space_reported = true;
+            s->path, strerror(-rc), s->limits.memory_bytes / 2 >> 20);
+    s->reported.space = true;
     return rc;
 }
 
-static int tail_allocate(struct store *s, struct tail *tail, enum segment_kind kind, uint32_t owner,
+static int tail_allocate(struct store *s, struct tail *tail, enum extent_kind kind, uint32_t owner,
                          uint32_t room, uint64_t unit_bytes)
 {
+    assert(tail->slot == EXTENT_NO_SLOT && room);
     int slot = extent_allocate(&s->file, kind, owner, tail->sequence, room * unit_bytes);
     if (slot < 0)
-        return space_failed(s, slot);
+        return append_space_failed(s, slot);
     tail->slot = slot;
     tail->used = tail->checked = tail->crc = tail->idle = 0;
     tail->room = room;
     tail->offset = extent_entry(&s->file, slot)->offset;
-    s->tail_bytes += extent_entry(&s->file, slot)->size;
-    s->tail_count += kind == SEGMENT_SET_TAIL;
+    s->tails.bytes += extent_entry(&s->file, slot)->size;
+    s->tails.set_count += kind == EXTENT_SET_TAIL;
     return 0;
 }
 
-// ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Rows ----
 
-uint64_t tail_limit(const struct store *s)
+uint64_t append_tail_limit(const struct store *s)
 {
-    uint64_t limit = s->memory_limit_bytes / 2;
-    return limit > s->size_limit_bytes / 4 ? s->size_limit_bytes / 4 : limit;
+    uint64_t limit = s->limits.memory_bytes / 2;
+    return limit > s->limits.size_bytes / 4 ? s->limits.size_bytes / 4 : limit;
 }
 
-// As many rows as there is memory for: each new tail takes at most an eighth of what the limit
-// leaves, or an even share of it all.
+// As many rows as memory allows: each new tail takes at most an eighth of the memory that is left,
+// or an even share of all of it.
 static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
 {
-    uint64_t limit = tail_limit(s), rows_max = TAIL_VALUES_MAX * sizeof(double) / row_bytes;
-    uint64_t left = limit > s->tail_bytes ? (limit - s->tail_bytes) / 8 : 0,
-             even = limit / (s->tail_count + 1);
+    uint64_t limit = append_tail_limit(s), rows_max = TAIL_VALUES_MAX * sizeof(double) / row_bytes;
+    uint64_t left = limit > s->tails.bytes ? (limit - s->tails.bytes) / 8 : 0,
+             even = limit / (s->tails.set_count + 1);
     uint64_t rows = left / row_bytes;
     rows = rows > TAIL_ROWS_MIN ? rows : TAIL_ROWS_MIN;
     rows = rows > even / row_bytes ? even / row_bytes : rows;
@@ -87,17 +90,18 @@ static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
     return rows > rows_max ? (uint32_t)rows_max : rows ? (uint32_t)rows : 1;
 }
 
-// Until there is room for a tail of `bytes` within the limit: the next tail, going round, that is
-// no smaller than the average is sealed.
+// Seals tails of sets in turn, those that are not smaller than the average, until a tail of `bytes`
+// fits within the limit.
 static int make_memory(struct store *s, uint64_t bytes)
 {
-    uint64_t limit = tail_limit(s);
+    uint64_t limit = append_tail_limit(s);
     for (uint32_t looked = 0;
-         s->tail_count && s->tail_bytes + bytes > limit && looked < 2 * s->stats.sets; looked++) {
-        uint32_t id = s->tail_hand = (s->tail_hand + 1) % (uint32_t)s->stats.sets;
-        const struct tail *t = &s->sets[id].tail;
+         s->tails.set_count && s->tails.bytes + bytes > limit && looked < 2 * s->stats.sets;
+         looked++) {
+        uint32_t id = s->tails.memory_hand = (s->tails.memory_hand + 1) % (uint32_t)s->stats.sets;
+        const struct tail *t = &s->catalog.sets[id].tail;
         if (t->slot == EXTENT_NO_SLOT ||
-            extent_entry(&s->file, t->slot)->size * s->tail_count < s->tail_bytes / 2)
+            extent_entry(&s->file, t->slot)->size * s->tails.set_count < s->tails.bytes / 2)
             continue;
         int rc = seal_and_free(s, id);
         if (rc)
@@ -108,20 +112,20 @@ static int make_memory(struct store *s, uint64_t bytes)
 
 static int set_make_room(struct store *s, uint32_t id)
 {
-    struct set *set = &s->sets[id];
+    struct set *set = &s->catalog.sets[id];
     int rc = set->tail.slot == EXTENT_NO_SLOT ? 0 : seal_set(s, id);
     if (rc || set->tail.slot != EXTENT_NO_SLOT)
         return rc;
     uint64_t row_bytes = (set->count + 1) * UINT64_C(8);
     uint32_t rows = rows_of_tail(s, row_bytes);
     rc = make_memory(s, rows * row_bytes);
-    return rc ? rc : tail_allocate(s, &set->tail, SEGMENT_SET_TAIL, id, rows, row_bytes);
+    return rc ? rc : tail_allocate(s, &set->tail, EXTENT_SET_TAIL, id, rows, row_bytes);
 }
 
 int append_row(struct store *s, uint32_t id, int64_t t_ns, const double *values)
 {
-    struct set *set = &s->sets[id];
-    if (set->shared || set->shared_seen != s->shared_count || t_ns <= s->singles_before_ns) {
+    struct set *set = &s->catalog.sets[id];
+    if (set->shared || set->shared_seen != s->shared.count || t_ns <= s->shared.singles_before_ns) {
         int rc = shared_row(s, id, t_ns, values);
         if (rc)
             return rc;
@@ -133,8 +137,8 @@ int append_row(struct store *s, uint32_t id, int64_t t_ns, const double *values)
     }
     uint8_t *row =
         s->file.base + set->tail.offset + set->tail.used * (set->count + 1) * UINT64_C(8);
-    put_words(row, &t_ns, 1);
-    put_words(row + 8, values, set->count);
+    append_words(row, &t_ns, 1);
+    append_words(row + 8, values, set->count);
     publish(s, &set->tail, set->tail.used + 1, t_ns);
     return 0;
 }
@@ -145,13 +149,15 @@ int store_append_row(struct store *s, uint32_t id, int64_t t_ns, const double *v
         s->stats.refused_invalid++;
         return -EINVAL;
     }
-    uint32_t count = s->sets[id].count;
+    uint32_t count = s->catalog.sets[id].count;
     if (too_old(s, t_ns)) {
         s->stats.refused_old += count;
         return -ERANGE;
     }
-    int rc = is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : append_row(s, id, t_ns, values);
-    if (space_error(rc))
+    int rc = writer_is_cut(s)  ? -ESTALE
+             : spill_in_use(s) ? -ENOSPC
+                               : append_row(s, id, t_ns, values);
+    if (writer_space_error(rc))
         rc = spill_row(s, id, t_ns, values);
     if (rc) {
         s->stats.refused_space += count;
@@ -162,33 +168,33 @@ int store_append_row(struct store *s, uint32_t id, int64_t t_ns, const double *v
     return 0;
 }
 
-// ── Points ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Points ----
 
 static int points_make_room(struct store *s)
 {
-    int rc = s->points.slot == EXTENT_NO_SLOT ? 0 : seal_points(s);
-    if (rc || s->points.slot != EXTENT_NO_SLOT)
+    int rc = s->tails.points.slot == EXTENT_NO_SLOT ? 0 : seal_points(s);
+    if (rc || s->tails.points.slot != EXTENT_NO_SLOT)
         return rc;
-    return tail_allocate(s, &s->points, SEGMENT_POINT_TAIL, 0, s->point_room,
+    return tail_allocate(s, &s->tails.points, EXTENT_POINT_TAIL, 0, s->limits.point_room,
                          sizeof(struct point_record));
 }
 
 int append_point(struct store *s, uint32_t series, int64_t t_ns, double value)
 {
-    if (s->points.used == s->points.room) {
+    if (s->tails.points.used == s->tails.points.room) {
         int rc = points_make_room(s);
         if (rc)
             return rc;
     }
-    if (s->series_use[series] != SERIES_SINGLE) {
+    if (s->catalog.series_use[series] != SERIES_SINGLE) {
         int rc = shared_single(s, series, t_ns);
         if (rc)
             return rc;
     }
     struct point_record record = {series, 0, t_ns, value};
-    put_words(s->file.base + s->points.offset + s->points.used * sizeof record, &record,
-              sizeof record / 8);
-    publish(s, &s->points, s->points.used + 1, t_ns);
+    append_words(s->file.base + s->tails.points.offset + s->tails.points.used * sizeof record,
+                 &record, sizeof record / 8);
+    publish(s, &s->tails.points, s->tails.points.used + 1, t_ns);
     return 0;
 }
 
@@ -204,8 +210,10 @@ int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
     }
     if (store_is_missing(value))
         return 0;
-    int rc = is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : append_point(s, series, t_ns, value);
-    if (space_error(rc))
+    int rc = writer_is_cut(s)  ? -ESTALE
+             : spill_in_use(s) ? -ENOSPC
+                               : append_point(s, series, t_ns, value);
+    if (writer_space_error(rc))
         rc = spill_point(s, series, t_ns, value);
     if (rc) {
         s->stats.refused_space++;
@@ -215,32 +223,33 @@ int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
     return 0;
 }
 
-// As many of the first as fit into the tail and are plainly in order, with one publication. How
-// many were dealt with; what needs more thought is left to store_append.
+// Appends the first points as far as they fit into the tail and need no special treatment, with one
+// publication. Returns how many points are done with. store_append takes the next one.
 static size_t append_run(struct store *s, const struct store_point *points, size_t count)
 {
-    if (is_cut(s) || spilling(s) || s->points.slot == EXTENT_NO_SLOT)
+    if (writer_is_cut(s) || spill_in_use(s) || s->tails.points.slot == EXTENT_NO_SLOT)
         return 0;
-    size_t room = s->points.room - s->points.used, n = 0, taken = 0;
-    int64_t newest = s->newest_ns, oldest = window_start(s);
-    uint8_t *to = s->file.base + s->points.offset + s->points.used * sizeof(struct point_record);
+    size_t room = s->tails.points.room - s->tails.points.used, n = 0, taken = 0;
+    int64_t newest = s->newest_ns, oldest = retain_window_start(s);
+    uint8_t *to =
+        s->file.base + s->tails.points.offset + s->tails.points.used * sizeof(struct point_record);
     for (; n < count && taken < room; n++) {
         const struct store_point *p = &points[n];
         if (p->series >= s->stats.series || p->t_ns < oldest ||
-            s->series_use[p->series] != SERIES_SINGLE)
+            s->catalog.series_use[p->series] != SERIES_SINGLE)
             break;
         if (p->t_ns > newest) {
-            if (s->window_ns)
+            if (s->limits.window_ns)
                 break; // what is too old changes with it
             newest = p->t_ns;
         }
         if (store_is_missing(p->value))
             continue;
         struct point_record record = {p->series, 0, p->t_ns, p->value};
-        put_words(to + taken++ * sizeof record, &record, sizeof record / 8);
+        append_words(to + taken++ * sizeof record, &record, sizeof record / 8);
     }
     if (taken)
-        publish(s, &s->points, s->points.used + (uint32_t)taken, newest);
+        publish(s, &s->tails.points, s->tails.points.used + (uint32_t)taken, newest);
     s->stats.points += taken;
     return n;
 }
@@ -265,20 +274,22 @@ int store_append_points(struct store *s, const struct store_point *points, size_
     return first;
 }
 
-// ── Events ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Events ----
 
 int append_event(struct store *s, struct str record)
 {
     int rc = 0;
-    if (s->events.slot != EXTENT_NO_SLOT && s->events.room - s->events.used < record.size)
+    if (s->tails.events.slot != EXTENT_NO_SLOT &&
+        s->tails.events.room - s->tails.events.used < record.size)
         rc = seal_events(s);
-    if (!rc && s->events.slot == EXTENT_NO_SLOT)
-        rc = tail_allocate(s, &s->events, SEGMENT_EVENT_TAIL, 0, s->event_room, 1);
+    if (!rc && s->tails.events.slot == EXTENT_NO_SLOT)
+        rc = tail_allocate(s, &s->tails.events, EXTENT_EVENT_TAIL, 0, s->limits.event_room, 1);
     if (rc)
         return rc;
-    put_words(s->file.base + s->events.offset + s->events.used, record.data, record.size / 8);
-    publish(s, &s->events, s->events.used + (uint32_t)record.size,
-            INT64_MIN); // events have no part in what is the newest point
+    append_words(s->file.base + s->tails.events.offset + s->tails.events.used, record.data,
+                 record.size / 8);
+    publish(s, &s->tails.events, s->tails.events.used + (uint32_t)record.size,
+            INT64_MIN); // events do not change the newest time of a point
     return 0;
 }
 
@@ -291,11 +302,11 @@ int store_append_event(struct store *s, const struct store_event *event)
     }
     struct buf b = {0};
     event_put(&b, event);
-    rc = b.failed      ? -ENOMEM
-         : is_cut(s)   ? -ESTALE
-         : spilling(s) ? -ENOSPC
-                       : append_event(s, buf_str(&b));
-    if (space_error(rc))
+    rc = b.failed           ? -ENOMEM
+         : writer_is_cut(s) ? -ESTALE
+         : spill_in_use(s)  ? -ENOSPC
+                            : append_event(s, buf_str(&b));
+    if (writer_space_error(rc))
         rc = spill_event(s, buf_str(&b));
     buf_free(&b);
     if (rc) {

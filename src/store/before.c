@@ -1,8 +1,8 @@
 // before.c - the last point of a series at or before a time: "latest value", and the point before a
 // range.
 //
-// A cursor that keeps no pieces: from_ns is the best time so far, so that whatever ends earlier is
-// not even looked up.
+// Works like a cursor that keeps no pieces: from_ns is the best time so far, so pieces that end
+// earlier are not even looked up.
 #include "store/cursor.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ static int better(struct store_cursor *c, struct piece *p)
 {
     struct piece *best = c->pieces.all;
     int64_t t = p->last_ns;
-    double v = p->entry.last;
+    double v = p->entry.summary.last;
     int rc = 0;
     if (p->loaded || !p->entry.has_summary || t > c->to_ns) {
         rc = piece_load(c, p);

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <zstd.h>
 
+_Static_assert(CODEC_VALUES_MAX < 1 << 24, "group_head.count has 24 bits");
+
 enum { EVENTS_ZSTD_LEVEL = 3, BLOCK_BYTES_MAX = INT32_MAX };
 
-// ── Writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Writing ----
 
 size_t block_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
                    struct block_header *h)
@@ -93,12 +95,7 @@ static void put_column(struct buf *out, const int64_t *t_ns, const double *colum
     e->nans = sum.nans;
     e->first_ns = t_ns[first];
     e->last_ns = t_ns[last];
-    e->min = sum.min;
-    e->max = sum.max;
-    e->sum = sum.sum;
-    e->sum_squares = sum.sum_squares;
-    e->first = values[0];
-    e->last = values[e->count - 1];
+    e->summary = block_summary(&sum, values, e->count);
 }
 
 int block_put_set(struct buf *out, const struct block_source *source, const int64_t *t_ns,
@@ -138,7 +135,7 @@ int block_put_set(struct buf *out, const struct block_source *source, const int6
     return block_end(out, start, &h);
 }
 
-// How many bytes a time stamp of the block takes, less its first one.
+// The bytes of a time stamp of the block, counted from its first time stamp.
 static unsigned width_of(const struct block_header *h)
 {
     uint64_t range = (uint64_t)h->last_ns - (uint64_t)h->first_ns;
@@ -170,13 +167,7 @@ static void put_group(struct buf *out, const int64_t *t, const double *v, uint32
     out->size += head.time_bytes;
     out->size += codec_encode(v, n, CODEC_HOT, (uint8_t *)out->data + out->size, &sum);
     memcpy(out->data + head_at, &head, sizeof head);
-    struct group_summary s = {.nans = sum.nans,
-                              .min = sum.min,
-                              .max = sum.max,
-                              .sum = sum.sum,
-                              .sum_squares = sum.sum_squares,
-                              .first = v[0],
-                              .last = v[n - 1]};
+    struct group_summary s = {.nans = sum.nans, .values = block_summary(&sum, v, n)};
     memcpy(out->data + summary_at, &s, sizeof s);
 }
 
@@ -274,7 +265,7 @@ int block_put_events(struct buf *out, const struct block_source *source, struct 
     return block_end(out, start, &h);
 }
 
-// ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Reading ----
 
 bool block_intact(const struct block_header *h, const uint8_t *block)
 {
@@ -282,11 +273,11 @@ bool block_intact(const struct block_header *h, const uint8_t *block)
            crc32c(0, block + sizeof *h + h->directory_bytes, h->data_bytes) == h->data_crc;
 }
 
-uint64_t block_next(const uint8_t *segment, uint64_t at, uint64_t used)
+uint64_t block_next(const uint8_t *extent, uint64_t at, uint64_t used)
 {
     for (; used - at >= sizeof(struct block_header); at += 8) {
         struct block_header h;
-        memcpy(&h, segment + at, sizeof h);
+        memcpy(&h, extent + at, sizeof h);
         if (h.magic == BLOCK_MAGIC && block_header_fits(&h, used - at))
             return at;
     }
@@ -341,12 +332,7 @@ int block_entry_of_column(const struct block_header *h, const struct column_entr
         .nans = e->nans,
         .first_ns = e->first_ns,
         .last_ns = e->last_ns,
-        .min = e->min,
-        .max = e->max,
-        .sum = e->sum,
-        .sum_squares = e->sum_squares,
-        .first = e->first,
-        .last = e->last,
+        .summary = e->summary,
     };
     return 0;
 }
@@ -405,12 +391,7 @@ int block_entry_of_group(const struct block_header *h, uint32_t series, struct s
         .nans = s.nans,
         .first_ns = head.first_ns,
         .last_ns = head.last_ns,
-        .min = s.min,
-        .max = s.max,
-        .sum = s.sum,
-        .sum_squares = s.sum_squares,
-        .first = s.first,
-        .last = s.last,
+        .summary = s.values,
     };
     return 0;
 }

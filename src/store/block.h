@@ -1,8 +1,8 @@
 // block.h - sealed blocks: from sorted points to checksummed bytes and back. Pure functions;
 // layout.h has the drawing.
 //
-// Hot blocks, the ones that tails become, are here; cold ones in cold.h. What a directory says of
-// one series is a struct block_entry either way.
+// Hot blocks, which tails become, are in block.c; cold ones in cold.h. A struct block_entry is what
+// the directory of either says of one series.
 #ifndef SONDE_STORE_BLOCK_H
 #define SONDE_STORE_BLOCK_H
 
@@ -20,8 +20,8 @@ struct block_source {
     uint64_t sequence_first, sequence_last, order;
 };
 
-// Starts a block at out->size; returns where. Then the caller appends the directory and the data,
-// and block_end finishes it.
+// Starts a block at out->size and returns that place. Then the caller appends the directory and the
+// data, and block_end finishes the block.
 size_t block_begin(struct buf *out, const struct block_source *source, enum block_kind kind,
                    struct block_header *h);
 int block_end(struct buf *out, size_t start, struct block_header *h);
@@ -40,20 +40,28 @@ int block_put_points(struct buf *out, const struct block_source *source,
 int block_put_events(struct buf *out, const struct block_source *source, struct str records,
                      uint32_t count, int64_t first_ns, int64_t last_ns);
 
-// Whether a header found in `left` bytes is one: its checksum is right, everything it says lies
-// within the block, and the block within them.
+// Whether the bytes of a header with `left` bytes behind its beginning are sound: the checksum is
+// right, all parts lie within the block, and the block lies within these bytes.
 bool block_header_fits(const struct block_header *h, uint64_t left);
 
-// <0, 0, >0: by kind, owner and number; of blocks that begin with one number the widest first, as
-// it stands for the others.
+// <0, 0, >0: by kind, owner and number. Of blocks that begin with the same number the widest comes
+// first, because it replaces the others.
 int block_by_number(const struct block_header *x, const struct block_header *y);
+
+// Whether the block of `wide` holds all data of the block of `h`, which does not come before it in
+// this order. Only an intact block stands for others.
+static inline bool block_covers(const struct block_header *wide, const struct block_header *h)
+{
+    return wide->kind == h->kind && wide->owner == h->owner &&
+           wide->sequence_last >= h->sequence_last;
+}
 
 // Whether the checksum of the rest is right, too.
 bool block_intact(const struct block_header *h, const uint8_t *block);
 
-// The place of the first block from `at` on (a multiple of 8): behind damage, the next one that can
-// be read. `used` if there is none.
-uint64_t block_next(const uint8_t *segment, uint64_t at, uint64_t used);
+// The place of the first block at or behind `at` (a multiple of 8) whose header can be read. `used`
+// if there is none.
+uint64_t block_next(const uint8_t *extent, uint64_t at, uint64_t used);
 
 // What the directory says of one series.
 struct block_entry {
@@ -66,11 +74,11 @@ struct block_entry {
     bool has_summary;
     uint32_t nans;
     int64_t first_ns, last_ns;
-    double min, max, sum, sum_squares, first, last;
+    struct store_summary summary;
 };
 
-// Hot blocks. `directory` and `data` are bytes that may be anything. 0, -ENOENT (nothing of that
-// series), -EBADMSG.
+// Hot blocks. `directory` and `data` may be any bytes. 0, -ENOENT (nothing of that series),
+// -EBADMSG.
 int block_entry_of_column(const struct block_header *h, const struct column_entry *stored,
                           struct block_entry *out);
 
@@ -91,6 +99,14 @@ int block_decode_group_times(const struct block_entry *e, struct str record, int
 // are not entry->count.
 int block_pick_times(const uint8_t *bitmap, const int64_t *t_ns, uint32_t rows, uint32_t count,
                      int64_t *out);
+
+// The summary of values[0..count), of which the codec made `sums`.
+static inline struct store_summary block_summary(const struct codec_summary *sums,
+                                                 const double *values, uint32_t count)
+{
+    return (struct store_summary){sums->min,         sums->max, sums->sum,
+                                  sums->sum_squares, values[0], values[count - 1]};
+}
 
 static inline size_t block_bitmap_bytes(const struct block_header *h, const struct block_entry *e)
 {

@@ -1,11 +1,11 @@
-// buffers.c - the memory that columns are decoded into, used again and again while a snapshot is
-// open.
+// buffers.c - memory for decoded columns, reused while a snapshot is open.
 //
-// Reading goes column by column: one is decoded, looked at, given up. With the buffer given back
-// last handed out first, the next one is decoded into memory that is still in the nearest cache.
-// Sizes are powers of two, so any buffer of a level serves.
+// A reader decodes a column, looks at it, and gives it back. The buffer given back last is handed
+// out first, so the next column is decoded into memory that is still in the nearest cache. Sizes
+// are powers of two, so any buffer of a level serves.
 #include "store/reader.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -54,6 +54,7 @@ void buffer_give(struct buffers *all, void *words)
     if (!words)
         return;
     struct buffer *b = head_of(words);
+    assert(b->level < BUFFER_LEVELS);
     size_t bytes = bytes_of_level(b->level);
     if (all->idle_bytes + bytes > IDLE_BYTES_MAX) {
         free(b);

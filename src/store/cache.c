@@ -1,12 +1,13 @@
-// cache.c - what several cursors of a snapshot need: time stamps of set blocks, unpacked parts of
-// cold blocks, sorted tails.
+// cache.c - what the cursors of a snapshot share: time stamps of set blocks, unpacked parts of cold
+// blocks, sorted tails.
 //
-// Reading a hundred series of a set then decodes its time stamps once. At most CACHE_BYTES_MAX
-// beside what is pinned.
+// So a hundred series of a set decode its time stamps once. At most CACHE_BYTES_MAX, pinned items
+// not counted.
 #include "base/hash.h"
 #include "store/codec_table.h"
 #include "store/reader.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { CACHE_BYTES_MAX = 128 << 20 };
@@ -39,7 +40,8 @@ static void item_free(struct cache_item *item)
     free(item);
 }
 
-// Into a table of `capacity` slots, leaving out what nobody uses if `evict`.
+// Moves the items into a table of `capacity` slots. With `evict` it drops those that nothing has
+// pinned.
 static bool rebuild(struct cache *c, size_t capacity, bool evict)
 {
     struct cache bigger = {.capacity = capacity,
@@ -87,8 +89,10 @@ struct cache_item *cache_add(struct cache *c, struct cache_item content)
 
 void cache_unpin(struct cache_item *item)
 {
-    if (item)
-        item->pins--;
+    if (!item)
+        return;
+    assert(item->pins);
+    item->pins--;
 }
 
 void cache_free(struct cache *c)

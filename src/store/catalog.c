@@ -120,7 +120,7 @@ int catalog_next(struct bytes *in, struct catalog_entry *out)
     if (b.failed || crc != crc32c(0, start, covered))
         return -EBADMSG;
     struct bytes p = bytes_of(payload.data, payload.size);
-    // An entry of a later minor version is passed over.
+    // Skips an entry of a later minor version.
     if (out->type <= CATALOG_SET && !parse(out, &p))
         return -EBADMSG;
     *in = b;
@@ -135,7 +135,7 @@ uint32_t catalog_next_id(struct catalog_entry *entry, uint32_t *previous)
     return *previous;
 }
 
-// ── At rest ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- At rest ----
 
 int catalog_pack(struct str entries, struct buf *out)
 {

@@ -46,8 +46,8 @@ void catalog_put_update(struct buf *out, uint32_t metric, struct str unit, struc
 void catalog_put_series(struct buf *out, uint32_t metric, const uint32_t *pairs, uint32_t count);
 void catalog_put_set(struct buf *out, const uint32_t *series, uint32_t count);
 
-// Takes the next entry off `in`: 1, 0 at the end, -EBADMSG if the bytes are no entry (in->at stays
-// before them).
+// Takes the next entry off `in`: 1; 0 at the end; -EBADMSG if the bytes are not an entry (in->at
+// stays before them).
 int catalog_next(struct bytes *in, struct catalog_entry *out);
 
 // The next id of a SERIES' pairs or a SET's series; *previous starts at 0.

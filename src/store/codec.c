@@ -1,5 +1,4 @@
-// codec.c - which codec a column gets, and where it is decoded. The codecs are in files of their
-// own.
+// codec.c - chooses the codec of a column, and calls the codecs, which are in files of their own.
 //
 // An encoded column begins with its enum codec_id, to which COLD_FORM is added where the rest is a
 // table of one column (codec_table.h). Two codecs need no thought:
@@ -83,7 +82,7 @@ static double total_of(const double partial[PARTIAL_SUMS])
 {
     double sum = ((partial[0] + partial[4]) + (partial[2] + partial[6])) +
                  ((partial[1] + partial[5]) + (partial[3] + partial[7]));
-    return sum == sum ? sum : NAN; // of infinities: the same NaN on every machine
+    return sum == sum ? sum : NAN; // a sum of infinities: the same NaN on every machine
 }
 
 void codec_sums_finish(const struct codec_sums *sums, size_t n, struct codec_summary *out)
@@ -96,7 +95,7 @@ void codec_sums_finish(const struct codec_sums *sums, size_t n, struct codec_sum
         min = sums->min[i] < min ? sums->min[i] : min;
         max = sums->max[i] > max ? sums->max[i] : max;
     }
-    // -0 and 0 are equal, so which one is found depends on the order: always 0
+    // -0 and 0 are equal, and the order decides which of them is the minimum: always 0.
     out->min = min + 0.0;
     out->max = max + 0.0;
     out->sum = total_of(sums->sum);
@@ -126,8 +125,8 @@ static int decode_constant(const uint8_t *in, size_t size, size_t n, double *out
     if (size != 1 + sizeof value)
         return -EBADMSG;
     memcpy(&value, in + 1, sizeof value);
-    // A line, then copies of it, each twice as long: memcpy has the widest stores that the machine
-    // has.
+    // Writes a line, then copies of all before it, each twice as long: memcpy has the widest stores
+    // of the machine.
     size_t done = n < CONSTANT_START ? n : CONSTANT_START;
     for (size_t i = 0; i < done; i++)
         out[i] = value;
@@ -157,7 +156,7 @@ size_t codec_bound(size_t n)
     return hot > cold ? hot : cold;
 }
 
-// A thread-local scratch would be cleared, and so be resident, in every thread of the process.
+// A thread-local scratch would be cleared, and so take memory, in every thread of the process.
 static size_t encode_numbers(const double *values, size_t n, int64_t *scratch, uint8_t *out)
 {
     uint8_t code;

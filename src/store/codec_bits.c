@@ -1,7 +1,7 @@
 // codec_bits.c - arbitrary doubles, hot: their bit patterns taken as whole numbers and packed
 // (codec_integer.c).
 //
-// What a column has in common is taken off: the high bits (sign, exponent, the first of the
+// The common parts of a column are removed: the high bits (sign, exponent, the first of the
 // mantissa) as the smallest pattern or as what was before, and low bits that are zero everywhere
 // (single precision).
 //

@@ -77,8 +77,8 @@ static int64_t usual_delta(const int64_t *x, size_t n, unsigned shift)
     return samples[DELTA_SAMPLES / 2];
 }
 
-// The width that takes least for the deltas' distances from the usual one, with what is longer
-// patched.
+// The width that takes the fewest bytes for the distances of the deltas from the most frequent one,
+// with longer ones patched.
 static void plan_patched(const int64_t *x, size_t n, bool wide, struct plan *plan)
 {
     // four, so that equal neighbours do not wait for each other
@@ -116,8 +116,8 @@ static struct plan plan_packing(const int64_t *x, size_t n)
     bool wide = plan.range > UINT32_MAX;
     plan.width = bit_length(plan.range);
     plan.size = PACKED_HEADER + groups_size(n, plan.width);
-    // Deltas of what is further apart would wrap around; and their distances from each other need
-    // two bits more.
+    // Deltas of numbers that are further apart would wrap around, and their distances from each
+    // other need two more bits.
     bool wraps = ((uint64_t)s->max - (uint64_t)s->min) >> 61 != 0;
     if (!wraps && n > 1) {
         unsigned width =
@@ -129,7 +129,7 @@ static struct plan plan_packing(const int64_t *x, size_t n)
             plan.flags = DELTA;
             plan.step = (uint64_t)(s->min_delta >> plan.shift);
         }
-        // Below 2 bits there is next to nothing left to save.
+        // Below 2 bits there is almost nothing left to save.
         if (plan.size > PACKED_HEADER + groups_size(n, 1))
             plan_patched(x, n, wide, &plan);
     }
@@ -257,7 +257,7 @@ static inline size_t next_patch(struct codec_packed *p, size_t group, size_t *pa
     return GROUP;
 }
 
-// The numbers as they are stored, with the patches in place.
+// The stored numbers, with the patches in place.
 static void stored_group32(struct codec_packed *p, size_t group, uint32_t *q)
 {
     size_t patch = 0;
@@ -366,7 +366,7 @@ static int column_open(const uint8_t *in, size_t size, size_t n, struct column *
     c->walk.carry = (uint32_t)p->start;
     c->walk.base = (double)p->base;
     c->walk.step = (double)(UINT64_C(1) << p->shift);
-    // What an encoder writes is of size < 2^51; what is not could give other bits on other
+    // An encoder writes numbers of size < 2^51; larger ones could decode to other bits on other
     // machines.
     int64_t limit = INT64_C(1) << 51;
     if (c->packed.base <= -limit || c->packed.base >= limit || c->packed.shift > 52)

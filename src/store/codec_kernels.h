@@ -1,4 +1,4 @@
-// codec_kernels.h - the inner loops of the codecs. codec_kernels.c is compiled once for each
+// codec_kernels.h - the inner loops of the codecs. codec_loops.c is compiled once for each
 // instruction set; the best set that the processor has is taken at run time. All sets give the same
 // bits.
 //
@@ -32,7 +32,7 @@ static inline size_t group_bytes(size_t n, unsigned width)
     return (rows * width + 31) / 32 * WORD_BYTES;
 }
 
-// How a double and a whole number x stand to each other: value = x / down, or x * down. Made by
+// The relation of a double and a whole number x: value = x / down, or x * down. Made by
 // codec_decimal.c.
 struct codec_scale {
     double up;      // x = round(value * up)
@@ -47,7 +47,7 @@ struct codec_sums {
     uint64_t nans;
 };
 
-// What a sequence of whole numbers is like. Deltas are taken modulo 2^64, from number 1 on.
+// The extremes of a sequence of whole numbers. Deltas are taken modulo 2^64, from number 1 on.
 struct codec_shape {
     int64_t min, max;
     int64_t min_delta, max_delta;
@@ -56,9 +56,9 @@ struct codec_shape {
 
 enum codec_numbers { NUMBERS, DELTAS, ZIGZAG_DELTAS };
 
-// From packed numbers to values: q + addend (or the running sum of its deltas + addend) makes base +
-// step * that, exact, then scaled. Where all fit 32 bits, signed, `narrow`: base is in the addend
-// or the carry, modulo 2^32, and the sum is the whole number already.
+// From packed numbers to values. base + step * (q + addend), or the same of the running sum of
+// deltas, is exact and is then scaled. `narrow`: all of them fit 32 bits, signed; then addend or
+// carry contains the base, modulo 2^32, and the sum is the whole number.
 struct codec_walk {
     enum codec_numbers what;
     bool narrow;

@@ -14,8 +14,10 @@ enum {
     PACK_BYTES = 128 << 10, // of the directory at a time: about a millisecond
     PART_SERIES_MAX = 2000, // each has at most two columns, and the time stamps make one
 };
+_Static_assert(2 * (int)PART_SERIES_MAX + 1 <= (int)CODEC_TABLE_COLUMNS_MAX,
+               "the columns of a part are one table");
 
-// ── Writing ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Writing ----
 
 struct cold_writer {
     struct buf *out;
@@ -93,32 +95,33 @@ static void put_number(struct buf *out, double v)
 
 static void put_summary(struct buf *out, const struct block_entry *e)
 {
+    const struct store_summary *s = &e->summary;
     double n = e->count;
     unsigned shape = e->nans ? SHAPE_NANS : 0;
-    if (!e->nans && same(e->last, e->first) && same(e->min, e->first) && same(e->max, e->first) &&
-        same(e->sum, n * e->first) && same(e->sum_squares, n * (e->first * e->first)))
+    if (!e->nans && same(s->last, s->first) && same(s->min, s->first) && same(s->max, s->first) &&
+        same(s->sum, n * s->first) && same(s->sum_squares, n * (s->first * s->first)))
         shape |= SHAPE_CONSTANT;
-    if (same(e->min, e->first))
+    if (same(s->min, s->first))
         shape |= SHAPE_MIN_FIRST;
-    else if (same(e->min, e->last))
+    else if (same(s->min, s->last))
         shape |= SHAPE_MIN_LAST;
-    if (same(e->max, e->last))
+    if (same(s->max, s->last))
         shape |= SHAPE_MAX_LAST;
-    else if (same(e->max, e->first))
+    else if (same(s->max, s->first))
         shape |= SHAPE_MAX_FIRST;
     buf_u8(out, (uint8_t)shape);
     if (e->nans)
         buf_varint(out, e->nans);
-    put_number(out, e->first);
+    put_number(out, s->first);
     if (shape & SHAPE_CONSTANT)
         return;
-    put_number(out, e->last);
+    put_number(out, s->last);
     if (!(shape & (SHAPE_MIN_FIRST | SHAPE_MIN_LAST)))
-        put_number(out, e->min);
+        put_number(out, s->min);
     if (!(shape & (SHAPE_MAX_FIRST | SHAPE_MAX_LAST)))
-        put_number(out, e->max);
-    put_number(out, e->sum);
-    put_number(out, e->sum_squares);
+        put_number(out, s->max);
+    put_number(out, s->sum);
+    put_number(out, s->sum_squares);
 }
 
 static void put_entry(struct cold_writer *w, const struct block_entry *e, bool first)
@@ -149,12 +152,7 @@ static void summarise(struct block_entry *e, const double *values)
     struct codec_summary s;
     codec_summarise_plain(values, e->count, &s);
     e->nans = s.nans;
-    e->min = s.min;
-    e->max = s.max;
-    e->sum = s.sum;
-    e->sum_squares = s.sum_squares;
-    e->first = values[0];
-    e->last = values[e->count - 1];
+    e->summary = block_summary(&s, values, e->count);
 }
 
 struct cold_writer *cold_begin(struct buf *out, const struct block_source *source,
@@ -202,7 +200,7 @@ int cold_pack(struct cold_writer *w)
     size_t more =
         ZSTD_compressStream2(w->packer, &to, &in, n == left ? ZSTD_e_end : ZSTD_e_continue);
     if (ZSTD_isError(more) || in.pos < in.size || (n == left && more))
-        return -ENOMEM; // there is room for all of it: the only reason left
+        return -ENOMEM; // the output has room, so no other reason is left
     w->out->size = to.pos;
     w->packed += n;
     return 1;
@@ -240,7 +238,7 @@ int cold_end(struct cold_writer *w)
     return rc;
 }
 
-// A column or series more: the part that has no room for it is finished first.
+// Before one more column or series: finishes the part if it has no room for it.
 static int make_room(struct cold_writer *w, size_t values)
 {
     if (w->part_series &&
@@ -345,7 +343,7 @@ int cold_put_series(struct cold_writer *w, const struct point_record *points, ui
     return 0;
 }
 
-// ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Reading ----
 
 static double get_number(struct bytes *in)
 {
@@ -365,21 +363,22 @@ static double get_number(struct bytes *in)
 
 static void get_summary(struct bytes *in, struct block_entry *e)
 {
+    struct store_summary *s = &e->summary;
     unsigned shape = bytes_u8(in);
     e->has_summary = true;
     e->nans = shape & SHAPE_NANS ? (uint32_t)bytes_varint(in) : 0;
-    e->first = get_number(in);
+    s->first = get_number(in);
     if (shape & SHAPE_CONSTANT) {
-        e->last = e->min = e->max = e->first;
-        e->sum = e->count * e->first;
-        e->sum_squares = e->count * (e->first * e->first);
+        s->last = s->min = s->max = s->first;
+        s->sum = e->count * s->first;
+        s->sum_squares = e->count * (s->first * s->first);
         return;
     }
-    e->last = get_number(in);
-    e->min = shape & SHAPE_MIN_FIRST ? e->first : shape & SHAPE_MIN_LAST ? e->last : get_number(in);
-    e->max = shape & SHAPE_MAX_LAST ? e->last : shape & SHAPE_MAX_FIRST ? e->first : get_number(in);
-    e->sum = get_number(in);
-    e->sum_squares = get_number(in);
+    s->last = get_number(in);
+    s->min = shape & SHAPE_MIN_FIRST ? s->first : shape & SHAPE_MIN_LAST ? s->last : get_number(in);
+    s->max = shape & SHAPE_MAX_LAST ? s->last : shape & SHAPE_MAX_FIRST ? s->first : get_number(in);
+    s->sum = get_number(in);
+    s->sum_squares = get_number(in);
 }
 
 static bool get_entry(struct bytes *in, const struct block_header *h,

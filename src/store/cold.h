@@ -45,25 +45,25 @@ struct cold_directory {
     size_t bytes;                // of memory
 };
 
-// Reads the directory of a cold block (as stored, already checked): 0, -EBADMSG, -ENOMEM. free()
-// it; it is one piece.
+// Reads the directory of a cold block, whose stored bytes were already checked: 0, -EBADMSG,
+// -ENOMEM. It is one allocation; free() it.
 int cold_directory_open(const struct block_header *h, const uint8_t *stored,
                         struct cold_directory **out);
 
-// Writing goes by pieces, so that a merge can be spread over many short calls: begin, say what
-// there is, put each column or series, end. A part is made when the next column has no room in it:
-// that, and cold_end, is what takes time.
+// Writing is divided into pieces, so that a merge can be spread over many short calls: begin, give
+// the rows or times, put each column or series, end. A part is compressed when the next column does
+// not fit into it. That, and cold_end, take most of the time.
 struct cold_writer;
 
 struct cold_effort {
     int level; // zstd's
-    // The most in a part (but one column always goes in): small ones take less time, large ones
-    // less space.
+    // The limits of a part (one column always fits): small parts take less time, large ones less
+    // space.
     size_t part_values, part_series;
 };
 
-// Into out, from out->size on. NULL: no memory. Until cold_end or cold_cancel nothing else may be
-// written there.
+// Writes to `out`, from out->size on. NULL: no memory. Until cold_end or cold_cancel nothing else
+// may be written there.
 struct cold_writer *cold_begin(struct buf *out, const struct block_source *source,
                                enum block_kind kind, const struct cold_effort *effort);
 
@@ -77,11 +77,11 @@ int cold_put_column(struct cold_writer *w, const double *values);
 void cold_points(struct cold_writer *w, int64_t first_ns, int64_t last_ns);
 int cold_put_series(struct cold_writer *w, const struct point_record *points, uint32_t n);
 
-// Before the end, once all is put: a piece of the work that is left. 1: there is more, 0, or a
-// negative errno.
+// After the last column or series, before cold_end: does a piece of the remaining work. 1: there is
+// more, 0: there is none, or a negative errno.
 int cold_pack(struct cold_writer *w);
 
-// The rest of it. 0, or -ENOMEM, -EFBIG: then `out` is as it was. Frees w either way.
+// Does the remaining work. 0; or -ENOMEM, -EFBIG: then `out` is as it was. Frees w either way.
 int cold_end(struct cold_writer *w);
 void cold_cancel(struct cold_writer *w); // NULL is fine
 

@@ -1,5 +1,6 @@
 // column.c - one series' part of a block: found, checked, copied, decoded. (Of a tail: tail.c.)
 #include "base/hash.h"
+#include "base/search.h"
 #include "store/codec_table.h"
 #include "store/reader.h"
 
@@ -13,12 +14,12 @@ enum {
     PART_RAW_MAX = 256 << 20, // no part is larger: values and columns of a part are limited
 };
 
-// ── Copies ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Copies ----
 
-// Two words at a time; each is read once, whatever the compiler would like.
+// Two words at a time. Each is read once, whatever the compiler might prefer.
 typedef uint64_t word_pair __attribute__((vector_size(16), aligned(8), may_alias));
 
-void copy_words(void *to, const uint8_t *from, size_t bytes)
+void reader_copy_words(void *to, const uint8_t *from, size_t bytes)
 {
     size_t i = 0;
     for (; i + sizeof(word_pair) <= bytes; i += sizeof(word_pair)) {
@@ -31,22 +32,24 @@ void copy_words(void *to, const uint8_t *from, size_t bytes)
     }
 }
 
-// What is in a block: no word of it matters unless the generation is still the same behind the
-// copy, so it may be taken in any pieces, the widest that the machine has. The barrier: what is
-// looked at from there on is the copy, however well the compiler knows what memcpy does.
+// Copies content of a block. The words count only if the generation is unchanged after the copy, so
+// they may be read in pieces of any width. The barrier: later code reads the copy, even if the
+// compiler could see through memcpy.
 static void copy_block(void *to, const uint8_t *from, size_t bytes)
 {
     memcpy(to, from, bytes);
     __asm__ volatile("" : : "r"(to), "r"(from) : "memory");
 }
 
-// The writer raises the generation before it writes anything else there; so if it is still the old
-// one after the copy, the copy is of the old content. Where the entry's page is gone, reading it is
-// what notes that; where only the end of the block is gone, in the page that the file ends in now,
-// the witness is.
-static int standing(const struct segment_entry *entry, uint32_t generation, struct remains *remains,
+// The writer raises the generation before it overwrites the place. If the generation is unchanged
+// after the copy, the copy is of the old content. If the page of the entry is gone, reading the
+// generation sets `lost`. If only the end of the block is gone, in the last page of the file, the
+// witness shows it.
+static int standing(const struct extent_entry *entry, uint32_t generation, struct remains *remains,
                     uint64_t end)
 {
+    // Acquire: the bytes were read before the generation is. If it is the old one, the writer had
+    // not begun to overwrite them (extent_reuse).
     atomic_thread_fence(memory_order_acquire);
     bool same = __atomic_load_n(&entry->generation, __ATOMIC_RELAXED) == generation;
     // Acquire: the mapping that the witness lies in was made before its address was stored.
@@ -74,7 +77,8 @@ const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t 
         *rc = -EBADMSG;
         return NULL;
     }
-    // Whole words, so the copy begins up to 7 bytes early; blocks are aligned and so is their end.
+    // Copies whole words, so the copy begins up to 7 bytes early. Blocks are aligned, and so is
+    // their end.
     size_t early = from % 8, words = (early + size + 7) / 8 * 8;
     s->scratch.size = 0;
     if (!buf_reserve(&s->scratch, words + 8)) {
@@ -89,7 +93,7 @@ const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t 
     return *rc ? NULL : (const uint8_t *)s->scratch.data + early;
 }
 
-// ── Checksums ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Checksums ----
 
 static uint32_t crc_of(const uint8_t *from, size_t skip, size_t size)
 {
@@ -137,7 +141,7 @@ int block_check(struct store_reader *r, struct block_ref *b, bool data)
     }
     if (!(state & BLOCK_HEAD_INTACT)) {
         struct block_header now;
-        copy_words(&now, b->bytes, sizeof now);
+        reader_copy_words(&now, b->bytes, sizeof now);
         bool ok = !memcmp(&now, h, sizeof now) &&
                   crc_part(b, sizeof *h, h->directory_bytes) == h->directory_crc;
         int rc = checked(r, b, ok, BLOCK_HEAD_INTACT, "the directory of a block");
@@ -156,10 +160,11 @@ static int malformed(struct store_snapshot *s, struct block_ref *b)
     return checked(s->reader, b, false, 0, "a block (well kept, but written wrongly)");
 }
 
-// ── Directories ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Directories ----
 
 int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold_directory **out)
 {
+    // Acquire: the thread that stored the pointer had filled the directory.
     *out = __atomic_load_n(&b->directory, __ATOMIC_ACQUIRE);
     if (*out)
         return 0;
@@ -171,7 +176,8 @@ int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold
     rc = cold_directory_open(&b->header, stored, &d);
     if (rc)
         return rc == -EBADMSG ? malformed(s, b) : rc;
-    // Another thread may have been faster.
+    // Another thread may have been faster. Release: ours is filled before its pointer is seen;
+    // acquire: so is theirs.
     if (!__atomic_compare_exchange_n(&b->directory, &none, d, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
         free(d);
@@ -188,22 +194,13 @@ static int cold_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t i
     int rc = cold_directory_of(s, b, &d);
     if (rc)
         return rc;
-    uint32_t low = id;
-    if (b->header.kind == BLOCK_POINTS) {
-        uint32_t high = d->entry_count;
-        low = 0;
-        while (low < high) {
-            uint32_t middle = low + (high - low) / 2;
-            if (d->entries[middle].series < id)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-    }
-    if (low >= d->entry_count || !d->entries[low].count ||
-        (b->header.kind == BLOCK_POINTS && d->entries[low].series != id))
+    size_t i = id;
+    if (b->header.kind == BLOCK_POINTS)
+        SEARCH_FIRST(i, d->entry_count, d->entries[i].series >= id);
+    if (i >= d->entry_count || !d->entries[i].count ||
+        (b->header.kind == BLOCK_POINTS && d->entries[i].series != id))
         return -ENOENT;
-    *out = d->entries[low];
+    *out = d->entries[i];
     return 0;
 }
 
@@ -217,19 +214,13 @@ static int group_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t 
 {
     const struct block_header *h = &b->header;
     const uint8_t *ids = b->bytes + sizeof *h;
-    uint32_t low = 0, high = h->columns;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (word_at(ids + 4 * (size_t)middle) < series)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool there = low < h->columns && word_at(ids + 4 * (size_t)low) == series;
+    size_t i;
+    SEARCH_FIRST(i, h->columns, word_at(ids + 4 * i) >= series);
+    bool there = i < h->columns && word_at(ids + 4 * i) == series;
     int rc = block_standing(b);
     if (rc || !there)
         return rc ? rc : -ENOENT;
-    const uint8_t *offsets = ids + 4 * ((size_t)h->columns + low);
+    const uint8_t *offsets = ids + 4 * ((size_t)h->columns + i);
     uint32_t from = word_at(offsets), to = word_at(offsets + 4);
     rc = block_standing(b);
     if (rc)
@@ -266,7 +257,7 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id,
     if (id >= h->columns)
         return -ENOENT;
     struct column_entry stored;
-    copy_words(&stored, b->bytes + sizeof *h + 8 + id * sizeof stored, sizeof stored);
+    reader_copy_words(&stored, b->bytes + sizeof *h + 8 + id * sizeof stored, sizeof stored);
     rc = block_standing(b);
     if (rc)
         return rc;
@@ -274,7 +265,7 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id,
     return rc == -EBADMSG ? malformed(s, b) : rc;
 }
 
-// Whoever merges relies on the order. Without a branch, so that it is done many at a time.
+// Merging relies on the order. Without a branch, so that many are compared at a time.
 static bool ascending(const int64_t *t, size_t n)
 {
     bool ok = true;
@@ -288,7 +279,7 @@ static bool times_sound(const struct block_header *h, const int64_t *t)
     return t[0] == h->first_ns && t[h->rows - 1] == h->last_ns && ascending(t, h->rows);
 }
 
-// ── Hot blocks ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Hot blocks ----
 
 static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache_item **pin)
 {
@@ -344,11 +335,11 @@ static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct 
     return rc ? malformed(s, b) : 0;
 }
 
-// ── Cold blocks ──────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Cold blocks ----
 
-// One context for all: making one costs as much as unpacking a small part.
-int unpack_frame(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
-                 size_t frame_size)
+// One context for all frames: creating one costs as much as unpacking a small part.
+int column_unpack(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
+                  size_t frame_size)
 {
     if (!s->unzip && !(s->unzip = ZSTD_createDCtx()))
         return -ENOMEM;
@@ -376,7 +367,7 @@ int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number,
     if (!raw)
         return -ENOMEM;
     struct codec_table *table = NULL;
-    rc = unpack_frame(s, raw, part.raw_size, stored, part.size);
+    rc = column_unpack(s, raw, part.raw_size, stored, part.size);
     if (!rc)
         rc = codec_table_open(raw, part.raw_size, &table);
     if (rc) {
@@ -535,8 +526,7 @@ int block_load(struct store_snapshot *s, struct block_ref *b, const struct block
     rc = !out->own_v                    ? -ENOMEM
          : b->header.flags & BLOCK_COLD ? cold_load(s, b, e, out)
                                         : hot_load(s, b, e, out);
-    // Those that are shared have been looked at when they were decoded; here that would only cost a
-    // cache miss.
+    // Shared ones were checked when they were decoded; a second check would only cost a cache miss.
     const int64_t *t = rc ? NULL : out->own_t;
     int64_t first = t ? t[0] : b->header.first_ns, last = t ? t[e->count - 1] : b->header.last_ns;
     if (!rc && (first != e->first_ns || last != e->last_ns || (t && !ascending(t, e->count))))

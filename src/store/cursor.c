@@ -1,4 +1,4 @@
-// cursor.c - the points of one series in order of time, from whatever they lie in.
+// cursor.c - the points of one series in order of time, from all places where they lie.
 //
 // A series' points lie in pieces (pieces.c). Pieces overlap where points came late. The cursor goes
 // through time in slices that begin and end where pieces do: in a slice with one piece the run is
@@ -9,6 +9,7 @@
 //                   ├──────────────┤
 //   slices   ├─────┼──────┼─────┼──┼────────┤
 #include "store/cursor.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ enum {
     IDLE_PIECES_MAX = 64, // of a list that is kept with them
 };
 
-// ── Opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Opening ----
 
 static void cursor_free(struct store_cursor *c)
 {
@@ -100,7 +101,7 @@ struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series
     return cursor_open(s, series, from_ns, to_ns, 0);
 }
 
-// ── Merging ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Merging ----
 
 static bool make_room(struct store_cursor *c, size_t room)
 {
@@ -117,15 +118,10 @@ static bool make_room(struct store_cursor *c, size_t room)
 // The first of the piece's points from `at` on that is not before t_ns.
 static size_t seek(const struct piece *p, int64_t t_ns)
 {
-    size_t low = p->at, high = p->column.count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (p->column.t[middle] < t_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const int64_t *rest = p->column.t + p->at;
+    size_t i;
+    SEARCH_FIRST(i, p->column.count - p->at, rest[i] >= t_ns);
+    return p->at + i;
 }
 
 // Merges what the pieces in hand up to `touched` hold of [next_ns, end_ns] into c->t, c->v.
@@ -183,9 +179,9 @@ static int merge(struct store_cursor *c, size_t touched, int64_t end_ns)
     }
 }
 
-// ── Slices ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Slices ----
 
-// What is done with is given back at once, a wide query has many.
+// Gives finished pieces back at once, because a wide query has many.
 static void retire(struct store_cursor *c)
 {
     struct piece_list *l = &c->pieces;
@@ -201,12 +197,12 @@ static void retire(struct store_cursor *c)
 }
 
 struct slice {
-    size_t touched, last; // how many pieces have points in it; the last one of them
+    size_t touched, last; // the number of pieces with points in it, and the last of them
     size_t end;           // in the list: behind what it can touch
     int64_t start_ns, end_ns;
 };
 
-// The pieces that the next slice can touch, and where it ends: where one of them ends or another
+// Finds the pieces that the next slice can touch, and its end: where one of them ends or another
 // begins.
 static int find_slice(struct store_cursor *c, struct slice *out)
 {
@@ -214,7 +210,7 @@ static int find_slice(struct store_cursor *c, struct slice *out)
     *out = (struct slice){.end_ns = c->to_ns};
     size_t i = l->at;
     for (;; i++) {
-        // Whatever can begin before this piece has to be in hand.
+        // All pieces that can begin before this one have to be in hand.
         while (c->pending &&
                (i + PIECES_AHEAD >= l->count || c->pending_ns <= l->all[i].first_ns)) {
             int rc = pieces_pull(c);
@@ -266,9 +262,8 @@ static int next_run(struct store_cursor *c, struct store_run *run)
         if (whole) {
             const struct block_entry *e = &only->entry;
             c->whole = x.last;
-            *run = (struct store_run){e->count,       e->first_ns, e->last_ns, e->has_summary,
-                                      e->nans,        e->min,      e->max,     e->sum,
-                                      e->sum_squares, e->first,    e->last};
+            *run = (struct store_run){e->count,       e->first_ns, e->last_ns,
+                                      e->has_summary, e->nans,     e->summary};
             return 1;
         }
         if (c->count) {
@@ -286,7 +281,7 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
     c->count = 0;
     int rc = -ESTALE;
     for (int i = 0; i < MOVES_MAX && (rc = next_run(c, run)) == -ESTALE; i++) {
-        // A block to come is not where it was: what has not been given yet is looked for anew.
+        // A later block is no longer where it was: looks the remaining points up again.
         rc = snapshot_move(c->s);
         c->from_ns = c->next_ns;
         if (!rc)
@@ -304,10 +299,10 @@ uint64_t store_cursor_block(const struct store_cursor *c)
     return b ? b->number : 0;
 }
 
-// What is wanted next lies far from what was last, so the processor does not fetch it by itself.
-// Pieces of a cursor are read in turn: while one is decoded the next one's bytes can be on their
-// way. (Inline: compilers take a function that does nothing but prefetch for one without effect,
-// and leave out its calls.)
+// The next piece lies far from the last one, so the processor does not prefetch it. Pieces of a
+// cursor are read in turn: while one is decoded, the bytes of the next one can be on their way.
+// (Inline: compilers consider a function that only prefetches to have no effect, and leave out its
+// calls.)
 static inline __attribute__((always_inline)) void prefetch(const struct store_cursor *c,
                                                            size_t piece, size_t from, size_t to)
 {
@@ -328,7 +323,7 @@ int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const doub
 {
     if (c->whole != WHOLE_NONE) {
         struct piece *p = &c->pieces.all[c->whole];
-        // In two parts: only so many lines can be on their way at once.
+        // In two parts: a processor fetches only a limited number of lines at a time.
         prefetch(c, c->whole + 2, 0, PREFETCH_FIRST_BYTES);
         int rc = piece_load(c, p);
         prefetch(c, c->whole + 2, PREFETCH_FIRST_BYTES, PREFETCH_BYTES_MAX);

@@ -20,9 +20,10 @@ struct piece {
     size_t at; // points before it have been given
 };
 
-// Of two points of a series at one time stamp the one in the newer piece counts, but one appended
-// singly goes before those in sets, whatever was sealed when: writers append what has to win over a
-// set's cell singly (shared.c, docs/format.md). The remaining fields break ties.
+// The order of precedence between two points of a series with one time stamp. A point appended
+// singly beats those in sets, whenever each was sealed: writers append a point singly if it has to
+// win over the cell of a set (shared.c, docs/format.md). Otherwise the newer piece wins. The
+// remaining fields break ties.
 #define RANK_SINGLE UINT32_MAX
 
 static inline uint64_t piece_rank(bool set, uint32_t owner, uint64_t sequence)
@@ -82,7 +83,8 @@ typedef int piece_fn(struct store_cursor *c, struct piece *p);
 // meanwhile.
 int pieces_visit(struct store_cursor *c, piece_fn *each);
 
-// Finds what lies in from_ns..to_ns, where it is now. 0 or a negative errno, but not -ESTALE.
+// Finds the pieces in from_ns..to_ns at their current places. 0 or a negative errno, but not
+// -ESTALE.
 int pieces_gather(struct store_cursor *c);
 
 // Opens the next pending piece: 0, -ESTALE, -ENOMEM.

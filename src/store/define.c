@@ -4,7 +4,9 @@
 // through these steps; only the last one changes anything that the file or later definitions see,
 // and it cannot fail:
 //
-//   check names ─▶ admit (limits, then room in the file or the spill) ─▶ reserve memory ─▶ commit (write all entries, remember them)
+//   check names ─▶ admit (limits, then room in the file or the spill) ─▶ reserve memory ─▶ commit
+//   (write all entries, remember them)
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/storable_name.h"
@@ -15,39 +17,40 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// ── The log ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- The log ----
 
 int catalog_make_room(struct store *s, size_t bytes)
 {
-    const struct segment_entry *e =
-        s->catalog_slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog_slot);
-    if (e && (e->kind != SEGMENT_CATALOG || s->catalog_ended))
-        e = NULL; // packed, or a hole: the log goes on behind it
+    const struct extent_entry *e =
+        s->catalog.slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog.slot);
+    if (e && (e->kind != EXTENT_CATALOG || s->catalog.ended))
+        e = NULL; // packed, or a hole: the log continues behind it
     if (e && e->size - e->used >= bytes)
         return 0;
-    uint64_t size = e ? e->size * 2 : CATALOG_SEGMENT_BYTES;
-    if (size > CATALOG_SEGMENT_BYTES_MAX)
-        size = CATALOG_SEGMENT_BYTES_MAX;
+    uint64_t size = e ? e->size * 2 : CATALOG_EXTENT_BYTES;
+    if (size > CATALOG_EXTENT_BYTES_MAX)
+        size = CATALOG_EXTENT_BYTES_MAX;
     if (size < bytes)
         size = bytes;
-    int slot = extent_allocate(&s->file, SEGMENT_CATALOG, 0, s->catalog_sequence + 1, size);
+    int slot = extent_allocate(&s->file, EXTENT_CATALOG, 0, s->catalog.sequence + 1, size);
     if (slot < 0)
-        return space_failed(s, slot);
-    s->catalog_slot = slot;
-    s->catalog_ended = false;
-    s->catalog_sequence++;
-    s->catalog_extent_bytes += extent_entry(&s->file, slot)->size;
+        return append_space_failed(s, slot);
+    s->catalog.slot = slot;
+    s->catalog.ended = false;
+    s->catalog.sequence++;
+    s->catalog.extent_bytes += extent_entry(&s->file, slot)->size;
     return 0;
 }
 
 void catalog_write(struct store *s, struct str entries)
 {
-    struct segment_entry *e = extent_entry(&s->file, s->catalog_slot);
-    assert(e->kind == SEGMENT_CATALOG && e->size - e->used >= entries.size);
+    struct extent_entry *e = extent_entry(&s->file, s->catalog.slot);
+    assert(e->kind == EXTENT_CATALOG && e->size - e->used >= entries.size);
     memcpy(s->file.base + e->offset + e->used, entries.data, entries.size);
     store_io_step(s->io, "define");
     extent_publish(e, e->used + entries.size);
     struct superblock *sb = extents_super(&s->file);
+    // Release: a reader that reads the new version also reads the new `used` of the catalog.
     __atomic_store_n(&sb->version, sb->version + 1, __ATOMIC_RELEASE);
 }
 
@@ -59,24 +62,24 @@ static const char *const limit_names[CATALOG_LIMITS] = {
     [LIMIT_CATALOG_BYTES] = "bytes of names and tags",
 };
 
-// There are `now`; whether `more` of them are allowed.
+// Whether a count of `now` may grow by `more`.
 static int check_limit(struct store *s, enum catalog_limit which, uint64_t now, uint64_t more)
 {
-    uint64_t limit = s->catalog_limits[which];
+    uint64_t limit = s->limits.catalog[which];
     if (now <= limit && more <= limit - now)
         return 0;
     s->stats.refused_limit++;
-    if (!(s->limits_reported & 1u << which))
+    if (!(s->catalog.limits_reported & 1u << which))
         log_warning("%s: has %llu %s and may have %llu: new series are refused; leave out a tag "
                     "whose values never repeat",
                     s->path, (unsigned long long)now, limit_names[which],
                     (unsigned long long)limit);
-    s->limits_reported |= 1u << which;
+    s->catalog.limits_reported |= 1u << which;
     return -ENOSPC;
 }
 
-// The step before commit. *spill: where to. Without space the entries wait with the appends; as ids
-// count from the order of entries, and appends name ids, all of it keeps its order.
+// The step before commit. *spill: the entries go into the spill. Without space they wait there with
+// the appends. Ids follow from the order of entries, and appends name ids, so all keep their order.
 static int admit(struct store *s, const struct buf *entries, bool *spill)
 {
     int rc = entries->failed
@@ -84,8 +87,10 @@ static int admit(struct store *s, const struct buf *entries, bool *spill)
                  : check_limit(s, LIMIT_CATALOG_BYTES, s->stats.catalog_bytes, entries->size);
     if (rc)
         return rc;
-    rc = is_cut(s) ? -ESTALE : spilling(s) ? -ENOSPC : catalog_make_room(s, entries->size);
-    *spill = space_error(rc);
+    rc = writer_is_cut(s)  ? -ESTALE
+         : spill_in_use(s) ? -ENOSPC
+                           : catalog_make_room(s, entries->size);
+    *spill = writer_space_error(rc);
     if (*spill) {
         rc = spill_reserve(s, entries->size);
         s->stats.refused_space += rc != 0;
@@ -118,35 +123,31 @@ int catalog_meta(struct store *s, const struct store_label *meta, size_t count)
     return 0;
 }
 
-// ── What is known in memory ──────────────────────────────────────────────────────────────────────────────────────
+// ---- What is known in memory ----
 
 // Each kind has a `…_reserve` that takes the memory for one more and can fail, and a `…_remember`
 // that cannot.
 
 static struct str metric_reserve(struct store *s, const struct store_metric *m)
 {
-    if (s->stats.metrics == s->metric_capacity) {
-        size_t capacity = s->metric_capacity ? s->metric_capacity * 2 : 64;
-        struct metric *metrics = realloc(s->metrics, capacity * sizeof *metrics);
-        if (!metrics)
-            return (struct str){0};
-        s->metrics = metrics;
-        s->metric_capacity = capacity;
-    }
-    return map_reserve(&s->metric_ids, 1) ? arena_str(&s->names, m->name) : (struct str){0};
+    bool room = array_room(&s->catalog.metrics, &s->catalog.metric_capacity, s->stats.metrics + 1,
+                           sizeof *s->catalog.metrics) &&
+                map_reserve(&s->catalog.metric_ids, 1);
+    return room ? arena_str(&s->catalog.names, m->name) : (struct str){0};
 }
 
 static uint32_t metric_remember(struct store *s, struct str name, const struct store_metric *m)
 {
+    assert(s->stats.metrics < s->catalog.metric_capacity);
     uint32_t id = (uint32_t)s->stats.metrics++;
-    *map_add(&s->metric_ids, name, NULL) = id;
-    s->metrics[id] = (struct metric){m->unit.size > 0, m->help.size > 0};
+    *map_add(&s->catalog.metric_ids, name, NULL) = id;
+    s->catalog.metrics[id] = (struct metric){m->unit.size > 0, m->help.size > 0};
     return id;
 }
 
 static struct str pair_key(struct store *s, struct str key, struct str value)
 {
-    struct buf *b = &s->key_scratch;
+    struct buf *b = &s->catalog.key_scratch;
     b->size = 0;
     b->failed = false;
     buf_short(b, key);
@@ -154,39 +155,35 @@ static struct str pair_key(struct store *s, struct str key, struct str value)
     return b->failed ? (struct str){0} : buf_str(b);
 }
 
-// Of the n-th new pair of a definition; `key` is as pair_key makes it.
+// Reserves memory for the n-th new pair of a definition; `key` comes from pair_key.
 static struct str pair_reserve(struct store *s, struct str key, uint32_t n)
 {
-    return key.data && map_reserve(&s->pair_ids, n + 1) ? arena_str(&s->names, key)
-                                                        : (struct str){0};
+    return key.data && map_reserve(&s->catalog.pair_ids, n + 1) ? arena_str(&s->catalog.names, key)
+                                                                : (struct str){0};
 }
 
 static void pair_remember(struct store *s, struct str key, struct str label)
 {
-    *map_add(&s->pair_ids, key, NULL) = s->stats.pairs++;
-    s->host_count += str_eq(label, STR("host"));
+    *map_add(&s->catalog.pair_ids, key, NULL) = s->stats.pairs++;
+    s->catalog.host_count += str_eq(label, STR("host"));
 }
 
 static const uint32_t *set_reserve(struct store *s, const uint32_t *series, uint32_t count)
 {
-    if (s->stats.sets == s->set_capacity) {
-        size_t capacity = s->set_capacity ? s->set_capacity * 2 : 16;
-        struct set *sets = realloc(s->sets, capacity * sizeof *sets);
-        if (!sets)
-            return NULL;
-        s->sets = sets;
-        s->set_capacity = capacity;
-    }
     struct str bytes = {(const char *)series, count * sizeof *series};
-    bytes = map_reserve(&s->set_ids, 1) ? arena_str(&s->names, bytes) : (struct str){0};
+    bool room = array_room(&s->catalog.sets, &s->catalog.set_capacity, s->stats.sets + 1,
+                           sizeof *s->catalog.sets) &&
+                map_reserve(&s->catalog.set_ids, 1);
+    bytes = room ? arena_str(&s->catalog.names, bytes) : (struct str){0};
     return (const uint32_t *)(const void *)bytes.data;
 }
 
 static struct set *set_remember(struct store *s, const uint32_t *series, uint32_t count)
 {
-    struct set *set = &s->sets[s->stats.sets];
-    *map_add(&s->set_ids, (struct str){(const char *)series, count * sizeof *series}, NULL) =
-        s->stats.sets++;
+    assert(s->stats.sets < s->catalog.set_capacity);
+    struct set *set = &s->catalog.sets[s->stats.sets];
+    *map_add(&s->catalog.set_ids, (struct str){(const char *)series, count * sizeof *series},
+             NULL) = s->stats.sets++;
     *set = (struct set){
         .series = series,
         .count = count,
@@ -195,7 +192,7 @@ static struct set *set_remember(struct store *s, const uint32_t *series, uint32_
     return set;
 }
 
-// ── Series ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Series ----
 //
 // A million of them fit into 50 MB: 8 bytes of slots, 8 of the place of the key, the key itself (8
 // bytes and 4 a label) in an arena; and 10 in the file. Its name costs nothing here: a key is
@@ -208,56 +205,49 @@ static uint64_t key_hash(const uint32_t *key)
 
 static size_t series_slot(const struct store *s, const uint32_t *key)
 {
-    size_t mask = s->series_slot_count - 1;
+    size_t mask = s->catalog.series_slot_count - 1;
     for (size_t i = key_hash(key) & mask;; i = (i + 1) & mask) {
-        uint32_t id = s->series_slots[i];
-        if (!id || !memcmp(s->series_keys[id - 1], key, (2 + key[1]) * sizeof *key))
+        uint32_t id = s->catalog.series_slots[i];
+        if (!id || !memcmp(s->catalog.series_keys[id - 1], key, (2 + key[1]) * sizeof *key))
             return i;
     }
 }
 
 static bool series_slots_grow(struct store *s)
 {
-    size_t count = s->series_slot_count ? s->series_slot_count * 2 : 1024;
+    size_t count = s->catalog.series_slot_count ? s->catalog.series_slot_count * 2 : 1024;
     uint32_t *slots = calloc(count, sizeof *slots);
     if (!slots)
         return false;
-    free(s->series_slots);
-    s->series_slots = slots;
-    s->series_slot_count = count;
+    free(s->catalog.series_slots);
+    s->catalog.series_slots = slots;
+    s->catalog.series_slot_count = count;
     for (uint32_t id = 0; id < s->stats.series; id++)
-        s->series_slots[series_slot(s, s->series_keys[id])] = id + 1;
+        s->catalog.series_slots[series_slot(s, s->catalog.series_keys[id])] = id + 1;
     return true;
 }
 
 // Room for one more series, so that remembering it cannot fail once it is in the file.
 static const uint32_t *series_reserve(struct store *s, const struct series_key *k)
 {
-    if (s->stats.series == s->series_capacity) {
-        size_t capacity = s->series_capacity ? s->series_capacity * 2 : 1024;
-        const uint32_t **keys = realloc(s->series_keys, capacity * sizeof *keys);
-        if (!keys)
-            return NULL;
-        s->series_keys = keys;
-        uint8_t *use = realloc(s->series_use, capacity);
-        if (!use)
-            return NULL;
-        memset(use + s->series_capacity, 0, capacity - s->series_capacity);
-        s->series_use = use;
-        s->series_capacity = capacity;
-    }
-    if ((s->stats.series + 1) * 4 > s->series_slot_count * 3 && !series_slots_grow(s))
+    size_t needed = s->stats.series + 1, capacity = s->catalog.series_capacity;
+    if (!array_room(&s->catalog.series_keys, &capacity, needed, sizeof *s->catalog.series_keys) ||
+        !array_room_zeroed(&s->catalog.series_use, &s->catalog.series_capacity, needed,
+                           sizeof *s->catalog.series_use))
+        return NULL;
+    if ((s->stats.series + 1) * 4 > s->catalog.series_slot_count * 3 && !series_slots_grow(s))
         return NULL;
     return (const uint32_t *)(const void *)arena_str(
-               &s->names, (struct str){(const char *)k, (2 + k->count) * 4})
+               &s->catalog.names, (struct str){(const char *)k, (2 + k->count) * 4})
         .data;
 }
 
 static uint32_t series_remember(struct store *s, const uint32_t *key)
 {
+    assert(s->stats.series < s->catalog.series_capacity);
     uint32_t id = (uint32_t)s->stats.series;
-    s->series_slots[series_slot(s, key)] = id + 1;
-    s->series_keys[id] = key;
+    s->catalog.series_slots[series_slot(s, key)] = id + 1;
+    s->catalog.series_keys[id] = key;
     s->stats.series++;
     return id;
 }
@@ -280,7 +270,7 @@ static int load_entry(struct store *s, struct catalog_entry *e)
 {
     switch (e->type) {
     case CATALOG_METRIC: {
-        if (map_get(&s->metric_ids, e->metric.name))
+        if (map_get(&s->catalog.metric_ids, e->metric.name))
             return -EBADMSG;
         struct str name = metric_reserve(s, &e->metric);
         if (!name.data)
@@ -290,13 +280,13 @@ static int load_entry(struct store *s, struct catalog_entry *e)
     }
     case CATALOG_UPDATE:
         if (e->metric_id < s->stats.metrics) {
-            s->metrics[e->metric_id].has_unit |= e->metric.unit.size > 0;
-            s->metrics[e->metric_id].has_help |= e->metric.help.size > 0;
+            s->catalog.metrics[e->metric_id].has_unit |= e->metric.unit.size > 0;
+            s->catalog.metrics[e->metric_id].has_help |= e->metric.help.size > 0;
         }
         return 0;
     case CATALOG_PAIR: {
         struct str key = pair_key(s, e->key, e->value);
-        if (key.data && map_get(&s->pair_ids, key))
+        if (key.data && map_get(&s->catalog.pair_ids, key))
             return -EBADMSG;
         key = pair_reserve(s, key, 0);
         if (!key.data)
@@ -306,7 +296,7 @@ static int load_entry(struct store *s, struct catalog_entry *e)
     }
     case CATALOG_SERIES: {
         struct series_key k = {.metric = e->metric_id, .count = e->count};
-        if (k.metric >= s->stats.metrics || !load_ids(e, k.pairs, s->pair_ids.count))
+        if (k.metric >= s->stats.metrics || !load_ids(e, k.pairs, s->catalog.pair_ids.count))
             return -EBADMSG;
         const uint32_t *key = series_reserve(s, &k);
         if (!key)
@@ -345,18 +335,18 @@ int catalog_load_entries(struct store *s, struct str entries, size_t *good)
 
 void catalog_forget(struct store *s)
 {
-    map_free(&s->metric_ids);
-    map_free(&s->pair_ids);
-    map_free(&s->set_ids);
-    free(s->series_slots);
-    free(s->series_keys);
-    free(s->metrics);
-    free(s->sets);
-    buf_free(&s->key_scratch);
-    arena_free(&s->names);
+    map_free(&s->catalog.metric_ids);
+    map_free(&s->catalog.pair_ids);
+    map_free(&s->catalog.set_ids);
+    free(s->catalog.series_slots);
+    free(s->catalog.series_keys);
+    free(s->catalog.metrics);
+    free(s->catalog.sets);
+    buf_free(&s->catalog.key_scratch);
+    arena_free(&s->catalog.names);
 }
 
-// ── Defining ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Defining ----
 
 static int refuse(uint64_t *counter, int rc)
 {
@@ -366,7 +356,7 @@ static int refuse(uint64_t *counter, int rc)
 
 static int update_metric(struct store *s, uint32_t id, const struct store_metric *m)
 {
-    struct metric *metric = &s->metrics[id];
+    struct metric *metric = &s->catalog.metrics[id];
     struct str unit = metric->has_unit ? STR("") : m->unit,
                help = metric->has_help ? STR("") : m->help;
     if (!unit.size && !help.size)
@@ -391,7 +381,7 @@ int store_define_metric(struct store *s, const struct store_metric *m, uint32_t 
         return refuse(&s->stats.refused_limit, -E2BIG);
     if (!storable_name_is(m->name, SIZE_MAX))
         return refuse(&s->stats.refused_invalid, -EINVAL);
-    const uint64_t *known = map_get(&s->metric_ids, m->name);
+    const uint64_t *known = map_get(&s->catalog.metric_ids, m->name);
     if (known) {
         *id = (uint32_t)*known;
         return update_metric(s, *id, m);
@@ -415,7 +405,7 @@ int store_define_metric(struct store *s, const struct store_metric *m, uint32_t 
 
 size_t store_host_count(const struct store *s)
 {
-    return s->host_count;
+    return s->catalog.host_count;
 }
 
 static int sort_labels(const struct store_label *labels, size_t count, struct store_label *sorted)
@@ -504,14 +494,15 @@ int store_define_series(struct store *s, uint32_t metric, const struct store_lab
         struct str key = pair_key(s, sorted[i].key, sorted[i].value);
         if (!key.data)
             return -ENOMEM;
-        const uint64_t *known = map_get(&s->pair_ids, key);
+        const uint64_t *known = map_get(&s->catalog.pair_ids, key);
         new.key.pairs[i] = known ? (uint32_t)*known : (uint32_t)(s->stats.pairs + new.pair_count);
         if (!known)
             new.pairs[new.pair_count++] = i;
     }
     const uint32_t *words = (const uint32_t *)(const void *)&new.key;
-    uint32_t known =
-        new.pair_count || !s->series_slot_count ? 0 : s->series_slots[series_slot(s, words)];
+    uint32_t known = new.pair_count || !s->catalog.series_slot_count
+                         ? 0
+                         : s->catalog.series_slots[series_slot(s, words)];
     if (!known)
         return add_series(s, &new, id);
     *id = known - 1;
@@ -552,7 +543,7 @@ int store_define_set(struct store *s, const uint32_t *series, size_t count, uint
     if (checked || twice)
         return checked ? checked : refuse(&s->stats.refused_invalid, -EINVAL);
     const uint64_t *known =
-        map_get(&s->set_ids, (struct str){(const char *)series, count * sizeof *series});
+        map_get(&s->catalog.set_ids, (struct str){(const char *)series, count * sizeof *series});
     if (known) {
         *id = (uint32_t)*known;
         return 0;

@@ -2,6 +2,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/search.h"
 #include "store/reader.h"
 
 #include <errno.h>
@@ -28,16 +29,10 @@ void event_index_free(struct event_index *x)
 const struct event_block *event_index_find(const struct event_index *x, uint64_t number,
                                            uint32_t crc)
 {
-    size_t low = 0, high = x->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (x->blocks[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    bool found = low < x->count && x->blocks[low].number == number && x->blocks[low].crc == crc;
-    return found ? &x->blocks[low] : NULL;
+    size_t i;
+    SEARCH_FIRST(i, x->count, x->blocks[i].number >= number);
+    bool found = i < x->count && x->blocks[i].number == number && x->blocks[i].crc == crc;
+    return found ? &x->blocks[i] : NULL;
 }
 
 int event_index_begin(struct event_index *x, uint64_t number, uint32_t crc)
@@ -80,8 +75,8 @@ static bool grow_ids(struct event_index *x)
     return true;
 }
 
-// Forgets the spans that have ended, but for those in recent blocks. False: that does not make
-// enough room.
+// Forgets the spans that have ended, except those in recent blocks. False: that does not free
+// enough.
 static bool sweep_ids(struct event_index *x)
 {
     size_t kept = 0;
@@ -103,17 +98,13 @@ static bool sweep_ids(struct event_index *x)
     return true;
 }
 
-// The event at that place of an earlier block counts no more.
+// The event at that place of an earlier block no longer counts.
 static bool replace(struct event_block *b, const struct event_id *old)
 {
-    if (b->replaced_count == b->replaced_capacity) {
-        uint32_t capacity = b->replaced_capacity ? 2 * b->replaced_capacity : 8;
-        uint32_t *grown = realloc(b->replaced, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        b->replaced = grown;
-        b->replaced_capacity = capacity;
-    }
+    size_t capacity = b->replaced_capacity;
+    if (!array_room(&b->replaced, &capacity, (size_t)b->replaced_count + 1, sizeof *b->replaced))
+        return false;
+    b->replaced_capacity = (uint32_t)capacity;
     uint32_t at = b->replaced_count++;
     for (; at && b->replaced[at - 1] > old->place; at--)
         b->replaced[at] = b->replaced[at - 1];
@@ -166,13 +157,7 @@ bool event_block_touches(const struct event_block *b, int64_t from_ns, int64_t t
 
 bool event_block_replaced(const struct event_block *b, uint32_t place)
 {
-    uint32_t low = 0, high = b->replaced_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (b->replaced[middle] < place)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < b->replaced_count && b->replaced[low] == place;
+    size_t i;
+    SEARCH_FIRST(i, b->replaced_count, b->replaced[i] >= place);
+    return i < b->replaced_count && b->replaced[i] == place;
 }

@@ -1,8 +1,8 @@
-// event_index.h - which blocks of events a question has to read.
+// event_index.h - which blocks of events a query has to read.
 //
-// A block's header knows when its events start, not when they end, and a span may be there twice:
-// as it began, and in a later block as it ended. So each block is read once; then a reader knows of
-// it how far its events reach, and which of them a later block has replaced:
+// The header of a block says when its events start, not when they end. A span may be there twice:
+// as it began, and in a later block as it ended. So each block is read once. After that the reader
+// knows how far its events reach, and which of them a later block has replaced:
 //
 //   block   1: begin A, begin B, end B      2: end A, begin C      3: end C
 //   reaches    …end of B (A is replaced)       …end of A              …end of C
@@ -14,7 +14,7 @@
 
 #include "store/store.h"
 
-// Spans that go on, or ended in recent blocks: 32 MiB. With more of them all blocks are read, as
+// Spans that go on, or ended in recent blocks: 32 MiB. If there are more, all blocks are read, as
 // without an index. Memory is in proportion to these, not to all spans of the file: a span that
 // ended long ago is not expected to be recorded again.
 enum { EVENT_IDS_MAX = 1 << 20 };
@@ -48,8 +48,8 @@ struct event_index {
 const struct event_block *event_index_find(const struct event_index *x, uint64_t number,
                                            uint32_t crc);
 
-// Takes in a block: begin, then each of its events in order. Numbers have to ascend; -EAGAIN: they
-// do not, and everything is forgotten. -ENOMEM the same. When it is full, it takes no more.
+// Adds a block: begin, then each of its events in order. Numbers have to ascend; if they do not
+// (-EAGAIN), or memory is out (-ENOMEM), the index forgets everything. A full index takes no more.
 int event_index_begin(struct event_index *x, uint64_t number, uint32_t crc);
 int event_index_add(struct event_index *x, uint32_t place, const struct store_event *event);
 

@@ -1,12 +1,21 @@
 // event_record.h - spans and annotations as bytes.
 //
-//   { u32 size of the whole record, a multiple of 8; u32 crc32c of what follows; i64 start_ns, end_ns; u64 id, parent; u8 kind;
+//   { u32 size of the whole record, a multiple of 8; u32 crc32c of what follows;
+//     i64 start_ns, end_ns; u64 id, parent; u8 kind;
 //     varint number of labels; short text; short key, short value …; zeros up to the size }
 #ifndef SONDE_STORE_EVENT_RECORD_H
 #define SONDE_STORE_EVENT_RECORD_H
 
 #include "base/bytes.h"
 #include "store/store.h"
+
+enum { // bytes of a record, at most
+    EVENT_HEAD_BYTES_MAX = 64,
+    EVENT_SHORT_BYTES_MAX = 4, // the length before a text
+    EVENT_BYTES_MAX =
+        EVENT_HEAD_BYTES_MAX + EVENT_SHORT_BYTES_MAX + STORE_TEXT_MAX +
+        STORE_LABELS_MAX * (2 * EVENT_SHORT_BYTES_MAX + STORE_KEY_MAX + STORE_VALUE_MAX)
+};
 
 // Within the limits: 0, -E2BIG or -EINVAL.
 int event_check(const struct store_event *event);

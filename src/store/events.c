@@ -1,14 +1,16 @@
-// events.c - spans and annotations, read back.
+// events.c - reading spans and annotations.
 //
 // A span may be there twice: as it began and, later in the order of arrival, as it ended. The last
-// one counts, and it may lie in a block that does not touch the range: so a reader looks through
-// every block once, and afterwards through those that touch (event_index.h).
+// record counts, and may lie in a block that does not touch the range. So a reader looks through
+// every block once, and afterwards only through those that touch the range (event_index.h).
 #include "base/array.h"
 #include "base/bytes.h"
+#include "base/search.h"
 #include "store/event_index.h"
 #include "store/event_record.h"
 #include "store/reader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <zstd.h>
@@ -78,7 +80,7 @@ static int by_id(const void *a, const void *b)
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-// Of the records of a span the last counts. Sorts by id.
+// Marks all but the last record of each span. Sorts by id.
 static void mark_stale(struct found *found, size_t count)
 {
     if (count)
@@ -92,6 +94,7 @@ static void mark_stale(struct found *found, size_t count)
 static void let_go(struct search *x, uint32_t held)
 {
     struct held *h = &x->held[held];
+    assert(h->users);
     if (--h->users)
         return;
     free(h->bytes);
@@ -165,19 +168,13 @@ static bool is_wanted(const struct store_events_wanted *w, const struct store_ev
 // A tail has a later record of the span.
 static bool is_in_tails(const struct search *x, uint64_t id)
 {
-    size_t low = 0, high = x->tail_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (x->tails[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return id && low < x->tail_count && x->tails[low].id == id;
+    size_t i;
+    SEARCH_FIRST(i, x->tail_count, x->tails[i].id >= id);
+    return id && i < x->tail_count && x->tails[i].id == id;
 }
 
-// Whether a record of a block has to be noted. Without a bound a later block may have a record of
-// its span, which decides.
+// Whether a record of a block has to be noted. Without a bound every record is, because a later
+// block may have a record of its span that decides.
 static bool is_candidate(const struct search *x, const struct store_event *event)
 {
     if (event->kind == STORE_SPAN && is_in_tails(x, event->id))
@@ -206,8 +203,8 @@ static struct found found_at(struct search *x, const struct store_event *event, 
     return (struct found){event->start_ns, x->place++, id, at, (uint32_t)size, held, false};
 }
 
-// Takes `bytes` over. Of a block that is known what later ones have replaced is left out; one that
-// is not becomes known to `index`.
+// Takes `bytes` over. Leaves out the records of a known block that later blocks have replaced; an
+// unknown block is added to `index`.
 static int scan(struct search *x, uint8_t *bytes, size_t size, const struct event_block *known,
                 struct event_index *index)
 {
@@ -263,7 +260,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
         return -ENOMEM;
     if (packed) {
         size_t frame = ZSTD_findFrameCompressedSize(stored, h->data_bytes);
-        rc = ZSTD_isError(frame) ? -EBADMSG : unpack_frame(s, bytes, size, stored, frame);
+        rc = ZSTD_isError(frame) ? -EBADMSG : column_unpack(s, bytes, size, stored, frame);
         if (rc == -ENOMEM) {
             free(bytes);
             return rc;
@@ -288,7 +285,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     return rc == -EBADMSG ? 0 : rc;
 }
 
-// Takes `bytes` over, the records of a tail, into x->tails.
+// Takes `bytes` over, the records of a tail, and adds its events to x->tails.
 static int take_tail(struct search *x, uint8_t *bytes, size_t size)
 {
     uint32_t held;
@@ -318,7 +315,7 @@ static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail)
     uint8_t *bytes = malloc(size + 1);
     if (!bytes)
         return -ENOMEM;
-    copy_words(bytes, t->bytes, size);
+    reader_copy_words(bytes, t->bytes, size);
     int rc = tail_standing(t);
     if (rc) {
         free(bytes);
@@ -335,7 +332,7 @@ static int scan_tails(struct store_snapshot *s, struct search *x)
     const struct view *v = s->view;
     int rc = 0;
     for (size_t i = 0; !rc && i < v->tail_count; i++)
-        if (v->tails[i].kind == SEGMENT_EVENT_TAIL && s->used[i])
+        if (v->tails[i].kind == EXTENT_EVENT_TAIL && s->used[i])
             rc = scan_tail(s, x, i);
     mark_stale(x->tails, x->tail_count);
     return rc;
@@ -357,8 +354,8 @@ static bool is_indexed(const struct store_snapshot *s, const struct block_ref *b
            NULL;
 }
 
-// Adds the blocks to the index that are not in it. Not bounded: the index cannot have all, as it is
-// full, or a block is damaged. The index is locked.
+// Adds the missing blocks to the index. Then the search is not bounded if the index is full or a
+// block is damaged. The index is locked.
 static int index_blocks(struct store_snapshot *s, struct search *x)
 {
     const struct view *v = s->view;

@@ -1,8 +1,11 @@
 #include "store/extents.h"
 
+#include "base/array.h"
 #include "base/hash.h"
+#include "base/search.h"
 #include "store/lock.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,24 +15,13 @@
 
 enum { MAP_MIN_BYTES = 64 << 20, GROW_BYTES = 64 << 10, WORD_BYTES = 8 };
 
-uint32_t segment_entry_check(const struct segment_entry *entry)
-{
-    uint32_t crc = crc32c(0, &entry->kind, 12);
-    return crc32c(crc, &entry->offset, 24);
-}
-
-// ── Free space ───────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Free space ----
 
 static bool gap_insert(struct extents *x, size_t at, uint64_t offset, uint64_t size)
 {
-    if (x->gap_count == x->gap_capacity) {
-        size_t capacity = x->gap_capacity ? x->gap_capacity * 2 : 64;
-        struct extent_gap *gaps = realloc(x->gaps, capacity * sizeof *gaps);
-        if (!gaps)
-            return false;
-        x->gaps = gaps;
-        x->gap_capacity = capacity;
-    }
+    if (!array_room(&x->gaps, &x->gap_capacity, x->gap_count + 1, sizeof *x->gaps))
+        return false;
+    assert(at <= x->gap_count);
     memmove(x->gaps + at + 1, x->gaps + at, (x->gap_count - at) * sizeof *x->gaps);
     x->gaps[at] = (struct extent_gap){offset, size};
     x->gap_count++;
@@ -38,6 +30,7 @@ static bool gap_insert(struct extents *x, size_t at, uint64_t offset, uint64_t s
 
 static void gap_remove(struct extents *x, size_t at)
 {
+    assert(at < x->gap_count);
     memmove(x->gaps + at, x->gaps + at + 1, (x->gap_count - at - 1) * sizeof *x->gaps);
     x->gap_count--;
 }
@@ -45,15 +38,9 @@ static void gap_remove(struct extents *x, size_t at)
 // The first gap that does not begin before `offset`.
 static size_t gap_at(const struct extents *x, uint64_t offset)
 {
-    size_t low = 0, high = x->gap_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (x->gaps[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH_FIRST(i, x->gap_count, x->gaps[i].offset >= offset);
+    return i;
 }
 
 static unsigned size_class(uint64_t size)
@@ -76,7 +63,7 @@ static void give_back(struct extents *x, uint64_t offset, uint64_t size)
         x->gaps[at].offset = offset;
         x->gaps[at].size += size;
     } else if (!gap_insert(x, at, offset, size)) {
-        return; // without memory to note it the space is only found again at the next open
+        return; // without memory for a note the next open finds the space again
     }
     for (unsigned k = 0; k <= size_class(x->gaps[at].size); k++)
         if (x->gaps_from[k] > x->gaps[at].offset)
@@ -89,7 +76,7 @@ static void give_back(struct extents *x, uint64_t offset, uint64_t size)
     }
 }
 
-// A mapping of the file behind `fd` takes the place of the one there is.
+// Maps the file `fd` in place of the current mapping.
 static int map_anew(struct extents *x, int fd, size_t size)
 {
     uint8_t *base;
@@ -134,6 +121,7 @@ int extents_move(struct extents *x, int fd)
     if (rc)
         return rc;
     struct superblock *old = extents_super(x);
+    // Release: a reader that reads LAYOUT_CLOSED here reads everything that was appended.
     __atomic_store_n(&old->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
     rc = map_anew(x, fd, x->mapped_bytes);
     if (rc) {
@@ -154,7 +142,7 @@ static int grow_file(struct extents *x, uint64_t needed)
     uint64_t size = (needed + GROW_BYTES - 1) / GROW_BYTES * GROW_BYTES;
     if (size > x->space_limit)
         return -ENOSPC;
-    // Growing a file that was cut short would put zeros in the place of what is gone.
+    // A cut file must not grow: it would get zeros in place of the lost data.
     if (!extents_whole(x))
         return -ESTALE;
     int rc = grow_mapping(x, size);
@@ -167,8 +155,8 @@ static int grow_file(struct extents *x, uint64_t needed)
     return 0;
 }
 
-// The lowest gap that is large enough. Where small gaps of its class are passed over, the next
-// search begins behind those that are too small for the class altogether.
+// Finds the lowest gap that is large enough. If the search skips small gaps of its class, the next
+// search begins behind the gaps that are too small for the whole class.
 static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
 {
     unsigned class = size_class(size);
@@ -203,7 +191,7 @@ static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
     return 0;
 }
 
-// ── The table ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- The table ----
 
 void extents_begin(struct extents *x)
 {
@@ -211,22 +199,25 @@ void extents_begin(struct extents *x)
         return;
     struct superblock *sb = extents_super(x);
     __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELAXED);
+    // Release: the odd number is seen before any change of the table.
     __atomic_thread_fence(__ATOMIC_RELEASE);
     store_io_step(x->io, "table begins");
 }
 
 void extents_end(struct extents *x)
 {
+    assert(x->change_depth > 0);
     if (--x->change_depth)
         return;
     struct superblock *sb = extents_super(x);
     store_io_step(x->io, "table");
+    // Release: all changes of the table are seen before the even number.
     __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);
     store_io_step(x->io, "table done");
 }
 
-// Entries are read by others word by word while they change.
-static void write_entry(struct segment_entry *to, const struct segment_entry *from)
+// Readers copy entries word by word while they change.
+static void write_entry(struct extent_entry *to, const struct extent_entry *from)
 {
     uint64_t words[sizeof *to / 8];
     memcpy(words, from, sizeof words);
@@ -240,27 +231,27 @@ static int grow_table(struct extents *x)
     uint32_t old_capacity = extents_super(x)->table_capacity;
     uint32_t capacity = old_capacity < 64 ? 64 : old_capacity * 2;
     uint64_t offset;
-    int rc = take_space(x, (uint64_t)capacity * sizeof(struct segment_entry), &offset);
+    int rc = take_space(x, (uint64_t)capacity * sizeof(struct extent_entry), &offset);
     if (rc)
         return rc;
     struct superblock *sb = extents_super(x);
-    struct segment_entry *table = (struct segment_entry *)(void *)(x->base + offset);
+    struct extent_entry *table = (struct extent_entry *)(void *)(x->base + offset);
     memset(table, 0, capacity * sizeof *table);
     memcpy(table, extents_table(x), old_capacity * sizeof *table);
-    // Without the table all is lost, so it is on disk before the header leads to it, and the header
-    // before the old one is made worthless. (A disk that cannot: the next sync says so.) There are
-    // few of these moves, each table is twice the one before.
+    // Without the table all data are lost. So the table is on disk before the header points to it,
+    // and the header before the old table becomes invalid. (If a sync fails here, the next one
+    // reports it.) Tables rarely move, because each is twice as large as the one before.
     x->io->sync(x->io->user, x->fd);
-    struct segment_entry *old = extents_table(x);
+    struct extent_entry *old = extents_table(x);
     extents_begin(x);
     __atomic_store_n(&sb->table_offset, offset, __ATOMIC_RELAXED);
     __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
     extents_end(x);
-    // Outside of the change: readers wait for the end of one, and should not wait for the disk.
-    // Nothing else changes meanwhile.
+    // Synced before the change begins, because readers wait for the end of a change and should not
+    // wait for the disk. Nothing else changes meanwhile.
     x->io->sync(x->io->user, x->fd);
-    // Readers that look at generations in the old table must find that they have moved on. Its
-    // place stays unused until the file is opened again, or they might find anything there.
+    // Readers that check generations in the old table must find them changed. Its place stays
+    // unused until the file is opened again; otherwise readers might find any bytes there.
     for (uint32_t i = 0; i < old_capacity; i++)
         __atomic_store_n(&old[i].generation, old[i].generation + 1, __ATOMIC_RELAXED);
     return 0;
@@ -268,15 +259,9 @@ static int grow_table(struct extents *x)
 
 static void note_free_slot(struct extents *x, int slot)
 {
-    if (x->free_count == x->free_capacity) {
-        size_t capacity = x->free_capacity ? x->free_capacity * 2 : 64;
-        int *slots = realloc(x->free_slots, capacity * sizeof *slots);
-        if (!slots)
-            return; // found again at the next open
-        x->free_slots = slots;
-        x->free_capacity = capacity;
-    }
-    x->free_slots[x->free_count++] = slot;
+    if (array_room(&x->free_slots, &x->free_capacity, x->free_count + 1, sizeof *x->free_slots))
+        x->free_slots[x->free_count++] = slot;
+    // Without memory the next open finds it again.
 }
 
 static int free_slot(struct extents *x)
@@ -293,10 +278,10 @@ static int free_slot(struct extents *x)
     return (int)sb->table_count;
 }
 
-static void set_entry(struct extents *x, int slot, struct segment_entry content)
+static void set_entry(struct extents *x, int slot, struct extent_entry content)
 {
     struct superblock *sb = extents_super(x);
-    content.check = segment_entry_check(&content);
+    content.check = extent_entry_check(&content);
     extents_begin(x);
     write_entry(extent_entry(x, slot), &content);
     if ((uint32_t)slot >= sb->table_count)
@@ -304,7 +289,7 @@ static void set_entry(struct extents *x, int slot, struct segment_entry content)
     extents_end(x);
 }
 
-int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence,
+int extent_allocate(struct extents *x, enum extent_kind kind, uint32_t owner, uint64_t sequence,
                     uint64_t size)
 {
     size = (size + LAYOUT_ALIGNMENT - 1) / LAYOUT_ALIGNMENT * LAYOUT_ALIGNMENT;
@@ -318,7 +303,7 @@ int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, u
     x->used_bytes += size;
     x->free_count -= x->free_count && x->free_slots[x->free_count - 1] == slot;
     set_entry(x, slot,
-              (struct segment_entry){
+              (struct extent_entry){
                   .kind = kind,
                   .generation = extent_entry(x, slot)->generation + 1,
                   .owner = owner,
@@ -331,7 +316,7 @@ int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, u
 
 int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes)
 {
-    const struct segment_entry *e = extent_entry(x, slot);
+    const struct extent_entry *e = extent_entry(x, slot);
     return used_bytes < e->size
                ? x->io->reserve(x->io->user, x->fd, e->offset + used_bytes, e->size - used_bytes)
                : 0;
@@ -339,9 +324,9 @@ int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes)
 
 void extent_free(struct extents *x, int slot)
 {
-    const struct segment_entry old = *extent_entry(x, slot);
+    const struct extent_entry old = *extent_entry(x, slot);
     set_entry(x, slot,
-              (struct segment_entry){.kind = SEGMENT_EMPTY, .generation = old.generation + 1});
+              (struct extent_entry){.kind = EXTENT_EMPTY, .generation = old.generation + 1});
     x->used_bytes -= old.size;
     note_free_slot(x, slot);
     give_back(x, old.offset, old.size);
@@ -349,25 +334,20 @@ void extent_free(struct extents *x, int slot)
 
 void extent_reuse(struct extents *x, int slot, uint64_t sequence)
 {
-    struct segment_entry entry = *extent_entry(x, slot);
+    struct extent_entry entry = *extent_entry(x, slot);
     entry.generation++;
     entry.sequence = sequence;
     entry.used = 0;
     memset(entry.synced, 0, sizeof entry.synced);
     set_entry(x, slot, entry);
+    // Release: the new generation is seen before the first byte of the new content.
     __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 void extent_free_later(struct extents *x, int slot)
 {
-    if (x->pending_count == x->pending_capacity) {
-        size_t capacity = x->pending_capacity ? x->pending_capacity * 2 : 64;
-        int *pending = realloc(x->pending, capacity * sizeof *pending);
-        if (!pending)
-            return;
-        x->pending = pending;
-        x->pending_capacity = capacity;
-    }
+    if (!array_room(&x->pending, &x->pending_capacity, x->pending_count + 1, sizeof *x->pending))
+        return;
     x->pending[x->pending_count++] = slot;
     x->pending_bytes += extent_entry(x, slot)->size;
 }
@@ -382,7 +362,7 @@ bool extent_is_pending(const struct extents *x, int slot)
 
 bool extent_is_synced(const struct extents *x, int slot)
 {
-    const struct segment_entry *e = extent_entry(x, slot);
+    const struct extent_entry *e = extent_entry(x, slot);
     return e->synced[0].used || e->synced[1].used;
 }
 
@@ -410,7 +390,7 @@ void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t use
     __atomic_store_n(at, (uint64_t)crc << 32 | used, __ATOMIC_RELAXED);
 }
 
-// ── Opening ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Opening ----
 
 struct taken {
     uint64_t offset, size;
@@ -425,9 +405,9 @@ static int by_offset(const void *a, const void *b)
 
 static void drop_entry(struct extents *x, int slot, uint32_t *dropped)
 {
-    struct segment_entry *entry = extent_entry(x, slot);
-    struct segment_entry empty = {.generation = entry->generation + 1};
-    empty.check = segment_entry_check(&empty);
+    struct extent_entry *entry = extent_entry(x, slot);
+    struct extent_entry empty = {.generation = entry->generation + 1};
+    empty.check = extent_entry_check(&empty);
     *entry = empty;
     ++*dropped;
 }
@@ -437,27 +417,25 @@ static bool overlaps(const struct taken *t, uint64_t offset, uint64_t size)
     return t->offset < offset + size && offset < t->offset + t->size;
 }
 
-// Whether an entry is empty, or of an extent that lies in the file and keeps clear of the header
-// and the table.
-static bool entry_sound(const struct segment_entry *e, uint64_t file_bytes,
+// Whether an entry is empty, or its extent lies in the file and overlaps neither the header nor the
+// table.
+static bool entry_sound(const struct extent_entry *e, uint64_t file_bytes,
                         const struct taken *fixed, size_t fixed_count)
 {
-    if (e->check != segment_entry_check(e) || e->kind >= SEGMENT_KINDS)
+    if (e->check != extent_entry_check(e) || e->kind >= EXTENT_KINDS)
         return false;
-    if (e->kind == SEGMENT_EMPTY)
+    if (e->kind == EXTENT_EMPTY)
         return true;
-    bool inside = e->size && e->offset <= file_bytes && e->size <= file_bytes - e->offset &&
-                  e->offset % 8 == 0;
+    bool inside = e->size && extent_entry_lies_in(e, file_bytes);
     for (size_t i = 0; inside && i < fixed_count; i++)
         inside = !overlaps(&fixed[i], e->offset, e->size);
     return inside;
 }
 
-// Whether the table lies where a writer puts one: in its place in the header, or in the file behind
-// the header.
+// Whether the table lies where a writer puts it: in its place in the header, or behind the header.
 static bool table_sound(const struct superblock *sb, uint64_t file_bytes)
 {
-    uint64_t bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
+    uint64_t bytes = (uint64_t)sb->table_capacity * sizeof(struct extent_entry);
     bool in_header = sb->table_offset == sizeof *sb && sb->table_capacity <= LAYOUT_INLINE_ENTRIES;
     bool behind = sb->table_offset >= LAYOUT_HEADER_BYTES && sb->table_offset <= file_bytes &&
                   bytes <= file_bytes - sb->table_offset && sb->table_offset % 8 == 0;
@@ -477,7 +455,7 @@ static int find_gaps(struct extents *x, struct taken *taken, size_t count, uint3
             x->used_bytes += t->size;
         if (t->offset > x->end && !gap_insert(x, x->gap_count, x->end, t->offset - x->end))
             return -ENOMEM;
-        // A packed catalog has any size; what comes behind it is read in aligned words.
+        // A packed catalog can have any size, but the next extent is read in aligned words.
         uint64_t end = (t->offset + t->size + WORD_BYTES - 1) / WORD_BYTES * WORD_BYTES;
         if (end > x->end)
             x->end = end;
@@ -500,11 +478,11 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     *dropped = 0;
     if (!table_sound(sb, file_bytes))
         return -EBADMSG;
-    uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct segment_entry);
-    // A writer that died in the middle of a change: one entry may be half written, with nothing in
-    // it that counts.
+    uint64_t table_bytes = (uint64_t)sb->table_capacity * sizeof(struct extent_entry);
+    // A writer that died during a change may have left one half-written entry, which holds no data
+    // yet.
     bool half_done = sb->table_sequence & 1;
-    if (half_done)
+    if (half_done) // release: what the dead writer changed is seen before the even number
         __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);
     struct taken *taken = malloc(((size_t)sb->table_count + 2) * sizeof *taken);
     if (!taken)
@@ -516,12 +494,11 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     const size_t fixed_count = count;
     extents_begin(x);
     for (uint32_t i = 0; i < sb->table_count; i++) {
-        static const struct segment_entry never;
-        const struct segment_entry *entry = extent_entry(x, (int)i);
-        if (!memcmp(entry, &never, sizeof never))
+        const struct extent_entry *entry = extent_entry(x, (int)i);
+        if (extent_entry_is_new(entry))
             continue;
         if (entry_sound(entry, file_bytes, taken, fixed_count)) {
-            if (entry->kind != SEGMENT_EMPTY)
+            if (entry->kind != EXTENT_EMPTY)
                 taken[count++] = (struct taken){entry->offset, entry->size, (int)i};
             continue;
         }
@@ -532,13 +509,13 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     rc = find_gaps(x, taken, count, dropped);
     x->reserved_bytes = x->inherited_bytes = x->end;
     if (!rc && sb->table_offset >= LAYOUT_HEADER_BYTES) {
-        uint64_t used = (uint64_t)sb->table_count * sizeof(struct segment_entry);
+        uint64_t used = (uint64_t)sb->table_count * sizeof(struct extent_entry);
         if (used < table_bytes)
             rc = io->reserve(io->user, fd, sb->table_offset + used, table_bytes - used);
     }
     extents_end(x);
     for (uint32_t i = sb->table_count; i-- > 0;)
-        if (extent_entry(x, (int)i)->kind == SEGMENT_EMPTY)
+        if (extent_entry(x, (int)i)->kind == EXTENT_EMPTY)
             note_free_slot(x, (int)i);
     free(taken);
     return rc;
@@ -568,6 +545,7 @@ void extents_mark_closed(struct extents *x)
     struct superblock *sb = extents_super(x), closed = *sb;
     closed.state = LAYOUT_CLOSED;
     sb->closed_crc = superblock_closed_crc(&closed, extents_table(x));
+    // Release: a reader that reads LAYOUT_CLOSED also reads its checksum.
     __atomic_store_n(&sb->state, LAYOUT_CLOSED, __ATOMIC_RELEASE);
 }
 

@@ -1,11 +1,11 @@
-// extents.h - the writer's side of the file: its mapping, its segment table, and which of its bytes
+// extents.h - the writer's side of the file: its mapping, its extent table, and which of its bytes
 // are free.
 //
 // The file is mapped once, with more than its size, and grows underneath. The writer reserves disk
-// space before it writes: a store into a hole of a full disk would kill the process (SIGBUS). A
-// file that was there before may have holes anywhere that is free or not used yet: closing punches
-// them, and so does a sparse copy. Pointers into the mapping hold until the next extent_allocate,
-// which may move it: keep offsets or slots.
+// space before it writes: a store into a hole of a full disk would kill the process (SIGBUS). The
+// free and unused parts of an older file may be holes, because closing punches them, as does a
+// sparse copy. Pointers into the mapping hold until the next extent_allocate, which may move it:
+// keep offsets or slots.
 //
 // Synced data are overwritten only after another sync has written their replacement. So
 // extent_free_later frees such an extent, which stays in the table until extents_synced.
@@ -67,12 +67,12 @@ static inline struct superblock *extents_super(const struct extents *x)
     return (struct superblock *)(void *)x->base;
 }
 
-static inline struct segment_entry *extents_table(const struct extents *x)
+static inline struct extent_entry *extents_table(const struct extents *x)
 {
-    return (struct segment_entry *)(void *)(x->base + extents_super(x)->table_offset);
+    return (struct extent_entry *)(void *)(x->base + extents_super(x)->table_offset);
 }
 
-static inline struct segment_entry *extent_entry(const struct extents *x, int slot)
+static inline struct extent_entry *extent_entry(const struct extents *x, int slot)
 {
     return &extents_table(x)[slot];
 }
@@ -82,13 +82,13 @@ static inline uint8_t *extent_bytes(const struct extents *x, int slot)
     return x->base + extent_entry(x, slot)->offset;
 }
 
-// Reserves disk space for an extent of a file that existed before, from `used_bytes` on; these
-// bytes are undefined then. 0 or a negative errno.
+// Reserves disk space for an extent of an older file, from `used_bytes` on. The bytes from there on
+// are undefined afterwards. 0 or a negative errno.
 int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes);
 
-// A new extent, its bytes undefined, used 0. The lowest place it fits in. Returns the slot or
-// -ENOSPC, -EDQUOT, -ENOMEM…
-int extent_allocate(struct extents *x, enum segment_kind kind, uint32_t owner, uint64_t sequence,
+// Allocates an extent at the lowest place where it fits. Its bytes are undefined, its `used` is 0.
+// Returns the slot or -ENOSPC, -EDQUOT, -ENOMEM…
+int extent_allocate(struct extents *x, enum extent_kind kind, uint32_t owner, uint64_t sequence,
                     uint64_t size);
 void extent_free(struct extents *x, int slot);
 
@@ -106,20 +106,18 @@ void extents_synced(struct extents *x);
 // `parity`, so that the note of the last good sync stays until this one has finished.
 void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t used, uint32_t crc);
 
-// The same extent for new content of the same owner.
+// Reuses the extent for new content of the same owner.
 void extent_reuse(struct extents *x, int slot, uint64_t sequence);
 
-// Around changes that readers must see all or nothing of. Nests.
+// Call these around changes that readers must see completely or not at all. They nest.
 void extents_begin(struct extents *x);
 void extents_end(struct extents *x);
 
-// Makes everything up to `used` visible.
-static inline void extent_publish(struct segment_entry *entry, uint64_t used)
+// Release: a reader that reads the new `used` also reads everything before it.
+static inline void extent_publish(struct extent_entry *entry, uint64_t used)
 {
     __atomic_store_n(&entry->used, used, __ATOMIC_RELEASE);
 }
-
-uint32_t segment_entry_check(const struct segment_entry *entry);
 
 // Whether the file still has its length, and every accessed page existed; else *lost is the first
 // lost offset.

@@ -1,6 +1,6 @@
-// import.c - a table in text becomes a recording. Of a wide CSV: one set of all columns, a row a
-// line. Of a file of dask-metrics: a series for each GPU of each column, and a span for each time
-// in which job and dag stayed the same.
+// import.c - makes a recording from a table in text. A wide CSV becomes one set of all columns,
+// with a row a line. A file of dask-metrics becomes a series for each GPU of each column, and a
+// span for each time in which job and dag stayed the same.
 #include "store/import.h"
 
 #include "base/arena.h"
@@ -189,7 +189,7 @@ static int open_recording(const char *out_path, struct str host, struct store **
                           struct error *e)
 {
     struct store_label meta[] = {{STR("host"), host}, {STR("source"), STR("import")}};
-    // All of the table is kept: the limit by size is for what records without end.
+    // Keeps the whole table: the size limit is meant for endless recordings.
     struct store_options o = {.size_limit_bytes = UINT64_MAX,
                               .close_budget_ns = INT64_MAX,
                               .meta = meta,
@@ -197,7 +197,8 @@ static int open_recording(const char *out_path, struct str host, struct store **
     return store_open(out_path, &o, out, e);
 }
 
-// Of a recording that was filled with `rc`. A table that is mostly something else is refused.
+// Finishes a recording that was filled with the result `rc`. Refuses a table that mostly holds
+// something else.
 static int finish(struct store *s, const struct table *t, int rc,
                   const struct store_import_stats *stats, const char *rows_are, struct error *e)
 {
@@ -293,8 +294,7 @@ static int dask_series(struct dask *d, uint32_t column, uint32_t device, uint32_
     return 0;
 }
 
-// How many keys a cell of tasks holds: they are apart by commas that stand neither in a tuple nor
-// in quotes.
+// The number of keys in a cell of tasks. Commas outside of tuples and quotes separate them.
 static double dask_keys(struct str cell)
 {
     unsigned depth = 0, count = cell.size > 0;
@@ -371,7 +371,7 @@ static bool dask_number(struct str cell, char out[DASK_NUMBER_MAX])
     return !cell.size || snprintf(out, DASK_NUMBER_MAX, "%lld", (long long)number) > 0;
 }
 
-// The job, the dag and the time of the line; false: they make no sense.
+// Reads the job, the dag and the time of the line; false: they are invalid.
 static bool dask_place(struct dask *d, char job[DASK_NUMBER_MAX], char dag[DASK_NUMBER_MAX],
                        double *seconds)
 {

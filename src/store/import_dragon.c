@@ -3,6 +3,7 @@
 #include "store/import_dragon.h"
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
@@ -84,7 +85,7 @@ static struct str host_of_file(const char *path)
     return name;
 }
 
-// `count` databases. A single reason is that of the whole command.
+// Reports `count` failed databases. A single reason becomes that of the whole command.
 static void leave_out(struct importer *im, size_t count, const struct error *e)
 {
     if (im->left_out)
@@ -112,14 +113,8 @@ static int add_dump(struct importer *im, const char *path, struct str host, stru
     if (!storable_name_is(host, HOST_MAX) || str_find_char(host, '/') >= 0)
         return error_set(e, -EINVAL, "cannot import %s: '%.*s' is no host's name; give --host",
                          path, STR_ARG(host));
-    if (im->count == im->capacity) {
-        size_t capacity = im->capacity ? im->capacity * 2 : 16;
-        struct dump *more = realloc(im->dumps, capacity * sizeof *more);
-        if (!more)
-            return error_set(e, -ENOMEM, "out of memory");
-        im->dumps = more;
-        im->capacity = capacity;
-    }
+    if (!array_room(&im->dumps, &im->capacity, im->count + 1, sizeof *im->dumps))
+        return error_set(e, -ENOMEM, "out of memory");
     struct dump *d = &im->dumps[im->count];
     *d = (struct dump){arena_strdup(&im->arena, str_of(path)), arena_str(&im->arena, host), merged,
                        arena_str(&im->arena, table)};
@@ -174,7 +169,7 @@ static int add_hosts(struct importer *im, struct sqlite3 *db, const char *path, 
     return status;
 }
 
-// Its tables, before any host's recording is begun.
+// Reads the tables of the database before the recording of any host begins.
 static int list_database(struct importer *im, const char *path, struct error *e)
 {
     bool is_table = false, has_rows = false, merged = false;
@@ -256,7 +251,7 @@ static void list_all(struct importer *im)
 
 // ---------------------------------------------------------------- rows
 
-// Seconds in digits, with or without a fraction.
+// A number of seconds in digits, with or without a fraction.
 static bool parse_time(struct str text, int64_t *t_ns)
 {
     struct str fraction = text, whole = str_cut(&fraction, '.');
@@ -286,7 +281,7 @@ static bool tag_text(const json_t *value, struct buf *out)
     return !json_is_object(value) && !json_is_array(value);
 }
 
-// The labels of a row's tags; -EINVAL: they make no sense. *number: a key with a whole number.
+// The labels of a row's tags; -EINVAL: the tags are invalid. *number: a key with a whole number.
 static int read_tags(struct arena *a, const json_t *tags, struct store_label *labels, size_t *count,
                      struct str *number)
 {
@@ -394,7 +389,7 @@ static int append(struct importer *im, const struct dump *d, struct sqlite3_stmt
     return rc < 0 ? rc : 0;
 }
 
-// Every row of the host in the database. Without `append`, each is only read.
+// Reads every row of the host in the database, and appends it if `append`.
 static int read_rows(struct importer *im, const struct dump *d, bool appending, struct error *e)
 {
     struct sqlite3 *db = sqlite_open(im->q, d->path, e);

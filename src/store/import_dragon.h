@@ -31,13 +31,14 @@ struct import_dragon_options {
     size_t count;
     const char *folder; // of the recordings; exists
     const char *host;   // NULL: as the names of the files say
-    // The metric of sonde that Dragon calls so; false: none.
+    // The name in sonde of a metric of Dragon; false: there is none.
     bool (*own_metric)(struct str name, struct store_metric *m);
     void (*made)(const struct import_dragon_recording *r); // called for each recording
 };
 
-// A file that cannot be read is left out as a whole. If it was the only one, *e says why; of more,
-// each gets a warning. 0: all files are imported. A recording that exists is not replaced: -EEXIST.
+// A file that cannot be read is skipped completely. *e says why if there was only one file; of
+// several files, each gets a warning. 0: all files are imported. A recording that exists is not
+// replaced: -EEXIST.
 int import_dragon(const struct import_dragon_options *o, struct error *e);
 
 #endif

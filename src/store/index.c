@@ -4,25 +4,18 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-// Old arrays stay in the arena: who has a view of them keeps it.
-static bool list_add(struct arena *memory, struct id_list *l, uint32_t id)
+// Readers may go on using the old array, which stays in the arena.
+static bool add_id(struct arena *memory, struct id_list *l, uint32_t id)
 {
     if (l->count && l->ids[l->count - 1] == id)
         return true;
-    if (l->count == l->capacity) {
-        size_t capacity = l->capacity ? l->capacity * 2 : 4;
-        uint32_t *ids = arena_array(memory, capacity, sizeof *ids);
-        if (!ids)
-            return false;
-        if (l->count)
-            memcpy(ids, l->ids, l->count * sizeof *ids);
-        l->ids = ids;
-        l->capacity = capacity;
-    }
+    if (!arena_room(memory, &l->ids, &l->capacity, l->count, l->count + 1, sizeof *l->ids))
+        return false;
     l->ids[l->count++] = id;
     return true;
 }
@@ -63,7 +56,7 @@ static bool add_metric(struct index *x, const struct store_metric *m)
     return true;
 }
 
-// Snapshots hold views of the old definition, so there is a new one.
+// Makes a new definition, because snapshots hold views of the old one.
 static bool update_metric(struct index *x, const struct catalog_entry *e)
 {
     if (e->metric_id >= x->metric_count)
@@ -123,10 +116,10 @@ static bool add_series(struct index *x, const struct catalog_entry *e, uint32_t 
         return false;
     uint32_t id = (uint32_t)x->series_count;
     struct series s = {.metric = e->metric_id, .pair_count = e->count, .pairs = ids};
-    if (!list_add(&x->memory, &x->metric_series[s.metric], id))
+    if (!add_id(&x->memory, &x->metric_series[s.metric], id))
         return false;
     for (uint32_t i = 0; i < e->count; i++)
-        if (!list_add(&x->memory, &x->pairs[ids[i]].series, id))
+        if (!add_id(&x->memory, &x->pairs[ids[i]].series, id))
             return false;
     x->memberships[id] = NULL;
     x->series[x->series_count++] = s;
@@ -177,13 +170,12 @@ static bool add_entry(struct index *x, const struct catalog_entry *e, uint32_t *
     return true;
 }
 
-static bool in_file(const struct store_reader *r, const struct segment_entry *e)
+static bool in_file(const struct store_reader *r, const struct extent_entry *e)
 {
     return e->offset <= r->file_bytes && e->size <= r->file_bytes - e->offset && e->used <= e->size;
 }
 
-// Everything in `in` that is an entry. A catalog is read once, so what damage hides behind it stays
-// hidden.
+// Reads all entries in `in`. A catalog is read once, so entries behind a damaged one stay hidden.
 static int read_entries(struct index *x, struct bytes *in)
 {
     struct catalog_entry entry;
@@ -213,35 +205,35 @@ static int read_packed(struct index *x, const uint8_t *from, uint64_t size)
     return rc;
 }
 
-// Where a machine went down, entries behind the last sync end at the first one that is not sound:
-// that is no damage.
-static bool after_sync(enum trust trust, const struct segment_entry *e, uint64_t at)
+// After a crash of the machine, entries behind the last sync end at the first one that is not
+// sound. That is no damage.
+static bool after_sync(enum trust trust, const struct extent_entry *e, uint64_t at)
 {
     uint64_t synced = e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
-    return trust == TRUST_SYNCED && e->kind == SEGMENT_CATALOG && at >= synced;
+    return trust == TRUST_SYNCED && e->kind == EXTENT_CATALOG && at >= synced;
 }
 
-int index_update(struct store_reader *r, enum trust trust, const struct segment_entry *table,
-                 const struct segment_entry *live, size_t count)
+int index_update(struct store_reader *r, enum trust trust, const struct extent_entry *table,
+                 const struct extent_entry *live, size_t count)
 {
     struct index *x = &r->index;
-    if (!x->segment)
-        x->segment = 1;
+    if (!x->extent)
+        x->extent = 1;
     while (!x->damaged) {
-        const struct segment_entry *e = NULL;
+        const struct extent_entry *e = NULL;
         bool more = false;
         for (size_t i = 0; i < count; i++) {
-            if (table[i].kind != SEGMENT_CATALOG && table[i].kind != SEGMENT_CATALOG_PACKED)
+            if (table[i].kind != EXTENT_CATALOG && table[i].kind != EXTENT_CATALOG_PACKED)
                 continue;
-            if (table[i].sequence == x->segment)
+            if (table[i].sequence == x->extent)
                 e = &table[i];
-            more = more || table[i].sequence > x->segment;
+            more = more || table[i].sequence > x->extent;
         }
         int rc = 0;
         bool cut = false;
         uint64_t new = e &&in_file(r, e) && e->used > x->read ? e->used - x->read : 0;
         const uint8_t *from = new ? r->mapping->base + e->offset + x->read : NULL;
-        if (new && e->kind == SEGMENT_CATALOG_PACKED) {
+        if (new && e->kind == EXTENT_CATALOG_PACKED) {
             rc = read_packed(x, from, new);
         } else if (new) {
             struct bytes in = bytes_of(from, new);
@@ -264,7 +256,7 @@ int index_update(struct store_reader *r, enum trust trust, const struct segment_
         x->bytes += new;
         if (!more || cut)
             return 0;
-        x->segment++;
+        x->extent++;
         x->read = 0;
     }
     return 0;
@@ -284,7 +276,7 @@ void index_free(struct index *x)
     arena_free(&x->memory);
 }
 
-// ── Asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Asking ----
 
 size_t store_metric_count(const struct store_snapshot *s)
 {
@@ -335,18 +327,10 @@ bool store_metric_find(const struct store_snapshot *s, struct str name, uint32_t
     return found;
 }
 
-// The ids that were there when the snapshot was opened: a prefix, as they ascend.
+// The ids that existed when the snapshot was opened: a prefix, because ids ascend.
 static const uint32_t *known(const struct store_snapshot *s, const struct id_list *l, size_t *count)
 {
-    size_t low = 0, high = l->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->ids[middle] < s->series_count)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *count = low;
+    SEARCH_FIRST(*count, l->count, l->ids[*count] >= s->series_count);
     return l->ids;
 }
 
@@ -391,7 +375,7 @@ static const struct str *collect(const struct store_snapshot *s, const struct st
     struct index *x = &s->reader->index;
     *count = 0;
     pthread_mutex_lock(&s->reader->mutex);
-    // The snapshot's arena is its own; it only looks const from outside.
+    // The arena belongs to the snapshot, which is const only for callers.
     struct arena *memory = (struct arena *)(uintptr_t)&s->memory;
     struct str *all = arena_array(memory, x->pair_count, sizeof *all);
     size_t n = 0;

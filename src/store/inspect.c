@@ -53,8 +53,7 @@ static void add_hot(struct store_snapshot *s, struct block_ref *b, struct store_
     out->time_bytes += h->data_bytes - value_bytes;
 }
 
-// A part's bytes are shared out evenly among its values that are not constant, time stamps
-// included.
+// Divides the bytes of a part evenly among its values that are not constant, time stamps included.
 static void add_cold(struct store_snapshot *s, struct block_ref *b, struct store_inspection *out)
 {
     struct cold_directory *d;
@@ -127,9 +126,9 @@ int store_inspect(const char *path, struct store_inspection *out, struct error *
     }
     for (size_t i = 0; i < v->tail_count; i++) {
         const struct view_tail *t = &v->tails[i];
-        uint64_t per = t->kind == SEGMENT_SET_TAIL     ? r->index.sets[t->owner].count
-                       : t->kind == SEGMENT_POINT_TAIL ? 1
-                                                       : 0;
+        uint64_t per = t->kind == EXTENT_SET_TAIL     ? r->index.sets[t->owner].count
+                       : t->kind == EXTENT_POINT_TAIL ? 1
+                                                      : 0;
         out->live_values += per * s->used[i];
     }
     out->values += out->live_values;

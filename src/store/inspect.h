@@ -15,8 +15,8 @@ struct store_inspection {
     uint64_t block_bytes;         // of them
     uint64_t catalog_bytes;
     int64_t first_ns, last_ns; // 0, 0 without points
-    // By how the values of a column are written. Cold blocks are compressed as a whole: their bytes
-    // are shared out evenly among the values that are not constant.
+    // By the codec of a column's values. Cold blocks are compressed as a whole: their bytes are
+    // divided evenly among the values that are not constant.
     struct {
         uint64_t columns, values, bytes;
     } codecs[CODEC_COUNT];

@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-// btrfs writes what is written over to another place, for which a full disk has no room: the store
-// through the mapping would kill the process. It can be told to write in place as long as the file
-// is empty. Other file systems do so anyway, and refuse the flag.
+// btrfs writes overwritten data to another place, for which a full disk has no space: a store
+// through the mapping would kill the process. A flag makes btrfs write in place if it is set while
+// the file is empty. Other file systems write in place anyway, and refuse the flag.
 static void write_in_place(int fd)
 {
     struct stat st;
@@ -37,7 +37,7 @@ static int real_open(void *user, const char *path, int flags, unsigned mode)
     return fd;
 }
 
-// For file systems that cannot reserve: zeros, written out, take the space for good.
+// Reserves space on file systems that cannot do it: written zeros keep the space.
 int store_io_write_zeros(int fd, uint64_t offset, uint64_t size)
 {
     static const char zeros[65536];
@@ -117,7 +117,7 @@ static int real_rename(void *user, const char *from, const char *to)
     return rename(from, to) ? -errno : 0;
 }
 
-// ── In the background ────────────────────────────────────────────────────────────────────────────────────────────
+// ---- In the background ----
 //
 // By the kernel's own asynchronous I/O (not the C library's, which uses threads). *flush is the
 // context.

@@ -1,9 +1,9 @@
 // io.h - the system calls with which the store changes files, so that tests can make the n-th one
 // fail.
 //
-// Everything else is written through the mapping, which shares its pages with `write`. Where such a
-// store publishes something, `step` is called before and after it: a test that copies the file
-// there sees the state after a kill at that moment.
+// Everything else is written through the mapping, which shares its pages with `write`. `step` is
+// called before and after each publication: a test that copies the file at that moment sees the
+// state after a kill.
 #ifndef SONDE_STORE_IO_H
 #define SONDE_STORE_IO_H
 
@@ -15,8 +15,8 @@ struct store_io {
     void *user;
     // All return 0 (open: a descriptor) or a negative errno.
     int (*open)(void *user, const char *path, int flags, unsigned mode);
-    // Puts disk space behind a part of the file, and makes the file longer where it ends before.
-    // What is in the part is undefined then.
+    // Reserves disk space for a part of the file, and extends the file if it ends before the part's
+    // end. The content of the part is undefined afterwards.
     int (*reserve)(void *user, int fd, uint64_t offset, uint64_t size);
     int (*truncate)(void *user, int fd, uint64_t size);
     int (*punch)(void *user, int fd, uint64_t offset,
@@ -24,13 +24,13 @@ struct store_io {
     int (*sync)(void *user, int fd); // data and size are on disk when it returns
     int (*map)(void *user, int fd, size_t size, uint8_t **out); // shared, writable
     int (*rename)(void *user, const char *from, const char *to);
-    // All of it, where the file has space already. For blocks: through the mapping every new page
-    // is a fault, which takes the kernel four times as long. May be NULL, and where it fails for
-    // any reason but space the mapping is written instead.
+    // Writes all bytes to a place where the file already has space. Used for blocks: through the
+    // mapping every new page would be a fault, which takes the kernel four times as long. May be
+    // NULL. If it fails for any reason but space, the store writes through the mapping.
     int (*write)(void *user, int fd, const void *data, size_t size, uint64_t offset);
-    // A sync that goes on in the background. Start: 0, or -EOPNOTSUPP: there is only `sync` here.
-    // *flush is the call's own, 0 at first. Result: -EINPROGRESS (never with `wait`), else what a
-    // sync returns. Both may be NULL.
+    // A sync in the background. Start: 0, or -EOPNOTSUPP if only `sync` works here. *flush belongs
+    // to these calls, and is 0 at first. Result: -EINPROGRESS (never with `wait`), else the result
+    // of the sync. Both may be NULL.
     int (*flush_start)(void *user, int fd, uint64_t *flush);
     int (*flush_result)(void *user, uint64_t *flush, bool wait);
     void (*flush_free)(void *user, uint64_t *flush); // waits for a flush in progress

@@ -3,11 +3,11 @@
 //
 //   0            512          1024
 //   ┌────────────┬────────────┬─────────┬──────────┬─────────┬────── ─ ─
-//   │ superblock │ 8 segment  │ extent  │ extent   │ extent  │ …
+//   │ superblock │ 8 extent  │ extent  │ extent   │ extent  │ …
 //   │            │ entries    │ catalog │ set tail │ blocks  │
 //   └────────────┴────────────┴─────────┴──────────┴─────────┴────── ─ ─
 //
-// The segment table lists the extents of the file; what no entry covers is free. It starts out
+// The extent table lists the extents of the file; what no entry covers is free. It starts out
 // behind the superblock and moves into an extent of its own when it needs more than 8 entries.
 // Kinds of extents:
 //
@@ -20,6 +20,8 @@
 // Data become visible by one aligned 8-byte store (`used`, `table_sequence`) after the data.
 #ifndef SONDE_STORE_LAYOUT_H
 #define SONDE_STORE_LAYOUT_H
+
+#include "store/summary.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -56,7 +58,7 @@ struct superblock {
     uint8_t boot_id[16];   // of the machine's boot in which the file was last opened for writing
     uint8_t zero2[24];
 
-    // The segment table. `table_sequence` is odd while the table is being changed.
+    // The extent table. `table_sequence` is odd while the table is being changed.
     uint64_t table_sequence;
     uint64_t table_offset;
     uint32_t table_capacity; // entries there is room for
@@ -65,30 +67,30 @@ struct superblock {
 
     uint64_t version;  // grows with every append
     int64_t newest_ns; // the greatest time stamp of a point so far; INT64_MIN before the first
-    // What is not in the file: counted in values and events. It stands here because this place
-    // never lacks space.
+    // Data that are not in the file, counted in values and events. The counts stand in the header,
+    // which never lacks space.
     uint64_t dropped; // by the writers and their callers, for any cause
     uint64_t waiting; // in the writer's memory, as there is no space; lost when it dies
     uint64_t retired; // by retention
     uint8_t zero4[276];
     // In a closed file: crc32c of the 508 bytes before and of the table_count entries of the
-    // segment table. Else not looked at.
+    // extent table. Else not looked at.
     uint32_t closed_crc;
 };
 static_assert(sizeof(struct superblock) == 512, "superblock");
 
-enum segment_kind {
-    SEGMENT_EMPTY = 0, // the entry is not in use
-    SEGMENT_CATALOG,
-    SEGMENT_SET_TAIL,
-    SEGMENT_POINT_TAIL,
-    SEGMENT_EVENT_TAIL,
-    SEGMENT_BLOCKS,
-    SEGMENT_CATALOG_PACKED, // a catalog segment under zstd: u64 raw size, then a frame
-    SEGMENT_KINDS
+enum extent_kind {
+    EXTENT_EMPTY = 0, // the entry is not in use
+    EXTENT_CATALOG,
+    EXTENT_SET_TAIL,
+    EXTENT_POINT_TAIL,
+    EXTENT_EVENT_TAIL,
+    EXTENT_BLOCKS,
+    EXTENT_CATALOG_PACKED, // a catalog extent under zstd: u64 raw size, then a frame
+    EXTENT_KINDS
 };
 
-struct segment_entry {
+struct extent_entry {
     uint32_t kind;
     // grows whenever the entry is given to another extent, or the extent to other content
     uint32_t generation;
@@ -103,12 +105,12 @@ struct segment_entry {
     uint64_t used; // published: rows, points or bytes
     // What was on disk at the last two syncs, in the unit of `used`, and the crc32c of it (tails
     // only, 0 elsewhere).
-    struct segment_synced {
+    struct extent_synced {
         uint32_t used, crc;
     } synced[2];
 };
-static_assert(sizeof(struct segment_entry) == 64, "segment entry");
-static_assert(sizeof(struct superblock) + LAYOUT_INLINE_ENTRIES * sizeof(struct segment_entry) ==
+static_assert(sizeof(struct extent_entry) == 64, "extent entry");
+static_assert(sizeof(struct superblock) + LAYOUT_INLINE_ENTRIES * sizeof(struct extent_entry) ==
                   LAYOUT_HEADER_BYTES,
               "header");
 
@@ -119,7 +121,7 @@ struct point_record {
 };
 static_assert(sizeof(struct point_record) == 24, "point");
 
-// ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Blocks ----
 //
 //   ┌────────┬───────────┬─────────────────────────┐
 //   │ header │ directory │ data                    │  size is a multiple of 8
@@ -155,8 +157,8 @@ struct block_header {
     uint64_t sequence_first, sequence_last;
     int64_t first_ns, last_ns;
     uint64_t values; // present, in all
-    // superblock.version when the newest data in it were sealed: of equal time stamps the greater
-    // wins
+    // superblock.version when the newest data in it were sealed: of equal time stamps the point
+    // with the greater one wins
     uint64_t order;
 };
 static_assert(sizeof(struct block_header) == 104, "block header");
@@ -168,7 +170,7 @@ struct column_entry {
     uint32_t offset, size; // in the data
     uint32_t count, nans;
     int64_t first_ns, last_ns;
-    double min, max, sum, sum_squares, first, last;
+    struct store_summary summary;
 };
 static_assert(sizeof(struct column_entry) == 80, "column entry");
 
@@ -177,7 +179,9 @@ static_assert(sizeof(struct column_entry) == 80, "column entry");
 // group_summary, the time stamps, the values (codec.h). Below, as there may be a hundred thousand
 // series with one point each, nothing but
 //
-//   u8 points | width << 3,  then for each point its time less the block's first_ns in `width` bytes,  then the values as they are
+//   u8 points | width << 3
+//   for each point its time less the block's first_ns, in `width` bytes
+//   the values as they are
 enum { BLOCK_SUMMARY_MIN = 8 };
 
 struct group_head {
@@ -189,7 +193,7 @@ static_assert(sizeof(struct group_head) == 24, "group head");
 
 struct group_summary {
     uint32_t nans, zero;
-    double min, max, sum, sum_squares, first, last;
+    struct store_summary values;
 };
 static_assert(sizeof(struct group_summary) == 56, "group summary");
 

@@ -75,10 +75,22 @@ void lock_unmap(void *base, size_t size)
     munmap(base, size);
 }
 
-uint32_t superblock_closed_crc(const struct superblock *sb, const struct segment_entry *table)
+uint32_t superblock_closed_crc(const struct superblock *sb, const struct extent_entry *table)
 {
     uint32_t crc = crc32c(0, sb, offsetof(struct superblock, closed_crc));
     return crc32c(crc, table, sb->table_count * sizeof *table);
+}
+
+uint32_t extent_entry_check(const struct extent_entry *entry)
+{
+    uint32_t crc = crc32c(0, &entry->kind, 12);
+    return crc32c(crc, &entry->offset, 24);
+}
+
+bool extent_entry_is_new(const struct extent_entry *entry)
+{
+    static const struct extent_entry unused;
+    return !memcmp(entry, &unused, sizeof unused);
 }
 
 static const char sqlite_magic[] = "SQLite format 3";

@@ -23,7 +23,18 @@ void lock_boot_id(uint8_t id[16]);
 void lock_unmap(void *base, size_t size);
 
 // What closed_crc has to be.
-uint32_t superblock_closed_crc(const struct superblock *sb, const struct segment_entry *table);
+uint32_t superblock_closed_crc(const struct superblock *sb, const struct extent_entry *table);
+
+// What the `check` of an entry of the table has to be.
+uint32_t extent_entry_check(const struct extent_entry *entry);
+
+// No extent has ever had this entry: all its bytes are 0.
+bool extent_entry_is_new(const struct extent_entry *entry);
+
+static inline bool extent_entry_lies_in(const struct extent_entry *e, uint64_t file_bytes)
+{
+    return e->offset <= file_bytes && e->size <= file_bytes - e->offset && e->offset % 8 == 0;
+}
 
 // Whether `sb` begins a file that this version can read: 0, -EINVAL (no store), -ENODATA (not yet
 // one), -ENOTSUP (another version), -EBADMSG (damaged).

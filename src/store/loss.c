@@ -1,8 +1,8 @@
-// loss.c - what is not in the file: dropped, waiting for space, retired.
+// loss.c - counts data that are not in the file: dropped, waiting for space, retired.
 //
-// It is counted in the header, whose disk space is there from the first day: a full disk can keep
-// the counters that the agent records from being stored, and a killed writer cannot say any more
-// what it had in memory.
+// The counts are in the header, whose disk space is reserved from the beginning. A full disk can
+// keep the agent's own counters from being stored, and a killed writer can no longer report the
+// data in its memory.
 #include "store/writer.h"
 
 static void set(uint64_t *at, uint64_t value)
@@ -12,14 +12,14 @@ static void set(uint64_t *at, uint64_t value)
 
 static void write_dropped(struct store *s)
 {
-    set(&extents_super(&s->file)->dropped, s->dropped_before + s->dropped_noted + s->dropped_here);
+    set(&extents_super(&s->file)->dropped, s->dropped.before + s->dropped.noted + s->dropped.here);
 }
 
-// What waited in the memory of a writer that died is lost.
+// Data that waited in the memory of a killed writer are lost.
 void loss_opened(struct store *s)
 {
     struct superblock *sb = extents_super(&s->file);
-    s->dropped_before = sb->dropped + sb->waiting;
+    s->dropped.before = sb->dropped + sb->waiting;
     write_dropped(s);
     set(&sb->waiting, 0);
 }
@@ -33,7 +33,7 @@ void loss_waiting(struct store *s, int64_t more)
 void loss_of_waiting(struct store *s)
 {
     struct superblock *sb = extents_super(&s->file);
-    s->dropped_here += sb->waiting;
+    s->dropped.here += sb->waiting;
     write_dropped(s);
     set(&sb->waiting, 0);
 }
@@ -45,8 +45,8 @@ uint64_t store_waiting(const struct store *s)
 
 void store_note_dropped(struct store *s, uint64_t dropped)
 {
-    if (dropped == s->dropped_noted)
+    if (dropped == s->dropped.noted)
         return;
-    s->dropped_noted = dropped;
+    s->dropped.noted = dropped;
     write_dropped(s);
 }

@@ -1,5 +1,6 @@
 #include "store/map_guard.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,9 +13,9 @@
 
 enum { CHUNK_GUARDS = 64 };
 
-// The handler looks through all guards while other threads add and remove some. One that is being
-// changed (`changes` is odd, or another number afterwards) is not the one that it looks for: that
-// is whole as long as its mapping is used.
+// The handler looks through all guards while other threads add and remove some. It skips a guard
+// that is being changed (`changes` is odd, or has another value afterwards). That is never the
+// guard that it looks for, which stays unchanged as long as its mapping is used.
 struct map_guard {
     atomic_uint changes;
     _Atomic uintptr_t begin, end; // 0, 0: free
@@ -44,7 +45,7 @@ void map_guard_lose(_Atomic uint64_t *lost, uint64_t offset)
         continue;
 }
 
-// ── In the handler ───────────────────────────────────────────────────────────────────────────────────────────────
+// ---- In the handler ----
 
 static bool recover_at(uintptr_t address)
 {
@@ -59,14 +60,14 @@ static bool recover_at(uintptr_t address)
                 address >= end)
                 continue;
             uintptr_t page = address & ~(page_bytes - 1);
-            // First the note: who sees zeros sees it, too. The file may end before this page, in
-            // one that has zeros behind its end without a signal.
+            // The note first: a thread that sees zeros also sees the note. The file may end before
+            // this page, in a page that has zeros behind the end without a signal.
             struct stat st;
             map_guard_lose(lost, page - begin);
             if (!fstat(fd, &st))
                 map_guard_lose(lost, (uint64_t)st.st_size);
-            // The bare system call: it is safe in a handler, and no tool takes it for a write that
-            // races with readers.
+            // The bare system call, which is safe in a handler; thread checkers do not take it for
+            // a write that races with readers.
             return syscall(SYS_mmap, page, end - page, prot,
                            MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != -1;
         }
@@ -101,7 +102,7 @@ static void on_bus_error(int number, siginfo_t *info, void *context)
     errno = kept;
 }
 
-// ── Under the mutex ──────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Under the mutex ----
 
 static bool is_ours(const struct sigaction *a)
 {
@@ -113,11 +114,11 @@ static void install(void)
     struct sigaction ours = {.sa_sigaction = on_bus_error,
                              .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
-    // What was there is known before the handler can need it.
+    // The previous handler is noted before ours can need it.
     installed = !sigaction(SIGBUS, NULL, &before) && !sigaction(SIGBUS, &ours, NULL);
 }
 
-// Another handler may have come on top that leads to ours: then ours stays, and leads on.
+// Another handler may have been installed that calls ours: then ours stays, and passes signals on.
 static void uninstall(void)
 {
     struct sigaction now;
@@ -140,7 +141,7 @@ static bool add_chunk(void)
     struct chunk *c = calloc(1, sizeof *c);
     if (!c)
         return false;
-    // A child can open files, whatever other threads did when it was forked.
+    // A child can open files, whatever other threads did during the fork.
     if (!atomic_load(&chunks))
         pthread_atfork(lock, unlock, unlock);
     for (size_t i = 0; i < CHUNK_GUARDS; i++) {
@@ -187,6 +188,7 @@ void map_guard_remove(struct map_guard *g)
     set(g, 0, 0, 0, -1, NULL);
     g->next_free = free_guards;
     free_guards = g;
+    assert(guard_count);
     if (--guard_count == 0 && installed)
         uninstall();
     unlock();

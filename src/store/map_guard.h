@@ -41,7 +41,8 @@ void map_guard_remove(struct map_guard *g);
 // Notes that bytes at or behind `offset` are lost.
 void map_guard_lose(_Atomic uint64_t *lost, uint64_t offset);
 
-// Call it after the reads in question.
+// Call it after the reads in question. Acquire: they are done before *lost is read, so zeros from
+// the handler are never taken for data.
 static inline uint64_t map_guard_lost(const _Atomic uint64_t *lost)
 {
     atomic_thread_fence(memory_order_acquire);

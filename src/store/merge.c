@@ -1,24 +1,26 @@
 // merge.c - hot blocks, a thousand rows each, become cold ones of thousands, which take a fraction
 // of the space.
 //
-// A cold block carries the range of the numbers of those it replaces, so from the moment it is in
-// the segment they do not count any more, for readers and for recovery alike: a crash in between
-// neither doubles nor loses anything. They are freed after the next sync.
+// A cold block carries the range of the numbers of the blocks that it replaces. As soon as it is in
+// the extent, readers and recovery ignore those blocks, so a crash in between neither doubles nor
+// loses data. They are freed after the next sync.
 //
-// One merge takes up to half a million values and some tens of milliseconds, more than a tick may.
-// So it is a job that goes on from call to call, a block or a column at a time:
+// A merge takes up to half a million values and some tens of milliseconds, which is more than a
+// tick may take. So it is a job that continues from call to call, a block or a column at a time:
 //
-//   choose ─▶ thaw (a block a step) ─▶ order ─▶ encode (a column or series a step; parts as they fill) ─▶ append, free what it replaces
+//   choose ─▶ thaw (a block a step) ─▶ order ─▶ encode (a column or series a step; parts as they
+//   fill) ─▶ append, free the replaced blocks
 //
-// Meanwhile its blocks stay where they are and count. Sealing goes on behind them in the queue. If
-// retention takes one of them, the job is given up: nothing has been promised. The oldest that is
-// due comes first.
+// Meanwhile its blocks stay where they are and count. Sealing appends to the queue behind them. If
+// retention takes one of them, the job is given up: no data are lost. The queue with the oldest due
+// block comes first.
 #include "store/block.h"
 #include "store/cold.h"
 #include "store/sort.h"
 #include "store/thaw.h"
 #include "store/writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -27,14 +29,14 @@ enum {
     MERGE_VALUES = 1 << 19,
     CLOSING_MERGE_VALUES = 1 << 20,
     MERGE_POINTS = 4 * TAIL_POINTS_MAX,
-    // Of each: as thawed, and in the writer; where it closes, also what zstd needs.
+    // Bytes of memory of each: as thawed and in the writer; in a closing merge also for zstd.
     MERGE_POINT_BYTES = 48,
     MERGE_VALUE_BYTES = 24,
     POINTS_QUEUE = UINT32_MAX, // in place of a set's id
 };
 
-// zstd's level and the size of parts. A live part is what takes some 3 ms; a closing one is all
-// that a part can hold.
+// The zstd level and the size of parts. A live part takes some 3 ms; a closing one is as large as a
+// part can be.
 static const struct cold_effort efforts[] = {
     [MERGE_LIVE] = {3, 48 << 10, 256},
     [MERGE_CLOSING] = {19, 4 << 20, SIZE_MAX},
@@ -67,7 +69,7 @@ struct merge_job {
 
 static void job_free(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     if (!j)
         return;
     cold_cancel(j->writer);
@@ -80,7 +82,7 @@ static void job_free(struct store *s)
     free(j->runs);
     free(j->gathered);
     free(j);
-    s->merge = NULL;
+    s->blocks.merge = NULL;
 }
 
 void merge_forget(struct store *s)
@@ -90,10 +92,10 @@ void merge_forget(struct store *s)
 
 size_t merge_memory(const struct store *s)
 {
-    const struct merge_job *j = s->merge;
+    const struct merge_job *j = s->blocks.merge;
     if (!j)
         return 0;
-    uint32_t columns = j->queue == POINTS_QUEUE ? 0 : s->sets[j->queue].count;
+    uint32_t columns = j->queue == POINTS_QUEUE ? 0 : s->catalog.sets[j->queue].count;
     return sizeof *j + j->block.capacity +
            (j->points ? (j->rows + j->gathered_capacity) * sizeof *j->points
                       : j->rows * (columns + 2) * sizeof *j->values);
@@ -101,11 +103,12 @@ size_t merge_memory(const struct store *s)
 
 static struct hot_queue *queue_of(struct store *s, uint32_t queue)
 {
-    return queue == POINTS_QUEUE ? &s->hot_points : &s->sets[queue].hot;
+    return queue == POINTS_QUEUE ? &s->blocks.hot_points : &s->catalog.sets[queue].hot;
 }
 
 static void queue_drop(struct hot_queue *q, size_t n)
 {
+    assert(n <= q->count);
     for (size_t i = 0; i < n; i++)
         q->rows -= q->blocks[i].rows;
     q->count -= n;
@@ -125,7 +128,7 @@ static bool there(const struct store *s, const struct hot_block *b)
     return extent_entry(&s->file, b->slot)->generation == b->generation;
 }
 
-// Whether it is what was written. The disk may have lost it since.
+// Whether the block still is as it was written: the disk may have lost it.
 static bool intact(const struct store *s, const struct hot_block *b)
 {
     struct block_header h;
@@ -133,8 +136,8 @@ static bool intact(const struct store *s, const struct hot_block *b)
     return block_header_fits(&h, b->size) && block_intact(&h, at);
 }
 
-// How many of the first blocks can go into one: retired and damaged ones are left where they are,
-// and no merged block spans them.
+// The number of blocks from the first on that can become one. Retired and damaged blocks stay where
+// they are, and no merged block spans them.
 static size_t choose(struct store *s, struct hot_queue *q, uint64_t rows_max)
 {
     while (q->count && (!there(s, &q->blocks[0]) || !intact(s, &q->blocks[0])))
@@ -160,36 +163,37 @@ static void replaced(struct store *s, struct hot_queue *q, size_t n)
         const struct hot_block *b = &q->blocks[i];
         if (!there(s, b))
             continue; // retired while room was made for the merged one
-        struct segment_sum *sum = &s->sums[b->slot];
+        struct extent_sum *sum = &s->blocks.sums[b->slot];
         struct block_header h;
         block_at(s, b, &h);
+        assert(sum->blocks && sum->live_bytes >= b->size);
         sum->live_bytes -= b->size;
         sum->blocks--;
         sum->values -= h.values;
         s->stats.blocks--;
-        if (!sum->live_bytes && b->slot != s->hot_slot)
+        if (!sum->live_bytes && b->slot != s->blocks.hot_slot)
             extent_free_later(&s->file, b->slot);
     }
     queue_drop(q, n);
 }
 
-// ── The steps ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- The steps ----
 
 static uint64_t rows_wanted(const struct store *s, uint32_t queue, enum merge_pace pace)
 {
-    uint64_t points = s->merge_limit_bytes / MERGE_POINT_BYTES;
+    uint64_t points = s->limits.merge_bytes / MERGE_POINT_BYTES;
     if (queue == POINTS_QUEUE)
         return points < TAIL_POINTS_MAX ? TAIL_POINTS_MAX
                : points < MERGE_POINTS  ? points
                                         : MERGE_POINTS;
     uint64_t values = pace == MERGE_LIVE ? MERGE_VALUES : CLOSING_MERGE_VALUES;
-    uint64_t most = s->merge_limit_bytes / MERGE_VALUE_BYTES;
-    uint64_t rows = (values < most ? values : most) / s->sets[queue].count;
+    uint64_t most = s->limits.merge_bytes / MERGE_VALUE_BYTES;
+    uint64_t rows = (values < most ? values : most) / s->catalog.sets[queue].count;
     return rows > MERGE_ROWS ? MERGE_ROWS : rows < 2 * TAIL_ROWS_MIN ? 2 * TAIL_ROWS_MIN : rows;
 }
 
-// The queue whose oldest block was sealed first, of those where a merge is due: live, when there is
-// a whole one's worth.
+// Picks the queue whose oldest block was sealed first, among those where a merge is due. A live
+// merge is due if a whole block's worth of rows waits.
 static bool pick(struct store *s, enum merge_pace pace, uint32_t *queue)
 {
     uint64_t oldest = UINT64_MAX;
@@ -214,7 +218,7 @@ static int job_begin(struct store *s, enum merge_pace pace)
             return 0;
         n = choose(s, queue_of(s, queue), rows_wanted(s, queue, pace));
     }
-    struct merge_job *j = s->merge = calloc(1, sizeof *j);
+    struct merge_job *j = s->blocks.merge = calloc(1, sizeof *j);
     if (!j)
         return -ENOMEM;
     j->queue = queue;
@@ -231,14 +235,15 @@ static int job_begin(struct store *s, enum merge_pace pace)
         return j->points && j->runs ? 1 : -ENOMEM;
     }
     j->t_ns = malloc(j->rows * sizeof *j->t_ns);
-    j->values = malloc((size_t)j->rows * s->sets[queue].count * sizeof *j->values);
+    j->values = malloc((size_t)j->rows * s->catalog.sets[queue].count * sizeof *j->values);
     return j->t_ns && j->values ? 1 : -ENOMEM;
 }
 
 static int thaw_one(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     struct block_header h;
+    assert(j->thawed < j->n);
     const uint8_t *block = block_at(s, &queue_of(s, j->queue)->blocks[j->thawed], &h);
     int rc;
     if (j->queue == POINTS_QUEUE) {
@@ -247,7 +252,7 @@ static int thaw_one(struct store *s)
         j->first_ns = h.first_ns < j->first_ns ? h.first_ns : j->first_ns;
         j->last_ns = h.last_ns > j->last_ns ? h.last_ns : j->last_ns;
     } else {
-        rc = h.columns == s->sets[j->queue].count
+        rc = h.columns == s->catalog.sets[j->queue].count
                  ? thaw_rows(&h, block, j->t_ns + j->at, j->values + j->at, j->rows)
                  : -EBADMSG;
     }
@@ -256,22 +261,9 @@ static int thaw_one(struct store *s)
     return rc;
 }
 
-struct row_order {
-    int64_t t_ns;
-    uint32_t row;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct row_order *x = a, *y = b;
-    if (x->t_ns != y->t_ns)
-        return x->t_ns < y->t_ns ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
 enum { SAME_TIME = UINT32_C(1) << 31 }; // in `order`: as the row before
 
-// Blocks that overlap: finds the order of their rows, and the time stamps that are left.
+// For blocks that overlap: finds the order of their rows, and the remaining time stamps.
 static int order_rows(struct merge_job *j)
 {
     bool sorted = true;
@@ -280,7 +272,7 @@ static int order_rows(struct merge_job *j)
     j->kept = j->rows;
     if (sorted)
         return 0;
-    struct row_order *order = malloc(j->rows * sizeof *order);
+    struct row_time *order = malloc(j->rows * sizeof *order);
     j->order = malloc(j->rows * sizeof *j->order);
     j->column = malloc(j->rows * sizeof *j->column);
     if (!order || !j->order || !j->column) {
@@ -288,8 +280,8 @@ static int order_rows(struct merge_job *j)
         return -ENOMEM;
     }
     for (uint32_t r = 0; r < j->rows; r++)
-        order[r] = (struct row_order){j->t_ns[r], r};
-    qsort(order, j->rows, sizeof *order, by_time);
+        order[r] = (struct row_time){j->t_ns[r], r};
+    rows_sort(order, j->rows);
     j->kept = 0;
     for (uint32_t r = 0; r < j->rows; r++) {
         bool same = r && order[r].t_ns == order[r - 1].t_ns;
@@ -319,7 +311,7 @@ static const double *ordered(struct merge_job *j, const double *column)
 
 static int start_writing(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     const struct hot_queue *q = queue_of(s, j->queue);
     struct block_header h;
     block_at(s, &q->blocks[j->n - 1], &h);
@@ -330,7 +322,7 @@ static int start_writing(struct store *s)
         .sequence_last = q->blocks[j->n - 1].sequence,
         .order = h.order,
     };
-    uint32_t columns = set ? s->sets[j->queue].count : 0;
+    uint32_t columns = set ? s->catalog.sets[j->queue].count : 0;
     if (set) {
         int rc = order_rows(j);
         if (rc)
@@ -349,7 +341,7 @@ static int start_writing(struct store *s)
 
 static int finish(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     int rc = cold_pack(j->writer);
     if (rc)
         return rc;
@@ -361,12 +353,12 @@ static int finish(struct store *s)
         return rc;
     replaced(s, queue_of(s, j->queue), j->n);
     s->stats.merged_values +=
-        j->kept * (uint64_t)(j->queue == POINTS_QUEUE ? 1 : s->sets[j->queue].count);
+        j->kept * (uint64_t)(j->queue == POINTS_QUEUE ? 1 : s->catalog.sets[j->queue].count);
     job_free(s);
     return 1;
 }
 
-// Room for n points of one series and, where they have to be sorted, for as many sorted ones and
+// Makes room for n points of one series and, if they have to be sorted, for as many sorted ones and
 // their keys.
 static bool gather_room(struct merge_job *j, size_t n)
 {
@@ -379,7 +371,8 @@ static bool gather_room(struct merge_job *j, size_t n)
     return j->gathered;
 }
 
-// The lowest series that any block still has: its points of all blocks, which come in order mostly.
+// Gathers the points of the lowest series that any block still has, from all blocks. They are
+// mostly in order.
 static int put_series(struct merge_job *j, uint32_t series, size_t n)
 {
     if (!gather_room(j, n))
@@ -403,7 +396,7 @@ static int put_series(struct merge_job *j, uint32_t series, size_t n)
 
 static int put_next_series(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     uint32_t series = UINT32_MAX;
     size_t n = 0;
     for (size_t i = 0; i < j->n; i++) {
@@ -423,20 +416,20 @@ static int put_next_series(struct store *s)
 
 static int put_next(struct store *s)
 {
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     if (j->queue == POINTS_QUEUE)
         return put_next_series(s);
-    uint32_t columns = s->sets[j->queue].count;
+    uint32_t columns = s->catalog.sets[j->queue].count;
     if (j->at == columns)
         return finish(s);
     const double *column = j->values + (size_t)j->at++ * j->rows;
     return cold_put_column(j->writer, ordered(j, column));
 }
 
-// Whether all that it reads is still what it was.
+// Whether all blocks that the job reads are still there and unchanged.
 static bool holds(struct store *s)
 {
-    const struct merge_job *j = s->merge;
+    const struct merge_job *j = s->blocks.merge;
     const struct hot_queue *q = queue_of(s, j->queue);
     for (size_t i = 0; i < j->n; i++)
         if (!there(s, &q->blocks[i]))
@@ -446,26 +439,26 @@ static bool holds(struct store *s)
 
 static int step(struct store *s, enum merge_pace pace)
 {
-    if (!s->merge)
+    if (!s->blocks.merge)
         return job_begin(s, pace);
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     int rc = j->thawed < j->n ? thaw_one(s) : !j->writer ? start_writing(s) : put_next(s);
     return rc < 0 ? rc : 1;
 }
 
 int merge_step(struct store *s, enum merge_pace pace)
 {
-    if (s->merge && !holds(s))
+    if (s->blocks.merge && !holds(s))
         job_free(s);
     int rc = step(s, pace);
     if (rc >= 0)
         return rc;
-    struct merge_job *j = s->merge;
+    struct merge_job *j = s->blocks.merge;
     struct hot_queue *q = j ? queue_of(s, j->queue) : NULL;
     if (q && rc == -EBADMSG)
         queue_drop(q, 1);
-    // Too much of one series for one block: half of it, the first of which can always be left as it
-    // is.
+    // One series has too many points for one block: merges half of the blocks. A first block alone
+    // can always stay as it is.
     bool too_much = q && rc == -EFBIG;
     size_t n = j ? j->n : 0;
     job_free(s);

@@ -1,8 +1,8 @@
-// move.c - the file goes on in another place, where there is space.
+// move.c - continues the file at another place, where there is space.
 //
-// Offsets stay as they are, so nothing of the writer's has to be changed but the mapping. Readers
-// that have the old file open see it closed, as when a file is written anew (rewrite.c); the caller
-// leads its name to the new one.
+// Offsets stay the same, so the writer only changes its mapping. Readers that have the old file
+// open see it closed, as when a file is rewritten (rewrite.c). The caller makes the old name lead
+// to the new file.
 #include "store/lock.h"
 #include "store/writer.h"
 
@@ -19,7 +19,7 @@ static int go_to(struct store *s, int fd)
 int store_move(struct store *s, const char *path, struct error *e)
 {
     char *name = strdup(path);
-    if (s->flushing)
+    if (s->sync.under_way)
         store_sync(s, NULL); // a sync that is under way is of the old file
     int fd = name ? s->io->open(s->io->user, path, O_RDWR | O_CREAT | O_EXCL, 0600) : -ENOMEM;
     int rc = fd < 0 ? fd : go_to(s, fd);
@@ -33,6 +33,6 @@ int store_move(struct store *s, const char *path, struct error *e)
     }
     free(s->path);
     s->path = name;
-    s->last_space_try_ns = 0;
+    s->spill.last_try_ns = 0;
     return 0;
 }

@@ -9,7 +9,7 @@
 // in its folder telemetry), also how to import them.
 int no_recording(const char *path, struct error *e);
 
-// Whether a file is called like a database of Dragon's telemetry that holds one host: ts_….db.
+// Whether a file has the name of a database of Dragon's telemetry for one host: ts_….db.
 bool no_recording_but_dump(struct str name);
 
 #endif

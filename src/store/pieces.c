@@ -1,12 +1,13 @@
 // pieces.c - where the points of one series lie: columns of blocks, cells of tails.
 //
-// Blocks of one owner mostly follow each other in time. Those are not looked up before the cursor
-// comes to them (the stream), a few at a time, so that a long series costs no memory and what is
-// known of a block is used while it is still in the cache. What is in tails, and blocks that
-// overlap, is looked up at once and waits, sorted, until its time comes (`later`).
+// Blocks of one owner mostly follow each other in time. The cursor looks these up when it comes to
+// them (the stream), a few at a time. So a long series takes no memory, and the entry of a block is
+// used while it is still in the cache. Tails and overlapping blocks are looked up at once and wait,
+// sorted, until their time comes (`later`).
 #include "store/cursor.h"
 
 #include "base/array.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ void pieces_drop(struct store_cursor *c)
     c->stream = (struct stream){0};
 }
 
-// A place behind the last, to be filled and counted; NULL: no memory.
+// The place behind the last piece, which the caller fills and counts; NULL: no memory.
 static struct piece *list_room(struct piece_list *l)
 {
     bool room = array_room(&l->all, &l->capacity, l->count + 1, sizeof *l->all);
@@ -56,39 +57,26 @@ static bool in_range(const struct store_cursor *c, int64_t first_ns, int64_t las
     return first_ns <= c->to_ns && last_ns >= c->from_ns;
 }
 
-// ── Visiting ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Visiting ----
 
 // The ordered blocks that have something at or after from_ns begin here…
 static size_t stream_start(const struct block_list *l, int64_t from_ns)
 {
-    size_t low = 0, high = l->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->ranges[middle].last_ns < from_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH_FIRST(i, l->count, l->ranges[i].last_ns >= from_ns);
+    return i;
 }
 
 // …and those that have something at or before to_ns end here.
 static size_t stream_end(const struct block_list *l, int64_t to_ns)
 {
-    size_t low = 0, high = l->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->ranges[middle].first_ns <= to_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH_FIRST(i, l->count, l->ranges[i].first_ns > to_ns);
+    return i;
 }
 
-// What a block's directory says of a column lies far from what the one before says. (Inline:
-// compilers take a function that does nothing but prefetch for one without effect, and leave out
-// its calls.)
+// The entries of a column in the directories of two blocks lie far apart. (Inline: compilers
+// consider a function that only prefetches to have no effect, and leave out its calls.)
 static inline __attribute__((always_inline)) void prefetch_entry(const struct block_ref *b,
                                                                  uint32_t id)
 {
@@ -148,7 +136,7 @@ static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uin
 {
     const struct view_tail *t = &c->s->view->tails[tail];
     struct piece p = {.order = TAIL_ORDER,
-                      .rank = piece_rank(t->kind == SEGMENT_SET_TAIL, t->owner, t->sequence),
+                      .rank = piece_rank(t->kind == EXTENT_SET_TAIL, t->owner, t->sequence),
                       .loaded = true};
     int rc = columns ? tail_column(c->s, tail, columns, column, &p.column)
                      : tail_series(c->s, tail, column, &p.column);
@@ -163,21 +151,16 @@ static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uin
 }
 
 // The tails of one kind and owner: view->tails is sorted by them.
-static size_t first_tail(const struct view *v, enum segment_kind kind, uint32_t owner)
+static size_t first_tail(const struct view *v, enum extent_kind kind, uint32_t owner)
 {
-    size_t low = 0, high = v->tail_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct view_tail *t = &v->tails[middle];
-        if (t->kind < kind || (t->kind == kind && t->owner < owner))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t i;
+    SEARCH_FIRST(i, v->tail_count,
+                 v->tails[i].kind > kind ||
+                     (v->tails[i].kind == kind && v->tails[i].owner >= owner));
+    return i;
 }
 
-// ── Rows, whole or not at all ────────────────────────────────────────────────────────────────────────────────────
+// ---- Rows, whole or not at all ----
 //
 // A set's columns are read one after another, and meanwhile its tail may be sealed and more rows
 // appended: the block then holds more rows than the tail did. So at the first look at a set the
@@ -198,12 +181,12 @@ struct set_seen {
     struct cache_item *times; // of them; NULL: there are none
 };
 
-// The last of the owner's tails, the one that grows; false: there is none.
+// The last tail of the owner, which grows; false: there is none.
 static bool growing_tail(const struct view *v, uint32_t owner, size_t *tail)
 {
     bool found = false;
-    for (size_t i = first_tail(v, SEGMENT_SET_TAIL, owner);
-         i < v->tail_count && v->tails[i].kind == SEGMENT_SET_TAIL && v->tails[i].owner == owner;
+    for (size_t i = first_tail(v, EXTENT_SET_TAIL, owner);
+         i < v->tail_count && v->tails[i].kind == EXTENT_SET_TAIL && v->tails[i].owner == owner;
          i++) {
         *tail = i;
         found = true;
@@ -250,7 +233,7 @@ static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns,
     return item ? 0 : -ENOMEM;
 }
 
-// Of the blocks that the snapshot saw before the tail: how far they went.
+// How far the blocks went that the snapshot saw before the tail.
 static bool seen_before(const struct set_seen *seen, uint32_t owner, int64_t *last_ns)
 {
     const struct block_list *l = &seen->view->sets[owner];
@@ -326,8 +309,8 @@ static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t colu
     struct store_snapshot *s = c->s;
     const struct view *v = s->view;
     int rc = 0;
-    for (size_t i = first_tail(v, SEGMENT_SET_TAIL, owner);
-         !rc && i < v->tail_count && v->tails[i].kind == SEGMENT_SET_TAIL &&
+    for (size_t i = first_tail(v, EXTENT_SET_TAIL, owner);
+         !rc && i < v->tail_count && v->tails[i].kind == EXTENT_SET_TAIL &&
          v->tails[i].owner == owner && v->tails[i].sequence <= seen->sequence;
          i++) {
         if (v->tails[i].sequence == seen->sequence && s->used[i] > seen->used)
@@ -346,7 +329,7 @@ static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t colu
 }
 
 // `columns` 0: of the single points, where `id` is the series.
-static int visit_owner(struct store_cursor *c, enum segment_kind kind, uint32_t owner,
+static int visit_owner(struct store_cursor *c, enum extent_kind kind, uint32_t owner,
                        uint32_t columns, uint32_t id, piece_fn *each)
 {
     const struct set_seen *seen = NULL;
@@ -359,7 +342,7 @@ static int visit_owner(struct store_cursor *c, enum segment_kind kind, uint32_t 
         rc = c->s->used[i] ? visit_tail(c, i, columns, id, each) : 0;
     if (rc)
         return rc;
-    if (kind == SEGMENT_POINT_TAIL)
+    if (kind == EXTENT_POINT_TAIL)
         return v->points.count ? visit_blocks(c, v->points, id, each) : 0;
     return owner < v->set_count && v->sets[owner].count ? visit_blocks(c, v->sets[owner], id, each)
                                                         : 0;
@@ -378,14 +361,14 @@ int pieces_visit(struct store_cursor *c, piece_fn *each)
         pthread_mutex_lock(&r->mutex);
         uint32_t columns = r->index.sets[m->set].count;
         pthread_mutex_unlock(&r->mutex);
-        rc = visit_owner(c, SEGMENT_SET_TAIL, m->set, columns, m->column, each);
+        rc = visit_owner(c, EXTENT_SET_TAIL, m->set, columns, m->column, each);
     }
-    return rc ? rc : visit_owner(c, SEGMENT_POINT_TAIL, 0, 0, c->series, each);
+    return rc ? rc : visit_owner(c, EXTENT_POINT_TAIL, 0, 0, c->series, each);
 }
 
-// ── Gathering ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Gathering ----
 
-// What is not in hand yet begins no earlier than this.
+// The pieces that are not in hand yet begin no earlier than this.
 static void note_pending(struct store_cursor *c)
 {
     const struct stream *x = &c->stream;
@@ -436,7 +419,7 @@ int pieces_gather(struct store_cursor *c)
     return rc == -ESTALE ? -EAGAIN : rc;
 }
 
-// The piece behind those in hand becomes one of them: at the end, mostly.
+// Takes the piece behind those in hand into them, mostly at the end.
 static void take(struct piece_list *l)
 {
     for (size_t i = l->count++; i > l->at && l->all[i - 1].first_ns > l->all[i].first_ns; i--) {
@@ -486,9 +469,9 @@ int pieces_pull(struct store_cursor *c)
     return rc;
 }
 
-// ── Loading ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Loading ----
 
-// Room for n points more behind those of the piece.
+// Makes room for n more points behind those of the piece.
 static bool piece_grow(struct store_cursor *c, struct piece *p, size_t n)
 {
     struct column *column = &p->column;
@@ -513,8 +496,8 @@ static bool piece_grow(struct store_cursor *c, struct piece *p, size_t n)
     return true;
 }
 
-// The piece is not where it was. What the file holds now of its time has its points, if they are
-// there at all.
+// The piece is no longer where it was. Other pieces of the file at its time have its points now, if
+// they still exist.
 static int load_moved(struct store_cursor *c, struct piece *p)
 {
     p->block = NULL; // what is loaded is not that block's content

@@ -14,6 +14,7 @@
 #define SONDE_STORE_READ_H
 
 #include "store/store.h"
+#include "store/summary.h"
 
 struct store_reader;
 struct store_snapshot;
@@ -37,7 +38,7 @@ struct store_damage {
 };
 void store_reader_damage(const struct store_reader *r, struct store_damage *out);
 
-// What is not in the file, in values and events, as its writers counted it.
+// The data that are not in the file, in values and events, as its writers counted them.
 struct store_losses {
     // refused or lost, for any cause; also data in the memory of a writer that died
     uint64_t dropped;
@@ -51,7 +52,7 @@ void store_reader_losses(const struct store_reader *r, struct store_losses *out)
 struct store_snapshot *store_snapshot_open(struct store_reader *r);
 void store_snapshot_close(struct store_snapshot *s);
 
-// Grows with every append; the same number means nothing was added since.
+// Grows with every append; the same number means that nothing was added since.
 uint64_t store_snapshot_version(const struct store_snapshot *s);
 
 size_t store_metric_count(const struct store_snapshot *s);
@@ -94,11 +95,10 @@ bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t
 struct store_run {
     size_t count;
     int64_t first_ns, last_ns; // of the points in it
-    // The summary speaks of exactly the points first_ns..last_ns. NaN data is not in min, max, sum;
-    // `nans` counts it.
+    // The summary is of exactly the points first_ns..last_ns; `nans` of them are NaN.
     bool has_summary;
     uint32_t nans;
-    double min, max, sum, sum_squares, first, last;
+    struct store_summary summary;
 };
 
 // Points of `series` with from_ns ≤ t ≤ to_ns. A run that lies only partly in the range has no
@@ -107,19 +107,20 @@ struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series
                                        int64_t to_ns);
 void store_cursor_close(struct store_cursor *c);
 
-// Goes on to the next run without decoding it: 1 and *run filled, 0 at the end, or a negative
+// Moves to the next run without decoding it: 1 and *run is filled, 0 at the end, or a negative
 // errno.
 int store_cursor_next(struct store_cursor *c, struct store_run *run);
 
-// The points of the run that store_cursor_next just gave: arrays of run->count, valid until the
-// next call on this cursor. What turned out damaged or retired is left out: *count may be smaller
-// (0 even), and the damage is counted.
+// The points of the run that store_cursor_next just returned: arrays of run->count, valid until the
+// next call on this cursor. Damaged and retired points are left out and counted as damage, so
+// *count may be smaller, even 0.
 int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values,
                         size_t *count);
 
-// A sealed block never changes: when the run just given is all that one holds of the series, its
-// number, which no other block has that this process sees; else 0. Ask again after
-// store_cursor_points: 0 when the block was gone, and the points came from elsewhere.
+// The number of the sealed block whose points of the series are exactly the run just returned; no
+// other block of this process has this number, and the block never changes. 0: the run is something
+// else. Ask again after store_cursor_points: 0 if the block was gone, and the points came from
+// elsewhere.
 uint64_t store_cursor_block(const struct store_cursor *c);
 
 // The last point at or before `at_ns`; false when there is none. How "latest value" and the point

@@ -102,12 +102,12 @@ void reader_look_for_cut(struct store_reader *r)
 // somebody may change them.
 static bool closed_as_written(const struct store_reader *r, const struct superblock *sb)
 {
-    uint64_t bytes = sb->table_count * sizeof(struct segment_entry);
+    uint64_t bytes = sb->table_count * sizeof(struct extent_entry);
     if (sb->table_offset > r->file_bytes || sb->table_offset % 8 ||
         bytes > r->file_bytes - sb->table_offset)
         return false;
     const uint8_t *table = r->mapping->base + sb->table_offset;
-    return superblock_closed_crc(sb, (const struct segment_entry *)(const void *)table) ==
+    return superblock_closed_crc(sb, (const struct extent_entry *)(const void *)table) ==
            sb->closed_crc;
 }
 
@@ -119,12 +119,12 @@ static void check_head(struct store_reader *r)
     struct superblock sb;
     bool ok = false;
     for (int i = 0; i < HEAD_LOOKS && !ok; i++) {
-        copy_words(&sb, r->mapping->base, sizeof sb);
+        reader_copy_words(&sb, r->mapping->base, sizeof sb);
         ok = sb.state == LAYOUT_LIVE ||
              (sb.state == LAYOUT_CLOSED && (closed_as_written(r, &sb) || lock_has_writer(r->fd)));
     }
     if (!ok)
-        reader_report(r, 0, sb.header_bytes, "the header or the segment table");
+        reader_report(r, 0, sb.header_bytes, "the header or the extent table");
 }
 
 int store_reader_open(const char *path, struct store_reader **out, struct error *e)
@@ -168,7 +168,7 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
     if (!s) {
         store_reader_close(r);
         return error_set(e, -EBADMSG,
-                         "cannot read %s: its segment table is damaged, or there is no memory",
+                         "cannot read %s: its extent table is damaged, or there is no memory",
                          path);
     }
     store_snapshot_close(s);
@@ -182,7 +182,7 @@ void store_reader_close(struct store_reader *r)
         return;
     if (r->view)
         view_release(r->view);
-    segments_free(r);
+    extents_free(r);
     while (r->mapping) {
         struct mapping *m = r->mapping;
         r->mapping = m->next;
@@ -222,6 +222,7 @@ enum store_state store_reader_state(const struct store_reader *r)
     pthread_mutex_lock(mutex_of(r));
     const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
     pthread_mutex_unlock(mutex_of(r));
+    // Acquire: what the caller reads next was written before the file was closed.
     return __atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) == LAYOUT_CLOSED ? STORE_CLOSED
                                                                           : STORE_CRASHED;
 }

@@ -1,16 +1,17 @@
 // reader.h - declarations that only the files of the reader share.
 //
 //   reader ── index     the catalog so far                          (index.c; grows only)
-//          ── segments  block headers, read once per segment        (view.c)
+//          ── extents  block headers, read once per extent        (view.c)
 //          ── events    which blocks of events reach where           (event_index.h)
 //          ── trust     what can be believed of a file that no writer has (trust.c)
-//          ── view ◀─── snapshots: which blocks and tails there are at one moment; shared as long as the segment table stays as it is
+//          ── view ◀─── snapshots: the blocks and tails at one moment; shared as long as the
+//                       extent table stays unchanged
 //   snapshot ── cache   time stamps, unpacked parts of cold blocks, tails turned over (cache.c)
 //            ── buffers that columns are decoded into (buffers.c)
 //            ── cursors (cursor.h)
 //
 // Nothing here is locked against the writer. Bytes that it may write over meanwhile are copied word
-// by word, then the segment's generation is looked at again: if it has changed, the copy is
+// by word, then the extent's generation is looked at again: if it has changed, the copy is
 // discarded (-ESTALE), and the snapshot finds the points again.
 #ifndef SONDE_STORE_READER_H
 #define SONDE_STORE_READER_H
@@ -87,12 +88,12 @@ struct index {
     struct set_definition *sets;
     size_t metric_count, metric_capacity, pair_count, pair_capacity, series_count, series_capacity,
         set_count, set_capacity;
-    // of the catalog segment being read, in the mapping: has it grown?
-    const struct segment_entry *entry;
-    uint64_t segment; // the catalog segment being read
-    uint64_t read;    // bytes of it
-    uint64_t bytes;   // in all
-    bool damaged;     // nothing behind the damage can be believed: ids are implied
+    // of the catalog extent being read, in the mapping: has it grown?
+    const struct extent_entry *entry;
+    uint64_t extent; // the catalog extent being read
+    uint64_t read;   // bytes of it
+    uint64_t bytes;  // in all
+    bool damaged;    // nothing behind the damage can be believed: ids are implied
 };
 
 enum { BLOCK_HEAD_INTACT = 1, BLOCK_DATA_INTACT = 2, BLOCK_DAMAGED = 4 };
@@ -100,9 +101,9 @@ enum { BLOCK_HEAD_INTACT = 1, BLOCK_DATA_INTACT = 2, BLOCK_DAMAGED = 4 };
 // A block, known by its header. Shared by views, counted.
 struct block_ref {
     struct block_header header;
-    const uint8_t *bytes;              // in a mapping
-    const struct segment_entry *entry; // of its segment, in a mapping
-    struct remains *remains;           // of its file
+    const uint8_t *bytes;             // in a mapping
+    const struct extent_entry *entry; // of its extent, in a mapping
+    struct remains *remains;          // of its file
     uint64_t offset;
     uint64_t number; // of no other block that this process has seen
     uint32_t generation;
@@ -111,10 +112,10 @@ struct block_ref {
     struct cold_directory *directory; // cold ones, once read; atomically
 };
 
-struct segment_blocks {
+struct extent_blocks {
     uint32_t generation;
     uint64_t offset, read; // bytes looked through
-    const struct segment_entry *entry;
+    const struct extent_entry *entry;
     struct block_ref **blocks;
     size_t count, capacity;
 };
@@ -123,14 +124,14 @@ struct segment_blocks {
 enum trust { TRUST_WRITER, TRUST_KILLED, TRUST_SYNCED };
 
 struct view_tail {
-    enum segment_kind kind;
+    enum extent_kind kind;
     uint32_t owner, slot, generation;
     uint64_t sequence, offset, size;
     const uint8_t *bytes;
-    const struct segment_entry *entry;
+    const struct extent_entry *entry;
     struct remains *remains;
     bool looked_at; // trust.c: the notes as they were then, and what they say in all and soundly
-    struct segment_synced notes[2];
+    struct extent_synced notes[2];
     uint64_t noted, sound;
 };
 
@@ -170,9 +171,9 @@ struct store_reader {
     struct remains remains;
     bool cut_reported;
     struct index index;
-    struct segment_blocks *segments; // by slot
-    size_t segment_count;
-    struct view *view; // the latest
+    struct extent_blocks *extents; // by slot
+    size_t extent_count;           // those behind the table's count are all 0
+    struct view *view;             // the latest
     struct store_damage damage;
     struct map damaged;           // offsets already counted
     pthread_mutex_t events_mutex; // taken before the other
@@ -258,8 +259,8 @@ struct store_snapshot {
 };
 
 // index.c
-int index_update(struct store_reader *r, enum trust trust, const struct segment_entry *table,
-                 const struct segment_entry *live, size_t count);
+int index_update(struct store_reader *r, enum trust trust, const struct extent_entry *table,
+                 const struct extent_entry *live, size_t count);
 void index_free(struct index *x);
 
 // reader.c. Under the mutex / taking it.
@@ -279,21 +280,21 @@ int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint
                 int64_t *newest_ns);
 void view_release(struct view *v);
 void block_release(struct block_ref *b);
-void segments_free(struct store_reader *r);
+void extents_free(struct store_reader *r);
 
 // trust.c. Under the mutex. What can be believed of a tail that says it holds `used` rows, points
 // or bytes of `unit` bytes each.
 enum trust trust_of(const struct store_reader *r);
 uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *t, uint64_t unit,
                     uint64_t used);
-void trust_note(struct segment_synced to[2], const struct segment_entry *entry);
+void trust_note(struct extent_synced to[2], const struct extent_entry *entry);
 
 // snapshot.c: moves the snapshot to the current state of the file, because data that it needs are
 // gone.
 int snapshot_move(struct store_snapshot *s);
 
 // column.c. Copies that hold while the writer goes on.
-void copy_words(void *to, const uint8_t *from, size_t bytes);
+void reader_copy_words(void *to, const uint8_t *from, size_t bytes);
 // Behind a copy of bytes of a block or tail: 0: they are what they were; -ESTALE: the writer has
 // put something else there; -EBADMSG: the file was cut short, and they or what says so are gone.
 int block_standing(const struct block_ref *b);
@@ -322,8 +323,8 @@ bool column_take_cut(struct store_snapshot *s, const struct block_ref *b, uint32
 void columns_free_cut(struct store_snapshot *s);
 
 // Exactly `size` bytes out of a frame. 0, -EBADMSG, -ENOMEM.
-int unpack_frame(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
-                 size_t frame_size);
+int column_unpack(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
+                  size_t frame_size);
 
 // A cold block's directory (shared, stays with the block), and one of its parts, unpacked: pinned.
 int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold_directory **out);

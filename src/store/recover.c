@@ -1,13 +1,16 @@
 // recover.c - taking up where the last writer left, however it left.
 //
 //   closed            nothing to find out
-//   killed            the mapped file is exactly what it had written: tails are as they were, and must have the checksums that syncs
-//                     noted. A tail whose number a block has was sealed in the writer's last moment; it is emptied
-//   machine went down what was not on disk at the last sync may be anything. A tail counts as far as the note of a sync says whose
-//                     checksum is right; blocks and catalog entries behind the last sync are checked one by one and cut at the first bad one
+//   killed            the mapped file is exactly what the writer had written. Tails are unchanged,
+//                     and must have the checksums that syncs noted. If a block has the number of
+//                     a tail, the writer sealed the tail in its last moment: it is emptied
+//   machine went down data that the last sync did not write may be anything. A tail counts as far
+//                     as the note of a sync whose checksum is right. Blocks and catalog entries
+//                     behind the last sync are checked one by one, and cut at the first bad one
 //
 // So what is read here is the headers of the blocks, the catalog, and of the rest only what came
 // after the last sync.
+#include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "store/block.h"
@@ -31,22 +34,22 @@ struct recovery {
     bool machine;
 };
 
-// ── Catalog ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Catalog ----
 
-static uint32_t noted_used(const struct segment_entry *e)
+static uint32_t noted_used(const struct extent_entry *e)
 {
     return e->synced[0].used > e->synced[1].used ? e->synced[0].used : e->synced[1].used;
 }
 
 // The greater note may be of a sync that the machine did not live to see the end of.
-static uint32_t synced_used(const struct segment_entry *e)
+static uint32_t synced_used(const struct extent_entry *e)
 {
     return e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
 }
 
-// A segment is cut. What a note says of more contradicts it from now on, and a reader would take
+// An extent is cut. What a note says of more contradicts it from now on, and a reader would take
 // that for damage (trust.c).
-static void cut(struct segment_entry *e, uint64_t used)
+static void cut(struct extent_entry *e, uint64_t used)
 {
     for (int i = 0; i < 2; i++)
         if (e->synced[i].used > used)
@@ -54,7 +57,7 @@ static void cut(struct segment_entry *e, uint64_t used)
     extent_publish(e, used);
 }
 
-static int load_packed(struct store *s, const struct segment_entry *e)
+static int load_packed(struct store *s, const struct extent_entry *e)
 {
     uint8_t *raw;
     size_t size, good;
@@ -66,14 +69,14 @@ static int load_packed(struct store *s, const struct segment_entry *e)
     return rc;
 }
 
-static int load_segments(struct store *s, struct recovery *r, struct error *e)
+static int load_extents(struct store *s, struct recovery *r, struct error *e)
 {
     for (uint64_t sequence = 1;; sequence++) {
         int slot = EXTENT_NO_SLOT;
         bool more = false;
         for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
-            const struct segment_entry *entry = extent_entry(&s->file, (int)i);
-            if (entry->kind != SEGMENT_CATALOG && entry->kind != SEGMENT_CATALOG_PACKED)
+            const struct extent_entry *entry = extent_entry(&s->file, (int)i);
+            if (entry->kind != EXTENT_CATALOG && entry->kind != EXTENT_CATALOG_PACKED)
                 continue;
             if (entry->sequence == sequence)
                 slot = (int)i;
@@ -85,14 +88,14 @@ static int load_segments(struct store *s, struct recovery *r, struct error *e)
                                     "it goes, but not continued",
                                     s->path)
                         : 0;
-        s->catalog_slot = slot;
-        s->catalog_sequence = sequence;
-        s->catalog_extent_bytes += extent_entry(&s->file, slot)->size;
-        struct segment_entry *entry = extent_entry(&s->file, slot);
+        s->catalog.slot = slot;
+        s->catalog.sequence = sequence;
+        s->catalog.extent_bytes += extent_entry(&s->file, slot)->size;
+        struct extent_entry *entry = extent_entry(&s->file, slot);
         if (entry->used > entry->size)
             entry->used = entry->size;
         size_t good = entry->used;
-        int rc = entry->kind == SEGMENT_CATALOG_PACKED
+        int rc = entry->kind == EXTENT_CATALOG_PACKED
                      ? load_packed(s, entry)
                      : catalog_load_entries(
                            s, (struct str){(const char *)s->file.base + entry->offset, entry->used},
@@ -112,44 +115,38 @@ static int load_segments(struct store *s, struct recovery *r, struct error *e)
 
 static int load_catalog(struct store *s, struct recovery *r, struct error *e)
 {
-    int rc = load_segments(s, r, e);
-    if (!rc && s->catalog_slot != EXTENT_NO_SLOT) {
-        const struct segment_entry *last = extent_entry(&s->file, s->catalog_slot);
-        s->catalog_ended = extent_reserve(&s->file, s->catalog_slot, last->used) != 0;
+    int rc = load_extents(s, r, e);
+    if (!rc && s->catalog.slot != EXTENT_NO_SLOT) {
+        const struct extent_entry *last = extent_entry(&s->file, s->catalog.slot);
+        s->catalog.ended = extent_reserve(&s->file, s->catalog.slot, last->used) != 0;
     }
     return rc;
 }
 
-// ── Blocks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Blocks ----
 
 static int note_block(struct recovery *r, const struct block_header *h, int slot, uint64_t at)
 {
-    if (r->count == r->capacity) {
-        size_t capacity = r->capacity ? r->capacity * 2 : 1024;
-        struct known_block *blocks = realloc(r->blocks, capacity * sizeof *blocks);
-        if (!blocks)
-            return -ENOMEM;
-        r->blocks = blocks;
-        r->capacity = capacity;
-    }
+    if (!array_room(&r->blocks, &r->capacity, r->count + 1, sizeof *r->blocks))
+        return -ENOMEM;
     r->blocks[r->count++] = (struct known_block){*h, slot, at};
     return 0;
 }
 
 static int find_blocks(struct store *s, struct recovery *r, int slot)
 {
-    struct segment_entry *e = extent_entry(&s->file, slot);
+    struct extent_entry *e = extent_entry(&s->file, slot);
     const uint8_t *base = s->file.base + e->offset;
-    struct segment_sum *sum = segment_sum(s, slot);
+    struct extent_sum *sum = extent_sum(s, slot);
     if (!sum)
         return -ENOMEM;
-    *sum = (struct segment_sum){.last_ns = INT64_MIN};
+    *sum = (struct extent_sum){.last_ns = INT64_MIN};
     if (e->used > e->size)
         e->used = e->size;
     if (!r->machine && e->used < noted_used(e) && noted_used(e) <= e->size) {
         // It only grows, and a sync has seen it greater. The blocks say by themselves whether they
         // are sound.
-        log_warning("%s: the segment at byte %llu says that it holds %llu bytes, but a sync saw "
+        log_warning("%s: the extent at byte %llu says that it holds %llu bytes, but a sync saw "
                     "%u: these are read",
                     s->path, (unsigned long long)e->offset, (unsigned long long)e->used,
                     noted_used(e));
@@ -190,7 +187,7 @@ static bool from_tail(const struct store *s, const struct block_header *h)
 {
     return h->kind == BLOCK_POINTS
                ? h->rows <= TAIL_POINTS_MAX
-               : h->rows <= TAIL_ROWS_MAX && h->columns == s->sets[h->owner].count;
+               : h->rows <= TAIL_ROWS_MAX && h->columns == s->catalog.sets[h->owner].count;
 }
 
 static void account(struct store *s, struct recovery *r)
@@ -201,37 +198,27 @@ static void account(struct store *s, struct recovery *r)
     for (size_t i = 0; i < r->count; i++) {
         const struct known_block *b = &r->blocks[i];
         const struct block_header *h = &b->h;
-        struct segment_sum *sum = &s->sums[b->slot];
+        struct extent_sum *sum = &s->blocks.sums[b->slot];
         if (h->kind != BLOCK_EVENTS && h->last_ns > s->newest_ns)
             s->newest_ns = h->last_ns;
-        if (h->kind == BLOCK_POINTS && h->last_ns > s->singles_before_ns)
-            s->singles_before_ns = h->last_ns;
+        if (h->kind == BLOCK_POINTS && h->last_ns > s->shared.singles_before_ns)
+            s->shared.singles_before_ns = h->last_ns;
         if (h->last_ns > sum->last_ns)
             sum->last_ns = h->last_ns;
         bool known = h->kind != BLOCK_SET || h->owner < s->stats.sets;
-        struct tail *t = h->kind == BLOCK_POINTS   ? &s->points
-                         : h->kind == BLOCK_EVENTS ? &s->events
-                         : known                   ? &s->sets[h->owner].tail
+        struct tail *t = h->kind == BLOCK_POINTS   ? &s->tails.points
+                         : h->kind == BLOCK_EVENTS ? &s->tails.events
+                         : known                   ? &s->catalog.sets[h->owner].tail
                                                    : NULL;
         if (t && h->sequence_last >= t->sequence)
             t->sequence = h->sequence_last + 1;
-        bool covered = wide && wide->h.kind == h->kind && wide->h.owner == h->owner &&
-                       wide->h.sequence_last >= h->sequence_last &&
+        bool covered = wide && block_covers(&wide->h, h) &&
                        block_intact(&wide->h, extent_bytes(&s->file, wide->slot) + wide->at);
         if (covered)
             continue;
         wide = b;
-        sum->live_bytes += h->size;
-        sum->blocks++;
-        sum->values += h->values;
-        s->stats.blocks++;
-        struct hot_queue *q = h->flags & BLOCK_COLD || !known ? NULL
-                              : h->kind == BLOCK_SET          ? &s->sets[h->owner].hot
-                              : h->kind == BLOCK_POINTS       ? &s->hot_points
-                                                              : NULL;
-        if (q && from_tail(s, h))
-            hot_push(q, (struct hot_block){b->slot, extent_entry(&s->file, b->slot)->generation,
-                                           h->size, h->rows, b->at, h->sequence_first, h->order});
+        bool hot = known && h->kind != BLOCK_EVENTS && !(h->flags & BLOCK_COLD) && from_tail(s, h);
+        block_account(s, h, b->slot, b->at, hot);
     }
 }
 
@@ -248,16 +235,16 @@ static bool is_sealed(const struct recovery *r, const struct store *s, enum bloc
     return false;
 }
 
-// ── Tails ────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Tails ----
 
 // How much of a tail can be believed after the machine went down.
-static uint32_t believed(struct recovery *r, const struct segment_entry *e, const uint8_t *bytes,
+static uint32_t believed(struct recovery *r, const struct extent_entry *e, const uint8_t *bytes,
                          uint64_t unit)
 {
     uint32_t best = 0;
     bool noted = false;
     for (int i = 0; i < 2; i++) {
-        const struct segment_synced *n = &e->synced[i];
+        const struct extent_synced *n = &e->synced[i];
         noted = noted || n->used;
         if (n->used > best && n->used <= e->size / unit &&
             crc32c(0, bytes, n->used * unit) == n->crc)
@@ -270,12 +257,12 @@ static uint32_t believed(struct recovery *r, const struct segment_entry *e, cons
 // A killed process leaves exactly what it had written: what a sync noted of the tail must be there.
 // If it is not, bytes or `used` were damaged since. Then the tail counts as far as a note's
 // checksum is right; of what came behind nothing can be known.
-static uint32_t undamaged(struct store *s, const struct segment_entry *e, const uint8_t *bytes,
+static uint32_t undamaged(struct store *s, const struct extent_entry *e, const uint8_t *bytes,
                           uint64_t unit, uint32_t used)
 {
     uint32_t good = 0, noted = 0;
     for (int i = 0; i < 2; i++) {
-        const struct segment_synced *n = &e->synced[i];
+        const struct extent_synced *n = &e->synced[i];
         noted = n->used > noted ? n->used : noted;
         if (n->used > good && n->used <= e->size / unit &&
             crc32c(0, bytes, n->used * unit) == n->crc)
@@ -292,7 +279,7 @@ static uint32_t undamaged(struct store *s, const struct segment_entry *e, const 
 
 // The bytes of whole event records in front. A writer publishes no part of one, so anything else is
 // damage.
-static uint32_t sound_events(struct store *s, const struct segment_entry *e, const uint8_t *bytes,
+static uint32_t sound_events(struct store *s, const struct extent_entry *e, const uint8_t *bytes,
                              uint32_t used)
 {
     struct bytes in = bytes_of(bytes, used);
@@ -309,41 +296,41 @@ static uint32_t sound_events(struct store *s, const struct segment_entry *e, con
     return good;
 }
 
-static int64_t time_at(const uint8_t *bytes, enum segment_kind kind, uint64_t unit, uint64_t i)
+static int64_t time_at(const uint8_t *bytes, enum extent_kind kind, uint64_t unit, uint64_t i)
 {
     int64_t t;
-    memcpy(&t, bytes + i * unit + (kind == SEGMENT_POINT_TAIL ? 8 : 0), sizeof t);
+    memcpy(&t, bytes + i * unit + (kind == EXTENT_POINT_TAIL ? 8 : 0), sizeof t);
     return t;
 }
 
 static int take_tail(struct store *s, struct recovery *r, int slot)
 {
-    struct segment_entry *e = extent_entry(&s->file, slot);
-    enum segment_kind kind = (enum segment_kind)e->kind;
-    bool set = kind == SEGMENT_SET_TAIL;
+    struct extent_entry *e = extent_entry(&s->file, slot);
+    enum extent_kind kind = (enum extent_kind)e->kind;
+    bool set = kind == EXTENT_SET_TAIL;
     if (set && e->owner >= s->stats.sets) {
         extent_free(&s->file, slot); // defined after the last sync, and gone with the machine
         return 0;
     }
-    struct tail *t = set                          ? &s->sets[e->owner].tail
-                     : kind == SEGMENT_POINT_TAIL ? &s->points
-                                                  : &s->events;
-    uint64_t unit = set                          ? (s->sets[e->owner].count + 1) * UINT64_C(8)
-                    : kind == SEGMENT_POINT_TAIL ? sizeof(struct point_record)
-                                                 : 1;
+    struct tail *t = set                         ? &s->catalog.sets[e->owner].tail
+                     : kind == EXTENT_POINT_TAIL ? &s->tails.points
+                                                 : &s->tails.events;
+    uint64_t unit = set ? (s->catalog.sets[e->owner].count + 1) * UINT64_C(8)
+                    : kind == EXTENT_POINT_TAIL ? sizeof(struct point_record)
+                                                : 1;
     const uint8_t *bytes = s->file.base + e->offset;
-    uint64_t room = e->size / unit, most = set                          ? TAIL_ROWS_MAX
-                                           : kind == SEGMENT_POINT_TAIL ? TAIL_POINTS_MAX
-                                                                        : UINT32_MAX;
+    uint64_t room = e->size / unit, most = set                         ? TAIL_ROWS_MAX
+                                           : kind == EXTENT_POINT_TAIL ? TAIL_POINTS_MAX
+                                                                       : UINT32_MAX;
     room = room < most ? room : most;
     uint32_t used = r->machine
                         ? believed(r, e, bytes, unit)
                         : undamaged(s, e, bytes, unit, (uint32_t)(e->used < room ? e->used : room));
-    if (kind == SEGMENT_EVENT_TAIL)
+    if (kind == EXTENT_EVENT_TAIL)
         used = sound_events(s, e, bytes, used);
-    enum block_kind block = set                          ? BLOCK_SET
-                            : kind == SEGMENT_POINT_TAIL ? BLOCK_POINTS
-                                                         : BLOCK_EVENTS;
+    enum block_kind block = set                         ? BLOCK_SET
+                            : kind == EXTENT_POINT_TAIL ? BLOCK_POINTS
+                                                        : BLOCK_EVENTS;
     if (!used || (e->sequence < t->sequence && is_sealed(r, s, block, e->owner, e->sequence))) {
         extent_free(&s->file, slot);
         return 0;
@@ -351,23 +338,23 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
     if (t->slot != EXTENT_NO_SLOT) {
         // Two of one owner: the older was full, and what it was sealed into is lost. Here they come
         // in order (recover()).
-        int rc = set                          ? seal_set(s, e->owner)
-                 : kind == SEGMENT_POINT_TAIL ? seal_points(s)
-                                              : seal_events(s);
+        int rc = set                         ? seal_set(s, e->owner)
+                 : kind == EXTENT_POINT_TAIL ? seal_points(s)
+                                             : seal_events(s);
         if (rc)
             return rc;
         e = extent_entry(&s->file, slot);
         if (t->slot != EXTENT_NO_SLOT) {
-            s->tail_bytes -= extent_entry(&s->file, t->slot)->size;
-            s->tail_count -= set;
+            s->tails.bytes -= extent_entry(&s->file, t->slot)->size;
+            s->tails.set_count -= set;
             extent_free(&s->file, t->slot);
         }
     }
-    for (uint32_t i = 0; kind != SEGMENT_EVENT_TAIL && i < used; i++) {
+    for (uint32_t i = 0; kind != EXTENT_EVENT_TAIL && i < used; i++) {
         int64_t at = time_at(s->file.base + e->offset, kind, unit, i);
         s->newest_ns = at > s->newest_ns ? at : s->newest_ns;
-        if (kind == SEGMENT_POINT_TAIL && at > s->singles_before_ns)
-            s->singles_before_ns = at;
+        if (kind == EXTENT_POINT_TAIL && at > s->shared.singles_before_ns)
+            s->shared.singles_before_ns = at;
     }
     cut(e, used);
     if (extent_reserve(&s->file, slot, used * unit))
@@ -377,10 +364,10 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
                        .room = (uint32_t)room,
                        .offset = e->offset,
                        .sequence = e->sequence};
-    s->tail_bytes += e->size;
-    s->tail_count += set;
+    s->tails.bytes += e->size;
+    s->tails.set_count += set;
     r->live_rows += set ? used : 0;
-    r->live_points += kind == SEGMENT_POINT_TAIL ? used : 0;
+    r->live_points += kind == EXTENT_POINT_TAIL ? used : 0;
     return 0;
 }
 
@@ -403,8 +390,8 @@ static int take_tails(struct store *s, struct recovery *r)
         return -ENOMEM;
     size_t count = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const struct segment_entry *e = extent_entry(&s->file, (int)i);
-        if (e->kind >= SEGMENT_SET_TAIL && e->kind <= SEGMENT_EVENT_TAIL)
+        const struct extent_entry *e = extent_entry(&s->file, (int)i);
+        if (e->kind >= EXTENT_SET_TAIL && e->kind <= EXTENT_EVENT_TAIL)
             places[count++] = (struct tail_place){e->sequence, (int)i};
     }
     qsort(places, count, sizeof *places, by_sequence);
@@ -415,18 +402,18 @@ static int take_tails(struct store *s, struct recovery *r)
     return rc;
 }
 
-int recover(struct store *s, bool crashed, bool machine, uint32_t dropped, struct error *e)
+int recover_file(struct store *s, bool crashed, bool machine, uint32_t dropped, struct error *e)
 {
     struct recovery r = {.machine = machine};
     int rc = load_catalog(s, &r, e);
     if (rc)
         return rc;
     for (uint32_t i = 0; !rc && i < extents_super(&s->file)->table_count; i++) {
-        const struct segment_entry *entry = extent_entry(&s->file, (int)i);
-        if (entry->kind == SEGMENT_BLOCKS)
+        const struct extent_entry *entry = extent_entry(&s->file, (int)i);
+        if (entry->kind == EXTENT_BLOCKS)
             rc = find_blocks(s, &r, (int)i);
-        if (entry->kind == SEGMENT_BLOCKS && entry->sequence > s->block_sequence)
-            s->block_sequence = entry->sequence;
+        if (entry->kind == EXTENT_BLOCKS && entry->sequence > s->blocks.sequence)
+            s->blocks.sequence = entry->sequence;
     }
     if (!rc)
         account(s, &r);
@@ -447,7 +434,7 @@ int recover(struct store *s, bool crashed, bool machine, uint32_t dropped, struc
                  machine ? "" : "; nothing is lost");
     if (r.cut_bytes || r.lost_tails || dropped)
         log_warning("%s: %llu bytes written after the last sync were not on disk, %llu tails and "
-                    "%u segments could not be read",
+                    "%u extents could not be read",
                     s->path, (unsigned long long)r.cut_bytes, (unsigned long long)r.lost_tails,
                     dropped);
     return 0;

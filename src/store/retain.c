@@ -1,6 +1,6 @@
-// retain.c - old blocks make room: whole segments, oldest first.
+// retain.c - old blocks make room: whole extents, oldest first.
 //
-// A segment is as old as the newest point in it. Hot and cold blocks lie in segments of their own,
+// An extent is as old as the newest point in it. Hot and cold blocks lie in extents of their own,
 // so neither keeps the other.
 //
 // The catalog is never retired, so it does not count: it has a limit of its own (define.c), and
@@ -12,14 +12,15 @@
 // blocks take (a quarter of the limit, and less than the hot ones did).
 #include "store/writer.h"
 
-static int oldest_segment(const struct store *s)
+static int oldest_extent(const struct store *s)
 {
     int oldest = EXTENT_NO_SLOT;
     for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
-        if (extent_entry(&s->file, (int)i)->kind != SEGMENT_BLOCKS || (int)i == s->hot_slot ||
-            ((int)i == s->cold_slot && !s->sums[i].blocks) || extent_is_pending(&s->file, (int)i))
+        if (extent_entry(&s->file, (int)i)->kind != EXTENT_BLOCKS || (int)i == s->blocks.hot_slot ||
+            ((int)i == s->blocks.cold_slot && !s->blocks.sums[i].blocks) ||
+            extent_is_pending(&s->file, (int)i))
             continue;
-        if (oldest == EXTENT_NO_SLOT || s->sums[i].last_ns < s->sums[oldest].last_ns)
+        if (oldest == EXTENT_NO_SLOT || s->blocks.sums[i].last_ns < s->blocks.sums[oldest].last_ns)
             oldest = (int)i;
     }
     return oldest;
@@ -27,31 +28,32 @@ static int oldest_segment(const struct store *s)
 
 static void retire(struct store *s, int slot)
 {
-    const struct segment_sum *sum = &s->sums[slot];
+    const struct extent_sum *sum = &s->blocks.sums[slot];
     s->stats.retired_blocks += sum->blocks;
     s->stats.retired_values += sum->values;
     s->stats.blocks -= sum->blocks;
     struct superblock *sb = extents_super(&s->file);
     __atomic_store_n(&sb->retired, sb->retired + sum->values, __ATOMIC_RELAXED);
-    if (slot == s->cold_slot)
-        s->cold_slot = EXTENT_NO_SLOT; // where merging lags behind, what it has done is the oldest
+    if (slot == s->blocks.cold_slot)
+        s->blocks.cold_slot =
+            EXTENT_NO_SLOT; // where merging lags behind, what it has done is the oldest
     extent_free(&s->file, slot);
 }
 
-void retain(struct store *s, uint64_t wanted_bytes)
+void retain_make_room(struct store *s, uint64_t wanted_bytes)
 {
     if (s->closing)
         return;
     for (;;) {
-        uint64_t used = s->file.used_bytes - s->file.pending_bytes - s->catalog_extent_bytes;
-        bool too_large = used + wanted_bytes > s->size_limit_bytes;
-        if (!too_large && !s->window_ns)
+        uint64_t used = s->file.used_bytes - s->file.pending_bytes - s->catalog.extent_bytes;
+        bool too_large = used + wanted_bytes > s->limits.size_bytes;
+        if (!too_large && !s->limits.window_ns)
             return;
-        int slot = oldest_segment(s);
+        int slot = oldest_extent(s);
         if (slot == EXTENT_NO_SLOT)
             return;
-        const struct segment_sum *sum = &s->sums[slot];
-        bool too_old = sum->last_ns < window_start(s);
+        const struct extent_sum *sum = &s->blocks.sums[slot];
+        bool too_old = sum->last_ns < retain_window_start(s);
         if (!too_large && !too_old)
             return;
         retire(s, slot);
@@ -63,9 +65,9 @@ static uint64_t live_bytes(const struct store *s)
 {
     uint64_t bytes = LAYOUT_HEADER_BYTES;
     for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
-        const struct segment_entry *e = extent_entry(&s->file, (int)i);
-        if (e->kind == SEGMENT_BLOCKS)
-            bytes += s->sums[i].live_bytes;
+        const struct extent_entry *e = extent_entry(&s->file, (int)i);
+        if (e->kind == EXTENT_BLOCKS)
+            bytes += s->blocks.sums[i].live_bytes;
     }
     return bytes;
 }
@@ -73,6 +75,6 @@ static uint64_t live_bytes(const struct store *s)
 void retain_closed(struct store *s)
 {
     int slot;
-    while (live_bytes(s) > s->size_limit_bytes && (slot = oldest_segment(s)) != EXTENT_NO_SLOT)
+    while (live_bytes(s) > s->limits.size_bytes && (slot = oldest_extent(s)) != EXTENT_NO_SLOT)
         retire(s, slot);
 }

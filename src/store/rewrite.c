@@ -1,12 +1,13 @@
 // rewrite.c - the file again, without gaps, in place of the old one.
 //
-// While it is being written a file has room for tails and half-full segments. At the end all that
+// While it is being written a file has room for tails and half-full extents. At the end all that
 // counts is copied, back to back, into a new file beside it, which then takes its name: at every
 // moment the name leads to a whole file. Who has the old one open goes on reading it.
 //
 //   ┌────────────┬────────────────┬───────────────┬────────┬────────┬─ ─
-//   │ superblock │ segment table  │ catalog, zstd │ blocks │ blocks │      8-byte aligned, nothing between
+//   │ superblock │ extent table  │ catalog, zstd │ blocks │ blocks │      8-byte aligned, nothing between
 //   └────────────┴────────────────┴───────────────┴────────┴────────┴─ ─
+#include "base/array.h"
 #include "store/block.h"
 #include "store/catalog.h"
 #include "store/lock.h"
@@ -37,7 +38,7 @@ static int by_time(const void *a, const void *b)
     return x->last_ns < y->last_ns ? -1 : x->last_ns > y->last_ns;
 }
 
-// All blocks that count, oldest first. -EUCLEAN: something in the segments cannot be read; then
+// All blocks that count, oldest first. -EUCLEAN: something in the extents cannot be read; then
 // nothing is thrown away.
 static int live_blocks(const struct store *s, struct live_block **out, size_t *count,
                        uint64_t *bytes)
@@ -46,8 +47,8 @@ static int live_blocks(const struct store *s, struct live_block **out, size_t *c
     struct live_block *blocks = NULL;
     const struct extents *x = &s->file;
     for (uint32_t i = 0; i < extents_super(x)->table_count; i++) {
-        const struct segment_entry *e = extent_entry(x, (int)i);
-        if (e->kind != SEGMENT_BLOCKS)
+        const struct extent_entry *e = extent_entry(x, (int)i);
+        if (e->kind != EXTENT_BLOCKS)
             continue;
         for (uint64_t at = 0; at < e->used;) {
             struct live_block b = {.bytes = x->base + e->offset + at};
@@ -57,14 +58,9 @@ static int live_blocks(const struct store *s, struct live_block **out, size_t *c
                 free(blocks);
                 return -EUCLEAN;
             }
-            if (n == capacity) {
-                capacity = capacity ? capacity * 2 : 256;
-                struct live_block *grown = realloc(blocks, capacity * sizeof *blocks);
-                if (!grown) {
-                    free(blocks);
-                    return -ENOMEM;
-                }
-                blocks = grown;
+            if (!array_room(&blocks, &capacity, n + 1, sizeof *blocks)) {
+                free(blocks);
+                return -ENOMEM;
             }
             blocks[n++] = b;
             at += b.h.size;
@@ -76,8 +72,7 @@ static int live_blocks(const struct store *s, struct live_block **out, size_t *c
     *bytes = 0;
     for (size_t i = 0; i < n; i++) {
         const struct block_header *h = &blocks[i].h, *wide = kept ? &blocks[kept - 1].h : NULL;
-        bool covered = wide && wide->kind == h->kind && wide->owner == h->owner &&
-                       wide->sequence_last >= h->sequence_last;
+        bool covered = wide && block_covers(wide, h);
         if (covered && block_intact(wide, blocks[kept - 1].bytes))
             continue;
         *bytes += h->size;
@@ -95,14 +90,14 @@ static int packed_catalog(const struct store *s, struct buf *out)
 {
     struct buf entries = {0};
     int rc = 0;
-    for (uint64_t sequence = 1; !rc && sequence <= s->catalog_sequence; sequence++)
+    for (uint64_t sequence = 1; !rc && sequence <= s->catalog.sequence; sequence++)
         for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
-            const struct segment_entry *e = extent_entry(&s->file, (int)i);
-            if ((e->kind != SEGMENT_CATALOG && e->kind != SEGMENT_CATALOG_PACKED) ||
+            const struct extent_entry *e = extent_entry(&s->file, (int)i);
+            if ((e->kind != EXTENT_CATALOG && e->kind != EXTENT_CATALOG_PACKED) ||
                 e->sequence != sequence)
                 continue;
             const uint8_t *from = s->file.base + e->offset;
-            if (e->kind == SEGMENT_CATALOG) {
+            if (e->kind == EXTENT_CATALOG) {
                 buf_add(&entries, from, e->used);
                 continue;
             }
@@ -127,63 +122,62 @@ static size_t aligned(size_t n)
 
 struct image {
     struct superblock sb;
-    struct segment_entry *table;
-    uint32_t segments;
+    struct extent_entry *table;
+    uint32_t extents;
     size_t bytes;
 };
 
-static struct segment_entry entry_of(enum segment_kind kind, uint64_t offset, uint64_t size,
-                                     uint64_t sequence)
+static struct extent_entry entry_of(enum extent_kind kind, uint64_t offset, uint64_t size,
+                                    uint64_t sequence)
 {
-    struct segment_entry e = {.kind = kind,
-                              .generation = 1,
-                              .offset = offset,
-                              .size = size,
-                              .used = size,
-                              .sequence = sequence};
-    e.check = segment_entry_check(&e);
+    struct extent_entry e = {.kind = kind,
+                             .generation = 1,
+                             .offset = offset,
+                             .size = size,
+                             .used = size,
+                             .sequence = sequence};
+    e.check = extent_entry_check(&e);
     // All of it is on disk before the file gets its name.
     e.synced[0].used = e.synced[1].used = (uint32_t)size;
     return e;
 }
 
-// Where everything comes to lie: blocks in segments of about the usual size, as retention frees
+// Where everything comes to lie: blocks in extents of about the usual size, as retention frees
 // whole ones.
 static int plan(const struct store *s, const struct live_block *blocks, size_t count,
                 size_t catalog_bytes, struct image *m)
 {
-    uint32_t segments = 1;
-    uint64_t in_segment = 0;
+    uint32_t extents = 1;
+    uint64_t in_extent = 0;
     for (size_t i = 0; i < count; i++) {
-        if (!i || in_segment + blocks[i].h.size > s->segment_bytes) {
-            segments++;
-            in_segment = 0;
+        if (!i || in_extent + blocks[i].h.size > s->limits.extent_bytes) {
+            extents++;
+            in_extent = 0;
         }
-        in_segment += blocks[i].h.size;
+        in_extent += blocks[i].h.size;
     }
     m->sb = *extents_super(&s->file);
     m->sb.state = LAYOUT_CLOSED;
     m->sb.table_sequence = 0;
-    m->sb.table_count = segments;
-    m->sb.table_capacity = segments > LAYOUT_INLINE_ENTRIES ? segments : LAYOUT_INLINE_ENTRIES;
-    m->sb.table_offset = segments > LAYOUT_INLINE_ENTRIES ? LAYOUT_HEADER_BYTES : sizeof m->sb;
+    m->sb.table_count = extents;
+    m->sb.table_capacity = extents > LAYOUT_INLINE_ENTRIES ? extents : LAYOUT_INLINE_ENTRIES;
+    m->sb.table_offset = extents > LAYOUT_INLINE_ENTRIES ? LAYOUT_HEADER_BYTES : sizeof m->sb;
     m->table = calloc(m->sb.table_capacity, sizeof *m->table);
     if (!m->table)
         return -ENOMEM;
-    uint64_t at = segments > LAYOUT_INLINE_ENTRIES
-                      ? LAYOUT_HEADER_BYTES + segments * sizeof *m->table
-                      : LAYOUT_HEADER_BYTES;
-    m->table[0] = entry_of(SEGMENT_CATALOG_PACKED, at, catalog_bytes, 1);
+    uint64_t at = extents > LAYOUT_INLINE_ENTRIES ? LAYOUT_HEADER_BYTES + extents * sizeof *m->table
+                                                  : LAYOUT_HEADER_BYTES;
+    m->table[0] = entry_of(EXTENT_CATALOG_PACKED, at, catalog_bytes, 1);
     at += aligned(catalog_bytes);
     uint32_t n = 1;
     for (size_t i = 0; i < count; n++) {
         uint64_t size = 0;
-        for (; i < count && (!size || size + blocks[i].h.size <= s->segment_bytes); i++)
+        for (; i < count && (!size || size + blocks[i].h.size <= s->limits.extent_bytes); i++)
             size += blocks[i].h.size;
-        m->table[n] = entry_of(SEGMENT_BLOCKS, at, size, n);
+        m->table[n] = entry_of(EXTENT_BLOCKS, at, size, n);
         at += size;
     }
-    m->segments = n;
+    m->extents = n;
     m->sb.table_count = n;
     m->bytes = at;
     return 0;
@@ -272,7 +266,7 @@ static bool still_there(const struct store *s)
            mine.st_dev == named.st_dev;
 }
 
-int rewrite(struct store *s)
+int rewrite_file(struct store *s)
 {
     if (!still_there(s))
         return -ENOENT;
@@ -283,7 +277,7 @@ int rewrite(struct store *s)
     struct image m = {0};
     char *path = NULL;
     int rc = live_blocks(s, &blocks, &count, &bytes);
-    if (!rc && bytes > s->rewrite_limit_bytes)
+    if (!rc && bytes > s->limits.rewrite_bytes)
         rc = -EFBIG;
     if (!rc)
         rc = packed_catalog(s, &catalog);

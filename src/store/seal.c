@@ -3,80 +3,77 @@
 // Rows are brought into order of time (stable), of equal times the cells appended last win, and
 // columns take the place of rows. Then the block is appended and the tail emptied in one change of
 // the table: readers see the points in one place or the other.
+#include "base/array.h"
 #include "store/block.h"
 #include "store/event_record.h"
 #include "store/sort.h"
 #include "store/writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
-// ── Blocks into segments ─────────────────────────────────────────────────────────────────────────────────────────
+_Static_assert((int)TAIL_ROWS_MAX <= (int)CODEC_VALUES_MAX &&
+                   (int)TAIL_POINTS_MAX <= (int)CODEC_VALUES_MAX,
+               "a tail fits into a block");
+_Static_assert((int)EVENT_BYTES_MAX <= (int)TAIL_EVENT_BYTES_MIN / 2, "an event fits into a tail");
 
-struct segment_sum *segment_sum(struct store *s, int slot)
+// ---- Blocks into extents ----
+
+struct extent_sum *extent_sum(struct store *s, int slot)
 {
-    if ((size_t)slot >= s->sum_capacity) {
-        size_t capacity = s->sum_capacity ? s->sum_capacity : 64;
-        while (capacity <= (size_t)slot)
-            capacity *= 2;
-        struct segment_sum *sums = realloc(s->sums, capacity * sizeof *sums);
-        if (!sums)
-            return NULL;
-        memset(sums + s->sum_capacity, 0, (capacity - s->sum_capacity) * sizeof *sums);
-        s->sums = sums;
-        s->sum_capacity = capacity;
-    }
-    return &s->sums[slot];
+    bool room = array_room_zeroed(&s->blocks.sums, &s->blocks.sum_capacity, (size_t)slot + 1,
+                                  sizeof *s->blocks.sums);
+    return room ? &s->blocks.sums[slot] : NULL;
 }
 
-bool hot_push(struct hot_queue *q, struct hot_block b)
+void block_account(struct store *s, const struct block_header *h, int slot, uint64_t at, bool hot)
 {
-    if (q->count == q->capacity) {
-        size_t capacity = q->capacity ? q->capacity * 2 : 8;
-        struct hot_block *blocks = realloc(q->blocks, capacity * sizeof *blocks);
-        if (!blocks)
-            return false;
-        q->blocks = blocks;
-        q->capacity = capacity;
-    }
-    q->blocks[q->count++] = b;
-    q->rows += b.rows;
-    return true;
+    assert((size_t)slot < s->blocks.sum_capacity);
+    struct extent_sum *sum = &s->blocks.sums[slot];
+    sum->live_bytes += h->size;
+    sum->blocks++;
+    sum->values += h->values;
+    sum->last_ns = h->last_ns > sum->last_ns ? h->last_ns : sum->last_ns;
+    s->stats.blocks++;
+    struct hot_queue *q = !hot                      ? NULL
+                          : h->kind == BLOCK_SET    ? &s->catalog.sets[h->owner].hot
+                          : h->kind == BLOCK_POINTS ? &s->blocks.hot_points
+                                                    : NULL;
+    if (!q || !array_room(&q->blocks, &q->capacity, q->count + 1, sizeof *q->blocks))
+        return;
+    q->blocks[q->count++] = (struct hot_block){
+        slot,    extent_entry(&s->file, slot)->generation, h->size, h->rows, at, h->sequence_first,
+        h->order};
+    q->rows += h->rows;
 }
 
-static struct hot_queue *queue_of(struct store *s, const struct block_header *h)
+static int open_extent(struct store *s, int *slot, size_t size)
 {
-    return h->kind == BLOCK_SET      ? &s->sets[h->owner].hot
-           : h->kind == BLOCK_POINTS ? &s->hot_points
-                                     : NULL;
-}
-
-static int open_segment(struct store *s, int *slot, size_t size)
-{
-    const struct segment_entry *e = *slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, *slot);
+    const struct extent_entry *e = *slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, *slot);
     if (e && e->size - e->used >= size)
         return 0;
-    size_t wanted = size > s->segment_bytes ? size : s->segment_bytes;
-    retain(s, wanted);
-    int new = extent_allocate(&s->file, SEGMENT_BLOCKS, 0, s->block_sequence + 1, wanted);
+    size_t wanted = size > s->limits.extent_bytes ? size : s->limits.extent_bytes;
+    retain_make_room(s, wanted);
+    int new = extent_allocate(&s->file, EXTENT_BLOCKS, 0, s->blocks.sequence + 1, wanted);
     if (new < 0)
-        return space_failed(s, new);
-    struct segment_sum *sum = segment_sum(s, new);
+        return append_space_failed(s, new);
+    struct extent_sum *sum = extent_sum(s, new);
     if (!sum) {
         extent_free(&s->file, new);
         return -ENOMEM;
     }
-    *sum = (struct segment_sum){.last_ns = INT64_MIN};
-    s->block_sequence++;
+    *sum = (struct extent_sum){.last_ns = INT64_MIN};
+    s->blocks.sequence++;
     *slot = new;
     return 0;
 }
 
 static void give_up_tail(struct store *s, struct tail *t)
 {
-    const struct segment_entry *e = extent_entry(&s->file, t->slot);
-    s->tail_bytes -= e->size;
-    s->tail_count -= e->kind == SEGMENT_SET_TAIL;
+    const struct extent_entry *e = extent_entry(&s->file, t->slot);
+    s->tails.bytes -= e->size;
+    s->tails.set_count -= e->kind == EXTENT_SET_TAIL;
     // What a sync has put on disk stays until another one has put the block there.
     if (extent_is_synced(&s->file, t->slot))
         extent_free_later(&s->file, t->slot);
@@ -89,12 +86,14 @@ static void give_up_tail(struct store *s, struct tail *t)
 // Whether its memory is to go to others: it is more than twice an even share.
 static bool too_large(const struct store *s, const struct tail *t)
 {
-    return s->tail_bytes > tail_limit(s) / 2 &&
-           extent_entry(&s->file, t->slot)->size > 2 * (tail_limit(s) / (s->tail_count + 1));
+    return s->tails.bytes > append_tail_limit(s) / 2 &&
+           extent_entry(&s->file, t->slot)->size >
+               2 * (append_tail_limit(s) / (s->tails.set_count + 1));
 }
 
 static void empty_tail(struct store *s, struct tail *t)
 {
+    assert(t->slot != EXTENT_NO_SLOT);
     t->sequence++;
     t->used = t->checked = t->crc = t->idle = 0;
     if (extent_is_synced(&s->file, t->slot) || too_large(s, t))
@@ -105,97 +104,74 @@ static void empty_tail(struct store *s, struct tail *t)
 
 int block_append(struct store *s, const struct buf *block, bool cold, struct tail *emptied)
 {
-    int *slot = cold ? &s->cold_slot : &s->hot_slot;
-    int rc = open_segment(s, slot, block->size);
+    int *slot = cold ? &s->blocks.cold_slot : &s->blocks.hot_slot;
+    int rc = open_extent(s, slot, block->size);
     if (!rc && !extents_whole(&s->file))
         // to write behind the end would make the file longer again, with zeros in front
         rc = -ESTALE;
     if (rc)
         return rc;
-    struct segment_entry *entry = extent_entry(&s->file, *slot);
+    struct extent_entry *entry = extent_entry(&s->file, *slot);
     uint64_t at = entry->used;
     uint64_t offset = entry->offset + at;
     int written = s->io->write
                       ? s->io->write(s->io->user, s->file.fd, block->data, block->size, offset)
                       : -ENOSYS;
-    if (space_error(written))
-        return space_failed(s, written); // through the mapping it would be SIGBUS
+    if (writer_space_error(written))
+        return append_space_failed(s, written); // through the mapping it would be SIGBUS
     if (written)
-        put_words(s->file.base + offset, block->data, block->size / 8);
+        append_words(s->file.base + offset, block->data, block->size / 8);
     extents_begin(&s->file);
     extent_publish(entry, at + block->size);
     store_io_step(s->io, "block");
     if (emptied)
         empty_tail(s, emptied);
     extents_end(&s->file);
-    s->stats.blocks++;
     struct block_header h;
     memcpy(&h, block->data, sizeof h);
-    struct segment_sum *sum = &s->sums[*slot];
-    sum->live_bytes += block->size;
-    sum->blocks++;
-    sum->values += h.values;
-    sum->last_ns = h.last_ns > sum->last_ns ? h.last_ns : sum->last_ns;
-    struct hot_queue *q = cold ? NULL : queue_of(s, &h);
-    // Without memory to note it the block stays hot.
-    if (q)
-        hot_push(q, (struct hot_block){*slot, extent_entry(&s->file, *slot)->generation, h.size,
-                                       h.rows, at, h.sequence_first, h.order});
+    block_account(s, &h, *slot, at, !cold);
     return 0;
 }
 
-// ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Rows ----
 
-bool reserve_rows(struct store *s, size_t rows, size_t values)
+bool seal_reserve_rows(struct store *s, size_t rows, size_t values)
 {
-    if (rows > s->row_capacity) {
-        free(s->row_times);
-        s->row_times = malloc(rows * sizeof *s->row_times);
-        s->row_capacity = s->row_times ? rows : 0;
+    if (rows > s->scratch.time_capacity) {
+        free(s->scratch.times);
+        s->scratch.times = malloc(rows * sizeof *s->scratch.times);
+        s->scratch.time_capacity = s->scratch.times ? rows : 0;
     }
-    if (values > s->value_capacity) {
-        free(s->row_values);
-        s->row_values = malloc(values * sizeof *s->row_values);
-        s->value_capacity = s->row_values ? values : 0;
+    if (values > s->scratch.value_capacity) {
+        free(s->scratch.values);
+        s->scratch.values = malloc(values * sizeof *s->scratch.values);
+        s->scratch.value_capacity = s->scratch.values ? values : 0;
     }
-    return rows <= s->row_capacity && values <= s->value_capacity;
-}
-
-struct row_order {
-    int64_t t_ns;
-    uint32_t row;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct row_order *x = a, *y = b;
-    if (x->t_ns != y->t_ns)
-        return x->t_ns < y->t_ns ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
+    return rows <= s->scratch.time_capacity && values <= s->scratch.value_capacity;
 }
 
 static int sort_late_rows(struct store *s, const uint8_t *tail, uint32_t rows, uint32_t columns)
 {
     size_t row_bytes = (columns + 1) * sizeof(double);
-    struct row_order *order = malloc(rows * sizeof *order);
+    struct row_time *order = malloc(rows * sizeof *order);
     if (!order)
         return -ENOMEM;
     for (uint32_t r = 0; r < rows; r++) {
         memcpy(&order[r].t_ns, tail + r * row_bytes, 8);
         order[r].row = r;
     }
-    qsort(order, rows, sizeof *order, by_time);
+    rows_sort(order, rows);
     uint32_t n = 0;
     for (uint32_t r = 0; r < rows; r++) {
-        bool same = n && s->row_times[n - 1] == order[r].t_ns;
+        bool same = n && s->scratch.times[n - 1] == order[r].t_ns;
         if (!same)
-            s->row_times[n++] = order[r].t_ns;
+            s->scratch.times[n++] = order[r].t_ns;
         const uint8_t *row = tail + order[r].row * row_bytes + 8;
         for (uint32_t c = 0; c < columns; c++) {
             double v;
             memcpy(&v, row + c * sizeof v, sizeof v);
             if (!same || !store_is_missing(v))
-                s->row_values[(size_t)c * rows + n - 1] = v;
+                s->scratch.values[(size_t)c * rows + n - 1] = v;
         }
     }
     free(order);
@@ -218,19 +194,19 @@ static void transpose(const uint8_t *rows_at, uint32_t rows, uint32_t columns, d
         }
 }
 
-int sort_rows(struct store *s, const uint8_t *tail, uint32_t rows, uint32_t columns)
+int seal_sort_rows(struct store *s, const uint8_t *tail, uint32_t rows, uint32_t columns)
 {
-    if (!reserve_rows(s, rows, (size_t)rows * columns))
+    if (!seal_reserve_rows(s, rows, (size_t)rows * columns))
         return -ENOMEM;
     size_t row_bytes = (columns + 1) * sizeof(double);
     bool sorted = true;
     for (uint32_t r = 0; r < rows; r++) {
-        memcpy(&s->row_times[r], tail + r * row_bytes, 8);
-        sorted = sorted && (!r || s->row_times[r] > s->row_times[r - 1]);
+        memcpy(&s->scratch.times[r], tail + r * row_bytes, 8);
+        sorted = sorted && (!r || s->scratch.times[r] > s->scratch.times[r - 1]);
     }
     if (!sorted)
         return sort_late_rows(s, tail, rows, columns);
-    transpose(tail, rows, columns, s->row_values);
+    transpose(tail, rows, columns, s->scratch.values);
     return (int)rows;
 }
 
@@ -246,44 +222,44 @@ static struct block_source source_of(const struct store *s, const struct tail *t
 
 int seal_set(struct store *s, uint32_t id)
 {
-    struct set *set = &s->sets[id];
+    struct set *set = &s->catalog.sets[id];
     if (set->tail.slot == EXTENT_NO_SLOT || !set->tail.used)
         return 0;
-    int rows = sort_rows(s, s->file.base + set->tail.offset, set->tail.used, set->count);
+    int rows = seal_sort_rows(s, s->file.base + set->tail.offset, set->tail.used, set->count);
     if (rows < 0)
         return rows;
     struct block_source source = source_of(s, &set->tail, id);
-    s->block.size = 0;
-    s->block.failed = false;
-    int rc = block_put_set(&s->block, &source, s->row_times, (uint32_t)rows, s->row_values,
-                           set->tail.used, set->count);
-    return rc ? rc : block_append(s, &s->block, false, &s->sets[id].tail);
+    s->scratch.block.size = 0;
+    s->scratch.block.failed = false;
+    int rc = block_put_set(&s->scratch.block, &source, s->scratch.times, (uint32_t)rows,
+                           s->scratch.values, set->tail.used, set->count);
+    return rc ? rc : block_append(s, &s->scratch.block, false, &s->catalog.sets[id].tail);
 }
 
-// ── Points and events ────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Points and events ----
 
 int seal_points(struct store *s)
 {
-    struct tail *t = &s->points;
+    struct tail *t = &s->tails.points;
     if (t->slot == EXTENT_NO_SLOT || !t->used)
         return 0;
-    if (!s->point_scratch &&
-        !(s->point_scratch = malloc(2 * TAIL_POINTS_MAX * sizeof *s->point_scratch)))
+    if (!s->scratch.points &&
+        !(s->scratch.points = malloc(2 * TAIL_POINTS_MAX * sizeof *s->scratch.points)))
         return -ENOMEM;
-    struct point_record *points = s->point_scratch;
+    struct point_record *points = s->scratch.points;
     size_t count =
         points_sort((const struct point_record *)(const void *)(s->file.base + t->offset), t->used,
                     points, (uint64_t *)(void *)(points + TAIL_POINTS_MAX));
     struct block_source source = source_of(s, t, 0);
-    s->block.size = 0;
-    s->block.failed = false;
-    int rc = block_put_points(&s->block, &source, points, count);
-    return rc ? rc : block_append(s, &s->block, false, t);
+    s->scratch.block.size = 0;
+    s->scratch.block.failed = false;
+    int rc = block_put_points(&s->scratch.block, &source, points, count);
+    return rc ? rc : block_append(s, &s->scratch.block, false, t);
 }
 
 int seal_events(struct store *s)
 {
-    struct tail *t = &s->events;
+    struct tail *t = &s->tails.events;
     if (t->slot == EXTENT_NO_SLOT || !t->used)
         return 0;
     struct str records = {(const char *)s->file.base + t->offset, t->used};
@@ -298,17 +274,17 @@ int seal_events(struct store *s)
         last = event.start_ns > last ? event.start_ns : last;
     }
     struct block_source source = source_of(s, t, 0);
-    s->block.size = 0;
-    s->block.failed = false;
-    int rc = block_put_events(&s->block, &source, records, count, first, last);
-    return rc ? rc : block_append(s, &s->block, false, t);
+    s->scratch.block.size = 0;
+    s->scratch.block.failed = false;
+    int rc = block_put_events(&s->scratch.block, &source, records, count, first, last);
+    return rc ? rc : block_append(s, &s->scratch.block, false, t);
 }
 
 int seal_and_free(struct store *s, uint32_t id)
 {
     int rc = seal_set(s, id);
-    if (!rc && s->sets[id].tail.slot != EXTENT_NO_SLOT)
-        give_up_tail(s, &s->sets[id].tail);
+    if (!rc && s->catalog.sets[id].tail.slot != EXTENT_NO_SLOT)
+        give_up_tail(s, &s->catalog.sets[id].tail);
     return rc;
 }
 
@@ -321,11 +297,11 @@ int seal_idle(struct store *s)
     uint32_t sealed = 0;
     for (uint32_t looked = 0; looked < s->stats.sets && looked < IDLE_LOOKS && sealed < IDLE_SEALS;
          looked++) {
-        s->idle_hand = (s->idle_hand + 1) % (uint32_t)s->stats.sets;
-        const struct tail *t = &s->sets[s->idle_hand].tail;
+        s->tails.idle_hand = (s->tails.idle_hand + 1) % (uint32_t)s->stats.sets;
+        const struct tail *t = &s->catalog.sets[s->tails.idle_hand].tail;
         if (t->slot == EXTENT_NO_SLOT || t->idle < IDLE_SYNCS)
             continue;
-        int rc = seal_and_free(s, s->idle_hand);
+        int rc = seal_and_free(s, s->tails.idle_hand);
         if (rc)
             return rc;
         sealed++;

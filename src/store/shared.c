@@ -7,15 +7,17 @@
 // a cell that something else may hold, too, appends that cell as a single point beside it; among
 // single points the last one wins anyhow.
 //
-//   row of set 1 {t=5, a=1}         row of set 2 {t=5, a=2}  and, as set 1 may hold a at 5, point {a, t=5, 2}
+//   row of set 1 {t=5, a=1}
+//   row of set 2 {t=5, a=2}  and, as set 1 may hold a at 5, point {a, t=5, 2}
 //
 // "May hold": for each such series is known what is the newest time stamp that each of the others
 // has had. Who appends in order of time is always ahead of it, and pays a comparison; the others
 // pay 24 bytes a late cell. What was in the file when it was opened is known by its newest times
 // only.
 //
-// One case is left: retention takes the oldest segments first, and may take the single point a
+// One case is left: retention takes the oldest extents first, and may take the single point a
 // little before the row that it covers.
+#include "base/array.h"
 #include "store/writer.h"
 
 #include <stdlib.h>
@@ -30,27 +32,17 @@ struct shared_series {
 
 static int share(struct store *s, uint32_t series)
 {
-    if (s->series_use[series] & SERIES_SHARED)
+    if (s->catalog.series_use[series] & SERIES_SHARED)
         return 0;
-    if (s->shared_index_capacity < s->series_capacity) {
-        uint32_t *index = realloc(s->shared_index, s->series_capacity * sizeof *index);
-        if (!index)
-            return -ENOMEM;
-        s->shared_index = index;
-        s->shared_index_capacity = s->series_capacity;
-    }
-    if (s->shared_count == s->shared_capacity) {
-        size_t capacity = s->shared_capacity ? s->shared_capacity * 2 : 64;
-        struct shared_series *shared = realloc(s->shared, capacity * sizeof *shared);
-        if (!shared)
-            return -ENOMEM;
-        s->shared = shared;
-        s->shared_capacity = capacity;
-    }
-    s->shared_index[series] = s->shared_count;
-    s->shared[s->shared_count++] = (struct shared_series){
+    if (!array_room(&s->shared.index, &s->shared.index_capacity, (size_t)series + 1,
+                    sizeof *s->shared.index) ||
+        !array_room(&s->shared.series, &s->shared.capacity, (size_t)s->shared.count + 1,
+                    sizeof *s->shared.series))
+        return -ENOMEM;
+    s->shared.index[series] = s->shared.count;
+    s->shared.series[s->shared.count++] = (struct shared_series){
         .newest_ns = s->newest_ns, .others_ns = s->newest_ns, .owner = SHARED_NOBODY};
-    s->series_use[series] |= SERIES_SHARED;
+    s->catalog.series_use[series] |= SERIES_SHARED;
     return 0;
 }
 
@@ -77,7 +69,7 @@ static void note(struct shared_series *x, uint32_t owner, int64_t t_ns)
 int shared_set(struct store *s, struct set *set)
 {
     for (uint32_t c = 0; c < set->count; c++) {
-        uint8_t *use = &s->series_use[set->series[c]];
+        uint8_t *use = &s->catalog.series_use[set->series[c]];
         int rc = *use & (SERIES_IN_SET | SERIES_SINGLE) ? share(s, set->series[c]) : 0;
         if (rc)
             return rc;
@@ -88,20 +80,20 @@ int shared_set(struct store *s, struct set *set)
 
 int shared_single(struct store *s, uint32_t series, int64_t t_ns)
 {
-    uint8_t *use = &s->series_use[series];
+    uint8_t *use = &s->catalog.series_use[series];
     int rc = *use & SERIES_IN_SET ? share(s, series) : 0;
     if (rc)
         return rc;
     *use |= SERIES_SINGLE;
     if (*use & SERIES_SHARED)
-        note(&s->shared[s->shared_index[series]], SHARED_SINGLY, t_ns);
+        note(&s->shared.series[s->shared.index[series]], SHARED_SINGLY, t_ns);
     return 0;
 }
 
 void shared_opened(struct store *s)
 {
-    for (uint32_t i = 0; i < s->shared_count; i++)
-        s->shared[i] = (struct shared_series){
+    for (uint32_t i = 0; i < s->shared.count; i++)
+        s->shared.series[i] = (struct shared_series){
             .newest_ns = s->newest_ns, .others_ns = s->newest_ns, .owner = SHARED_NOBODY};
 }
 
@@ -110,42 +102,42 @@ static void look_again(const struct store *s, struct set *set)
 {
     set->shared = false;
     for (uint32_t c = 0; c < set->count && !set->shared; c++)
-        set->shared = s->series_use[set->series[c]] & SERIES_SHARED;
-    set->shared_seen = s->shared_count;
+        set->shared = s->catalog.series_use[set->series[c]] & SERIES_SHARED;
+    set->shared_seen = s->shared.count;
 }
 
 int shared_row(struct store *s, uint32_t id, int64_t t_ns, const double *values)
 {
-    struct set *set = &s->sets[id];
-    if (set->shared_seen != s->shared_count)
+    struct set *set = &s->catalog.sets[id];
+    if (set->shared_seen != s->shared.count)
         look_again(s, set);
-    bool before = t_ns <= s->singles_before_ns;
+    bool before = t_ns <= s->shared.singles_before_ns;
     for (uint32_t c = 0; (set->shared || before) && c < set->count; c++) {
         uint32_t series = set->series[c];
-        bool shared = s->series_use[series] & SERIES_SHARED;
+        bool shared = s->catalog.series_use[series] & SERIES_SHARED;
         if (store_is_missing(values[c]) || !(shared || before))
             continue;
-        if (before || t_ns <= others_of(&s->shared[s->shared_index[series]], id)) {
+        if (before || t_ns <= others_of(&s->shared.series[s->shared.index[series]], id)) {
             int rc = append_point(s, series, t_ns, values[c]);
             if (rc)
                 return rc;
         }
-        if (s->series_use[series] & SERIES_SHARED)
-            note(&s->shared[s->shared_index[series]], id, t_ns);
+        if (s->catalog.series_use[series] & SERIES_SHARED)
+            note(&s->shared.series[s->shared.index[series]], id, t_ns);
     }
     return 0;
 }
 
 void shared_free(struct store *s)
 {
-    free(s->series_use);
-    free(s->shared_index);
-    free(s->shared);
+    free(s->catalog.series_use);
+    free(s->shared.index);
+    free(s->shared.series);
 }
 
 size_t shared_memory(const struct store *s)
 {
-    return s->series_capacity * sizeof *s->series_use +
-           s->shared_index_capacity * sizeof *s->shared_index +
-           s->shared_capacity * sizeof *s->shared;
+    return s->catalog.series_capacity * sizeof *s->catalog.series_use +
+           s->shared.index_capacity * sizeof *s->shared.index +
+           s->shared.capacity * sizeof *s->shared.series;
 }

@@ -127,8 +127,8 @@ bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t
     }
     for (size_t i = 0; i < v->tail_count; i++) {
         const struct view_tail *t = &v->tails[i];
-        bool set = t->kind == SEGMENT_SET_TAIL;
-        if (t->kind == SEGMENT_EVENT_TAIL)
+        bool set = t->kind == EXTENT_SET_TAIL;
+        if (t->kind == EXTENT_EVENT_TAIL)
             continue;
         size_t unit = sizeof(struct point_record);
         if (set) {
@@ -138,7 +138,7 @@ bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t
         }
         for (uint64_t k = 0; k < s->used[i]; k++) {
             int64_t at;
-            copy_words(&at, t->bytes + k * unit + (set ? 0 : 8), sizeof at);
+            reader_copy_words(&at, t->bytes + k * unit + (set ? 0 : 8), sizeof at);
             if (tail_standing(t))
                 // what was in it was not older than what has been sealed, and not newer than
                 // newest_ns

@@ -1,4 +1,5 @@
 #include "store/sort.h"
+#include "base/search.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -97,6 +98,20 @@ static void by_series(const struct point_record *from, size_t count, struct poin
         out[i] = from[(uint32_t)keys[i]];
 }
 
+static int by_time_and_row(const void *a, const void *b)
+{
+    const struct row_time *x = a, *y = b;
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row;
+}
+
+void rows_sort(struct row_time *rows, size_t count)
+{
+    if (count)
+        qsort(rows, count, sizeof *rows, by_time_and_row);
+}
+
 size_t points_sort(const struct point_record *from, size_t count, struct point_record *out,
                    uint64_t *keys)
 {
@@ -120,17 +135,11 @@ size_t points_sort(const struct point_record *from, size_t count, struct point_r
 
 size_t points_find(const struct point_record *points, size_t count, uint32_t series, size_t *found)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (points[middle].series < series)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    size_t end = low;
+    size_t first;
+    SEARCH_FIRST(first, count, points[first].series >= series);
+    size_t end = first;
     while (end < count && points[end].series == series)
         end++;
-    *found = end - low;
-    return low;
+    *found = end - first;
+    return first;
 }

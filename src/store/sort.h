@@ -1,4 +1,4 @@
-// sort.h - points into order of series and time.
+// sort.h - points into the order of series and time, rows into the order of time.
 #ifndef SONDE_STORE_SORT_H
 #define SONDE_STORE_SORT_H
 
@@ -15,5 +15,13 @@ size_t points_sort(const struct point_record *from, size_t count, struct point_r
 
 // Where the points of `series` begin in sorted points, and how many there are.
 size_t points_find(const struct point_record *points, size_t count, uint32_t series, size_t *found);
+
+struct row_time {
+    int64_t t_ns;
+    uint32_t row; // in the order of arrival
+};
+
+// By time; rows of one time stay in the order of arrival.
+void rows_sort(struct row_time *rows, size_t count);
 
 #endif

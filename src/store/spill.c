@@ -29,11 +29,12 @@ static int64_t values_of(const struct spill_head *head)
 
 static int reserve(struct store *s, size_t payload)
 {
-    s->spill.limit = s->memory_limit_bytes / 2;
+    s->spill.appends.limit = s->limits.memory_bytes / 2;
     size_t more = sizeof(struct spill_head) + payload;
-    if (s->spill.size + more <= s->spill.limit && buf_reserve(&s->spill, more))
+    if (s->spill.appends.size + more <= s->spill.appends.limit &&
+        buf_reserve(&s->spill.appends, more))
         return 0;
-    s->spill.failed = false;
+    s->spill.appends.failed = false;
     return -ENOSPC;
 }
 
@@ -43,17 +44,17 @@ static int put(struct store *s, struct spill_head head, const void *first, size_
     int rc = reserve(s, head.bytes);
     if (rc)
         return rc;
-    buf_add(&s->spill, &head, sizeof head);
-    buf_add(&s->spill, first, first_bytes);
-    buf_add(&s->spill, rest, head.bytes - first_bytes);
-    s->spilled++;
+    buf_add(&s->spill.appends, &head, sizeof head);
+    buf_add(&s->spill.appends, first, first_bytes);
+    buf_add(&s->spill.appends, rest, head.bytes - first_bytes);
+    s->spill.values++;
     loss_waiting(s, values_of(&head));
     return 0;
 }
 
 int spill_row(struct store *s, uint32_t set, int64_t t_ns, const double *values)
 {
-    size_t bytes = s->sets[set].count * sizeof *values;
+    size_t bytes = s->catalog.sets[set].count * sizeof *values;
     return put(s, (struct spill_head){SPILL_ROW, set, sizeof t_ns + bytes}, &t_ns, sizeof t_ns,
                values);
 }
@@ -110,23 +111,23 @@ static int replay_one(struct store *s, const struct spill_head *head, const char
 
 int spill_replay(struct store *s)
 {
-    while (s->spill_at < s->spill.size) {
+    while (s->spill.at < s->spill.appends.size) {
         struct spill_head head;
-        memcpy(&head, s->spill.data + s->spill_at, sizeof head);
-        int rc = replay_one(s, &head, s->spill.data + s->spill_at + sizeof head);
+        memcpy(&head, s->spill.appends.data + s->spill.at, sizeof head);
+        int rc = replay_one(s, &head, s->spill.appends.data + s->spill.at + sizeof head);
         if (rc)
             return rc;
-        s->spill_at += sizeof head + head.bytes;
+        s->spill.at += sizeof head + head.bytes;
         loss_waiting(s, -values_of(&head));
     }
-    if (s->spill.size)
+    if (s->spill.appends.size)
         log_warning("%s: there is space again; %llu appends and definitions that were kept in "
                     "memory are in the file now",
-                    s->path, (unsigned long long)s->spilled);
-    buf_free(&s->spill);
-    s->spill_at = 0;
-    s->spilled = 0;
-    s->space_reported = false;
+                    s->path, (unsigned long long)s->spill.values);
+    buf_free(&s->spill.appends);
+    s->spill.at = 0;
+    s->spill.values = 0;
+    s->reported.space = false;
     return 0;
 }
 

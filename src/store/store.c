@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/process_start.h"
 #include "store/block.h"
 #include "store/lock.h"
 #include "store/writer.h"
@@ -24,28 +25,6 @@
     (NS_PER_S / 500) // a tick begins no further step of a merge after that; a step takes up to 3 ms
 enum { OPEN_TRIES = 100 }; // of a file that others close and open
 #define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
-
-static uint64_t start_time(void)
-{
-    // The 22nd field of /proc/self/stat; the second is a name in parentheses that may hold
-    // anything.
-    char text[1024];
-    int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
-        return 0;
-    text[n] = 0;
-    char *at = strrchr(text, ')');
-    struct str rest = at ? str_of(at + 1) : STR("");
-    struct str word = {0};
-    for (int field = 3; field <= 22; field++)
-        word = str_word(&rest);
-    uint64_t ticks = 0;
-    str_to_u64(word, &ticks);
-    return ticks;
-}
 
 static int create(struct store *s, int fd)
 {
@@ -70,7 +49,8 @@ static int create(struct store *s, int fd)
     if (getrandom(sb.file_id, sizeof sb.file_id, GRND_NONBLOCK) < 0)
         memcpy(sb.file_id, &sb.created_ns, sizeof sb.created_ns);
     sb.fixed_crc = crc32c(0, &sb, offsetof(struct superblock, fixed_crc));
-    // The magic goes last: without it the file counts as never made.
+    // The magic goes last: without it the file counts as never made. Release: a reader that reads
+    // it also reads the rest of the header.
     memcpy(base + sizeof sb.magic, (uint8_t *)&sb + sizeof sb.magic, sizeof sb - sizeof sb.magic);
     uint64_t magic;
     memcpy(&magic, sb.magic, sizeof magic);
@@ -148,7 +128,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
     uint32_t dropped;
     rc = extents_open(&s->file, s->io, fd, (uint64_t)st.st_size, &dropped);
     if (rc == -EBADMSG)
-        return error_set(e, rc, "%s: its segment table is damaged", s->path);
+        return error_set(e, rc, "%s: its extent table is damaged", s->path);
     if (rc)
         return error_set(e, rc, "cannot map %s: %s", s->path, strerror(-rc));
     uint8_t boot_id[16];
@@ -156,14 +136,15 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
     struct superblock *live = extents_super(&s->file);
     bool crashed = !fresh && live->state != LAYOUT_CLOSED;
     bool machine = crashed && memcmp(boot_id, live->boot_id, sizeof boot_id);
-    rc = recover(s, crashed, machine, dropped, e);
+    rc = recover_file(s, crashed, machine, dropped, e);
     if (rc)
         return rc;
     loss_opened(s);
     live = extents_super(&s->file);
+    // Release: what recovery has corrected is seen before the file counts as live.
     __atomic_store_n(&live->state, LAYOUT_LIVE, __ATOMIC_RELEASE);
     live->writer_pid = (uint64_t)getpid();
-    live->writer_start = start_time();
+    live->writer_start = process_start_ticks("/proc/self/stat");
     memcpy(live->boot_id, boot_id, sizeof boot_id);
     if (fresh)
         rc = catalog_meta(s, o->meta, o->meta_count);
@@ -177,21 +158,21 @@ static void release(struct store *s)
     int fd = s->file.fd;
     merge_forget(s);
     if (s->io->flush_free)
-        s->io->flush_free(s->io->user, &s->flush);
+        s->io->flush_free(s->io->user, &s->sync.flush);
     extents_close(&s->file);
     if (fd >= 0)
         close(fd);
     for (uint32_t i = 0; i < s->stats.sets; i++)
-        free(s->sets[i].hot.blocks);
+        free(s->catalog.sets[i].hot.blocks);
     catalog_forget(s);
     shared_free(s);
-    free(s->hot_points.blocks);
-    free(s->sums);
-    free(s->row_times);
-    free(s->row_values);
-    free(s->point_scratch);
-    buf_free(&s->block);
-    buf_free(&s->spill);
+    free(s->blocks.hot_points.blocks);
+    free(s->blocks.sums);
+    free(s->scratch.times);
+    free(s->scratch.values);
+    free(s->scratch.points);
+    buf_free(&s->scratch.block);
+    buf_free(&s->spill.appends);
     free(s->path);
     free(s);
 }
@@ -201,25 +182,26 @@ static uint32_t clamp(uint64_t v, uint32_t least, uint32_t most)
     return v < least ? least : v > most ? most : (uint32_t)v;
 }
 
-// Small limits need small pieces: no tail or segment takes more than a sixteenth.
+// Small limits need small pieces: no tail or extent takes more than a sixteenth.
 static void set_sizes(struct store *s)
 {
-    uint64_t share = s->size_limit_bytes / 16;
-    s->segment_bytes = clamp(share / 4, BLOCK_SEGMENT_BYTES_MIN, BLOCK_SEGMENT_BYTES_MAX);
-    s->point_room = clamp(share / sizeof(struct point_record), TAIL_POINTS_MIN, TAIL_POINTS_MAX);
-    s->event_room = clamp(share, TAIL_EVENT_BYTES_MIN, TAIL_EVENT_BYTES_MAX);
+    uint64_t share = s->limits.size_bytes / 16;
+    s->limits.extent_bytes = clamp(share / 4, BLOCK_EXTENT_BYTES_MIN, BLOCK_EXTENT_BYTES_MAX);
+    s->limits.point_room =
+        clamp(share / sizeof(struct point_record), TAIL_POINTS_MIN, TAIL_POINTS_MAX);
+    s->limits.event_room = clamp(share, TAIL_EVENT_BYTES_MIN, TAIL_EVENT_BYTES_MAX);
 }
 
 static void set_limits(struct store *s, const struct store_options *o)
 {
-    uint64_t *limits = s->catalog_limits;
+    uint64_t *limits = s->limits.catalog;
     limits[LIMIT_METRICS] = o->metric_limit ? o->metric_limit : STORE_METRICS_MAX_DEFAULT;
     limits[LIMIT_PAIRS] = o->pair_limit ? o->pair_limit : STORE_PAIRS_MAX_DEFAULT;
     limits[LIMIT_SERIES] = o->series_limit ? o->series_limit : STORE_SERIES_MAX_DEFAULT;
     limits[LIMIT_SETS] = o->set_limit ? o->set_limit : STORE_SETS_MAX_DEFAULT;
     limits[LIMIT_CATALOG_BYTES] = o->catalog_limit_bytes
                                       ? clamp(o->catalog_limit_bytes, 1, STORE_CATALOG_BYTES_MAX)
-                                      : clamp(s->size_limit_bytes / 4, STORE_CATALOG_BYTES_MIN,
+                                      : clamp(s->limits.size_bytes / 4, STORE_CATALOG_BYTES_MIN,
                                               STORE_CATALOG_BYTES_MAX_DEFAULT);
 }
 
@@ -236,22 +218,22 @@ int store_open(const char *path, const struct store_options *options, struct sto
     }
     s->file.fd = -1;
     s->io = o->io ? o->io : &store_io_real;
-    s->size_limit_bytes = o->size_limit_bytes ? o->size_limit_bytes : DEFAULT_SIZE_LIMIT;
-    s->window_ns = o->window_ns;
-    s->sync_interval_ns = o->sync_interval_ns ? o->sync_interval_ns : DEFAULT_SYNC_NS;
-    s->close_budget_ns = o->close_budget_ns ? o->close_budget_ns : DEFAULT_CLOSE_NS;
-    s->rewrite_limit_bytes =
+    s->limits.size_bytes = o->size_limit_bytes ? o->size_limit_bytes : DEFAULT_SIZE_LIMIT;
+    s->limits.window_ns = o->window_ns;
+    s->limits.sync_interval_ns = o->sync_interval_ns ? o->sync_interval_ns : DEFAULT_SYNC_NS;
+    s->limits.close_budget_ns = o->close_budget_ns ? o->close_budget_ns : DEFAULT_CLOSE_NS;
+    s->limits.rewrite_bytes =
         o->rewrite_limit_bytes ? o->rewrite_limit_bytes : DEFAULT_REWRITE_LIMIT;
-    s->merge_limit_bytes = o->merge_limit_bytes ? o->merge_limit_bytes : SIZE_MAX;
-    s->memory_limit_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
+    s->limits.merge_bytes = o->merge_limit_bytes ? o->merge_limit_bytes : SIZE_MAX;
+    s->limits.memory_bytes = o->memory_limit_bytes ? o->memory_limit_bytes : DEFAULT_MEMORY_LIMIT;
     set_sizes(s);
     set_limits(s, o);
-    s->catalog_slot = s->hot_slot = s->cold_slot = EXTENT_NO_SLOT;
-    s->points = s->events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
-    s->newest_ns = s->singles_before_ns = INT64_MIN;
+    s->catalog.slot = s->blocks.hot_slot = s->blocks.cold_slot = EXTENT_NO_SLOT;
+    s->tails.points = s->tails.events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
+    s->newest_ns = s->shared.singles_before_ns = INT64_MIN;
     s->now_ns = INT64_MAX;
     // there is nothing yet: a short run needs no sync before its last
-    s->last_sync_ns = clock_realtime_ns();
+    s->sync.last_ns = clock_realtime_ns();
     int rc = open_file(s, o, e);
     if (rc) {
         release(s);
@@ -261,7 +243,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     return 0;
 }
 
-// ── Sync ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Sync ----
 
 static void note_tail(struct store *s, struct tail *t, uint64_t unit)
 {
@@ -274,7 +256,7 @@ static void note_tail(struct store *s, struct tail *t, uint64_t unit)
         t->crc = crc32c(t->crc, new, (t->used - t->checked) * unit);
         t->checked = t->used;
     }
-    extent_note_sync(&s->file, t->slot, s->sync_parity, t->used, t->crc);
+    extent_note_sync(&s->file, t->slot, s->sync.parity, t->used, t->crc);
 }
 
 // What is there now is what the sync puts on disk. The notes may reach the disk before what they
@@ -282,38 +264,38 @@ static void note_tail(struct store *s, struct tail *t, uint64_t unit)
 static void note_all(struct store *s)
 {
     for (uint32_t i = 0; i < s->stats.sets; i++)
-        note_tail(s, &s->sets[i].tail, (s->sets[i].count + 1) * UINT64_C(8));
-    note_tail(s, &s->points, sizeof(struct point_record));
-    note_tail(s, &s->events, 1);
+        note_tail(s, &s->catalog.sets[i].tail, (s->catalog.sets[i].count + 1) * UINT64_C(8));
+    note_tail(s, &s->tails.points, sizeof(struct point_record));
+    note_tail(s, &s->tails.events, 1);
     for (uint32_t i = 0; i < extents_super(&s->file)->table_count; i++) {
-        const struct segment_entry *e = extent_entry(&s->file, (int)i);
-        if (e->kind == SEGMENT_BLOCKS || e->kind == SEGMENT_CATALOG ||
-            e->kind == SEGMENT_CATALOG_PACKED)
-            extent_note_sync(&s->file, (int)i, s->sync_parity, (uint32_t)e->used, 0);
+        const struct extent_entry *e = extent_entry(&s->file, (int)i);
+        if (e->kind == EXTENT_BLOCKS || e->kind == EXTENT_CATALOG ||
+            e->kind == EXTENT_CATALOG_PACKED)
+            extent_note_sync(&s->file, (int)i, s->sync.parity, (uint32_t)e->used, 0);
     }
 }
 
 static int sync_done(struct store *s, int rc, struct error *e)
 {
-    s->flushing = false;
+    s->sync.under_way = false;
     if (rc) {
         s->stats.sync_errors++;
-        if (!s->sync_reported)
+        if (!s->reported.sync)
             log_warning("%s: cannot be written to disk: %s; it is tried again", s->path,
                         strerror(-rc));
-        s->sync_reported = true;
+        s->reported.sync = true;
         return error_set(e, rc, "cannot write %s to disk: %s", s->path, strerror(-rc));
     }
-    s->sync_reported = false;
-    s->sync_parity ^= 1;
+    s->reported.sync = false;
+    s->sync.parity ^= 1;
     extents_synced(&s->file);
     return 0;
 }
 
 int store_sync(struct store *s, struct error *e)
 {
-    if (s->flushing)
-        sync_done(s, s->io->flush_result(s->io->user, &s->flush, true), NULL);
+    if (s->sync.under_way)
+        sync_done(s, s->io->flush_result(s->io->user, &s->sync.flush, true), NULL);
     note_all(s);
     extents_sync_begins(&s->file);
     return sync_done(s, s->io->sync(s->io->user, s->file.fd), e);
@@ -323,32 +305,33 @@ int store_sync(struct store *s, struct error *e)
 // that the sync before covered is given up.
 static int sync_in_background(struct store *s)
 {
-    if (s->flushing || !s->io->flush_start)
-        return s->flushing ? 0 : store_sync(s, NULL);
+    if (s->sync.under_way || !s->io->flush_start)
+        return s->sync.under_way ? 0 : store_sync(s, NULL);
     note_all(s);
     extents_sync_begins(&s->file);
-    int rc = s->io->flush_start(s->io->user, s->file.fd, &s->flush);
+    int rc = s->io->flush_start(s->io->user, s->file.fd, &s->sync.flush);
     if (rc)
         return sync_done(s, s->io->sync(s->io->user, s->file.fd), NULL);
-    s->flushing = true;
+    s->sync.under_way = true;
     return 0;
 }
 
 static int look_for_sync(struct store *s)
 {
-    int rc = s->flushing ? s->io->flush_result(s->io->user, &s->flush, false) : -EINPROGRESS;
+    int rc =
+        s->sync.under_way ? s->io->flush_result(s->io->user, &s->sync.flush, false) : -EINPROGRESS;
     return rc == -EINPROGRESS ? 0 : sync_done(s, rc, NULL);
 }
 
 static void look_for_file(struct store *s)
 {
     struct stat st;
-    if (s->unlink_reported || fstat(s->file.fd, &st) || st.st_nlink)
+    if (s->reported.unlink || fstat(s->file.fd, &st) || st.st_nlink)
         return;
     log_warning("%s: another program has removed this file while sonde writes it; its data are "
                 "lost when this process ends",
                 s->path);
-    s->unlink_reported = true;
+    s->reported.unlink = true;
 }
 
 static int merge_for_a_while(struct store *s)
@@ -360,7 +343,7 @@ static int merge_for_a_while(struct store *s)
     return rc < 0 ? rc : 0;
 }
 
-// ── A file that was cut short ────────────────────────────────────────────────────────────────────────────────────
+// ---- A file that was cut short ----
 
 // Rows, points or bytes of a tail that lie behind `lost`.
 static uint64_t tail_behind(const struct tail *t, uint64_t unit, uint64_t lost)
@@ -370,19 +353,20 @@ static uint64_t tail_behind(const struct tail *t, uint64_t unit, uint64_t lost)
     return t->offset >= lost ? t->used : t->used - (lost - t->offset) / unit;
 }
 
-// By what is known in memory: of a segment whose entry is gone, too, everything counts.
+// By what is known in memory: of an extent whose entry is gone, too, everything counts.
 static uint64_t values_behind(const struct store *s, uint64_t lost)
 {
-    uint64_t values = tail_behind(&s->points, sizeof(struct point_record), lost);
+    uint64_t values = tail_behind(&s->tails.points, sizeof(struct point_record), lost);
     const uint8_t *kept_end = s->file.base + lost;
     for (uint32_t i = 0; i < s->stats.sets; i++)
-        values += tail_behind(&s->sets[i].tail, (s->sets[i].count + 1) * UINT64_C(8), lost) *
-                  s->sets[i].count;
-    for (size_t slot = 0; slot < s->sum_capacity; slot++) {
-        const struct segment_entry *e = extent_entry(&s->file, (int)slot);
-        bool known = (const uint8_t *)(e + 1) <= kept_end && e->kind == SEGMENT_BLOCKS;
-        if (s->sums[slot].blocks && (!known || e->offset + e->used > lost))
-            values += s->sums[slot].values;
+        values += tail_behind(&s->catalog.sets[i].tail,
+                              (s->catalog.sets[i].count + 1) * UINT64_C(8), lost) *
+                  s->catalog.sets[i].count;
+    for (size_t slot = 0; slot < s->blocks.sum_capacity; slot++) {
+        const struct extent_entry *e = extent_entry(&s->file, (int)slot);
+        bool known = (const uint8_t *)(e + 1) <= kept_end && e->kind == EXTENT_BLOCKS;
+        if (s->blocks.sums[slot].blocks && (!known || e->offset + e->used > lost))
+            values += s->blocks.sums[slot].values;
     }
     return values;
 }
@@ -391,7 +375,7 @@ static bool found_cut(struct store *s)
 {
     if (extents_whole(&s->file))
         return false;
-    if (!s->cut_reported) {
+    if (!s->reported.cut) {
         uint64_t lost = map_guard_lost(&s->file.lost);
         s->stats.lost_values = values_behind(s, lost);
         log_warning("%s: was cut short by another program, or cannot be read, from byte %llu on: "
@@ -399,13 +383,13 @@ static bool found_cut(struct store *s)
                     "behind it are lost; nothing more goes into this file",
                     s->path, (unsigned long long)lost, (unsigned long long)s->stats.lost_values);
     }
-    s->cut_reported = true;
+    s->reported.cut = true;
     return true;
 }
 
 bool store_is_cut(const struct store *s)
 {
-    return is_cut(s);
+    return writer_is_cut(s);
 }
 
 int store_tick(struct store *s, int64_t now_ns)
@@ -414,19 +398,19 @@ int store_tick(struct store *s, int64_t now_ns)
         return -ESTALE;
     int rc = look_for_sync(s);
     s->now_ns = now_ns;
-    if (spilling(s) &&
-        (now_ns - s->last_space_try_ns >= SPACE_RETRY_NS || now_ns < s->last_space_try_ns)) {
-        s->last_space_try_ns = now_ns;
+    if (spill_in_use(s) &&
+        (now_ns - s->spill.last_try_ns >= SPACE_RETRY_NS || now_ns < s->spill.last_try_ns)) {
+        s->spill.last_try_ns = now_ns;
         int replayed = spill_replay(s);
         rc = rc ? rc : replayed;
     }
-    retain(s, 0);
-    int merged = spilling(s) ? 0 : seal_idle(s);
-    if (!merged && !spilling(s))
+    retain_make_room(s, 0);
+    int merged = spill_in_use(s) ? 0 : seal_idle(s);
+    if (!merged && !spill_in_use(s))
         merged = merge_for_a_while(s);
     rc = rc ? rc : merged;
-    if (now_ns - s->last_sync_ns >= s->sync_interval_ns || now_ns < s->last_sync_ns) {
-        s->last_sync_ns = now_ns;
+    if (now_ns - s->sync.last_ns >= s->limits.sync_interval_ns || now_ns < s->sync.last_ns) {
+        s->sync.last_ns = now_ns;
         look_for_file(s);
         int synced = sync_in_background(s);
         rc = rc ? rc : synced;
@@ -434,30 +418,30 @@ int store_tick(struct store *s, int64_t now_ns)
     return rc;
 }
 
-// ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- The end ----
 
 // In place: what is free at the end goes, gaps become holes.
 static int close_in_place(struct store *s)
 {
-    // The segment that was being filled, when all in it has been merged.
-    if (s->hot_slot != EXTENT_NO_SLOT && !s->sums[s->hot_slot].live_bytes) {
-        extent_free_later(&s->file, s->hot_slot);
-        s->hot_slot = EXTENT_NO_SLOT;
+    // The extent that was being filled, when all in it has been merged.
+    if (s->blocks.hot_slot != EXTENT_NO_SLOT && !s->blocks.sums[s->blocks.hot_slot].live_bytes) {
+        extent_free_later(&s->file, s->blocks.hot_slot);
+        s->blocks.hot_slot = EXTENT_NO_SLOT;
     }
     int rc = store_sync(s, NULL);
     if (rc)
         return rc;
     struct extents *x = &s->file;
     for (uint32_t i = 0; i < extents_super(x)->table_count; i++) {
-        const struct segment_entry *entry = extent_entry(x, (int)i);
-        if (entry->kind >= SEGMENT_SET_TAIL && entry->kind <= SEGMENT_EVENT_TAIL && !entry->used)
+        const struct extent_entry *entry = extent_entry(x, (int)i);
+        if (entry->kind >= EXTENT_SET_TAIL && entry->kind <= EXTENT_EVENT_TAIL && !entry->used)
             extent_free(x, (int)i);
     }
-    // No writer goes on in a segment of blocks that another one has begun: what is left of it is
+    // No writer goes on in an extent of blocks that another one has begun: what is left of it is
     // free for good.
     for (uint32_t i = 0; i < extents_super(x)->table_count; i++) {
-        const struct segment_entry *entry = extent_entry(x, (int)i);
-        if (entry->kind == SEGMENT_BLOCKS && entry->used < entry->size)
+        const struct extent_entry *entry = extent_entry(x, (int)i);
+        if (entry->kind == EXTENT_BLOCKS && entry->used < entry->size)
             s->io->punch(s->io->user, x->fd, entry->offset + entry->used,
                          entry->size - entry->used);
     }
@@ -479,9 +463,9 @@ static int close_in_place(struct store *s)
 
 static uint64_t hot_values(const struct store *s)
 {
-    uint64_t values = s->hot_points.rows;
+    uint64_t values = s->blocks.hot_points.rows;
     for (uint32_t i = 0; i < s->stats.sets; i++)
-        values += s->sets[i].hot.rows * s->sets[i].count;
+        values += s->catalog.sets[i].hot.rows * s->catalog.sets[i].count;
     return values;
 }
 
@@ -494,20 +478,20 @@ static int merge_all(struct store *s)
     enum merge_pace pace = MERGE_CLOSING;
     for (;;) {
         int64_t now = clock_monotonic_ns();
-        if (now - start >= s->close_budget_ns) {
+        if (now - start >= s->limits.close_budget_ns) {
             uint64_t left = hot_values(s);
             if (left)
                 log_warning("%s: %llu values (%llu were done) stay larger than they could be: "
                             "closing has %lld ms for it",
                             s->path, (unsigned long long)left,
                             (unsigned long long)(s->stats.merged_values - first),
-                            (long long)(s->close_budget_ns / 1000000));
+                            (long long)(s->limits.close_budget_ns / 1000000));
             return 0;
         }
-        if (s->merge == NULL && s->close_budget_ns != INT64_MAX && thorough_values) {
+        if (s->blocks.merge == NULL && s->limits.close_budget_ns != INT64_MAX && thorough_values) {
             double needed = (double)thorough_ns / (double)thorough_values * (double)hot_values(s);
-            pace =
-                needed < (double)(start + s->close_budget_ns - now) ? MERGE_CLOSING : MERGE_HURRIED;
+            pace = needed < (double)(start + s->limits.close_budget_ns - now) ? MERGE_CLOSING
+                                                                              : MERGE_HURRIED;
         }
         uint64_t before = s->stats.merged_values;
         int rc = merge_step(s, pace);
@@ -532,14 +516,14 @@ int store_close(struct store *s, struct error *e)
         spill_lose(s);
     s->closing = true;
     int sealed = seal_all(s);
-    free(s->point_scratch); // sealing's: merges need the room
-    s->point_scratch = NULL;
+    free(s->scratch.points); // sealing's: merges need the room
+    s->scratch.points = NULL;
     rc = rc ? rc : sealed;
     if (!rc)
         merge_all(s);
     retain_closed(s);
     // What could not be sealed lies in tails, which only the old file has.
-    int closed = sealed ? sealed : rewrite(s);
+    int closed = sealed ? sealed : rewrite_file(s);
     bool closed_in_place = closed != 0;
     if (closed_in_place)
         closed = close_in_place(s);
@@ -564,13 +548,15 @@ void store_get_stats(const struct store *s, struct store_stats *out)
     out->hot_values = hot_values(s);
     out->file_bytes = s->file.file_bytes;
     out->used_bytes = s->file.used_bytes;
-    out->memory_bytes = s->names.used_bytes + s->metric_capacity * sizeof *s->metrics +
-                        s->set_capacity * sizeof *s->sets +
-                        (s->metric_ids.capacity + s->pair_ids.capacity + s->set_ids.capacity) *
-                            sizeof(struct map_slot) +
-                        s->series_slot_count * sizeof *s->series_slots +
-                        s->series_capacity * sizeof *s->series_keys + s->tail_bytes +
-                        s->spill.capacity + s->block.capacity +
-                        (s->row_capacity + s->value_capacity) * sizeof(double) +
-                        s->sum_capacity * sizeof *s->sums + merge_memory(s) + shared_memory(s);
+    out->memory_bytes =
+        s->catalog.names.used_bytes + s->catalog.metric_capacity * sizeof *s->catalog.metrics +
+        s->catalog.set_capacity * sizeof *s->catalog.sets +
+        (s->catalog.metric_ids.capacity + s->catalog.pair_ids.capacity +
+         s->catalog.set_ids.capacity) *
+            sizeof(struct map_slot) +
+        s->catalog.series_slot_count * sizeof *s->catalog.series_slots +
+        s->catalog.series_capacity * sizeof *s->catalog.series_keys + s->tails.bytes +
+        s->spill.appends.capacity + s->scratch.block.capacity +
+        (s->scratch.time_capacity + s->scratch.value_capacity) * sizeof(double) +
+        s->blocks.sum_capacity * sizeof *s->blocks.sums + merge_memory(s) + shared_memory(s);
 }

@@ -5,7 +5,7 @@
 // (docs/format.md). A library without threads of its own: the writer is one thread of one process
 // at a time; any number of readers (read.h), in this process or others, look on without locks.
 //
-//   metric ──< series (metric + labels) ──< set (series sampled at one instant: one time stamp a row)
+//   metric ──< series (metric + labels) ──< set (series sampled at one instant, a time stamp a row)
 //
 // Ids are dense, count from 0 in the order of creation, and hold for the life of the file.
 //

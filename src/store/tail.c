@@ -26,7 +26,7 @@ static inline void copy_word(void *to, const uint8_t *from)
     memcpy(to, &word, sizeof word);
 }
 
-// ── Rows ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Rows ----
 
 struct tail_times {
     bool sorted, repeated;
@@ -40,27 +40,14 @@ struct tail_strip {
     double v[];
 };
 
-struct stamped {
-    int64_t t_ns;
-    uint32_t row;
-};
-
-static int by_time(const void *a, const void *b)
-{
-    const struct stamped *x = a, *y = b;
-    if (x->t_ns != y->t_ns)
-        return x->t_ns < y->t_ns ? -1 : 1;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
 static int sort_times(struct tail_times *times, size_t rows)
 {
-    struct stamped *all = malloc((rows + 1) * sizeof *all);
+    struct row_time *all = malloc((rows + 1) * sizeof *all);
     if (!all)
         return -ENOMEM;
     for (size_t i = 0; i < rows; i++)
-        all[i] = (struct stamped){times->t[i], (uint32_t)i};
-    qsort(all, rows, sizeof *all, by_time);
+        all[i] = (struct row_time){times->t[i], (uint32_t)i};
+    rows_sort(all, rows);
     times->order = (uint32_t *)(void *)(times->t + rows);
     for (size_t i = 0; i < rows; i++) {
         times->t[i] = all[i].t_ns;
@@ -198,7 +185,7 @@ int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_
     return rc;
 }
 
-// ── Single points ────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- Single points ----
 
 // The tail's points, sorted: pinned.
 static int points_of(struct store_snapshot *s, size_t tail, struct cache_item **pin)
@@ -213,7 +200,7 @@ static int points_of(struct store_snapshot *s, size_t tail, struct cache_item **
     uint64_t *keys = malloc((2 * count + 1) * sizeof *keys);
     int rc = points && scratch && keys ? 0 : -ENOMEM;
     if (!rc) {
-        copy_words(scratch, t->bytes, count * sizeof *points);
+        reader_copy_words(scratch, t->bytes, count * sizeof *points);
         rc = tail_standing(t);
     }
     if (!rc)

@@ -9,7 +9,8 @@
 //
 //   a writer here       all: it is as it says
 //   killed, same boot   all, if the notes hold; else as far as one does
-//   another boot id     as far as a note holds: the machine went down, or the file is another machine's, of which the same can be true
+//   another boot id     as far as a note holds: the machine went down, or the file is from another
+//                       machine, which may have gone down
 #include "base/hash.h"
 #include "store/lock.h"
 #include "store/reader.h"
@@ -17,6 +18,7 @@
 enum trust trust_of(const struct store_reader *r)
 {
     const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
+    // Acquire: the state is read before the boot id and the table.
     if (__atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) != LAYOUT_LIVE)
         return TRUST_WRITER;
     if (memcmp(sb->boot_id, r->boot_id, sizeof r->boot_id))
@@ -24,9 +26,10 @@ enum trust trust_of(const struct store_reader *r)
     return lock_has_writer(r->fd) ? TRUST_WRITER : TRUST_KILLED;
 }
 
-void trust_note(struct segment_synced to[2], const struct segment_entry *entry)
+void trust_note(struct extent_synced to[2], const struct extent_entry *entry)
 {
     for (int i = 0; i < 2; i++) {
+        // Acquire: the note is read before the bytes that its checksum is of.
         uint64_t note =
             __atomic_load_n((const uint64_t *)(const void *)&entry->synced[i], __ATOMIC_ACQUIRE);
         memcpy(&to[i], &note, sizeof note);
@@ -39,7 +42,7 @@ static uint64_t sound(const struct view_tail *t, uint64_t unit, uint64_t *noted)
     uint64_t good = 0;
     *noted = 0;
     for (int i = 0; i < 2; i++) {
-        const struct segment_synced *n = &t->notes[i];
+        const struct extent_synced *n = &t->notes[i];
         *noted = n->used > *noted ? n->used : *noted;
         if (n->used > good && n->used <= t->size / unit &&
             crc32c(0, t->bytes, n->used * unit) == n->crc)
@@ -53,7 +56,7 @@ uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *
 {
     if (trust == TRUST_WRITER)
         return used;
-    struct segment_synced now[2];
+    struct extent_synced now[2];
     trust_note(now, t->entry);
     if (!t->looked_at || memcmp(now, t->notes, sizeof now)) {
         memcpy(t->notes, now, sizeof now);

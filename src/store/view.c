@@ -1,6 +1,6 @@
 // view.c - which blocks and tails the file holds at one moment.
 //
-// The segment table is copied between two looks at its sequence number; if they agree and it is
+// The extent table is copied between two looks at its sequence number; if they agree and it is
 // even, nothing was allocated, sealed or freed in between. While the number stays the same, so does
 // the view: only `used` of the tails grows.
 #include "base/array.h"
@@ -8,6 +8,7 @@
 #include "store/lock.h"
 #include "store/reader.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -16,11 +17,11 @@
 
 enum { TABLE_TRIES = 2000, TABLE_ENTRIES_MAX = 1 << 22 };
 
-// ── The table ────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- The table ----
 
 struct table {
-    struct segment_entry *entries; // malloc'ed
-    const struct segment_entry *live;
+    struct extent_entry *entries; // malloc'ed
+    const struct extent_entry *live;
     uint32_t count;
     uint64_t sequence, version;
     int64_t newest_ns;
@@ -35,6 +36,7 @@ static const struct superblock *super_of(const struct store_reader *r)
 static int copy_table_once(struct store_reader *r, struct table *t, bool any)
 {
     const struct superblock *sb = super_of(r);
+    // Acquire: the table is read after its number.
     t->sequence = __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE);
     if (t->sequence & 1 && !any)
         return -EAGAIN;
@@ -43,7 +45,7 @@ static int copy_table_once(struct store_reader *r, struct table *t, bool any)
     struct stat st;
     if (fstat(r->fd, &st))
         return -errno;
-    uint64_t size = (uint64_t)st.st_size, bytes = t->count * sizeof(struct segment_entry);
+    uint64_t size = (uint64_t)st.st_size, bytes = t->count * sizeof(struct extent_entry);
     int rc = reader_map(r, size);
     if (rc)
         return rc;
@@ -54,14 +56,17 @@ static int copy_table_once(struct store_reader *r, struct table *t, bool any)
     t->entries = malloc(bytes + sizeof *t->entries);
     if (!t->entries)
         return -ENOMEM;
-    t->live = (const struct segment_entry *)(const void *)(r->mapping->base + offset);
+    t->live = (const struct extent_entry *)(const void *)(r->mapping->base + offset);
+    // Acquire: each `used` below is at least as new as this version.
     t->version = __atomic_load_n(&sb->version, __ATOMIC_ACQUIRE);
     t->newest_ns = __atomic_load_n(&sb->newest_ns, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < t->count; i++) {
+        // Acquire: the bytes before `used` are read after it.
         uint64_t used = __atomic_load_n(&t->live[i].used, __ATOMIC_ACQUIRE);
-        copy_words(&t->entries[i], (const uint8_t *)&t->live[i], sizeof *t->entries);
+        reader_copy_words(&t->entries[i], (const uint8_t *)&t->live[i], sizeof *t->entries);
         t->entries[i].used = used;
     }
+    // Acquire: the table has been read before its number is read again.
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return any || __atomic_load_n(&sb->table_sequence, __ATOMIC_RELAXED) == t->sequence ? 0
                                                                                         : -EAGAIN;
@@ -85,39 +90,36 @@ static int copy_table(struct store_reader *r, struct table *t)
     return rc;
 }
 
-static bool entry_sound(const struct store_reader *r, const struct segment_entry *e)
+static bool entry_sound(const struct store_reader *r, const struct extent_entry *e)
 {
-    static const struct segment_entry never;
-    if (!memcmp(e, &never, sizeof never))
-        return true;
-    uint32_t crc = crc32c(0, &e->kind, 12);
-    return crc32c(crc, &e->offset, 24) == e->check && e->offset <= r->file_bytes &&
-           e->size <= r->file_bytes - e->offset && e->offset % 8 == 0;
+    return extent_entry_is_new(e) ||
+           (e->check == extent_entry_check(e) && extent_entry_lies_in(e, r->file_bytes));
 }
 
-// ── Blocks of a segment ──────────────────────────────────────────────────────────────────────────────────────────
+// ---- Blocks of an extent ----
 
 void block_release(struct block_ref *b)
 {
+    assert(b->refs);
     if (--b->refs)
         return;
     free(b->directory);
     free(b);
 }
 
-static void segment_forget(struct segment_blocks *g)
+static void extent_forget(struct extent_blocks *g)
 {
     for (size_t i = 0; i < g->count; i++)
         block_release(g->blocks[i]);
     free(g->blocks);
-    *g = (struct segment_blocks){0};
+    *g = (struct extent_blocks){0};
 }
 
-void segments_free(struct store_reader *r)
+void extents_free(struct store_reader *r)
 {
-    for (size_t i = 0; i < r->segment_count; i++)
-        segment_forget(&r->segments[i]);
-    free(r->segments);
+    for (size_t i = 0; i < r->extent_count; i++)
+        extent_forget(&r->extents[i]);
+    free(r->extents);
 }
 
 // Behind a header that cannot be read: the next one that can.
@@ -125,18 +127,18 @@ static uint64_t next_header(const uint8_t *base, uint64_t at, uint64_t used)
 {
     for (; used - at >= sizeof(struct block_header) && at < used; at += 8) {
         struct block_header h;
-        copy_words(&h, base + at, sizeof h);
+        reader_copy_words(&h, base + at, sizeof h);
         if (h.magic == BLOCK_MAGIC && block_header_fits(&h, used - at))
             return at;
     }
     return used;
 }
 
-// How far a segment of blocks goes, and from where on nothing in it is promised. After the machine
+// How far an extent of blocks goes, and from where on nothing in it is promised. After the machine
 // went down that is what the lesser note says, as the other may be of a sync that was not finished.
 // Else it is `used`, behind which there can only be something if `used` was damaged: it grows, and
 // a note says how far it has been (or recovery has cut off what is not sound).
-static uint64_t blocks_end(const struct segment_entry *e, enum trust trust, uint64_t *promised)
+static uint64_t blocks_end(const struct extent_entry *e, enum trust trust, uint64_t *promised)
 {
     uint64_t most = e->synced[0].used, least = e->synced[1].used;
     if (most < least) {
@@ -162,8 +164,8 @@ static uint64_t next_number(void)
     return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
 }
 
-static int segment_read(struct store_reader *r, enum trust trust, struct segment_blocks *g,
-                        const struct segment_entry *e)
+static int extent_read(struct store_reader *r, enum trust trust, struct extent_blocks *g,
+                       const struct extent_entry *e)
 {
     uint64_t promised, used = blocks_end(e, trust, &promised);
     const uint8_t *base = r->mapping->base + e->offset;
@@ -176,13 +178,13 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
                 reader_unsure(r, e->offset + g->read, used - g->read);
             else if (trust == TRUST_KILLED && sound && !lock_has_writer(r->fd))
                 reader_damaged(r, e->offset + g->read, h.size,
-                               "the size of the segment with the block");
+                               "the size of the extent with the block");
             if (!sound)
                 return 0;
         }
         if (!fits) {
-            // Damage, unless the writer has retired the segment meanwhile and uses its place for
-            // something else.
+            // Damage, unless the writer has retired the extent meanwhile and uses its place for
+            // something else. Acquire: the header has been read before the generation is.
             __atomic_thread_fence(__ATOMIC_ACQUIRE);
             if (__atomic_load_n(&g->entry->generation, __ATOMIC_RELAXED) != e->generation &&
                 map_guard_lost(&r->remains.lost) == MAP_GUARD_NOTHING_LOST)
@@ -213,36 +215,30 @@ static int segment_read(struct store_reader *r, enum trust trust, struct segment
     return 0;
 }
 
-static int segments_update(struct store_reader *r, enum trust trust, const struct table *t)
+static int extents_update(struct store_reader *r, enum trust trust, const struct table *t)
 {
-    if (t->count > r->segment_count) {
-        struct segment_blocks *grown = realloc(r->segments, t->count * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        memset(grown + r->segment_count, 0, (t->count - r->segment_count) * sizeof *grown);
-        r->segments = grown;
-        r->segment_count = t->count;
-    }
+    if (!array_room_zeroed(&r->extents, &r->extent_count, t->count, sizeof *r->extents))
+        return -ENOMEM;
     for (uint32_t i = 0; i < t->count; i++) {
-        const struct segment_entry *e = &t->entries[i];
-        struct segment_blocks *g = &r->segments[i];
-        // The table may have moved: blocks look at their segment's generation where it is now.
-        if (e->kind != SEGMENT_BLOCKS || g->generation != e->generation || g->offset != e->offset ||
+        const struct extent_entry *e = &t->entries[i];
+        struct extent_blocks *g = &r->extents[i];
+        // The table may have moved: blocks look at their extent's generation where it is now.
+        if (e->kind != EXTENT_BLOCKS || g->generation != e->generation || g->offset != e->offset ||
             g->entry != &t->live[i])
-            segment_forget(g);
-        if (e->kind != SEGMENT_BLOCKS)
+            extent_forget(g);
+        if (e->kind != EXTENT_BLOCKS)
             continue;
         g->generation = e->generation;
         g->offset = e->offset;
         g->entry = &t->live[i];
-        int rc = segment_read(r, trust, g, e);
+        int rc = extent_read(r, trust, g, e);
         if (rc)
             return rc;
     }
     return 0;
 }
 
-// ── The view ─────────────────────────────────────────────────────────────────────────────────────────────────────
+// ---- The view ----
 
 static int compare(uint64_t a, uint64_t b)
 {
@@ -277,16 +273,11 @@ static void drop_replaced(struct store_reader *r, struct view *v)
     struct block_ref *wide = NULL;
     for (size_t i = 0; i < v->block_count; i++) {
         struct block_ref *b = v->blocks[i];
-        bool covered = wide && wide->header.kind == b->header.kind &&
-                       wide->header.owner == b->header.owner &&
-                       wide->header.sequence_last >= b->header.sequence_last;
-        if (covered && sound_whole(r, wide)) {
+        if (wide && block_covers(&wide->header, &b->header) && sound_whole(r, wide)) {
             block_release(b);
             continue;
         }
-        if (!wide || wide->header.kind != b->header.kind || wide->header.owner != b->header.owner ||
-            b->header.sequence_last > wide->header.sequence_last || covered)
-            wide = b;
+        wide = b;
         v->blocks[kept++] = b;
     }
     v->block_count = kept;
@@ -316,11 +307,11 @@ static void list_owners(struct view *v)
     }
 }
 
-static struct block_list blocks_of(const struct view *v, enum segment_kind kind, uint32_t owner)
+static struct block_list blocks_of(const struct view *v, enum extent_kind kind, uint32_t owner)
 {
-    if (kind == SEGMENT_POINT_TAIL)
+    if (kind == EXTENT_POINT_TAIL)
         return v->points;
-    if (kind == SEGMENT_EVENT_TAIL)
+    if (kind == EXTENT_EVENT_TAIL)
         return v->events;
     return owner < v->set_count ? v->sets[owner] : (struct block_list){0};
 }
@@ -337,8 +328,8 @@ static bool sealed(struct store_reader *r, const struct view *v, const struct vi
 static int view_build(struct store_reader *r, const struct table *t, struct view *v)
 {
     size_t blocks = 0;
-    for (size_t i = 0; i < r->segment_count; i++)
-        blocks += r->segments[i].count;
+    for (size_t i = 0; i < r->extent_count; i++)
+        blocks += r->extents[i].count;
     v->set_count = r->index.set_count;
     v->blocks = malloc((blocks + 1) * sizeof(struct block_ref *));
     v->ranges = malloc((blocks + 1) * sizeof *v->ranges);
@@ -347,9 +338,9 @@ static int view_build(struct store_reader *r, const struct table *t, struct view
     if (!v->blocks || !v->ranges || !v->sets || !v->tails)
         return -ENOMEM;
     bool sorted = true;
-    for (size_t i = 0; i < r->segment_count; i++)
-        for (size_t k = 0; k < r->segments[i].count; k++) {
-            struct block_ref *b = r->segments[i].blocks[k];
+    for (size_t i = 0; i < r->extent_count; i++)
+        for (size_t k = 0; k < r->extents[i].count; k++) {
+            struct block_ref *b = r->extents[i].blocks[k];
             b->refs++;
             v->blocks[v->block_count++] = b;
             sorted =
@@ -361,13 +352,13 @@ static int view_build(struct store_reader *r, const struct table *t, struct view
     drop_replaced(r, v);
     list_owners(v);
     for (uint32_t i = 0; i < t->count; i++) {
-        const struct segment_entry *e = &t->entries[i];
-        if (e->kind < SEGMENT_SET_TAIL || e->kind > SEGMENT_EVENT_TAIL)
+        const struct extent_entry *e = &t->entries[i];
+        if (e->kind < EXTENT_SET_TAIL || e->kind > EXTENT_EVENT_TAIL)
             continue;
-        if (e->kind == SEGMENT_SET_TAIL && e->owner >= v->set_count)
+        if (e->kind == EXTENT_SET_TAIL && e->owner >= v->set_count)
             continue;
         struct view_tail tail = {
-            .kind = (enum segment_kind)e->kind,
+            .kind = (enum extent_kind)e->kind,
             .owner = e->owner,
             .slot = i,
             .generation = e->generation,
@@ -387,6 +378,7 @@ static int view_build(struct store_reader *r, const struct table *t, struct view
 
 void view_release(struct view *v)
 {
+    assert(v->refs);
     if (--v->refs)
         return;
     for (size_t i = 0; i < v->block_count; i++)
@@ -402,9 +394,9 @@ void view_release(struct view *v)
 static uint64_t tail_unit(const struct store_reader *r, const struct view_tail *t)
 {
     switch (t->kind) {
-    case SEGMENT_SET_TAIL:
+    case EXTENT_SET_TAIL:
         return (r->index.sets[t->owner].count + UINT64_C(1)) * sizeof(double);
-    case SEGMENT_POINT_TAIL:
+    case EXTENT_POINT_TAIL:
         return sizeof(struct point_record);
     default:
         return 1;
@@ -419,13 +411,17 @@ static int read_used(struct store_reader *r, struct view *v, uint64_t **used, ui
     uint64_t *u = malloc((v->tail_count + 1) * sizeof *u);
     if (!u)
         return -ENOMEM;
+    // Acquire: each `used` below is at least as new as this version.
     *version = __atomic_load_n(&sb->version, __ATOMIC_ACQUIRE);
     for (size_t i = 0; i < v->tail_count; i++) {
+        // Acquire: the bytes before `used` are read after it.
         u[i] = __atomic_load_n(&v->tails[i].entry->used, __ATOMIC_ACQUIRE);
         uint64_t unit = tail_unit(r, &v->tails[i]), room = v->tails[i].size / unit;
         u[i] = trust_tail(r, v->trust, &v->tails[i], unit, u[i] < room ? u[i] : room);
     }
+    // Acquire, and after the sizes: it is not older than any point before them.
     *newest_ns = __atomic_load_n(&sb->newest_ns, __ATOMIC_ACQUIRE);
+    // Acquire: sizes and newest_ns have been read before the number of the table is read again.
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (__atomic_load_n(&sb->table_sequence, __ATOMIC_RELAXED) != v->table_sequence) {
         free(u);
@@ -438,6 +434,7 @@ static int read_used(struct store_reader *r, struct view *v, uint64_t **used, ui
 static bool index_grown(const struct store_reader *r)
 {
     const struct index *x = &r->index;
+    // Acquire: the entries of the catalog before this `used` are complete.
     return !x->entry || __atomic_load_n(&x->entry->used, __ATOMIC_ACQUIRE) != x->read;
 }
 
@@ -445,8 +442,8 @@ static int look_at_file(struct store_reader *r, struct view **out, uint64_t **us
                         uint64_t *version, int64_t *newest_ns)
 {
     const struct superblock *sb = super_of(r);
-    // A writer that takes the file up after its machine went down says so when it has thrown away
-    // what cannot be believed.
+    // A writer that continues the file after a crash of its machine changes the boot id when it has
+    // dropped the unsynced data. Acquire: the boot id is read after the number of the table.
     bool unchanged =
         r->view &&
         r->view->table_sequence == __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE) &&
@@ -472,16 +469,16 @@ static int look_at_file(struct store_reader *r, struct view **out, uint64_t **us
         if (!entry_sound(r, &t.entries[i])) {
             if (!half_done)
                 reader_damaged(r, (uint64_t)((const uint8_t *)&t.live[i] - r->mapping->base),
-                               sizeof *t.entries, "a segment entry");
+                               sizeof *t.entries, "an extent entry");
             half_done = false;
-            t.entries[i].kind = SEGMENT_EMPTY;
+            t.entries[i].kind = EXTENT_EMPTY;
         }
     size_t sets = r->index.set_count;
     if (!rc)
         rc = index_update(r, trust, t.entries, t.live, t.count);
     unchanged = unchanged && r->view->table_sequence == t.sequence && sets == r->index.set_count;
     if (!rc && !unchanged) {
-        rc = segments_update(r, trust, &t);
+        rc = extents_update(r, trust, &t);
         struct view *v = rc ? NULL : calloc(1, sizeof *v);
         if (!rc && !v)
             rc = -ENOMEM;

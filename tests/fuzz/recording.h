@@ -154,17 +154,17 @@ static inline void mend_events(uint8_t *at, size_t size)
 }
 
 // `sound`: the entry as it was, which says how wide a row of the tail is.
-static inline void mend_segment(const struct recording *f, uint8_t *bytes, struct segment_entry *e,
-                                const struct segment_entry *sound)
+static inline void mend_extent(const struct recording *f, uint8_t *bytes, struct extent_entry *e,
+                               const struct extent_entry *sound)
 {
     bool inside = e->offset <= f->size && e->size <= f->size - e->offset;
     uint8_t *at = bytes + (inside ? e->offset : 0);
     uint64_t used = e->used < e->size ? e->used : e->size;
-    if (inside && e->kind == SEGMENT_CATALOG)
+    if (inside && e->kind == EXTENT_CATALOG)
         mend_catalog(at, used);
-    if (inside && e->kind == SEGMENT_EVENT_TAIL)
+    if (inside && e->kind == EXTENT_EVENT_TAIL)
         mend_events(at, used);
-    if (inside && e->kind == SEGMENT_CATALOG_PACKED && used >= 16) {
+    if (inside && e->kind == EXTENT_CATALOG_PACKED && used >= 16) {
         uint32_t head[2];
         memcpy(head, at + 8, sizeof head);
         if (head[1] <= used - 16) {
@@ -172,11 +172,11 @@ static inline void mend_segment(const struct recording *f, uint8_t *bytes, struc
             memcpy(at + 8, head, sizeof head);
         }
     }
-    uint64_t unit = sound->kind == SEGMENT_SET_TAIL     ? (COLUMNS + 1) * sizeof(double)
-                    : sound->kind == SEGMENT_POINT_TAIL ? sizeof(struct point_record)
-                                                        : 1;
+    uint64_t unit = sound->kind == EXTENT_SET_TAIL     ? (COLUMNS + 1) * sizeof(double)
+                    : sound->kind == EXTENT_POINT_TAIL ? sizeof(struct point_record)
+                                                       : 1;
     for (int i = 0; inside && i < 2; i++)
-        if (sound->kind >= SEGMENT_SET_TAIL && sound->kind <= SEGMENT_EVENT_TAIL &&
+        if (sound->kind >= EXTENT_SET_TAIL && sound->kind <= EXTENT_EVENT_TAIL &&
             e->synced[i].used <= e->size / unit)
             e->synced[i].crc = crc32c(0, at, e->synced[i].used * unit);
     e->check = crc32c(crc32c(0, &e->kind, 12), &e->offset, 24);
@@ -188,13 +188,13 @@ static inline void recording_mend(const struct recording *f, uint8_t *bytes)
     struct superblock sb;
     memcpy(&sb, bytes, sizeof sb);
     if (sb.table_offset <= f->size &&
-        sb.table_count <= (f->size - sb.table_offset) / sizeof(struct segment_entry))
+        sb.table_count <= (f->size - sb.table_offset) / sizeof(struct extent_entry))
         for (uint32_t i = 0; i < sb.table_count; i++) {
-            struct segment_entry e, sound;
+            struct extent_entry e, sound;
             uint64_t at = sb.table_offset + i * sizeof e;
             memcpy(&e, bytes + at, sizeof e);
             memcpy(&sound, f->bytes + at, sizeof sound);
-            mend_segment(f, bytes, &e, &sound);
+            mend_extent(f, bytes, &e, &sound);
             memcpy(bytes + at, &e, sizeof e);
         }
     memcpy(&sb, bytes, sizeof sb);

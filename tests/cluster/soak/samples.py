@@ -12,6 +12,7 @@ import statistics
 
 LONG_BLOCKS = 10  # lives that are as long tell growth from warming up
 WARM_UP_S = 60  # of each process: its caches, tables and scratch buffers fill
+WARM_UP_BLOCKS = 4  # more of a long life: it meets programs and requests of all kinds
 BLOCK_S = 60  # seconds that make one value for the slope: the dashboards rest once in them
 GROWTH_MAX = 64  # KiB a minute; more, beyond the noise, is a leak
 NOISE_MAX = 1024  # KiB a minute; a slope that may be larger is not shown to be flat
@@ -101,12 +102,13 @@ def blocks(samples):
 def slope(processes):
     """(KiB a minute, half of the width of its 95 % interval) over processes that followed one
     another: least squares with one slope for all and a level for each. Where there are long lives,
-    short ones do not count: a process that lives three minutes has hardly met all programs.
-    None: too short to say."""
+    short ones do not count, nor the first minutes of the long ones: a process that has lived for
+    three minutes has hardly met all programs. None: too short to say."""
     xx = xy = yy = 0.0
     free = -1  # degrees of freedom: values, less a level each, less the slope
     lives = [blocks(process.warm()) for process in processes]
-    for points in [life for life in lives if len(life) >= LONG_BLOCKS] or lives:
+    long = [life[WARM_UP_BLOCKS:] for life in lives if len(life) >= LONG_BLOCKS]
+    for points in long or lives:
         if len(points) < 2:
             continue
         x0, y0 = (statistics.fmean(column) for column in zip(*points))

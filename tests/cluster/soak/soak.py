@@ -37,8 +37,12 @@ BACK_WITHIN_S = (
 COMMAND = "env > /mnt/shared/environment; exec sleep 1000000"
 
 
-def spared(now_s):
-    return HOSTS[int(now_s // SPARED_S) % len(HOSTS)]
+def spared(now_s, of_s):
+    """Whose agent and whose relay is left alive now; each relay for half of the time."""
+    return {
+        "agent": HOSTS[int(now_s // SPARED_S) % len(HOSTS)],
+        "relay": HOSTS[1 + (now_s < of_s / 2)],
+    }
 
 
 def say(words):
@@ -151,13 +155,14 @@ class Soak:
                 due["find"] += FOUND_EVERY_S
             self.sampler.sample(now_s)
             for role, every_s, hosts in (
-                ("agent", AGENT_KILLED_EVERY_S, [h for h in HOSTS if h != spared(now_s)]),
+                ("agent", AGENT_KILLED_EVERY_S, HOSTS),
                 ("relay", RELAY_KILLED_EVERY_S, HOSTS[1:]),
             ):
                 if now_s >= due[role]:
                     due[role] += every_s
+                    left_alone = spared(now_s, self.seconds)[role]
                     if now_s < self.seconds - BACK_WITHIN_S:
-                        self.kill(role, hosts, now_s)
+                        self.kill(role, [h for h in hosts if h != left_alone], now_s)
             if now_s >= due["say"]:
                 due["say"] += SAID_EVERY_S
                 self.say_progress(now_s)

@@ -169,6 +169,17 @@ class Slope(unittest.TestCase):
             self.assertLess(abs(found - growth), 2 * width)
             self.assertLess(width, 20)
 
+    def test_warming_up_is_no_growth(self):
+        """The first minutes of a long life do not count; what grows afterwards is found."""
+        for growth in (0, 250):
+            process = self.process(1200, growth)
+            process.samples = [
+                (at, kib + 4000 * min(at, 240) / 240, *rest) for at, kib, *rest in process.samples
+            ]
+            found, width = samples.slope([process])
+            self.assertLess(abs(found - growth), 2 * width + 2)
+            self.assertLess(width, 20)
+
     def test_requests_in_flight_are_no_growth(self):
         """Whatever comes on top of what a process holds; a leak below it is found."""
         chance = random.Random(1)

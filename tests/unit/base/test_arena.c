@@ -35,6 +35,46 @@ static void limit_holds(void **state)
     arena_free(&a);
 }
 
+static void arrays_grow_and_old_ones_stay(void **state)
+{
+    (void)state;
+    enum { ELEMENTS = 10000 };
+    struct arena a = {0};
+    uint32_t *numbers = NULL, *old = NULL;
+    size_t capacity = 0, old_count = 0;
+    for (uint32_t i = 0; i < ELEMENTS; i++) {
+        uint32_t *before = numbers;
+        assert_true(arena_room(&a, &numbers, &capacity, i, i + 1, sizeof *numbers));
+        assert_true(capacity > i);
+        if (numbers != before) {
+            old = before;
+            old_count = i;
+        }
+        numbers[i] = 7 * i;
+    }
+    for (uint32_t i = 0; i < ELEMENTS; i++)
+        assert_int_equal(numbers[i], 7 * i);
+    for (uint32_t i = 0; i < old_count; i++)
+        assert_int_equal(old[i], 7 * i);
+    assert_true(old_count >= ELEMENTS / 2);
+    arena_free(&a);
+
+    // Past the limit, and more than a size_t counts in bytes: everything is as it was.
+    a = arena_limited(10000);
+    numbers = NULL;
+    capacity = 0;
+    assert_true(arena_room(&a, &numbers, &capacity, 0, 1, sizeof *numbers));
+    uint32_t *first = numbers;
+    size_t first_capacity = capacity;
+    *numbers = 42;
+    assert_false(arena_room(&a, &numbers, &capacity, 1, 10000, sizeof *numbers));
+    assert_false(arena_room(&a, &numbers, &capacity, 1, SIZE_MAX, sizeof *numbers));
+    assert_ptr_equal(numbers, first);
+    assert_int_equal(capacity, first_capacity);
+    assert_int_equal(*numbers, 42);
+    arena_free(&a);
+}
+
 // An array of a query takes what it needs, not up to twice as much: memory limits count what is
 // taken.
 static void large_allocations_take_no_more_than_they_need(void **state)
@@ -108,6 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocations_are_apart_and_aligned),
         cmocka_unit_test(limit_holds),
+        cmocka_unit_test(arrays_grow_and_old_ones_stay),
         cmocka_unit_test(large_allocations_take_no_more_than_they_need),
         cmocka_unit_test(reset_uses_the_memory_again),
         cmocka_unit_test(strings),

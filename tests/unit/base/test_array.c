@@ -47,9 +47,30 @@ static void what_cannot_be_had_changes_nothing(void **state)
     free(numbers);
 }
 
+static void new_elements_are_zero(void **state)
+{
+    (void)state;
+    enum { ELEMENTS = 1000 };
+    uint32_t *numbers = NULL;
+    size_t capacity = 0;
+    for (size_t i = 0; i < ELEMENTS; i += 1 + i / 3) {
+        assert_true(array_room_zeroed(&numbers, &capacity, i + 1, sizeof *numbers));
+        for (size_t k = i; k < capacity; k++)
+            assert_int_equal(numbers[k], 0);
+        for (size_t k = 0; k <= i; k++)
+            numbers[k] = (uint32_t)k + 1;
+    }
+    size_t before = capacity;
+    assert_false(array_room_zeroed(&numbers, &capacity, SIZE_MAX, sizeof *numbers));
+    assert_int_equal(capacity, before);
+    assert_int_equal(numbers[0], 1);
+    free(numbers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(it_grows_and_keeps_what_it_holds),
-                                       cmocka_unit_test(what_cannot_be_had_changes_nothing)};
+                                       cmocka_unit_test(what_cannot_be_had_changes_nothing),
+                                       cmocka_unit_test(new_elements_are_zero)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,7 +217,7 @@ static void all_sets_read_damaged_bytes_alike(void **state)
     codec_force_scalar(false);
 }
 
-// Division by multiplication (codec_kernels.c) rounds as division does.
+// Division by multiplication (codec_loops_values.h) rounds as division does.
 static void scales_are_exact(void **state)
 {
     (void)state;

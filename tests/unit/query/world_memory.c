@@ -303,19 +303,19 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
     if (c->run != whole_from || to != whole_to)
         return 1;
     run->has_summary = true;
-    run->first = v[0];
-    run->last = v[c->run_count - 1];
-    run->min = INFINITY;
-    run->max = -INFINITY;
+    run->summary.first = v[0];
+    run->summary.last = v[c->run_count - 1];
+    run->summary.min = INFINITY;
+    run->summary.max = -INFINITY;
     for (size_t i = 0; i < c->run_count; i++) {
         if (isnan(v[i])) {
             run->nans++;
             continue;
         }
-        run->min = v[i] < run->min ? v[i] : run->min;
-        run->max = v[i] > run->max ? v[i] : run->max;
-        run->sum += v[i];
-        run->sum_squares += v[i] * v[i];
+        run->summary.min = v[i] < run->summary.min ? v[i] : run->summary.min;
+        run->summary.max = v[i] > run->summary.max ? v[i] : run->summary.max;
+        run->summary.sum += v[i];
+        run->summary.sum_squares += v[i] * v[i];
     }
     return 1;
 }

@@ -134,9 +134,9 @@ static inline struct points points_of(struct store_snapshot *s, uint32_t series,
             assert_int_equal(run.first_ns, t[0]);
             assert_int_equal(run.last_ns, t[n - 1]);
             if (run.has_summary && !run.nans) {
-                assert_true(run.min == min && run.max == max);
-                assert_true(run.first == v[0] && run.last == v[n - 1]);
-                assert_true(sum == run.sum || (sum - run.sum) / sum < 1e-9);
+                assert_true(run.summary.min == min && run.summary.max == max);
+                assert_true(run.summary.first == v[0] && run.summary.last == v[n - 1]);
+                assert_true(sum == run.summary.sum || (sum - run.summary.sum) / sum < 1e-9);
             }
         }
     }

@@ -115,7 +115,8 @@ static struct outcome read_all(void)
                 sum += v[i];
             }
             if (run.has_summary && n == run.count)
-                x.wrong += run.sum != sum || run.first != v[0] || run.last != v[n - 1];
+                x.wrong += run.summary.sum != sum || run.summary.first != v[0] ||
+                           run.summary.last != v[n - 1];
             n_series += n;
         }
         assert_int_equal(rc, 0);
@@ -142,9 +143,9 @@ static bool in_tail(const char *bytes, size_t at)
     struct superblock sb;
     memcpy(&sb, bytes, sizeof sb);
     for (uint32_t i = 0; i < sb.table_count; i++) {
-        struct segment_entry e;
+        struct extent_entry e;
         memcpy(&e, bytes + sb.table_offset + i * sizeof e, sizeof e);
-        if (e.kind >= SEGMENT_SET_TAIL && e.kind <= SEGMENT_EVENT_TAIL && at >= e.offset &&
+        if (e.kind >= EXTENT_SET_TAIL && e.kind <= EXTENT_EVENT_TAIL && at >= e.offset &&
             at < e.offset + e.size)
             return true;
     }
@@ -160,10 +161,10 @@ static bool unguarded(const char *bytes, size_t at)
     if (at >= offsetof(struct superblock, state) && at < sizeof sb)
         return true;
     if (at >= sb.table_offset &&
-        at < sb.table_offset + sb.table_capacity * sizeof(struct segment_entry)) {
-        size_t field = (at - sb.table_offset) % sizeof(struct segment_entry);
-        bool empty = (at - sb.table_offset) / sizeof(struct segment_entry) >= sb.table_count;
-        return empty || field >= offsetof(struct segment_entry, used);
+        at < sb.table_offset + sb.table_capacity * sizeof(struct extent_entry)) {
+        size_t field = (at - sb.table_offset) % sizeof(struct extent_entry);
+        bool empty = (at - sb.table_offset) / sizeof(struct extent_entry) >= sb.table_count;
+        return empty || field >= offsetof(struct extent_entry, used);
     }
     return false;
 }
@@ -375,7 +376,7 @@ static void append_to_tails(struct store *s, uint32_t set, uint32_t single, int6
 }
 
 // A file with two tails, SYNCED of APPENDED rows and points synced; where the tails are.
-static char *make_tails(size_t *size, uint32_t *set, struct segment_entry tails[2],
+static char *make_tails(size_t *size, uint32_t *set, struct extent_entry tails[2],
                         size_t entries[2])
 {
     struct store *s = open_with(NULL);
@@ -390,12 +391,12 @@ static char *make_tails(size_t *size, uint32_t *set, struct segment_entry tails[
     struct superblock sb;
     memcpy(&sb, bytes, sizeof sb);
     for (uint32_t i = 0; i < sb.table_count; i++) {
-        size_t at = sb.table_offset + i * sizeof(struct segment_entry);
-        struct segment_entry e;
+        size_t at = sb.table_offset + i * sizeof(struct extent_entry);
+        struct extent_entry e;
         memcpy(&e, bytes + at, sizeof e);
-        if (e.kind == SEGMENT_SET_TAIL || e.kind == SEGMENT_POINT_TAIL) {
-            tails[e.kind == SEGMENT_POINT_TAIL] = e;
-            entries[e.kind == SEGMENT_POINT_TAIL] = at;
+        if (e.kind == EXTENT_SET_TAIL || e.kind == EXTENT_POINT_TAIL) {
+            tails[e.kind == EXTENT_POINT_TAIL] = e;
+            entries[e.kind == EXTENT_POINT_TAIL] = at;
         }
     }
     return bytes;
@@ -406,7 +407,7 @@ static void notes_of_a_killed_writer(void **state)
     (void)state;
     size_t size, entries[2];
     uint32_t set;
-    struct segment_entry tails[2];
+    struct extent_entry tails[2];
     char *bytes = make_tails(&size, &set, tails, entries);
     expect_tails(APPENDED, APPENDED, false);
     // A bit of a row that a sync has seen.
@@ -420,7 +421,7 @@ static void notes_of_a_killed_writer(void **state)
     poke(point, bytes[point]);
     // A tail that says it holds less than a sync has seen; and one that says more than it has room
     // for.
-    size_t used = entries[0] + offsetof(struct segment_entry, used);
+    size_t used = entries[0] + offsetof(struct extent_entry, used);
     poke(used, 20);
     expect_tails(SYNCED, APPENDED, true);
     poke(used, bytes[used]);
@@ -435,7 +436,7 @@ static void torn_tails_of_another_boot(void **state)
     log_setup(LOG_ERROR, "test");
     size_t size, entries[2];
     uint32_t set;
-    struct segment_entry tails[2];
+    struct extent_entry tails[2];
     char *bytes = make_tails(&size, &set, tails, entries);
     bytes[offsetof(struct superblock, boot_id)] ^= 1;
     memset(bytes + tails[0].offset + SYNCED * 16, 0x5a, (APPENDED - SYNCED) * 16);

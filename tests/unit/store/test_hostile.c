@@ -54,10 +54,10 @@ static struct superblock *super_of(const struct image *m)
     return (struct superblock *)(void *)m->base;
 }
 
-static struct segment_entry *entry_of(const struct image *m, enum segment_kind kind)
+static struct extent_entry *entry_of(const struct image *m, enum extent_kind kind)
 {
-    struct segment_entry *table =
-        (struct segment_entry *)(void *)(m->base + super_of(m)->table_offset);
+    struct extent_entry *table =
+        (struct extent_entry *)(void *)(m->base + super_of(m)->table_offset);
     for (uint32_t i = 0; i < super_of(m)->table_count; i++)
         if (table[i].kind == kind)
             return &table[i];
@@ -65,7 +65,7 @@ static struct segment_entry *entry_of(const struct image *m, enum segment_kind k
     return NULL;
 }
 
-static void mend(struct segment_entry *e)
+static void mend(struct extent_entry *e)
 {
     e->check = crc32c(crc32c(0, &e->kind, 12), &e->offset, 24);
 }
@@ -115,7 +115,7 @@ static int write_on(void)
 static void add_catalog_entry(const struct buf *b)
 {
     struct image m = open_image();
-    struct segment_entry *e = entry_of(&m, SEGMENT_CATALOG);
+    struct extent_entry *e = entry_of(&m, EXTENT_CATALOG);
     assert_true(e->size - e->used >= b->size);
     memcpy(m.base + e->offset + e->used, b->data, b->size);
     e->used += b->size;
@@ -173,8 +173,8 @@ static void extent_of_no_bytes(void **state)
     make_killed();
     struct image m = open_image();
     // Between two extents, so that no gap beside it hides that it has no size.
-    struct segment_entry *e = entry_of(&m, SEGMENT_SET_TAIL);
-    e->offset = entry_of(&m, SEGMENT_POINT_TAIL)->offset;
+    struct extent_entry *e = entry_of(&m, EXTENT_SET_TAIL);
+    e->offset = entry_of(&m, EXTENT_POINT_TAIL)->offset;
     e->size = e->used = 0;
     mend(e);
     close_image(&m);
@@ -199,15 +199,15 @@ static void extent_over_the_table(void **state)
     store_abandon(s);
     struct image m = open_image();
     uint64_t table_at = super_of(&m)->table_offset,
-             table_bytes = super_of(&m)->table_capacity * sizeof(struct segment_entry);
+             table_bytes = super_of(&m)->table_capacity * sizeof(struct extent_entry);
     assert_true(table_at > LAYOUT_HEADER_BYTES);
-    struct segment_entry *catalog = entry_of(&m, SEGMENT_CATALOG),
-                         *tail = entry_of(&m, SEGMENT_POINT_TAIL);
-    struct segment_entry *table = (struct segment_entry *)(void *)(m.base + table_at);
+    struct extent_entry *catalog = entry_of(&m, EXTENT_CATALOG),
+                        *tail = entry_of(&m, EXTENT_POINT_TAIL);
+    struct extent_entry *table = (struct extent_entry *)(void *)(m.base + table_at);
     // Nothing else lies where the extent goes.
     for (uint32_t i = 0; i < super_of(&m)->table_count; i++)
         if (&table[i] != catalog && &table[i] != tail) {
-            table[i] = (struct segment_entry){.generation = 9};
+            table[i] = (struct extent_entry){.generation = 9};
             mend(&table[i]);
         }
     tail->offset = catalog->offset + catalog->size;
@@ -239,7 +239,7 @@ static void events_that_are_none(void **state)
     (void)state;
     make_killed();
     struct image m = open_image();
-    struct segment_entry *e = entry_of(&m, SEGMENT_EVENT_TAIL);
+    struct extent_entry *e = entry_of(&m, EXTENT_EVENT_TAIL);
     memset(m.base + e->offset + e->used, 0x5a, 2001);
     e->used += 2001;
     close_image(&m);
@@ -262,7 +262,7 @@ static void extents_stay_aligned(void **state)
         assert_int_equal(store_append(s, id, 1, 1), 0);
         store_abandon(s);
         struct image m = open_image();
-        assert_int_equal(entry_of(&m, SEGMENT_POINT_TAIL)->offset % 8, 0);
+        assert_int_equal(entry_of(&m, EXTENT_POINT_TAIL)->offset % 8, 0);
         close_image(&m);
         s = open_with(NULL);
         metric_named(s, (const char[]){(char)('a' + (int)n), 0});
@@ -271,7 +271,7 @@ static void extents_stay_aligned(void **state)
         assert_int_equal(store_append(s, id, 2, 2), 0);
         store_abandon(s);
         m = open_image();
-        assert_int_equal(entry_of(&m, SEGMENT_POINT_TAIL)->offset % 8, 0);
+        assert_int_equal(entry_of(&m, EXTENT_POINT_TAIL)->offset % 8, 0);
         close_image(&m);
     }
 }

@@ -398,10 +398,10 @@ static void flip(uint64_t at)
     close(fd);
 }
 
-static struct segment_entry find_segment(uint32_t kind, uint64_t *at)
+static struct extent_entry find_extent(uint32_t kind, uint64_t *at)
 {
     int fd = open(fixture_path, O_RDONLY);
-    struct segment_entry e = {0};
+    struct extent_entry e = {0};
     for (*at = sizeof(struct superblock); *at < LAYOUT_HEADER_BYTES; *at += sizeof e) {
         assert_int_equal(pread(fd, &e, sizeof e, (off_t)*at), sizeof e);
         if (e.kind == kind)
@@ -416,7 +416,7 @@ static void damaged_tails_are_found(void **state)
 {
     (void)state;
     log_setup(LOG_ERROR, "test");
-    // a value; `used` made smaller; a block segment's `used` made smaller
+    // a value; `used` made smaller; a block extent's `used` made smaller
     for (int pass = 0; pass < 3; pass++) {
         struct store *s = open_with(NULL);
         uint32_t set = wide_set(s, 0, 3);
@@ -432,14 +432,14 @@ static void damaged_tails_are_found(void **state)
         }
         store_abandon(s);
         uint64_t at;
-        struct segment_entry e = find_segment(pass == 2 ? SEGMENT_BLOCKS : SEGMENT_SET_TAIL, &at);
+        struct extent_entry e = find_extent(pass == 2 ? EXTENT_BLOCKS : EXTENT_SET_TAIL, &at);
         if (pass == 0) {
             flip(e.offset + 50 * 32 + 8 + 3);
         } else {
             uint64_t less = pass == 1 ? 64 : 0;
             int fd = open(fixture_path, O_RDWR);
             assert_int_equal(
-                pwrite(fd, &less, 8, (off_t)(at + offsetof(struct segment_entry, used))), 8);
+                pwrite(fd, &less, 8, (off_t)(at + offsetof(struct extent_entry, used))), 8);
             close(fd);
         }
         s = open_with(NULL);
@@ -479,7 +479,7 @@ static void definitions_wait_for_space(void **state)
     space = 1;
     uint32_t m = metric_named(s, "m"), more[300], wide;
     for (unsigned i = 0; i < 300; i++)
-        // more than the segment of the catalog has room for
+        // more than the extent of the catalog has room for
         more[i] = series_numbered(s, m, 100 + i);
     for (unsigned i = 300; i < 2000; i++)
         series_numbered(s, m, 100 + i);

@@ -1,7 +1,7 @@
-// process_start.h - numbers of /proc/PID/stat, for emit and ingest: when a process began, which
-// together with its pid tells it from all others, and its parent.
-#ifndef SONDE_EMIT_PROCESS_START_H
-#define SONDE_EMIT_PROCESS_START_H
+// process_start.h - numbers of /proc/PID/stat: the start of a process, which together with its pid
+// identifies it, and its parent.
+#ifndef SONDE_BASE_PROCESS_START_H
+#define SONDE_BASE_PROCESS_START_H
 
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 // fields, counted from 1; those behind the name
 enum { PROCESS_STAT_PARENT = 4, PROCESS_STAT_START = 22 };
 
-// 0 = no such process, or it is not to be seen.
+// 0: there is no such process, or this process may not see it.
 static inline uint64_t process_stat_number(const char *stat_path, int wanted)
 {
     char text[1024] = "";
