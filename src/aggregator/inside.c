@@ -11,8 +11,7 @@
 struct inside {
     struct sources *sources;
     struct drainer *drainer; // of the agent that writes the first of them; NULL: none does
-    metric_alias_fn *resolve_alias;
-    metric_alias_at_fn *alias_at;
+    const struct inside_names *names;
 };
 
 // What recordings can be asked. (routes.c would bring all of the server with it.)
@@ -21,6 +20,7 @@ static const struct {
     route_fn *handle;
     enum request_method method;
 } paths[] = {
+    {STR("/sonde/v1/status"), native_status, METHOD_GET},
     {STR("/sonde/v1/nodes"), native_nodes, METHOD_GET},
     {STR("/sonde/v1/metrics"), native_metrics, METHOD_GET},
     {STR("/sonde/v1/series"), native_series, METHOD_GET},
@@ -56,15 +56,14 @@ static int open_drainer(struct inside *in, const char *recording, struct error *
                : 0;
 }
 
-int inside_open(const char *const *given, size_t count, metric_alias_fn *resolve_alias,
-                metric_alias_at_fn *alias_at, struct inside **out, struct error *e)
+int inside_open(const char *const *given, size_t count, const struct inside_names *names,
+                struct inside **out, struct error *e)
 {
     struct inside *in = calloc(1, sizeof *in);
     *out = NULL;
     if (!in)
         return error_set(e, -ENOMEM, "out of memory");
-    in->resolve_alias = resolve_alias;
-    in->alias_at = alias_at;
+    in->names = names;
     int rc = sources_create(given, count, true, &in->sources, e);
     if (!rc)
         rc = check_any(in, given[0], e);
@@ -124,8 +123,9 @@ static struct service make_service(struct inside *in, int64_t timeout_ns)
     return (struct service){
         .reads = {.sources = in->sources,
                   .drainer = in->drainer,
-                  .resolve_alias = in->resolve_alias,
-                  .alias_at = in->alias_at},
+                  .resolve_alias = in->names->resolve_alias,
+                  .alias_at = in->names->alias_at},
+        .describe_run = in->names->describe_run,
         .limits = {.query_deadline_ns = timeout_ns,
                    .query_memory_bytes = INSIDE_QUERY_BYTES,
                    .answer_bytes = INSIDE_ANSWER_BYTES},

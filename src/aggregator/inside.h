@@ -19,8 +19,15 @@ struct inside;
 // Files, folders, folders of those: as aggregator_options.paths with `replay`. -ENOENT: there is no
 // recording. If the first one is a running job's, its agent takes over what programs have emitted
 // before each question about the present (wire/drain.h).
-int inside_open(const char *const *paths, size_t count, metric_alias_fn *resolve_alias,
-                metric_alias_at_fn *alias_at, struct inside **out, struct error *e);
+//
+// *names must outlive the recordings. Its members are those of struct aggregator_options.
+struct inside_names {
+    metric_alias_fn *resolve_alias;
+    metric_alias_at_fn *alias_at;
+    service_run_fn *describe_run;
+};
+int inside_open(const char *const *paths, size_t count, const struct inside_names *names,
+                struct inside **out, struct error *e);
 void inside_close(struct inside *in); // NULL is allowed; after all questions
 
 // Thread-safe. Fills *out in any case (its status says how it went); the caller frees it, and

@@ -137,7 +137,7 @@ static int begin(struct wire_answer *a, struct str request, struct error *e)
 
 // ---- records ----
 
-static void put_kind(const struct wire_answer *a, char kind, struct buf *out)
+static void put_kind(const struct wire_answer *a, enum copy_kind kind, struct buf *out)
 {
     const struct state *s = a->state;
     buf_short(out, a->host);
@@ -204,7 +204,7 @@ static int put_look(struct wire_answer *a, struct buf *out, struct error *e)
     if (r < 0)
         return error_set(e, r, "the file cannot be read: %s", strerror(-r));
     if (r > 0) {
-        put_kind(a, 'l', out);
+        put_kind(a, COPY_KIND_LOOK, out);
         return 1;
     }
     s->stage = HEAD;
@@ -214,7 +214,7 @@ static int put_look(struct wire_answer *a, struct buf *out, struct error *e)
                 s->theirs->series == store_series_count(store);
     if (!same || !known(a)->exact)
         return 0;
-    put_kind(a, 'u', out);
+    put_kind(a, COPY_KIND_UNCHANGED, out);
     next_file(s);
     return 1;
 }
@@ -250,7 +250,7 @@ static int put_head(struct wire_answer *a, struct buf *out)
         if (value.size)
             found[count++] = (struct store_label){str_of(metas[i]), value};
     }
-    put_kind(a, 'h', out);
+    put_kind(a, COPY_KIND_HEAD, out);
     buf_u64(out, version);
     put_labels(found, count, out);
     begin_upon(s);
@@ -276,7 +276,7 @@ static int put_metric(struct wire_answer *a, struct buf *out)
         s->next = s->upon ? s->theirs->series : 0;
         return 0;
     }
-    put_kind(a, 'm', out);
+    put_kind(a, COPY_KIND_METRIC, out);
     buf_short(out, m->name);
     buf_short(out, m->unit);
     buf_short(out, m->help);
@@ -296,7 +296,7 @@ static int put_series(struct wire_answer *a, struct buf *out)
         return 0;
     }
     s->next++;
-    put_kind(a, 's', out);
+    put_kind(a, COPY_KIND_SERIES, out);
     buf_varint(out, info.metric);
     put_labels(info.labels, info.label_count, out);
     return 1;
@@ -307,7 +307,7 @@ static int put_held(struct wire_answer *a, uint32_t series, struct buf *out)
     struct state *s = a->state;
     if (s->held == 0)
         return 0;
-    put_kind(a, 'p', out);
+    put_kind(a, COPY_KIND_POINTS, out);
     buf_varint(out, series);
     buf_varint(out, s->held);
     wire_numbers_write(s->times, s->held, true, out);
@@ -381,7 +381,7 @@ static int put_points(struct wire_answer *a, struct buf *out, struct error *e)
             return 1;
     }
     if (s->next < store_series_count(store)) {
-        put_kind(a, 'l', out);
+        put_kind(a, COPY_KIND_LOOK, out);
         return 1;
     }
     s->stage = EVENTS;
@@ -396,7 +396,7 @@ static bool hold_event(const struct store_event *event, void *user)
     if (wire_copy_is_kept(s->kept.events, s->ours, wire_copy_slice(s->ours, event->start_ns)))
         return true;
     buf_u32(&s->events, 0);
-    put_kind(a, 'e', &s->events);
+    put_kind(a, COPY_KIND_EVENT, &s->events);
     buf_u8(&s->events, (uint8_t)event->kind);
     buf_u64(&s->events, (uint64_t)event->start_ns);
     buf_u64(&s->events, (uint64_t)event->end_ns);
@@ -439,7 +439,7 @@ static int put_tail(struct wire_answer *a, struct buf *out)
 {
     struct state *s = a->state;
     struct store_snapshot *store = a->view->stores[s->file];
-    put_kind(a, 'z', out);
+    put_kind(a, COPY_KIND_TAIL, out);
     buf_u64(out, store_metric_count(store));
     buf_u64(out, store_series_count(store));
     buf_u64(out, s->points);

@@ -1,5 +1,7 @@
 #include "ask/copy_draft.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -15,14 +17,8 @@ void wire_copy_draft_free(struct wire_copy_draft *d)
 static int note(struct wire_copy_name **names, size_t *count, size_t *capacity,
                 struct wire_copy_name name)
 {
-    if (*count == *capacity) {
-        size_t more = *capacity ? *capacity * 2 : 256;
-        struct wire_copy_name *larger = realloc(*names, more * sizeof **names);
-        if (!larger)
-            return -ENOMEM;
-        *names = larger;
-        *capacity = more;
-    }
+    if (!array_room(names, capacity, *count + 1, sizeof **names))
+        return -ENOMEM;
     (*names)[(*count)++] = name;
     return 0;
 }

@@ -1,22 +1,21 @@
 // copy_take.c - the receiving end of COPY: records of many nodes, each into a store that is written
 // beside its name until it is whole. What is kept of the copy that was there goes into it when its
 // head comes (copy_draft.h).
+#include "ask/copy_part.h"
 #include "ask/copy_there.h"
 #include "ask/numbers.h"
+#include "base/array.h"
 #include "base/hash.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     PROBLEM_MAX = 512,
     COPY_MEMORY_BYTES = 32 << 20, // of each file's store
-    DRAFT_RANDOM_DIGITS = 16,
 };
 
 struct copying {
@@ -137,14 +136,8 @@ static int add_file(struct wire_copy *c, struct str host, uint64_t number, struc
     if (!is_file_name(host) || c->count == WIRE_COPY_FILES_MAX)
         return error_set(e, -EBADMSG,
                          "a copy of a host whose name cannot be a file's, or of too many");
-    if (c->count == c->capacity) {
-        size_t capacity = c->capacity ? c->capacity * 2 : 64;
-        struct copying *all = realloc(c->all, capacity * sizeof *all);
-        if (!all)
-            return error_set(e, -ENOMEM, "no memory for a copy");
-        c->all = all;
-        c->capacity = capacity;
-    }
+    if (!array_room(&c->all, &c->capacity, c->count + 1, sizeof *c->all))
+        return error_set(e, -ENOMEM, "no memory for a copy");
     struct copying *f = &c->all[c->count];
     *f = (struct copying){.host = {strndup(host.data, host.size), host.size}, .file = number};
     if (!f->host.data)
@@ -228,67 +221,17 @@ static int check_place(const struct wire_copy *c, struct copying *f)
     return f->problem[0] ? -EEXIST : 0;
 }
 
-// By somebody else who copies into this folder.
-static bool is_being_written(const char *part)
-{
-    struct store_reader *r;
-    if (store_reader_open(part, &r, NULL) != 0)
-        return false;
-    bool live = store_reader_state(r) == STORE_LIVE;
-    store_reader_close(r);
-    return live;
-}
-
-// Whether `name` is that of a draft of HOST.sonde: HOST.RANDOM.part.
-static bool is_draft(struct str name, struct str host)
-{
-    return name.size == host.size + 1 + DRAFT_RANDOM_DIGITS + strlen(".part") &&
-           str_starts(name, host) && name.data[host.size] == '.' && str_ends(name, STR(".part")) &&
-           strspn(name.data + host.size + 1, "0123456789abcdef") == DRAFT_RANDOM_DIGITS;
-}
-
-// Removes the drafts that killed copies left. -EBUSY: another copy is writing one.
-static int clear_drafts(const struct wire_copy *c, struct str host)
-{
-    DIR *dir = opendir(c->folder);
-    int r = dir ? 0 : -errno;
-    for (struct dirent *d = dir ? readdir(dir) : NULL; d && r == 0; d = readdir(dir)) {
-        char *path = NULL;
-        if (!is_draft(str_of(d->d_name), host))
-            continue;
-        if (asprintf(&path, "%s/%s", c->folder, d->d_name) < 0)
-            r = -ENOMEM;
-        else if (is_being_written(path))
-            r = -EBUSY;
-        else
-            unlink(path);
-        free(path);
-    }
-    if (dir)
-        closedir(dir);
-    return r;
-}
-
-// Others may write to the folder: nobody can put a link where a name that nobody can guess is going
-// to be, and a file that is there all the same is refused (new_file).
+// A file that has the name all the same is refused (new_file).
 static int open_draft(const struct wire_copy *c, struct copying *f, const struct store_options *o,
                       struct error *e)
 {
     struct error why;
     const char *name = strrchr(f->path, '/') + 1;
     struct str host = {name, strlen(name) - strlen(".sonde")};
-    int r = clear_drafts(c, host);
+    int r = copy_part_name(c->folder, host, &f->part);
     if (r == -EBUSY)
         snprintf(f->problem, sizeof f->problem,
                  "%s is being written at this moment: wait for its end", f->path);
-    uint64_t random = 0;
-    if (r == 0 && getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        r = -EIO;
-    if (r == 0 && asprintf(&f->part, "%s/%.*s.%0*llx.part", c->folder, STR_ARG(host),
-                           (int)DRAFT_RANDOM_DIGITS, (unsigned long long)random) < 0) {
-        f->part = NULL;
-        r = -ENOMEM;
-    }
     if (r == 0) {
         struct store_options new = *o;
         new.new_file = true;
@@ -340,7 +283,7 @@ static int keep(const struct wire_copy *c, struct copying *f, const struct wire_
     return r == -ESTALE ? r : refused(f, r, e);
 }
 
-static int take_head(const struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+static int take_head(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     struct store_label meta[STORE_LABELS_MAX + 4];
     size_t count;
@@ -377,8 +320,9 @@ static int take_head(const struct wire_copy *c, struct copying *f, struct bytes 
 }
 
 // What is there holds what the node's file holds.
-static int take_unchanged(const struct wire_copy *c, struct copying *f, struct error *e)
+static int take_unchanged(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
+    (void)b;
     const struct wire_there *t = wire_there_copy(&c->there, f->host, f->file);
     if (f->path || !t || !t->sums || !t->same_range)
         return damaged(e); // who has said so?
@@ -387,8 +331,9 @@ static int take_unchanged(const struct wire_copy *c, struct copying *f, struct e
     return name_file(c, f, t->name, e);
 }
 
-static int take_metric(struct copying *f, struct bytes *b, struct error *e)
+static int take_metric(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
+    (void)c;
     struct store_metric m = {.name = bytes_short(b)};
     m.unit = bytes_short(b);
     m.help = bytes_short(b);
@@ -400,8 +345,9 @@ static int take_metric(struct copying *f, struct bytes *b, struct error *e)
     return refused(f, wire_copy_draft_metric(&f->draft, &m), e);
 }
 
-static int take_series(struct copying *f, struct bytes *b, struct error *e)
+static int take_series(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
+    (void)c;
     struct store_label labels[STORE_LABELS_MAX];
     size_t count;
     uint64_t metric = bytes_varint(b);
@@ -424,8 +370,9 @@ static int take_points(struct wire_copy *c, struct copying *f, struct bytes *b, 
                    e);
 }
 
-static int take_event(struct copying *f, struct bytes *b, struct error *e)
+static int take_event(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
+    (void)c;
     struct store_label labels[STORE_LABELS_MAX];
     struct store_event event = {.labels = labels};
     unsigned kind = bytes_u8(b);
@@ -441,7 +388,7 @@ static int take_event(struct copying *f, struct bytes *b, struct error *e)
 }
 
 // It is whole when everything is there, and only then has its name.
-static int take_tail(const struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+static int take_tail(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     const struct wire_copy_draft *d = &f->draft;
     uint64_t metrics = bytes_u64(b), series = bytes_u64(b), points = bytes_u64(b),
@@ -466,32 +413,30 @@ static int take_tail(const struct wire_copy *c, struct copying *f, struct bytes 
     return 0;
 }
 
-static int take_body(struct wire_copy *c, struct copying *f, unsigned kind, struct bytes *b,
-                     struct error *e)
+// The node is looking through the file.
+static int take_look(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
-    bool before = kind == 'h' || kind == 'u' || kind == 'l';
-    if (!before && !f->draft.store)
-        return damaged(e);
-    switch (kind) {
-    case 'l':
-        return 0;
-    case 'u':
-        return take_unchanged(c, f, e);
-    case 'h':
-        return take_head(c, f, b, e);
-    case 'm':
-        return take_metric(f, b, e);
-    case 's':
-        return take_series(f, b, e);
-    case 'p':
-        return take_points(c, f, b, e);
-    case 'e':
-        return take_event(f, b, e);
-    case 'z':
-        return take_tail(c, f, b, e);
-    default:
-        return damaged(e);
-    }
+    (void)c, (void)f, (void)b, (void)e;
+    return 0;
+}
+
+// ---- kinds ----
+
+struct kind_row {
+    int (*take)(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e);
+    bool begins; // it may be a file's first record, and needs no draft
+};
+static const struct kind_row kinds[] = {
+    [COPY_KIND_LOOK] = {take_look, true},      [COPY_KIND_UNCHANGED] = {take_unchanged, true},
+    [COPY_KIND_HEAD] = {take_head, true},      [COPY_KIND_METRIC] = {take_metric, false},
+    [COPY_KIND_SERIES] = {take_series, false}, [COPY_KIND_POINTS] = {take_points, false},
+    [COPY_KIND_EVENT] = {take_event, false},   [COPY_KIND_TAIL] = {take_tail, false},
+};
+
+// NULL: there is no such kind.
+static const struct kind_row *kind_row(unsigned kind)
+{
+    return kind < sizeof kinds / sizeof *kinds && kinds[kind].take ? &kinds[kind] : NULL;
 }
 
 static void give_up(struct copying *f, int code)
@@ -508,14 +453,13 @@ int wire_copy_take(struct wire_copy *c, struct str record, struct error *e)
     struct bytes b = bytes_of(record.data, record.size);
     struct str host = bytes_short(&b);
     uint64_t number = bytes_varint(&b);
-    unsigned kind = bytes_u8(&b);
+    const struct kind_row *kind = kind_row(bytes_u8(&b));
     if (b.failed)
         return damaged(e);
     struct copying *f = find_file(c, host, number);
     int r = 0;
     if (!f)
-        r = kind == 'h' || kind == 'u' || kind == 'l' ? add_file(c, host, number, &f, e)
-                                                      : damaged(e);
+        r = kind && kind->begins ? add_file(c, host, number, &f, e) : damaged(e);
     if (r)
         return r;
     f->came += record.size;
@@ -523,7 +467,8 @@ int wire_copy_take(struct wire_copy *c, struct str record, struct error *e)
         atomic_fetch_add(&c->o.progress->bytes, record.size);
     if (f->failed || f->settled)
         return 0;
-    r = f->whole ? damaged(e) : take_body(c, f, kind, &b, e);
+    bool in_order = kind && !f->whole && (kind->begins || f->draft.store);
+    r = in_order ? kind->take(c, f, &b, e) : damaged(e);
     if (r == 0 && bytes_left(&b))
         r = damaged(e);
     if (r) {

@@ -42,6 +42,18 @@ enum {
     WIRE_COPY_RANGE_MAX = 64,     // bytes of "copied_range"
 };
 
+// Of a record.
+enum copy_kind {
+    COPY_KIND_EVENT = 'e',
+    COPY_KIND_HEAD = 'h',
+    COPY_KIND_LOOK = 'l',
+    COPY_KIND_METRIC = 'm',
+    COPY_KIND_POINTS = 'p',
+    COPY_KIND_SERIES = 's',
+    COPY_KIND_UNCHANGED = 'u',
+    COPY_KIND_TAIL = 'z',
+};
+
 enum wire_copy_way {
     WIRE_COPY_WHOLE,     // all of it came
     WIRE_COPY_UPDATED,   // what was new came

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/serve.h"
+#include "client/run_description.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -63,7 +64,7 @@ int command_aggregator(const struct options *o)
             .window_ns = (int64_t)(options_number(o, OPT_WINDOW) * NS_PER_S),
             .resolve_alias = serve_other_name,
             .alias_at = collect_alias,
-            .describe_run = serve_describe_run,
+            .describe_run = run_description_read,
             .restarts = options_flag(o, OPT_RESTARTS),
             .hub = key_file ? &hub : NULL,
             .dragon_compatible = options_flag(o, OPT_DRAGON_COMPATIBLE),

@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/recordings.h"
 #include "cli/serve.h"
+#include "client/run_description.h"
 #include "collect/collect.h"
 
 #include "base/log.h"
@@ -73,7 +74,7 @@ int serve_recordings(const struct options *o, serve_ready_fn *ready, void *user)
             .open_view = options_flag(o, OPT_OPEN_VIEW),
             .resolve_alias = serve_other_name,
             .alias_at = collect_alias,
-            .describe_run = serve_describe_run,
+            .describe_run = run_description_read,
             .replay = true,
             .as_if_now = options_flag(o, OPT_AS_IF_NOW),
         };

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "collect/collect.h"
-#include "launch/job.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -80,25 +79,4 @@ struct str serve_other_name(struct str name)
     static const struct str of_dragon = STR("def_pool_utilization");
     const struct collect_metric *known = collect_find(name);
     return known ? known->metric.name : str_eq(name, of_dragon) ? of_dragon : STR("");
-}
-
-bool serve_describe_run(const char *folder, struct service_run *out)
-{
-    static const char *const names[] = {JOB_RUN_FILE, JOB_FILE};
-    char path[FOLDER_PATH_MAX];
-    struct job job;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        int size = snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        if (size >= (int)sizeof path || job_read(path, &job, NULL) != 0)
-            continue;
-        *out = (struct service_run){.command = job.command,
-                                    .start_ns = job.start_ns,
-                                    .end_ns = job.end_ns,
-                                    .exit_code = job.exit_code,
-                                    .level = job.level};
-        job.command = NULL;
-        job_free(&job);
-        return true;
-    }
-    return false;
 }

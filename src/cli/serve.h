@@ -12,9 +12,6 @@ int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error 
 // Built-in metrics answer to other names, too: for aggregator_options.resolve_alias.
 struct str serve_other_name(struct str name);
 
-// What job.json, or run.json after the job, says: for aggregator_options.describe_run.
-bool serve_describe_run(const char *folder, struct service_run *out);
-
 // What the options say of the server's limits.
 struct service_limits serve_limits(const struct options *o);
 

@@ -3,14 +3,12 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "cli/asking.h"
-#include "launch/job.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
 
 enum {
@@ -43,29 +41,6 @@ static void take_run(struct top_job *job, const json_t *status)
     job->end_ns = asking_number(run, "end_ns");
     job->ended = job->end_ns != 0;
     job->exit_code = (int)asking_number(run, "exit_code");
-}
-
-// A recording answers no /sonde/v1/status: its run.json lies beside its files.
-static void take_recorded_run(struct top_job *job, const char *path)
-{
-    char folder[FOLDER_PATH_MAX], file[FOLDER_PATH_MAX + sizeof JOB_RUN_FILE + 1];
-    struct job run = {0};
-    struct stat info;
-    snprintf(folder, sizeof folder, "%s", path);
-    char *slash = strrchr(folder, '/');
-    if (stat(path, &info) == 0 && !S_ISDIR(info.st_mode) && slash)
-        *slash = 0;
-    snprintf(file, sizeof file, "%s/%s", folder, JOB_RUN_FILE);
-    if (job_read(file, &run, NULL))
-        return; // imported, or moved without it
-    snprintf(job->id, sizeof job->id, "%s", run.id);
-    snprintf(job->command, sizeof job->command, "%s", run.command ? run.command : "");
-    job->level = run.level;
-    job->start_ns = run.start_ns;
-    job->end_ns = run.end_ns;
-    job->ended = run.end_ns != 0;
-    job->exit_code = run.exit_code;
-    job_free(&run);
 }
 
 static void take_nodes(struct top_job *job, const json_t *nodes, const char *missing)
@@ -112,11 +87,7 @@ static int ask_facts(struct top_feed *f, struct top_model *m, struct error *e)
 {
     json_t *nodes = NULL;
     char *missing = NULL;
-    int rc = 0;
-    if (strstr(sonde_client_name(f->client), "://"))
-        rc = ask_run(f, &m->job, e);
-    else
-        take_recorded_run(&m->job, sonde_client_name(f->client));
+    int rc = ask_run(f, &m->job, e);
     if (!rc)
         rc = client_list(f->client, "/sonde/v1/nodes?points", "nodes", &nodes, &missing, e);
     if (!rc)

@@ -1,6 +1,7 @@
 #include "client/origin.h"
 
 #include "base/clock.h"
+#include "client/run_description.h"
 #include "collect/collect.h"
 #include "wire/drain.h"
 
@@ -29,11 +30,12 @@ static struct str other_name(struct str name)
 static int open_recordings(struct origin *o, const struct target *targets, size_t count,
                            struct error *e)
 {
+    static const struct inside_names names = {other_name, collect_alias, run_description_read};
     const char **paths = calloc(count, sizeof *paths);
     o->path = strdup(targets[0].path);
     for (size_t i = 0; paths && i < count; i++)
         paths[i] = targets[i].path;
-    int rc = paths && o->path ? inside_open(paths, count, other_name, collect_alias, &o->inside, e)
+    int rc = paths && o->path ? inside_open(paths, count, &names, &o->inside, e)
                               : error_set(e, -ENOMEM, "out of memory");
     free(paths);
     return rc;

@@ -251,8 +251,10 @@ void native_status(struct service *service, struct request *r, struct answer *a)
                     (double)(clock_monotonic_ns() - service->started_ns) / NS_PER_S);
     json_key_u64(&w, "memory_bytes", own_memory_resident_bytes());
     json_key_u64(&w, "own_memory_bytes", own_memory_bytes());
-    write_connections(&w, service);
-    write_workers(&w, service);
+    if (service->site) { // a server has answered
+        write_connections(&w, service);
+        write_workers(&w, service);
+    }
     write_limits(&w, &service->limits);
     json_key_u64(&w, "decoded_bytes", query_cache_bytes(view.cache));
     if (service->reads.drainer)

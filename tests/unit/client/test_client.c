@@ -1,6 +1,7 @@
 // sonde_client.h on recordings, and on a file that is being written; live jobs are asked in
 // tests/client and tests/python.
 #include "client/arrow_interface.h"
+#include "launch/job.h"
 #include "sonde_client.h"
 #include "store/store.h"
 #include "unit/test.h"
@@ -410,6 +411,36 @@ static void test_watch(void **state)
     sonde_client_close(c);
 }
 
+// What the launcher has written beside a recording is in its status, as a server would give it.
+static void test_status_of_a_recording(void **state)
+{
+    const struct place *p = *state;
+    struct job run = {.id = "j7",
+                      .command = (char *)(uintptr_t) "./train \"a b\"",
+                      .start_ns = T,
+                      .end_ns = T + 60 * NS,
+                      .level = 2,
+                      .exit_code = 3};
+    struct error words;
+    struct sonde_client *c = open_it(p->folder);
+    char *text;
+    size_t size;
+    if (sonde_client_ask(c, "/sonde/v1/status", NULL, &text, &size, &e) != 0)
+        fail_msg("%s", e.text);
+    assert_non_null(strstr(text, "\"runs\":[]")); // nobody has told anything
+    sonde_list_free(text);
+    assert_int_equal(job_write(&run, p->folder, JOB_RUN_FILE, &words), 0);
+    assert_int_equal(sonde_client_ask(c, "/sonde/v1/status", NULL, &text, &size, &e), 0);
+    assert_non_null(strstr(text, "\"command\":\"./train \\\"a b\\\"\",\"level\":2,"
+                                 "\"start_ns\":1356998400000000000,"
+                                 "\"end_ns\":1356998460000000000,\"exit_code\":3}"));
+    assert_non_null(strstr(text, "\"state\":\"live\""));
+    assert_null(strstr(text, "\"connections\":{")); // no server, so none of its counts
+    assert_null(strstr(text, "\"workers\""));
+    sonde_list_free(text);
+    sonde_client_close(c);
+}
+
 static bool yes(void *user)
 {
     ++*(int *)user;
@@ -443,6 +474,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_mistakes, make, clear),
         cmocka_unit_test_setup_teardown(test_what_cannot_be_read_is_missing, make, clear),
         cmocka_unit_test_setup_teardown(test_lists, make, clear),
+        cmocka_unit_test_setup_teardown(test_status_of_a_recording, make, clear),
         cmocka_unit_test_setup_teardown(test_arrow, make, clear),
         cmocka_unit_test_setup_teardown(test_watch, make, clear),
         cmocka_unit_test_setup_teardown(test_a_watch_is_cancelled, make, clear),
