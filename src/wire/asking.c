@@ -33,8 +33,6 @@ struct asking {
     size_t may_count;
 };
 
-enum { SIZE_BYTES = 4 }; // in front of a record
-
 // ---- naming who is missing ----
 
 static void name_missing(struct asking *a, struct str host, enum wire_reason reason,
@@ -181,28 +179,30 @@ static bool take_stream(struct asked *k, struct str data)
     struct str host = k->peer->node->host;
     while (data.size) {
         // Mostly a record comes whole.
-        if (k->record.size == 0 && data.size >= SIZE_BYTES &&
-            record_size(data.data) <= data.size - SIZE_BYTES) {
+        if (k->record.size == 0 && data.size >= WIRE_RECORD_SIZE_BYTES &&
+            record_size(data.data) <= data.size - WIRE_RECORD_SIZE_BYTES) {
             uint32_t size = record_size(data.data);
-            a->events.record(a->user, host, (struct str){data.data + SIZE_BYTES, size});
-            data = str_slice(data, SIZE_BYTES + (size_t)size, data.size);
+            a->events.record(a->user, host, (struct str){data.data + WIRE_RECORD_SIZE_BYTES, size});
+            data = str_slice(data, WIRE_RECORD_SIZE_BYTES + (size_t)size, data.size);
             continue;
         }
-        size_t want = k->record.size < SIZE_BYTES
-                          ? SIZE_BYTES
-                          : SIZE_BYTES + (size_t)record_size(k->record.data);
+        size_t want = k->record.size < WIRE_RECORD_SIZE_BYTES
+                          ? WIRE_RECORD_SIZE_BYTES
+                          : WIRE_RECORD_SIZE_BYTES + (size_t)record_size(k->record.data);
         size_t lack = want - k->record.size, n = lack < data.size ? lack : data.size;
         buf_add(&k->record, data.data, n);
         data = str_slice(data, n, data.size);
         count_record(k);
         if (k->record.failed)
             return false;
-        if (k->record.size == SIZE_BYTES && record_size(k->record.data) > HUB_RECORD_MAX)
+        if (k->record.size == WIRE_RECORD_SIZE_BYTES &&
+            record_size(k->record.data) > HUB_RECORD_MAX)
             return false;
-        if (k->record.size >= SIZE_BYTES &&
-            k->record.size == SIZE_BYTES + (size_t)record_size(k->record.data)) {
-            a->events.record(a->user, host,
-                             str_slice(buf_str(&k->record), SIZE_BYTES, k->record.size));
+        if (k->record.size >= WIRE_RECORD_SIZE_BYTES &&
+            k->record.size == WIRE_RECORD_SIZE_BYTES + (size_t)record_size(k->record.data)) {
+            a->events.record(
+                a->user, host,
+                str_slice(buf_str(&k->record), WIRE_RECORD_SIZE_BYTES, k->record.size));
             free_record(k);
         }
     }
