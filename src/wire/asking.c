@@ -235,8 +235,7 @@ static bool take_missing(struct asked *k, struct str payload, const char **why)
             return false;
         }
         // Its relay misses it because it has come to us instead.
-        const uint64_t *known = map_get(&k->peer->hub->by_host, m.host);
-        const struct node *n = known ? k->peer->hub->nodes[*known] : NULL;
+        const struct node *n = hub_find_node(k->peer->hub, m.host);
         if (!n || !n->peer || n->peer == k->peer)
             k->asking->events.missing(k->asking->user, &m);
     }
@@ -289,8 +288,7 @@ static bool is_reached(void *user, struct str host)
     if (!r->node->relay)
         return str_eq(host, r->node->host);
     for (unsigned depth = 0; depth <= HUB_DEPTH_MAX; depth++) {
-        const uint64_t *known = map_get(&r->hub->by_host, host);
-        const struct node *n = known ? r->hub->nodes[*known] : NULL;
+        const struct node *n = hub_find_node(r->hub, host);
         if (n && n->peer)
             return n == r->node;
         if (!n || !n->via.size)
@@ -371,8 +369,7 @@ static void name_absent(struct asking *a, const struct asking_options *o)
         name_behind(a, n->host, WIRE_NOT_CONNECTED, HUB_DEPTH_MAX);
     }
     for (size_t i = 0; i < o->host_count && !relays; i++) {
-        const uint64_t *known = map_get(&h->by_host, o->hosts[i]);
-        const struct node *n = known ? h->nodes[*known] : NULL;
+        const struct node *n = hub_find_node(h, o->hosts[i]);
         if (!str_eq(o->hosts[i], h->host) && (!n || (!n->peer && !n->expected && !n->via.size)))
             name_missing(a, o->hosts[i], WIRE_NOT_CONNECTED, STR("no node of that name"));
     }
