@@ -308,8 +308,7 @@ static void on_children_tick(uv_timer_t *timer)
     struct answers *a = timer->data;
     int64_t now = clock_monotonic_ns();
     bool more = false;
-    LIST_EACH(link, &a->runs)
-    {
+    LIST_EACH (link, &a->runs) {
         struct run *r = LIST_OF(link, struct run, of_all);
         if (r->children && !r->children_done && now >= r->children_deadline_ns) {
             r->children_done = true;
@@ -346,8 +345,7 @@ static void ask_children(struct run *r, const struct wire_ask *ask)
 
 static struct run *find_run(const struct answers *a, uint32_t id)
 {
-    LIST_EACH(link, &a->runs)
-    {
+    LIST_EACH (link, &a->runs) {
         struct run *r = LIST_OF(link, struct run, of_all);
         if (r->id == id)
             return r;
@@ -482,8 +480,8 @@ void answers_cancel(struct answers *a, uint32_t id)
 
 void answers_resume(struct answers *a)
 {
-    LIST_EACH(link, &a->runs)
-    wire_loop_work(a->o.loop, &LIST_OF(link, struct run, of_all)->work);
+    LIST_EACH (link, &a->runs)
+        wire_loop_work(a->o.loop, &LIST_OF(link, struct run, of_all)->work);
 }
 
 // ---- life ----
