@@ -33,8 +33,6 @@ struct asking {
     size_t may_count;
 };
 
-enum { SIZE_BYTES = 4 }; // in front of a record
-
 // ---- naming who is missing ----
 
 static void name_missing(struct asking *a, struct str host, enum wire_reason reason,
@@ -181,28 +179,30 @@ static bool take_stream(struct asked *k, struct str data)
     struct str host = k->peer->node->host;
     while (data.size) {
         // Mostly a record comes whole.
-        if (k->record.size == 0 && data.size >= SIZE_BYTES &&
-            record_size(data.data) <= data.size - SIZE_BYTES) {
+        if (k->record.size == 0 && data.size >= WIRE_RECORD_SIZE_BYTES &&
+            record_size(data.data) <= data.size - WIRE_RECORD_SIZE_BYTES) {
             uint32_t size = record_size(data.data);
-            a->events.record(a->user, host, (struct str){data.data + SIZE_BYTES, size});
-            data = str_slice(data, SIZE_BYTES + (size_t)size, data.size);
+            a->events.record(a->user, host, (struct str){data.data + WIRE_RECORD_SIZE_BYTES, size});
+            data = str_slice(data, WIRE_RECORD_SIZE_BYTES + (size_t)size, data.size);
             continue;
         }
-        size_t want = k->record.size < SIZE_BYTES
-                          ? SIZE_BYTES
-                          : SIZE_BYTES + (size_t)record_size(k->record.data);
+        size_t want = k->record.size < WIRE_RECORD_SIZE_BYTES
+                          ? WIRE_RECORD_SIZE_BYTES
+                          : WIRE_RECORD_SIZE_BYTES + (size_t)record_size(k->record.data);
         size_t lack = want - k->record.size, n = lack < data.size ? lack : data.size;
         buf_add(&k->record, data.data, n);
         data = str_slice(data, n, data.size);
         count_record(k);
         if (k->record.failed)
             return false;
-        if (k->record.size == SIZE_BYTES && record_size(k->record.data) > HUB_RECORD_MAX)
+        if (k->record.size == WIRE_RECORD_SIZE_BYTES &&
+            record_size(k->record.data) > HUB_RECORD_MAX)
             return false;
-        if (k->record.size >= SIZE_BYTES &&
-            k->record.size == SIZE_BYTES + (size_t)record_size(k->record.data)) {
-            a->events.record(a->user, host,
-                             str_slice(buf_str(&k->record), SIZE_BYTES, k->record.size));
+        if (k->record.size >= WIRE_RECORD_SIZE_BYTES &&
+            k->record.size == WIRE_RECORD_SIZE_BYTES + (size_t)record_size(k->record.data)) {
+            a->events.record(
+                a->user, host,
+                str_slice(buf_str(&k->record), WIRE_RECORD_SIZE_BYTES, k->record.size));
             free_record(k);
         }
     }
@@ -235,8 +235,7 @@ static bool take_missing(struct asked *k, struct str payload, const char **why)
             return false;
         }
         // Its relay misses it because it has come to us instead.
-        const uint64_t *known = map_get(&k->peer->hub->by_host, m.host);
-        const struct node *n = known ? k->peer->hub->nodes[*known] : NULL;
+        const struct node *n = hub_find_node(k->peer->hub, m.host);
         if (!n || !n->peer || n->peer == k->peer)
             k->asking->events.missing(k->asking->user, &m);
     }
@@ -289,8 +288,7 @@ static bool is_reached(void *user, struct str host)
     if (!r->node->relay)
         return str_eq(host, r->node->host);
     for (unsigned depth = 0; depth <= HUB_DEPTH_MAX; depth++) {
-        const uint64_t *known = map_get(&r->hub->by_host, host);
-        const struct node *n = known ? r->hub->nodes[*known] : NULL;
+        const struct node *n = hub_find_node(r->hub, host);
         if (n && n->peer)
             return n == r->node;
         if (!n || !n->via.size)
@@ -371,8 +369,7 @@ static void name_absent(struct asking *a, const struct asking_options *o)
         name_behind(a, n->host, WIRE_NOT_CONNECTED, HUB_DEPTH_MAX);
     }
     for (size_t i = 0; i < o->host_count && !relays; i++) {
-        const uint64_t *known = map_get(&h->by_host, o->hosts[i]);
-        const struct node *n = known ? h->nodes[*known] : NULL;
+        const struct node *n = hub_find_node(h, o->hosts[i]);
         if (!str_eq(o->hosts[i], h->host) && (!n || (!n->peer && !n->expected && !n->via.size)))
             name_missing(a, o->hosts[i], WIRE_NOT_CONNECTED, STR("no node of that name"));
     }

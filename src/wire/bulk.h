@@ -18,6 +18,7 @@
 #ifndef SONDE_WIRE_BULK_H
 #define SONDE_WIRE_BULK_H
 
+#include "base/list.h"
 #include "wire/frame.h"
 #include "wire/loop.h"
 
@@ -42,7 +43,7 @@ struct wire_fetch {
     // errno.
     void (*done)(struct wire_fetch *f, int status, const char *data);
     // The row's own:
-    struct wire_fetch *next;
+    struct list_link waiting;
     int64_t deadline_ns;
     int slot;
 };

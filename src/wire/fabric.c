@@ -8,18 +8,13 @@
 // each time up to POLL_MAX_MS. Nothing to wait for: no timer. A link with a descriptor has none: it
 // wakes when the provider needs it, and where the network reads by itself, never.
 //
-//   fetch ─▶ waiting (no slot, or the provider says "again") ─▶ slot: fi_read ─▶ completion ─▶ done
-//
-// A fetch that is given up, or too late, leaves its slot behind until the completion comes: until
-// then the network may still write there. Of a node that has lost its power or its cable none comes
-// for many minutes (TCP is patient), no call takes back a read, and closing an endpoint in the
-// middle of one crashes some providers. So after LOST_MS the endpoint is set aside, with its slots,
-// for as long as the process lives, and another one opened, where the reads of the other nodes
-// begin again; ASIDE_MAX times, then data go over TCP. Meanwhile one node has a quarter of the
-// slots at most, so that others need not wait for it.
+// A read that was given up may never complete (fabric_reads.c). No call takes a read back, and
+// closing an endpoint in the middle of a read crashes some providers. Therefore the endpoint is
+// then set aside, with its slots, for as long as the process lives, and another one is opened, where
+// the reads of the other nodes begin again; after ASIDE_MAX times, data go over TCP.
 #include "wire/fabric.h"
+#include "wire/fabric_internal.h"
 #include "wire/fabric_memory.h"
-#include "wire/fabric_objects.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -37,50 +32,11 @@
 
 enum {
     LANDING_BYTES = WIRE_LANDING_SLOTS * WIRE_LAID_MAX,
-    NODE_SLOTS_MAX = WIRE_LANDING_SLOTS / 4,
     QUEUE_SIZE = 64, // completions; there are never more than slots
     TRIES_MAX = 16,  // to find the queue quiet before the loop sleeps
     POLL_MIN_MS = 1,
     POLL_MAX_MS = 16,
-    LOST_MS = 1000,
     ASIDE_MAX = 8, // of 4 MiB and an endpoint
-};
-
-struct wire_bulk_peer {
-    struct fabric *fabric;
-    struct wire_bulk_peer *next, **at; // of the fabric's
-    char name[WIRE_ADDRESS_MAX];       // its address, as it told us
-    fi_addr_t address;                 // FI_ADDR_NOTAVAIL: the provider does not take it
-    uint64_t base, key;                // of its window
-    unsigned reads;                    // in slots
-    bool parted;
-};
-
-struct slot {
-    struct fi_context2 context;  // first: the provider's; what a completion names
-    struct wire_fetch *fetch;    // NULL: free, or lost
-    struct wire_bulk_peer *peer; // NULL: free
-    int64_t lost_ns;             // when nobody waited for it any more
-};
-
-struct fabric {
-    struct wire_bulk bulk; // first: the bulk is this
-    struct wire_loop *loop;
-    const struct fabric_library *library;
-    enum wire_side side;
-    struct fi_info *info;
-    struct fabric_objects o;
-    char *memory; // the window, or the landing
-    size_t memory_bytes;
-    struct wire_bulk_peer *peers;
-    uv_poll_t *poll; // NULL: there is nothing to wait for
-    uv_prepare_t *prepare;
-    uv_timer_t *timer;
-    uint64_t poll_ms;
-    bool awaited, timing;
-    struct slot *slots; // WIRE_LANDING_SLOTS
-    unsigned asides;
-    struct wire_fetch *waiting, **last;
 };
 
 // What the network may still write to.
@@ -90,150 +46,11 @@ struct aside {
     char *memory;
     struct aside *next;
 };
-static _Atomic(struct aside *) asides; // for who looks for leaks
+static _Atomic(struct aside *) asides; // keeps them reachable for leak checkers
 
 static bool is_memory(const struct fabric *f)
 {
     return f->info && strcmp(f->info->fabric_attr->prov_name, FABRIC_MEMORY_PROVIDER) == 0;
-}
-
-// ---- fetching ----
-
-static void forget_peer(struct wire_bulk_peer *p)
-{
-    if (!p->parted || p->reads)
-        return;
-    if (p->fabric->o.av && p->address != FI_ADDR_NOTAVAIL)
-        fi_av_remove(p->fabric->o.av, &p->address, 1, 0);
-    *p->at = p->next;
-    if (p->next)
-        p->next->at = p->at;
-    free(p);
-}
-
-static void lose(struct slot *s)
-{
-    s->fetch = NULL;
-    s->lost_ns = clock_monotonic_ns();
-}
-
-static void free_slot(struct slot *s)
-{
-    struct wire_bulk_peer *peer = s->peer;
-    s->peer = NULL;
-    peer->reads--;
-    forget_peer(peer);
-}
-
-// Takes the next completion. False: there is none.
-static bool take_completion(struct fabric *f)
-{
-    struct fi_cq_entry entry;
-    struct fi_cq_err_entry failure = {0};
-    if (!f->o.cq)
-        return false;
-    ssize_t n = fi_cq_read(f->o.cq, &entry, 1);
-    int status = 0;
-    if (n == -FI_EAVAIL) {
-        if (fi_cq_readerr(f->o.cq, &failure, 0) <= 0)
-            return false;
-        entry.op_context = failure.op_context;
-        status = -EIO;
-    } else if (n <= 0) {
-        return false;
-    }
-    struct slot *s = entry.op_context;
-    if (!s || !s->peer)
-        return true;
-    if (status)
-        log_debug("%s: a read has failed: %s", f->bulk.name, f->library->strerror(failure.err));
-    const char *data = f->memory + (size_t)(s - f->slots) * WIRE_LAID_MAX;
-    struct wire_fetch *fetch = s->fetch;
-    // The slot is free only afterwards: `done` reads from it.
-    s->fetch = NULL;
-    if (fetch)
-        fetch->done(fetch, status, data);
-    free_slot(s);
-    return true;
-}
-
-static struct slot *find_slot(struct fabric *f)
-{
-    for (size_t i = 0; i < WIRE_LANDING_SLOTS; i++)
-        if (!f->slots[i].peer)
-            return &f->slots[i];
-    return NULL;
-}
-
-static void unqueue(struct fabric *f, struct wire_fetch **at)
-{
-    struct wire_fetch *fetch = *at;
-    *at = fetch->next;
-    if (f->last == &fetch->next)
-        f->last = at;
-    fetch->next = NULL;
-}
-
-// Begins the next read that can be begun. False: none can. What fails is told at once, and may
-// change the list.
-static bool begin_read(struct fabric *f)
-{
-    struct slot *s = find_slot(f);
-    for (struct wire_fetch **at = &f->waiting; s && *at; at = &(*at)->next) {
-        struct wire_fetch *fetch = *at;
-        size_t slot = (size_t)(s - f->slots);
-        if (fetch->peer->reads == NODE_SLOTS_MAX)
-            continue;
-        ssize_t r = -FI_EADDRNOTAVAIL;
-        if (f->o.ep && fetch->peer->address != FI_ADDR_NOTAVAIL)
-            r = fi_read(f->o.ep, f->memory + slot * WIRE_LAID_MAX, fetch->size,
-                        f->o.mr ? fi_mr_desc(f->o.mr) : NULL, fetch->peer->address,
-                        fetch->peer->base + fetch->offset, fetch->peer->key, &s->context);
-        if (r == -FI_EAGAIN) // this node's connection is in the making, say; another's is not
-            continue;
-        unqueue(f, at);
-        if (r) {
-            log_debug("%s: a read cannot begin: %s", f->bulk.name, f->library->strerror((int)-r));
-            fetch->done(fetch, -EIO, NULL);
-            return true;
-        }
-        s->fetch = fetch;
-        s->peer = fetch->peer;
-        s->peer->reads++;
-        fetch->slot = (int)slot;
-        return true;
-    }
-    return false;
-}
-
-// Tells one that is too late. False: none is.
-static bool end_late(struct fabric *f, int64_t now_ns)
-{
-    for (struct wire_fetch **at = &f->waiting; *at; at = &(*at)->next) {
-        struct wire_fetch *fetch = *at;
-        if (now_ns < fetch->deadline_ns)
-            continue;
-        unqueue(f, at);
-        fetch->done(fetch, -ETIMEDOUT, NULL);
-        return true;
-    }
-    for (size_t i = 0; i < WIRE_LANDING_SLOTS; i++) {
-        struct wire_fetch *fetch = f->slots[i].fetch;
-        if (!fetch || now_ns < fetch->deadline_ns)
-            continue;
-        lose(&f->slots[i]);
-        fetch->done(fetch, -ETIMEDOUT, NULL);
-        return true;
-    }
-    return false;
-}
-
-static bool is_reading(const struct fabric *f)
-{
-    for (size_t i = 0; i < WIRE_LANDING_SLOTS; i++)
-        if (f->slots[i].peer)
-            return true;
-    return false;
 }
 
 // ---- opened anew ----
@@ -265,25 +82,6 @@ static void stop_waiting(struct fabric *f)
     if (f->poll)
         uv_close((uv_handle_t *)f->poll, free_handle);
     f->poll = NULL;
-}
-
-static void queue(struct fabric *f, struct wire_fetch *t)
-{
-    t->next = NULL;
-    t->slot = -1;
-    t->deadline_ns = clock_monotonic_ns() + f->bulk.fetch_timeout_ms * (int64_t)NS_PER_MS;
-    *f->last = t;
-    f->last = &t->next; // on_prepare begins it
-}
-
-static bool has_lost(const struct fabric *f, int64_t now_ns)
-{
-    for (size_t i = 0; i < WIRE_LANDING_SLOTS; i++) {
-        const struct slot *s = &f->slots[i];
-        if (s->peer && !s->fetch && now_ns - s->lost_ns >= LOST_MS * (int64_t)NS_PER_MS)
-            return true;
-    }
-    return false;
 }
 
 static char *map_memory(const struct fabric *f)
@@ -330,22 +128,17 @@ static void open_anew(struct fabric *f)
         stop_waiting(f);
     }
     log_info("%s: a read that nobody waits for does not end: opened anew", f->bulk.name);
-    for (size_t i = 0; i < WIRE_LANDING_SLOTS; i++) {
-        struct slot *s = &before[i];
-        if (s->fetch)
-            queue(f, s->fetch);
-        s->fetch = NULL;
-        if (s->peer)
-            free_slot(s);
-    }
+    fabric_release_slots(f, before);
     int r = fabric_objects_open(&f->o, f->library, f->info, f->side, QUEUE_SIZE, f->memory,
                                 f->memory_bytes, &what);
     if (r)
         log_warning("%s does not give %s again: %s; data come over TCP", f->bulk.name, what,
                     f->library->strerror(-r));
-    for (struct wire_bulk_peer *p = f->peers; p; p = p->next)
+    LIST_EACH (link, &f->peers) {
+        struct wire_bulk_peer *p = LIST_OF(link, struct wire_bulk_peer, of_fabric);
         if (!f->o.av || fi_av_insert(f->o.av, p->name, 1, &p->address, 0, NULL) != 1)
             p->address = FI_ADDR_NOTAVAIL;
+    }
     start_waiting(f);
 }
 
@@ -355,7 +148,7 @@ static void on_timer(uv_timer_t *timer);
 
 static void schedule(struct fabric *f, bool happened, bool at_once)
 {
-    bool busy = (f->awaited && !f->poll) || f->waiting || is_reading(f);
+    bool busy = (f->awaited && !f->poll) || !list_empty(&f->waiting) || fabric_is_reading(f);
     uint64_t before_ms = f->poll_ms;
     if (happened)
         f->poll_ms = POLL_MIN_MS;
@@ -372,17 +165,17 @@ static void progress(struct fabric *f)
 {
     bool happened = false, quiet = false;
     for (int tries = 0; tries < TRIES_MAX && !quiet; tries++) {
-        while (take_completion(f))
+        while (fabric_complete_read(f))
             happened = true;
-        while (begin_read(f))
+        while (fabric_begin_read(f))
             happened = true;
         struct fid *completions = f->poll ? &f->o.cq->fid : NULL;
         quiet = !f->poll || fi_trywait(f->o.fabric, &completions, 1) != -FI_EAGAIN;
     }
     int64_t now_ns = clock_monotonic_ns();
-    while ((f->waiting || is_reading(f)) && end_late(f, now_ns))
+    while ((!list_empty(&f->waiting) || fabric_is_reading(f)) && fabric_expire_read(f, now_ns))
         happened = true;
-    if (is_reading(f) && has_lost(f, now_ns)) {
+    if (fabric_is_reading(f) && fabric_has_lost(f, now_ns)) {
         open_anew(f);
         happened = true;
     }
@@ -471,11 +264,7 @@ static int meet(struct wire_bulk *b, struct str description, struct wire_bulk_pe
         free(p);
         return error_set(e, -EIO, "the fabric does not take the node's address");
     }
-    p->next = f->peers;
-    p->at = &f->peers;
-    if (p->next)
-        p->next->at = &p->next;
-    f->peers = p;
+    list_prepend(&f->peers, &p->of_fabric);
     *out = p;
     return 0;
 }
@@ -483,35 +272,19 @@ static int meet(struct wire_bulk *b, struct str description, struct wire_bulk_pe
 static void part(struct wire_bulk_peer *p)
 {
     p->parted = true;
-    forget_peer(p);
+    fabric_forget_peer(p);
 }
 
 static void fetch(struct wire_fetch *t)
 {
-    queue(t->peer->fabric, t);
-}
-
-static void give_up(struct wire_fetch *t)
-{
-    struct fabric *f = t->peer->fabric;
-    if (t->slot >= 0) {
-        if (f->slots[t->slot].fetch == t)
-            lose(&f->slots[t->slot]);
-        return;
-    }
-    for (struct wire_fetch **at = &f->waiting; *at; at = &(*at)->next) {
-        if (*at == t) {
-            unqueue(f, at);
-            return;
-        }
-    }
+    fabric_queue(t->peer->fabric, t);
 }
 
 // ---- life ----
 
 static void free_fabric(struct fabric *f)
 {
-    if (f->slots && is_reading(f) && !is_memory(f))
+    if (f->slots && fabric_is_reading(f) && !is_memory(f))
         set_aside(f);
     fabric_objects_close(&f->o);
     if (is_memory(f))
@@ -522,11 +295,8 @@ static void free_fabric(struct fabric *f)
     if (f->info)
         f->library->freeinfo(f->info);
     // Parted nodes whose reads never completed.
-    while (f->peers) {
-        struct wire_bulk_peer *p = f->peers;
-        f->peers = p->next;
-        free(p);
-    }
+    for (struct list_link *link; (link = list_take_first(&f->peers));)
+        free(LIST_OF(link, struct wire_bulk_peer, of_fabric));
     free(f->slots);
     free(f->prepare);
     free(f->timer);
@@ -550,8 +320,8 @@ static void close_fabric(struct wire_bulk *b)
     free_fabric(f);
 }
 
-static const struct wire_bulk_row row = {window, describe, awaited, meet,
-                                         part,   fetch,    give_up, close_fabric};
+static const struct wire_bulk_row row = {window, describe, awaited,        meet,
+                                         part,   fetch,    fabric_give_up, close_fabric};
 
 static void start(void *user)
 {
@@ -576,7 +346,8 @@ int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, 
     f->loop = loop;
     f->side = side;
     f->o.fd = -1;
-    f->last = &f->waiting;
+    list_init(&f->peers);
+    list_init(&f->waiting);
     f->poll_ms = POLL_MIN_MS;
     struct fabric_signals *signals = fabric_signals_keep();
     f->library = fabric_library_open(e);

@@ -92,10 +92,8 @@ static void choose_way(const struct hub *h, struct node *n)
     for (unsigned i = 0; i < n->teller_count; i++)
         choose_relay(n->tellers[i]);
     const struct node *at = n;
-    for (int depth = 0; at && !at->peer && at->via.size && depth < HUB_DEPTH_MAX; depth++) {
-        const uint64_t *known = map_get(&h->by_host, at->via);
-        at = known ? h->nodes[*known] : NULL;
-    }
+    for (int depth = 0; at && !at->peer && at->via.size && depth < HUB_DEPTH_MAX; depth++)
+        at = hub_find_node(h, at->via);
     if (at && at->peer)
         at->peer->chosen = true;
 }

@@ -1,3 +1,4 @@
+// hub.c - the connections of a hub: accepting, greeting, pings, timeouts.
 #include "wire/hub_internal.h"
 
 #include "base/clock.h"
@@ -10,57 +11,8 @@
 enum {
     TICKS_A_HEARTBEAT = 4,
     TICK_MS_MIN = 5,
-    FIRST_PINGS = 4, // at once, one after the other: the clock's offset is known soon
+    FIRST_PINGS = 4, // one right after the other, so that the clock's offset is soon known
 };
-
-// ---- texts and nodes ----
-
-static bool copy_text(struct str *to, struct str from)
-{
-    char *copy = malloc(from.size + 1);
-    if (!copy)
-        return false;
-    if (from.size)
-        memcpy(copy, from.data, from.size);
-    copy[from.size] = 0;
-    *to = (struct str){copy, from.size};
-    return true;
-}
-
-static struct node *find_node(const struct hub *h, struct str host)
-{
-    const uint64_t *known = map_get(&h->by_host, host);
-    return known ? h->nodes[*known] : NULL;
-}
-
-struct node *hub_get_node(struct hub *h, struct str host)
-{
-    struct node *n = find_node(h, host);
-    if (n || h->node_count == HUB_NODES_MAX)
-        return n;
-    if (h->node_count == h->node_capacity) {
-        size_t capacity = h->node_capacity ? h->node_capacity * 2 : 64;
-        struct node **nodes = realloc(h->nodes, capacity * sizeof *nodes);
-        if (!nodes)
-            return NULL;
-        h->nodes = nodes;
-        h->node_capacity = capacity;
-    }
-    n = calloc(1, sizeof *n);
-    if (!n || !copy_text(&n->host, host)) {
-        free(n);
-        return NULL;
-    }
-    uint64_t *index = map_add(&h->by_host, n->host, NULL);
-    if (!index) {
-        free((char *)n->host.data);
-        free(n);
-        return NULL;
-    }
-    *index = n->index = h->node_count;
-    h->nodes[h->node_count++] = n;
-    return n;
-}
 
 static void tell_waiters(struct hub *h)
 {
@@ -85,7 +37,7 @@ static void unlink_peer(struct peer *p)
     }
 }
 
-// Ends a connection, whatever it is; `why` is for the other end.
+// Ends a connection of a node or a stranger, and frees it. The other end is told `why`.
 static void drop(struct peer *p, const char *why)
 {
     struct hub *h = p->hub;
@@ -130,7 +82,8 @@ static void take_pong(struct peer *p, struct str payload)
         drop(p, "a damaged answer to a ping");
         return;
     }
-    // Our own clock's steps are not in it: what has passed is measured by the monotonic one.
+    // The monotonic clock measures the time that has passed, so a step of our own real-time clock
+    // does not change the result.
     int64_t passed, now;
     if (!__builtin_sub_overflow(wire_monotonic_ns(&p->hub->settings), m.ping.hub_monotonic_ns,
                                 &passed) &&
@@ -173,7 +126,7 @@ static void welcome(struct peer *p)
     send_ping(p);
 }
 
-// Whether it is the same process' later attempt, or a newer process.
+// Whether `who` is a later attempt of the same process, or a newer process.
 static bool is_newer(const struct wire_identity *who, const struct node *than)
 {
     return who->session != than->session ? who->session > than->session
@@ -246,7 +199,7 @@ static void on_closed(void *user, int why, const char *text)
         h->stats.lost++;
         log_info("lost %.*s: %s", STR_ARG(p->node->host), text);
     } else if (why == -EACCES || wire_session_has_challenged(p->session)) {
-        // Who knows another key leaves when it sees our proof.
+        // A peer with another key closes the connection once it has seen our proof.
         h->stats.refused_key++;
     } else {
         h->stats.refused_garbage++;
@@ -258,8 +211,8 @@ static void on_accepted(void *user, struct wire_channel *channel)
 {
     struct hub *h = user;
     h->stats.accepted++;
-    // The oldest makes room: who knows the key needs a few milliseconds, and so gets in even while
-    // others knock without end.
+    // The oldest stranger makes room. A client that knows the key proves it within milliseconds, so
+    // it gets in even during a flood of connections.
     if (h->strangers_count >= h->strangers_max) {
         h->stats.refused_room++;
         drop(h->strangers, NULL);
@@ -301,8 +254,8 @@ static void on_tick(uv_timer_t *timer)
     int64_t greeting_ns = (int64_t)h->settings.handshake_ms * NS_PER_MS,
             dead_ns = (int64_t)h->settings.dead_ms * NS_PER_MS;
     int64_t heartbeat_ns = (int64_t)h->settings.heartbeat_ms * NS_PER_MS;
-    // Who stood still itself (a machine that is far too busy, a debugger) reads what has come
-    // meanwhile before it takes anybody for dead.
+    // After a stall of this process (an overloaded machine, a debugger), read pending input before
+    // declaring any node dead.
     bool stood_still = h->ticked_ns && now - h->ticked_ns > dead_ns / 2;
     h->ticked_ns = now;
     if (stood_still)
@@ -387,7 +340,8 @@ static struct hub *new_hub(struct wire_loop *loop, const struct hub_options *o)
     pthread_mutex_init(&h->lock, NULL);
     condition_init(&h->changed);
     h->timer = calloc(1, sizeof *h->timer);
-    if (!h->timer || !copy_text(&h->host, o->host) || !copy_text(&h->job, o->settings.job)) {
+    if (!h->timer || !hub_copy_text(&h->host, o->host) ||
+        !hub_copy_text(&h->job, o->settings.job)) {
         free(h->timer);
         free_hub(h);
         return NULL;
@@ -454,42 +408,16 @@ struct str hub_host(const struct hub *h)
     return h->host;
 }
 
-// ---- nodes, for other threads ----
+// ---- for other threads ----
 
-struct expect {
+struct exclusion {
     struct hub *hub;
-    struct str host, via;
-    int result;
+    struct str host;
 };
-
-static void expect(void *user)
-{
-    struct expect *x = user;
-    struct node *n = hub_get_node(x->hub, x->host);
-    struct str via = {0};
-    if (!n || (x->via.size && !copy_text(&via, x->via))) {
-        x->result = !n && x->hub->node_count == HUB_NODES_MAX ? -E2BIG : -ENOMEM;
-        return;
-    }
-    free((char *)n->via.data);
-    n->via = via;
-    n->expected = true;
-    n->excluded = false;
-    holders_changed(x->hub, n);
-}
-
-int hub_expect(struct hub *h, struct str host, struct str via)
-{
-    if (host.size == 0 || host.size > WIRE_HOST_MAX || via.size > WIRE_HOST_MAX)
-        return -EINVAL;
-    struct expect x = {h, host, via, 0};
-    wire_loop_call(h->loop, expect, &x);
-    return x.result;
-}
 
 static void exclude(void *user)
 {
-    struct expect *x = user;
+    struct exclusion *x = user;
     struct node *n = hub_get_node(x->hub, x->host);
     if (!n)
         return;
@@ -501,119 +429,8 @@ static void exclude(void *user)
 
 void hub_exclude(struct hub *h, struct str host)
 {
-    struct expect x = {.hub = h, .host = host};
+    struct exclusion x = {h, host};
     wire_loop_call(h->loop, exclude, &x);
-}
-
-struct count {
-    const struct hub *hub;
-    size_t connected, lacking;
-    uint64_t changes;
-};
-
-static void count_connected(void *user)
-{
-    struct count *c = user;
-    for (size_t i = 0; i < c->hub->node_count; i++) {
-        const struct node *n = c->hub->nodes[i];
-        c->connected += n->peer != NULL;
-        c->lacking += n->expected && !n->via.size && !n->peer;
-    }
-    c->changes = c->hub->changes; // only this thread changes it
-}
-
-int hub_wait(struct hub *h, size_t count, int64_t deadline_ns)
-{
-    for (bool late = false;;) {
-        struct count c = {.hub = h};
-        wire_loop_call(h->loop, count_connected, &c);
-        if (count ? c.connected >= count : c.lacking == 0)
-            return 0;
-        if (late)
-            return -ETIMEDOUT;
-        pthread_mutex_lock(&h->lock);
-        while (h->changes == c.changes && !late)
-            late = !condition_wait_until(&h->changed, &h->lock, deadline_ns);
-        pthread_mutex_unlock(&h->lock);
-    }
-}
-
-struct listing {
-    struct hub *hub;
-    struct arena *arena;
-    struct hub_node *nodes;
-    size_t count;
-    int result;
-};
-
-static bool is_within_reach(const struct hub *h, const struct node *n)
-{
-    for (int depth = 0; n && !n->peer && n->via.size && depth < HUB_DEPTH_MAX; depth++)
-        n = find_node(h, n->via);
-    return n && n->peer;
-}
-
-static bool describe(const struct hub *h, const struct node *n, struct arena *arena,
-                     struct hub_node *out)
-{
-    *out = (struct hub_node){.host = arena_str(arena, n->host),
-                             .via = arena_str(arena, n->via),
-                             .expected = n->expected,
-                             .connected = n->peer != NULL,
-                             .relay = n->relay,
-                             .within_reach = is_within_reach(h, n),
-                             .heard_ns = n->peer ? wire_session_heard_ns(n->peer->session) : 0,
-                             .connections = n->connections,
-                             .asked = n->asked,
-                             .bytes_in = n->bytes_in,
-                             .bytes_out = n->bytes_out,
-                             .way_bytes = n->way_bytes};
-    out->offset_known = clock_offset_get(&n->clock, &out->offset_ns, &out->offset_error_ns);
-    out->round_trip_ns = 2 * out->offset_error_ns;
-    if (n->peer) {
-        uint64_t in, gone;
-        wire_session_bytes(n->peer->session, &in, &gone);
-        out->bytes_in += in;
-        out->bytes_out += gone;
-        struct wire_way way = wire_session_way(n->peer->session);
-        out->way = arena_str(arena, str_of(way.name));
-        out->way_problem = arena_str(arena, str_of(way.why));
-        out->way_bytes += way.bytes;
-    }
-    return out->host.data && out->via.data &&
-           (!n->peer || (out->way.data && out->way_problem.data));
-}
-
-static void list(void *user)
-{
-    struct listing *l = user;
-    l->nodes = arena_array(l->arena, l->hub->node_count, sizeof *l->nodes);
-    l->result = l->nodes ? 0 : -ENOMEM;
-    for (size_t i = 0; i < l->hub->node_count && l->result == 0; i++) {
-        const struct node *n = l->hub->nodes[i];
-        // Of some only their relays have told.
-        if (n->excluded || (!n->expected && !n->connections))
-            continue;
-        if (!describe(l->hub, n, l->arena, &l->nodes[l->count++]))
-            l->result = -ENOMEM;
-    }
-}
-
-static int compare_nodes(const void *a, const void *b)
-{
-    return str_compare(((const struct hub_node *)a)->host, ((const struct hub_node *)b)->host);
-}
-
-int hub_nodes(struct hub *h, struct arena *arena, const struct hub_node **out, size_t *count)
-{
-    struct listing l = {.hub = h, .arena = arena};
-    wire_loop_call(h->loop, list, &l);
-    if (l.result)
-        return l.result;
-    qsort(l.nodes, l.count, sizeof *l.nodes, compare_nodes);
-    *out = l.nodes;
-    *count = l.count;
-    return 0;
 }
 
 struct take_call {

@@ -1,6 +1,6 @@
-// hub_internal.h - what hub.c (nodes and their connections), holders.c (what their stores hold) and
-// asking.c (questions in flight) share. All of it belongs to the loop's thread, but for `lock` and
-// what it says of itself.
+// hub_internal.h - shared by hub.c (connections), hub_nodes.c (nodes), holders.c (what their stores
+// hold) and asking.c (questions in flight). All of it belongs to the loop's thread, except what
+// `lock` protects.
 #ifndef SONDE_WIRE_HUB_INTERNAL_H
 #define SONDE_WIRE_HUB_INTERNAL_H
 
@@ -78,10 +78,16 @@ struct hub {
     uint64_t changes;
 };
 
-// The node of that name, made where it is new. NULL: too many, or no memory.
+// The node of that name, made if it is new. NULL: too many, or no memory.
 struct node *hub_get_node(struct hub *h, struct str host);
 
-// A connection is over: what it was being asked is lost.
+// The node of that name; NULL: there is none.
+struct node *hub_find_node(const struct hub *h, struct str host);
+
+// A copy, with a 0 behind it, which the caller frees. False: no memory.
+bool hub_copy_text(struct str *to, struct str from);
+
+// A connection has ended: the answers that it still owed are lost.
 void asking_lost(struct peer *p);
 
 // A frame of an answer. False: it breaks the rules (*why).

@@ -17,11 +17,7 @@
 #include "wire/hub.h"
 #include "wire/refresh.h"
 
-enum {
-    // bytes that the connection has not taken yet: then answers wait
-    WIRE_LINK_QUEUED_MAX = 1 << 20,
-    WIRE_PARENTS_MAX = 4,
-};
+enum { WIRE_PARENTS_MAX = 4 };
 
 struct wire_parent {
     const char *host; // a name or a number

@@ -40,6 +40,8 @@
 enum {
     WIRE_HOSTS_MAX = 16384, // in an ASK
     WIRE_TEXT_MAX = 512,    // of a reason
+    // Each record in the stream of PARTs has its size in front.
+    WIRE_RECORD_SIZE_BYTES = 4,
 };
 
 struct wire_welcome {

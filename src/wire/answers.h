@@ -1,0 +1,64 @@
+// answers.h - the answers that a link makes: one for each ASK of its parent that has not ended.
+//
+//   refresh ─▶ own answer ──┬─▶ gather (a merged question at a relay) ─┐
+//   children ───────────────┤                                          ▼
+//                           └──────────────────────────────────────▶ out ─▶ PART …, MISSING, END
+//
+// Each answer is made in slices of the loop's work. Without credit, and while the connection holds
+// WIRE_LINK_QUEUED_MAX bytes that it has not sent, no more records are made than OUT_MAX bytes.
+//
+// All functions but answers_create and answers_destroy are called in the loop's thread.
+#ifndef SONDE_WIRE_ANSWERS_H
+#define SONDE_WIRE_ANSWERS_H
+
+#include "wire/hub.h"
+#include "wire/refresh.h"
+#include "wire/telling.h"
+
+enum {
+    // Bytes that the connection has not sent yet: then answers wait.
+    WIRE_LINK_QUEUED_MAX = 1 << 20,
+};
+
+// All pointers outlive the answers.
+struct answers_options {
+    struct wire_loop *loop;
+    const struct wire_questions *questions;
+    struct str host; // the node's own name
+    const struct wire_source *source;
+    struct wire_telling *telling;     // learns of new hosts before an answer about them is made
+    struct wire_refresher *refresher; // NULL: files need none
+    struct hub *children;             // NULL: the node is no relay
+    struct memory_account *memory;    // of all answers together; NULL: no bound
+};
+
+struct answers_stats {
+    uint64_t questions, cancelled;
+    int running;
+};
+
+struct answers;
+
+// NULL: no memory.
+struct answers *answers_create(const struct answers_options *options);
+void answers_destroy(struct answers *a); // after answers_stop, or if it was never started
+
+void answers_start(struct answers *a);
+void answers_stop(struct answers *a); // after answers_disconnected
+
+// The parent accepts answers on this session.
+void answers_connected(struct answers *a, struct wire_session *session);
+// The connection has ended, and with it all answers. Idempotent.
+void answers_disconnected(struct answers *a);
+
+// The parent's frames. False: it breaks the rules.
+bool answers_ask(struct answers *a, uint32_t id, struct str payload);
+bool answers_credit(struct answers *a, uint32_t id, struct str payload);
+void answers_cancel(struct answers *a, uint32_t id);
+
+// The connection has room again.
+void answers_resume(struct answers *a);
+
+struct answers_stats answers_stats(const struct answers *a);
+
+#endif
