@@ -1,8 +1,10 @@
 // sources.c - a sorted-by-path list of files under one lock; each counts who uses it.
 #include "ask/sources.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/search.h"
 #include "query/labels.h"
 
 #include <dirent.h>
@@ -130,21 +132,10 @@ static void open_file(struct source *file, const struct identity *identity)
 
 static struct source *find(struct sources *s, const char *path, size_t *index)
 {
-    size_t low = 0, high = s->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(s->files[middle]->path, path);
-        if (order == 0) {
-            *index = middle;
-            return s->files[middle];
-        }
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *index = low;
-    return NULL;
+    size_t i;
+    SEARCH_FIRST(i, s->count, strcmp(s->files[i]->path, path) >= 0);
+    *index = i;
+    return i < s->count && strcmp(s->files[i]->path, path) == 0 ? s->files[i] : NULL;
 }
 
 static struct source *make(const char *path)
@@ -157,19 +148,6 @@ static struct source *make(const char *path)
     if (file)
         file->uses = 1;
     return file;
-}
-
-static bool room_for_one(struct sources *s)
-{
-    if (s->count < s->capacity)
-        return true;
-    size_t capacity = s->capacity ? s->capacity * 2 : 16;
-    struct source **files = realloc(s->files, capacity * sizeof(*files));
-    if (!files)
-        return false;
-    s->files = files;
-    s->capacity = capacity;
-    return true;
 }
 
 // A file that is there: known and the same, known but replaced or repaired, or new.
@@ -199,7 +177,7 @@ static void take(struct sources *s, const char *path, const struct stat *st)
         s->left_out++;
         return;
     }
-    file = room_for_one(s) ? make(path) : NULL;
+    file = array_room(&s->files, &s->capacity, s->count + 1, sizeof *s->files) ? make(path) : NULL;
     if (!file)
         return;
     file->seen = true;

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -63,16 +64,11 @@ static bool is_new(void *user, const struct sonde_series *s, size_t *first)
     uint64_t *place = s->count ? place_of(w, s, &added) : NULL;
     if (!place)
         return false;
-    size_t low = 0, high = s->count;
-    while (!added && low < high) {
-        size_t middle = (low + high) / 2;
-        if ((uint64_t)s->time_ns[middle] + INT64_MAX + 1 > *place)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    *first = low;
-    if (low == s->count)
+    size_t i = 0;
+    if (!added)
+        SEARCH_FIRST(i, s->count, (uint64_t)s->time_ns[i] + INT64_MAX + 1 > *place);
+    *first = i;
+    if (i == s->count)
         return false;
     *place = (uint64_t)s->time_ns[s->count - 1] + INT64_MAX + 1;
     return w->begun;

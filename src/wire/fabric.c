@@ -134,7 +134,7 @@ static void open_anew(struct fabric *f)
     if (r)
         log_warning("%s does not give %s again: %s; data come over TCP", f->bulk.name, what,
                     f->library->strerror(-r));
-    LIST_EACH (link, &f->peers) {
+    LIST_EACH(link, &f->peers) {
         struct wire_bulk_peer *p = LIST_OF(link, struct wire_bulk_peer, of_fabric);
         if (!f->o.av || fi_av_insert(f->o.av, p->name, 1, &p->address, 0, NULL) != 1)
             p->address = FI_ADDR_NOTAVAIL;

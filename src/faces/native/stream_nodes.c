@@ -1,6 +1,7 @@
 #include "faces/native/stream_nodes.h"
 #include "faces/native/handlers.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/log.h"
@@ -155,14 +156,9 @@ static int note_absence(struct stream_nodes *n, const struct wire_missing *m, in
 {
     struct absence *a = find_absence(n, m->host);
     if (!a) {
-        if (n->absence_count == n->absence_capacity) {
-            size_t more = n->absence_capacity ? n->absence_capacity * 2 : 16;
-            struct absence *all = realloc(n->absences, more * sizeof *all);
-            if (!all)
-                return -ENOMEM;
-            n->absences = all;
-            n->absence_capacity = more;
-        }
+        if (!array_room(&n->absences, &n->absence_capacity, n->absence_count + 1,
+                        sizeof *n->absences))
+            return -ENOMEM;
         char *host = strndup(m->host.data, m->host.size);
         if (!host)
             return -ENOMEM;
