@@ -477,8 +477,7 @@ void agent_connections_gather(struct connections *all)
     // A HELLO may have come since its connection was taken.
     if (!all->strangers)
         return;
-    LIST_EACH(link, &all->open)
-    {
+    LIST_EACH (link, &all->open) {
         struct connection *c = LIST_OF(link, struct connection, link);
         if (c->kind == NEW)
             recognise(c);
@@ -498,8 +497,7 @@ static bool tell_asker(struct connection *c)
 void agent_connections_answer(struct connections *all)
 {
     bool cells = false;
-    LIST_EACH(link, &all->waiting)
-    {
+    LIST_EACH (link, &all->waiting) {
         const struct connection *c = LIST_OF(link, struct connection, waiting);
         if (c->request.flags & DRAIN_CELLS)
             ingest_ask_cells(all->in, c->pid);
@@ -533,8 +531,7 @@ void agent_connections_finish(struct connections *all)
         uv_close((uv_handle_t *)&all->datagrams, NULL);
         all->datagrams_open = false;
     }
-    LIST_EACH(link, &all->open)
-    {
+    LIST_EACH (link, &all->open) {
         struct connection *c = LIST_OF(link, struct connection, link);
         serve(c, READS_AT_END);
         if (c->closing)

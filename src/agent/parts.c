@@ -69,8 +69,8 @@ static int make_names(struct parts *p, struct error *e)
     return 0;
 }
 
-// What a merge may take: what the bound leaves, less what lies around it, such as blocks that malloc
-// keeps and the tables of zstd.
+// What a merge may take: what the bound leaves, less what lies around it, such as blocks that
+// malloc keeps and the tables of zstd.
 static size_t merge_room(void *user)
 {
     const struct agent_options *o = user;

@@ -415,8 +415,7 @@ static void on_child(uv_signal_t *handle, int number)
 {
     struct scripts *all = handle->data;
     (void)number;
-    LIST_EACH(link, &all->scripts)
-    {
+    LIST_EACH (link, &all->scripts) {
         struct script *s = LIST_OF(link, struct script, link);
         int status;
         if (s->pid && waitpid(s->pid, &status, WNOHANG) == s->pid)
@@ -500,8 +499,7 @@ void scripts_finish(struct scripts *all)
     if (!all || all->finishing)
         return;
     all->finishing = true;
-    LIST_EACH(link, &all->scripts)
-    {
+    LIST_EACH (link, &all->scripts) {
         struct script *s = LIST_OF(link, struct script, link);
         s->removed = true;
         if (s->pid) {

@@ -10,8 +10,8 @@
 //
 // A read that was given up may never complete (fabric_reads.c). No call takes a read back, and
 // closing an endpoint in the middle of a read crashes some providers. Therefore the endpoint is
-// then set aside, with its slots, for as long as the process lives, and another one is opened, where
-// the reads of the other nodes begin again; after ASIDE_MAX times, data go over TCP.
+// then set aside, with its slots, for as long as the process lives, and another one is opened,
+// where the reads of the other nodes begin again; after ASIDE_MAX times, data go over TCP.
 #include "wire/fabric.h"
 #include "wire/fabric_internal.h"
 #include "wire/fabric_memory.h"
@@ -134,7 +134,7 @@ static void open_anew(struct fabric *f)
     if (r)
         log_warning("%s does not give %s again: %s; data come over TCP", f->bulk.name, what,
                     f->library->strerror(-r));
-    LIST_EACH(link, &f->peers) {
+    LIST_EACH (link, &f->peers) {
         struct wire_bulk_peer *p = LIST_OF(link, struct wire_bulk_peer, of_fabric);
         if (!f->o.av || fi_av_insert(f->o.av, p->name, 1, &p->address, 0, NULL) != 1)
             p->address = FI_ADDR_NOTAVAIL;

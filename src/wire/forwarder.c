@@ -149,8 +149,7 @@ static void look_at_time(uv_timer_t *timer)
     int64_t now = wire_monotonic_ns(&f->settings),
             patience_ns = (int64_t)f->settings.handshake_ms * NS_PER_MS;
     bool waits = false;
-    LIST_EACH(link, &f->clients)
-    {
+    LIST_EACH (link, &f->clients) {
         struct client *c = LIST_OF(link, struct client, link);
         if (c->forward)
             continue;
@@ -361,8 +360,7 @@ static void stop(void *user)
 {
     struct wire_forwarder *f = user;
     unlink(f->path);
-    LIST_EACH(link, &f->clients)
-    {
+    LIST_EACH (link, &f->clients) {
         struct client *c = LIST_OF(link, struct client, link);
         if (!c->forward) {
             close_client(c);

@@ -86,8 +86,7 @@ const char *hub_clients_add(struct hub_clients *c, struct wire_session *session)
 
 void hub_clients_stop(struct hub_clients *c, const char *why)
 {
-    LIST_EACH(link, &c->forwards)
-    {
+    LIST_EACH (link, &c->forwards) {
         struct client *one = LIST_OF(link, struct client, link);
         wire_forward_stop(one->forward, why);
         forget(one);

@@ -14,8 +14,8 @@ enum { ELEMENTS = 12 };
 static size_t numbers_of(struct list_link *head, int *out)
 {
     size_t n = 0;
-    LIST_EACH(link, head)
-    out[n++] = LIST_OF(link, struct element, in_list)->number;
+    LIST_EACH (link, head)
+        out[n++] = LIST_OF(link, struct element, in_list)->number;
     return n;
 }
 
@@ -80,9 +80,9 @@ static void each_may_be_taken_out_on_the_way(void **state)
         elements[i].number = i;
         list_append(&head, &elements[i].in_list);
     }
-    LIST_EACH(link, &head)
-    if (LIST_OF(link, struct element, in_list)->number % 3)
-        list_remove(link);
+    LIST_EACH (link, &head)
+        if (LIST_OF(link, struct element, in_list)->number % 3)
+            list_remove(link);
     assert_int_equal(numbers_of(&head, left), ELEMENTS / 3);
     for (int i = 0; i < ELEMENTS / 3; i++)
         assert_int_equal(left[i], 3 * i);
