@@ -37,15 +37,17 @@ bool clock_ticks_usable(void)
 void clock_read_together(struct clock_reading *out)
 {
     // The wall clock between two readings of boot time, those between two of the counter. The try
-    // that took least was disturbed least.
-    out->width_ns = INT64_MAX;
+    // that took least from its first reading to its last was disturbed least: a thread may also lose
+    // its processor between the counter and boot time.
+    uint64_t least = UINT64_MAX;
     for (int i = 0; i < 5; i++) {
         uint64_t ticks = clock_ticks();
         int64_t boot = clock_read_ns(CLOCK_BOOTTIME), real = clock_realtime_ns();
         int64_t width = clock_read_ns(CLOCK_BOOTTIME) - boot;
-        uint64_t took = clock_ticks() - ticks;
-        if (width < out->width_ns)
+        uint64_t took = clock_ticks() - ticks, cost = took ? took : (uint64_t)width;
+        if (cost < least)
             *out = (struct clock_reading){ticks + took / 2, boot + width / 2, real, width};
+        least = cost < least ? cost : least;
     }
 }
 

@@ -23,11 +23,16 @@
 
 static _Atomic int64_t real_ahead_ns, boot_ahead_ns;
 
+// What the scheduler does to a thread on a busy machine, for tests: called before each reading.
+static void (*disturb)(clockid_t id);
+
 int __real_clock_gettime(clockid_t id, struct timespec *out);
 int __wrap_clock_gettime(clockid_t id, struct timespec *out);
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *out)
 {
+    if (disturb)
+        disturb(id);
     int failed = __real_clock_gettime(id, out);
     int64_t ahead = id == CLOCK_REALTIME   ? real_ahead_ns + boot_ahead_ns
                     : id == CLOCK_BOOTTIME ? boot_ahead_ns
@@ -173,6 +178,49 @@ static void the_wall_clock_is_set(void **state)
     }
 }
 
+static int boot_readings;
+
+static void wait_ns(int64_t ns)
+{
+    struct timespec now;
+    __real_clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t until = (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec + ns;
+    do
+        __real_clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((int64_t)now.tv_sec * NS_PER_S + now.tv_nsec < until);
+}
+
+// The first try loses 10 ms between the counter and boot time, where boot time does not show it;
+// each later one 20 us where it does.
+static void lose_time(clockid_t id)
+{
+    if (id == CLOCK_BOOTTIME)
+        wait_ns(++boot_readings == 1                          ? 10 * NS_PER_MS
+                : boot_readings % 2 == 0 && boot_readings > 2 ? 20 * NS_PER_US
+                                                              : 0);
+}
+
+// Counter and boot time of a reading belong to one moment, whatever a try has lost.
+static void a_reading_that_is_disturbed(void **state)
+{
+    (void)state;
+    struct clock_reading first, disturbed, last;
+    clock_read_together(&first);
+    wait_ns(20 * NS_PER_MS);
+    disturb = lose_time;
+    boot_readings = 0;
+    clock_read_together(&disturbed);
+    disturb = NULL;
+    wait_ns(20 * NS_PER_MS);
+    clock_read_together(&last);
+    struct clock_line line = {first.ticks, first.boot_ns,
+                              (double)(last.boot_ns - first.boot_ns) /
+                                  (double)(last.ticks - first.ticks)};
+    int64_t off = clock_line_ns(&line, disturbed.ticks) - disturbed.boot_ns;
+    if (llabs(off) > NS_PER_MS)
+        fail_msg("the counter stands for a moment that is %lld ns off", (long long)off);
+}
+
 // five rings take turns: a burst that is faster gets ahead
 enum { THREADS = 4, EACH = 150000, TURN_NS = 16 };
 
@@ -315,9 +363,8 @@ static void times_ahead_of_now(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_wall_clock_is_set),
-        cmocka_unit_test(threads_at_one_moment),
-        cmocka_unit_test(a_moment_that_comes_again),
+        cmocka_unit_test(the_wall_clock_is_set), cmocka_unit_test(a_reading_that_is_disturbed),
+        cmocka_unit_test(threads_at_one_moment), cmocka_unit_test(a_moment_that_comes_again),
         cmocka_unit_test(times_ahead_of_now),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
