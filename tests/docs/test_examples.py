@@ -26,6 +26,7 @@ EXCUSED = {
     ("cluster.md", "salloc -N4 sonde run"): NO_CLUSTER,
     ("cluster.md", "apptainer exec"): "needs containers",
     ("cluster.md", "ssh -NL"): NO_CLUSTER,
+    ("cluster.md", "curl --unix-socket"): NO_CLUSTER,
     ("dragon.md", "-- dragon PROG.py"): NO_DRAGON,
     ("dragon.md", "-- dragon -s PROG.py"): NO_DRAGON,
     ("dragon.md", "-- dragon env"): NO_DRAGON,
