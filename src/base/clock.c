@@ -37,8 +37,8 @@ bool clock_ticks_usable(void)
 void clock_read_together(struct clock_reading *out)
 {
     // The wall clock between two readings of boot time, those between two of the counter. The try
-    // that took least from its first reading to its last was disturbed least: a thread may also lose
-    // its processor between the counter and boot time.
+    // that took least from its first reading to its last was disturbed least: a thread may also
+    // lose its processor between the counter and boot time.
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < 5; i++) {
         uint64_t ticks = clock_ticks();
