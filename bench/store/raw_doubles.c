@@ -5,6 +5,7 @@
 //     a part of a cold block  ─▶  t[rows]  v[column 0]  v[column 1] …  ─▶  a frame
 //
 // Where a column has gaps, the time stamps of its own stand in front of its values.
+#include "base/array.h"
 #include "base/clock.h"
 #include "store/codec_parts.h"
 #include "store/reader.h"
@@ -40,8 +41,9 @@ struct raw_doubles {
 
 static void put(struct buf *raw, struct frame *f, const void *words, size_t count, bool values)
 {
-    if (f->stretch_count == f->stretch_capacity)
-        f->stretches = array_grow(f->stretches, &f->stretch_capacity, sizeof *f->stretches);
+    bool room =
+        array_room(&f->stretches, &f->stretch_capacity, f->stretch_count + 1, sizeof *f->stretches);
+    bench_check(room ? 0 : -ENOMEM, "a stretch", NULL);
     f->stretches[f->stretch_count++] = (struct stretch){count, values};
     buf_add(raw, words, count * sizeof(double));
 }
@@ -50,8 +52,8 @@ static void end_frame(struct raw_doubles *d, struct frame f, struct buf *raw)
 {
     if (!raw->size)
         return;
-    if (d->count == d->capacity)
-        d->frames = array_grow(d->frames, &d->capacity, sizeof *d->frames);
+    bool grown = array_room(&d->frames, &d->capacity, d->count + 1, sizeof *d->frames);
+    bench_check(grown ? 0 : -ENOMEM, "a frame", NULL);
     void *room = malloc(ZSTD_compressBound(raw->size));
     f.raw_size = raw->size;
     f.size = ZSTD_compress(room, ZSTD_compressBound(raw->size), raw->data, raw->size, ZSTD_LEVEL);
