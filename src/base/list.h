@@ -66,7 +66,7 @@ static inline void list_remove(struct list_link *link)
     list_init(link);
 }
 
-// The first link, which is taken out; NULL if there is none.
+// Takes the first link out of the list and returns it. NULL: the list is empty.
 static inline struct list_link *list_take_first(struct list_link *head)
 {
     struct list_link *first = head->next;

@@ -1,4 +1,4 @@
-// search.h - binary search in what is sorted.
+// search.h - binary search in sorted arrays.
 #ifndef SONDE_BASE_SEARCH_H
 #define SONDE_BASE_SEARCH_H
 

@@ -40,6 +40,17 @@ void columns_cell(struct columns *c, const char *format, ...)
     end_cell(c);
 }
 
+void columns_cut_text(struct columns *c, struct str text, size_t most)
+{
+    if (text.size <= most) {
+        columns_text(c, text);
+        return;
+    }
+    while (most > 0 && ((unsigned char)text.data[most] & 0xc0) == 0x80)
+        most--; // not in the middle of a character
+    columns_cell(c, "%.*s…", (int)most, text.data);
+}
+
 void columns_free(struct columns *c)
 {
     buf_free(&c->text);

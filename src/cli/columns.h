@@ -9,7 +9,10 @@
 
 #include "base/str.h"
 
-enum { COLUMNS_MAX = 32 };
+enum {
+    COLUMNS_MAX = 32,
+    COLUMNS_COMMAND_MAX = 60, // bytes of a job's command in a table
+};
 
 struct columns {
     size_t count;    // of columns
@@ -22,6 +25,8 @@ struct columns {
 void columns_titles(struct columns *c, const char *const *titles, size_t count);
 void columns_text(struct columns *c, struct str text); // a cell
 void columns_cell(struct columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// A text of at most `most` bytes; of a longer one the beginning and "…".
+void columns_cut_text(struct columns *c, struct str text, size_t most);
 // sets out->failed when memory has run out before
 void columns_write(const struct columns *c, struct buf *out);
 // the same cells as RFC 4180 has them; likewise

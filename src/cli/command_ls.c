@@ -9,8 +9,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { COMMAND_SHOWN_MAX = 60 };
-
 // ---------------------------------------------------------------- which columns
 
 struct shown {
@@ -62,20 +60,16 @@ static void add_cell(struct columns *out, struct str name, const struct runs_row
                      struct field f, bool csv)
 {
     char number[NUMBER_TEXT_MAX];
-    struct str text = f.text;
-    bool cut = !csv && str_eq(name, STR("command")) && text.size > COMMAND_SHOWN_MAX;
-    if (cut)
-        for (text.size = COMMAND_SHOWN_MAX;
-             text.size && ((unsigned char)text.data[text.size] & 0xc0) == 0x80;)
-            text.size--; // not in the middle of a character
     if (!f.known && str_eq(name, STR("exit")))
         columns_cell(out, "%s", row->state == RUNS_RUNNING ? "runs" : "killed");
     else if (!f.known)
         columns_cell(out, "%s", csv ? "" : "-");
     else if (csv && f.is_number)
-        columns_cell(out, "%.*s", (int)number_format(number, f.number), number);
+        columns_text(out, (struct str){number, number_format(number, f.number)});
+    else if (!csv && str_eq(name, STR("command")))
+        columns_cut_text(out, f.text, COLUMNS_COMMAND_MAX);
     else
-        columns_cell(out, "%.*s%s", STR_ARG(text), cut ? "…" : "");
+        columns_text(out, f.text);
 }
 
 static void write_table(struct runs_table *t, const struct shown *s, bool csv, struct buf *out)

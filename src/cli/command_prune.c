@@ -8,16 +8,12 @@
 
 #include <stdio.h>
 
-enum { DAY_S = 86400 };
-
 int command_prune(const struct options *o)
 {
     struct error e;
     char runs[FOLDER_PATH_MAX], bytes[32];
     struct runs_removed removed = {.dry = options_flag(o, OPT_DRY_RUN)};
-    const struct runs_limits limits = {
-        .bytes = (uint64_t)options_number(o, OPT_RUNS_SIZE),
-        .age_ns = (int64_t)(options_number(o, OPT_RUNS_AGE) * DAY_S * NS_PER_S)};
+    const struct runs_limits limits = options_runs_limits(o);
     log_setup(LOG_ERROR, "sonde");
     int rc = runs_path(options_text(o, OPT_RUNS), runs, &e);
     if (!rc)

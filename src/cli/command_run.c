@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-enum { DAY_S = 86400, DRAGON_PORT = 4243 };
+enum { DRAGON_PORT = 4243 };
 
 // What options say together.
 static int check_together(const struct options *o, struct error *e)
@@ -78,8 +78,7 @@ int command_run(const struct options *o)
         .config = options_text(o, OPT_CONFIG),
         .record = no_record ? NULL : options_text(o, OPT_RECORD),
         .runs = options_text(o, OPT_RUNS),
-        .runs_limits = {.bytes = (uint64_t)options_number(o, OPT_RUNS_SIZE),
-                        .age_ns = (int64_t)(options_number(o, OPT_RUNS_AGE) * DAY_S * NS_PER_S)},
+        .runs_limits = options_runs_limits(o),
         .keep = options_flag(o, OPT_KEEP),
         .no_record = no_record,
         .cors = options_text(o, OPT_CORS_ORIGIN),

@@ -1,6 +1,7 @@
 #include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/quantity.h"
 
 #include "base/clock.h"
 #include "base/json_writer.h"
@@ -19,7 +20,6 @@
 #include <time.h>
 
 enum {
-    COMMAND_SHOWN_MAX = 60,
     STATUS_TIMEOUT_MS = 10000,
 };
 
@@ -257,20 +257,12 @@ static void add_count(struct columns *table, bool known, uint64_t count)
         columns_cell(table, "%s", "");
 }
 
-static void time_text(int64_t t_ns, char out[32])
-{
-    time_t t = (time_t)(t_ns / NS_PER_S);
-    struct tm local;
-    localtime_r(&t, &local);
-    strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local);
-}
-
 // Under the table: a gap in a running job's metrics, explained.
 static void write_cut_off(struct buf *out, const char *job, const struct summary *s)
 {
     for (size_t i = 0; i < s->cut_off_count; i++) {
         char since[32];
-        time_text(s->cut_off[i].since_ns, since);
+        quantity_time(s->cut_off[i].since_ns, since);
         printable_printf(out, "%s: %s on %s has not answered since %s and is left out", job,
                          s->cut_off[i].source, s->cut_off[i].host, since);
         buf_add_char(out, '\n');
@@ -281,7 +273,7 @@ static void write_failing(struct buf *out, const char *job, const struct summary
 {
     for (size_t i = 0; i < s->failing_count; i++) {
         char since[32];
-        time_text(s->failing[i].since_ns, since);
+        quantity_time(s->failing[i].since_ns, since);
         printable_printf(out, "%s: %s (on %s, since %s)", job, s->failing[i].text,
                          s->failing[i].host, since);
         buf_add_char(out, '\n');
@@ -317,18 +309,6 @@ static void write_tunnel(struct buf *out, const struct job *j)
         buf_printf(out, "%s: to open it on another machine, there first: %s\n", j->id, line);
 }
 
-static void command_cell(struct columns *table, const char *command)
-{
-    int shown = COMMAND_SHOWN_MAX;
-    if (strlen(command) <= COMMAND_SHOWN_MAX) {
-        columns_cell(table, "%s", command);
-        return;
-    }
-    while (shown > 0 && ((unsigned char)command[shown] & 0xc0) == 0x80)
-        shown--; // not in the middle of a character
-    columns_cell(table, "%.*s…", shown, command);
-}
-
 static void write_table(struct buf *out, const struct shown *all, size_t count)
 {
     static const char *const titles[] = {"job",     "since",   "nodes", "points",
@@ -340,7 +320,7 @@ static void write_table(struct buf *out, const struct shown *all, size_t count)
         const struct shown *j = &all[i];
         char since[32] = "";
         if (j->job.start_ns)
-            time_text(j->job.start_ns, since);
+            quantity_time(j->job.start_ns, since);
         if (!j->elsewhere)
             write_memory(&notes, &j->job);
         write_cut_off(&notes, j->job.id, &j->s);
@@ -352,7 +332,7 @@ static void write_table(struct buf *out, const struct shown *all, size_t count)
         add_count(&table, j->nodes != NULL, json_array_size(j->nodes));
         add_count(&table, j->known, j->s.points);
         add_count(&table, j->known, j->s.dropped);
-        command_cell(&table, j->job.command ? j->job.command : "");
+        columns_cut_text(&table, str_of(j->job.command), COLUMNS_COMMAND_MAX);
         columns_cell(&table, "%s", j->url);
     }
     columns_write(&table, out);

@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include "agent/scripts.h"
+#include "base/clock.h"
 #include "cli/config.h"
 #include "cli/nearest.h"
 #include "cli/quantity.h"
@@ -427,6 +428,14 @@ void options_free(struct options *o)
 }
 
 // ---------------------------------------------------------------- commands
+
+struct runs_limits options_runs_limits(const struct options *o)
+{
+    enum { DAY_S = 86400 };
+    return (struct runs_limits){.bytes = (uint64_t)options_number(o, OPT_RUNS_SIZE),
+                                .age_ns =
+                                    (int64_t)(options_number(o, OPT_RUNS_AGE) * DAY_S * NS_PER_S)};
+}
 
 enum command_id command_find(const char *name)
 {

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "http/tokens.h"
+#include "launch/runs.h"
 
 #include <limits.h>
 #include <stdbool.h>
@@ -153,6 +154,9 @@ static inline const char *options_text(const struct options *o, enum option_id i
 
 // The words for a row's range: "a whole number from 0 to 4".
 void option_expects(const struct option_row *row, char *out, size_t size);
+
+// --runs-size and --runs-age.
+struct runs_limits options_runs_limits(const struct options *o);
 
 enum command_id command_find(const char *name); // COMMAND_COUNT when there is none
 const char *command_nearest(const char *name);  // NULL when nothing is near

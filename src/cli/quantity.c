@@ -1,9 +1,10 @@
 #include "cli/quantity.h"
 
-#include "base/str.h"
+#include "base/clock.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <time.h>
 
 static void digits(double value, const char *prefix, char out[QUANTITY_MAX])
 {
@@ -61,6 +62,14 @@ void quantity_duration(int64_t ns, char out[QUANTITY_MAX])
         snprintf(out, QUANTITY_MAX, "%dh%02dm", whole / 3600, whole % 3600 / 60);
     else
         snprintf(out, QUANTITY_MAX, "%dd%dh", whole / 86400, whole % 86400 / 3600);
+}
+
+void quantity_time(int64_t t_ns, char out[QUANTITY_TIME_MAX])
+{
+    time_t t = (time_t)(t_ns / NS_PER_S);
+    struct tm local;
+    localtime_r(&t, &local);
+    strftime(out, QUANTITY_TIME_MAX, "%Y-%m-%d %H:%M:%S", &local);
 }
 
 const char *quantity_unit(const char *unit, int rate)

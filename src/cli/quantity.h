@@ -17,6 +17,9 @@ enum { QUANTITY_MAX = 16, QUANTITY_WIDTH = 6 };
 void quantity_text(double value, const char *unit, char out[QUANTITY_MAX]);
 // "350ms", "4.5s", "3m20s", "2h05m", "3d4h".
 void quantity_duration(int64_t ns, char out[QUANTITY_MAX]);
+// "2026-11-23 06:04:14", local time.
+enum { QUANTITY_TIME_MAX = 32 };
+void quantity_time(int64_t t_ns, char out[QUANTITY_TIME_MAX]);
 // What stands behind a value of the unit: "B/s", "%", "W"; "" where it has none.
 const char *quantity_unit(const char *unit, int rate);
 

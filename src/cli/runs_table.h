@@ -2,8 +2,8 @@
 // `sonde ls` shows, and by what it and `sonde rm` select.
 //
 // A column is one of runs_columns, else the key of a tag of the run, else a kept variable of its
-// environment, else METRIC.STATISTIC. The columns of runs.json cost nothing more; a statistic opens
-// the recording, and is computed once a row.
+// environment, else METRIC.STATISTIC. The columns of run.json cost nothing more; a statistic opens
+// the recording, and is computed once a row (runs_field.c).
 #ifndef SONDE_CLI_RUNS_TABLE_H
 #define SONDE_CLI_RUNS_TABLE_H
 
@@ -27,6 +27,8 @@ struct runs_row {
     size_t files;                // recordings in it
     struct sonde_client *client; // opened for statistics; NULL: not yet
     bool unreadable;             // it could not be opened
+    struct field_known *known;   // statistics that were computed, in the table's arena
+    size_t known_count, known_capacity;
 };
 
 struct runs_table {
@@ -38,6 +40,8 @@ struct runs_table {
 // The runs in the folders that `o` names. Whatever cannot be read is left out.
 int runs_table_read(const struct target_options *o, struct runs_table *out, struct error *e);
 void runs_table_free(struct runs_table *t);
+// Keeps the rows whose place is true in `wanted`.
+void runs_table_keep(struct runs_table *t, const bool *wanted);
 
 // How a number is meant.
 enum field_unit { FIELD_PLAIN, FIELD_SECONDS, FIELD_BYTES, FIELD_TIME };
@@ -55,28 +59,10 @@ struct field runs_field(struct runs_table *t, struct runs_row *row, struct str c
 // "-started,lr" or "+lr,loss.last": whether they are columns: such as every run has, statistics of
 // any metric, tags and variables of one run at least. -ENOENT with the nearest one in words.
 int runs_check_columns(struct runs_table *t, const char *columns, struct error *e);
+int runs_check_column(struct runs_table *t, struct str column, struct error *e);
 
-// "lr<0.01,exit=0,command~train": those of the conditions' columns, operators and values. The texts
-// are those of `text`.
-enum { RUNS_CONDITIONS_MAX = 16 };
-enum runs_operator {
-    RUNS_EQUAL,
-    RUNS_UNEQUAL,
-    RUNS_BELOW,
-    RUNS_AT_MOST,
-    RUNS_ABOVE,
-    RUNS_AT_LEAST,
-    RUNS_CONTAINS
-};
-struct runs_condition {
-    struct str column, value;
-    enum runs_operator operator;
-};
-int runs_conditions(const char *text, struct runs_condition out[RUNS_CONDITIONS_MAX], size_t *count,
-                    struct error *e);
-
-// Keeps the rows for which the conditions hold. -ENOENT: a column that no run has; -EINVAL: a value
-// that its column cannot have.
+// "lr<0.01,exit=0,command~train": keeps the rows for which all of it holds. -ENOENT: a column that
+// no run has; -EINVAL: no condition, too many, or a value that its column cannot have.
 int runs_select(struct runs_table *t, const char *conditions, struct error *e);
 
 // Keeps the rows whose id is one of the words; for a word that is no id, the rows whose id or name

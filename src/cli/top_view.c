@@ -22,14 +22,6 @@ enum {
     WIDE = 116,
 };
 
-static void clock_text(int64_t t_ns, char out[32])
-{
-    time_t t = (time_t)(t_ns / NS_PER_S);
-    struct tm local;
-    localtime_r(&t, &local);
-    strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local);
-}
-
 // ---------------------------------------------------------------- head and foot
 
 static int64_t shown_ns(const struct top_model *m)
@@ -88,7 +80,7 @@ static void draw_facts(struct screen *s, const struct top_model *m)
                             m->slow_count);
     if (job->recording_ns) {
         char clock[32];
-        clock_text(job->recording_ns, clock);
+        quantity_time(job->recording_ns, clock);
         at += screen_printf(s, 1, at, s->columns - at, STYLE_BOLD,
                             "  the job answers no more since %s: its recording", clock + 11);
     }
@@ -139,7 +131,7 @@ static void draw_views(struct screen *s, const struct top_model *m)
         return;
     const char *word = m->at_ns ? m->paused ? "at" : "plays" : m->job.live ? "live" : "end";
     quantity_duration(m->bucket_ns, bucket);
-    clock_text(shown_ns(m), clock);
+    quantity_time(shown_ns(m), clock);
     snprintf(time, sizeof time, "%s %s, bars of %s", word, clock, bucket);
     if ((int)strlen(time) > s->columns - at - 1) // the time of day is what matters
         snprintf(time, sizeof time, "%s %s", word, clock + 11);
@@ -396,7 +388,7 @@ static void draw_event(struct screen *s, int row, const struct top_model *m,
     char when[32], length[QUANTITY_MAX];
     // Nested spans stand together only in their own order.
     int indent = m->sort < 0 && !m->descending ? 2 * e->depth : 0, at = 17 + indent;
-    clock_text(e->start_ns, when);
+    quantity_time(e->start_ns, when);
     quantity_duration(shown_ns(m) > e->start_ns ? shown_ns(m) - e->start_ns : 0, length);
     screen_text(s, row, 0, 8, STYLE_DIM, when + 11);
     screen_right(s, row, 9, 7, e->annotation ? STYLE_DIM : STYLE_BOLD, length);
@@ -439,7 +431,7 @@ static void draw_finding(struct screen *s, int row, const struct top_finding *f,
 {
     char when[32];
     int at = 9;
-    clock_text(f->now ? f->since_ns : f->until_ns, when);
+    quantity_time(f->now ? f->since_ns : f->until_ns, when);
     screen_text(s, row, 0, at, f->now ? STYLE_ALARM : STYLE_DIM, f->now ? "slow" : "was slow");
     at +=
         screen_text(s, row, at, s->columns - at, selected ? STYLE_SELECTED : STYLE_BOLD, f->member);

@@ -106,21 +106,15 @@ static bool find_named_kept(const struct target_options *o, const char *name,
     char runs[FOLDER_PATH_MAX];
     struct runs_entry *list;
     size_t count, i = 0;
-    bool found = false;
     if (runs_path(given(o->runs, "SONDE_RUNS"), runs, NULL) < 0 ||
         runs_list(runs, &list, &count, NULL) < 0)
         return false;
-    for (; i < count && !found; i++) {
-        char file[FOLDER_PATH_MAX + sizeof JOB_RUN_FILE + 1];
-        struct job job;
-        snprintf(file, sizeof file, "%s/" JOB_RUN_FILE, list[i].path);
-        found = job_read(file, &job, NULL) == 0 && has_name(&job, name);
-        job_free(&job);
-        if (found)
-            memcpy(path, list[i].path, FOLDER_PATH_MAX);
-    }
+    while (i < count && strcmp(list[i].name, name) != 0)
+        i++;
+    if (i < count)
+        memcpy(path, list[i].path, FOLDER_PATH_MAX);
     free(list);
-    return found;
+    return i < count;
 }
 
 static bool find_newest_kept(const struct target_options *o, char path[FOLDER_PATH_MAX])

@@ -185,6 +185,7 @@ static bool look_at(void *user, const char *name, void *element)
     snprintf(path, sizeof path, "%s/" JOB_RUN_FILE, out->path);
     struct job j;
     bool is = job_read(path, &j, NULL) == 0;
+    snprintf(out->name, sizeof out->name, "%s", job_name(&j));
     out->start_ns = j.start_ns;
     out->grade = grade_of(&j);
     out->keep = j.keep;

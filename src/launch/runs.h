@@ -17,6 +17,7 @@
 #ifndef SONDE_LAUNCH_RUNS_H
 #define SONDE_LAUNCH_RUNS_H
 
+#include "launch/about.h"
 #include "launch/folder.h"
 #include "launch/job.h"
 
@@ -64,6 +65,7 @@ int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_n
 
 struct runs_entry {
     char path[FOLDER_PATH_MAX];
+    char name[ABOUT_NAME_MAX + 1]; // of --name; empty: none
     int64_t start_ns;
     uint64_t bytes;
     int grade;

@@ -249,6 +249,7 @@ class Table(MadeUp):
         self.assertEqual(self.jobs(), ["job2", "job1"])
         self.assertEqual(self.sonde("ls").returncode, 0)
         self.assertEqual(self.jobs("--where", "lr=3"), ["job2"])
+        self.assertEqual(self.sonde("ls", "--columns", "tags", "--csv").stdout, "job,tags\njob2,lr=3\njob1,\n")
 
 
 class Removing(MadeUp):
