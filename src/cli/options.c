@@ -16,8 +16,8 @@
 
 // ---------------------------------------------------------------- the tables
 
-#define ON(id) (1u << COMMAND_##id)
-#define EVERY_COMMAND ((1u << COMMAND_COUNT) - 1)
+#define ON(id) (UINT64_C(1) << COMMAND_##id)
+#define EVERY_COMMAND ((UINT64_C(1) << COMMAND_COUNT) - 1)
 
 const struct option_row option_rows[OPT_COUNT] = {
 #define OPTION(id, name, letter, argument, type, least, most, choices, initial, environment, key, \

@@ -63,7 +63,7 @@ struct option_row {
     enum option_type type;
     double least, most;
     const char *choices, *initial, *environment, *key, *dragon_key;
-    uint32_t commands; // bit 1 << command_id
+    uint64_t commands; // bit 1 << command_id
     const char *help;
 };
 

@@ -2,7 +2,9 @@
 
 #include "launch/job.h"
 
+#include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 bool run_description_read(const char *folder, struct service_run *out)
 {
@@ -17,7 +19,9 @@ bool run_description_read(const char *folder, struct service_run *out)
                                     .start_ns = job.start_ns,
                                     .end_ns = job.end_ns,
                                     .exit_code = job.exit_code,
-                                    .level = job.level};
+                                    .level = job.level,
+                                    .host = strdup(job.host),
+                                    .about = job.about ? json_dumps(job.about, JSON_COMPACT) : NULL};
         job.command = NULL;
         job_free(&job);
         return true;

@@ -21,6 +21,8 @@ struct service_run {
     int64_t start_ns, end_ns; // end: 0 while it runs
     int exit_code;            // of the command, once it has ended
     int level;
+    char *host;  // malloc'ed: the node that it was started on; NULL: unknown
+    char *about; // malloc'ed JSON, launch/about.h; NULL: nothing is known
 };
 
 // False: nothing is known of a run in this folder.

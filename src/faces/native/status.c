@@ -96,8 +96,16 @@ static void write_runs(struct json_writer *w, const struct service *service,
             json_key_i64(w, "end_ns", run.end_ns + service->shift_ns);
             json_key_i64(w, "exit_code", run.exit_code);
         }
+        if (run.host && *run.host)
+            json_key_string(w, "host", str_of(run.host));
+        if (run.about) {
+            json_key(w, STR("about"));
+            json_put_raw(w, str_of(run.about));
+        }
         json_end_object(w);
         free(run.command);
+        free(run.host);
+        free(run.about);
         written++;
     }
     json_end_array(w);

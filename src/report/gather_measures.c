@@ -1,0 +1,343 @@
+// gather_measures.c - the measures of a report: statistics of all points, and buckets.
+#include "base/array.h"
+#include "report/gather.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    QUERIES_MAX = 6,
+    EXPRESSION_MAX = 320,
+    REQUEST_MEASURES_MAX = 40,
+    // values of a request, so that a server with 32 MiB a query answers
+    REQUEST_CELLS = 500000,
+};
+
+// The queries of a request, by their places. The last two only of measures that are drawn.
+enum { OF_MEAN, OF_PEAK, OF_COUNT, OF_BUCKETS, OF_LEAST, OF_GREATEST };
+
+static const struct {
+    const char *metric, *tag;
+    bool counter;
+} table[] = {
+#define GAUGE false
+#define COUNTER true
+#define ROW(id, metric, tag, kind) [REPORT_##id] = {metric, tag, kind},
+    REPORT_MEASURES(ROW)
+#undef ROW
+#undef GAUGE
+#undef COUNTER
+};
+
+static bool is_drawn(enum report_measure_id id)
+{
+    return id == REPORT_CPU || id == REPORT_MEMORY || id == REPORT_JOB_MEMORY || id == REPORT_GPU ||
+           id == REPORT_GPU_MEMORY || id == REPORT_GPU_POWER;
+}
+
+// A line and what it was made from, while the answer is there.
+struct taken {
+    struct report_line line;
+    const struct sonde_series *series;
+    double *buckets;
+};
+
+// The lines of one measure while its answers come.
+struct taking {
+    struct taken *all;
+    size_t count, capacity, hint; // hint: where the next series probably is
+    double *least, *greatest;
+};
+
+// A measure to ask for.
+struct wanted {
+    struct report_measure *measure;
+    const char *tag; // NULL: all tags but the host
+    bool counter, drawn;
+};
+
+static struct str tag_of(const struct sonde_series *s, const char *key)
+{
+    for (size_t i = 0; i < s->tag_count; i++)
+        if (strcmp(s->tags[i].key, key) == 0)
+            return str_of(s->tags[i].value);
+    return (struct str){0};
+}
+
+// The value of `tag`; NULL: all tags but the host, "rank=3,phase=train".
+static struct str part_of(struct gather *g, const struct sonde_series *s, const char *tag)
+{
+    if (tag)
+        return arena_str(g->arena, tag_of(s, tag));
+    struct buf b = {0};
+    for (size_t i = 0; i < s->tag_count; i++)
+        if (strcmp(s->tags[i].key, "host") != 0)
+            buf_printf(&b, "%s%s=%s", b.size ? "," : "", s->tags[i].key, s->tags[i].value);
+    struct str copy = arena_str(g->arena, buf_str(&b));
+    buf_free(&b);
+    return copy;
+}
+
+static bool same_tags(const struct sonde_series *a, const struct sonde_series *b)
+{
+    if (a->tag_count != b->tag_count)
+        return false;
+    for (size_t i = 0; i < a->tag_count; i++)
+        if (strcmp(a->tags[i].key, b->tags[i].key) != 0 ||
+            strcmp(a->tags[i].value, b->tags[i].value) != 0)
+            return false;
+    return true;
+}
+
+static double *new_buckets(struct gather *g)
+{
+    double *buckets = arena_array(g->arena, g->report->bucket_count, sizeof *buckets);
+    for (size_t i = 0; buckets && i < g->report->bucket_count; i++)
+        buckets[i] = (double)NAN;
+    return buckets;
+}
+
+static void fill(const struct report *r, const struct sonde_series *s, double *buckets)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        int64_t at = (s->time_ns[i] - r->first_ns) / r->bucket_ns;
+        if (s->time_ns[i] >= r->first_ns && at < (int64_t)r->bucket_count)
+            buckets[at] = s->values[i];
+    }
+}
+
+// The lines are those of the first query; of every other query the same series come in the same
+// order, some perhaps missing.
+static size_t find_line(const struct taken *all, size_t count, size_t hint,
+                        const struct sonde_series *s)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = (hint + i) % count;
+        if (same_tags(all[at].series, s))
+            return at;
+    }
+    return count;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct report_line *x = a, *y = b;
+    int order = str_compare_natural(x->host, y->host);
+    return order ? order : str_compare_natural(x->part, y->part);
+}
+
+// ---------------------------------------------------------------- one measure
+
+static bool take_series(struct gather *g, const struct sonde_series *s, const struct wanted *want,
+                        struct taking *t)
+{
+    double *buckets = new_buckets(g), value = s->count ? s->values[0] : (double)NAN;
+    if (!buckets || !array_room(&t->all, &t->capacity, t->count + 1, sizeof *t->all))
+        return false;
+    t->all[t->count++] =
+        (struct taken){.line = {.host = arena_str(g->arena, tag_of(s, "host")),
+                                .part = part_of(g, s, want->tag),
+                                .mean = want->counter ? (double)NAN : value,
+                                .peak = (double)NAN,
+                                .total = want->counter && value >= 0 ? value : (double)NAN,
+                                .buckets = buckets},
+                       .series = s,
+                       .buckets = buckets};
+    struct report_measure *m = want->measure;
+    m->unit = m->unit.data ? m->unit : arena_str(g->arena, str_of(s->unit));
+    return true;
+}
+
+static bool take_answer(struct gather *g, const struct sonde_series *s, size_t query,
+                        const struct wanted *want, struct taking *t)
+{
+    struct report *r = g->report;
+    if (query == OF_MEAN)
+        return take_series(g, s, want, t);
+    if (query == OF_LEAST || query == OF_GREATEST) {
+        double **into = query == OF_LEAST ? &t->least : &t->greatest;
+        if (!*into && !(*into = new_buckets(g)))
+            return false;
+        fill(r, s, *into);
+        return true;
+    }
+    size_t at = t->count ? find_line(t->all, t->count, t->hint, s) : t->count;
+    t->hint = at + 1;
+    if (at == t->count)
+        return true; // it has begun since
+    double value = s->count ? s->values[0] : (double)NAN;
+    if (query == OF_PEAK)
+        t->all[at].line.peak = value;
+    else if (query == OF_COUNT)
+        t->all[at].line.points = value;
+    else
+        fill(r, s, t->all[at].buckets);
+    return true;
+}
+
+static bool finish(struct gather *g, const struct wanted *want, struct taking *t)
+{
+    struct report *r = g->report;
+    struct report_measure *m = want->measure;
+    struct report_line *lines = arena_array(g->arena, t->count, sizeof *lines);
+    for (size_t i = 0; lines && i < t->count; i++) {
+        lines[i] = t->all[i].line;
+        if (!want->counter)
+            continue;
+        lines[i].mean = lines[i].total / report_seconds(r);
+        lines[i].peak = (double)NAN; // that of the rates, not of the values
+        for (size_t k = 0; k < r->bucket_count; k++)
+            lines[i].peak = fmax(lines[i].peak, lines[i].buckets[k]);
+    }
+    if (lines && t->count)
+        qsort(lines, t->count, sizeof *lines, by_place);
+    m->lines = lines;
+    m->count = lines ? t->count : 0;
+    m->least = t->least;
+    m->greatest = t->greatest;
+    return lines != NULL;
+}
+
+// ---------------------------------------------------------------- requests
+
+static void write_expressions(const struct gather *g, const struct wanted *want,
+                              char text[QUERIES_MAX][EXPRESSION_MAX])
+{
+    long long each_s = (long long)(g->report->bucket_ns / 1000000000);
+    struct str metric = want->measure->metric;
+    snprintf(text[OF_MEAN], EXPRESSION_MAX, "none:0all-%s:%.*s", want->counter ? "diff" : "avg",
+             STR_ARG(metric));
+    snprintf(text[OF_PEAK], EXPRESSION_MAX, "none:0all-max:%.*s", STR_ARG(metric));
+    snprintf(text[OF_COUNT], EXPRESSION_MAX, "none:0all-count:%.*s", STR_ARG(metric));
+    snprintf(text[OF_BUCKETS], EXPRESSION_MAX, "none:%llds-%s:%.*s", each_s,
+             want->counter ? "last:rate{dropcounter}" : "avg", STR_ARG(metric));
+    snprintf(text[OF_LEAST], EXPRESSION_MAX, "mimmin:%llds-min:%.*s", each_s, STR_ARG(metric));
+    snprintf(text[OF_GREATEST], EXPRESSION_MAX, "mimmax:%llds-max:%.*s", each_s, STR_ARG(metric));
+}
+
+static size_t queries_of(const struct wanted *want)
+{
+    return want->drawn && !want->counter ? QUERIES_MAX : OF_BUCKETS + 1;
+}
+
+// What a request is refused for that smaller ones may do.
+static bool is_too_much(int rc)
+{
+    return rc == -EFBIG || rc == -ETIME || rc == -ETIMEDOUT || rc == -EBUSY || rc == -EINVAL;
+}
+
+static int take_result(struct gather *g, const struct sonde_result *result,
+                       const struct wanted *all, size_t count)
+{
+    struct taking *taking = arena_zalloc(g->arena, count * sizeof *taking);
+    bool good = taking != NULL;
+    for (size_t i = 0; i < result->count && good; i++) {
+        size_t query = result->queries ? result->queries[i] : 0, at = 0;
+        while (at < count && query >= queries_of(&all[at]))
+            query -= queries_of(&all[at++]);
+        if (at < count)
+            good = take_answer(g, &result->series[i], query, &all[at], &taking[at]);
+    }
+    for (size_t i = 0; taking && i < count; i++) {
+        good = good && finish(g, &all[i], &taking[i]);
+        free(taking[i].all);
+    }
+    return good ? 0 : error_set(g->e, -ENOMEM, "no memory");
+}
+
+// All of them in one request; if that is too much, in halves. One measure that is too much, alone,
+// does not cost the others: it is missing.
+static int request(struct gather *g, const struct wanted *all, size_t count)
+{
+    char(*text)[EXPRESSION_MAX] = malloc(count * QUERIES_MAX * sizeof *text);
+    const char **expressions = malloc(count * QUERIES_MAX * sizeof *expressions);
+    struct sonde_result *result = NULL;
+    size_t n = 0;
+    int rc = text && expressions ? 0 : error_set(g->e, -ENOMEM, "no memory");
+    for (size_t i = 0; i < count && !rc; i++) {
+        write_expressions(g, &all[i], &text[i * QUERIES_MAX]);
+        for (size_t k = 0; k < queries_of(&all[i]); k++)
+            expressions[n++] = text[i * QUERIES_MAX + k];
+    }
+    if (!rc)
+        rc = gather_ask(g, expressions, n, NULL, g->report->first_ns, g->report->to_ns, &result);
+    free(text);
+    free(expressions);
+    if (!rc) {
+        rc = take_result(g, result, all, count);
+    } else if (is_too_much(rc) && count > 1) {
+        rc = request(g, all, count / 2);
+        return rc ? rc : request(g, all + count / 2, count - count / 2);
+    } else if (is_too_much(rc)) {
+        char words[160];
+        snprintf(words, sizeof words, "%.*s (%.80s)", STR_ARG(all[0].measure->metric), g->e->text);
+        gather_note_missing(g, words);
+        rc = 0;
+    }
+    sonde_result_free(result);
+    return rc;
+}
+
+static int request_all(struct gather *g, const struct wanted *all, size_t count)
+{
+    size_t nodes = g->report->node_count, cells = g->report->bucket_count * (nodes ? nodes : 1),
+           most = REQUEST_CELLS / (cells ? cells : 1);
+    most = most < 1 ? 1 : most > REQUEST_MEASURES_MAX ? REQUEST_MEASURES_MAX : most;
+    int rc = 0;
+    for (size_t i = 0; i < count && !rc; i += most)
+        rc = request(g, all + i, count - i < most ? count - i : most);
+    return rc;
+}
+
+static const json_t *find_metric(const json_t *metrics, const char *name)
+{
+    for (size_t i = 0; i < json_array_size(metrics); i++) {
+        const json_t *row = json_array_get(metrics, i);
+        const char *own = json_string_value(json_object_get(row, "name"));
+        if (own && strcmp(own, name) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static struct wanted want(struct report_measure *m, struct str metric, const char *tag,
+                          bool counter, bool drawn)
+{
+    *m = (struct report_measure){.metric = metric, .counter = counter};
+    return (struct wanted){m, tag, counter, drawn};
+}
+
+// The metrics that no source of sonde's gives: the programs'.
+static size_t want_own(struct gather *g, struct wanted *out)
+{
+    struct report *r = g->report;
+    for (size_t i = 0; i < json_array_size(g->metrics); i++) {
+        const json_t *row = json_array_get(g->metrics, i);
+        const char *kind = json_string_value(json_object_get(row, "kind"));
+        struct str name = gather_text(g, row, "name");
+        if (json_object_get(row, "source") || name.size > EXPRESSION_MAX - 64)
+            continue;
+        if (r->own_total++ >= REPORT_OWN_MAX)
+            continue;
+        out[r->own_count] =
+            want(&r->own[r->own_count], name, NULL, kind && strcmp(kind, "counter") == 0, true);
+        r->own_count++;
+    }
+    return r->own_count;
+}
+
+int gather_measures(struct gather *g, bool drawn)
+{
+    struct wanted all[REPORT_MEASURES_COUNT + REPORT_OWN_MAX];
+    size_t count = 0;
+    for (enum report_measure_id i = 0; i < REPORT_MEASURES_COUNT; i++) {
+        struct wanted one = want(&g->report->measures[i], str_of(table[i].metric), table[i].tag,
+                                 table[i].counter, drawn && is_drawn(i));
+        if (find_metric(g->metrics, table[i].metric))
+            all[count++] = one;
+    }
+    if (drawn)
+        count += want_own(g, all + count);
+    return request_all(g, all, count);
+}

@@ -1,0 +1,376 @@
+// gather_spans.c - the spans of a report: a row for each name, and how idle the GPUs were within.
+//
+// A member is what gives one span after another: the rank, worker or process of a node, as in
+// /sonde/v1/findings.
+#include "base/array.h"
+#include "base/map.h"
+#include "report/gather.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    SPANS_READ_MAX = 100000, // 50 MB as JSON; the first ones
+    GPU_NAMES_MAX = 4,       // names whose GPUs are asked for
+    GPU_CELLS_MAX = 40000,   // spans x GPUs of such a request
+    GPU_SPANS_MAX = 1000,
+    MEMBER_SPANS_LEAST = 3, // fewer say nothing of a member
+};
+
+static const double used_percent = 5; // a GPU with less is none of the spans'
+static const double gpu_share_least = 0.3;
+static const double inner_share_least = 0.1;
+
+struct span {
+    int64_t id, parent, start_ns, end_ns; // end 0: it has none
+    size_t name, member;
+};
+
+struct member {
+    struct str label;
+    size_t name;
+    uint64_t count;
+    double sum_s;
+};
+
+struct name {
+    struct str text;
+    size_t order; // of struct span, sorted by name: the first one
+    size_t count, unfinished;
+    double sum_s;
+};
+
+struct spans {
+    struct gather *g;
+    struct span *all;
+    struct name *names;
+    struct member *members;
+    size_t count, name_count, names_capacity, member_count, members_capacity;
+    struct map name_of, member_of, span_of;
+};
+
+static int no_memory(struct gather *g)
+{
+    return error_set(g->e, -ENOMEM, "no memory for the spans");
+}
+
+// ---------------------------------------------------------------- reading
+
+static struct str member_label(struct gather *g, const json_t *row)
+{
+    static const char *const keys[] = {"rank", "worker", "pid"};
+    const json_t *tags = json_object_get(row, "tags");
+    const char *host = json_string_value(json_object_get(tags, "host"));
+    struct buf b = {0};
+    host = host ? host : json_string_value(json_object_get(row, "node"));
+    if (host && *host)
+        buf_printf(&b, "host=%s", host);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *value = json_string_value(json_object_get(tags, keys[i]));
+        if (!value)
+            continue;
+        buf_printf(&b, "%s%s=%s", b.size ? "," : "", keys[i], value);
+        break;
+    }
+    struct str copy = arena_str(g->arena, b.size ? buf_str(&b) : STR("all"));
+    buf_free(&b);
+    return copy;
+}
+
+static int take_name(struct spans *s, const json_t *row, size_t *out)
+{
+    struct str text = gather_text(s->g, row, "name");
+    text = text.data ? text : STR("?");
+    bool added;
+    uint64_t *at = map_add(&s->name_of, text, &added);
+    if (!at || (added && !array_room_zeroed(&s->names, &s->names_capacity, s->name_count + 1,
+                                            sizeof *s->names)))
+        return no_memory(s->g);
+    if (added) {
+        *at = s->name_count;
+        s->names[s->name_count++].text = text;
+    }
+    *out = (size_t)*at;
+    return 0;
+}
+
+static int take_member(struct spans *s, const json_t *row, size_t name, size_t *out)
+{
+    struct str label = member_label(s->g, row);
+    char *key = arena_printf(s->g->arena, "%zu %.*s", name, STR_ARG(label));
+    bool added;
+    uint64_t *at = label.data && key ? map_add(&s->member_of, str_of(key), &added) : NULL;
+    if (!at || (added && !array_room_zeroed(&s->members, &s->members_capacity, s->member_count + 1,
+                                            sizeof *s->members)))
+        return no_memory(s->g);
+    if (added) {
+        *at = s->member_count;
+        s->members[s->member_count++] = (struct member){.label = label, .name = name};
+    }
+    *out = (size_t)*at;
+    return 0;
+}
+
+static int take_span(struct spans *s, const json_t *row)
+{
+    struct span *p = &s->all[s->count];
+    *p = (struct span){.id = json_integer_value(json_object_get(row, "id")),
+                       .parent = json_integer_value(json_object_get(row, "parent")),
+                       .start_ns = json_integer_value(json_object_get(row, "start_ns")),
+                       .end_ns = json_integer_value(json_object_get(row, "end_ns"))};
+    int rc = take_name(s, row, &p->name);
+    if (!rc)
+        rc = take_member(s, row, p->name, &p->member);
+    if (rc)
+        return rc;
+    // A span that ended with its process did not end by itself.
+    if (!p->end_ns || json_object_get(json_object_get(row, "tags"), STORE_UNFINISHED_TAG)) {
+        s->names[p->name].unfinished++;
+        return 0;
+    }
+    double seconds = (double)(p->end_ns - p->start_ns) / 1e9;
+    s->names[p->name].count++;
+    s->names[p->name].sum_s += seconds;
+    s->members[p->member].count++;
+    s->members[p->member].sum_s += seconds;
+    s->count++;
+    return 0;
+}
+
+// ---------------------------------------------------------------- a row for each name
+
+static int by_name_and_start(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    if (x->name != y->name)
+        return x->name < y->name ? -1 : 1;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+// Linear between neighbours, as numpy has it.
+static double quantile(const double *sorted, size_t count, double p)
+{
+    double at = p * (double)(count - 1);
+    size_t below = (size_t)at;
+    double above = below + 1 < count ? sorted[below + 1] : sorted[below];
+    return sorted[below] + (above - sorted[below]) * (at - (double)below);
+}
+
+static void compare_members(const struct spans *s, size_t name, struct report_span *out)
+{
+    double sum = 0, most = 0, longest = 0;
+    size_t judged = 0;
+    for (size_t i = 0; i < s->member_count; i++) {
+        const struct member *m = &s->members[i];
+        if (m->name != name || !m->count)
+            continue;
+        out->members++;
+        longest = fmax(longest, m->sum_s);
+        if (m->count < MEMBER_SPANS_LEAST)
+            continue;
+        double mean = m->sum_s / (double)m->count;
+        judged++;
+        sum += mean;
+        if (mean > most) {
+            most = mean;
+            out->slowest = m->label;
+        }
+    }
+    out->share = longest / report_seconds(s->g->report);
+    out->imbalance = judged > 1 && sum > 0 ? most / (sum / (double)judged) : (double)NAN;
+}
+
+static int make_row(struct spans *s, size_t name, double *seconds, struct report_span *out)
+{
+    const struct name *n = &s->names[name];
+    *out = (struct report_span){.name = n->text,
+                                .count = n->count,
+                                .unfinished = n->unfinished,
+                                .total_s = n->sum_s,
+                                .imbalance = (double)NAN,
+                                .gpu_idle = (double)NAN};
+    out->mean_s = out->p50_s = out->p95_s = out->max_s = (double)NAN;
+    if (!n->count)
+        return 0;
+    for (size_t i = 0; i < n->count; i++)
+        seconds[i] = (double)(s->all[n->order + i].end_ns - s->all[n->order + i].start_ns) / 1e9;
+    qsort(seconds, n->count, sizeof *seconds, ascending);
+    out->mean_s = n->sum_s / (double)n->count;
+    out->p50_s = quantile(seconds, n->count, 0.5);
+    out->p95_s = quantile(seconds, n->count, 0.95);
+    out->max_s = seconds[n->count - 1];
+    compare_members(s, name, out);
+    return 0;
+}
+
+// The name whose spans lie within those of `name` and take the most time.
+static int find_inner(struct spans *s, size_t name, struct report_span *out)
+{
+    double *inner = calloc(s->name_count, sizeof *inner);
+    if (!inner)
+        return no_memory(s->g);
+    for (size_t i = 0; i < s->count; i++) {
+        const struct span *p = &s->all[i];
+        const uint64_t *at =
+            p->parent
+                ? map_get(&s->span_of, (struct str){(const char *)&p->parent, sizeof p->parent})
+                : NULL;
+        if (at && s->all[*at].name == name && p->name != name)
+            inner[p->name] += (double)(p->end_ns - p->start_ns) / 1e9;
+    }
+    size_t most = 0;
+    for (size_t i = 1; i < s->name_count; i++)
+        most = inner[i] > inner[most] ? i : most;
+    if (out->total_s > 0 && inner[most] >= inner_share_least * out->total_s) {
+        out->inner = s->names[most].text;
+        out->inner_share = inner[most] / out->total_s;
+    }
+    free(inner);
+    return 0;
+}
+
+// ---------------------------------------------------------------- GPUs within spans
+
+struct gpu {
+    struct str host, gpu;
+    double sum, count;
+};
+
+static struct str tag_of(const struct sonde_series *s, const char *key)
+{
+    for (size_t i = 0; i < s->tag_count; i++)
+        if (strcmp(s->tags[i].key, key) == 0)
+            return str_of(s->tags[i].value);
+    return (struct str){0};
+}
+
+static void add_gpu(struct gpu *all, size_t *count, size_t most, const struct sonde_series *s,
+                    bool sums)
+{
+    struct str host = tag_of(s, "host"), gpu = tag_of(s, "gpu");
+    size_t i = 0;
+    while (i < *count && !(str_eq(all[i].host, host) && str_eq(all[i].gpu, gpu)))
+        i++;
+    if (i == most)
+        return;
+    if (i == *count)
+        all[(*count)++] = (struct gpu){host, gpu, 0, 0};
+    for (size_t k = 0; k < s->count; k++)
+        *(sums ? &all[i].sum : &all[i].count) += isnan(s->values[k]) ? 0 : s->values[k];
+}
+
+static int ask_gpus(struct spans *s, size_t name, struct report_span *out)
+{
+    static const char *const expressions[] = {"none:0all-sum:gpu_utilization_percent",
+                                              "none:0all-count:gpu_utilization_percent"};
+    struct report *r = s->g->report;
+    const struct name *n = &s->names[name];
+    size_t gpus = r->measures[REPORT_GPU].count, most = GPU_CELLS_MAX / gpus, count = 0;
+    most = most > GPU_SPANS_MAX ? GPU_SPANS_MAX : most < 1 ? 1 : most;
+    // Those in the middle, where there are more.
+    size_t from = n->count > most ? (n->count - most) / 2 : 0,
+           to = n->count > most ? from + most : n->count;
+    struct sonde_result *result = NULL;
+    char *text = arena_strdup(s->g->arena, n->text);
+    struct gpu *all = arena_array(s->g->arena, gpus, sizeof *all);
+    if (!text || !all)
+        return no_memory(s->g);
+    int rc = gather_ask(s->g, expressions, 2, text, s->all[n->order + from].start_ns,
+                        s->all[n->order + to - 1].start_ns + 1000000000, &result);
+    if (rc == -EFBIG || rc == -ETIME || rc == -EBUSY)
+        return 0;
+    for (size_t i = 0; !rc && i < result->count; i++)
+        add_gpu(all, &count, gpus, &result->series[i], !result->queries || !result->queries[i]);
+    double sum = 0, samples = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!(all[i].count > 0) || all[i].sum / all[i].count < used_percent)
+            continue;
+        sum += all[i].sum;
+        samples += all[i].count;
+    }
+    if (samples > 0) {
+        out->gpu_idle = fmin(fmax(1 - sum / samples / 100, 0), 1);
+        out->gpu_samples = samples;
+    }
+    sonde_result_free(result);
+    return rc;
+}
+
+// ---------------------------------------------------------------- all of them
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct report_span *x = a, *y = b;
+    if (x->total_s != y->total_s)
+        return x->total_s > y->total_s ? -1 : 1;
+    return str_compare_natural(x->name, y->name);
+}
+
+static int make_rows(struct spans *s)
+{
+    struct report *r = s->g->report;
+    double *seconds = malloc((s->count + 1) * sizeof *seconds);
+    struct report_span *rows = calloc(s->name_count + 1, sizeof *rows);
+    int rc = seconds && rows ? 0 : no_memory(s->g);
+    if (s->count)
+        qsort(s->all, s->count, sizeof *s->all, by_name_and_start);
+    for (size_t i = s->count; i > 0; i--)
+        s->names[s->all[i - 1].name].order = i - 1;
+    for (size_t i = 0; i < s->count && !rc; i++) {
+        uint64_t *at = map_add(
+            &s->span_of, (struct str){(const char *)&s->all[i].id, sizeof s->all[i].id}, NULL);
+        if (at)
+            *at = i;
+        else
+            rc = no_memory(s->g);
+    }
+    for (size_t i = 0; i < s->name_count && !rc; i++)
+        rc = make_row(s, i, seconds, &rows[i]);
+    if (!rc && s->name_count)
+        qsort(rows, s->name_count, sizeof *rows, longest_first);
+    r->span_total = s->name_count;
+    for (size_t i = 0, asked = 0; i < s->name_count && i < REPORT_SPANS_MAX && !rc; i++) {
+        size_t name = (size_t)*map_get(&s->name_of, rows[i].name);
+        rc = find_inner(s, name, &rows[i]);
+        if (!rc && r->measures[REPORT_GPU].count && rows[i].count &&
+            rows[i].share >= gpu_share_least && asked++ < GPU_NAMES_MAX)
+            rc = ask_gpus(s, name, &rows[i]);
+        r->spans[r->span_count++] = rows[i];
+    }
+    free(seconds);
+    free(rows);
+    return rc;
+}
+
+int gather_spans(struct gather *g)
+{
+    struct spans s = {.g = g};
+    json_t *rows = NULL;
+    char path[64], *missing = NULL;
+    snprintf(path, sizeof path, "/sonde/v1/spans?limit=%d", SPANS_READ_MAX);
+    int rc = client_list(g->client, path, "spans", &rows, &missing, g->e);
+    gather_note_missing(g, missing);
+    free(missing);
+    g->report->spans_cut = json_array_size(rows) >= SPANS_READ_MAX;
+    if (!rc && !(s.all = malloc((json_array_size(rows) + 1) * sizeof *s.all)))
+        rc = no_memory(g);
+    for (size_t i = 0; i < json_array_size(rows) && !rc; i++)
+        rc = take_span(&s, json_array_get(rows, i));
+    json_decref(rows);
+    if (!rc)
+        rc = make_rows(&s);
+    map_free(&s.name_of);
+    map_free(&s.member_of);
+    map_free(&s.span_of);
+    free(s.all);
+    free(s.names);
+    free(s.members);
+    return rc;
+}

@@ -1,0 +1,204 @@
+// report.h - a run as a report: what ran, how well it used its nodes, and what to change.
+//
+//   a job or a recording ─▶ gather.h ─▶ struct report ─▶ findings.h ─▶ text, JSON, one HTML file
+//
+// The time of the run is cut into buckets of whole seconds. A measure is one metric; it has a line
+// for each of its series, with statistics of all points and a value for each bucket. NaN is a
+// missing value everywhere, never 0. All memory is the report's arena.
+#ifndef SONDE_REPORT_REPORT_H
+#define SONDE_REPORT_REPORT_H
+
+#include "base/arena.h"
+#include "base/str.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    REPORT_BUCKETS_MAX = 240,
+    REPORT_CELLS_MAX = 60000, // buckets of all nodes
+    REPORT_FINDINGS_MAX = 64,
+    REPORT_OWN_MAX = 8,    // metrics of the user's programs that are drawn
+    REPORT_SPANS_MAX = 64, // names of spans
+    REPORT_TEXT_COLUMNS = 80,
+};
+
+// MEASURE(ID, metric, tag, kind): `tag` tells the series of a node apart; COUNTER: buckets are the
+// change per second, `total` is the growth over the run.
+#define REPORT_MEASURES(MEASURE)                                                \
+    MEASURE(CPU, "cpu_percent", "", GAUGE)                                      \
+    MEASURE(CPU_BUSIEST, "cpu_core_max_percent", "", GAUGE)                     \
+    MEASURE(CPU_COUNT, "cpu_count", "", GAUGE)                                  \
+    MEASURE(CPU_IOWAIT, "cpu_iowait_seconds_total", "", COUNTER)                \
+    MEASURE(JOB_CPU, "job_cpu_seconds_total", "", COUNTER)                      \
+    MEASURE(JOB_THREADS, "job_threads", "", GAUGE)                              \
+    MEASURE(JOB_MEMORY, "job_resident_bytes", "", GAUGE)                        \
+    MEASURE(MEMORY, "memory_used_bytes", "", GAUGE)                             \
+    MEASURE(MEMORY_TOTAL, "memory_total_bytes", "", GAUGE)                      \
+    MEASURE(MEMORY_LIMIT, "cgroup_memory_limit_bytes", "", GAUGE)               \
+    MEASURE(CGROUP_OOM, "cgroup_oom_kills_total", "", COUNTER)                  \
+    MEASURE(CGROUP_THROTTLED, "cgroup_throttled_seconds_total", "", COUNTER)    \
+    MEASURE(OOM, "oom_kills_total", "", COUNTER)                                \
+    MEASURE(SWAP_IN, "swapped_in_bytes_total", "", COUNTER)                     \
+    MEASURE(SWAP_OUT, "swapped_out_bytes_total", "", COUNTER)                   \
+    MEASURE(PRESSURE_MEMORY, "pressure_memory_some_seconds_total", "", COUNTER) \
+    MEASURE(PRESSURE_IO, "pressure_io_some_seconds_total", "", COUNTER)         \
+    MEASURE(DISK_BUSY, "disk_busy_seconds_total", "device", COUNTER)            \
+    MEASURE(DISK_READ, "disk_read_bytes_total", "device", COUNTER)              \
+    MEASURE(DISK_WRITTEN, "disk_written_bytes_total", "device", COUNTER)        \
+    MEASURE(NETWORK_IN, "network_receive_bytes_total", "interface", COUNTER)    \
+    MEASURE(NETWORK_OUT, "network_transmit_bytes_total", "interface", COUNTER)  \
+    MEASURE(ENERGY, "energy_joules_total", "zone", COUNTER)                     \
+    MEASURE(GPU, "gpu_utilization_percent", "gpu", GAUGE)                       \
+    MEASURE(GPU_MEMORY, "gpu_memory_used_bytes", "gpu", GAUGE)                  \
+    MEASURE(GPU_MEMORY_TOTAL, "gpu_memory_total_bytes", "gpu", GAUGE)           \
+    MEASURE(GPU_POWER, "gpu_power_watts", "gpu", GAUGE)                         \
+    MEASURE(GPU_ENERGY, "gpu_energy_joules_total", "gpu", COUNTER)              \
+    MEASURE(GPU_THERMAL, "gpu_throttle_thermal", "gpu", GAUGE)                  \
+    MEASURE(GPU_OVERHEATED, "gpu_throttle_overheated", "gpu", GAUGE)            \
+    MEASURE(GPU_BRAKE, "gpu_throttle_power_brake", "gpu", GAUGE)                \
+    MEASURE(GPU_HARDWARE, "gpu_throttle_hardware", "gpu", GAUGE)
+
+enum report_measure_id {
+#define ID(id, metric, tag, kind) REPORT_##id,
+    REPORT_MEASURES(ID)
+#undef ID
+        REPORT_MEASURES_COUNT
+};
+
+struct report_line {
+    struct str host, part; // part: the value of the measure's tag; empty: the node itself
+    double points;         // that its statistics are made of
+    double mean, peak;     // of all points; of a counter: of the buckets' rates
+    double total;          // of a counter: its growth; else NaN
+    const double *buckets; // report.bucket_count of them
+};
+
+struct report_measure {
+    struct str metric, unit;
+    bool counter;
+    const struct report_line *lines; // sorted by host and part, in the natural order
+    size_t count;
+    // of all points of all lines, bucket by bucket; NULL: not asked
+    const double *least, *greatest;
+};
+
+struct report_node {
+    struct str host, state; // "live", "closed", "crashed"
+    int64_t first_ns, last_ns;
+};
+
+struct report_span {
+    struct str name;
+    uint64_t count, unfinished;
+    double total_s, mean_s, p50_s, p95_s, max_s;
+    double share;       // of the run: the longest sum of one member over the time of the run
+    size_t members;     // ranks, workers, processes or nodes
+    double imbalance;   // largest mean of a member over the mean of all members; NaN: one member
+    struct str slowest; // that member, "host=n1,rank=3"
+    double gpu_idle;    // share of GPU samples within the spans below 5 %; NaN: unknown
+    double gpu_samples;
+    struct str inner;   // the span within it that takes the most time; empty: none
+    double inner_share; // of its time
+};
+
+struct report_straggler {
+    struct str what, member; // metric or span; "host=n2,rank=3"
+    bool span, now;          // now: until the end
+    double factor;
+    struct str against; // "others", "own best"
+    uint64_t rounds;
+    int64_t since_ns, until_ns;
+};
+
+enum report_sureness { REPORT_POSSIBLE, REPORT_LIKELY, REPORT_SURE };
+
+struct report_finding {
+    const char *kind; // stable: "gpu_idle"
+    enum report_sureness sureness;
+    double weight;       // share of the run or of the resource that it is about, 0 to 1
+    struct str title;    // one line: what is the matter, with the figure
+    struct str evidence; // the figures behind it
+    struct str advice;
+    double value;             // the figure of the title
+    const char *unit;         // of the value: "ratio", "bytes", "seconds", …
+    struct str hosts;         // "n1,n2"; empty: all
+    struct str m;             // expression of the evidence, for sonde query; empty: none
+    struct str span;          // name for --per-span; empty: none
+    int64_t start_ns, end_ns; // range of the evidence, whole seconds
+};
+
+struct report_energy {
+    double node_joules, gpu_joules, total_joules; // NaN: unknown
+    double grams_co2;                             // NaN: no factor
+    struct str covers;                            // "processors, memory, GPUs"
+};
+
+struct report_use {                // of one resource, over all nodes
+    const char *key, *name, *unit; // key: its name in JSON
+    double mean, peak, total;      // NaN: unknown
+};
+
+struct report_key {
+    struct str key, value;
+};
+
+enum { REPORT_USES_MAX = 16 };
+
+struct report {
+    struct arena *arena;
+    struct str where; // the name that a command takes for this run; empty: the default
+    // what ran
+    struct str job, name, command, note, commit, branch, directory, version;
+    const struct report_key *tags, *environment;
+    size_t tag_count, environment_count;
+    int level;
+    bool running, ended;      // neither: the launcher was killed, or nothing is known of a run
+    int64_t start_ns, end_ns; // of the command; while it runs, and if unknown, of the points
+    int exit_code;            // if it ended
+    unsigned restarts;
+    // where
+    const struct report_node *nodes;
+    size_t node_count;
+    struct str missing;    // "n2 (late), n7 (unreadable)"; empty: none
+    struct str unreadable; // files, with reasons
+    uint64_t damaged_blocks;
+    // data
+    int64_t first_ns, bucket_ns; // of the first bucket, and the length of each
+    size_t bucket_count;         // 0: there are no points
+    int64_t from_ns, to_ns; // the range of all statistics, whole seconds; to_ns is not part of it
+    struct report_measure measures[REPORT_MEASURES_COUNT];
+    struct report_measure own[REPORT_OWN_MAX];
+    size_t own_count, own_total;
+    struct report_span spans[REPORT_SPANS_MAX];
+    size_t span_count, span_total;
+    bool spans_cut; // only the first ones were read
+    const struct report_straggler *stragglers;
+    size_t straggler_count;
+    // conclusions: summary.h, findings.h
+    struct report_use uses[REPORT_USES_MAX];
+    size_t use_count;
+    struct report_energy energy;
+    double grams_per_kwh;                                // NaN: not given
+    struct report_finding findings[REPORT_FINDINGS_MAX]; // the surest and weightiest first
+    size_t finding_count;
+};
+
+static inline double report_seconds(const struct report *r)
+{
+    return (double)(r->to_ns - r->from_ns) / 1e9;
+}
+
+// The `sonde query` line of a finding, for a shell. Empty if it has no expression.
+void report_query_line(const struct report *r, const struct report_finding *f, struct buf *out);
+
+void report_text(const struct report *r, struct buf *out);
+void report_json(const struct report *r, struct buf *out);
+// One file without references to others.
+void report_html(const struct report *r, struct buf *out);
+// The lines at the end of `sonde run`, each with "sonde: " in front; none if there is nothing to
+// say.
+void report_brief(const struct report *r, struct buf *out);
+
+#endif

@@ -1,0 +1,314 @@
+"""`sonde report`: text, JSON and HTML of recordings made from a seed, beside the numbers of
+`sonde query`; and of what is missing, empty, cut short or still running."""
+
+import html.parser
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+
+from place import Place, main, until
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+SECOND = 10**9
+START = 1_795_400_000  # seconds; a multiple of every bucket used here
+GIB = 2**30
+
+
+class Recording:
+    """Points of one host for tests/conformance/make_store."""
+
+    def __init__(self, folder, host, job="seeded"):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path, self.host, self.job, self.lines = folder / f"{host}.sonde", host, job, []
+        self.ids = 0
+
+    def metric(self, name, kind, unit):
+        self.lines.append(f"metric {name} {kind} {unit or '-'} help")
+
+    def point(self, name, second, value, **tags):
+        tags = ",".join(f"{k}={v}" for k, v in sorted(({"host": self.host} | tags).items()))
+        self.lines.append(f"point {name} {tags} {int((START + second) * SECOND)} {value!r}")
+
+    def span(self, name, begin, end, parent=0, **tags):
+        self.ids += 1
+        tags = ",".join(f"{k}={v}" for k, v in sorted(({"host": self.host} | tags).items()))
+        end = int((START + end) * SECOND) if end is not None else "-"
+        number = self.ids + 100000 * int(self.host[1:])
+        self.lines.append(f"span {number} {parent} {int((START + begin) * SECOND)} {end} {tags} {name}")
+        return number
+
+    def write(self):
+        done = subprocess.run([os.environ["MAKE_STORE"], self.path, self.job, self.host], input="".join(line + "\n" for line in self.lines), text=True, capture_output=True)
+        assert done.returncode == 0, done.stderr
+
+
+def write_run(folder, seconds, **more):
+    about = {"name": "baseline", "tags": {"lr": "0.01"}, "nodes": 2, "git": {"commit": "8c8d4a9912345678", "branch": "main"}} | more.pop("about", {})
+    run = {"format": "sonde run 1", "job": "seeded", "host": "n0", "command": "train.py --lr 0.01", "level": 3, "rate": 10,
+           "start_ns": START * SECOND, "end_ns": (START + seconds) * SECOND, "exit_code": 0, "about": about} | more
+    path = folder / "run.json"
+    path.write_text(json.dumps({k: v for k, v in run.items() if v is not None}))
+    path.chmod(0o600)
+
+
+def training(folder, seed=1, seconds=1800):
+    """Two hosts of 4 GPUs. GPUs 2 and 3 of n1 stop after 10 minutes, the memory of n0 grows, the
+    step loads for 30 % of its time, rank 1 is slow."""
+    rng = random.Random(seed)
+    for number, host in enumerate(("n0", "n1")):
+        r = Recording(folder, host)
+        for name, kind, unit in (("cpu_percent", "gauge", "percent"), ("cpu_count", "gauge", ""), ("cpu_core_max_percent", "gauge", "percent"),
+                                 ("job_cpu_seconds_total", "counter", "seconds"), ("job_resident_bytes", "gauge", "bytes"), ("memory_total_bytes", "gauge", "bytes"),
+                                 ("memory_used_bytes", "gauge", "bytes"), ("cgroup_memory_limit_bytes", "gauge", "bytes"), ("gpu_utilization_percent", "gauge", "percent"),
+                                 ("gpu_power_watts", "gauge", "watts"), ("gpu_energy_joules_total", "counter", "joules"), ("gpu_memory_used_bytes", "gauge", "bytes"),
+                                 ("gpu_memory_total_bytes", "gauge", "bytes"), ("network_receive_bytes_total", "counter", "bytes"),
+                                 ("energy_joules_total", "counter", "joules"), ("loss", "gauge", "")):
+            r.metric(name, kind, unit)
+        for t in range(0, seconds, 10):
+            r.point("cpu_percent", t, round(20 + rng.random() * 5, 3))
+            r.point("cpu_count", t, 64)
+            r.point("cpu_core_max_percent", t, 60)
+            r.point("job_cpu_seconds_total", t, round(12.5 * t, 3))
+            r.point("job_resident_bytes", t, int((6 + (8 * t / seconds if host == "n0" else 0)) * GIB + rng.random() * 2**20))
+            r.point("memory_used_bytes", t, 20 * GIB)
+            r.point("memory_total_bytes", t, 512 * GIB)
+            r.point("cgroup_memory_limit_bytes", t, 256 * GIB)
+            r.point("network_receive_bytes_total", t, 1000 * t, interface="eth0")
+            r.point("network_receive_bytes_total", t, 10**9 * t, interface="lo")
+            r.point("energy_joules_total", t, 200 * t, zone="package-0")
+            r.point("energy_joules_total", t, 20 * t, zone="package-0/dram")
+            r.point("energy_joules_total", t, 50 * t, zone="package-0/core")
+            for gpu in range(4):
+                busy = not (host == "n1" and gpu >= 2 and t >= 600)
+                r.point("gpu_utilization_percent", t, round(60 + rng.random() * 10, 2) if busy else 0, gpu=gpu)
+                r.point("gpu_power_watts", t, 400 if busy else 60, gpu=gpu)
+                r.point("gpu_memory_used_bytes", t, 30 * GIB, gpu=gpu)
+                r.point("gpu_memory_total_bytes", t, 80 * GIB, gpu=gpu)
+            r.point("loss", t, round(2 / (1 + t / 100), 4), rank=number)
+        for step in range(seconds // 20):
+            length = 9 + rng.random() + (6 if host == "n1" else 0)
+            begin = step * 20
+            outer = r.span("step", begin, begin + length, rank=number)
+            r.span("load batch", begin, begin + 0.3 * length, outer, rank=number)
+        r.write()
+    write_run(folder, seconds)
+    return folder
+
+
+class Tags(html.parser.HTMLParser):
+    """What a page refers to, and whether its elements match."""
+
+    def __init__(self):
+        super().__init__()
+        self.links, self.texts, self.names = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.names.append(tag)
+        self.links += [v for k, v in attributes if k in ("src", "href", "xlink:href") and v]
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+class Report(Place):
+    def report(self, *arguments, code=0):
+        done = self.sonde("report", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def data(self, *arguments):
+        return json.loads(self.report("--json", *arguments).stdout)
+
+    def value(self, expression, *where):
+        """Sum of the single values of all series."""
+        done = self.sonde("query", "--json", expression, *where)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return sum(next(iter(s["dps"].values())) for s in json.loads(done.stdout))
+
+    def series(self, r, metric):
+        return next(m["series"] for m in r["metrics"] if m["metric"] == metric)
+
+    def kinds(self, r):
+        return [f["kind"] for f in r["findings"]]
+
+    # ---- golden
+
+    def test_text_of_a_recording_from_a_seed(self):
+        folder = training(self.root / "train")
+        text = self.report(folder).stdout
+        golden = GOLDEN / "report.txt"
+        shown = text.replace(str(folder), "FOLDER")
+        if os.environ.get("UPDATE_GOLDEN"):
+            golden.write_text(shown)
+        self.assertEqual(shown, golden.read_text())
+        for line in text.splitlines():
+            if not line.startswith("    $ "):
+                self.assertLessEqual(len(line), 80, line)
+
+    # ---- numbers
+
+    def test_numbers_are_those_of_query(self):
+        folder = training(self.root / "train")
+        r = self.data("--co2", "400", folder)
+        all_of = ("--start", str(START), "--end", str(START + 1800))
+        for metric in ("cpu_percent", "job_resident_bytes", "gpu_utilization_percent", "loss"):
+            for key, function in (("mean", "avg"), ("peak", "max"), ("points", "count")):
+                mine = sum(s[key] for s in self.series(r, metric))
+                self.assertAlmostEqual(mine / self.value(f"none:0all-{function}:{metric}", *all_of, folder), 1, 9, (metric, key))
+        use = {u["resource"]: u for u in r["use"]}
+        growth = self.value("none:0all-diff:job_cpu_seconds_total", *all_of, folder)
+        seconds = (r["to_ns"] - r["from_ns"]) / SECOND
+        self.assertAlmostEqual(use["cpu"]["mean"], growth / seconds, 9)
+        self.assertEqual(use["cpu"]["total"], 128)
+        self.assertEqual(use["memory"]["total"], 512 * GIB)  # the limits, not what the nodes have
+        self.assertEqual((use["gpu"]["total"], use["gpu_memory"]["total"]), (8, 8 * 80 * GIB))
+        self.assertLess(use["network_in"]["mean"], 2001)  # without the loopback interface
+        # Packages and their memory; the cores are a part of the package.
+        self.assertAlmostEqual(r["energy"]["node_joules"], 2 * 220 * 1790, 6)
+        power = self.value("none:0all-avg:gpu_power_watts", *all_of, folder)
+        self.assertAlmostEqual(r["energy"]["gpu_joules"], power * seconds, 3)
+        total = r["energy"]["node_joules"] + r["energy"]["gpu_joules"]
+        self.assertAlmostEqual(r["energy"]["grams_co2"], total / 3.6e6 * 400, 6)
+
+    def test_spans_are_those_of_the_list(self):
+        folder = training(self.root / "train")
+        listed = json.loads(self.sonde("query", "--spans=step", "--json", folder).stdout)
+        lengths = sorted((s["end_ns"] - s["start_ns"]) / SECOND for s in listed)
+        step = next(s for s in self.data(folder)["spans"] if s["name"] == "step")
+        self.assertEqual(step["count"], len(lengths))
+        self.assertAlmostEqual(step["mean_seconds"], sum(lengths) / len(lengths), 9)
+        self.assertAlmostEqual(step["max_seconds"], lengths[-1], 9)
+        self.assertAlmostEqual(step["p50_seconds"], (lengths[len(lengths) // 2 - 1] + lengths[len(lengths) // 2]) / 2, 9)
+        means = [sum(v) / len(v) for v in ([(s["end_ns"] - s["start_ns"]) / SECOND for s in listed if s["tags"]["host"] == h] for h in ("n0", "n1"))]
+        self.assertAlmostEqual(step["imbalance"], max(means) / (sum(means) / 2), 9)
+        self.assertEqual((step["slowest"], step["inner"]), ("host=n1,rank=1", "load batch"))
+        self.assertAlmostEqual(step["inner_share"], 0.3, 6)
+
+    def test_findings_and_their_evidence(self):
+        folder = training(self.root / "train")
+        r = self.data(folder)
+        found = {f["kind"]: f for f in r["findings"]}
+        self.assertIn("GPUs 2 and 3 of n1 idle after 00:09", found["gpu_idle"]["title"])
+        self.assertRegex(found["memory_request"]["title"], r"used 5 % of 256.0 GiB of memory: ask for 24G")
+        self.assertIn("on n0", found["memory_growth"]["title"])
+        self.assertIn("'load batch'", found["gpu_waits"]["title"])
+        self.assertIn("host=n1,rank=1", found["straggler"]["title"])
+        # Each line runs, and shows the figure.
+        for f in r["findings"]:
+            done = subprocess.run(["sh", "-c", f["query"]], env=self.env, capture_output=True, text=True, cwd=self.root)
+            self.assertEqual(done.returncode, 0, (f["query"], done.stderr))
+            self.assertTrue(done.stdout, f["query"])
+        idle = json.loads(subprocess.run(["sh", "-c", found["gpu_idle"]["query"] + " --json"], env=self.env, capture_output=True, text=True).stdout)
+        self.assertEqual([(s["tags"]["host"], s["tags"]["gpu"], *s["dps"].values()) for s in idle], [("n1", "2", 0), ("n1", "3", 0)])
+
+    # ---- the page
+
+    def test_page_is_one_file(self):
+        folder = training(self.root / "train")
+        done = self.report("-o", "report.html", folder)
+        page = (self.root / "report.html").read_text()
+        tags = Tags()
+        tags.feed(page)
+        self.assertEqual([link for link in tags.links if not link.startswith("data:")], [])
+        self.assertNotIn("script", tags.names)
+        self.assertNotIn("url(", page)
+        for words in ("train.py --lr 0.01", "GPUs 2 and 3 of n1 idle after 00:09", "load batch"):
+            self.assertIn(words, "".join(tags.texts))
+        self.assertGreater(tags.names.count("svg"), 5)
+        self.assertGreaterEqual(tags.names.count("img"), 2)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("wrote report.html", done.stderr)
+
+    def test_names_cannot_break_out_of_the_page(self):
+        folder = training(self.root / "train", seconds=120)
+        bad = "<script>alert(1)</script>&\"'\x1b[31m"
+        write_run(folder, 120, command=bad, about={"name": bad[:60], "note": bad, "tags": {"k": bad}})
+        self.report("-o", "report.html", folder)
+        page = (self.root / "report.html").read_text()
+        self.assertNotIn("<script", page)
+        self.assertNotIn("\x1b", page + self.report(folder).stdout)
+
+    # ---- what may be missing
+
+    def test_short_run(self):
+        done = self.sonde("run", "--", "sh", "-c", "echo loss 0.5 | sonde put; sleep 1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        r = self.data("last")
+        self.assertEqual((r["findings"], r["state"], r["exit_code"]), ([], "ended", 0))
+        self.assertEqual([s["mean"] for s in self.series(r, "loss")], [0.5])
+        self.assertIn("FINDINGS", self.report("last").stdout)
+        self.report("-o", "short.html", "last")
+
+    def test_running_job(self):
+        job = self.start("run", "--", "sh", "-c", "echo loss 0.5 | sonde put; touch ready; exec sleep 300")
+        until((self.root / "ready").exists, "the program runs")
+        r = self.data()
+        self.assertEqual((r["state"], "exit_code" in r, [s["mean"] for s in self.series(r, "loss")]), ("running", False, [0.5]))
+        self.assertIn("it runs", self.report().stdout)
+        job.terminate()
+        self.ends(job)
+
+    def test_no_gpu_no_spans(self):
+        folder = self.root / "plain"
+        r = Recording(folder, "n0")
+        for t in range(100):
+            r.point("cpu_percent", t, 50.0)
+        r.write()
+        data = self.data(folder)
+        self.assertEqual((data["spans"], data["stragglers"], data["energy"], data["state"]), ([], [], {}, "unknown"))
+        self.assertNotIn("exit_code", data)
+        self.report("-o", "plain.html", folder)
+        self.assertNotIn("nan", self.report(folder).stdout.lower())
+        self.assertNotIn("nan", (self.root / "plain.html").read_text().lower().replace("finan", ""))
+
+    def test_empty(self):
+        folder = self.root / "empty"
+        Recording(folder, "n0").write()
+        self.assertIn("has no points", self.report(folder).stdout)
+        self.assertEqual(self.data(folder)["findings"], [])
+        self.report("-o", "empty.html", folder)
+        self.assertIn("no points", (self.root / "empty.html").read_text())
+        self.assertEqual(self.sonde("report", self.root / "nowhere").returncode, 1)
+
+    def test_truncated_file(self):
+        folder = training(self.root / "train", seconds=600)
+        path = folder / "n1.sonde"
+        whole = path.read_bytes()
+        for size in (100, 4096, len(whole) // 2):
+            path.write_bytes(whole[:size])
+            done = self.sonde("report", "--json", folder)
+            self.assertEqual(done.returncode, 0, (size, done.stderr))
+            r = json.loads(done.stdout)
+            self.assertIn("n0", [n["host"] for n in r["nodes"]])
+            self.assertTrue("n1" in done.stderr or r["damaged_blocks"] or len(self.series(r, "cpu_percent")) == 2, (size, done.stderr))
+            self.assertEqual(self.sonde("report", "--strict", folder).returncode, 4 if "missing" in done.stderr else 0)
+
+    def test_several_runs_are_refused(self):
+        training(self.root / "runs" / "a", seconds=60)
+        training(self.root / "runs" / "b", seconds=60)
+        done = self.sonde("report", self.root / "runs")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("a report is of one", done.stderr)
+
+    def test_options_that_contradict(self):
+        self.one_line(self.sonde("report", "--json", "--text"), 2, "choose one")
+        self.one_line(self.sonde("report", "--brief", "-o", "x"), 2, "--brief")
+
+    def test_file_that_cannot_be_written(self):
+        folder = training(self.root / "train", seconds=60)
+        self.one_line(self.sonde("report", "-o", "none/x.html", folder), 1, "cannot write none/x.html")
+
+    def test_brief(self):
+        folder = training(self.root / "train")
+        lines = self.report("--brief", folder).stdout.splitlines()
+        self.assertRegex(lines[0], r"sonde: GPU \d+ %; GPU memory \d+ %; energy .*Wh \(processors, memory and GPUs\)")
+        self.assertEqual(len(lines), 3)
+        for line in lines[1:]:
+            self.assertTrue(line.startswith("sonde: found: "), line)
+
+
+if __name__ == "__main__":
+    main()
