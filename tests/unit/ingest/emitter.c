@@ -193,6 +193,33 @@ static int mode_moves(void)
     return 0;
 }
 
+static void say_dropped(const char *when)
+{
+    char why[512];
+    int failed = sonde_check(why, sizeof why);
+    printf("dropped_%s=%llu\nfailed_%s=%d\n", when, (unsigned long long)sonde_dropped(), when,
+           -failed);
+    say(when);
+}
+
+// comes_back ELSEWHERE HERE: goes to another agent, comes back, emits a value, and says what became
+// of it, twice; the second time after it has asked to be connected once more
+static int mode_comes_back(void)
+{
+    sonde_handle h = sonde_gauge("value", "");
+    sonde_emit(h, 1);
+    say("here");
+    wait_for_line();
+    sonde_connect(arguments[0], 1);
+    sonde_connect(arguments[1], 1);
+    sonde_emit(h, 2);
+    say_dropped("back");
+    wait_for_line();
+    sonde_connect(arguments[1], 1);
+    say_dropped("again");
+    return 0;
+}
+
 // unheard: emits 10 points, two rows of two, a span, a note, and two cells; says what became of
 // them, twice
 static int mode_unheard(void)
@@ -1234,6 +1261,7 @@ static const struct mode {
     {"threads", mode_threads},
     {"waves", mode_waves},
     {"moves", mode_moves},
+    {"comes_back", mode_comes_back},
     {"unheard", mode_unheard},
     {"crowd", mode_crowd},
     {"add_crowd", mode_add_crowd},
