@@ -297,7 +297,7 @@ class Table(MadeUp):
             (["--where", "started<x"], 2, ["is no time"]),
             (["--where", "learning_rat=1"], 1, ["did you mean learning_rate?"]),
             (["--sort", "durations"], 1, ["did you mean duration?"]),
-            (["--columns", "nothing.at.all"], 1, ["it is no column, no tag, and no statistic"]),
+            (["--columns", "nothing.at.all"], 1, ["it is no column, tag, parameter or statistic"]),
             (["--json", "--csv"], 2, ["choose one"]),
             (["job"], 1, ["no run is called job; did you mean job1?"]),
         ):

@@ -23,7 +23,8 @@ def _items(values: Any) -> Optional[Mapping[Any, Any]]:
     if dataclasses.is_dataclass(values) and not isinstance(values, type):
         return {field.name: getattr(values, field.name) for field in dataclasses.fields(values)}
     if type(values).__name__ == "Namespace":
-        return vars(values)
+        members: Mapping[str, Any] = vars(values)
+        return members
     return None
 
 
