@@ -845,6 +845,22 @@ static int mode_limits(void)
     return 0;
 }
 
+// config
+static int mode_config(void)
+{
+    static char long_value[1026];
+    struct sonde_tag many[5];
+    memset(long_value, ' ', 1025);
+    sonde_config("lr", "0.01", "text", "a b\nc\\", "bad key", "v", "long", long_value, "odd");
+    long_value[1024] = 0;
+    for (int i = 0; i < 5; i++)
+        many[i] = (struct sonde_tag){(const char *const[]){"a", "b", "c", "d", "e"}[i], long_value};
+    many[4].value = "last";
+    sonde_config_tags(many, 5);
+    sonde_config_tags(NULL, 0);
+    return 0;
+}
+
 // define COUNT: so many metrics, a point each
 static int mode_define(void)
 {
@@ -1271,6 +1287,7 @@ static const struct mode {
     {"span_of_later_slot", mode_span_of_later_slot},
     {"span_crowd", mode_span_crowd},
     {"limits", mode_limits},
+    {"config", mode_config},
     {"define", mode_define},
     {"level", mode_level},
     {"closes", mode_closes},
