@@ -1,5 +1,5 @@
-// parameters.h - the parameters of a run: what its programs kept with sonde_config, sonde.config and
-// `sonde put --parameters`.
+// parameters.h - the parameters of a run: what its programs kept with sonde_config, sonde.config
+// and `sonde put --parameters`.
 //
 // In a recording they are annotations with the tag sonde=config, whose text is "KEY=VALUE KEY=VALUE
 // …" (src/emit/parameters.c). At the end of a run they go into its description, as members of

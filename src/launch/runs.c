@@ -109,7 +109,9 @@ static int move_all(const char *run_folder, const char *to, struct error *e)
         snprintf(into, sizeof into, "%s/%s", to, entry->d_name);
         if (strlen(into) >= FOLDER_PATH_MAX)
             status = error_set(e, -ENAMETOOLONG, "the path %.80s… is too long", into);
-        else if (realpath(from, place)) // without space, a link to where the agent went on
+        else if (realpath(
+                     from,
+                     place)) // a link to the place where the agent continued when the disk was full
             status = move_file(place, into, e);
         else
             status = error_set(e, -errno, "cannot find %s: %s", from, strerror(errno));
@@ -233,7 +235,7 @@ bool runs_being_written(const char *path)
 {
     DIR *folder = opendir(path);
     if (!folder)
-        return true; // cannot tell: leave it
+        return true; // unknown: leave it
     bool live = false;
     for (struct dirent *entry = readdir(folder); entry && !live; entry = readdir(folder)) {
         char file[FOLDER_PATH_MAX + 256];
@@ -250,7 +252,7 @@ bool runs_being_written(const char *path)
     return live;
 }
 
-// Where removing begins: the highest grade, and in it the oldest.
+// Sorts runs in the order of removal: the highest grade first, and in it the oldest.
 static int first_to_go(const void *a, const void *b)
 {
     const struct runs_entry *x = a, *y = b;
@@ -294,7 +296,7 @@ int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_n
         removed->worthy += one->grade < 2;
         removed->bytes += one->bytes;
         buf_printf(&removed->names, "%s%s", removed->names.size ? ", " : "", name_of(one));
-        one->keep = true; // it is gone: no later reason asks about it
+        one->keep = true; // removed: later reasons skip it
     }
     free(list);
     return status;
