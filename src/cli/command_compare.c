@@ -1,6 +1,7 @@
 // command_compare.c - what has changed between runs: their descriptions, the durations of their
 // spans, and values of metrics. Each side is one run or several; report/difference.h judges.
 #include "base/array.h"
+#include "base/log.h"
 #include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
@@ -8,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json_writer.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "report/difference.h"
 
@@ -514,7 +516,13 @@ static int failed_condition(const struct comparison *c, const struct condition *
 {
     for (size_t i = 0; i < c->compared_count; i++)
         if (c->list[i]->on_both && str_eq(str_of(c->list[i]->name), condition->name)) {
-            *failed = holds(condition, &c->list[i]->difference);
+            const struct difference *d = &c->list[i]->difference;
+            *failed = holds(condition, d);
+            if (!d->of[condition->statistic].has_interval)
+                log_warning(
+                    "--fail-if: too few values, or runs, to tell a change of %s from noise; "
+                    "the condition does not hold",
+                    c->list[i]->name);
             return 0;
         }
     return error_set(e, -ENOENT,

@@ -64,6 +64,8 @@ class Compare(Program):
         for condition, words in {"step": "is no condition", "step mean": "is no condition", "step mean 5": "is no condition", "step odd +5%": "is no condition", "step mean 0%": "is no condition"}.items():
             self.one_line(self.sonde("compare", "a1", "b1", "--fail-if", condition), 2, words)
         self.one_line(self.sonde("compare", "a1", "b1", "--fail-if", "other mean +5%"), 1, "is called other")
+        # A peak of one run a side has no interval.
+        self.assertIn("too few values, or runs", self.sonde("compare", "a1", "b1", "--fail-if", "step peak +1%").stderr)
         self.one_line(self.sonde("compare", "a1,", "b1"), 2, "name is empty")
         self.one_line(self.sonde("compare", "a1", "nowhere"), 1, "nowhere")
 
