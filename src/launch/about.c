@@ -3,6 +3,7 @@
 #include "base/hex.h"
 #include "base/utf8.h"
 #include "launch/folder.h"
+#include "launch/machine.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -295,5 +296,6 @@ json_t *about_run(const char *name, const char *note, const char *tags)
     }
     add_filled(out, "environment", environment_kept());
     add_filled(out, "modules", modules_loaded());
+    add_filled(out, "machine", machine_describe(""));
     return out;
 }

@@ -3,7 +3,10 @@
 //
 //   { "name": "baseline", "note": "larger batches", "tags": { "lr": "0.01" },
 //     "directory": "/home/a/train", "git": { "commit": "8c8d4a99…", "branch": "main" },
-//     "environment": { "OMP_NUM_THREADS": "8" }, "modules": [ "gcc/13" ], "nodes": 4 }
+//     "environment": { "OMP_NUM_THREADS": "8" }, "modules": [ "gcc/13" ],
+//     "machine": { … }, "nodes": 4, "config": { … } }
+//
+// machine.h describes "machine", parameters.h "config", which only run.json has.
 //
 // Unknown members are left out. sonde starts no program to learn these facts: it reads .git itself.
 // It keeps only a fixed list of environment variables, which affect how a program runs and hold no

@@ -16,9 +16,9 @@ enum {
     JOB_ID_MAX = 64,
     JOB_HOST_MAX = 64,
     JOB_URL_MAX = 320,
-    JOB_COMMAND_MAX = 16384,  // bytes of the command that are kept, quoted for a shell
-    JOB_TEXT_MAX = 64 * 1024, // bytes of a job.json
-    JOB_LIST_MAX = 4096,      // jobs in one list
+    JOB_COMMAND_MAX = 16384,   // bytes of the command that are kept, quoted for a shell
+    JOB_TEXT_MAX = 512 * 1024, // bytes of a job.json or run.json, its parameters included
+    JOB_LIST_MAX = 4096,       // jobs in one list
 };
 
 #define JOB_FORMAT "sonde run 1" // the value of "format", which marks the JSON as sonde's

@@ -465,7 +465,7 @@ static bool is_in_the_way(const struct node *n, const char *file)
         return false;
     if (store_reader_open(file, &reader, NULL) != 0)
         return true;
-    bool ours = wire_copy_is_of(reader, str_of(n->job.id));
+    bool ours = ask_copy_is_of(reader, str_of(n->job.id));
     store_reader_close(reader);
     return !ours;
 }

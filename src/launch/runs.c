@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "launch/codes.h"
 #include "launch/folder_list.h"
+#include "launch/parameters.h"
 #include "store/read.h"
 
 #include <dirent.h>
@@ -119,10 +120,24 @@ static int move_all(const char *run_folder, const char *to, struct error *e)
     return status;
 }
 
+// run.json, with the parameters that the recordings beside it hold.
+static int describe(const struct job *j, const char *to, struct error *e)
+{
+    struct parameters parameters = {0};
+    struct job run = *j;
+    parameters_add_folder(&parameters, to);
+    run.about = j->about ? json_copy(j->about) : json_object();
+    parameters_describe(&parameters, run.about);
+    int status = job_write(&run, to, JOB_RUN_FILE, e);
+    json_decref(run.about);
+    parameters_free(&parameters);
+    return status;
+}
+
 int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e)
 {
     int status = move_all(run_folder, to, e);
-    return status == 0 ? job_write(j, to, JOB_RUN_FILE, e) : status;
+    return status == 0 ? describe(j, to, e) : status;
 }
 
 int runs_join(const struct job *j, const char *run_folder, const char *to, bool told,
@@ -132,7 +147,7 @@ int runs_join(const struct job *j, const char *run_folder, const char *to, bool 
     if (!told && runs_is_run(to))
         return error_set(e, -EEXIST, "%s holds a recording already", to);
     int status = move_all(run_folder, to, e);
-    return status == 0 && !told ? job_write(j, to, JOB_RUN_FILE, e) : status;
+    return status == 0 && !told ? describe(j, to, e) : status;
 }
 
 // ---------------------------------------------------------------- pruning
