@@ -1,7 +1,6 @@
 // command_compare.c - what has changed between runs: their descriptions, the durations of their
 // spans, and values of metrics. Each side is one run or several; report/difference.h judges.
 #include "base/array.h"
-#include "base/log.h"
 #include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
@@ -519,10 +518,9 @@ static int failed_condition(const struct comparison *c, const struct condition *
             const struct difference *d = &c->list[i]->difference;
             *failed = holds(condition, d);
             if (!d->of[condition->statistic].has_interval)
-                log_warning(
-                    "--fail-if: too few values, or runs, to tell a change of %s from noise; "
-                    "the condition does not hold",
-                    c->list[i]->name);
+                log_say("--fail-if: too few values, or runs, to tell a change of %s from noise; "
+                        "the condition does not hold",
+                        c->list[i]->name);
             return 0;
         }
     return error_set(e, -ENOENT,
