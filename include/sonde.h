@@ -139,6 +139,16 @@ SONDE_API void sonde_span_close_at(const struct sonde_span *span, const char *na
 SONDE_API void sonde_annotate_strings(const char *text, ...) __attribute__((sentinel));
 SONDE_API void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count);
 
+// Keeps parameters of the run, such as a learning rate: `sonde ls --where 'lr<0.01'` finds the run
+// by them. A key has 1 to 128 bytes of [A-Za-z0-9_./:-] and letters, a value is text of up to 1024
+// bytes. Any program on any node of the job may keep parameters; of one key the last value counts.
+//
+//     sonde_config("lr", "0.01", "optimizer", "adam");
+#define sonde_config(...) sonde_config_strings(__VA_ARGS__, (const char *)NULL)
+// key, value, …, NULL
+SONDE_API void sonde_config_strings(const char *key, ...) __attribute__((sentinel));
+SONDE_API void sonde_config_tags(const struct sonde_tag *parameters, size_t count);
+
 // Connects to the agent that listens at `socket_path`, for a program that was started without
 // SONDE_SOCKET and SONDE_LEVEL (such as a worker that is older than its monitor). From then on the
 // program emits at `level`, 1 to 4; handles that it defined before stay 0. A program that already

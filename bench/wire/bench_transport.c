@@ -86,14 +86,14 @@ static uint64_t make_answer(void)
     struct error e;
     uint64_t bytes = 0;
     open_view(NULL, &view, NULL);
-    check(wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view, STR("n"), INT64_MAX, NULL,
-                            &e),
+    check(ask_answer_begin(&answer, ASK_COPY, buf_str(&request), &view, STR("n"), INT64_MAX, NULL,
+                           &e),
           &e);
-    while (wire_answer_step(&answer, &record, &e) > 0) {
+    while (ask_answer_step(&answer, &record, &e) > 0) {
         bytes += record.size;
         record.size = 0;
     }
-    wire_answer_end(&answer);
+    ask_answer_end(&answer);
     buf_free(&record);
     return bytes;
 }
@@ -194,7 +194,7 @@ static void ask(struct hub *hub, const char *transport, struct node *n)
     struct error e;
     struct str host = str_of(transport);
     int64_t from = clock_monotonic_ns();
-    struct hub_ask q = {.question = WIRE_COPY,
+    struct hub_ask q = {.question = ASK_COPY,
                         .request = buf_str(&request),
                         .hosts = &host,
                         .host_count = 1,
@@ -267,7 +267,7 @@ static void fill(const char *path, struct store **store)
     }
     check(store_reader_open(path, &reader, &e), &e);
     snapshot = store_snapshot_open(reader);
-    wire_copy_request_write(&(struct wire_copy_request){.to_ns = INT64_MAX}, &request);
+    ask_copy_request_write(&(struct ask_copy_request){.to_ns = INT64_MAX}, &request);
 }
 
 int main(void)

@@ -119,6 +119,21 @@ static PyObject *annotate(PyObject *module, PyObject *args, PyObject *given)
     return count < 0 ? NULL : new_ref(Py_None);
 }
 
+// A part of sonde.config's parameters, all of them text.
+static PyObject *config(PyObject *module, PyObject *parameters)
+{
+    (void)module;
+    if (sonde_level() == 0)
+        return new_ref(Py_None);
+    struct texts texts = {.count = 0};
+    struct sonde_tag tags[TAGS_MAX];
+    int count = texts_add_tags(&texts, parameters, tags);
+    if (count >= 0)
+        sonde_config_tags(tags, (size_t)count);
+    texts_free(&texts);
+    return count < 0 ? NULL : new_ref(Py_None);
+}
+
 static PyObject *connect_to(PyObject *module, PyObject *args, PyObject *keywords)
 {
     (void)module;
@@ -180,6 +195,9 @@ static PyMethodDef functions[] = {
     {"emit", FAST_METHOD(emit), FAST,
      "emit(name, value, /, **tags)\n--\n\nEmits a point of the metric `name`, now. A handle from "
      "gauge() is twice as fast."},
+    {"keep_parameters", config, METH_O,
+     "keep_parameters(parameters, /)\n--\n\nKeeps parameters of the run, at most 64; "
+     "sonde.config() uses it."},
     {"annotate", (PyCFunction)(void (*)(void))annotate, METH_VARARGS | METH_KEYWORDS,
      "annotate(text, /, **tags)\n--\n\nRecords an annotation at this instant."},
     {"connect", (PyCFunction)(void (*)(void))connect_to, METH_VARARGS | METH_KEYWORDS,

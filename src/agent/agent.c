@@ -4,12 +4,12 @@
 //   programs ──rings, doorbells─────────────▶│ this thread: store, ingest, sockets, timers
 //   senders, scripts ──text lines───────────▶┘
 //
-// Rings are looked at by themselves: DRAIN_FAST_MS after one was found more than a quarter full,
-// then at doubling intervals up to DRAIN_SLOW_MS, and DRAIN_QUIET_MS when nothing has come for some
-// seconds. A doorbell is answered at once, and so is a request for a drain (wire/drain.h), after a
-// rest. Without programs the agent does not look. A fault while it runs (a full disk, a source that
-// fails) is counted, and the rest goes on. At the end the agent accepts all pending connections,
-// reads each to its end, drains the rings, takes a last sample and closes the store.
+// A timer polls the rings: DRAIN_FAST_MS after one was more than a quarter full, then at doubling
+// intervals up to DRAIN_SLOW_MS, and every DRAIN_QUIET_MS after some seconds without data. A
+// doorbell is handled at once. So is a request for a drain (wire/drain.h), after a rest. Without
+// programs there is no poll. A fault while it runs (a full disk, a source that fails) is counted,
+// and the rest goes on. At the end the agent accepts all pending connections, reads each to its
+// end, drains the rings, takes a last sample and closes the store.
 #include "agent/agent.h"
 
 #include "agent/collectors.h"
@@ -40,14 +40,14 @@ enum {
     TICK_MS = 250,       // of the store's own work while something comes
     TICK_IDLE_MS = 2000, // while there are only samples, each of which is followed by a tick
     ROWS_MS = 20,        // on end for samples, while others wait
-    END_DRAIN_MS = 2000, // programs that go on writing at the end are not followed for longer
+    END_DRAIN_MS = 2000, // limit for draining programs that still write at the end
     CONTROL_PIECE_SIZE = 4096,
     // so many times as long as a requested drain took, the agent rests from such requests
     REST_SHARE = 3,
     REST_MAX_MS = 10,
     SLACK_SHARE = 8, // of the agent's memory: what merges and bursts may leave to malloc
 };
-static const double FULL_FAST = 0.25; // of the fullest ring: look again soon
+static const double FULL_FAST = 0.25; // of the fullest ring: poll again soon
 
 enum { END_SIGNALS = 3 };
 static const int end_signals[END_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
@@ -66,10 +66,10 @@ struct agent {
     uv_poll_t control;
     uv_prepare_t news;
     struct own_memory_keeper memory_keeper;
-    size_t hosts; // whose series there were when it was last said
+    size_t hosts; // hosts with series at the last report
     uint64_t drain_ms;
     int64_t rest_until_ns; // monotonic: no requested drain before
-    unsigned empty_rounds; // drains on end that found nothing
+    unsigned empty_rounds; // drains in a row that found nothing
 };
 
 // ---- rings ----
@@ -84,7 +84,7 @@ static void stop(struct agent *a)
     uv_stop(&a->loop);
 }
 
-// With cells to be sampled, each instant is wanted when it comes.
+// If there are cells to sample, the agent has to wake at each instant.
 static void note_company(struct agent *a, uint64_t programs)
 {
     struct connections_stats connections;
@@ -93,7 +93,7 @@ static void note_company(struct agent *a, uint64_t programs)
                       programs || connections.senders || a->parts.options->udp_port);
 }
 
-// One that was asked for says nothing about how often it pays to look.
+// A requested drain does not affect the poll interval.
 static void drain(struct agent *a, bool asked)
 {
     double fullest = 0;
@@ -122,14 +122,14 @@ static void on_drain(uv_timer_t *timer)
         tick(a); // now that we are awake
 }
 
-// Points have come: the store has work.
+// New points give the store work.
 static void tick_soon(struct agent *a)
 {
     if (!a->stopping && uv_timer_get_due_in(&a->tick) > TICK_MS)
         uv_timer_start(&a->tick, on_tick, TICK_MS, 0);
 }
 
-// A ring is filling up, or somebody has connected.
+// A ring is filling up, or a peer has connected.
 static void on_bell(void *user)
 {
     struct agent *a = user;
@@ -170,7 +170,7 @@ static void on_asked_later(uv_timer_t *timer)
 
 // ---- samples ----
 
-// Does the store's due work, and says when to come back.
+// Does the store's due work, and sets the timer for the next time.
 static void tick(struct agent *a)
 {
     parts_make_space(&a->parts);
@@ -199,7 +199,7 @@ static void on_rows(uv_async_t *async)
 {
     struct agent *a = async->data;
     if (rows_take(&a->parts, a->connections, clock_monotonic_ns() + (int64_t)ROWS_MS * NS_PER_MS))
-        uv_async_send(async); // what else there is to do comes first
+        uv_async_send(async); // lets other pending work run first
     tick(a);
 }
 
@@ -228,7 +228,7 @@ static void on_signal(uv_signal_t *handle, int number)
     stop(handle->data);
 }
 
-// What comes on it are collectors; its end is the end.
+// Reads collectors from the control descriptor; its end ends the agent.
 static void on_control(uv_poll_t *poll, int status, int events)
 {
     struct agent *a = poll->data;
@@ -248,7 +248,7 @@ static void on_news(uv_prepare_t *handle)
     size_t hosts = store_host_count(a->parts.store);
     if (hosts == a->hosts ||
         a->hosts >
-            WIRE_HELD_MAX + 1) // its own name, and so many others: past that all are told as any
+            WIRE_HELD_MAX + 1) // its own name, and so many others: beyond that the report is "any"
         return;
     a->hosts = hosts;
     tell(a->parts.options->control_fd, "%s\n", "hosts");
@@ -261,12 +261,12 @@ static void finish(struct agent *a)
     scripts_finish(a->scripts);
     agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
-    // With nowhere to put it, what is in the rings stays there for the next agent.
+    // If the store cannot take data, they stay in the rings for the next agent.
     while (!store_is_cut(a->parts.store) && ingest_drain(a->parts.ingest, NULL) > 0 &&
            clock_monotonic_ns() < until)
         ;
     rows_take(&a->parts, a->connections, INT64_MAX);
-    own_be_due(a->parts.own); // what it says at last holds
+    own_be_due(a->parts.own); // its last row is the final one
     sampler_take(a->parts.sampler, clock_realtime_ns());
     rows_take(&a->parts, a->connections, INT64_MAX);
     own_note_dropped(a->parts.own, a->parts.ingest, &a->parts.figures);
@@ -275,7 +275,7 @@ static void finish(struct agent *a)
 
 // ---- the start ----
 
-// Whoever has knocked since open_sockets is let in.
+// Accepts peers that have connected since open_sockets.
 static int serve_sockets(struct agent *a, struct error *e)
 {
     int listening[CONNECTIONS_LISTENERS_MAX] = {a->parts.listening, a->parts.abstract},
@@ -360,7 +360,7 @@ static void close_handle(uv_handle_t *handle, void *user)
         uv_close(handle, NULL);
 }
 
-// In the order that each part needs the ones below it; what was not made is passed over.
+// Closes the parts in the order of their dependencies, and skips those that were not made.
 static int close_all(struct agent *a, struct error *e)
 {
     parts_stop_sampling(&a->parts);
@@ -406,7 +406,8 @@ int agent_run(const struct agent_options *options, struct error *e)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); // a file at its size limit is a full disk, not a reason to die
     raise_descriptor_limit();
-    // Who sees the socket may end us at once; until the loop can hear it, the signal waits.
+    // A process that sees the socket may send a signal at once; it stays blocked until the loop
+    // runs.
     sigset_t before;
     block_ends(&before);
     int failed = start(a, e);
@@ -424,8 +425,8 @@ int agent_run(const struct agent_options *options, struct error *e)
     uv_prepare_start(&a->news, on_news);
     while (!a->stopping)
         uv_run(&a->loop, UV_RUN_DEFAULT);
-    // Who is told twice, by the launcher and by a scheduler that ends the job, closes the file all
-    // the same.
+    // The launcher and the job's scheduler may both send a signal; the second one must not keep the
+    // agent from closing the file.
     block_ends(NULL);
     finish(a);
     failed = close_all(a, e);

@@ -1,4 +1,4 @@
-// agent.h - the process on each node: ties ingest, collect and store together.
+// agent.h - the process on each node: connects ingest, collect and store.
 //
 // Two threads: the main one owns the store and the event loop (socket, rings, timers); the sampling
 // thread wakes at instants that are whole multiples of the rate since the epoch, so that all nodes

@@ -1,4 +1,4 @@
-// agent_options.h - what an agent is started with.
+// agent_options.h - the options of an agent.
 #ifndef SONDE_AGENT_AGENT_OPTIONS_H
 #define SONDE_AGENT_AGENT_OPTIONS_H
 
@@ -8,7 +8,7 @@ struct agent_options {
     const char *folder;      // the run folder (0700, ours); made when it is not there
     const char *socket_path; // NULL = FOLDER/agent.sock
     const char *file_path;   // NULL = FOLDER/HOST.sonde
-    // where the file goes when there is no space for it (overflow.h); NULL = nowhere
+    // the file's folder when its own has no space (overflow.h); NULL = none
     const char *overflow_folder;
     const char *host;               // NULL = gethostname up to the first dot
     const char *job;                // goes into the file's meta
@@ -26,7 +26,7 @@ struct agent_options {
     int keeper_fd;
     int udp_port; // text protocols on loopback; 0 = no UDP
     uint64_t size_limit_bytes;
-    size_t memory_bytes; // that the agent takes beside its mapped file; 0 = no bound
+    size_t memory_bytes; // limit of the agent's memory without its mapped file; 0 = none
     double window_s;
     // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n", later "hosts\n" when
     // the store has series of a host that it had none of (of some 16 of them, wire/held.h); takes

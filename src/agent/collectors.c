@@ -32,7 +32,7 @@ struct collectors {
     struct collector collectors[COLLECTORS_MAX];
 
     uv_poll_t list;
-    int list_fd; // -1 = nobody is asked
+    int list_fd; // -1 = no lookup is running
     bool asked, finishing;
     struct buf listed;
     struct gpu gpus[GPU_LIST_MAX];
@@ -159,7 +159,7 @@ static void on_list(uv_poll_t *poll, int status, int events)
             start(all, &all->collectors[i]);
 }
 
-// Once, when it is needed first.
+// Runs once, on first use.
 static void ask_for_gpus(struct collectors *all)
 {
     if (all->asked)

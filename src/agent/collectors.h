@@ -1,11 +1,11 @@
-// collectors.h - commands that are asked for while the job runs: the functions of a user's
+// collectors.h - commands that the user requests while the job runs: the functions of a
 // CollectorGroup, one process each, or one for each GPU.
 //
 // They come and go by lines (wire/collector_line.h) on the agent's control descriptor, and run as
 // scripts do (scripts.h). A process of a GPU finds SONDE_GPU (the index, as the tag `gpu` has it)
 // and the variable of the GPU's make: CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or
-// ZE_AFFINITY_MASK. Which GPUs there are is asked when the first such collector comes; a driver
-// that does not answer delays only these.
+// ZE_AFFINITY_MASK. The first such collector starts the lookup of the GPUs; a driver that hangs
+// delays only these collectors.
 //
 // In the thread of the event loop.
 #ifndef SONDE_AGENT_COLLECTORS_H
@@ -13,8 +13,8 @@
 
 #include "agent/scripts.h"
 
-// Takes what stands behind the verb apart. spec's texts but its name lie in `line`; it has no
-// variables yet. -EINVAL with words.
+// Parses a line without its verb. spec's texts but its name lie in `line`; it has no variables yet.
+// -EINVAL with words.
 int collector_parse(const char *line, struct script_spec *spec, bool *per_gpu, struct error *e);
 
 struct collectors;
@@ -22,11 +22,11 @@ struct collectors;
 // `scripts` outlives it. NULL: no memory.
 struct collectors *collectors_create(uv_loop_t *loop, struct scripts *scripts);
 
-// Takes pieces of what comes on the control descriptor. Lines that are none of collectors are left
-// alone; what is wrong with one is said in the log.
+// Takes the next bytes of the control descriptor. It ignores lines that are not about collectors,
+// and logs faulty ones.
 void collectors_feed(struct collectors *c, struct str piece);
 
-// Waits for no list of GPUs any more. The processes are scripts_finish's. Run the loop until it is
+// Stops waiting for the list of GPUs. scripts_finish ends the processes. Run the loop until it is
 // empty before collectors_destroy. NULL is allowed for both.
 void collectors_finish(struct collectors *c);
 void collectors_destroy(struct collectors *c);

@@ -1,11 +1,11 @@
 // connections.c - sockets, each watched by one uv_poll_t.
 //
-// The first bytes of a connection say what it is (ingest/hello.h). A program's connection carries
-// nothing but doorbells, and its end says that the program may be gone. On a text connection lines
-// come in and answers to bad ones go out; at its end the last line is taken, the answers are sent,
-// then it is closed: a sender that half-closes and reads until the end knows what became of its
-// lines. On an asker's connection requests for a drain come in, and the number of the last one goes
-// out when the drain is done (wire/drain.h).
+// The first bytes of a connection tell its kind (ingest/hello.h). A program's connection carries
+// only doorbells; its end means that the program may have ended. On a text connection the agent
+// reads lines and answers bad ones. At its end the agent takes the last line, sends the answers,
+// and closes. So a sender that half-closes and reads to the end knows the fate of its lines. On the
+// connection of an asker (a process that answers queries), requests for a drain come in, and the
+// number of the last one goes out after the drain (wire/drain.h).
 #include "agent/connections.h"
 
 #include "base/clock.h"
@@ -24,9 +24,9 @@
 
 enum {
     READ_SIZE = 65536,    // more than any datagram
-    ACCEPTS_A_ROUND = 64, // then others have their turn
+    ACCEPTS_A_ROUND = 64, // then other connections have their turn
     READS_A_ROUND = 16,
-    READS_AT_END = 4096, // 256 MiB: who sends more than that without a pause is not waited for
+    READS_AT_END = 4096, // 256 MiB: the limit for a sender that never pauses
 };
 
 enum kind { NEW, TEXT, PROGRAM, ASKER };
@@ -41,7 +41,7 @@ struct connection {
     struct ingest_lines *lines;
     struct buf reply;
     size_t sent; // of reply
-    bool ended;  // nothing more comes from the other side
+    bool ended;  // the peer sends no more
     bool closing;
     // An asker's.
     struct list_link waiting;     // in all->waiting, while it waits for a drain
@@ -66,7 +66,7 @@ struct connections {
     uv_poll_t datagrams;
     int udp;
     bool datagrams_open; // its handle
-    int spare;           // closed to make room for refusing a connection when no descriptor is left
+    int spare;           // closed to free a descriptor for refusing a connection when none is left
     struct ingest_lines *udp_lines;
     struct list_link open;    // connections
     struct list_link waiting; // those that wait for a drain
@@ -96,15 +96,14 @@ static void close_connection(struct connection *c)
     c->all->stats.open--;
     c->all->stats.senders -= c->kind == TEXT;
     uv_close((uv_handle_t *)&c->poll, on_closed);
-    close(c->fd); // behind uv_close, which still speaks of it to the kernel
+    close(c->fd); // after uv_close, which still uses it
     ingest_lines_destroy(c->lines);
     buf_free(&c->reply);
 }
 
 static void on_event(uv_poll_t *poll, int status, int events);
 
-// Sends what there is; false when the other side will not have it. Leaves `reply` empty when all is
-// out.
+// Sends `reply`; false if the peer does not take it. `reply` is empty when all is sent.
 static bool send_reply(struct connection *c)
 {
     while (c->sent < c->reply.size) {
@@ -131,7 +130,7 @@ static void end_program(struct connection *c)
     ring(all);
 }
 
-// What the connection is, known from now on.
+// Sets the kind of a connection.
 static void become(struct connection *c, enum kind kind)
 {
     c->all->strangers--;
@@ -142,7 +141,7 @@ static void begin_program(struct connection *c, struct ingest_descriptors fds)
 {
     become(c, PROGRAM);
     int failed = ingest_attach(c->all->in, fds, c->pid);
-    // One that was found before it said hello keeps its connection for the doorbell.
+    // If the program's segment was found before its HELLO, the connection serves as its doorbell.
     if (failed && failed != -EBUSY) {
         c->all->stats.refused_hello++;
         log_warning("process %ld cannot hand over its data: %s", (long)c->pid, strerror(-failed));
@@ -165,7 +164,7 @@ static bool is_asker(struct connection *c)
     return true;
 }
 
-// What the connection is. True when it is known, and may have more to read.
+// Determines the kind of a connection. True if it is known, and there may be more to read.
 static bool recognise(struct connection *c)
 {
     struct ingest_descriptors fds;
@@ -200,7 +199,7 @@ static bool recognise(struct connection *c)
     return true;
 }
 
-// Requests that have come; the last one answers for all. False when there are no more now.
+// Reads pending requests; the answer to the last one covers all. False if there are no more now.
 static bool read_requests(struct connection *c)
 {
     struct connections *all = c->all;
@@ -226,7 +225,7 @@ static bool read_requests(struct connection *c)
     return true;
 }
 
-// Reads once; false when there is nothing more now.
+// Reads once; false if there is nothing more now.
 static bool read_piece(struct connection *c)
 {
     if (c->kind == ASKER)
@@ -284,14 +283,14 @@ static void on_event(uv_poll_t *poll, int status, int events)
     struct connection *c = (struct connection *)poll;
     (void)events;
     if (status < 0 && c->ended) {
-        close_connection(c); // gone before it had its answers
+        close_connection(c); // the peer has gone before it had its answers
         return;
     }
-    // An error is met again, and understood, in recv.
+    // recv returns the same error, and handles it.
     serve(c, READS_A_ROUND);
 }
 
-// Whether the peer may speak: this user, or root.
+// Whether the peer has access: it runs as this user, or as root.
 static bool is_ours(struct connections *all, int fd)
 {
     struct ucred peer;
@@ -334,13 +333,12 @@ static void add_connection(struct connections *all, int fd)
         ring(all);
 }
 
-// False when nobody knocks.
+// False if no connection is pending.
 static bool accept_one(struct connections *all, int listening)
 {
     int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE) && all->spare >= 0) {
-        // Let it in only to shut the door: else it would knock for ever, and so would the event
-        // loop.
+        // Accept it only to close it: otherwise it stays pending, and the event loop spins.
         close(all->spare);
         fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {
@@ -373,7 +371,7 @@ static void on_knock(uv_poll_t *poll, int status, int events)
 
 static void read_datagrams(struct connections *all, unsigned most)
 {
-    // nobody to send them to: bad lines are counted
+    // UDP has no answers: bad lines are only counted
     struct buf answers = {.limit = CONNECTION_REPLY_MAX};
     for (unsigned i = 0; i < most; i++) {
         ssize_t n = recv(all->udp, all->piece, READ_SIZE, MSG_DONTWAIT);
@@ -409,7 +407,7 @@ int agent_connections_udp(int port, struct error *e)
     return fd;
 }
 
-// All that have knocked so far.
+// Accepts all pending connections.
 static void accept_all(struct connections *all)
 {
     for (size_t i = 0; i < CONNECTIONS_LISTENERS_MAX; i++)
@@ -474,7 +472,7 @@ int agent_connections_create(uv_loop_t *loop, struct ingest *in,
 void agent_connections_gather(struct connections *all)
 {
     accept_all(all);
-    // A HELLO may have come since its connection was taken.
+    // A HELLO may have arrived since the connection was accepted.
     if (!all->strangers)
         return;
     LIST_EACH (link, &all->open) {
@@ -510,7 +508,7 @@ void agent_connections_answer(struct connections *all)
         c->asking = false;
         all->stats.asked++;
         if (!tell_asker(c))
-            close_connection(c); // it has gone, or reads nothing
+            close_connection(c); // the peer has gone, or does not read
     }
 }
 

@@ -1,5 +1,5 @@
-// connections.h - whoever talks to the agent: programs with a segment, senders of text lines, UDP,
-// and processes that answer questions (wire/drain.h).
+// connections.h - the agent's peers: programs with a segment, senders of text lines, UDP, and
+// processes that answer queries (wire/drain.h).
 #ifndef SONDE_AGENT_CONNECTIONS_H
 #define SONDE_AGENT_CONNECTIONS_H
 
@@ -11,7 +11,7 @@
 enum {
     CONNECTIONS_MAX = 8192,
     CONNECTIONS_LISTENERS_MAX = 2,
-    // answers that wait for a sender who does not read; what is over is not kept
+    // pending answers for a sender that does not read; further ones are dropped
     CONNECTION_REPLY_MAX = 65536,
 };
 
@@ -27,7 +27,7 @@ struct connections;
 
 // All in the thread of the loop.
 struct connections_events {
-    void (*bell)(void *user); // a program's ring is filling up, or somebody has come
+    void (*bell)(void *user); // a program's ring is filling up, or a peer has connected
     void (*asked)(
         // a process asks for a drain (wire/drain.h): call agent_connections_answer after it, now or
         // soon
@@ -42,22 +42,21 @@ int agent_connections_create(uv_loop_t *loop, struct ingest *in,
                              const struct connections_events *events, struct connections **out,
                              struct error *e);
 
-// Before a requested drain: takes all programs that have come, so that what they have emitted is
-// drained, too.
+// Call it before a requested drain: accepts all new programs, so their data are drained, too.
 void agent_connections_gather(struct connections *c);
 
-// After it: samples the cells of those that asked for that, and tells all that asked so far that
-// the store has everything.
+// Call it after a requested drain: samples the cells for requests that ask for it, and answers all
+// requests so far.
 void agent_connections_answer(struct connections *c);
 
-// Listens no more: takes who has knocked already, reads from everybody what has been sent, answers,
+// Stops listening: accepts pending connections, reads all data that peers have sent, answers,
 // closes. Run the loop until it is empty before agent_connections_destroy.
 void agent_connections_finish(struct connections *c);
 void agent_connections_destroy(struct connections *c);
 
 void agent_connections_get_stats(const struct connections *c, struct connections_stats *out);
 
-// A datagram socket on 127.0.0.1; negative errno when the port cannot be had.
+// A datagram socket on 127.0.0.1; a negative errno if the port is not available.
 int agent_connections_udp(int port, struct error *e);
 
 #endif

@@ -31,7 +31,7 @@ static int make_folders(const char *path, struct error *e)
         part[i] = 0;
         if (mkdir(part, 0700) != 0 && errno != EEXIST) {
             int code = -errno;
-            // on a read-only file system mkdir does not say that the folder is there
+            // on a read-only file system mkdir does not report that the folder exists
             struct stat about;
             if (stat(part, &about) != 0 || !S_ISDIR(about.st_mode))
                 return error_set(e, code, "cannot make the run folder %s: %s", path,
@@ -66,7 +66,7 @@ int folder_prepare(const char *path, struct error *e)
     return 0;
 }
 
-// Whether a dead agent left a socket of that name; it is taken away then.
+// Whether a dead agent left a socket of that name; if so, removes it.
 static int clear_name(const char *path, const struct sockaddr_un *address, struct error *e)
 {
     struct stat about;

@@ -8,12 +8,12 @@
 // ours, closed to others.
 int folder_prepare(const char *path, struct error *e);
 
-// Listens on a Unix stream socket (mode 0600, not blocking). The socket of an agent that is dead is
-// replaced; one that answers is an error (-EADDRINUSE). The descriptor or a negative errno.
+// Listens on a Unix stream socket (mode 0600, not blocking). Replaces the socket of a dead agent;
+// the socket of a running one is an error (-EADDRINUSE). The descriptor or a negative errno.
 int folder_listen(const char *path, struct error *e);
 
 // Listens at the abstract name of the same path, for processes that do not see the folder
-// (base/agent_address.h). The descriptor or a negative errno; -EADDRINUSE: somebody else has the
+// (base/agent_address.h). The descriptor or a negative errno; -EADDRINUSE: another process has the
 // name.
 int folder_listen_abstract(const char *path);
 
@@ -21,8 +21,8 @@ int folder_listen_abstract(const char *path);
 // a negative errno.
 int folder_listen_take(int fd, struct error *e);
 
-// Takes the socket's name away, unless another agent listens there. The listening descriptor is
-// closed before.
+// Removes the socket's name, unless another agent listens there. The caller has closed the
+// listening descriptor.
 void folder_unlisten(const char *path);
 
 #endif

@@ -1,9 +1,9 @@
 // instants.h - when to sample: at whole multiples of the rate since the epoch, on the wall clock.
 //
 // So all nodes sample at the same moment, and do not drift. Pure arithmetic on times that the
-// caller reads, so tests can play any clock. After a late wake-up the newest instant that has come
-// is taken and those before it are counted as skipped, not made up. A clock that was set forward
-// makes skipped instants; one that was set back starts anew from where it is.
+// caller reads, so tests can play any clock. After a late wake-up, only the newest instant is
+// sampled; earlier ones count as skipped. If the clock is set forward, the instants between are
+// skipped; if it is set back, instants start anew from its new time.
 #ifndef SONDE_AGENT_INSTANTS_H
 #define SONDE_AGENT_INSTANTS_H
 

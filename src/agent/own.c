@@ -19,12 +19,12 @@ static const struct str cause_names[CAUSES] = {
     [LIMIT] = {"limit", 5},                // names, tags, series over a limit
     [REFUSED] = {"refused", 7},            // by the store: no space, too old
     [BAD_LINE] = {"bad_line", 8},          // text that could not be understood
-    [QUEUE_FULL] = {"queue_full", 10},     // samples that found no place
+    [QUEUE_FULL] = {"queue_full", 10},     // samples without a free place in the queue
 };
 
 enum {
     SERIES_MAX = 32,
-    LEVEL_ALL = 4, // below it there is only what was dropped
+    LEVEL_ALL = 4, // below it only losses are recorded
 };
 
 struct own {

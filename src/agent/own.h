@@ -1,15 +1,14 @@
-// own.h - sonde's own metrics: what the agent takes, drops, stores and costs.
+// own.h - the agent's metrics about itself: received, dropped and stored data, and its costs.
 //
-// All of them at level 4. What was dropped is recorded at every level, from the moment that there
-// is something: nothing is lost in silence, and nothing is listed where nothing is lost. The header
-// of the file holds the sum, too.
+// All of them at level 4. Losses are recorded at every level, from the first one on: no loss is
+// silent, and without losses there are no such series. The header of the file holds the sum, too.
 #ifndef SONDE_AGENT_OWN_H
 #define SONDE_AGENT_OWN_H
 
 #include "agent/connections.h"
 #include "agent/sampler.h"
 
-// What is counted where nobody else counts it.
+// Counters that no other part keeps.
 struct own_figures {
     struct sampler_figures sampler;
     struct connections_stats connections;
@@ -24,8 +23,8 @@ struct own *own_create(struct store *store, const struct store_label *labels, si
                        int level, struct error *e);
 void own_destroy(struct own *o);
 
-// Notes in the file's header what was dropped so far: there it is known even when there is no space
-// to record it.
+// Writes the losses so far into the file's header, which has room for them even if the disk is
+// full.
 void own_note_dropped(struct own *o, const struct ingest *in, const struct own_figures *figures);
 
 // The next row is recorded whenever it comes.

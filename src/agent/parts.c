@@ -69,8 +69,8 @@ static int make_names(struct parts *p, struct error *e)
     return 0;
 }
 
-// What a merge may take: what the bound leaves, less what lies around it, such as blocks that
-// malloc keeps and the tables of zstd.
+// The memory for a merge: the rest of the bound, less overhead such as blocks that malloc keeps and
+// the tables of zstd.
 static size_t merge_room(void *user)
 {
     const struct agent_options *o = user;
@@ -141,8 +141,8 @@ static int open_parts(struct parts *p, void (*wake)(void *user), void *user, str
     return p->own ? 0 : e->code;
 }
 
-// First of all: an agent that cannot be reached makes no file, and one that is there already is
-// told from a damaged one.
+// The socket comes first: an agent that cannot be reached makes no file, and a running agent's file
+// is not mistaken for a damaged one.
 static int open_sockets(struct parts *p, struct error *e)
 {
     p->listening = p->options->listening_fd > 0 ? folder_listen_take(p->options->listening_fd, e)

@@ -1,5 +1,5 @@
 // recorded.c - a reader's snapshot of the file, taken before this agent appends to it, and kept:
-// what is not asked for costs nothing but the list of series.
+// only the list of series is read in advance; the rest is read on demand.
 #include "agent/recorded.h"
 
 #include "base/log.h"

@@ -1,5 +1,5 @@
-// recorded.h - what the agents before this one have written into the recording: each series' last
-// value.
+// recorded.h - the data that earlier agents have written into the recording: the last value of each
+// series, and the events.
 #ifndef SONDE_AGENT_RECORDED_H
 #define SONDE_AGENT_RECORDED_H
 

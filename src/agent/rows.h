@@ -5,8 +5,8 @@
 #include "agent/connections.h"
 #include "agent/parts.h"
 
-// Stores rows until the queue is empty or that time has come (monotonic). Rows may come faster than
-// they are taken. True: there are more.
+// Stores rows until the queue is empty or that time has come (monotonic). New rows may come faster
+// than it stores them. True: there are more.
 bool rows_take(struct parts *p, struct connections *connections, int64_t until_ns);
 
 #endif

@@ -4,8 +4,8 @@
 // Sources of one rate are sampled at one instant, a multiple of that rate since the epoch; each
 // rate has instants of its own. The first instant of all takes every source, so that a short job
 // has a value of each. The queue has a fixed number of places and one thread at each end; no locks.
-// Where the store's thread is so late that all places are taken, rows are dropped and counted:
-// sampling is never late because of the store.
+// If the store's thread is so late that no place is free, rows are dropped and counted, so the
+// store never delays sampling.
 #ifndef SONDE_AGENT_SAMPLER_H
 #define SONDE_AGENT_SAMPLER_H
 
@@ -62,9 +62,9 @@ int sampler_start(struct sampler *s, struct error *e);
 void sampler_stop(struct sampler *s);
 void sampler_destroy(struct sampler *s);
 
-// Whether somebody waits for each instant (there are cells to be sampled with it). If not, `wake`
-// is called for all instants of about half a second together: waking the other thread costs as much
-// as a sample. Any thread; at first nobody waits.
+// Whether the store's thread has to wake at each instant (because it samples cells then). If not,
+// `wake` is called for all instants of about half a second together: waking the other thread costs
+// as much as a sample. Any thread may call it; the default is no.
 void sampler_be_prompt(struct sampler *s, bool prompt);
 
 // Takes one sample of all sources at t_ns in the caller's thread. Only before sampler_start or

@@ -2,16 +2,20 @@
 // connection may send (ingest.h).
 //
 // A script with a rate is run at multiples of it since the epoch, one run at a time; one without is
-// started once and prints when it likes, and is started again, later and later, when it ends.
-// Either way lines are taken as they come, and what has no time gets that of its arrival.
+// started once and prints when it likes, and is started again when it ends, after growing pauses.
+// In both cases lines are handled on arrival, and points without a time get the time of their
+// arrival.
 //
 //   sh -c COMMAND   in a process group of its own, killed with the agent; stdin is /dev/null
-//   stdout          lines, at most SCRIPT_BYTES_A_SECOND of them a second: who prints more waits
-//   stderr          its last line is said when the script fails; a line that begins with "sonde: " is said at once, a few of each run
-//   the end         an exit code that is not 0, a signal, a time-out: said once in a row, and recorded as sonde_script_exit_code. The first of a row
-//                   is an annotation, too (script=NAME, failing=yes), and so is its end (failing=no): `sonde status` tells of what fails
+//   stdout          lines, at most SCRIPT_BYTES_A_SECOND; a script that prints faster blocks
+//   stderr          the last line is logged if the script fails; a line that begins with
+//                   "sonde: " is logged at once, a few of each run
+//   the end         an exit code other than 0, a signal, a time-out: recorded each time as
+//                   sonde_script_exit_code. The first failure in a row is logged, and is an
+//                   annotation (script=NAME, failing=yes), as is the next success (failing=no):
+//                   `sonde status` lists failing scripts
 //
-// What the run was started with is made by scripts_create; more come and go while the agent runs
+// scripts_create starts the scripts of the run; more come and go while the agent runs
 // (collectors.h). In the thread of the event loop.
 #ifndef SONDE_AGENT_SCRIPTS_H
 #define SONDE_AGENT_SCRIPTS_H
@@ -30,18 +34,18 @@ enum {
 struct scripts;
 struct script;
 
-// Starts what `text` says (NULL or "" = nothing). They run in `folder`. `loop` has to run for
-// anything to happen.
+// Starts the scripts in `text` (NULL or "" = none) in `folder`. They make progress only while
+// `loop` runs.
 int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const char *folder,
                    struct scripts **out, struct error *e);
 
-// One more, until scripts_remove. Everything is copied. NULL with e set: no memory.
+// Adds a script, until scripts_remove. Everything is copied. NULL with e set: no memory.
 struct script *scripts_add(struct scripts *all, const struct script_spec *spec, struct error *e);
 
-// Kills it; what it has printed is taken. *s is gone, or goes by itself.
+// Kills it, after handling its pending output. *s is no longer valid.
 void scripts_remove(struct script *s);
 
-// Kills them and takes what they have printed. Run the loop until it is empty before
+// Kills all, after handling their pending output. Run the loop until it is empty before
 // scripts_destroy. NULL is allowed for both.
 void scripts_finish(struct scripts *s);
 void scripts_destroy(struct scripts *s);

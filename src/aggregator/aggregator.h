@@ -7,11 +7,12 @@
 
 #include "faces/service.h"
 
-// Nodes of the job that connect to us, so that all of them are asked (wire/hub.h).
+// The hub, to which the other nodes of the job connect, so that requests reach all nodes
+// (wire/hub.h).
 struct aggregator_hub {
     const char *address;   // a number; NULL = all of this machine's
     int port;              // 0 = any that is free
-    int fd;                // a socket that listens already, which we take over; 0 = none
+    int fd;                // a listening socket to take over; 0 = none
     const char *key_file;  // wire_key_read
     const char *host;      // this node, as the others are called
     const char *expect;    // nodes that should be there, separated by commas; NULL = none
@@ -25,15 +26,14 @@ struct aggregator_options {
     const char *listen; // address; NULL = "127.0.0.1"
     int port;           // 0 = 4242, the next free one if taken
     bool port_exact;    // a taken port is an error
-    // a socket that listens already, which we take over (listen.h); 0 = none: `listen` and `port`
-    // say where
+    // a listening socket to take over (listen.h); 0 = none: listen at `listen` and `port`
     int listen_fd;
     // The control token; the others follow from it (tokens.h). NULL = no protection: only on
     // loopback, only in tests.
     const char *token;
     bool open_view; // our own user's programs on this machine need no token to view (auth.h)
-    // Programs of our own user may put points in the form of Dragon's clients, and nothing else is
-    // answered: a server beside the job's, with `token` NULL.
+    // A second server, with `token` NULL: it only accepts points that programs of our own user put
+    // in the format of Dragon's clients.
     bool only_dragon_points;
     // aggregator_run starts such a server on this socket, of the loopback address; 0 = none
     int dragon_fd;
@@ -41,24 +41,24 @@ struct aggregator_options {
     // origins whose pages may read the answers, separated by commas, or "*"; NULL = none
     const char *cors;
     const char *job;
-    // of the job's agent, to which points are passed on; NULL = recordings, which take none
+    // socket of the job's agent, for put points; NULL = recordings, which accept none
     const char *agent_socket;
     int level;
-    int64_t window_ns; // queries answer with no points that are older; 0 = with all
+    int64_t window_ns; // queries leave out older points; 0 = no limit
     bool dragon_compatible;
-    // recordings of any number of runs: folders in `paths` are looked through as well, "job" tells
-    // runs apart, one has to be there
+    // recordings of any number of runs: the folders within `paths` are searched, too, the tag "job"
+    // distinguishes runs, and there has to be at least one recording
     bool replay;
     // times are shifted, by whole minutes, so that the last point lies within the last minute
     bool as_if_now;
-    const char *dump_node,
-        *dump_dir; // where a dump goes when nobody says where: a folder on a node that is reached by ssh; NULL = this node; NULL = nowhere
+    // default target of dumps: a folder (NULL = none), on a node reached by ssh (NULL = this one)
+    const char *dump_node, *dump_dir;
     metric_alias_fn *resolve_alias; // NULL = there are no built-in metrics
     metric_alias_at_fn *alias_at;   // NULL = none of them has another name
     service_run_fn *describe_run;   // NULL = nothing is known of runs
-    // the job's launcher can start its command again, and hears of it on the control descriptor
+    // the job's launcher can restart its command; requests go to the control descriptor
     bool restarts;
-    // what then is called, in a worker; aggregator_run sets it. NULL = nobody can
+    // called in a worker for a restart; aggregator_run sets it. NULL = not possible
     service_reboot_fn *reboot;
     void *reboot_user;
     // the same for collectors, which any launcher of a job can start
@@ -71,11 +71,11 @@ struct aggregator_options {
 struct aggregator;
 struct hub;
 
-// Starts serving on threads of its own; returns when it listens.
+// Starts serving on threads of its own; returns as soon as it listens.
 int aggregator_start(const struct aggregator_options *options, struct aggregator **out,
                      struct error *e);
 int aggregator_port(const struct aggregator *a);
-void aggregator_stop(struct aggregator *a); // finishes what is being answered, frees a
+void aggregator_stop(struct aggregator *a); // finishes current answers, frees a
 
 struct hub *aggregator_hub(const struct aggregator *a); // NULL: without
 
@@ -85,13 +85,14 @@ struct hub *aggregator_hub(const struct aggregator *a); // NULL: without
 //   says   ready PORT HUBPORT
 //          node HOST up        it has connected
 //          node HOST lost      its connection has ended
-//          reboot HOST,HOST    where it was told that the launcher restarts: the command is to be started again without these
-//          fetched HOST PATH   its recording is here
-//          unfetched HOST TEXT it could not be had
-//          fetching BYTES      how much has come, about once a second while something does
+//          reboot HOST,HOST    a client requests a restart without these nodes (only if the
+//                              launcher restarts commands)
+//          fetched HOST PATH   the node's recording has been copied
+//          unfetched HOST TEXT it could not be copied
+//          fetching BYTES      the received bytes, about once a second during a transfer
 //          collector NAME …    of a job with an agent, also without a hub (wire/collector_line.h)
-//   takes  what told.h says: who should be there
-//          fetch HOST DIR      its recording is to be copied into that folder; the node's agent has closed it
+//   takes  the lines of told.h: the expected nodes
+//          fetch HOST DIR      copy the node's recording, which its agent has closed, into DIR
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e);
 
 #endif

@@ -1,8 +1,11 @@
-// control.h - a process that somebody started and holds by a descriptor (a pipe or a socket): what
-// it says there, what it is told, when it ends.
+// control.h - the control descriptor (a pipe or a socket) of a process: it exchanges lines with its
+// parent, and ends when the parent does.
 //
-//   starter ◀─ "ready …", "error …", later lines ─ we        the starter goes away, however it dies: its end is closed and we leave, too
-//           ── lines ─▶                                      so do SIGTERM and SIGINT
+//   parent ◀─ "ready …", "error …", later lines ── we
+//          ── lines ─────────────────────────────▶
+//
+// However the parent ends, the kernel closes its end, and we end, too; SIGTERM and SIGINT also end
+// us.
 #ifndef SONDE_AGGREGATOR_CONTROL_H
 #define SONDE_AGGREGATOR_CONTROL_H
 
@@ -16,24 +19,24 @@
 enum { CONTROL_LINE_MAX = 4096 }; // bytes of a line that is told; a longer one is left alone
 
 struct control {
-    int fd; // -1: nobody holds us
+    int fd; // -1: no parent
     int signals;
     pthread_mutex_t saying;
     char line[CONTROL_LINE_MAX];
     size_t line_size; // past CONTROL_LINE_MAX: too long
 };
 
-// From here on SIGTERM and SIGINT are seen by control_wait only, in every thread that is started
-// afterwards, and past control_close by nobody: who is told a second time ends as orderly. As many
-// files may be open as the system lets us have.
+// From here on only control_wait handles SIGTERM and SIGINT, whatever thread is started later.
+// After control_close they stay blocked, so a second signal does not disturb the shutdown. Raises
+// the limit on open files as far as the system allows.
 int control_open(struct control *c, int fd, struct error *e);
 void control_close(struct control *c);
 
-// One line, from any thread. Whoever does not listen any more is noticed by control_wait.
+// Writes a line; any thread may call it. control_wait notices a parent that has gone.
 void control_say(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Waits at most timeout_ms (-1: for ever); calls take (NULL: nobody listens) with each whole line
-// that was told. False: it is time to end.
+// Waits at most timeout_ms (-1: no limit), and calls take (NULL: ignore lines) with each complete
+// line of the parent. False: the process has to end.
 bool control_wait(struct control *c, int timeout_ms, void (*take)(void *user, struct str line),
                   void *user);
 

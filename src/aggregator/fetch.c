@@ -29,7 +29,7 @@ struct fetch {
     pthread_cond_t news;
     struct wanted *first, **last;
     atomic_bool stop;
-    struct wire_copy_progress progress;
+    struct ask_copy_progress progress;
 };
 
 static void free_wanted(struct wanted *w)
@@ -107,7 +107,7 @@ static size_t take_some(struct fetch *f, struct arena *arena,
     return n;
 }
 
-static void say_one(struct fetch *f, struct str host, const struct wire_copied *copied,
+static void say_one(struct fetch *f, struct str host, const struct ask_copied *copied,
                     const char *failed)
 {
     const char *path = NULL;
@@ -137,13 +137,13 @@ static void fetch_some(struct fetch *f, struct arena *arena, struct wanted *cons
 {
     struct str hosts[FETCH_NODES_AT_ONCE];
     struct error e = {0};
-    struct wire_copied copied = {0};
+    struct ask_copied copied = {0};
     for (size_t i = 0; i < count; i++)
         hosts[i] = str_of(wanted[i]->host);
-    struct wire_copy_options o = {.folder = wanted[0]->folder,
-                                  .job = str_of(f->job),
-                                  .to_ns = INT64_MAX,
-                                  .progress = &f->progress};
+    struct ask_copy_options o = {.folder = wanted[0]->folder,
+                                 .job = str_of(f->job),
+                                 .to_ns = INT64_MAX,
+                                 .progress = &f->progress};
     struct hub_where where = {.hosts = hosts,
                               .host_count = count,
                               .deadline_ns =

@@ -1,9 +1,10 @@
-// fetch.h - the recordings of other nodes, for the launcher, at the job's end or when they leave
-// it: each node's agent has closed its file, its relay still answers.
+// fetch.h - copies the recordings of other nodes for the launcher, when a node leaves the job or
+// the job ends: the node's agent has closed its file, its relay still answers.
 //
-//   launcher ── fetch HOST DIR ─▶ queue ─▶ a thread of its own: hub_copy, FETCH_NODES_AT_ONCE at a time ─▶ fetched HOST PATH, or unfetched HOST TEXT
+//   launcher ── fetch HOST DIR ─▶ queue ─▶ a thread of its own: hub_copy, FETCH_NODES_AT_ONCE
+//            ◀─ fetched HOST PATH, or unfetched HOST TEXT ──┘               at a time
 //
-// A node that is not within reach yet has FETCH_CONNECT_MS to come.
+// A node without a connection has FETCH_CONNECT_MS to connect.
 #ifndef SONDE_AGGREGATOR_FETCH_H
 #define SONDE_AGGREGATOR_FETCH_H
 

@@ -1,7 +1,9 @@
-// inside.h - recordings, asked by the paths of the native face in this process: the same handlers,
-// no server, no socket.
+// inside.h - queries of recordings in this process, through the paths of the native face: the same
+// handlers, without a server or a socket.
 //
-//   inside_ask("/sonde/v1/query?format=binary", body) ─▶ native_query ─▶ answer          as a `sonde replay` of these recordings would give it
+//   inside_ask("/sonde/v1/query?format=binary", body) ─▶ native_query ─▶ answer
+//
+// The answer is the same as that of `sonde replay` with these recordings.
 #ifndef SONDE_AGGREGATOR_INSIDE_H
 #define SONDE_AGGREGATOR_INSIDE_H
 

@@ -22,8 +22,8 @@ struct relay {
     struct sources *sources;
     struct wire_loop *loop;
     struct hub *children; // NULL: none
-    struct wire_bulk *bulk,
-        *from_children; // ways for large answers: ours, and those of our children; NULL: the connection
+    // transports of large answers: ours, and those from our children; NULL: the connection
+    struct wire_bulk *bulk, *from_children;
     struct wire_refresher *refresher;
     struct wire_link *link;
     struct wire_forwarder *forwarder; // of HTTP clients on this node
@@ -31,7 +31,7 @@ struct relay {
     struct own_memory_keeper keeper;
 };
 
-// The view of one question.
+// The view of one request.
 struct opened {
     struct arena arena;
     struct sources_view view;

@@ -1,11 +1,12 @@
-// relay.h - a node's end of the connection to the aggregator: answers its questions from the node's
+// relay.h - a node's end of the connection to the aggregator: answers its requests from the node's
 // files.
 //
-//   HOST.sonde (the agent writes) ──▶ snapshots (sources.h) ──▶ link (wire/link.h) ──one TCP connection──▶ the aggregator's hub
+//   HOST.sonde (the agent writes) ──▶ snapshots (sources.h) ──▶ link (wire/link.h)
+//                                     the aggregator's hub ◀── one TCP connection ──┘
 //
-// A process of its own beside the agent: a question can neither delay nor crash that one. With
-// `children` it has a hub, too: other nodes connect to it, their partial results are merged here,
-// and what goes up is one answer.
+// It is a separate process, so a request can neither delay nor crash the agent. With `children` it
+// has a hub, too: other nodes connect to it, it merges their partial results, and sends one answer
+// up.
 #ifndef SONDE_AGGREGATOR_RELAY_H
 #define SONDE_AGGREGATOR_RELAY_H
 
@@ -29,12 +30,13 @@ struct relay_options {
 };
 
 // Says "ready" on control_fd, with children "ready PORT" (or "error TEXT"), serves until SIGTERM,
-// SIGINT or the end of control_fd. A parent that is not there yet, or no more, is tried again and
-// again. Takes on control_fd:
+// SIGINT or the end of control_fd. If a parent does not run yet, or has ended, the relay keeps
+// trying to connect. Takes on control_fd:
 //
 //   parent HOST PORT HOST PORT   the parents are these from now on
-//   hosts                        the agent has series of a host that it had none of: the parent is told at once (wire/telling.h)
-//   what told.h says             of its children
+//   hosts                        the agent has series of a new host: the parent gets a report at
+//                                once (wire/telling.h)
+//   lines of told.h              about its children
 int relay_run(const struct relay_options *options, int control_fd, struct error *e);
 
 // "HOST:PORT,HOST:PORT" or "HOST PORT HOST PORT": how many there are; 0: it is no such list. Names

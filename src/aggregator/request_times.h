@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 // Once in a process, before threads start. Nothing is recorded below level 4, nor without an agent.
-// What the environment says of tags and ranks is about other programs and is cleared.
+// Clears the variables of tags and ranks, which describe other programs.
 void request_times_open(const char *agent_socket, int level);
 
 // `path` is the route's, of static storage.

@@ -1,15 +1,16 @@
-// told.h - what a hub's process is told, on its control descriptor, of the nodes that connect to
-// it. For the aggregator and for relays.
+// told.h - parses the lines about nodes that a hub's process gets on its control descriptor. For
+// the aggregator and for relays.
 //
-//   expect HOST,HOST        these nodes should be there, too: named as missing until they come
-//   behind RELAY HOST,HOST  so should these, behind that node: missing when it is, unless they come here themselves
+//   expect HOST,HOST        expect these nodes, too: missing until they connect
+//   behind RELAY HOST,HOST  expect these nodes behind that relay: missing if it is, unless they
+//                           connect directly
 //   exclude HOST,HOST       these are no longer nodes of the job
 #ifndef SONDE_AGGREGATOR_TOLD_H
 #define SONDE_AGGREGATOR_TOLD_H
 
 #include "wire/hub.h"
 
-// Lines of other kinds are left alone.
+// Ignores lines of other kinds.
 void hub_told(struct hub *hub, struct str line);
 
 #endif

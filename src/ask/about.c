@@ -5,13 +5,13 @@
 
 static const struct str HOST = {"host", 4};
 
-static struct wire_want *add_want(struct wire_about *a)
+static struct ask_want *add_want(struct wire_about *a)
 {
-    a->everybody |= a->count == WIRE_ABOUT_WANTS_MAX;
+    a->everybody |= a->count == ASK_ABOUT_WANTS_MAX;
     return a->everybody ? NULL : &a->wants[a->count++];
 }
 
-bool wire_about_any_host(const struct query_filter *filters, size_t count)
+bool ask_about_any_host(const struct query_filter *filters, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (str_eq(filters[i].key, HOST))
@@ -22,13 +22,13 @@ bool wire_about_any_host(const struct query_filter *filters, size_t count)
 static bool is_long_pattern(const struct query_filter *f)
 {
     return (f->kind == QUERY_WILDCARD || f->kind == QUERY_IWILDCARD) &&
-           f->text.size > WIRE_ABOUT_PATTERN_MAX;
+           f->text.size > ASK_ABOUT_PATTERN_MAX;
 }
 
-void wire_about_filters(struct wire_about *a, const struct query_filter *filters, size_t count)
+void ask_about_filters(struct wire_about *a, const struct query_filter *filters, size_t count)
 {
-    struct wire_want *want = add_want(a);
-    if (!want || !wire_about_any_host(filters, count)) {
+    struct ask_want *want = add_want(a);
+    if (!want || !ask_about_any_host(filters, count)) {
         a->everybody = true;
         return;
     }
@@ -44,9 +44,9 @@ void wire_about_filters(struct wire_about *a, const struct query_filter *filters
     }
 }
 
-void wire_about_tags(struct wire_about *a, const struct store_label *tags, size_t count)
+void ask_about_tags(struct wire_about *a, const struct store_label *tags, size_t count)
 {
-    struct wire_want *want = add_want(a);
+    struct ask_want *want = add_want(a);
     bool any = false;
     for (size_t i = 0; i < count; i++)
         any |= str_eq(tags[i].key, HOST);
@@ -58,15 +58,15 @@ void wire_about_tags(struct wire_about *a, const struct store_label *tags, size_
     }
 }
 
-void wire_about_read(struct wire_about *a, unsigned question, struct str request)
+void ask_about_read(struct wire_about *a, unsigned question, struct str request)
 {
-    const struct wire_question_row *row = wire_question_row(question);
-    *a = (struct wire_about){.arena = arena_limited(WIRE_ABOUT_MEMORY)};
+    const struct ask_question_row *row = ask_question_row(question);
+    *a = (struct wire_about){.arena = arena_limited(ASK_ABOUT_MEMORY)};
     if (!row || !row->about || row->about(a, request) != 0)
         a->everybody = true;
 }
 
-void wire_about_free(struct wire_about *a)
+void ask_about_free(struct wire_about *a)
 {
     for (size_t i = 0; i < a->count; i++)
         for (size_t k = 0; k < a->wants[i].matcher_count; k++)
@@ -76,7 +76,7 @@ void wire_about_free(struct wire_about *a)
 
 // ---- one value ----
 
-static bool lets_through(const struct wire_want *want, struct str value)
+static bool lets_through(const struct ask_want *want, struct str value)
 {
     for (size_t i = 0; i < want->matcher_count; i++)
         if (!query_matcher_test(&want->matchers[i], value))
@@ -89,7 +89,7 @@ static bool lets_through(const struct wire_want *want, struct str value)
     return true;
 }
 
-static bool lets_through_without(const struct wire_want *want)
+static bool lets_through_without(const struct ask_want *want)
 {
     for (size_t i = 0; i < want->matcher_count; i++)
         if (!query_filter_passes_without_key(want->matchers[i].filter->kind))
@@ -97,12 +97,12 @@ static bool lets_through_without(const struct wire_want *want)
     return want->tag_count == 0;
 }
 
-bool wire_about_concerns(const struct wire_about *a, struct str node, const struct wire_held *held)
+bool ask_about_concerns(const struct wire_about *a, struct str node, const struct wire_held *held)
 {
     if (a->everybody || !held->known || held->any)
         return true;
     for (size_t w = 0; w < a->count; w++) {
-        const struct wire_want *want = &a->wants[w];
+        const struct ask_want *want = &a->wants[w];
         if (lets_through(want, node) || (held->without && lets_through_without(want)))
             return true;
         for (size_t i = 0; i < held->count; i++)

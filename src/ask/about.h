@@ -5,7 +5,7 @@
 // no value of `host` that its store holds (held.h) passes all that one of them says of `host`, as
 // then none of its series does. That is decided by the filters themselves; a question that says
 // nothing of `host`, or that cannot be read, is about everybody, and so is a pattern of more than
-// WIRE_ABOUT_PATTERN_MAX bytes, as many values are tried with it in the loop's thread.
+// ASK_ABOUT_PATTERN_MAX bytes, as many values are tried with it in the loop's thread.
 #ifndef SONDE_ASK_ABOUT_H
 #define SONDE_ASK_ABOUT_H
 
@@ -15,12 +15,12 @@
 #include "query/filter.h"
 
 enum {
-    WIRE_ABOUT_WANTS_MAX = 16,     // things that a question asks for
-    WIRE_ABOUT_PATTERN_MAX = 1024, // bytes
-    WIRE_ABOUT_MEMORY = 1 << 20,
+    ASK_ABOUT_WANTS_MAX = 16,     // things that a question asks for
+    ASK_ABOUT_PATTERN_MAX = 1024, // bytes
+    ASK_ABOUT_MEMORY = 1 << 20,
 };
 
-struct wire_want {
+struct ask_want {
     struct query_matcher *matchers; // of `host`
     size_t matcher_count;
     const struct store_label *tags; // all, of which those of `host` count
@@ -30,24 +30,24 @@ struct wire_want {
 struct wire_about {
     bool everybody;
     struct arena arena;
-    struct wire_want wants[WIRE_ABOUT_WANTS_MAX];
+    struct ask_want wants[ASK_ABOUT_WANTS_MAX];
     size_t count;
 };
 
 // For the questions' rows (question.h): one more thing that is asked for. Texts must live as long
 // as *a.
-void wire_about_filters(struct wire_about *a, const struct query_filter *filters, size_t count);
-void wire_about_tags(struct wire_about *a, const struct store_label *tags, size_t count);
+void ask_about_filters(struct wire_about *a, const struct query_filter *filters, size_t count);
+void ask_about_tags(struct wire_about *a, const struct store_label *tags, size_t count);
 
-// `request` must outlive it. Always followed by wire_about_free.
-void wire_about_read(struct wire_about *a, unsigned question, struct str request);
-void wire_about_free(struct wire_about *a);
+// `request` must outlive it. Always followed by ask_about_free.
+void ask_about_read(struct wire_about *a, unsigned question, struct str request);
+void ask_about_free(struct wire_about *a);
 
 // Whether a node of that name, which holds these, is to be asked. Who has not told what it holds
 // is.
-bool wire_about_concerns(const struct wire_about *a, struct str node, const struct wire_held *held);
+bool ask_about_concerns(const struct wire_about *a, struct str node, const struct wire_held *held);
 
 // Whether filters say anything of `host`.
-bool wire_about_any_host(const struct query_filter *filters, size_t count);
+bool ask_about_any_host(const struct query_filter *filters, size_t count);
 
 #endif

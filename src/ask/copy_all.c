@@ -6,18 +6,18 @@
 static int on_record(void *user, struct str host, struct str record, struct error *e)
 {
     (void)host;
-    return wire_copy_take(user, record, e);
+    return ask_copy_take(user, record, e);
 }
 
-static int ask(struct hub *h, struct str host, struct wire_copy *c, const struct hub_where *where,
+static int ask(struct hub *h, struct str host, struct ask_copy *c, const struct hub_where *where,
                struct arena *arena, struct hub_absent *absent, struct error *e)
 {
     struct buf request = {0};
-    int r = wire_copy_ask(c, h ? where->hosts : &host, h ? where->host_count : 1, &request, e);
+    int r = ask_copy_ask(c, h ? where->hosts : &host, h ? where->host_count : 1, &request, e);
     if (r == 0 && h) {
-        r = hub_ask_all(h, WIRE_COPY, buf_str(&request), where, on_record, c, arena, absent, e);
+        r = hub_ask_all(h, ASK_COPY, buf_str(&request), where, on_record, c, arena, absent, e);
     } else if (r == 0) {
-        struct hub_ask own = {.question = WIRE_COPY,
+        struct hub_ask own = {.question = ASK_COPY,
                               .request = buf_str(&request),
                               .deadline_ns = where->deadline_ns,
                               .watch = where->watch,
@@ -47,22 +47,22 @@ static int add_absent(struct hub_absent *all, const struct hub_absent *more, str
     return 0;
 }
 
-int hub_copy(struct hub *h, struct str host, const struct wire_copy_options *options,
-             const struct hub_where *where, struct arena *arena, struct wire_copied *out,
+int hub_copy(struct hub *h, struct str host, const struct ask_copy_options *options,
+             const struct hub_where *where, struct arena *arena, struct ask_copied *out,
              struct error *e)
 {
-    struct wire_copy *c;
-    struct wire_copy_options o = *options;
+    struct ask_copy *c;
+    struct ask_copy_options o = *options;
     const struct str *again = NULL;
     size_t again_count = 0;
     o.cancel = where->cancel;
     o.watch = where->watch;
-    *out = (struct wire_copied){0};
-    int r = wire_copy_create(&o, &c, e);
+    *out = (struct ask_copied){0};
+    int r = ask_copy_create(&o, &c, e);
     if (r)
         return r;
     r = ask(h, host, c, where, arena, &out->absent, e);
-    if (r == 0 && wire_copy_again(c, arena, &again, &again_count))
+    if (r == 0 && ask_copy_again(c, arena, &again, &again_count))
         r = error_set(e, -ENOMEM, "no memory for a copy");
     if (r == 0 && again_count) {
         struct hub_where those = *where;
@@ -73,8 +73,8 @@ int hub_copy(struct hub *h, struct str host, const struct wire_copy_options *opt
         if (r == 0 && add_absent(&out->absent, &absent, arena))
             r = error_set(e, -ENOMEM, "no memory for a copy");
     }
-    if (r == 0 && wire_copy_finish(c, arena, &out->files, &out->count))
+    if (r == 0 && ask_copy_finish(c, arena, &out->files, &out->count))
         r = error_set(e, -ENOMEM, "no memory for a copy");
-    wire_copy_destroy(c);
+    ask_copy_destroy(c);
     return r;
 }

@@ -16,14 +16,14 @@ enum { SERIES_A_STEP = 1024 }; // without a point to send
 enum stage { BEGIN, LOOK, HEAD, METRICS, SERIES, POINTS, EVENTS, TAIL };
 
 struct state {
-    struct wire_copy_request request;
-    struct wire_copy_sums *ours, *theirs; // in `arena`
+    struct ask_copy_request request;
+    struct ask_copy_sums *ours, *theirs; // in `arena`
     size_t file;
     enum stage stage;
-    struct wire_copy_look look;
+    struct ask_copy_look look;
     bool upon; // the copy that is there
-    struct wire_copy_kept kept;
-    struct wire_copy_stretch stretches[WIRE_COPY_STRETCHES_MAX]; // of time, whose points are sent
+    struct ask_copy_kept kept;
+    struct ask_copy_stretch stretches[ASK_COPY_STRETCHES_MAX]; // of time, whose points are sent
     size_t stretch_count, stretch;
     uint32_t next; // metric or series
     uint64_t key;  // hash of the series
@@ -44,7 +44,7 @@ struct state {
 // What a file says of itself, and its copy says again.
 static const char *const metas[] = {"host", "job", "version", "command"};
 
-static void put_known(const struct wire_copy_known *k, struct buf *out)
+static void put_known(const struct ask_copy_known *k, struct buf *out)
 {
     struct buf rest = {0};
     buf_u8(&rest, k->exact);
@@ -56,7 +56,7 @@ static void put_known(const struct wire_copy_known *k, struct buf *out)
     buf_free(&rest);
 }
 
-void wire_copy_request_write(const struct wire_copy_request *m, struct buf *out)
+void ask_copy_request_write(const struct ask_copy_request *m, struct buf *out)
 {
     buf_u64(out, (uint64_t)m->from_ns);
     buf_u64(out, (uint64_t)m->to_ns);
@@ -65,9 +65,9 @@ void wire_copy_request_write(const struct wire_copy_request *m, struct buf *out)
 }
 
 // The next of them.
-static int read_known(struct bytes *b, struct wire_copy_known *out)
+static int read_known(struct bytes *b, struct ask_copy_known *out)
 {
-    *out = (struct wire_copy_known){.host = bytes_short(b)};
+    *out = (struct ask_copy_known){.host = bytes_short(b)};
     out->file = bytes_varint(b);
     struct str rest = bytes_short(b);
     unsigned exact = rest.size ? (unsigned char)rest.data[0] : 2;
@@ -78,18 +78,18 @@ static int read_known(struct bytes *b, struct wire_copy_known *out)
     return 0;
 }
 
-int wire_copy_request_read(struct str request, struct arena *arena, struct wire_copy_request *out)
+int ask_copy_request_read(struct str request, struct arena *arena, struct ask_copy_request *out)
 {
     struct bytes b = bytes_of(request.data, request.size);
     int64_t from_ns = (int64_t)bytes_u64(&b);
-    *out = (struct wire_copy_request){.from_ns = from_ns, .to_ns = (int64_t)bytes_u64(&b)};
-    struct wire_copy_known *known = NULL;
+    *out = (struct ask_copy_request){.from_ns = from_ns, .to_ns = (int64_t)bytes_u64(&b)};
+    struct ask_copy_known *known = NULL;
     int r = b.failed ? -EBADMSG : 0;
     // First how many, then which.
     for (int fill = 0; fill < 2 && r == 0; fill++) {
         struct bytes rest = b;
         size_t count = 0;
-        for (struct wire_copy_known one; bytes_left(&rest) && r == 0; count++) {
+        for (struct ask_copy_known one; bytes_left(&rest) && r == 0; count++) {
             r = read_known(&rest, &one);
             if (fill && r == 0)
                 known[count] = one;
@@ -103,14 +103,14 @@ int wire_copy_request_read(struct str request, struct arena *arena, struct wire_
     return r;
 }
 
-int wire_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host),
-                             void *user, struct buf *out)
+int ask_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host),
+                            void *user, struct buf *out)
 {
     enum { TIMES_BYTES = 16 };
     struct bytes b = bytes_of(request.data, request.size);
     buf_add_str(out, bytes_take(&b, TIMES_BYTES));
     while (!b.failed && bytes_left(&b)) {
-        struct wire_copy_known k;
+        struct ask_copy_known k;
         struct str all = {(const char *)b.at, bytes_left(&b)};
         if (read_known(&b, &k))
             return -EBADMSG;
@@ -124,14 +124,14 @@ static int begin(struct wire_answer *a, struct str request, struct error *e)
 {
     struct state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
     if (s) {
-        s->times = arena_array(&a->arena, WIRE_COPY_POINTS_MAX, sizeof *s->times);
-        s->values = arena_array(&a->arena, WIRE_COPY_POINTS_MAX, sizeof *s->values);
+        s->times = arena_array(&a->arena, ASK_COPY_POINTS_MAX, sizeof *s->times);
+        s->values = arena_array(&a->arena, ASK_COPY_POINTS_MAX, sizeof *s->values);
         s->ours = arena_zalloc(&a->arena, sizeof *s->ours);
         s->theirs = arena_zalloc(&a->arena, sizeof *s->theirs);
     }
     if (!s || !s->times || !s->values || !s->ours || !s->theirs)
         return error_set(e, -ENOMEM, "no memory for a copy");
-    int r = wire_copy_request_read(request, &a->arena, &s->request);
+    int r = ask_copy_request_read(request, &a->arena, &s->request);
     return r ? error_set(e, r, "a damaged request") : 0;
 }
 
@@ -168,7 +168,7 @@ static void next_file(struct state *s)
 
 // ---- what is there already ----
 
-static const struct wire_copy_known *known(const struct wire_answer *a)
+static const struct ask_copy_known *known(const struct wire_answer *a)
 {
     const struct state *s = a->state;
     for (size_t i = 0; i < s->request.known_count; i++)
@@ -182,16 +182,16 @@ static int begin_file(struct wire_answer *a)
 {
     struct state *s = a->state;
     struct store_snapshot *store = a->view->stores[s->file];
-    const struct wire_copy_known *k = known(a);
+    const struct ask_copy_known *k = known(a);
     s->stage = HEAD;
-    if (!k || wire_copy_sums_read(k->sums, s->theirs) ||
+    if (!k || ask_copy_sums_read(k->sums, s->theirs) ||
         s->theirs->metrics > store_metric_count(store) ||
         s->theirs->series > store_series_count(store))
         return 0;
     s->ours->count = s->theirs->count;
     memcpy(s->ours->ends, s->theirs->ends, sizeof s->ours->ends);
-    wire_copy_look_begin(&s->look, store, s->request.from_ns, s->request.to_ns, s->theirs->metrics,
-                         s->theirs->series, s->ours);
+    ask_copy_look_begin(&s->look, store, s->request.from_ns, s->request.to_ns, s->theirs->metrics,
+                        s->theirs->series, s->ours);
     s->stage = LOOK;
     return 0;
 }
@@ -200,7 +200,7 @@ static int put_look(struct wire_answer *a, struct buf *out, struct error *e)
 {
     struct state *s = a->state;
     struct store_snapshot *store = a->view->stores[s->file];
-    int r = wire_copy_look_step(&s->look);
+    int r = ask_copy_look_step(&s->look);
     if (r < 0)
         return error_set(e, r, "the file cannot be read: %s", strerror(-r));
     if (r > 0) {
@@ -209,7 +209,7 @@ static int put_look(struct wire_answer *a, struct buf *out, struct error *e)
     }
     s->stage = HEAD;
     s->upon = s->ours->definitions == s->theirs->definitions;
-    bool same = s->upon && wire_copy_sums_compare(s->ours, s->theirs, &s->kept) &&
+    bool same = s->upon && ask_copy_sums_compare(s->ours, s->theirs, &s->kept) &&
                 s->theirs->metrics == store_metric_count(store) &&
                 s->theirs->series == store_series_count(store);
     if (!same || !known(a)->exact)
@@ -223,19 +223,19 @@ static int put_look(struct wire_answer *a, struct buf *out, struct error *e)
 static void begin_upon(struct state *s)
 {
     for (uint32_t i = 0; s->upon && i < s->ours->count; i++) {
-        if (wire_copy_is_kept(s->kept.points, s->ours, i)) {
+        if (ask_copy_is_kept(s->kept.points, s->ours, i)) {
             s->points += s->ours->point_count[i];
             s->point_sum += s->ours->points[i];
         }
-        if (wire_copy_is_kept(s->kept.events, s->ours, i)) {
+        if (ask_copy_is_kept(s->kept.events, s->ours, i)) {
             s->event_count += s->ours->event_count[i];
             s->event_sum += s->ours->events[i];
         }
     }
     if (!s->upon)
         s->ours->count = 0; // one slice, and nothing of it is kept
-    s->stretch_count = wire_copy_stretches(s->ours, s->kept.points, false, s->request.from_ns,
-                                           s->request.to_ns, s->stretches);
+    s->stretch_count = ask_copy_stretches(s->ours, s->kept.points, false, s->request.from_ns,
+                                          s->request.to_ns, s->stretches);
 }
 
 static int put_head(struct wire_answer *a, struct buf *out)
@@ -256,7 +256,7 @@ static int put_head(struct wire_answer *a, struct buf *out)
     begin_upon(s);
     buf_u8(out, s->upon);
     if (s->upon) {
-        size_t size = wire_copy_kept_bytes(s->ours->count);
+        size_t size = ask_copy_kept_bytes(s->ours->count);
         buf_add(out, s->kept.points, size);
         buf_add(out, s->kept.events, size);
     }
@@ -310,10 +310,10 @@ static int put_held(struct wire_answer *a, uint32_t series, struct buf *out)
     put_kind(a, COPY_KIND_POINTS, out);
     buf_varint(out, series);
     buf_varint(out, s->held);
-    wire_numbers_write(s->times, s->held, true, out);
-    wire_numbers_write(s->values, s->held, false, out);
+    ask_numbers_write(s->times, s->held, true, out);
+    ask_numbers_write(s->values, s->held, false, out);
     for (size_t i = 0; i < s->held; i++)
-        s->point_sum += wire_copy_point_hash(s->key, s->times[i], s->values[i]);
+        s->point_sum += ask_copy_point_hash(s->key, s->times[i], s->values[i]);
     s->points += s->held;
     s->held = 0;
     return 1;
@@ -331,7 +331,7 @@ static int hold_more(struct state *s)
         if (r)
             return r;
     }
-    size_t room = WIRE_COPY_POINTS_MAX - s->held, n = s->run_left < room ? s->run_left : room;
+    size_t room = ASK_COPY_POINTS_MAX - s->held, n = s->run_left < room ? s->run_left : room;
     memcpy(s->times + s->held, s->run_times, n * sizeof *s->times);
     memcpy(s->values + s->held, s->run_values, n * sizeof *s->values);
     s->held += n;
@@ -348,11 +348,11 @@ static int hold_series(struct wire_answer *a)
     struct state *s = a->state;
     struct store_snapshot *store = a->view->stores[s->file];
     while (s->stretch < s->stretch_count) {
-        const struct wire_copy_stretch *stretch = &s->stretches[s->stretch];
+        const struct ask_copy_stretch *stretch = &s->stretches[s->stretch];
         if (!s->cursor)
             s->cursor = store_cursor_open(store, s->next, stretch->from_ns, stretch->to_ns);
         int r = s->cursor ? 1 : -ENOMEM;
-        while (r > 0 && s->held < WIRE_COPY_POINTS_MAX)
+        while (r > 0 && s->held < ASK_COPY_POINTS_MAX)
             r = hold_more(s);
         if (r)
             return r;
@@ -368,7 +368,7 @@ static int put_points(struct wire_answer *a, struct buf *out, struct error *e)
     struct state *s = a->state;
     struct store_snapshot *store = a->view->stores[s->file];
     for (int i = 0; i < SERIES_A_STEP && s->next < store_series_count(store); i++) {
-        s->key = wire_copy_series_hash_of(store, s->next);
+        s->key = ask_copy_series_hash_of(store, s->next);
         int r = hold_series(a), put = 0;
         if (r < 0)
             return error_set(e, r, "the file cannot be read: %s", strerror(-r));
@@ -393,7 +393,7 @@ static bool hold_event(const struct store_event *event, void *user)
     struct wire_answer *a = user;
     struct state *s = a->state;
     size_t at = s->events.size;
-    if (wire_copy_is_kept(s->kept.events, s->ours, wire_copy_slice(s->ours, event->start_ns)))
+    if (ask_copy_is_kept(s->kept.events, s->ours, ask_copy_slice(s->ours, event->start_ns)))
         return true;
     buf_u32(&s->events, 0);
     put_kind(a, COPY_KIND_EVENT, &s->events);
@@ -409,7 +409,7 @@ static bool hold_event(const struct store_event *event, void *user)
     uint32_t size = (uint32_t)(s->events.size - at - sizeof size);
     memcpy(s->events.data + at, &size, sizeof size);
     s->event_count++;
-    s->event_sum += wire_copy_event_hash(event);
+    s->event_sum += ask_copy_event_hash(event);
     return true;
 }
 
@@ -417,7 +417,7 @@ static int put_event(struct wire_answer *a, struct buf *out, struct error *e)
 {
     struct state *s = a->state;
     if (!s->events_read) {
-        s->events.limit = WIRE_ANSWER_MEMORY;
+        s->events.limit = ASK_ANSWER_MEMORY;
         int r = store_events(a->view->stores[s->file], s->request.from_ns, s->request.to_ns,
                              hold_event, a);
         if (r || s->events.failed)
@@ -476,10 +476,10 @@ static void end(struct wire_answer *a)
     struct state *s = a->state;
     if (!s)
         return;
-    wire_copy_look_end(&s->look);
+    ask_copy_look_end(&s->look);
     store_cursor_close(s->cursor);
     buf_free(&s->events);
 }
 
-const struct wire_question_row wire_copy_row = {
-    "copy", false, begin, step, end, NULL, wire_copy_request_narrow, NULL};
+const struct ask_question_row ask_copy_row = {
+    "copy", false, begin, step, end, NULL, ask_copy_request_narrow, NULL};

@@ -7,15 +7,15 @@
 
 enum { POINTS_AT_ONCE = 512 };
 
-void wire_copy_draft_free(struct wire_copy_draft *d)
+void ask_copy_draft_free(struct ask_copy_draft *d)
 {
     free(d->metrics);
     free(d->series);
-    *d = (struct wire_copy_draft){0};
+    *d = (struct ask_copy_draft){0};
 }
 
-static int note(struct wire_copy_name **names, size_t *count, size_t *capacity,
-                struct wire_copy_name name)
+static int note(struct ask_copy_name **names, size_t *count, size_t *capacity,
+                struct ask_copy_name name)
 {
     if (!array_room(names, capacity, *count + 1, sizeof **names))
         return -ENOMEM;
@@ -25,37 +25,37 @@ static int note(struct wire_copy_name **names, size_t *count, size_t *capacity,
 
 // ---- what is written ----
 
-int wire_copy_draft_metric(struct wire_copy_draft *d, const struct store_metric *m)
+int ask_copy_draft_metric(struct ask_copy_draft *d, const struct store_metric *m)
 {
-    struct wire_copy_name name = {.hash = wire_copy_name_hash(m->name)};
+    struct ask_copy_name name = {.hash = ask_copy_name_hash(m->name)};
     int r = store_define_metric(d->store, m, &name.id);
     return r ? r : note(&d->metrics, &d->metric_count, &d->metric_capacity, name);
 }
 
-int wire_copy_draft_series(struct wire_copy_draft *d, uint64_t metric,
-                           const struct store_label *labels, size_t count)
+int ask_copy_draft_series(struct ask_copy_draft *d, uint64_t metric,
+                          const struct store_label *labels, size_t count)
 {
     if (metric >= d->metric_count)
         return -EBADMSG;
-    struct wire_copy_name name = {
-        .hash = wire_copy_series_hash(d->metrics[metric].hash, labels, count)};
+    struct ask_copy_name name = {.hash =
+                                     ask_copy_series_hash(d->metrics[metric].hash, labels, count)};
     int r = store_define_series(d->store, d->metrics[metric].id, labels, count, &name.id);
     return r ? r : note(&d->series, &d->series_count, &d->series_capacity, name);
 }
 
-int wire_copy_draft_points(struct wire_copy_draft *d, uint64_t series, const int64_t *times,
-                           const double *values, size_t count)
+int ask_copy_draft_points(struct ask_copy_draft *d, uint64_t series, const int64_t *times,
+                          const double *values, size_t count)
 {
     struct store_point points[POINTS_AT_ONCE];
     if (series >= d->series_count)
         return -EBADMSG;
-    const struct wire_copy_name *name = &d->series[series];
+    const struct ask_copy_name *name = &d->series[series];
     int r = 0;
     while (count && r == 0) {
         size_t n = count < POINTS_AT_ONCE ? count : POINTS_AT_ONCE;
         for (size_t i = 0; i < n; i++) {
             points[i] = (struct store_point){times[i], values[i], name->id};
-            d->point_sum += wire_copy_point_hash(name->hash, times[i], values[i]);
+            d->point_sum += ask_copy_point_hash(name->hash, times[i], values[i]);
         }
         r = store_append_points(d->store, points, n, NULL);
         d->points += n;
@@ -66,16 +66,16 @@ int wire_copy_draft_points(struct wire_copy_draft *d, uint64_t series, const int
     return r;
 }
 
-int wire_copy_draft_event(struct wire_copy_draft *d, const struct store_event *event)
+int ask_copy_draft_event(struct ask_copy_draft *d, const struct store_event *event)
 {
     d->events++;
-    d->event_sum += wire_copy_event_hash(event);
+    d->event_sum += ask_copy_event_hash(event);
     return store_append_event(d->store, event);
 }
 
 // ---- what is taken over ----
 
-int wire_copy_stopped(const struct wire_copy_stop *stop, struct error *e)
+int ask_copy_stopped(const struct ask_copy_stop *stop, struct error *e)
 {
     if (stop->progress)
         atomic_fetch_add(&stop->progress->steps, 1);
@@ -85,11 +85,11 @@ int wire_copy_stopped(const struct wire_copy_stop *stop, struct error *e)
 }
 
 struct keeping {
-    struct wire_copy_draft *draft;
+    struct ask_copy_draft *draft;
     struct store_snapshot *from;
-    const struct wire_copy_sums *sums;
-    const struct wire_copy_kept *kept;
-    const struct wire_copy_stop *stop;
+    const struct ask_copy_sums *sums;
+    const struct ask_copy_kept *kept;
+    const struct ask_copy_stop *stop;
     struct error *e;
     int failed; // of an event
 };
@@ -102,10 +102,10 @@ static int keep_definitions(const struct keeping *k)
                 ? -ESTALE
                 : 0;
     for (uint32_t i = 0; i < k->sums->metrics && r == 0; i++)
-        r = wire_copy_draft_metric(k->draft, store_metric_get(k->from, i));
+        r = ask_copy_draft_metric(k->draft, store_metric_get(k->from, i));
     for (uint32_t i = 0; i < k->sums->series && r == 0; i++)
         r = store_series_get(k->from, i, &info)
-                ? wire_copy_draft_series(k->draft, info.metric, info.labels, info.label_count)
+                ? ask_copy_draft_series(k->draft, info.metric, info.labels, info.label_count)
                 : -ESTALE;
     return r == -EBADMSG ? -ESTALE : r;
 }
@@ -117,7 +117,7 @@ static int unreadable(int code)
 }
 
 static int keep_series(const struct keeping *k, uint32_t series,
-                       const struct wire_copy_stretch *stretch)
+                       const struct ask_copy_stretch *stretch)
 {
     struct store_cursor *c = store_cursor_open(k->from, series, stretch->from_ns, stretch->to_ns);
     struct store_run run;
@@ -126,11 +126,11 @@ static int keep_series(const struct keeping *k, uint32_t series,
         const int64_t *t;
         const double *v;
         size_t n;
-        r = wire_copy_stopped(k->stop, k->e);
+        r = ask_copy_stopped(k->stop, k->e);
         if (r == 0)
             r = unreadable(store_cursor_points(c, &t, &v, &n));
         if (r == 0)
-            r = wire_copy_draft_points(k->draft, series, t, v, n);
+            r = ask_copy_draft_points(k->draft, series, t, v, n);
     }
     store_cursor_close(c);
     return r;
@@ -139,18 +139,18 @@ static int keep_series(const struct keeping *k, uint32_t series,
 static bool keep_event(const struct store_event *event, void *user)
 {
     struct keeping *k = user;
-    if (wire_copy_is_kept(k->kept->events, k->sums, wire_copy_slice(k->sums, event->start_ns)))
-        k->failed = wire_copy_draft_event(k->draft, event);
+    if (ask_copy_is_kept(k->kept->events, k->sums, ask_copy_slice(k->sums, event->start_ns)))
+        k->failed = ask_copy_draft_event(k->draft, event);
     return k->failed == 0;
 }
 
-int wire_copy_draft_keep(struct wire_copy_draft *d, const char *path,
-                         const struct wire_copy_sums *sums, const struct wire_copy_kept *kept,
-                         int64_t from_ns, int64_t to_ns, const struct wire_copy_stop *stop,
-                         struct error *e)
+int ask_copy_draft_keep(struct ask_copy_draft *d, const char *path,
+                        const struct ask_copy_sums *sums, const struct ask_copy_kept *kept,
+                        int64_t from_ns, int64_t to_ns, const struct ask_copy_stop *stop,
+                        struct error *e)
 {
-    struct wire_copy_stretch stretches[WIRE_COPY_STRETCHES_MAX];
-    size_t count = wire_copy_stretches(sums, kept->points, true, from_ns, to_ns, stretches);
+    struct ask_copy_stretch stretches[ASK_COPY_STRETCHES_MAX];
+    size_t count = ask_copy_stretches(sums, kept->points, true, from_ns, to_ns, stretches);
     struct keeping k = {.draft = d, .sums = sums, .kept = kept, .stop = stop, .e = e};
     struct store_reader *reader;
     if (store_reader_open(path, &reader, NULL) != 0)

@@ -14,7 +14,7 @@ enum stage { DEFINITIONS, POINTS, EVENTS, DONE };
 
 // ---- hashes ----
 
-uint64_t wire_copy_series_hash(uint64_t name, const struct store_label *labels, size_t count)
+uint64_t ask_copy_series_hash(uint64_t name, const struct store_label *labels, size_t count)
 {
     uint64_t h = hash_u64(name + count);
     for (size_t i = 0; i < count; i++) {
@@ -31,18 +31,18 @@ static uint64_t metric_hash(const struct store_metric *m, uint64_t h)
     return hash_bytes(m->help.data, m->help.size, h);
 }
 
-uint64_t wire_copy_event_hash(const struct store_event *event)
+uint64_t ask_copy_event_hash(const struct store_event *event)
 {
     uint64_t numbers[] = {(uint64_t)event->start_ns, (uint64_t)event->end_ns, event->id,
                           event->parent, (uint64_t)event->kind};
     uint64_t h = hash_bytes(numbers, sizeof numbers, 0);
-    return wire_copy_series_hash(h + wire_copy_name_hash(event->text), event->labels,
-                                 event->label_count);
+    return ask_copy_series_hash(h + ask_copy_name_hash(event->text), event->labels,
+                                event->label_count);
 }
 
 // ---- slices ----
 
-uint32_t wire_copy_slice(const struct wire_copy_sums *sums, int64_t t_ns)
+uint32_t ask_copy_slice(const struct ask_copy_sums *sums, int64_t t_ns)
 {
     uint32_t low = 0, high = sums->count;
     while (low < high) {
@@ -102,12 +102,12 @@ static int compare_times(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-int wire_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t to_ns,
-                          uint32_t slices_max, struct wire_copy_sums *out)
+int ask_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t to_ns,
+                         uint32_t slices_max, struct ask_copy_sums *out)
 {
     uint64_t total, sampled = 0;
     int64_t last_ns = INT64_MIN;
-    *out = (struct wire_copy_sums){0};
+    *out = (struct ask_copy_sums){0};
     int64_t *times = malloc(SAMPLES_MAX * sizeof *times);
     int r = times ? sample(store, from_ns, to_ns, 1, NULL, &total, &last_ns) : -ENOMEM;
     if (r == 0)
@@ -116,7 +116,7 @@ int wire_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t
         r = store_events(store, from_ns, to_ns, newest, &last_ns);
     if (r == 0 && sampled)
         qsort(times, sampled, sizeof *times, compare_times);
-    uint64_t slices = r ? 0 : total / WIRE_COPY_SLICE_POINTS + 1;
+    uint64_t slices = r ? 0 : total / ASK_COPY_SLICE_POINTS + 1;
     if (slices > slices_max)
         slices = slices_max;
     for (uint64_t i = 1; i < slices && sampled; i++) {
@@ -132,17 +132,17 @@ int wire_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t
 
 // ---- looking ----
 
-void wire_copy_look_begin(struct wire_copy_look *l, struct store_snapshot *store, int64_t from_ns,
-                          int64_t to_ns, uint32_t metrics, uint32_t series,
-                          struct wire_copy_sums *sums)
+void ask_copy_look_begin(struct ask_copy_look *l, struct store_snapshot *store, int64_t from_ns,
+                         int64_t to_ns, uint32_t metrics, uint32_t series,
+                         struct ask_copy_sums *sums)
 {
-    *l = (struct wire_copy_look){.store = store,
-                                 .from_ns = from_ns,
-                                 .to_ns = to_ns,
-                                 .sums = sums,
-                                 .metrics = metrics,
-                                 .series = series,
-                                 .stage = DEFINITIONS};
+    *l = (struct ask_copy_look){.store = store,
+                                .from_ns = from_ns,
+                                .to_ns = to_ns,
+                                .sums = sums,
+                                .metrics = metrics,
+                                .series = series,
+                                .stage = DEFINITIONS};
     sums->metrics = metrics;
     sums->series = series;
     sums->definitions = 0;
@@ -150,17 +150,17 @@ void wire_copy_look_begin(struct wire_copy_look *l, struct store_snapshot *store
         sums->points[i] = sums->events[i] = sums->point_count[i] = sums->event_count[i] = 0;
 }
 
-uint64_t wire_copy_series_hash_of(const struct store_snapshot *store, uint32_t series)
+uint64_t ask_copy_series_hash_of(const struct store_snapshot *store, uint32_t series)
 {
     struct store_series_info info;
     if (!store_series_get(store, series, &info))
         return 0;
-    return wire_copy_series_hash(wire_copy_name_hash(store_metric_get(store, info.metric)->name),
-                                 info.labels, info.label_count);
+    return ask_copy_series_hash(ask_copy_name_hash(store_metric_get(store, info.metric)->name),
+                                info.labels, info.label_count);
 }
 
 // Metrics are few, series may be millions.
-static void look_at_definitions(struct wire_copy_look *l)
+static void look_at_definitions(struct ask_copy_look *l)
 {
     uint64_t h = l->sums->definitions;
     if (l->next == 0)
@@ -168,7 +168,7 @@ static void look_at_definitions(struct wire_copy_look *l)
             h = metric_hash(store_metric_get(l->store, i), h);
     uint32_t until = l->series - l->next > STEP_SERIES ? l->next + STEP_SERIES : l->series;
     for (; l->next < until; l->next++)
-        h = hash_u64(h + wire_copy_series_hash_of(l->store, l->next));
+        h = hash_u64(h + ask_copy_series_hash_of(l->store, l->next));
     l->sums->definitions = h;
     if (l->next < l->series)
         return;
@@ -176,28 +176,28 @@ static void look_at_definitions(struct wire_copy_look *l)
     l->next = 0;
 }
 
-static void add_points(struct wire_copy_sums *sums, uint64_t key, const int64_t *t, const double *v,
+static void add_points(struct ask_copy_sums *sums, uint64_t key, const int64_t *t, const double *v,
                        size_t count)
 {
-    uint32_t slice = count ? wire_copy_slice(sums, t[0]) : 0;
+    uint32_t slice = count ? ask_copy_slice(sums, t[0]) : 0;
     for (size_t i = 0; i < count; i++) {
         while (slice < sums->count && t[i] > sums->ends[slice])
             slice++;
-        sums->points[slice] += wire_copy_point_hash(key, t[i], v[i]);
+        sums->points[slice] += ask_copy_point_hash(key, t[i], v[i]);
         sums->point_count[slice]++;
     }
 }
 
-static int look_at_points(struct wire_copy_look *l)
+static int look_at_points(struct ask_copy_look *l)
 {
-    for (uint64_t seen = 0; seen < WIRE_COPY_LOOK_POINTS; seen += SERIES_COST) {
+    for (uint64_t seen = 0; seen < ASK_COPY_LOOK_POINTS; seen += SERIES_COST) {
         if (!l->cursor) {
             if (l->next >= store_series_count(l->store)) {
                 l->stage = EVENTS;
                 return 0;
             }
             l->cursor = store_cursor_open(l->store, l->next, l->from_ns, l->to_ns);
-            l->key = wire_copy_series_hash_of(l->store, l->next++);
+            l->key = ask_copy_series_hash_of(l->store, l->next++);
         }
         struct store_run run;
         const int64_t *t;
@@ -207,7 +207,7 @@ static int look_at_points(struct wire_copy_look *l)
         if (r > 0)
             r = store_cursor_points(l->cursor, &t, &v, &n);
         else if (r == 0)
-            wire_copy_look_end(l);
+            ask_copy_look_end(l);
         if (r < 0)
             return r;
         if (n)
@@ -219,14 +219,14 @@ static int look_at_points(struct wire_copy_look *l)
 
 static bool add_event(const struct store_event *event, void *user)
 {
-    struct wire_copy_sums *sums = user;
-    uint32_t slice = wire_copy_slice(sums, event->start_ns);
-    sums->events[slice] += wire_copy_event_hash(event);
+    struct ask_copy_sums *sums = user;
+    uint32_t slice = ask_copy_slice(sums, event->start_ns);
+    sums->events[slice] += ask_copy_event_hash(event);
     sums->event_count[slice]++;
     return true;
 }
 
-int wire_copy_look_step(struct wire_copy_look *l)
+int ask_copy_look_step(struct ask_copy_look *l)
 {
     int r = 0;
     if (l->stage == DEFINITIONS) {
@@ -240,7 +240,7 @@ int wire_copy_look_step(struct wire_copy_look *l)
     return r ? r : l->stage != DONE;
 }
 
-void wire_copy_look_end(struct wire_copy_look *l)
+void ask_copy_look_end(struct ask_copy_look *l)
 {
     store_cursor_close(l->cursor);
     l->cursor = NULL;
@@ -248,7 +248,7 @@ void wire_copy_look_end(struct wire_copy_look *l)
 
 // ---- on the wire ----
 
-void wire_copy_sums_write(const struct wire_copy_sums *sums, struct buf *out)
+void ask_copy_sums_write(const struct ask_copy_sums *sums, struct buf *out)
 {
     buf_varint(out, sums->metrics);
     buf_varint(out, sums->series);
@@ -262,12 +262,12 @@ void wire_copy_sums_write(const struct wire_copy_sums *sums, struct buf *out)
     }
 }
 
-int wire_copy_sums_read(struct str text, struct wire_copy_sums *out)
+int ask_copy_sums_read(struct str text, struct ask_copy_sums *out)
 {
     struct bytes b = bytes_of(text.data, text.size);
     uint64_t metrics = bytes_varint(&b), series = bytes_varint(&b), definitions = bytes_u64(&b),
              count = bytes_varint(&b);
-    if (b.failed || metrics > UINT32_MAX || series > UINT32_MAX || count > WIRE_COPY_SLICES_MAX)
+    if (b.failed || metrics > UINT32_MAX || series > UINT32_MAX || count > ASK_COPY_SLICES_MAX)
         return -EBADMSG;
     out->metrics = (uint32_t)metrics;
     out->series = (uint32_t)series;
@@ -286,11 +286,11 @@ int wire_copy_sums_read(struct str text, struct wire_copy_sums *out)
 
 // ---- what is the same ----
 
-bool wire_copy_sums_compare(const struct wire_copy_sums *ours, const struct wire_copy_sums *theirs,
-                            struct wire_copy_kept *out)
+bool ask_copy_sums_compare(const struct ask_copy_sums *ours, const struct ask_copy_sums *theirs,
+                           struct ask_copy_kept *out)
 {
     bool all = ours->point_count[ours->count] == 0 && ours->event_count[ours->count] == 0;
-    *out = (struct wire_copy_kept){0};
+    *out = (struct ask_copy_kept){0};
     for (uint32_t i = 0; i < ours->count; i++) {
         uint8_t bit = (uint8_t)(1 << i % 8);
         bool points = ours->points[i] == theirs->points[i],
@@ -302,16 +302,16 @@ bool wire_copy_sums_compare(const struct wire_copy_sums *ours, const struct wire
     return all;
 }
 
-size_t wire_copy_stretches(const struct wire_copy_sums *sums, const uint8_t *bits, bool kept,
-                           int64_t from_ns, int64_t to_ns,
-                           struct wire_copy_stretch out[WIRE_COPY_STRETCHES_MAX])
+size_t ask_copy_stretches(const struct ask_copy_sums *sums, const uint8_t *bits, bool kept,
+                          int64_t from_ns, int64_t to_ns,
+                          struct ask_copy_stretch out[ASK_COPY_STRETCHES_MAX])
 {
     size_t n = 0;
     bool open = false;
     for (uint32_t i = 0; i <= sums->count; i++) {
         int64_t begin = i ? sums->ends[i - 1] : INT64_MIN,
                 end = i < sums->count ? sums->ends[i] : INT64_MAX;
-        bool in = wire_copy_is_kept(bits, sums, i) == kept && begin < INT64_MAX;
+        bool in = ask_copy_is_kept(bits, sums, i) == kept && begin < INT64_MAX;
         if (in && !open)
             out[n++].from_ns = i ? begin + 1 : begin;
         if (in)
@@ -321,8 +321,8 @@ size_t wire_copy_stretches(const struct wire_copy_sums *sums, const uint8_t *bit
     // Only what is asked for.
     size_t left = 0;
     for (size_t i = 0; i < n; i++) {
-        struct wire_copy_stretch s = {out[i].from_ns > from_ns ? out[i].from_ns : from_ns,
-                                      out[i].to_ns < to_ns ? out[i].to_ns : to_ns};
+        struct ask_copy_stretch s = {out[i].from_ns > from_ns ? out[i].from_ns : from_ns,
+                                     out[i].to_ns < to_ns ? out[i].to_ns : to_ns};
         if (s.from_ns <= s.to_ns)
             out[left++] = s;
     }

@@ -24,94 +24,94 @@
 #include "store/read.h"
 
 enum {
-    WIRE_COPY_SLICES_MAX = 256,
+    ASK_COPY_SLICES_MAX = 256,
     // on average at least, so that sums stay small beside what they spare
-    WIRE_COPY_SLICE_POINTS = 256,
-    WIRE_COPY_LOOK_POINTS = 1 << 19, // looked at in a step: some 2 ms
+    ASK_COPY_SLICE_POINTS = 256,
+    ASK_COPY_LOOK_POINTS = 1 << 19, // looked at in a step: some 2 ms
 };
 
-struct wire_copy_sums {
+struct ask_copy_sums {
     uint32_t metrics, series; // defined
     uint64_t definitions;     // hash of them, in their order
     uint32_t count;           // slices, beside the last
-    int64_t ends[WIRE_COPY_SLICES_MAX];
-    uint64_t points[WIRE_COPY_SLICES_MAX + 1], events[WIRE_COPY_SLICES_MAX + 1]; // sums
-    uint64_t point_count[WIRE_COPY_SLICES_MAX + 1], event_count[WIRE_COPY_SLICES_MAX + 1];
+    int64_t ends[ASK_COPY_SLICES_MAX];
+    uint64_t points[ASK_COPY_SLICES_MAX + 1], events[ASK_COPY_SLICES_MAX + 1]; // sums
+    uint64_t point_count[ASK_COPY_SLICES_MAX + 1], event_count[ASK_COPY_SLICES_MAX + 1];
 };
 
-// Chooses the ends: of at most `slices_max` (≤ WIRE_COPY_SLICES_MAX) slices. -ENOMEM, or why the
+// Chooses the ends: of at most `slices_max` (≤ ASK_COPY_SLICES_MAX) slices. -ENOMEM, or why the
 // file cannot be read.
-int wire_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t to_ns,
-                          uint32_t slices_max, struct wire_copy_sums *out);
+int ask_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t to_ns,
+                         uint32_t slices_max, struct ask_copy_sums *out);
 
 // Sums up what lies between two times, in steps. Ends and count of `sums` are given; `metrics` and
 // `series` say how many of the first definitions count, and are at most those that are there.
 // `sums` and the snapshot outlive it.
-struct wire_copy_look {
+struct ask_copy_look {
     struct store_snapshot *store;
     int64_t from_ns, to_ns;
-    struct wire_copy_sums *sums;
+    struct ask_copy_sums *sums;
     uint32_t metrics, series, next;
     uint64_t key; // hash of the series in hand
     struct store_cursor *cursor;
     int stage;
 };
-void wire_copy_look_begin(struct wire_copy_look *l, struct store_snapshot *store, int64_t from_ns,
-                          int64_t to_ns, uint32_t metrics, uint32_t series,
-                          struct wire_copy_sums *sums);
+void ask_copy_look_begin(struct ask_copy_look *l, struct store_snapshot *store, int64_t from_ns,
+                         int64_t to_ns, uint32_t metrics, uint32_t series,
+                         struct ask_copy_sums *sums);
 // 1: there is more to look at; 0: that was all; or a negative errno
-int wire_copy_look_step(struct wire_copy_look *l);
-void wire_copy_look_end(struct wire_copy_look *l); // at any time
+int ask_copy_look_step(struct ask_copy_look *l);
+void ask_copy_look_end(struct ask_copy_look *l); // at any time
 
 // The slice that a time lies in: the first whose end is not before it.
-uint32_t wire_copy_slice(const struct wire_copy_sums *sums, int64_t t_ns);
+uint32_t ask_copy_slice(const struct ask_copy_sums *sums, int64_t t_ns);
 
 // On the wire: varint metrics, varint series, u64 definitions, varint slices, of each: its end (the
 // first a zigzag varint, the others varint, less the one before), u64 points, u64 events. What came
 // later has no sum there: who asks has nothing of it. -EBADMSG.
-void wire_copy_sums_write(const struct wire_copy_sums *sums, struct buf *out);
-int wire_copy_sums_read(struct str text, struct wire_copy_sums *out);
+void ask_copy_sums_write(const struct ask_copy_sums *sums, struct buf *out);
+int ask_copy_sums_read(struct str text, struct ask_copy_sums *out);
 
 // Slices that are the same at both ends: bit i mod 8 of byte i / 8.
-struct wire_copy_kept {
-    uint8_t points[WIRE_COPY_SLICES_MAX / 8], events[WIRE_COPY_SLICES_MAX / 8];
+struct ask_copy_kept {
+    uint8_t points[ASK_COPY_SLICES_MAX / 8], events[ASK_COPY_SLICES_MAX / 8];
 };
-static inline bool wire_copy_is_kept(const uint8_t *bits, const struct wire_copy_sums *sums,
-                                     uint32_t slice)
+static inline bool ask_copy_is_kept(const uint8_t *bits, const struct ask_copy_sums *sums,
+                                    uint32_t slice)
 {
     return slice < sums->count && (bits[slice / 8] >> (slice % 8) & 1);
 }
-static inline size_t wire_copy_kept_bytes(uint32_t slices)
+static inline size_t ask_copy_kept_bytes(uint32_t slices)
 {
     return (slices + 7) / 8;
 }
 // What both hold. True: that is all that either holds, definitions included.
-bool wire_copy_sums_compare(const struct wire_copy_sums *ours, const struct wire_copy_sums *theirs,
-                            struct wire_copy_kept *out);
+bool ask_copy_sums_compare(const struct ask_copy_sums *ours, const struct ask_copy_sums *theirs,
+                           struct ask_copy_kept *out);
 
-// Stretches of time whose points are kept, or are not: ascending, at most WIRE_COPY_STRETCHES_MAX;
+// Stretches of time whose points are kept, or are not: ascending, at most ASK_COPY_STRETCHES_MAX;
 // returns how many.
-enum { WIRE_COPY_STRETCHES_MAX = WIRE_COPY_SLICES_MAX / 2 + 1 };
-struct wire_copy_stretch {
+enum { ASK_COPY_STRETCHES_MAX = ASK_COPY_SLICES_MAX / 2 + 1 };
+struct ask_copy_stretch {
     int64_t from_ns, to_ns; // both in it
 };
-size_t wire_copy_stretches(const struct wire_copy_sums *sums, const uint8_t *bits, bool kept,
-                           int64_t from_ns, int64_t to_ns,
-                           struct wire_copy_stretch out[WIRE_COPY_STRETCHES_MAX]);
+size_t ask_copy_stretches(const struct ask_copy_sums *sums, const uint8_t *bits, bool kept,
+                          int64_t from_ns, int64_t to_ns,
+                          struct ask_copy_stretch out[ASK_COPY_STRETCHES_MAX]);
 
 // ---- hashes ----
 
-static inline uint64_t wire_copy_name_hash(struct str name)
+static inline uint64_t ask_copy_name_hash(struct str name)
 {
     return hash_bytes(name.data, name.size, 0);
 }
 
 // Of a series: its metric's name, then keys and values of its labels, which are sorted.
-uint64_t wire_copy_series_hash(uint64_t name, const struct store_label *labels, size_t count);
+uint64_t ask_copy_series_hash(uint64_t name, const struct store_label *labels, size_t count);
 // which is there
-uint64_t wire_copy_series_hash_of(const struct store_snapshot *store, uint32_t series);
+uint64_t ask_copy_series_hash_of(const struct store_snapshot *store, uint32_t series);
 
-static inline uint64_t wire_copy_point_hash(uint64_t series, int64_t t_ns, double value)
+static inline uint64_t ask_copy_point_hash(uint64_t series, int64_t t_ns, double value)
 {
     uint64_t bits, x = series + (uint64_t)t_ns * 0x9e3779b97f4a7c15u;
     memcpy(&bits, &value, sizeof bits);
@@ -119,6 +119,6 @@ static inline uint64_t wire_copy_point_hash(uint64_t series, int64_t t_ns, doubl
     return hash_u64(x + bits * 0xd6e8feb86659fd93u);
 }
 
-uint64_t wire_copy_event_hash(const struct store_event *event);
+uint64_t ask_copy_event_hash(const struct store_event *event);
 
 #endif

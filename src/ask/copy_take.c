@@ -22,8 +22,8 @@ struct copying {
     struct str host; // malloc'd
     uint64_t file;
     char *path, *part; // its name, and the draft's until it is whole; NULL before its head has come
-    struct wire_copy_draft draft;
-    enum wire_copy_way way;
+    struct ask_copy_draft draft;
+    enum ask_copy_way way;
     uint64_t points, came; // that travelled; bytes
     uint32_t crc;
     bool made, whole, failed; // made: the file under its first name
@@ -36,59 +36,58 @@ struct copying {
     char problem[PROBLEM_MAX];
 };
 
-struct wire_copy {
-    struct wire_copy_options o;
-    struct wire_copy_stop stop;
+struct ask_copy {
+    struct ask_copy_options o;
+    struct ask_copy_stop stop;
     char *folder;
-    char range[WIRE_COPY_RANGE_MAX]; // of time, in words
+    char range[ASK_COPY_RANGE_MAX]; // of time, in words
     struct arena arena;
-    struct wire_there_list there;
+    struct ask_there_list there;
     struct copying *all;
     size_t count, capacity;
     int64_t *times;
     double *values;
 };
 
-int wire_copy_create(const struct wire_copy_options *options, struct wire_copy **out,
-                     struct error *e)
+int ask_copy_create(const struct ask_copy_options *options, struct ask_copy **out, struct error *e)
 {
     *out = NULL;
     if (mkdir(options->folder, 0700) != 0 && errno != EEXIST)
         return error_set(e, -errno, "cannot make the folder %s: %s", options->folder,
                          strerror(errno));
-    struct wire_copy *c = calloc(1, sizeof *c);
+    struct ask_copy *c = calloc(1, sizeof *c);
     if (c) {
         c->o = *options;
-        c->stop = (struct wire_copy_stop){options->cancel, options->watch, options->progress};
+        c->stop = (struct ask_copy_stop){options->cancel, options->watch, options->progress};
         c->o.folder = c->folder = strdup(options->folder);
-        wire_copy_range_text(options->from_ns, options->to_ns, c->range);
-        c->times = calloc(WIRE_COPY_POINTS_MAX, sizeof *c->times);
-        c->values = calloc(WIRE_COPY_POINTS_MAX, sizeof *c->values);
+        ask_copy_range_text(options->from_ns, options->to_ns, c->range);
+        c->times = calloc(ASK_COPY_POINTS_MAX, sizeof *c->times);
+        c->values = calloc(ASK_COPY_POINTS_MAX, sizeof *c->values);
     }
     if (!c || !c->folder || !c->times || !c->values) {
-        wire_copy_destroy(c);
+        ask_copy_destroy(c);
         return error_set(e, -ENOMEM, "no memory for a copy");
     }
-    int status = wire_there_read(&c->o, &c->arena, &c->there);
+    int status = ask_there_read(&c->o, &c->arena, &c->there);
     if (status) {
         error_set(e, status, "cannot look through %s: %s", options->folder, strerror(-status));
-        wire_copy_destroy(c);
+        ask_copy_destroy(c);
         return status;
     }
     *out = c;
     return 0;
 }
 
-int wire_copy_ask(struct wire_copy *c, const struct str *hosts, size_t host_count,
-                  struct buf *request, struct error *e)
+int ask_copy_ask(struct ask_copy *c, const struct str *hosts, size_t host_count,
+                 struct buf *request, struct error *e)
 {
-    struct wire_copy_request m = {.from_ns = c->o.from_ns, .to_ns = c->o.to_ns};
-    int r = wire_there_sum_up(&c->there, &c->o, hosts, host_count, &c->stop, &c->arena, e);
+    struct ask_copy_request m = {.from_ns = c->o.from_ns, .to_ns = c->o.to_ns};
+    int r = ask_there_sum_up(&c->there, &c->o, hosts, host_count, &c->stop, &c->arena, e);
     if (r)
         return r;
-    r = wire_there_known(&c->there, &c->arena, &m.known, &m.known_count);
+    r = ask_there_known(&c->there, &c->arena, &m.known, &m.known_count);
     if (r == 0)
-        wire_copy_request_write(&m, request);
+        ask_copy_request_write(&m, request);
     return r || request->failed ? error_set(e, -ENOMEM, "no memory for a copy") : 0;
 }
 
@@ -101,10 +100,10 @@ static void abandon(struct copying *f)
         store_abandon(f->draft.store);
     if (f->made && !f->whole)
         unlink(f->part);
-    wire_copy_draft_free(&f->draft);
+    ask_copy_draft_free(&f->draft);
 }
 
-void wire_copy_destroy(struct wire_copy *c)
+void ask_copy_destroy(struct ask_copy *c)
 {
     if (!c)
         return;
@@ -130,10 +129,10 @@ static bool is_file_name(struct str host)
            str_find_char(host, '/') < 0 && str_find_char(host, 0) < 0;
 }
 
-static int add_file(struct wire_copy *c, struct str host, uint64_t number, struct copying **out,
+static int add_file(struct ask_copy *c, struct str host, uint64_t number, struct copying **out,
                     struct error *e)
 {
-    if (!is_file_name(host) || c->count == WIRE_COPY_FILES_MAX)
+    if (!is_file_name(host) || c->count == ASK_COPY_FILES_MAX)
         return error_set(e, -EBADMSG,
                          "a copy of a host whose name cannot be a file's, or of too many");
     if (!array_room(&c->all, &c->capacity, c->count + 1, sizeof *c->all))
@@ -148,7 +147,7 @@ static int add_file(struct wire_copy *c, struct str host, uint64_t number, struc
 }
 
 // `name`: HOST.sonde.
-static int name_file(const struct wire_copy *c, struct copying *f, struct str name, struct error *e)
+static int name_file(const struct ask_copy *c, struct copying *f, struct str name, struct error *e)
 {
     name.size -= strlen(".sonde");
     if (asprintf(&f->path, "%s/%.*s.sonde", c->folder, STR_ARG(name)) < 0)
@@ -156,7 +155,7 @@ static int name_file(const struct wire_copy *c, struct copying *f, struct str na
     return f->path ? 0 : error_set(e, -ENOMEM, "no memory for a copy");
 }
 
-static struct copying *find_file(struct wire_copy *c, struct str host, uint64_t number)
+static struct copying *find_file(struct ask_copy *c, struct str host, uint64_t number)
 {
     // Records of one file mostly follow each other.
     for (size_t i = c->count; i-- > 0;)
@@ -200,13 +199,13 @@ static int read_labels(struct bytes *b, struct store_label labels[STORE_LABELS_M
 }
 
 // Whether a new copy may take the place of what is there.
-static int check_place(const struct wire_copy *c, struct copying *f)
+static int check_place(const struct ask_copy *c, struct copying *f)
 {
     const char *name = strrchr(f->path, '/') + 1;
     bool twice = false;
     for (size_t i = 0; i < c->count && !twice; i++)
         twice = &c->all[i] != f && c->all[i].path && strcmp(c->all[i].path, f->path) == 0;
-    const struct wire_there *t = wire_there_named(&c->there, str_of(name));
+    const struct ask_there *t = ask_there_named(&c->there, str_of(name));
     struct stat info;
     if (twice)
         snprintf(f->problem, sizeof f->problem, "two nodes would have the file %s", f->path);
@@ -222,7 +221,7 @@ static int check_place(const struct wire_copy *c, struct copying *f)
 }
 
 // A file that has the name all the same is refused (new_file).
-static int open_draft(const struct wire_copy *c, struct copying *f, const struct store_options *o,
+static int open_draft(const struct ask_copy *c, struct copying *f, const struct store_options *o,
                       struct error *e)
 {
     struct error why;
@@ -246,18 +245,18 @@ static int open_draft(const struct wire_copy *c, struct copying *f, const struct
 }
 
 // What is kept of the copy that is there; *t says which.
-static int read_kept(const struct wire_copy *c, const struct copying *f, struct bytes *b,
-                     struct wire_copy_kept *kept, const struct wire_there **t, struct error *e)
+static int read_kept(const struct ask_copy *c, const struct copying *f, struct bytes *b,
+                     struct ask_copy_kept *kept, const struct ask_there **t, struct error *e)
 {
     unsigned upon = bytes_u8(b);
-    *t = upon ? wire_there_copy(&c->there, f->host, f->file) : NULL;
+    *t = upon ? ask_there_copy(&c->there, f->host, f->file) : NULL;
     if (b->failed || upon > 1 || (upon && (!*t || !(*t)->sums)))
         return damaged(e);
-    size_t size = *t ? wire_copy_kept_bytes((*t)->sums->count) : 0;
+    size_t size = *t ? ask_copy_kept_bytes((*t)->sums->count) : 0;
     struct str points = bytes_take(b, size), events = bytes_take(b, size);
     if (b->failed)
         return damaged(e);
-    *kept = (struct wire_copy_kept){0};
+    *kept = (struct ask_copy_kept){0};
     if (size) {
         memcpy(kept->points, points.data, size);
         memcpy(kept->events, events.data, size);
@@ -265,17 +264,17 @@ static int read_kept(const struct wire_copy *c, const struct copying *f, struct 
     return 0;
 }
 
-static int keep(const struct wire_copy *c, struct copying *f, const struct wire_there *t,
-                const struct wire_copy_kept *kept, struct error *e)
+static int keep(const struct ask_copy *c, struct copying *f, const struct ask_there *t,
+                const struct ask_copy_kept *kept, struct error *e)
 {
     char *path;
     if (asprintf(&path, "%s/%.*s", c->folder, STR_ARG(t->name)) < 0)
         return error_set(e, -ENOMEM, "no memory for a copy");
     struct error stopped = {0};
-    int r = wire_copy_draft_keep(&f->draft, path, t->sums, kept, c->o.from_ns, c->o.to_ns, &c->stop,
-                                 &stopped);
+    int r = ask_copy_draft_keep(&f->draft, path, t->sums, kept, c->o.from_ns, c->o.to_ns, &c->stop,
+                                &stopped);
     free(path);
-    f->way = WIRE_COPY_UPDATED;
+    f->way = ASK_COPY_UPDATED;
     if (stopped.code) {
         *e = stopped;
         return r;
@@ -283,14 +282,14 @@ static int keep(const struct wire_copy *c, struct copying *f, const struct wire_
     return r == -ESTALE ? r : refused(f, r, e);
 }
 
-static int take_head(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+static int take_head(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     struct store_label meta[STORE_LABELS_MAX + 4];
     size_t count;
     char version[32], file[32], name[256];
     int size = snprintf(version, sizeof version, "%llu", (unsigned long long)bytes_u64(b));
-    struct wire_copy_kept kept;
-    const struct wire_there *upon;
+    struct ask_copy_kept kept;
+    const struct ask_there *upon;
     if (read_labels(b, meta, &count) || f->path)
         return damaged(e);
     int r = read_kept(c, f, b, &kept, &upon, e);
@@ -320,18 +319,18 @@ static int take_head(struct wire_copy *c, struct copying *f, struct bytes *b, st
 }
 
 // What is there holds what the node's file holds.
-static int take_unchanged(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+static int take_unchanged(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     (void)b;
-    const struct wire_there *t = wire_there_copy(&c->there, f->host, f->file);
+    const struct ask_there *t = ask_there_copy(&c->there, f->host, f->file);
     if (f->path || !t || !t->sums || !t->same_range)
         return damaged(e); // who has said so?
     f->whole = true;
-    f->way = WIRE_COPY_UNCHANGED;
+    f->way = ASK_COPY_UNCHANGED;
     return name_file(c, f, t->name, e);
 }
 
-static int take_metric(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+static int take_metric(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     (void)c;
     struct store_metric m = {.name = bytes_short(b)};
@@ -342,10 +341,10 @@ static int take_metric(struct wire_copy *c, struct copying *f, struct bytes *b, 
     m.level = bytes_u8(b);
     if (b->failed || kind > STORE_COUNTER)
         return damaged(e);
-    return refused(f, wire_copy_draft_metric(&f->draft, &m), e);
+    return refused(f, ask_copy_draft_metric(&f->draft, &m), e);
 }
 
-static int take_series(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+static int take_series(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     (void)c;
     struct store_label labels[STORE_LABELS_MAX];
@@ -353,24 +352,24 @@ static int take_series(struct wire_copy *c, struct copying *f, struct bytes *b, 
     uint64_t metric = bytes_varint(b);
     if (b->failed || read_labels(b, labels, &count))
         return damaged(e);
-    return refused(f, wire_copy_draft_series(&f->draft, metric, labels, count), e);
+    return refused(f, ask_copy_draft_series(&f->draft, metric, labels, count), e);
 }
 
-static int take_points(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+static int take_points(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     uint64_t series = bytes_varint(b), count = bytes_varint(b);
-    if (b->failed || count == 0 || count > WIRE_COPY_POINTS_MAX ||
-        wire_numbers_read(b, c->times, (size_t)count, true) ||
-        wire_numbers_read(b, c->values, (size_t)count, false))
+    if (b->failed || count == 0 || count > ASK_COPY_POINTS_MAX ||
+        ask_numbers_read(b, c->times, (size_t)count, true) ||
+        ask_numbers_read(b, c->values, (size_t)count, false))
         return damaged(e);
     f->points += count;
     if (c->o.progress)
         atomic_fetch_add(&c->o.progress->points, count);
-    return refused(f, wire_copy_draft_points(&f->draft, series, c->times, c->values, (size_t)count),
+    return refused(f, ask_copy_draft_points(&f->draft, series, c->times, c->values, (size_t)count),
                    e);
 }
 
-static int take_event(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+static int take_event(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     (void)c;
     struct store_label labels[STORE_LABELS_MAX];
@@ -384,13 +383,13 @@ static int take_event(struct wire_copy *c, struct copying *f, struct bytes *b, s
     event.parent = bytes_u64(b);
     if (b->failed || kind > STORE_ANNOTATION || read_labels(b, labels, &event.label_count))
         return damaged(e);
-    return refused(f, wire_copy_draft_event(&f->draft, &event), e);
+    return refused(f, ask_copy_draft_event(&f->draft, &event), e);
 }
 
 // It is whole when everything is there, and only then has its name.
-static int take_tail(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+static int take_tail(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
-    const struct wire_copy_draft *d = &f->draft;
+    const struct ask_copy_draft *d = &f->draft;
     uint64_t metrics = bytes_u64(b), series = bytes_u64(b), points = bytes_u64(b),
              events = bytes_u64(b), point_sum = bytes_u64(b), event_sum = bytes_u64(b);
     uint32_t crc = bytes_u32(b);
@@ -398,7 +397,7 @@ static int take_tail(struct wire_copy *c, struct copying *f, struct bytes *b, st
         return damaged(e);
     if (metrics != d->metric_count || series != d->series_count || points != d->points ||
         events != d->events || point_sum != d->point_sum || event_sum != d->event_sum)
-        return f->way == WIRE_COPY_UPDATED ? -ESTALE : damaged(e);
+        return f->way == ASK_COPY_UPDATED ? -ESTALE : damaged(e);
     struct store *store = d->store;
     struct error why;
     f->draft.store = NULL;
@@ -414,7 +413,7 @@ static int take_tail(struct wire_copy *c, struct copying *f, struct bytes *b, st
 }
 
 // The node is looking through the file.
-static int take_look(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e)
+static int take_look(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     (void)c, (void)f, (void)b, (void)e;
     return 0;
@@ -423,7 +422,7 @@ static int take_look(struct wire_copy *c, struct copying *f, struct bytes *b, st
 // ---- kinds ----
 
 struct kind_row {
-    int (*take)(struct wire_copy *c, struct copying *f, struct bytes *b, struct error *e);
+    int (*take)(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e);
     bool begins; // it may be a file's first record, and needs no draft
 };
 static const struct kind_row kinds[] = {
@@ -448,7 +447,7 @@ static void give_up(struct copying *f, int code)
     f->code = f->problem[0] ? code : 0;
 }
 
-int wire_copy_take(struct wire_copy *c, struct str record, struct error *e)
+int ask_copy_take(struct ask_copy *c, struct str record, struct error *e)
 {
     struct bytes b = bytes_of(record.data, record.size);
     struct str host = bytes_short(&b);
@@ -487,8 +486,7 @@ static void begin_anew(struct copying *f)
     *f = (struct copying){.host = f->host, .file = f->file, .points = f->points, .came = f->came};
 }
 
-int wire_copy_again(struct wire_copy *c, struct arena *arena, const struct str **hosts,
-                    size_t *count)
+int ask_copy_again(struct ask_copy *c, struct arena *arena, const struct str **hosts, size_t *count)
 {
     struct str *all = arena_array(arena, c->count, sizeof *all);
     size_t n = 0;
@@ -517,15 +515,14 @@ int wire_copy_again(struct wire_copy *c, struct arena *arena, const struct str *
 
 static int compare_files(const void *a, const void *b)
 {
-    return strcmp(((const struct wire_copy_file *)a)->path,
-                  ((const struct wire_copy_file *)b)->path);
+    return strcmp(((const struct ask_copy_file *)a)->path, ((const struct ask_copy_file *)b)->path);
 }
 
-static bool describe(const struct copying *f, struct arena *arena, struct wire_copy_file *out)
+static bool describe(const struct copying *f, struct arena *arena, struct ask_copy_file *out)
 {
     struct stat info;
     const char *problem = f->problem[0] ? arena_strdup(arena, str_of(f->problem)) : NULL;
-    *out = (struct wire_copy_file){
+    *out = (struct ask_copy_file){
         .path = arena_strdup(arena, str_of(f->path)),
         .host = arena_str(arena, f->host),
         .way = f->way,
@@ -537,10 +534,10 @@ static bool describe(const struct copying *f, struct arena *arena, struct wire_c
     return out->path && out->host.data && (problem || !f->problem[0]);
 }
 
-int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire_copy_file **out,
-                     size_t *count)
+int ask_copy_finish(struct ask_copy *c, struct arena *arena, const struct ask_copy_file **out,
+                    size_t *count)
 {
-    struct wire_copy_file *files = arena_array(arena, c->count, sizeof *files);
+    struct ask_copy_file *files = arena_array(arena, c->count, sizeof *files);
     size_t n = 0;
     if (!files)
         return -ENOMEM;

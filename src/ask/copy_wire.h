@@ -37,9 +37,9 @@
 #include "ask/hub_ask_all.h"
 
 enum {
-    WIRE_COPY_POINTS_MAX = 65536, // a record
-    WIRE_COPY_FILES_MAX = 32768,  // in one folder
-    WIRE_COPY_RANGE_MAX = 64,     // bytes of "copied_range"
+    ASK_COPY_POINTS_MAX = 65536, // a record
+    ASK_COPY_FILES_MAX = 32768,  // in one folder
+    ASK_COPY_RANGE_MAX = 64,     // bytes of "copied_range"
 };
 
 // Of a record.
@@ -54,16 +54,16 @@ enum copy_kind {
     COPY_KIND_TAIL = 'z',
 };
 
-enum wire_copy_way {
-    WIRE_COPY_WHOLE,     // all of it came
-    WIRE_COPY_UPDATED,   // what was new came
-    WIRE_COPY_UNCHANGED, // nothing was new: the file that was there stays
+enum ask_copy_way {
+    ASK_COPY_WHOLE,     // all of it came
+    ASK_COPY_UPDATED,   // what was new came
+    ASK_COPY_UNCHANGED, // nothing was new: the file that was there stays
 };
 
-struct wire_copy_file {
+struct ask_copy_file {
     const char *path;
     struct str host; // as the node is called
-    enum wire_copy_way way;
+    enum ask_copy_way way;
     int code;            // 0, or the negative errno of the problem
     const char *problem; // NULL: the file is whole. Else why it is not there
     uint64_t points;     // that travelled
@@ -71,78 +71,77 @@ struct wire_copy_file {
     uint64_t bytes;      // of the file
 };
 
-struct wire_copy_known {
+struct ask_copy_known {
     struct str host;
     uint64_t file;
     bool exact;      // it is of the time that is asked for, and of no more: it may stay
-    struct str sums; // wire_copy_sums_read
+    struct str sums; // ask_copy_sums_read
 };
-struct wire_copy_request {
+struct ask_copy_request {
     int64_t from_ns, to_ns; // points and events of this time only
-    const struct wire_copy_known *known;
+    const struct ask_copy_known *known;
     size_t known_count;
 };
-void wire_copy_request_write(const struct wire_copy_request *m, struct buf *out);
+void ask_copy_request_write(const struct ask_copy_request *m, struct buf *out);
 // Views of the request; the array is in `arena`. -EBADMSG, -ENOMEM.
-int wire_copy_request_read(struct str request, struct arena *arena, struct wire_copy_request *out);
-// struct wire_question_row's.
-int wire_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host),
-                             void *user, struct buf *out);
+int ask_copy_request_read(struct str request, struct arena *arena, struct ask_copy_request *out);
+// struct ask_question_row's.
+int ask_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host),
+                            void *user, struct buf *out);
 
-struct wire_copy_progress {
+struct ask_copy_progress {
     _Atomic uint64_t files, points, bytes; // that are whole; that have come
     // grows while copies that are there are looked through, or taken over
     _Atomic uint64_t steps;
 };
-struct wire_copy_options {
+struct ask_copy_options {
     // made where it is not there, mode 0700; what is above it has to be there
     const char *folder;
-    struct str job;                      // whose copies are replaced; empty: any job's
-    int64_t from_ns, to_ns;              // 0 and INT64_MAX: all
-    struct wire_copy_progress *progress; // goes on from what is in it; may be NULL
+    struct str job;                     // whose copies are replaced; empty: any job's
+    int64_t from_ns, to_ns;             // 0 and INT64_MAX: all
+    struct ask_copy_progress *progress; // goes on from what is in it; may be NULL
     // who may want an end; may be NULL. hub_copy takes those of `where`
     const atomic_bool *cancel;
     const struct work_watch *watch; // likewise
 };
 
 // Whether a recording is a copy of this job's (empty: any's), which a newer one may replace.
-bool wire_copy_is_of(const struct store_reader *r, struct str job);
+bool ask_copy_is_of(const struct store_reader *r, struct str job);
 // "copied_range".
-void wire_copy_range_text(int64_t from_ns, int64_t to_ns, char out[WIRE_COPY_RANGE_MAX]);
+void ask_copy_range_text(int64_t from_ns, int64_t to_ns, char out[ASK_COPY_RANGE_MAX]);
 
 // The receiving end: records of any number of nodes, mixed, into files of the folder.
-struct wire_copy;
-int wire_copy_create(const struct wire_copy_options *options, struct wire_copy **out,
-                     struct error *e);
+struct ask_copy;
+int ask_copy_create(const struct ask_copy_options *options, struct ask_copy **out, struct error *e);
 // What these nodes are to be asked (0: all): says what of them is there already, for which that is
 // looked through. -ENOMEM; or who wants an end.
-int wire_copy_ask(struct wire_copy *c, const struct str *hosts, size_t host_count,
-                  struct buf *request, struct error *e);
+int ask_copy_ask(struct ask_copy *c, const struct str *hosts, size_t host_count,
+                 struct buf *request, struct error *e);
 // -EBADMSG: damaged; the file that it is of will not appear. A file that cannot be written (a full
 // disk) is given up, with a reason, and the others go on: 0. -ENOMEM ends the copying, and so does
 // who wants an end.
-int wire_copy_take(struct wire_copy *c, struct str record, struct error *e);
+int ask_copy_take(struct ask_copy *c, struct str record, struct error *e);
 // Nodes a file of which could not be put together from what was there: to be asked once more, for
 // all of it. In `arena`; -ENOMEM.
-int wire_copy_again(struct wire_copy *c, struct arena *arena, const struct str **hosts,
-                    size_t *count);
+int ask_copy_again(struct ask_copy *c, struct arena *arena, const struct str **hosts,
+                   size_t *count);
 // The files that became whole and those that could not be written, sorted by path, in `arena`. What
 // is not whole is removed.
-int wire_copy_finish(struct wire_copy *c, struct arena *arena, const struct wire_copy_file **out,
-                     size_t *count);
-void wire_copy_destroy(struct wire_copy *c);
+int ask_copy_finish(struct ask_copy *c, struct arena *arena, const struct ask_copy_file **out,
+                    size_t *count);
+void ask_copy_destroy(struct ask_copy *c);
 
 // All at once: every node's files. Files that are there, and hold what the node's hold, stay; of
 // the others what is new comes. h NULL: where->local alone, which is called `host`. Give it a
 // deadline that suits the size of the data, and at most some 30 nodes at a time (where->hosts):
 // each has an open store meanwhile. Nodes that did not finish are in *absent.
-struct wire_copied {
-    const struct wire_copy_file *files; // in `arena`, as wire_copy_finish has them
+struct ask_copied {
+    const struct ask_copy_file *files; // in `arena`, as ask_copy_finish has them
     size_t count;
     struct hub_absent absent;
 };
-int hub_copy(struct hub *h, struct str host, const struct wire_copy_options *options,
-             const struct hub_where *where, struct arena *arena, struct wire_copied *out,
+int hub_copy(struct hub *h, struct str host, const struct ask_copy_options *options,
+             const struct hub_where *where, struct arena *arena, struct ask_copied *out,
              struct error *e);
 
 #endif

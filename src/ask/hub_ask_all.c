@@ -44,14 +44,14 @@ int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, st
     struct wire_answer answer;
     struct buf made = {0};
     struct reservation reservation = {.watch = ask->watch}; // of `made`
-    int r = wire_answer_begin(&answer, ask->question, ask->request, local, host, ask->deadline_ns,
-                              ask->watch, e);
+    int r = ask_answer_begin(&answer, ask->question, ask->request, local, host, ask->deadline_ns,
+                             ask->watch, e);
     while (r == 0) {
         made.size = 0;
         r = ask->watch ? ask->watch->look(ask->watch->user, e) : 0;
         if (r)
             break;
-        r = wire_answer_step(&answer, &made, e);
+        r = ask_answer_step(&answer, &made, e);
         if (r <= 0)
             break;
         r = made.failed ? error_set(e, -ENOMEM, "no memory for an answer")
@@ -59,7 +59,7 @@ int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, st
         if (r == 0)
             r = record(ask->user, host, buf_str(&made), e);
     }
-    wire_answer_end(&answer);
+    ask_answer_end(&answer);
     buf_free(&made);
     reservation_shrink(&reservation, 0);
     return r;
@@ -108,7 +108,7 @@ static bool is_asked(const struct hub *h, const struct hub_where *where)
     return false;
 }
 
-int hub_ask_all(struct hub *h, enum wire_question question, struct str request,
+int hub_ask_all(struct hub *h, enum ask_question question, struct str request,
                 const struct hub_where *where, hub_record_fn *record, void *user,
                 struct arena *arena, struct hub_absent *absent, struct error *e)
 {

@@ -30,7 +30,7 @@ int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, st
                     hub_record_fn *record, struct error *e);
 // `record` gets each record, with the host that it comes from (for our own: hub_host), and returns
 // what hub_ask's returns. When our own answer is late we are in *absent ourselves.
-int hub_ask_all(struct hub *h, enum wire_question question, struct str request,
+int hub_ask_all(struct hub *h, enum ask_question question, struct str request,
                 const struct hub_where *where, hub_record_fn *record, void *user,
                 struct arena *arena, struct hub_absent *absent, struct error *e);
 

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-void wire_labels_write(const struct store_label *labels, size_t count, struct buf *out)
+void ask_labels_write(const struct store_label *labels, size_t count, struct buf *out)
 {
     buf_varint(out, count);
     for (size_t i = 0; i < count; i++) {
@@ -11,8 +11,8 @@ void wire_labels_write(const struct store_label *labels, size_t count, struct bu
     }
 }
 
-int wire_labels_read(struct bytes *b, struct arena *arena, size_t most, struct store_label **out,
-                     size_t *count)
+int ask_labels_read(struct bytes *b, struct arena *arena, size_t most, struct store_label **out,
+                    size_t *count)
 {
     uint64_t n = bytes_varint(b);
     if (b->failed || n > most)

@@ -6,11 +6,11 @@
 #include "base/bytes.h"
 #include "store/store.h"
 
-void wire_labels_write(const struct store_label *labels, size_t count, struct buf *out);
+void ask_labels_write(const struct store_label *labels, size_t count, struct buf *out);
 
 // The array is in `arena`, its texts are views of what is read. -EBADMSG, also for more than
 // `most`; -ENOMEM.
-int wire_labels_read(struct bytes *b, struct arena *arena, size_t most, struct store_label **out,
-                     size_t *count);
+int ask_labels_read(struct bytes *b, struct arena *arena, size_t most, struct store_label **out,
+                    size_t *count);
 
 #endif

@@ -23,12 +23,12 @@ static int no_memory(struct error *e)
 
 static size_t at_most(uint64_t wanted)
 {
-    return wanted && wanted < WIRE_LIST_MAX ? (size_t)wanted : WIRE_LIST_MAX;
+    return wanted && wanted < ASK_LIST_MAX ? (size_t)wanted : ASK_LIST_MAX;
 }
 
 // ---- names ----
 
-void wire_names_request_write(const struct wire_names_request *m, struct buf *out)
+void ask_names_request_write(const struct ask_names_request *m, struct buf *out)
 {
     buf_short(out, m->kind);
     buf_short(out, m->text);
@@ -36,7 +36,7 @@ void wire_names_request_write(const struct wire_names_request *m, struct buf *ou
     buf_varint(out, m->most);
 }
 
-int wire_names_request_read(struct str request, struct wire_names_request *out)
+int ask_names_request_read(struct str request, struct ask_names_request *out)
 {
     struct bytes b = bytes_of(request.data, request.size);
     out->kind = bytes_short(&b);
@@ -55,11 +55,11 @@ struct names_state {
 
 static int names_begin(struct wire_answer *a, struct str request, struct error *e)
 {
-    struct wire_names_request m;
+    struct ask_names_request m;
     struct names_state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
     if (!s)
         return no_memory(e);
-    if (wire_names_request_read(request, &m))
+    if (ask_names_request_read(request, &m))
         return bad_request(e);
     return query_suggest(a->view->stores, a->view->count, m.kind, m.text, m.anywhere, m.most,
                          &a->arena, &s->names, &s->count, e);
@@ -77,17 +77,17 @@ static int names_step(struct wire_answer *a, struct buf *out, struct error *e)
     return 1;
 }
 
-const struct wire_question_row wire_names_row = {"names", false, names_begin, names_step,
-                                                 NULL,    NULL,  NULL,        NULL};
+const struct ask_question_row ask_names_row = {"names", false, names_begin, names_step,
+                                               NULL,    NULL,  NULL,        NULL};
 
 // ---- series ----
 
 enum { WANT_LATEST = 1, WANT_POINTS = 2 };
 
-void wire_series_request_write(const struct query_series_filter *m, struct buf *out)
+void ask_series_request_write(const struct query_series_filter *m, struct buf *out)
 {
     buf_short(out, m->metric);
-    wire_labels_write(m->tags, m->tag_count, out);
+    ask_labels_write(m->tags, m->tag_count, out);
     buf_u8(out, (uint8_t)((m->latest ? WANT_LATEST : 0) | (m->points ? WANT_POINTS : 0)));
     buf_u64(out, (uint64_t)m->from_ns);
     buf_varint(out, m->most);
@@ -98,13 +98,13 @@ void wire_series_request_write(const struct query_series_filter *m, struct buf *
     buf_u64(out, (uint64_t)m->grid_ns);
 }
 
-int wire_series_request_read(struct str request, struct arena *arena,
-                             struct query_series_filter *out)
+int ask_series_request_read(struct str request, struct arena *arena,
+                            struct query_series_filter *out)
 {
     struct bytes b = bytes_of(request.data, request.size);
     *out = (struct query_series_filter){.metric = bytes_short(&b)};
     struct store_label *tags;
-    int r = wire_labels_read(&b, arena, WIRE_TAGS_MAX, &tags, &out->tag_count);
+    int r = ask_labels_read(&b, arena, ASK_TAGS_MAX, &tags, &out->tag_count);
     if (r)
         return r;
     out->tags = tags;
@@ -140,12 +140,12 @@ static int series_begin(struct wire_answer *a, struct str request, struct error 
                                      .store_labels = a->view->labels,
                                      .count = a->view->count,
                                      .filter = &s->request};
-    return wire_series_request_read(request, &a->arena, &s->request) ? bad_request(e) : 0;
+    return ask_series_request_read(request, &a->arena, &s->request) ? bad_request(e) : 0;
 }
 
 static void put_series(const struct query_listed *one, bool points, struct buf *out)
 {
-    wire_labels_write(one->labels, one->label_count, out);
+    ask_labels_write(one->labels, one->label_count, out);
     buf_u8(out, one->has_point);
     if (one->has_point) {
         buf_u64(out, (uint64_t)one->t_ns);
@@ -204,20 +204,20 @@ static int series_step(struct wire_answer *a, struct buf *out, struct error *e)
 static int series_about(struct wire_about *about, struct str request)
 {
     struct query_series_filter m;
-    int r = wire_series_request_read(request, &about->arena, &m);
+    int r = ask_series_request_read(request, &about->arena, &m);
     if (r == 0)
-        wire_about_tags(about, m.tags, m.tag_count);
+        ask_about_tags(about, m.tags, m.tag_count);
     return r;
 }
 
-const struct wire_question_row wire_series_row = {"series", false,        series_begin, series_step,
-                                                  NULL,     series_about, NULL,         NULL};
+const struct ask_question_row ask_series_row = {"series", false,        series_begin, series_step,
+                                                NULL,     series_about, NULL,         NULL};
 
 // ---- events ----
 
 enum { EVENTS_UNFINISHED = 0x80 }; // beside the kinds
 
-void wire_events_request_write(const struct store_events_wanted *m, struct buf *out)
+void ask_events_request_write(const struct store_events_wanted *m, struct buf *out)
 {
     buf_u64(out, (uint64_t)m->from_ns);
     buf_u64(out, (uint64_t)m->to_ns);
@@ -226,7 +226,7 @@ void wire_events_request_write(const struct store_events_wanted *m, struct buf *
     buf_short(out, m->name);
 }
 
-int wire_events_request_read(struct str request, struct store_events_wanted *out)
+int ask_events_request_read(struct str request, struct store_events_wanted *out)
 {
     struct bytes b = bytes_of(request.data, request.size);
     out->from_ns = (int64_t)bytes_u64(&b);
@@ -266,9 +266,9 @@ static bool add_event(const struct store_event *event, void *user)
     buf_short(&s->all, event->text);
     buf_u64(&s->all, event->id);
     buf_u64(&s->all, event->parent);
-    wire_labels_write(event->labels, event->label_count, &s->all);
+    ask_labels_write(event->labels, event->label_count, &s->all);
     if (s->all.capacity != capacity)
-        s->refused = wire_answer_hold(s->answer, s->all.capacity, s->e);
+        s->refused = ask_answer_hold(s->answer, s->all.capacity, s->e);
     return !s->all.failed && !s->ends.failed && !s->refused;
 }
 
@@ -277,11 +277,11 @@ static int events_begin(struct wire_answer *a, struct str request, struct error 
     struct events_state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
     if (!s)
         return no_memory(e);
-    if (wire_events_request_read(request, &s->request))
+    if (ask_events_request_read(request, &s->request))
         return bad_request(e);
     s->answer = a;
     s->e = e;
-    s->all.limit = WIRE_ANSWER_MEMORY;
+    s->all.limit = ASK_ANSWER_MEMORY;
     for (size_t i = 0; i < a->view->count; i++) {
         int r = store_events_find(a->view->stores[i], &s->request, add_event, s);
         if (s->refused)
@@ -318,11 +318,11 @@ static void events_end(struct wire_answer *a)
 static int64_t events_until(struct str request)
 {
     struct store_events_wanted m;
-    return wire_events_request_read(request, &m) ? INT64_MAX : m.to_ns;
+    return ask_events_request_read(request, &m) ? INT64_MAX : m.to_ns;
 }
 
-const struct wire_question_row wire_events_row = {"events",   false, events_begin, events_step,
-                                                  events_end, NULL,  NULL,         events_until};
+const struct ask_question_row ask_events_row = {"events",   false, events_begin, events_step,
+                                                events_end, NULL,  NULL,         events_until};
 
 // ---- status ----
 
@@ -387,5 +387,5 @@ static int status_step(struct wire_answer *a, struct buf *out, struct error *e)
     return 1;
 }
 
-const struct wire_question_row wire_status_row = {"status", false, status_begin, status_step,
-                                                  NULL,     NULL,  NULL,         NULL};
+const struct ask_question_row ask_status_row = {"status", false, status_begin, status_step,
+                                                NULL,     NULL,  NULL,         NULL};

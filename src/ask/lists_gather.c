@@ -91,16 +91,16 @@ static int take_names(void *user, struct str host, struct str record, struct err
     return 0;
 }
 
-int hub_names(struct hub *h, const struct wire_names_request *m, const struct hub_where *where,
+int hub_names(struct hub *h, const struct ask_names_request *m, const struct hub_where *where,
               struct arena *arena, const struct str **out, size_t *count, struct hub_absent *absent,
               struct error *e)
 {
     struct buf request = {0};
     struct names n = {.arena = arena,
-                      .most = m->most && m->most < WIRE_LIST_MAX ? m->most : WIRE_LIST_MAX};
-    wire_names_request_write(m, &request);
+                      .most = m->most && m->most < ASK_LIST_MAX ? m->most : ASK_LIST_MAX};
+    ask_names_request_write(m, &request);
     int r = request.failed ? put(-ENOMEM, 0, e)
-                           : hub_ask_all(h, WIRE_NAMES, buf_str(&request), where, take_names, &n,
+                           : hub_ask_all(h, ASK_NAMES, buf_str(&request), where, take_names, &n,
                                          arena, absent, e);
     buf_free(&request);
     settle(&n);
@@ -115,7 +115,7 @@ static int read_labels(struct bytes *b, struct arena *arena, size_t most,
                        const struct store_label **out, size_t *count)
 {
     struct store_label *labels;
-    int r = wire_labels_read(b, arena, most, &labels, count);
+    int r = ask_labels_read(b, arena, most, &labels, count);
     for (size_t i = 0; r == 0 && i < *count; i++)
         if (!keep(arena, &labels[i].key) || !keep(arena, &labels[i].value))
             r = -ENOMEM;
@@ -140,7 +140,7 @@ static int read_metric(struct bytes *b, struct arena *arena, const struct store_
     return keep(arena, &m->name) && keep(arena, &m->unit) && keep(arena, &m->help) ? 0 : -ENOMEM;
 }
 
-int wire_series_take(struct wire_series_list *list, struct str record)
+int ask_series_take(struct ask_series_list *list, struct str record)
 {
     struct bytes b = bytes_of(record.data, record.size);
     const struct store_metric *metric;
@@ -181,9 +181,9 @@ int wire_series_take(struct wire_series_list *list, struct str record)
 
 static int take_series(void *user, struct str host, struct str record, struct error *e)
 {
-    struct wire_series_list *list = user;
+    struct ask_series_list *list = user;
     (void)host;
-    return put(wire_series_take(list, record), list->most, e);
+    return put(ask_series_take(list, record), list->most, e);
 }
 
 int hub_series(struct hub *h, const struct query_series_filter *m, const struct hub_where *where,
@@ -191,13 +191,13 @@ int hub_series(struct hub *h, const struct query_series_filter *m, const struct 
                struct hub_absent *absent, struct error *e)
 {
     struct buf request = {0};
-    struct wire_series_list list = {.arena = arena,
-                                    .points = m->points,
-                                    .most = m->most && m->most < WIRE_LIST_MAX ? m->most
-                                                                               : WIRE_LIST_MAX};
-    wire_series_request_write(m, &request);
+    struct ask_series_list list = {.arena = arena,
+                                   .points = m->points,
+                                   .most =
+                                       m->most && m->most < ASK_LIST_MAX ? m->most : ASK_LIST_MAX};
+    ask_series_request_write(m, &request);
     int r = request.failed ? put(-ENOMEM, 0, e)
-                           : hub_ask_all(h, WIRE_SERIES, buf_str(&request), where, take_series,
+                           : hub_ask_all(h, ASK_SERIES, buf_str(&request), where, take_series,
                                          &list, arena, absent, e);
     buf_free(&request);
     if (list.count)
@@ -222,7 +222,7 @@ int hub_series(struct hub *h, const struct query_series_filter *m, const struct 
 
 // ---- events ----
 
-int wire_events_take(struct wire_event_list *list, struct str record)
+int ask_events_take(struct ask_event_list *list, struct str record)
 {
     struct bytes b = bytes_of(record.data, record.size);
     size_t before = list->count;
@@ -231,7 +231,7 @@ int wire_events_take(struct wire_event_list *list, struct str record)
             : keep(list->arena, &host)                              ? 0
                                                                     : -ENOMEM;
     while (r == 0 && bytes_left(&b)) {
-        struct wire_event one = {.host = host};
+        struct ask_event one = {.host = host};
         struct store_event *event = &one.event;
         unsigned kind = bytes_u8(&b);
         event->kind = (enum store_event_kind)kind;
@@ -263,7 +263,7 @@ int wire_events_take(struct wire_event_list *list, struct str record)
 
 static int compare_events(const void *a, const void *b)
 {
-    const struct wire_event *x = a, *y = b;
+    const struct ask_event *x = a, *y = b;
     if (x->event.start_ns != y->event.start_ns)
         return x->event.start_ns < y->event.start_ns ? -1 : 1;
     return str_compare(x->host, y->host);
@@ -271,20 +271,20 @@ static int compare_events(const void *a, const void *b)
 
 static int take_events(void *user, struct str host, struct str record, struct error *e)
 {
-    struct wire_event_list *list = user;
+    struct ask_event_list *list = user;
     (void)host;
-    return put(wire_events_take(list, record), list->most, e);
+    return put(ask_events_take(list, record), list->most, e);
 }
 
 int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where,
-               struct arena *arena, const struct wire_event **out, size_t *count,
+               struct arena *arena, const struct ask_event **out, size_t *count,
                struct hub_absent *absent, struct error *e)
 {
     struct buf request = {0};
-    struct wire_event_list list = {.arena = arena, .most = WIRE_LIST_MAX};
-    wire_events_request_write(m, &request);
+    struct ask_event_list list = {.arena = arena, .most = ASK_LIST_MAX};
+    ask_events_request_write(m, &request);
     int r = request.failed ? put(-ENOMEM, 0, e)
-                           : hub_ask_all(h, WIRE_EVENTS, buf_str(&request), where, take_events,
+                           : hub_ask_all(h, ASK_EVENTS, buf_str(&request), where, take_events,
                                          &list, arena, absent, e);
     buf_free(&request);
     if (list.count)
@@ -296,10 +296,10 @@ int hub_events(struct hub *h, const struct store_events_wanted *m, const struct 
 
 // ---- status ----
 
-int wire_status_read(struct str record, struct arena *arena, struct wire_status *out)
+int ask_status_read(struct str record, struct arena *arena, struct ask_status *out)
 {
     struct bytes b = bytes_of(record.data, record.size);
-    *out = (struct wire_status){.host = bytes_short(&b)};
+    *out = (struct ask_status){.host = bytes_short(&b)};
     out->job = bytes_short(&b);
     unsigned state = bytes_u8(&b);
     out->state = (enum store_state)state;
@@ -326,15 +326,15 @@ int wire_status_read(struct str record, struct arena *arena, struct wire_status 
 
 struct statuses {
     struct arena *arena;
-    struct wire_status *all;
+    struct ask_status *all;
     size_t count, capacity;
 };
 
 static int take_status(void *user, struct str host, struct str record, struct error *e)
 {
     struct statuses *s = user;
-    struct wire_status one;
-    int r = wire_status_read(record, s->arena, &one);
+    struct ask_status one;
+    int r = ask_status_read(record, s->arena, &one);
     (void)host;
     if (r)
         return put(r, 0, e);
@@ -347,16 +347,15 @@ static int take_status(void *user, struct str host, struct str record, struct er
 
 static int compare_status(const void *a, const void *b)
 {
-    return str_compare(((const struct wire_status *)a)->host,
-                       ((const struct wire_status *)b)->host);
+    return str_compare(((const struct ask_status *)a)->host, ((const struct ask_status *)b)->host);
 }
 
 int hub_status(struct hub *h, bool counts, const struct hub_where *where, struct arena *arena,
-               const struct wire_status **out, size_t *count, struct hub_absent *absent,
+               const struct ask_status **out, size_t *count, struct hub_absent *absent,
                struct error *e)
 {
     struct statuses s = {.arena = arena};
-    int r = hub_ask_all(h, WIRE_STATUS, counts ? (struct str){"\1", 1} : (struct str){0}, where,
+    int r = hub_ask_all(h, ASK_STATUS, counts ? (struct str){"\1", 1} : (struct str){0}, where,
                         take_status, &s, arena, absent, e);
     if (s.count)
         qsort(s.all, s.count, sizeof *s.all, compare_status);

@@ -22,47 +22,47 @@
 #include "query/listing.h"
 
 enum {
-    WIRE_LIST_MAX = 1000000, // names, series or events of one answer; with `most` 0
-    WIRE_TAGS_MAX = 64,      // of a SERIES request
+    ASK_LIST_MAX = 1000000, // names, series or events of one answer; with `most` 0
+    ASK_TAGS_MAX = 64,      // of a SERIES request
 };
 
-struct wire_names_request {
+struct ask_names_request {
     struct str kind, text; // as query_suggest has them
     bool anywhere;
     size_t most;
 };
-void wire_names_request_write(const struct wire_names_request *m, struct buf *out);
-int wire_names_request_read(struct str request, struct wire_names_request *out);
+void ask_names_request_write(const struct ask_names_request *m, struct buf *out);
+int ask_names_request_read(struct str request, struct ask_names_request *out);
 
-void wire_series_request_write(const struct query_series_filter *m, struct buf *out);
-int wire_series_request_read(struct str request, struct arena *arena,
-                             struct query_series_filter *out);
+void ask_series_request_write(const struct query_series_filter *m, struct buf *out);
+int ask_series_request_read(struct str request, struct arena *arena,
+                            struct query_series_filter *out);
 
 // One record, into a list that grows. -EBADMSG, -ENOMEM, -E2BIG.
-struct wire_series_list {
+struct ask_series_list {
     struct arena *arena;
     struct query_listed *series;
     size_t count, capacity, most;
     bool points; // they were asked for
 };
-int wire_series_take(struct wire_series_list *list, struct str record);
+int ask_series_take(struct ask_series_list *list, struct str record);
 
 // A node sends only what is asked for: a job has millions of spans beside a few annotations. `most`
 // is that of one file of a node; a request without one has the limit of a list.
-void wire_events_request_write(const struct store_events_wanted *m, struct buf *out);
-int wire_events_request_read(struct str request, struct store_events_wanted *out);
-struct wire_event {
+void ask_events_request_write(const struct store_events_wanted *m, struct buf *out);
+int ask_events_request_read(struct str request, struct store_events_wanted *out);
+struct ask_event {
     struct store_event event;
     struct str host; // the node that has it
 };
-struct wire_event_list {
+struct ask_event_list {
     struct arena *arena;
-    struct wire_event *events;
+    struct ask_event *events;
     size_t count, capacity, most;
 };
-int wire_events_take(struct wire_event_list *list, struct str record);
+int ask_events_take(struct ask_event_list *list, struct str record);
 
-struct wire_status {
+struct ask_status {
     struct str host, job;
     enum store_state state;
     uint64_t version, metrics, series;
@@ -71,12 +71,12 @@ struct wire_status {
     struct store_damage damage;
     uint64_t points, dropped; // 0 unless they were asked for
 };
-int wire_status_read(struct str record, struct arena *arena, struct wire_status *out);
+int ask_status_read(struct str record, struct arena *arena, struct ask_status *out);
 
 // ---- all at once; our own stores (where->local) included ----
 
 // Sorted, each once, at most `most`.
-int hub_names(struct hub *h, const struct wire_names_request *m, const struct hub_where *where,
+int hub_names(struct hub *h, const struct ask_names_request *m, const struct hub_where *where,
               struct arena *arena, const struct str **out, size_t *count, struct hub_absent *absent,
               struct error *e);
 
@@ -88,12 +88,12 @@ int hub_series(struct hub *h, const struct query_series_filter *m, const struct 
 
 // Sorted by start.
 int hub_events(struct hub *h, const struct store_events_wanted *m, const struct hub_where *where,
-               struct arena *arena, const struct wire_event **out, size_t *count,
+               struct arena *arena, const struct ask_event **out, size_t *count,
                struct hub_absent *absent, struct error *e);
 
 // Sorted by host. `counts`: with points and dropped, for which nodes look at all series.
 int hub_status(struct hub *h, bool counts, const struct hub_where *where, struct arena *arena,
-               const struct wire_status **out, size_t *count, struct hub_absent *absent,
+               const struct ask_status **out, size_t *count, struct hub_absent *absent,
                struct error *e);
 
 #endif

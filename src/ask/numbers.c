@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-void wire_numbers_write(const void *numbers, size_t count, bool times, struct buf *out)
+void ask_numbers_write(const void *numbers, size_t count, bool times, struct buf *out)
 {
     const uint64_t *from = numbers; // 8 bytes each, in both cases
     for (size_t n; count; count -= n, from += n) {
@@ -22,7 +22,7 @@ void wire_numbers_write(const void *numbers, size_t count, bool times, struct bu
     }
 }
 
-int wire_numbers_read(struct bytes *b, void *numbers, size_t count, bool times)
+int ask_numbers_read(struct bytes *b, void *numbers, size_t count, bool times)
 {
     uint64_t *to = numbers;
     for (size_t n; count; count -= n, to += n) {

@@ -6,9 +6,9 @@
 #include "base/bytes.h"
 
 // `numbers` are `count` doubles, or with `times` int64_t.
-void wire_numbers_write(const void *numbers, size_t count, bool times, struct buf *out);
+void ask_numbers_write(const void *numbers, size_t count, bool times, struct buf *out);
 
 // -EBADMSG. There is no bound but the caller's: a few bytes may stand for many numbers.
-int wire_numbers_read(struct bytes *b, void *numbers, size_t count, bool times);
+int ask_numbers_read(struct bytes *b, void *numbers, size_t count, bool times);
 
 #endif

@@ -64,8 +64,8 @@ static int begin(struct wire_answer *a, struct str request, struct error *e)
     s->q.store_labels = a->view->labels;
     s->limits.deadline_ns = a->deadline_ns;
     s->limits.watch = a->watch;
-    if (s->limits.memory_bytes > WIRE_ANSWER_MEMORY)
-        s->limits.memory_bytes = WIRE_ANSWER_MEMORY;
+    if (s->limits.memory_bytes > ASK_ANSWER_MEMORY)
+        s->limits.memory_bytes = ASK_ANSWER_MEMORY;
     query_context_begin(&s->c, &s->q, &s->limits, &a->arena, &s->error);
     s->c.shared = true;
     r = query_grid_make(&s->c, &s->grid);
@@ -135,7 +135,7 @@ static int read_about(struct wire_about *about, struct str request)
     struct query_limits limits;
     int r = query_plan_read(request, &about->arena, &q, &limits, NULL);
     if (r == 0)
-        wire_about_filters(about, q.filters, q.filter_count);
+        ask_about_filters(about, q.filters, q.filter_count);
     return r;
 }
 
@@ -149,5 +149,5 @@ static int64_t until(struct str request)
     return until_ns;
 }
 
-const struct wire_question_row wire_query_row = {"query", true,       begin, step,
-                                                 end,     read_about, NULL,  until};
+const struct ask_question_row ask_query_row = {"query", true,       begin, step,
+                                               end,     read_about, NULL,  until};

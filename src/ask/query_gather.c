@@ -299,7 +299,7 @@ static int on_record(void *user, struct str host, struct str record, struct erro
 // then there is nothing of it, and it is no mistake.
 static bool is_known_elsewhere(struct hub *h, struct str metric, const struct hub_where *where)
 {
-    struct wire_names_request m = {.kind = STR("metrics"), .text = metric, .most = 1};
+    struct ask_names_request m = {.kind = STR("metrics"), .text = metric, .most = 1};
     struct arena arena = {0};
     struct hub_absent absent;
     const struct str *names;
@@ -324,11 +324,11 @@ int hub_query(struct hub *h, const struct query *q, const struct query_limits *l
         return r;
     query_plan_write(q, limits, &request);
     r = request.failed ? error_set(e, -ENOMEM, "no memory for a query")
-                       : hub_ask_all(h, WIRE_QUERY, buf_str(&request), where, on_record, gather,
+                       : hub_ask_all(h, ASK_QUERY, buf_str(&request), where, on_record, gather,
                                      arena, absent, e);
     if (r == 0)
         r = query_gather_finish(gather, out, e);
-    if (r == -ENOENT && wire_about_any_host(q->filters, q->filter_count) &&
+    if (r == -ENOENT && ask_about_any_host(q->filters, q->filter_count) &&
         is_known_elsewhere(h, q->metric, where)) {
         *out = (struct query_result){0};
         r = 0;

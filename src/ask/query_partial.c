@@ -36,7 +36,7 @@ static int damaged(struct query_context *c)
 
 static int read_column(struct reading *r, void *values, size_t count, bool times)
 {
-    if (wire_numbers_read(&r->b, values, count, times))
+    if (ask_numbers_read(&r->b, values, count, times))
         return damaged(r->c);
     return query_tick(r->c, count);
 }
@@ -144,9 +144,9 @@ static void write_series(const struct query_partial *p, struct buf *out)
         if (dense)
             buf_varint(out, zigzag(s->at[0]));
         else if (!same && s->count)
-            wire_numbers_write(s->at, s->count, true, out);
+            ask_numbers_write(s->at, s->count, true, out);
         if (s->count)
-            wire_numbers_write(s->values, s->count, false, out);
+            ask_numbers_write(s->values, s->count, false, out);
         write_neighbour(&s->before, out);
         write_neighbour(&s->after, out);
     }
@@ -280,9 +280,9 @@ static void write_columns(const struct query_partial *p, struct buf *out)
 {
     const struct query_columns *k = &p->columns;
     buf_varint(out, k->count);
-    wire_numbers_write(k->n, k->count, false, out);
-    wire_numbers_write(k->x, k->count, false, out);
-    wire_numbers_write(k->y, k->count, false, out);
+    ask_numbers_write(k->n, k->count, false, out);
+    ask_numbers_write(k->x, k->count, false, out);
+    ask_numbers_write(k->y, k->count, false, out);
     write_real(k->real, k->count, out);
 }
 

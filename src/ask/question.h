@@ -1,7 +1,7 @@
 // question.h - what can be asked of a node: one table; and answering, apart from any connection.
 //
-// An answer is a stream of records, made one after the other by wire_answer_step. What a record
-// holds is its question's affair (query_wire.h, names_wire.h, …).
+// An answer is a stream of records, made one after the other by ask_answer_step. What a record
+// holds is its question's affair (query_wire.h, lists_wire.h, …).
 #ifndef SONDE_ASK_QUESTION_H
 #define SONDE_ASK_QUESTION_H
 
@@ -13,15 +13,15 @@
 #include "store/read.h"
 #include "wire/questions.h"
 
-enum wire_question {
-    WIRE_QUERY,  // a plan; partial results
-    WIRE_NAMES,  // suggestions
-    WIRE_SERIES, // definitions of series, and their latest points
-    WIRE_EVENTS, // spans and annotations
-    WIRE_STATUS, // figures of the node's files
-    WIRE_COPY,   // all that they hold
-    WIRE_RECENT, // points of the last moments
-    WIRE_QUESTION_COUNT
+enum ask_question {
+    ASK_QUERY,  // a plan; partial results
+    ASK_NAMES,  // suggestions
+    ASK_SERIES, // definitions of series, and their latest points
+    ASK_EVENTS, // spans and annotations
+    ASK_STATUS, // figures of the node's files
+    ASK_COPY,   // all that they hold
+    ASK_RECENT, // points of the last moments
+    ASK_QUESTION_COUNT
 };
 
 struct wire_answer {
@@ -29,17 +29,17 @@ struct wire_answer {
     struct str host;                // the node's name
     int64_t deadline_ns;            // CLOCK_MONOTONIC
     const struct work_watch *watch; // NULL: nobody counts the memory
-    struct reservation reservation; // of `arena` and what wire_answer_hold has named
-    struct arena arena;             // as long as the answer; at most WIRE_ANSWER_MEMORY
+    struct reservation reservation; // of `arena` and what ask_answer_hold has named
+    struct arena arena;             // as long as the answer; at most ASK_ANSWER_MEMORY
     void *state;                    // the question's, in `arena`
-    const struct wire_question_row *row;
+    const struct ask_question_row *row;
 };
 
-enum { WIRE_ANSWER_MEMORY = 256 << 20 };
+enum { ASK_ANSWER_MEMORY = 256 << 20 };
 
 struct wire_about;
 
-struct wire_question_row {
+struct ask_question_row {
     const char *name;
     // relays merge the answers of their children with their own; else they pass them on
     bool merged;
@@ -59,19 +59,19 @@ struct wire_question_row {
     // The end of the times that a request is about. NULL: all are about the present.
     int64_t (*until)(struct str request);
 };
-const struct wire_question_row *wire_question_row(unsigned question); // NULL: no such question
+const struct ask_question_row *ask_question_row(unsigned question); // NULL: no such question
 
 // INT64_MAX: now.
-int64_t wire_question_until(unsigned question, struct str request);
+int64_t ask_question_until(unsigned question, struct str request);
 
 // View and host must outlive the answer, and the request: what is read of it are views.
-// wire_answer_end also after a failure.
-int wire_answer_begin(struct wire_answer *a, unsigned question, struct str request,
-                      const struct wire_view *view, struct str host, int64_t deadline_ns,
-                      const struct work_watch *watch, struct error *e);
+// ask_answer_end also after a failure.
+int ask_answer_begin(struct wire_answer *a, unsigned question, struct str request,
+                     const struct wire_view *view, struct str host, int64_t deadline_ns,
+                     const struct work_watch *watch, struct error *e);
 // The answer takes `bytes` beside its arena now. Returns what the watch returns.
-int wire_answer_hold(struct wire_answer *a, size_t bytes, struct error *e);
-int wire_answer_step(struct wire_answer *a, struct buf *out, struct error *e);
-void wire_answer_end(struct wire_answer *a);
+int ask_answer_hold(struct wire_answer *a, size_t bytes, struct error *e);
+int ask_answer_step(struct wire_answer *a, struct buf *out, struct error *e);
+void ask_answer_end(struct wire_answer *a);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "ask/question.h"
 
-extern const struct wire_question_row wire_query_row, wire_names_row, wire_series_row,
-    wire_events_row, wire_status_row, wire_copy_row, wire_recent_row;
+extern const struct ask_question_row ask_query_row, ask_names_row, ask_series_row, ask_events_row,
+    ask_status_row, ask_copy_row, ask_recent_row;
 
 #endif

@@ -9,7 +9,7 @@
 
 static bool known(unsigned question, bool *merged)
 {
-    const struct wire_question_row *row = wire_question_row(question);
+    const struct ask_question_row *row = ask_question_row(question);
     *merged = row && row->merged;
     return row != NULL;
 }
@@ -17,7 +17,7 @@ static bool known(unsigned question, bool *merged)
 static int narrow(unsigned question, struct str request, bool (*wants)(void *user, struct str host),
                   void *user, struct buf *out)
 {
-    const struct wire_question_row *row = wire_question_row(question);
+    const struct ask_question_row *row = ask_question_row(question);
     if (row && row->narrow)
         return row->narrow(request, wants, user, out);
     buf_add_str(out, request);
@@ -30,7 +30,7 @@ static void end_about(struct wire_about *about)
 {
     if (!about)
         return;
-    wire_about_free(about);
+    ask_about_free(about);
     free(about);
 }
 
@@ -39,7 +39,7 @@ static struct wire_about *begin_about(unsigned question, struct str request)
     struct wire_about *about = malloc(sizeof *about);
     if (!about)
         return NULL;
-    wire_about_read(about, question, request);
+    ask_about_read(about, question, request);
     if (!about->everybody)
         return about;
     end_about(about);
@@ -84,7 +84,7 @@ static void end_answer(struct wire_answer *answer)
 {
     if (!answer)
         return;
-    wire_answer_end(answer);
+    ask_answer_end(answer);
     free(answer);
 }
 
@@ -95,7 +95,7 @@ static int begin_answer(struct wire_answer **out, unsigned question, struct str 
     *out = malloc(sizeof **out);
     if (!*out)
         return error_set(e, -ENOMEM, "no memory for an answer");
-    int r = wire_answer_begin(*out, question, request, view, host, deadline_ns, watch, e);
+    int r = ask_answer_begin(*out, question, request, view, host, deadline_ns, watch, e);
     if (r) {
         end_answer(*out);
         *out = NULL;
@@ -151,15 +151,15 @@ static int write_record(struct wire_gather *gather, struct buf *out, struct erro
 
 const struct wire_questions ask_questions = {
     .known = known,
-    .until = wire_question_until,
+    .until = ask_question_until,
     .narrow = narrow,
     .about = begin_about,
     .about_end = end_about,
-    .concerns = wire_about_concerns,
+    .concerns = ask_about_concerns,
     .identity = identity_of,
     .hosts = add_hosts,
     .answer = begin_answer,
-    .answer_step = wire_answer_step,
+    .answer_step = ask_answer_step,
     .answer_end = end_answer,
     .gather = begin_gather,
     .gather_take = take_record,

@@ -213,7 +213,7 @@ int reading_names(struct reading *d, struct str kind, struct str text, bool anyw
     if (!d->from->hub)
         return query_suggest(d->view.snapshots, d->view.count, kind, text, anywhere, most, arena,
                              out, count, e);
-    struct wire_names_request m = {.kind = kind, .text = text, .anywhere = anywhere, .most = most};
+    struct ask_names_request m = {.kind = kind, .text = text, .anywhere = anywhere, .most = most};
     struct hub_where where;
     struct hub_absent absent = {0};
     int rc = make_where(d, &where, e);
@@ -342,7 +342,7 @@ int reading_events(struct reading *d, const struct store_events_wanted *wanted,
 {
     if (!d->from->hub)
         return own_events(d, wanted, take, user, e);
-    const struct wire_event *all;
+    const struct ask_event *all;
     size_t count = 0;
     struct hub_where where;
     struct hub_absent absent = {0};
@@ -359,20 +359,20 @@ int reading_events(struct reading *d, const struct store_events_wanted *wanted,
 
 // ---- files ----
 
-static int own_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count,
+static int own_status(struct reading *d, bool counts, const struct ask_status **out, size_t *count,
                       struct error *e)
 {
-    struct wire_status *all = arena_array(d->request.arena, d->view.count, sizeof *all);
+    struct ask_status *all = arena_array(d->request.arena, d->view.count, sizeof *all);
     if (!all)
         return no_memory(e);
     for (size_t i = 0; i < d->view.count; i++) {
         const struct store_reader *reader = source_reader(d->view.files[i]);
         struct store_snapshot *snapshot = d->view.snapshots[i];
-        all[i] = (struct wire_status){.host = store_reader_meta(reader, STR("host")),
-                                      .job = store_reader_meta(reader, STR("job")),
-                                      .state = store_reader_state(reader),
-                                      .metrics = store_metric_count(snapshot),
-                                      .series = store_series_count(snapshot)};
+        all[i] = (struct ask_status){.host = store_reader_meta(reader, STR("host")),
+                                     .job = store_reader_meta(reader, STR("job")),
+                                     .state = store_reader_state(reader),
+                                     .metrics = store_metric_count(snapshot),
+                                     .series = store_series_count(snapshot)};
         struct store_losses losses = {0};
         if (counts)
             store_reader_losses(reader, &losses);
@@ -385,7 +385,7 @@ static int own_status(struct reading *d, bool counts, const struct wire_status *
     return 0;
 }
 
-int reading_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count,
+int reading_status(struct reading *d, bool counts, const struct ask_status **out, size_t *count,
                    struct error *e)
 {
     if (!d->from->hub)

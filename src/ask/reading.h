@@ -125,7 +125,7 @@ int reading_events(struct reading *d, const struct store_events_wanted *wanted,
                    reading_event_fn *take, void *user, struct error *e);
 
 // One for each file. `counts`: with points and dropped.
-int reading_status(struct reading *d, bool counts, const struct wire_status **out, size_t *count,
+int reading_status(struct reading *d, bool counts, const struct ask_status **out, size_t *count,
                    struct error *e);
 
 // Names those that a question of our own (with `local`) has found missing. -ENOMEM.

@@ -11,7 +11,7 @@
 
 // ---- request ----
 
-void wire_recent_request_write(const struct wire_recent_request *m, struct buf *out)
+void ask_recent_request_write(const struct ask_recent_request *m, struct buf *out)
 {
     buf_u64(out, (uint64_t)m->window_ns);
     buf_u64(out, (uint64_t)m->from_ns);
@@ -19,27 +19,26 @@ void wire_recent_request_write(const struct wire_recent_request *m, struct buf *
     for (size_t i = 0; i < m->selection_count; i++) {
         buf_short(out, m->selections[i].metric);
         buf_short(out, m->selections[i].other);
-        wire_labels_write(m->selections[i].tags, m->selections[i].tag_count, out);
+        ask_labels_write(m->selections[i].tags, m->selections[i].tag_count, out);
     }
 }
 
-int wire_recent_request_read(struct str request, struct arena *arena,
-                             struct wire_recent_request *out)
+int ask_recent_request_read(struct str request, struct arena *arena, struct ask_recent_request *out)
 {
     struct bytes b = bytes_of(request.data, request.size);
-    *out = (struct wire_recent_request){.window_ns = (int64_t)bytes_u64(&b)};
+    *out = (struct ask_recent_request){.window_ns = (int64_t)bytes_u64(&b)};
     out->from_ns = (int64_t)bytes_u64(&b);
     uint64_t count = bytes_varint(&b);
-    if (b.failed || out->window_ns < 0 || count > WIRE_RECENT_SELECTIONS_MAX)
+    if (b.failed || out->window_ns < 0 || count > ASK_RECENT_SELECTIONS_MAX)
         return -EBADMSG;
-    struct wire_selection *all = arena_array(arena, (size_t)count, sizeof *all);
+    struct ask_selection *all = arena_array(arena, (size_t)count, sizeof *all);
     if (!all)
         return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
         struct store_label *tags;
-        all[i] = (struct wire_selection){.metric = bytes_short(&b)};
+        all[i] = (struct ask_selection){.metric = bytes_short(&b)};
         all[i].other = bytes_short(&b);
-        int r = wire_labels_read(&b, arena, WIRE_RECENT_TAGS_MAX, &tags, &all[i].tag_count);
+        int r = ask_labels_read(&b, arena, ASK_RECENT_TAGS_MAX, &tags, &all[i].tag_count);
         if (r)
             return r;
         all[i].tags = tags;
@@ -52,7 +51,7 @@ int wire_recent_request_read(struct str request, struct arena *arena,
 // ---- the node ----
 
 struct state {
-    struct wire_recent_request request;
+    struct ask_recent_request request;
     struct query_series_filter filter;
     struct query_listing walk;
     struct query_listed series;
@@ -70,7 +69,7 @@ static int begin(struct wire_answer *a, struct str request, struct error *e)
     struct state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
     if (!s)
         return error_set(e, -ENOMEM, "no memory for an answer");
-    return wire_recent_request_read(request, &a->arena, &s->request)
+    return ask_recent_request_read(request, &a->arena, &s->request)
                ? error_set(e, -EBADMSG, "a damaged request")
                : 0;
 }
@@ -78,7 +77,7 @@ static int begin(struct wire_answer *a, struct str request, struct error *e)
 static void begin_store(struct wire_answer *a)
 {
     struct state *s = a->state;
-    const struct wire_selection *one = &s->request.selections[s->selection];
+    const struct ask_selection *one = &s->request.selections[s->selection];
     struct store_snapshot *const *store = &a->view->stores[s->store];
     int64_t first_ns, last_ns, now_ns = clock_realtime_ns();
     uint32_t id;
@@ -157,15 +156,15 @@ static int step(struct wire_answer *a, struct buf *out, struct error *e)
         if (more <= 0)
             return more;
     }
-    size_t count = s->left < WIRE_RECENT_POINTS_MAX ? s->left : WIRE_RECENT_POINTS_MAX;
+    size_t count = s->left < ASK_RECENT_POINTS_MAX ? s->left : ASK_RECENT_POINTS_MAX;
     buf_short(out, a->host);
     buf_varint(out, s->selection);
     buf_u8(out, (uint8_t)s->series.metric->kind);
     buf_short(out, s->series.metric->unit);
-    wire_labels_write(s->series.labels, s->series.label_count, out);
+    ask_labels_write(s->series.labels, s->series.label_count, out);
     buf_varint(out, count);
-    wire_numbers_write(s->t_ns, count, true, out);
-    wire_numbers_write(s->values, count, false, out);
+    ask_numbers_write(s->t_ns, count, true, out);
+    ask_numbers_write(s->values, count, false, out);
     s->t_ns += count;
     s->values += count;
     s->left -= count;
@@ -181,38 +180,38 @@ static void end(struct wire_answer *a)
 
 static int read_about(struct wire_about *about, struct str request)
 {
-    struct wire_recent_request m;
-    int r = wire_recent_request_read(request, &about->arena, &m);
+    struct ask_recent_request m;
+    int r = ask_recent_request_read(request, &about->arena, &m);
     for (size_t i = 0; i < m.selection_count && r == 0; i++)
-        wire_about_tags(about, m.selections[i].tags, m.selections[i].tag_count);
+        ask_about_tags(about, m.selections[i].tags, m.selections[i].tag_count);
     return r;
 }
 
-const struct wire_question_row wire_recent_row = {"recent", false,      begin, step,
-                                                  end,      read_about, NULL,  NULL};
+const struct ask_question_row ask_recent_row = {"recent", false,      begin, step,
+                                                end,      read_about, NULL,  NULL};
 
 // ---- who asked ----
 
-int wire_recent_read(struct str record, struct arena *arena, struct wire_recent *out)
+int ask_recent_read(struct str record, struct arena *arena, struct ask_recent *out)
 {
     struct bytes b = bytes_of(record.data, record.size);
     struct store_label *labels;
-    *out = (struct wire_recent){.host = bytes_short(&b)};
+    *out = (struct ask_recent){.host = bytes_short(&b)};
     out->selection = (size_t)bytes_varint(&b);
     out->kind = bytes_u8(&b) == STORE_COUNTER ? STORE_COUNTER : STORE_GAUGE;
     out->unit = bytes_short(&b);
-    int r = wire_labels_read(&b, arena, QUERY_LABELS_MAX, &labels, &out->label_count);
+    int r = ask_labels_read(&b, arena, QUERY_LABELS_MAX, &labels, &out->label_count);
     uint64_t count = bytes_varint(&b);
-    if (r || b.failed || out->selection >= WIRE_RECENT_SELECTIONS_MAX || count == 0 ||
-        count > WIRE_RECENT_POINTS_MAX)
+    if (r || b.failed || out->selection >= ASK_RECENT_SELECTIONS_MAX || count == 0 ||
+        count > ASK_RECENT_POINTS_MAX)
         return r ? r : -EBADMSG;
     int64_t *t_ns = arena_array(arena, (size_t)count, sizeof *t_ns);
     double *values = arena_array(arena, (size_t)count, sizeof *values);
     if (!t_ns || !values)
         return -ENOMEM;
-    r = wire_numbers_read(&b, t_ns, (size_t)count, true);
+    r = ask_numbers_read(&b, t_ns, (size_t)count, true);
     if (r == 0)
-        r = wire_numbers_read(&b, values, (size_t)count, false);
+        r = ask_numbers_read(&b, values, (size_t)count, false);
     for (size_t i = 1; i < count && r == 0; i++)
         r = t_ns[i] > t_ns[i - 1] ? 0 : -EBADMSG;
     out->labels = labels;

@@ -17,26 +17,26 @@
 #include "store/store.h"
 
 enum {
-    WIRE_RECENT_SELECTIONS_MAX = 16,
-    WIRE_RECENT_TAGS_MAX = 16,     // of each
-    WIRE_RECENT_POINTS_MAX = 4096, // a record
+    ASK_RECENT_SELECTIONS_MAX = 16,
+    ASK_RECENT_TAGS_MAX = 16,     // of each
+    ASK_RECENT_POINTS_MAX = 4096, // a record
 };
 
-struct wire_selection {
+struct ask_selection {
     struct str metric, other;
     const struct store_label *tags; // all of them have to be there; "*" is any value
     size_t tag_count;
 };
-struct wire_recent_request {
+struct ask_recent_request {
     int64_t window_ns, from_ns; // none before from_ns
-    const struct wire_selection *selections;
+    const struct ask_selection *selections;
     size_t selection_count;
 };
-void wire_recent_request_write(const struct wire_recent_request *m, struct buf *out);
-int wire_recent_request_read(struct str request, struct arena *arena,
-                             struct wire_recent_request *out);
+void ask_recent_request_write(const struct ask_recent_request *m, struct buf *out);
+int ask_recent_request_read(struct str request, struct arena *arena,
+                            struct ask_recent_request *out);
 
-struct wire_recent {
+struct ask_recent {
     struct str host;
     size_t selection;
     enum store_kind kind;
@@ -47,6 +47,6 @@ struct wire_recent {
     const double *values;
 };
 // Into `arena`; texts are views of the record. -EBADMSG, -ENOMEM.
-int wire_recent_read(struct str record, struct arena *arena, struct wire_recent *out);
+int ask_recent_read(struct str record, struct arena *arena, struct ask_recent *out);
 
 #endif

@@ -1,21 +1,14 @@
-// escape.c - one table for both ways.
 #include "base/escape.h"
 
-static const struct {
-    char letter, byte;
-} escapes[] = {{'s', ' '}, {'n', '\n'}, {'r', '\r'}, {'t', '\t'}, {'\\', '\\'}};
-
-enum { ESCAPES = sizeof escapes / sizeof *escapes };
+static const char escaped[] = {' ', '\n', '\r', '\t', '\\'};
 
 void escape_word(struct buf *out, struct str text)
 {
     for (size_t i = 0; i < text.size; i++) {
-        size_t k = 0;
-        while (k < ESCAPES && escapes[k].byte != text.data[i])
-            k++;
-        if (k < ESCAPES)
+        char letter = escape_letter(text.data[i]);
+        if (letter)
             buf_add_char(out, '\\');
-        buf_add_char(out, k < ESCAPES ? escapes[k].letter : text.data[i]);
+        buf_add_char(out, letter ? letter : text.data[i]);
     }
 }
 
@@ -26,12 +19,12 @@ struct str unescape_word(struct str word, struct arena *arena)
     char *out = arena_alloc(arena, word.size);
     size_t n = 0;
     for (size_t i = 0; out && i < word.size; i++) {
-        size_t k = ESCAPES;
+        size_t k = sizeof escaped;
         if (word.data[i] == '\\' && i + 1 < word.size)
-            for (k = 0; k < ESCAPES && escapes[k].letter != word.data[i + 1]; k++)
+            for (k = 0; k < sizeof escaped && escape_letter(escaped[k]) != word.data[i + 1]; k++)
                 continue;
-        i += k < ESCAPES;
-        out[n++] = k < ESCAPES ? escapes[k].byte : word.data[i];
+        i += k < sizeof escaped;
+        out[n++] = k < sizeof escaped ? escaped[k] : word.data[i];
     }
     return (struct str){out, out ? n : 0};
 }

@@ -6,6 +6,25 @@
 
 #include "base/arena.h"
 
+// The letter behind the backslash that stands for `byte`; 0: the byte stands for itself.
+static inline char escape_letter(char byte)
+{
+    switch (byte) {
+    case ' ':
+        return 's';
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\t':
+        return 't';
+    case '\\':
+        return '\\';
+    default:
+        return 0;
+    }
+}
+
 void escape_word(struct buf *out, struct str text);
 
 // The text of an escaped word: the word itself if it has no escapes, else a copy in `arena` (data

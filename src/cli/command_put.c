@@ -1,4 +1,4 @@
-// `sonde put`, `sonde annotate`: lines to the agent's socket, and what it has to say about them.
+// `sonde put`, `sonde annotate`: lines to the agent's socket, and the agent's response.
 #include "cli/asking.h"
 #include "cli/commands.h"
 
@@ -7,9 +7,11 @@
 #include "base/exchange.h"
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "base/storable_name.h"
 #include "client/client.h"
 #include "client/target.h"
 #include "emit/segment.h"
+#include "launch/parameters.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -109,17 +111,6 @@ static int send_lines(const struct options *o, struct buf *lines, int more)
     return status < 0 ? command_failed(EXIT_FAILED, &e) : code;
 }
 
-int command_put(const struct options *o)
-{
-    struct error e;
-    struct buf line = {0};
-    if (o->argument_count > 0 && make_line(o, &line, &e) < 0) {
-        buf_free(&line);
-        return command_failed(EXIT_USAGE, &e);
-    }
-    return send_lines(o, &line, o->argument_count == 0 ? STDIN_FILENO : -1);
-}
-
 // Whether the job is one that only its address leads to.
 static bool is_elsewhere(const struct options *o)
 {
@@ -127,8 +118,8 @@ static bool is_elsewhere(const struct options *o)
     return url && *url && !options_text(o, OPT_SOCKET) && o->value[OPT_JOB].source != FROM_FLAG;
 }
 
-// The same over HTTP, to the job of SONDE_URL.
-static int post_annotation(const struct options *o)
+// Over HTTP, to the job of SONDE_URL.
+static int post_annotation(const char *text, const char *const *tags, size_t count)
 {
     struct error e;
     struct sonde_client *client;
@@ -137,11 +128,11 @@ static int post_annotation(const struct options *o)
     struct json_writer w = json_to(&body);
     json_begin_object(&w);
     json_key_i64(&w, "startTime", clock_realtime_ns() / NS_PER_MS);
-    json_key_string(&w, "description", str_of(o->arguments[0]));
+    json_key_string(&w, "description", str_of(text));
     json_key(&w, STR("custom"));
     json_begin_object(&w);
-    for (int i = 1; i < o->argument_count; i++) {
-        struct str value = str_of(o->arguments[i]), key = str_cut(&value, '=');
+    for (size_t i = 0; i < count; i++) {
+        struct str value = str_of(tags[i]), key = str_cut(&value, '=');
         json_key(&w, key);
         json_put_string(&w, value);
     }
@@ -158,29 +149,97 @@ static int post_annotation(const struct options *o)
     return status < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
 }
 
-int command_annotate(const struct options *o)
+// `tags`: KEY=VALUE each, as the agent takes them.
+static int send_annotation(const struct options *o, const char *text, const char *const *tags,
+                           size_t count)
 {
-    struct error e;
     struct buf line = {0};
+    if (is_elsewhere(o))
+        return post_annotation(text, tags, count);
     buf_add_str(&line, STR("annotate"));
-    for (int i = 1; i < o->argument_count; i++) {
-        struct str value = str_of(o->arguments[i]), key = str_cut(&value, '=');
-        if (!value.data || !key.size ||
-            o->arguments[i][strcspn(o->arguments[i], " \t\r\n=")] != '=') {
-            error_set(&e, -EINVAL, "'%.80s' is not a tag: sonde annotate TEXT KEY=VALUE",
-                      o->arguments[i]);
-            buf_free(&line);
-            return command_failed(EXIT_USAGE, &e);
-        }
+    for (size_t i = 0; i < count; i++) {
+        struct str value = str_of(tags[i]), key = str_cut(&value, '=');
         buf_printf(&line, " %.*s=", STR_ARG(key));
         escape_word(&line, value);
     }
-    if (is_elsewhere(o)) {
-        buf_free(&line);
-        return post_annotation(o);
-    }
     buf_add_str(&line, STR(" -- "));
-    escape_word(&line, str_of(o->arguments[0]));
+    escape_word(&line, str_of(text));
     buf_add_char(&line, '\n');
     return send_lines(o, &line, -1);
+}
+
+// ---------------------------------------------------------------- parameters
+
+static int check_parameters(const struct options *o, struct error *e)
+{
+    if (o->argument_count == 0)
+        return error_set(e, -EINVAL, "a parameter is missing: sonde put --parameters KEY=VALUE");
+    for (int i = 0; i < o->argument_count; i++) {
+        struct str value = str_of(o->arguments[i]), key = str_cut(&value, '=');
+        if (!value.data || !storable_name_is(key, PARAMETERS_KEY_MAX))
+            return error_set(e, -EINVAL,
+                             "'%.80s' is no parameter: write KEY=VALUE, with a key of letters, "
+                             "digits and _ . / : -, at most %d bytes",
+                             o->arguments[i], PARAMETERS_KEY_MAX);
+        if (value.size > PARAMETERS_VALUE_MAX)
+            return error_set(e, -EINVAL, "the value of %.*s has more than %d bytes", STR_ARG(key),
+                             PARAMETERS_VALUE_MAX);
+    }
+    return 0;
+}
+
+// As few annotations as have room for them all (launch/parameters.h).
+static int put_parameters(const struct options *o)
+{
+    static const char *const tag = PARAMETERS_TAG;
+    struct buf text = {0};
+    struct error e;
+    int code = EXIT_OK;
+    if (check_parameters(o, &e) < 0)
+        return command_failed(EXIT_USAGE, &e);
+    for (int i = 0; i < o->argument_count && code == EXIT_OK; i++) {
+        struct str value = str_of(o->arguments[i]), key = str_cut(&value, '=');
+        struct buf word = {0};
+        buf_printf(&word, "%.*s=", STR_ARG(key));
+        escape_word(&word, value);
+        if (text.size && text.size + 1 + word.size > STORE_TEXT_MAX) {
+            code = send_annotation(o, buf_cstr(&text), &tag, 1);
+            text.size = 0;
+        }
+        buf_printf(&text, "%s%s", text.size ? " " : "", buf_cstr(&word));
+        buf_free(&word);
+    }
+    if (code == EXIT_OK)
+        code = send_annotation(o, buf_cstr(&text), &tag, 1);
+    buf_free(&text);
+    return code;
+}
+
+// ---------------------------------------------------------------- the commands
+
+int command_put(const struct options *o)
+{
+    struct error e;
+    struct buf line = {0};
+    if (options_flag(o, OPT_PARAMETERS))
+        return put_parameters(o);
+    if (o->argument_count > 0 && make_line(o, &line, &e) < 0) {
+        buf_free(&line);
+        return command_failed(EXIT_USAGE, &e);
+    }
+    return send_lines(o, &line, o->argument_count == 0 ? STDIN_FILENO : -1);
+}
+
+int command_annotate(const struct options *o)
+{
+    struct error e;
+    for (int i = 1; i < o->argument_count; i++) {
+        const char *tag = o->arguments[i];
+        if (*tag && *tag != '=' && tag[strcspn(tag, " \t\r\n=")] == '=')
+            continue;
+        error_set(&e, -EINVAL, "'%.80s' is not a tag: sonde annotate TEXT KEY=VALUE", tag);
+        return command_failed(EXIT_USAGE, &e);
+    }
+    return send_annotation(o, o->arguments[0], (const char *const *)o->arguments + 1,
+                           (size_t)o->argument_count - 1);
 }

@@ -1,3 +1,4 @@
+#include "cli/annotations.h"
 #include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
@@ -11,6 +12,7 @@
 #include "http/tokens.h"
 #include "launch/job.h"
 #include "launch/job_memory.h"
+#include "launch/parameters.h"
 #include "launch/summary.h"
 #include "launch/tunnel.h"
 
@@ -21,6 +23,7 @@
 
 enum {
     STATUS_TIMEOUT_MS = 10000,
+    PARAMETERS_SHOWN_BYTES = 400,
 };
 
 // A job as it answers over HTTP, for all its nodes; as the files of this machine say where it does
@@ -32,6 +35,7 @@ struct shown {
     char url[JOB_URL_MAX + 300]; // with the view token; empty when there is none
     bool known;                  // what follows
     struct summary s;
+    struct parameters parameters;
     json_t *nodes;      // NULL: it does not answer
     struct buf missing; // nodes, with the reasons
 };
@@ -52,42 +56,24 @@ static void full_url(struct shown *j)
 
 // ---------------------------------------------------------------- asking
 
-static int by_time(const void *a, const void *b)
+static void take_event(const struct store_event *event, void *user)
 {
-    int64_t s = asking_number(*(json_t *const *)a, "t_ns"),
-            t = asking_number(*(json_t *const *)b, "t_ns");
-    return (s > t) - (s < t);
+    struct shown *j = user;
+    summary_add_event(event, &j->s);
+    parameters_add_event(&j->parameters, event);
 }
 
-// What agents have noted of sources and scripts that fail.
-static void take_failures(struct asking *a, const char *tag, struct summary *s)
+// The agents' notes of sources and scripts that fail, and the parameters that programs keep.
+static void take_annotations(struct asking *a, struct shown *j)
 {
-    struct buf path = {0};
-    struct error ignored;
-    json_t *notes = NULL;
-    buf_printf(&path, "/sonde/v1/annotations?limit=0&tag=%s%%3D*", tag);
-    if (asking_list(a, buf_cstr(&path), "annotations", &notes, &ignored) < 0)
-        notes = json_array();
-    size_t count = json_array_size(notes);
-    json_t **rows = calloc(count + 1, sizeof *rows);
-    for (size_t i = 0; rows && i < count; i++)
-        rows[i] = json_array_get(notes, i);
-    if (rows && count)
-        qsort(rows, count, sizeof *rows, by_time);
-    for (size_t i = 0; rows && i < count; i++) {
-        struct arena arena = {0};
-        struct store_event event = {.kind = STORE_ANNOTATION,
-                                    .start_ns = asking_number(rows[i], "t_ns"),
-                                    .text = str_of(asking_text(rows[i], "text"))};
-        size_t labels;
-        event.labels = asking_labels(json_object_get(rows[i], "tags"), &arena, &labels);
-        event.label_count = (uint32_t)labels;
-        summary_add_event(&event, s);
-        arena_free(&arena);
+    static const char *const tags[] = {"cut_off=*", "failing=*", PARAMETERS_TAG};
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+        struct error ignored;
+        char *missing = NULL;
+        annotations_each(a->client, tags[i], take_event, j, &missing, &ignored);
+        asking_missing(a, missing);
+        free(missing);
     }
-    free(rows);
-    json_decref(notes);
-    buf_free(&path);
 }
 
 // Asks the job. False: it does not answer; why, in *e.
@@ -105,8 +91,7 @@ static bool ask_job(struct asking *all, struct shown *j, struct error *e)
             j->s.series += (uint64_t)asking_number(n, "series");
             j->s.dropped += (uint64_t)asking_number(n, "dropped");
         }
-        take_failures(a, "cut_off", &j->s);
-        take_failures(a, "failing", &j->s);
+        take_annotations(a, j);
         j->known = true;
     }
     sonde_client_close(a->client);
@@ -186,6 +171,19 @@ static void write_nodes(struct json_writer *w, const json_t *nodes)
     json_end_array(w);
 }
 
+static void write_parameters_json(struct json_writer *w, const struct parameters *p)
+{
+    const char *key;
+    json_t *value;
+    json_key(w, STR("config"));
+    json_begin_object(w);
+    json_object_foreach(p->values, key, value)
+    {
+        json_key_string(w, key, str_of(json_string_value(value)));
+    }
+    json_end_object(w);
+}
+
 static void write_json(struct buf *out, const struct shown *all, size_t count)
 {
     struct json_writer w = json_to(out);
@@ -215,6 +213,7 @@ static void write_json(struct buf *out, const struct shown *all, size_t count)
         write_memory_json(&w, j);
         write_nodes(&w, shown->nodes);
         json_key_string(&w, "missing", buf_str(&shown->missing));
+        write_parameters_json(&w, &shown->parameters);
         if (known) {
             json_key_u64(&w, "points", s.points);
             json_key_u64(&w, "series", s.series);
@@ -255,6 +254,29 @@ static void add_count(struct columns *table, bool known, uint64_t count)
         columns_cell(table, "%llu", (unsigned long long)count);
     else
         columns_cell(table, "%s", "");
+}
+
+// Under the table: "JOB: lr=0.01 batch=32", cut where a line becomes too long.
+static void write_parameters(struct buf *out, const char *job, const struct parameters *p)
+{
+    struct buf line = {0};
+    size_t shown = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach(p->values, key, value)
+    {
+        if (line.size > PARAMETERS_SHOWN_BYTES)
+            break;
+        buf_printf(&line, " %s=%s", key, json_string_value(value));
+        shown++;
+    }
+    if (shown) {
+        printable_printf(out, "%s:%s", job, buf_cstr(&line));
+        if (shown < json_object_size(p->values))
+            buf_printf(out, " and %zu more parameters", json_object_size(p->values) - shown);
+        buf_add_char(out, '\n');
+    }
+    buf_free(&line);
 }
 
 // Under the table: a gap in a running job's metrics, explained.
@@ -323,6 +345,7 @@ static void write_table(struct buf *out, const struct shown *all, size_t count)
             quantity_time(j->job.start_ns, since);
         if (!j->elsewhere)
             write_memory(&notes, &j->job);
+        write_parameters(&notes, j->job.id, &j->parameters);
         write_cut_off(&notes, j->job.id, &j->s);
         write_failing(&notes, j->job.id, &j->s);
         if (j->on_first_node)
@@ -372,6 +395,7 @@ static void free_jobs(struct shown *all, size_t count)
         job_free(&all[i].job);
         json_decref(all[i].nodes);
         buf_free(&all[i].missing);
+        parameters_free(&all[i].parameters);
     }
     free(all);
 }
@@ -395,9 +419,10 @@ int command_status(const struct options *o)
         bool answers = j->job.url[0] && ask_job(&a, j, &e);
         if (!answers && j->elsewhere)
             code = command_failed(EXIT_FAILED, &e);
-        else if (!answers)
+        else if (!answers) {
             j->known = summary_add_folder(j->job.folder, &j->s, NULL) == 0;
-        else if (j->elsewhere)
+            parameters_add_folder(&j->parameters, j->job.folder);
+        } else if (j->elsewhere)
             describe_elsewhere(j);
     }
     if (options_flag(o, OPT_JSON))

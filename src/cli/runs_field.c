@@ -1,6 +1,7 @@
 #include "cli/runs_table.h"
 
 #include "base/clock.h"
+#include "cli/annotations.h"
 #include "cli/nearest.h"
 #include "cli/quantity.h"
 #include "client/client.h"
@@ -54,7 +55,7 @@ static struct field value_field(struct runs_table *t, const json_t *value)
 // NULL: there is none.
 static const json_t *member(const json_t *object, struct str key)
 {
-    char name[ABOUT_KEY_MAX + 64];
+    char name[PARAMETERS_KEY_MAX + 1]; // no key is longer
     if (key.size >= sizeof name)
         return NULL;
     memcpy(name, key.data, key.size);
@@ -249,18 +250,47 @@ static struct field statistic_field(struct runs_table *t, struct runs_row *row, 
     return f;
 }
 
+static void take_parameters(const struct store_event *event, void *user)
+{
+    parameters_add_event(user, event);
+}
+
+// Those of run.json; while the run has none, those that are recorded so far.
+static const json_t *parameters_of(struct runs_row *row)
+{
+    const json_t *kept = json_object_get(row->job.about, "config");
+    if (kept || row->state == RUNS_ENDED)
+        return kept;
+    struct sonde_client *client = row->asked ? NULL : client_of(row);
+    row->asked = true;
+    if (client)
+        annotations_each(client, PARAMETERS_TAG, take_parameters, &row->parameters, NULL, NULL);
+    return row->parameters.values;
+}
+
+static struct field parameter_field(struct runs_table *t, struct runs_row *row, struct str key)
+{
+    const json_t *value = member(parameters_of(row), key);
+    return value ? value_field(t, value) : (struct field){0};
+}
+
 struct field runs_field(struct runs_table *t, struct runs_row *row, struct str column)
 {
     struct str metric;
     const char *statistic;
     if (is_built_in(column))
         return built_in(t, row, column);
-    static const char *const objects[] = {"tags", "environment"};
-    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
-        const json_t *value = member(json_object_get(row->job.about, objects[i]), column);
-        if (value)
-            return value_field(t, value);
-    }
+    if (str_starts(column, STR("config.")))
+        return parameter_field(t, row, str_slice(column, strlen("config."), column.size));
+    const json_t *tag = member(json_object_get(row->job.about, "tags"), column);
+    if (tag)
+        return value_field(t, tag);
+    struct field parameter = parameter_field(t, row, column);
+    if (parameter.known)
+        return parameter;
+    const json_t *variable = member(json_object_get(row->job.about, "environment"), column);
+    if (variable)
+        return value_field(t, variable);
     return is_statistic(column, &metric, &statistic)
                ? statistic_field(t, row, column, metric, statistic)
                : (struct field){0};
@@ -288,10 +318,12 @@ int runs_check_column(struct runs_table *t, struct str column, struct error *e)
     for (size_t i = 0; i < t->count; i++) {
         json_object_foreach(json_object_get(t->rows[i].job.about, "tags"), key, value)
             nearest_offer(&near, str_of(key));
+        json_object_foreach((json_t *)parameters_of(&t->rows[i]), key, value)
+            nearest_offer(&near, str_of(key));
     }
     error_set(
         e, -ENOENT,
-        "no run has '%.*s': it is no column, no tag, and no statistic of a metric (loss.last)",
+        "no run has '%.*s': it is no column, tag, parameter or statistic of a metric (loss.last)",
         STR_ARG(column));
     if (near.best.data)
         error_set(e, -ENOENT, "no run has '%.*s'; did you mean %.*s?", STR_ARG(column),

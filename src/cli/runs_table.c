@@ -110,6 +110,7 @@ static void free_row(struct runs_row *row)
 {
     sonde_client_close(row->client);
     job_free(&row->job);
+    parameters_free(&row->parameters);
 }
 
 void runs_table_free(struct runs_table *t)

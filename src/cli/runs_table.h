@@ -1,8 +1,9 @@
 // runs_table.h - this user's runs, those that run and those recorded, as rows of a table: what
 // `sonde ls` shows, and by what it and `sonde rm` select.
 //
-// A column is one of runs_columns, else the key of a tag of the run, else a kept variable of its
-// environment, else METRIC.STATISTIC. The columns of run.json cost nothing more; a statistic opens
+// A column is one of runs_columns, else the key of a tag of the run, else a parameter
+// (launch/parameters.h; config.KEY is always one), else a kept variable of its environment, else
+// METRIC.STATISTIC. The columns of run.json cost nothing more; a statistic opens
 // the recording, and is computed once a row (runs_field.c).
 #ifndef SONDE_CLI_RUNS_TABLE_H
 #define SONDE_CLI_RUNS_TABLE_H
@@ -10,6 +11,7 @@
 #include "base/arena.h"
 #include "client/target.h"
 #include "launch/job.h"
+#include "launch/parameters.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,10 +26,12 @@ struct runs_row {
     char path[FOLDER_PATH_MAX]; // of the recording; of a running job its run folder
     enum runs_state state;
     uint64_t bytes;
-    size_t files;                // recordings in it
-    struct sonde_client *client; // opened for statistics; NULL: not yet
-    bool unreadable;             // it could not be opened
-    struct field_known *known;   // statistics that were computed, in the table's arena
+    size_t files;                 // recordings in it
+    struct sonde_client *client;  // opened for statistics; NULL: not yet
+    bool unreadable;              // it could not be opened
+    struct parameters parameters; // of a run without those of run.json, once `asked`
+    bool asked;
+    struct field_known *known; // statistics that were computed, in the table's arena
     size_t known_count, known_capacity;
 };
 

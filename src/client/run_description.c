@@ -15,13 +15,14 @@ bool run_description_read(const char *folder, struct service_run *out)
         int size = snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         if (size >= (int)sizeof path || job_read(path, &job, NULL) != 0)
             continue;
-        *out = (struct service_run){.command = job.command,
-                                    .start_ns = job.start_ns,
-                                    .end_ns = job.end_ns,
-                                    .exit_code = job.exit_code,
-                                    .level = job.level,
-                                    .host = strdup(job.host),
-                                    .about = job.about ? json_dumps(job.about, JSON_COMPACT) : NULL};
+        *out =
+            (struct service_run){.command = job.command,
+                                 .start_ns = job.start_ns,
+                                 .end_ns = job.end_ns,
+                                 .exit_code = job.exit_code,
+                                 .level = job.level,
+                                 .host = strdup(job.host),
+                                 .about = job.about ? json_dumps(job.about, JSON_COMPACT) : NULL};
         job.command = NULL;
         job_free(&job);
         return true;

@@ -95,8 +95,8 @@ static int64_t cpu_time_ns(void)
     return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// How long to leave it alone after what was begun then and is done now. A rate that the user asks
-// for is kept.
+// The pause after work that began at begun_ns and ends now: `share` times the processor time that
+// it took, at most PERIOD_MAX_NS. If the user has set a rate, there is no pause.
 static int64_t wait_after(const struct source *s, int64_t begun_ns, int share)
 {
     if (s->rate_asked)

@@ -2,8 +2,8 @@
 // less) is worse.
 //
 // Members (up to DETECT_MEMBERS_MAX) each give one value a round: the time of a probe, the length
-// of a step. After each round every member has a verdict. All arithmetic is on logarithms, as what
-// disturbs times multiplies them:
+// of a step. After each round every member has a verdict. All arithmetic is on logarithms, because
+// disturbances multiply times:
 //
 //   level     median of a member's last `window` values: one outlier moves nothing. From more than half a window on, where the better of the two in the middle
 //             counts

@@ -132,6 +132,7 @@ static void use_segment(struct emit_process *p, const struct emit_segment *s)
     p->base = s->base;
     p->header = (struct segment_header *)(void *)s->base;
     p->agent = s->agent;
+    p->attached_before = 0;
 }
 
 static void close_descriptors(struct emit_process *p)
@@ -388,7 +389,10 @@ int sonde_connect(const char *socket_path, int level)
         memcpy(p->header->socket_path, p->socket_path, sizeof p->socket_path);
         // Release: an agent that reads the new number also reads the new path.
         atomic_fetch_add_explicit(&p->header->moves, 1, memory_order_release);
+        p->attached_before = atomic_load_explicit(&p->agent->attached, memory_order_relaxed);
         p->said_no_agent = false;
+        emit_connect(p, true);
+    } else if (same && !emit_is_connected(p)) { // its queue was full, or it has gone since
         emit_connect(p, true);
     } else if (!on && !p->base) { // handles of another segment would mean nothing in this one
         p->level = level;

@@ -73,6 +73,7 @@ struct emit_process {
     struct emit_file socket;
     _Atomic int64_t connect_after_ns; // on the monotonic clock
     char socket_path[SEGMENT_PATH_MAX];
+    uint32_t attached_before; // agents that had attached the segment when we turned to this one
     bool said_no_agent;
 };
 

@@ -1,8 +1,9 @@
 // unheard.c - whether an agent takes what this process emits, and how much waits in vain.
 //
-// An agent is there when it has taken the segment once (segment_agent.attached), or while our
-// connection to it is open: the HELLO may still be in its queue. Without one, everything that was
-// emitted lies in the rings and cells and counts as dropped, until an agent finds this process.
+// An agent is there when it has taken the segment (segment_agent.attached) since the process turned
+// to it, or while our connection to it is open: the HELLO may still be in its queue. Without one,
+// what no agent has read of the rings counts as dropped, until an agent finds this process. So do
+// the cells, if no agent has ever seen them.
 #include "emit/ring.h"
 
 #include "sonde.h"
@@ -14,17 +15,20 @@
 
 static bool is_heard(struct emit_process *p)
 {
-    return atomic_load_explicit(&p->agent->attached, memory_order_relaxed) || emit_is_connected(p);
+    return atomic_load_explicit(&p->agent->attached, memory_order_relaxed) != p->attached_before ||
+           emit_is_connected(p);
 }
 
-// Points, spans and notes of a ring that nobody has read: it has not begun to overwrite itself.
-static uint64_t count_records(struct ring *r, uint64_t size)
+// Points, spans and notes of a ring that nobody has read.
+static uint64_t count_records(const struct emit_process *p, struct ring *r)
 {
-    // Acquire: the records before head are whole. Its thread may go on behind it.
-    uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire), count = 0;
-    for (uint64_t at = 0; head <= size && at < head;) {
-        uint64_t word = *(uint64_t *)(void *)((char *)r + SLOT_DATA + at),
-                 words = word >> 16 & 0xffff;
+    uint64_t size = p->ring_bytes, count = 0,
+             at = atomic_load_explicit(&p->agent->tails[r->index].bytes, memory_order_relaxed);
+    // Acquire: the records before head are whole. Its thread may go on behind it, but not past what
+    // nobody has read.
+    uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
+    while (head - at <= size && at != head) {
+        uint64_t word = *emit_data(r, at), words = word >> 16 & 0xffff;
         unsigned type = word & 0xff;
         if (words == 0)
             break;
@@ -64,10 +68,10 @@ uint64_t emit_unheard_values(struct emit_process *p)
         // Acquire: these rings have been laid out.
         uint32_t slots = atomic_load_explicit(&p->header->slots_used, memory_order_acquire);
         for (uint32_t i = 0; i < slots; i++)
-            count +=
-                count_records((struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i),
-                              p->ring_bytes);
-        count += count_cells(p, slots);
+            count += count_records(
+                p, (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i));
+        if (p->attached_before == 0)
+            count += count_cells(p, slots);
     }
     emit_unlock(p);
     return count;

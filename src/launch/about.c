@@ -3,6 +3,7 @@
 #include "base/hex.h"
 #include "base/utf8.h"
 #include "launch/folder.h"
+#include "launch/machine.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -19,7 +20,7 @@ enum {
     VARIABLES_BYTES = 16384, // of the kept environment in all
 };
 
-// ---------------------------------------------------------------- what the user says
+// ---------------------------------------------------------------- name, note and tags
 
 static bool is_printable(struct str s)
 {
@@ -99,7 +100,7 @@ static bool is_commit(struct str s)
     return s.size == COMMIT_CHARS_MIN || s.size == COMMIT_CHARS_MAX;
 }
 
-// The text of FOLDER/NAME without white space around it; empty: there is none.
+// Reads FOLDER/NAME and strips white space around the text; empty if there is no such file.
 static struct str read_trimmed(const char *folder, const char *name, size_t limit, struct buf *out)
 {
     char path[FOLDER_PATH_MAX];
@@ -109,7 +110,7 @@ static struct str read_trimmed(const char *folder, const char *name, size_t limi
     return str_trim(buf_str(out));
 }
 
-// "COMMIT REFERENCE", a line each, of the references that have no file of their own.
+// Lines of "COMMIT REFERENCE": the references without a file of their own.
 static bool find_packed(const char *git, struct str reference, char commit[COMMIT_CHARS_MAX + 1])
 {
     struct buf text = {0};
@@ -157,7 +158,7 @@ static json_t *read_git(const char *git, const char *shared)
     return out;
 }
 
-// Makes of a path that is relative to `folder` one that is not.
+// Makes a path that is relative to `folder` absolute.
 static bool resolve(const char *folder, struct str path, char out[FOLDER_PATH_MAX])
 {
     int n = path.size && path.data[0] == '/'
@@ -166,8 +167,8 @@ static bool resolve(const char *folder, struct str path, char out[FOLDER_PATH_MA
     return path.size && n > 0 && n < FOLDER_PATH_MAX;
 }
 
-// What `.git` in this folder leads to: itself, or what a file of that name says (a second work
-// tree, a submodule).
+// Finds the folder that `.git` here stands for: itself, or the folder that a file of that name
+// points to (a second work tree, a submodule).
 static json_t *git_at(const char *folder)
 {
     char git[FOLDER_PATH_MAX], shared[FOLDER_PATH_MAX];
@@ -208,7 +209,7 @@ json_t *about_git(const char *directory)
         if (!slash || slash == path)
             return NULL;
         *slash = 0;
-        // No further than the file system: what is above may take its time to answer.
+        // Stops at the border of the file system: the one above may be slow.
         if (stat(path, &info) < 0 || info.st_dev != first.st_dev)
             return NULL;
     }
@@ -295,5 +296,6 @@ json_t *about_run(const char *name, const char *note, const char *tags)
     }
     add_filled(out, "environment", environment_kept());
     add_filled(out, "modules", modules_loaded());
+    add_filled(out, "machine", machine_describe(""));
     return out;
 }

@@ -1,12 +1,15 @@
-// about.h - what is kept of a run beside its data: what the user calls it, and what it was started
-// in. The member "about" of job.json and run.json:
+// about.h - facts about a run beside its data: the user's name for it, and the environment that it
+// was started in. They are the member "about" of job.json and run.json:
 //
 //   { "name": "baseline", "note": "larger batches", "tags": { "lr": "0.01" },
 //     "directory": "/home/a/train", "git": { "commit": "8c8d4a99…", "branch": "main" },
-//     "environment": { "OMP_NUM_THREADS": "8" }, "modules": [ "gcc/13" ], "nodes": 4 }
+//     "environment": { "OMP_NUM_THREADS": "8" }, "modules": [ "gcc/13" ],
+//     "machine": { … }, "nodes": 4, "config": { … } }
 //
-// A member that is not known is not there. Nothing is started to find out: .git is read. Of the
-// environment only a fixed list of variables is kept, which decide how a program runs and hold no
+// machine.h describes "machine", parameters.h "config", which only run.json has.
+//
+// Unknown members are left out. sonde starts no program to learn these facts: it reads .git itself.
+// It keeps only a fixed list of environment variables, which affect how a program runs and hold no
 // secrets.
 #ifndef SONDE_LAUNCH_ABOUT_H
 #define SONDE_LAUNCH_ABOUT_H
@@ -26,19 +29,19 @@ enum {
     ABOUT_MODULES_MAX = 256,
 };
 
-// One tag, KEY=VALUE: the key of letters, digits and _ . - and not a column of `sonde ls`; -EINVAL
-// with words. `names`: those columns, ends with NULL; may be NULL.
+// Checks one tag, KEY=VALUE: the key consists of letters, digits and _ . -, and is no column of
+// `sonde ls`. -EINVAL with a message. `names` are these columns, ended by NULL; it may be NULL.
 int about_check_tag(struct str tag, const char *const *names, struct error *e);
 
-// 1 to ABOUT_NAME_MAX bytes of printable UTF-8, no slash, and no word that means something else to
-// commands (last). -EINVAL with words.
+// A name has 1 to ABOUT_NAME_MAX bytes of printable UTF-8, no slash, and is no word that has
+// another meaning for commands (last). -EINVAL with a message.
 int about_check_name(struct str name, struct error *e);
 
-// `tags`: KEY=VALUE, one a line, of one key the last; each may be NULL. What is given has passed
-// the checks. A new reference; NULL: no memory.
+// `tags`: one KEY=VALUE a line; of equal keys the last counts. Each argument may be NULL, and has
+// passed the checks above. Returns a new reference, or NULL without memory.
 json_t *about_run(const char *name, const char *note, const char *tags);
 
-// The commit and branch that the work tree around `directory` stands at; NULL: none.
+// The commit and branch of the work tree around `directory`; NULL if there is none.
 json_t *about_git(const char *directory);
 
 #endif

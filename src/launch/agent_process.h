@@ -1,7 +1,9 @@
-// agent_process.h - the agent as a child, with what outlives each agent and goes to the next: the
-// socket that programs find it at, the memory of programs, and the collectors that are wanted.
+// agent_process.h - the agent as a child process, with the things that outlive an agent and pass to
+// the next one: the socket for programs, the memory of programs, and the requested collectors.
 //
-//   agent_process_command ─▶ the caller adds its options ─▶ agent_process_start ─▶ it ends ─▶ the same again
+//   agent_process_command ─▶ the caller adds its options ─▶ agent_process_start ─▶ the agent ends
+//            ▲                                                                         │
+//            └─────────────────────────────────────────────────────────────────────────┘
 //
 // `sonde run` has one for the first node, each `sonde node` one for its own. The owner polls
 // child.control and keeper.fd, reaps the child, and decides how often a new agent is started.
@@ -32,18 +34,18 @@ int agent_process_command(struct agent_process *a, const struct job *job, struct
 // Starts an agent with that command line, and frees *c. 0 or a negative errno with words.
 int agent_process_start(struct agent_process *a, struct child_command *c, struct error *e);
 
-// Reads what the agent has written. Sends the wanted collectors to an agent that has become ready.
+// Reads the agent's messages. Sends the requested collectors to an agent that has become ready.
 void agent_process_read(struct agent_process *a);
 
-// Takes a line of wire/collector_line.h, without its verb: tells the agent that runs, and those
-// that are started later. 0 or a negative errno with words.
+// Takes a line of wire/collector_line.h, without its verb, and sends it to the running agent and to
+// those that are started later. 0 or a negative errno with words.
 int agent_process_collect(struct agent_process *a, struct str wanted, struct error *e);
 
-// Asks the agent to end. Programs that come from now on are refused as soon as it has ended.
-// Idempotent.
+// Asks the agent to end. After its end, new programs are refused. Idempotent.
 void agent_process_stop(struct agent_process *a);
 
-// No agent runs, and none will be started: programs are refused, and their memory is let go.
+// Call it when no agent runs and none will be started: from then on programs are refused, and their
+// memory is released.
 void agent_process_refuse(struct agent_process *a);
 
 // Frees all but the child, which has ended.

@@ -17,7 +17,7 @@ void aggregator_process_init(struct aggregator_process *a)
                                      .dragon_listening = -1};
 }
 
-// Above what a child finds its descriptors under.
+// Above the numbers under which a child finds its descriptors.
 static int move_up(struct listener *listener, int *out, struct error *e)
 {
     int status = 0;
@@ -29,7 +29,7 @@ static int move_up(struct listener *listener, int *out, struct error *e)
     return status;
 }
 
-// Telemetry goes on without it: the port may be that of Dragon's own service.
+// Telemetry continues without this port: Dragon's own service may be using it.
 static void open_dragon_port(struct aggregator_process *a, int port)
 {
     struct error e = {0};

@@ -1,5 +1,6 @@
-// aggregator_process.h - the aggregator as a child, with what outlives each aggregator: the
-// listening sockets of its HTTP server and its hub, whose ports stay the job's (http/listen.h).
+// aggregator_process.h - the aggregator as a child process, with the things that outlive an
+// aggregator: the listening sockets of its HTTP server and its hub. So the job keeps its ports
+// (http/listen.h).
 //
 // The owner polls child.control, reaps the child, and decides how often a new aggregator is
 // started.
@@ -11,7 +12,7 @@
 
 struct launch_options;
 
-// What the command line is made of; all of it outlives the process.
+// The parts of its command line; all of them outlive the process.
 struct aggregator_setup {
     const struct launch_options *options;
     const struct job *job;
@@ -30,13 +31,14 @@ struct aggregator_process {
 
 void aggregator_process_init(struct aggregator_process *a);
 
-// Starts an aggregator; the first call listens. It calls take(user, LINE) for each line that the
-// aggregator says once it is ready. 0 or a negative errno with words.
+// Starts an aggregator; the first call opens the listeners. Calls take(user, LINE) for each line
+// that the aggregator writes once it is ready. 0 or a negative errno with words.
 int aggregator_process_start(struct aggregator_process *a, const struct aggregator_setup *setup,
                              void (*take)(void *user, const char *line), void *user,
                              struct error *e);
 
-// No aggregator runs, and none will be started: clients and nodes are refused.
+// Call it when no aggregator runs and none will be started: from then on clients and nodes are
+// refused.
 void aggregator_process_refuse(struct aggregator_process *a);
 
 // Closes the sockets; the child has ended.

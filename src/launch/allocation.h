@@ -1,10 +1,11 @@
-// allocation.h - which nodes the job has, who says so, and how they are reached.
+// allocation.h - the nodes of the job, the source that names them, and the way to reach them.
 //
-// The first that says something counts:
+// The first source that is set counts:
 //   --hosts LIST, --hostfile FILE    ssh
 //   SLURM_JOB_NODELIST               srun
-//   PBS_NODEFILE                     ssh (pbsdsh hands no standard input on, and what a node has to know comes there)
-//   nothing                          this machine
+//   PBS_NODEFILE                     ssh (nodes read their setup on standard input, and pbsdsh
+//                                    forwards none)
+//   none of them                     this machine
 #ifndef SONDE_LAUNCH_ALLOCATION_H
 #define SONDE_LAUNCH_ALLOCATION_H
 
@@ -15,12 +16,13 @@ enum allocation_kind { ALLOCATION_LOCAL, ALLOCATION_SSH, ALLOCATION_SLURM, ALLOC
 struct allocation {
     enum allocation_kind kind;
     struct hosts hosts; // the node that we run on first; empty when local
-    // we run on hosts.names[0]; false: on a machine that is none of them (a login node with salloc)
+    // hosts.names[0] is this machine; false: this machine is none of them (a login node with
+    // salloc)
     bool here;
 };
 
-// Finds it. `hosts` and `hostfile` are the options, NULL = not given; both is an error. 0 or a
-// negative errno with words.
+// Finds the allocation. `hosts` and `hostfile` are the options (NULL: not given); giving both is an
+// error. 0 or a negative errno with words.
 int allocation_find(const char *hosts, const char *hostfile, struct allocation *out,
                     struct error *e);
 void allocation_free(struct allocation *a);
@@ -32,14 +34,14 @@ static inline const char *allocation_name(const struct allocation *a, size_t nod
     return a->kind == ALLOCATION_LOCAL ? own : a->hosts.names[node];
 }
 
-// Whether the launcher itself looks after the node's agent.
+// Whether the launcher itself runs the node's agent.
 static inline bool allocation_is_own(const struct allocation *a, size_t node)
 {
     return node == 0 && a->here;
 }
 
-// A file with a host a line: the first word counts ("n1 slots=4", "n1:4" is n1), '#' begins a
-// comment, a name that comes again is left out.
+// Reads a file with one host a line. Only the first word counts ("n1 slots=4" and "n1:4" are n1),
+// '#' begins a comment, and repeated names are skipped.
 int allocation_read_hostfile(const char *path, struct hosts *out, struct error *e);
 
 // Whether this is one of several copies that mpirun or srun has started: their number, else 0.

@@ -25,5 +25,5 @@ void attempt_annotate(const char *socket, int attempt, size_t nodes)
     setenv("SONDE_LEVEL", "1", 1);
     unsetenv("SONDE_TAGS");
     sonde_annotate(text, "attempt", number, "nodes", count);
-    _exit(0); // what was emitted survives us
+    _exit(0); // the emitted annotation survives this process
 }

@@ -1,4 +1,4 @@
-// attempt.h - a remark in the recording where an attempt of the command begins.
+// attempt.h - an annotation in the recording at the beginning of each attempt of the command.
 #ifndef SONDE_LAUNCH_ATTEMPT_H
 #define SONDE_LAUNCH_ATTEMPT_H
 

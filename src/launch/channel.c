@@ -21,7 +21,7 @@ static void close_one(int *fd)
     *fd = -1;
 }
 
-// In the new process: from here on only what is allowed between fork and exec.
+// Runs in the new process: only calls that are safe between fork and exec.
 static _Noreturn void become(char *const argv[], const int fds[3], int death_signal, pid_t parent)
 {
     forked_begin(parent, death_signal);
@@ -33,8 +33,8 @@ static _Noreturn void become(char *const argv[], const int fds[3], int death_sig
     _exit(127);
 }
 
-// A pipe whose ends are above 2 also when the launcher was started with its standard streams
-// closed.
+// Makes a pipe whose ends are above 2, even if the launcher was started with closed standard
+// streams.
 static int make_pipe(int ends[2])
 {
     int made[2];
@@ -88,7 +88,7 @@ void channel_flush(struct channel *c)
             continue;
         if (n < 0 && errno == EAGAIN)
             return;
-        if (n < 0) { // it reads no more; why, its end will say
+        if (n < 0) { // the process has stopped reading; its exit tells the reason
             channel_finish(c);
             return;
         }
@@ -117,7 +117,7 @@ void channel_finish(struct channel *c)
 static void give(struct channel_line *line, void (*take)(void *user, const char *line), void *user)
 {
     while (line->size > 0 &&
-           line->text[line->size - 1] == '\r') // ssh's words end like those of a terminal
+           line->text[line->size - 1] == '\r') // ssh ends lines like a terminal, with \r\n
         line->size--;
     line->text[line->size] = 0;
     line->size = 0;

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// looked at one by one where the kernel cannot close them all
+// checked one by one if the kernel has no close_range
 enum { DESCRIPTORS_CLOSED_MAX = 4096 };
 
 void child_command_add(struct child_command *c, const char *format, ...)
@@ -51,7 +51,8 @@ void child_command_free(struct child_command *c)
     *c = (struct child_command){0};
 }
 
-// What the user's shell left open is the command's, not ours to keep open.
+// Descriptors that the user's shell left open are meant for the command: a copy in this child would
+// keep them open.
 static void close_from(unsigned first)
 {
 #ifdef SYS_close_range
@@ -62,11 +63,12 @@ static void close_from(unsigned first)
         close((int)fd);
 }
 
-// In the new process: from here on only what is allowed between fork and exec.
+// Runs in the new process: only calls that are safe between fork and exec.
 static _Noreturn void become(struct child_command *command, int control, pid_t parent)
 {
     forked_begin(parent, SIGTERM);
-    signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error to count, no reason to die
+    // a file that reaches its limit is an error to count, not a reason to die
+    signal(SIGXFSZ, SIG_IGN);
     setsid();
     int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO);
@@ -80,7 +82,7 @@ static _Noreturn void become(struct child_command *command, int control, pid_t p
     close_from((unsigned)(CHILD_HANDED_FD + command->handed_count));
     if (chdir("/") < 0)
         _exit(1);
-    // Everything it has to know is in its arguments.
+    // The arguments hold everything that it needs.
     unsetenv("SONDE_CONFIG");
     unsetenv("DRAGON_TELEMETRY_CONFIG");
     execv("/proc/self/exe", command->argv);
@@ -111,7 +113,7 @@ int child_start(struct child *c, const char *what, struct child_command *command
         return error_set(e, -code, "cannot start the %s: %s", what, strerror(code));
     }
     c->state = CHILD_STARTING;
-    c->early_ends--; // it is not known yet
+    c->early_ends--; // whether it ends early is not known yet
     c->started_ns = clock_monotonic_ns();
     c->pid = pid;
     c->control = pair[0];
@@ -125,7 +127,7 @@ static void close_control(struct child *c)
     c->control = -1;
 }
 
-// A whole line has come.
+// Handles a complete line.
 static void take_line(struct child *c)
 {
     struct str line = {c->line, c->line_size};
@@ -138,7 +140,7 @@ static void take_line(struct child *c)
     c->state = CHILD_READY;
 }
 
-// A byte of a line that comes once it is ready.
+// Handles a byte of a line from a child that is ready.
 static void add_later(struct child *c, char byte)
 {
     c->later.limit = CHILD_LATER_MAX;

@@ -89,7 +89,7 @@ static void set_environment(const struct command_environment *env)
         setenv(env->set[i].name, env->set[i].value, 1);
 }
 
-// Whether a folder of PATH holds something of that name.
+// Whether a folder of PATH holds a file of that name.
 static bool in_path(const char *name)
 {
     struct str path = str_of(getenv("PATH"));
@@ -105,8 +105,7 @@ static bool in_path(const char *name)
 
 static int cannot_run(const char *name, int code, struct error *e)
 {
-    // A folder of PATH that may not be looked into makes exec say EACCES, although nothing was
-    // found.
+    // If a folder of PATH cannot be searched, exec fails with EACCES although no program was found.
     if (code == EACCES && !strchr(name, '/') && !in_path(name))
         code = ENOENT;
     if (code == ENOENT && strchr(name, '/'))
@@ -120,7 +119,7 @@ static int cannot_run(const char *name, int code, struct error *e)
 int command_become(char *const *command, const struct command_environment *env, struct error *e)
 {
     char **arguments = command_arguments(command);
-    char *const *words = arguments ? arguments : command; // without memory: as it stands
+    char *const *words = arguments ? arguments : command; // without memory: unchanged
     set_environment(env);
     execvp(words[0], words);
     int status = cannot_run(words[0], errno, e);
@@ -128,8 +127,8 @@ int command_become(char *const *command, const struct command_environment *env, 
     return status;
 }
 
-// The child says through a pipe that closes on exec why it could not become the command: nothing
-// read means that it did.
+// If exec fails, the child writes the reason into a pipe. The pipe closes on exec, so reading
+// nothing means success.
 pid_t command_start(char *const *command, const struct command_environment *env,
                     const struct signals *signals, bool *unstarted, struct error *e)
 {
@@ -145,7 +144,7 @@ pid_t command_start(char *const *command, const struct command_environment *env,
     pid_t self = getpid(), pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (getppid() != self) // it died before the line above
+        if (getppid() != self) // the launcher died before the line above
             _exit(LAUNCH_SIGNALLED + SIGTERM);
         signals_restore(signals);
         set_environment(env);

@@ -1,4 +1,4 @@
-// command.h - the user's command: what is executed for it, and with which environment.
+// command.h - starts the user's command: its arguments, its environment, its exit code.
 #ifndef SONDE_LAUNCH_COMMAND_H
 #define SONDE_LAUNCH_COMMAND_H
 
@@ -11,7 +11,7 @@
 
 enum { COMMAND_VARIABLES_MAX = 16 };
 
-// What is set in the command's environment, beside what the launcher itself has.
+// Variables of the command's environment, in addition to the launcher's own.
 struct command_environment {
     struct {
         const char *name;
@@ -23,21 +23,21 @@ void command_set(struct command_environment *env, const char *name, const char *
     __attribute__((format(printf, 3, 4)));
 void command_environment_free(struct command_environment *env);
 
-// The arguments for exec: the command's own, with python3 (that of $VIRTUAL_ENV, else of $PATH) in
-// front where it is a .py file. The array is freed with command_arguments_free; NULL: no memory.
+// The arguments for exec: those of the command; if it is a .py file, with python3 (of $VIRTUAL_ENV,
+// else of $PATH) in front. The array is freed with command_arguments_free; NULL: no memory.
 char **command_arguments(char *const *command);
 void command_arguments_free(char **arguments);
 
 // Starts the command in the launcher's process group, so that the terminal's signals reach it; it
-// gets SIGTERM if the launcher dies. Returns the pid, or a negative errno with words. *unstarted:
-// the fork failed; otherwise the exec.
+// gets SIGTERM if the launcher dies. Returns the pid, or a negative errno with words. After a
+// failure, *unstarted tells whether fork failed (else exec did).
 pid_t command_start(char *const *command, const struct command_environment *env,
                     const struct signals *signals, bool *unstarted, struct error *e);
 
-// Becomes it. Returns only on failure, with a negative errno and words.
+// Replaces this process with the command. Returns only on failure, with a negative errno and words.
 int command_become(char *const *command, const struct command_environment *env, struct error *e);
 
-// 127 when it was not there, 126 when it cannot be executed.
+// 127 if the command does not exist, 126 if it cannot be executed.
 int command_failure_code(int status);
 
 // Of a wait status: the exit code, or 128 + the signal's number.

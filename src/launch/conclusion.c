@@ -61,7 +61,7 @@ static void print_where(const struct job *job, const char *runs, const struct su
             s->cpu_percent.count ? path : "");
 }
 
-// Old recordings make room for the new one, and it is said which.
+// Removes old recordings to make room for the new one, and names them.
 static void make_room(const struct job *job, const struct launch_options *o, const char *runs)
 {
     struct runs_removed removed = {0};
@@ -89,7 +89,7 @@ void conclusion(struct job *job, const struct launch_options *o, const struct no
     struct summary summary = {0};
     struct error e;
     bool recorded = summary_add_folder(job->folder, &summary, &e) == 0;
-    // What the programs of other nodes emitted is in their files.
+    // Values that programs on other nodes emitted are in the files of those nodes.
     job->emitted = summary.emitted       ? JOB_EMITTED
                    : nodes_others(nodes) ? JOB_EMITTED_UNKNOWN
                                          : JOB_EMITTED_NOTHING;

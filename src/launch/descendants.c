@@ -69,7 +69,8 @@ static int by_pid(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-// Parents may have higher numbers than their children, so it goes round until nothing changes.
+// Parents may have higher process ids than their children, so the search repeats until it finds no
+// more.
 static void mark(struct process *list, size_t count, bool (*spare)(void *user, pid_t child),
                  void *user)
 {

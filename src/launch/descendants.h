@@ -1,9 +1,9 @@
-// descendants.h - what a command has left running: its processes and theirs, found in /proc by who
-// started whom.
+// descendants.h - finds the processes that a command has left running, and their descendants,
+// through the parent ids in /proc.
 //
-// A command that is to be started again must be gone altogether: the srun of a script that was
-// ended goes on without its script. The launcher makes itself the subreaper, so that orphans become
-// its children and stay findable.
+// Before a command is started again, all its processes must be gone: if a script is ended, its srun
+// continues without it. The launcher makes itself the subreaper, so orphans become its children and
+// it can still find them.
 #ifndef SONDE_LAUNCH_DESCENDANTS_H
 #define SONDE_LAUNCH_DESCENDANTS_H
 
@@ -16,12 +16,12 @@ enum { DESCENDANTS_LOOKED_AT_MAX = 1 << 20 }; // processes of the machine
 // Orphans among our descendants become our children from now on.
 void descendants_adopt(void);
 
-// Sends `signal` (0: none) to every process that descends from us, but for our children that
-// spare() names and what descends from those. Returns how many there were; zombies do not count.
+// Sends `signal` (0: none) to all our descendants except the children that spare() names and their
+// descendants. Returns the number of processes; zombies do not count.
 size_t descendants_signal(int signal, bool (*spare)(void *user, pid_t child), void *user);
 
-// Kills what is left of the session of a child that has just been reaped: what an agent that was
-// killed had started, and what that has started.
+// Kills the rest of the session of a child that has just been reaped, such as the processes of an
+// agent that was killed, and their children.
 void descendants_end_session(pid_t session);
 
 #endif

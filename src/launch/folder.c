@@ -87,7 +87,7 @@ int folder_make_all(const char *path, struct error *e)
             continue;
         memcpy(part, path, i);
         part[i] = 0;
-        // Some file systems say EROFS or EACCES before EEXIST: what is there is no failure.
+        // Some file systems report EROFS or EACCES even if the folder exists; that is no failure.
         struct stat info;
         if (mkdir(part, 0700) < 0) {
             int code = errno;
@@ -149,8 +149,8 @@ bool folder_is_recording(const char *name)
 
 // ---------------------------------------------------------------- removing
 
-// The number of the mount that a descriptor lies on. A bind mount of the same file system has
-// another number, though the same device. -1: /proc does not tell.
+// The id of the mount that the descriptor's file lies on. A bind mount of the same file system has
+// the same device, but another id. -1 if /proc has none.
 static int mount_of(int fd)
 {
     char path[64], line[128];
@@ -165,7 +165,7 @@ static int mount_of(int fd)
     return id;
 }
 
-// `mount`: that of the folder at depth 0, which nothing within may leave.
+// `mount` is the mount of the folder at depth 0; the removal stays on it.
 static int remove_in(int parent, const char *name, int depth, int mount)
 {
     if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)

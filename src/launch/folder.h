@@ -1,13 +1,14 @@
 // folder.h - the folders that a job lives in.
 //
-//   ${TMPDIR:-/tmp}/sonde-UID/       the base: ours, mode 0700, no link. It stays, so that no other user can make it
-//     JOB/                           a run folder, mode 0700: made by the launcher, gone when the job is
-//       lock                         held (flock) by the launcher as long as it lives
+//   ${TMPDIR:-/tmp}/sonde-UID/   the base: ours, mode 0700, no link. It stays after the job, so
+//                                no other user can make it
+//     JOB/                       a run folder, mode 0700: the launcher makes and removes it
+//       lock                     the launcher holds it (flock) as long as it lives
 //       job.json  token  hostfile  agent.sock  HOST.sonde
-//       http.sock              on the other nodes: leads to the HTTP server of the first one
+//       http.sock                on the other nodes: leads to the HTTP server of the first one
 //
-// /tmp belongs to everybody, so nothing is taken on trust: a base that is a link, another user's or
-// open to others is refused.
+// Every user can write to /tmp, so a base is refused if it is a link, belongs to another user, or
+// is open to others.
 #ifndef SONDE_LAUNCH_FOLDER_H
 #define SONDE_LAUNCH_FOLDER_H
 
@@ -27,33 +28,32 @@ enum {
 // PARENT/sonde-UID; parent NULL = $TMPDIR, else /tmp. -ENAMETOOLONG.
 int folder_base_path(const char *parent, char out[FOLDER_PATH_MAX], struct error *e);
 
-// Opens a folder that must be ours, mode 0700, no link: the descriptor, or a negative errno with
-// the reason and what to do. -ENOENT when there is none.
+// Opens a folder that must be ours, with mode 0700 and no link. Returns the descriptor, or a
+// negative errno with the reason and a remedy; -ENOENT if there is no such folder.
 int folder_open_private(const char *path, struct error *e);
 
-// The same, made first (with what is missing above it) where there is none.
+// The same, but makes the folder (and its parents) if it does not exist.
 int folder_make_private(const char *path, struct error *e);
 
-// mkdir -p with mode 0700; what is there already is left as it is. -ENOTDIR, -EACCES, … with the
-// path that failed.
+// mkdir -p with mode 0700; existing folders keep their modes. -ENOTDIR, -EACCES, … with the path
+// that failed.
 int folder_make_all(const char *path, struct error *e);
 
-// Whether files can be made in the folder: makes one and removes it. 0 or a negative errno with the
-// reason.
+// Checks that files can be made in the folder: makes one and removes it. 0 or a negative errno with
+// the reason.
 int folder_check_writable(const char *path, struct error *e);
 
 // Writes FOLDER/NAME whole or not at all, mode 0600 (base/atomic_file.h).
 int folder_write(const char *folder, const char *name, struct str text, struct error *e);
 
-// Reads a file of at most `limit` bytes into *out (which is freed by the caller). -EFBIG when it is
-// longer.
+// Reads a file of at most `limit` bytes into *out, which the caller frees. -EFBIG if it is longer.
 int folder_read(const char *path, size_t limit, struct buf *out, struct error *e);
 
 // Whether a file of this name holds a node's data: it ends in ".sonde" and is not hidden.
 bool folder_is_recording(const char *name);
 
-// Removes a folder and all in it. Links are removed, not followed. A file system that is mounted
-// in it stays, and with it the folder (-EXDEV). 0 also when the folder was not there.
+// Removes a folder and its contents. Links are removed, not followed. If a file system is mounted
+// in it, that stays, and so does the folder (-EXDEV). 0 also if the folder does not exist.
 int folder_remove(const char *path, struct error *e);
 
 #endif

@@ -9,13 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FOLDER_LIST_ENTRIES_MAX = 100000 }; // entries of a folder that are looked at
+enum { FOLDER_LIST_ENTRIES_MAX = 100000 }; // entries that are read of a folder
 
 struct folder_list_kind {
     size_t size; // of an element
     size_t most; // elements in a list
 
-    // Makes an element of the entry `name`. False: it is none, and nothing is to be freed.
+    // Makes an element from the entry `name`. False: the entry is of another kind, and there is
+    // nothing to free.
     bool (*look_at)(void *user, const char *name, void *element);
     int (*compare)(const void *a, const void *b); // of elements, for qsort
 };
@@ -26,8 +27,8 @@ struct folder_list_kind {
 int folder_list(DIR *folder, const struct folder_list_kind *kind, void *user,
                 void (*release)(void *element), void **out, size_t *count, struct error *e);
 
-// For `compare`: the newest first; of two that began in the same nanosecond, the one whose name
-// comes first naturally (job-2 before job-10).
+// For `compare`: the newest first; if two began in the same nanosecond, in the natural order of
+// their names (job-2 before job-10).
 int folder_list_newest_first(int64_t a_start_ns, const char *a_name, int64_t b_start_ns,
                              const char *b_name);
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 enum file_state {
-    FILE_THERE,   // on its node, being closed or not wanted
-    FILE_ASKED,   // the aggregator fetches it
+    FILE_THERE,   // on its node: still being closed, or not to be fetched
+    FILE_ASKED,   // the aggregator is fetching it
     FILE_FETCHED, // it is here
     FILE_STAYS,
 };
@@ -19,7 +19,7 @@ enum file_state {
 struct gathered {
     enum file_state state;
     bool leaving;  // while the job goes on
-    char *problem; // owned; NULL: nothing was said
+    char *problem; // owned; NULL: no reason is known
 };
 
 struct gather {
@@ -28,12 +28,12 @@ struct gather {
     const struct job *job;
     char mark[80];
     struct gathered *all;
-    size_t count, closing; // closing: as they were counted last
+    size_t count, closing; // closing: the last count
     uint64_t bytes;
     int64_t began_ns, moved_ns, said_ns;
 };
 
-// A name that nobody else has.
+// A unique name.
 static int make_mark(struct gather *g, struct error *e)
 {
     char path[FOLDER_PATH_MAX];
@@ -132,7 +132,7 @@ void gather_ask_anew(struct gather *g)
             g->all[i].state = FILE_THERE;
 }
 
-// One that leaves is through, one way or the other.
+// Ends a leaving node, unless its file is still being fetched.
 static void let_go(struct gather *g, size_t node)
 {
     struct gathered *one = &g->all[node];

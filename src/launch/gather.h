@@ -1,15 +1,17 @@
-// gather.h - the recordings of the other nodes come to the folder of the first node's: of those
-// that are taken out of the job then, of the others at its end.
+// gather.h - brings the recordings of the other nodes into the folder of the first node's
+// recording: when a node leaves the job, and for the other nodes at its end.
 //
-//   gather_create  the folder is made, with a mark in it
-//   gather_leave   this node is told to finish: its agent closes its file, its relay still answers
-//   gather_finish  all others are, too: the end of the run
-//   node           "kept PATH": the mark is there, so all nodes share the folder, and its file lies there now
-//                  "closed": the folder is this node's alone ─▶ the aggregator fetches the file ─▶ "drop": the node's own is no longer needed
-//   gather_end     who is not through by then keeps its file, on itself
+//   gather_create  makes the folder, with a mark in it
+//   gather_leave   tells one node to finish: its agent closes its file, its relay still answers
+//   gather_finish  tells all others, at the end of the run
+//   the node       "kept PATH": it sees the mark, so all nodes share the folder, and it has moved
+//                  its file there
+//                  "closed": it does not see the mark ─▶ the aggregator fetches the file
+//                  ─▶ "drop": the node removes its own
+//   gather_end     nodes that have not finished by then keep their files
 //
-// Bounded: GATHER_STALL_MS without anything new, GATHER_MAX_MS since the last node was told, or
-// until nobody wants to wait.
+// Bounded: ends after GATHER_STALL_MS without progress, after GATHER_MAX_MS since the last node was
+// told to finish, or when the user does not want to wait.
 #ifndef SONDE_LAUNCH_GATHER_H
 #define SONDE_LAUNCH_GATHER_H
 
@@ -19,49 +21,50 @@
 enum {
     GATHER_STALL_MS = 30000,
     GATHER_MAX_MS = 15 * 60 * 1000,
-    GATHER_SAY_MS = 5000, // between two lines of how far it is
+    GATHER_SAY_MS = 5000, // between two progress messages
 };
 
 struct gather;
 
-// All arguments outlive it. Where nothing can be gathered it fails, with words; nodes_stop is then
-// as good as before.
+// All arguments outlive it. It fails with a message if nothing can be gathered; then nodes_stop
+// works as if it had not been called.
 int gather_create(struct placement *p, const struct allocation *nodes, const struct job *job,
                   struct gather **out, struct error *e);
 
-// While the job goes on. Once its file is here, or cannot come, the node is told to end.
-// Idempotent.
+// Tells a node to finish while the job goes on. When its file has arrived, or cannot arrive, the
+// node is told to end. Idempotent.
 void gather_leave(struct gather *g, size_t node);
 bool gather_is_leaving(const struct gather *g, size_t node);
-size_t gather_leaving(const struct gather *g); // how many
-// Its process has ended before it was through.
+size_t gather_leaving(const struct gather *g); // the number of leaving nodes
+// Call it when the node's process has ended before it had finished.
 void gather_lost(struct gather *g, size_t node, const char *why);
 
 void gather_finish(struct gather *g);
 
-// Asks, by tell("fetch", "HOST DIR"), for the files of nodes that have closed them. False: nothing
-// is under way, or has taken too long.
+// Requests the files of nodes that have closed them, by tell("fetch", "HOST DIR"). False: no
+// transfer is in progress, or it has taken too long.
 bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, const char *text),
                  void *user);
-// The aggregator is a new one, which was asked for nothing yet.
+// Call it when the aggregator was restarted: the new one has no requests yet.
 void gather_ask_anew(struct gather *g);
 
-// What the aggregator has said of it: "fetched HOST PATH", "unfetched HOST TEXT", "fetching BYTES".
-// False: that is another line.
+// Handles a message of the aggregator: "fetched HOST PATH", "unfetched HOST TEXT", "fetching
+// BYTES". False: it is another message.
 bool gather_heard(struct gather *g, const char *line);
 
-// One line for people, when it takes long; empty: nothing new to say.
+// Writes a progress message if gathering takes long; empty: nothing new to report.
 void gather_words(struct gather *g, char *out, size_t size);
 
-// It is over: nodes whose files are here need not keep theirs. None of them ends before, as others
-// may be reached through it.
+// Call it when gathering has ended: nodes whose files have arrived need not keep theirs. No node
+// ends earlier, because it may be the way to others.
 void gather_release(struct gather *g);
 
-// Removes the mark. What is known of each node stays.
+// Removes the mark. The results of the nodes stay available.
 void gather_end(struct gather *g);
 void gather_free(struct gather *g); // NULL is allowed
 
-// Whether the node's file is here; why not (NULL: it was not asked for, or nothing was said).
+// Whether the node's file has arrived; if not, the reason (NULL: it was not requested, or no reason
+// is known).
 bool gather_has(const struct gather *g, size_t node);
 const char *gather_problem(const struct gather *g, size_t node);
 

@@ -65,13 +65,13 @@ ptrdiff_t hosts_find(const struct hosts *h, struct str name)
 
 // ---------------------------------------------------------------- the list
 
-// One entry, while it is multiplied out.
+// One entry while its brackets are expanded.
 struct entry {
     struct hosts *out;
     struct error *e;
     char name[HOST_NAME_MAX_BYTES + 1];
     unsigned brackets;
-    // names by the whole list, also those that were there: what bounds a[1,1,1…][1,1,1…]…
+    // names of the whole list, repeated ones included: bounds a[1,1,1…][1,1,1…]…
     unsigned *made;
 };
 
@@ -96,8 +96,7 @@ static bool take_number(struct str *rest, unsigned long *value, int *width)
 
 static int add_from(struct entry *entry, size_t size, struct str rest);
 
-// The names that a bracket gives: what has been written down so far, each number, what follows the
-// bracket.
+// Adds the names of a bracket: the text before it, each number, and the text after it.
 static int add_ranges(struct entry *entry, size_t size, struct str ranges, struct str rest)
 {
     while (ranges.data) {
@@ -131,7 +130,7 @@ static int add_ranges(struct entry *entry, size_t size, struct str ranges, struc
     return 0;
 }
 
-// name[0..size) is written down, `rest` is still to come.
+// name[0..size) is complete, `rest` is still to be expanded.
 static int add_from(struct entry *entry, size_t size, struct str rest)
 {
     ptrdiff_t open = str_find_char(rest, '[');
@@ -157,7 +156,7 @@ static int add_from(struct entry *entry, size_t size, struct str rest)
     return status;
 }
 
-// Where the entry ends: at the first comma outside brackets.
+// The end of the entry: the first comma outside brackets.
 static size_t entry_size(struct str list)
 {
     bool inside = false;

@@ -117,7 +117,7 @@ static bool exists_in(const char *folder, const char *name)
 int job_make_folder(struct job *j, const char *base, const char *taken, int *lock_fd,
                     struct error *e)
 {
-    // What FOLDER/agent.sock may take of a Unix socket's path.
+    // Checks that FOLDER/agent.sock fits into a Unix socket's path.
     size_t most = FOLDER_SOCKET_MAX - strlen("/agent.sock");
     for (int twin = 1; twin <= FOLDER_TWINS_MAX; twin++) {
         char id[JOB_ID_MAX + 16], path[FOLDER_PATH_MAX + JOB_ID_MAX + 16];
@@ -304,8 +304,8 @@ static bool look_at(void *user, const char *name, void *element)
     if (n < 0 || n >= (int)sizeof folder)
         return false;
     snprintf(path, sizeof path, "%s/" JOB_FILE, folder);
-    // The text first, then the lock: a launcher that is about to begin has no text yet, and is
-    // neither alive nor dead.
+    // Reads the text first, then the lock: a launcher that is just starting has no text yet, and
+    // its job counts as neither running nor dead.
     if (job_read(path, out, NULL) < 0 || job_lives(folder) == where->dead) {
         job_free(out);
         return false;

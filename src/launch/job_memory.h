@@ -1,4 +1,4 @@
-// job_memory.h - the memory of a job's agent and aggregator on this machine, beside mapped files,
+// job_memory.h - the memory of a job's agent and aggregator on this machine (without mapped files),
 // and its limits.
 #ifndef SONDE_LAUNCH_JOB_MEMORY_H
 #define SONDE_LAUNCH_JOB_MEMORY_H
@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 struct job_memory {
-    // 0 = there is no agent now, or the kernel does not tell
+    // 0 = no agent runs now, or the kernel does not report it
     uint64_t agent_bytes, agent_limit_bytes;
     uint64_t aggregator_bytes, aggregator_limit_bytes;
 };

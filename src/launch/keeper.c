@@ -32,7 +32,7 @@ static void drop(struct keeper_home *k, size_t i)
     k->kept[i] = k->kept[--k->count];
 }
 
-// Takes the descriptors, or closes them.
+// Keeps the descriptors, or closes them if there is no room.
 static void keep(struct keeper_home *k, uint64_t program, const int fds[2])
 {
     for (size_t i = 0; i < k->count; i++) {
@@ -59,7 +59,7 @@ static void forget(struct keeper_home *k, uint64_t program)
         }
 }
 
-// False: nothing more has come.
+// False: there is no further message.
 static bool read_message(struct keeper_home *k)
 {
     struct keeper_message text = {0};

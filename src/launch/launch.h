@@ -15,7 +15,7 @@
 
 enum {
     LAUNCH_PATH_BYTES = FOLDER_PATH_MAX + 128,
-    LAUNCH_LOOK_MS = 50, // between two looks at what has no event of its own
+    LAUNCH_LOOK_MS = 50, // between two polls of states that have no event
     NODE_ARGUMENTS_MAX = 8,
 };
 
@@ -24,7 +24,7 @@ struct launch {
     struct job job;
     struct signals signals;
     int lock_fd;
-    // runs: empty unless the recording goes there
+    // runs: empty unless it takes the recording
     char base[FOLDER_PATH_MAX], runs[FOLDER_PATH_MAX];
     char token_file[LAUNCH_PATH_BYTES], hostfile[LAUNCH_PATH_BYTES];
     char token[TOKEN_TEXT_MAX];
@@ -35,15 +35,15 @@ struct launch {
     char tls_cert[FOLDER_PATH_MAX], tls_key[FOLDER_PATH_MAX];
     struct agent_process agent;
     struct aggregator_process aggregator;
-    int hostfile_fd; // where it is in memory; -1: it is a file
-    bool up;         // the start is over: what is there can be named to others
+    int hostfile_fd; // a hostfile in memory; -1: it is a file
+    bool up;         // the start is complete: addresses can be published
     pid_t command;   // 0 before it starts and after it has ended
     int command_status;
     int64_t ended_ns; // CLOCK_MONOTONIC
-    int interrupted;  // the signal that came before the command was started
+    int interrupted;  // a signal that came before the command started
     bool hurry;       // the user does not want to wait for the end of the agent
-    bool end_asked;   // somebody wants the command to end: it is not started again
-    bool unstarted;   // the command could not be forked, for `why`: we become it
+    bool end_asked;   // the command was asked to end: it is not started again
+    bool unstarted;   // fork failed, for the reason `why`: this process becomes the command
     struct error why;
     struct nodes *nodes;
     struct tunnel tunnel;

@@ -4,12 +4,12 @@
 
 #include "launch/launch.h"
 
-// Makes l->base, the run folder in it, and its files. 0, or a negative errno with words; what was
-// made then stays.
+// Makes l->base, the run folder in it, and its files. 0, or a negative errno with words; on
+// failure, what was made stays.
 int launch_folder_make(struct launch *l, struct error *e);
 
-// Finds the files of --tls-cert and --tls-key. Fails before anything is started: the user corrects
-// a wrong option.
+// Finds the files of --tls-cert and --tls-key. It runs before any process starts, so the user can
+// correct a wrong option.
 int launch_folder_find_tls(struct launch *l, struct error *e);
 
 #endif

@@ -87,7 +87,7 @@ static void say_where(const struct launch *l)
         fprintf(stderr, "sonde: job %s: sonde open %s shows its page\n", l->job.id, l->job.id);
         return;
     }
-    // Not into the logs of batch jobs, which others may read.
+    // Kept out of the logs of batch jobs, which other users may be able to read.
     char view[TOKEN_TEXT_MAX];
     token_of_role(str_of(l->token), ROLE_VIEW, view);
     if (isatty(STDERR_FILENO))
@@ -113,9 +113,10 @@ static void set_environment(const struct launch *l, struct command_environment *
     command_set(env, "SONDE_TOKEN_FILE", "%s", l->token_file);
     command_set(env, "SONDE_JOB", "%s", l->job.id);
     command_set(env, "SONDE_RUN_DIR", "%.*s", (int)(strrchr(l->base, '/') - l->base), l->base);
-    if (l->o->tls_cert && !getenv("SONDE_CA")) // who asks over HTTPS trusts our own certificate
+    if (l->o->tls_cert &&
+        !getenv("SONDE_CA")) // HTTPS clients of the command trust our own certificate
         command_set(env, "SONDE_CA", "%s", l->tls_cert);
-    char config[FOLDER_PATH_MAX]; // the command may go to another folder
+    char config[FOLDER_PATH_MAX]; // absolute: the command may change its folder
     if (l->o->config && realpath(l->o->config, config))
         command_set(env, "SONDE_CONFIG", "%s", config);
     command_set(env, "SONDE_NODELIST", "%s", nodes_list(l->nodes));
@@ -124,7 +125,7 @@ static void set_environment(const struct launch *l, struct command_environment *
     if (l->o->dragon_port || l->o->dragon_compatible)
         command_set(env, "DRAGON_TELEMETRY_LEVEL", "%d",
                     child_runs(&l->agent.child) ? l->o->level : 0);
-    if (nodes_restarts(l->nodes) > 0) // what Dragon's programs look at
+    if (nodes_restarts(l->nodes) > 0) // Dragon's programs read this variable
         command_set(env, "DRAGON_RESILIENT_RESTART", "1");
     if (l->o->open_hub)
         command_set(env, "SONDE_HUB", "%d", l->hub_port);
@@ -176,7 +177,7 @@ static int run_attempt(struct launch *l)
     return command_exit_code(l->command_status);
 }
 
-// Runs the command as often as the rules want it. Returns the exit code.
+// Runs the command, and starts it again as the rules of restarts say. Returns the exit code.
 static int run_command(struct launch *l)
 {
     if (nodes_restartable(l->nodes))
@@ -186,7 +187,7 @@ static int run_command(struct launch *l)
         if (l->unstarted)
             return code;
         int64_t ended_ns = l->ended_ns;
-        l->ended_ns = 0; // until it is over, a signal means that it shall be
+        l->ended_ns = 0; // while the command runs, a signal asks it to end
         while (!l->end_asked && !l->interrupted && !nodes_command_ended(l->nodes, code, ended_ns))
             supervisor_turn(l, clock_monotonic_ns() + (int64_t)LAUNCH_LOOK_MS * NS_PER_MS);
         enum restart_verb verdict =
@@ -195,7 +196,7 @@ static int run_command(struct launch *l)
             l->ended_ns = ended_ns;
             return verdict == RESTART_GIVE_UP ? LAUNCH_GAVE_UP : code;
         }
-        shutdown_command(l); // what it has left running
+        shutdown_command(l); // processes that it has left running
         while (nodes_starting(l->nodes) && !l->interrupted)
             supervisor_turn(l, 0);
     }
@@ -231,7 +232,7 @@ static int run_with_telemetry(struct launch *l, struct error *e)
     }
     say_where(l);
     l->job.exit_code = run_command(l);
-    if (l->unstarted) { // what telemetry takes may be what the command lacks
+    if (l->unstarted) { // telemetry may hold the resources that the command lacks
         log_warning("%s; telemetry ends, so that the command can take this process", l->why.text);
         shutdown_unused(l);
         return become_command(l, e);
@@ -242,8 +243,8 @@ static int run_with_telemetry(struct launch *l, struct error *e)
     return l->job.exit_code;
 }
 
-// There is nowhere to put telemetry. The command runs all the same, by the rules of restarts where
-// there are some.
+// There is no place for telemetry. The command runs all the same, under the rules of restarts if
+// there are any.
 static int run_without_telemetry(struct launch *l, struct error *e)
 {
     if (l->o->nodes.strict)
@@ -280,7 +281,7 @@ int launch_run(const struct launch_options *options, struct error *e)
     if (options->level == 0)
         return plain_run(options, NULL, e);
     struct launch *l = calloc(1, sizeof *l);
-    // First the signals: one that comes between the steps must not leave a folder behind.
+    // Signals come first: a signal between the steps must not leave a folder behind.
     int status = l ? signals_open(&l->signals, e) : error_set(e, -ENOMEM, "out of memory");
     if (status < 0) {
         free(l);

@@ -1,13 +1,16 @@
 // launcher.h - the life of a job: what `sonde run` does.
 //
-//   nodes found ─▶ folders checked and made ─▶ agent, aggregator and the agents of the other nodes started, side by side ─▶ all ready
-//   ─▶ the command ─▶ it ends (and may be started again: restart.h) ─▶ agents and aggregator end ─▶ summary ─▶ recording kept ─▶ run folder removed
+//   find the nodes ─▶ check and make folders
+//   ─▶ start agent, aggregator and the agents of the other nodes, in parallel ─▶ all are ready
+//   ─▶ run the command ─▶ it ends (and may be started again: restart.h)
+//   ─▶ end agents and aggregator ─▶ print the summary ─▶ keep the recording
+//   ─▶ remove the run folder
 //
-// With other nodes the aggregator listens for them (its hub): each has a `sonde relay`, which is
-// told where by its `sonde node` and knows the job's key. Once it is ready, the aggregator may say
-// on its control descriptor: "reboot HOST,HOST" (start the command again without these nodes; the
-// list may be empty), and "collector …" (wire/collector_line.h): handed on to all agents, and kept
-// for those that come later.
+// If there are other nodes, the aggregator listens for them (its hub). Each has a `sonde relay`,
+// which knows the job's key and gets the hub's address from its `sonde node`. Once the aggregator
+// is ready, it may write two requests to its control descriptor. "reboot HOST,HOST" asks to start
+// the command again without these nodes; the list may be empty. "collector …"
+// (wire/collector_line.h) is passed to all agents, and kept for agents that start later.
 //
 // A failure of telemetry never stops the command: one line says what failed and what is lost, and
 // the command runs with the remaining telemetry, or without any (plain.h). With --strict the

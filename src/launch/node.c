@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 enum {
-    KILL_WAIT_MS = 2000, // for an agent that was killed to be gone
+    KILL_WAIT_MS = 2000, // for the end of an agent that was killed
 };
 
 struct node {
@@ -34,7 +34,7 @@ struct node {
     struct agent_process agent;
     struct child relay;
     int lock_fd;
-    bool relay_refused; // it cannot work here
+    bool relay_refused; // the relay cannot work here
     bool ready, hub_said;
     bool finishing, closed, dropped;
     int64_t finish_ns;
@@ -50,13 +50,13 @@ static void say(const char *format, ...)
     buf_vprintf(&line, format, args);
     va_end(args);
     buf_add_char(&line, '\n');
-    // Who listens no more has closed our standard input, too.
+    // A launcher that has gone has also closed our standard input.
     if (!line.failed && write(STDOUT_FILENO, line.data, line.size) < 0)
         log_debug("no process reads the messages of this node: %s", strerror(errno));
     buf_free(&line);
 }
 
-// ---------------------------------------------------------------- what it is told
+// ---------------------------------------------------------------- lines from the launcher
 
 static void write_hostfile(const struct node *n, struct str hosts)
 {
@@ -78,7 +78,7 @@ static void take_collector(struct node *n, struct str wanted)
         log_warning("%s", e.text);
 }
 
-// The relay is told of each of them.
+// Passes each of them to the relay.
 static void tell_each(struct node *n, const char *verb, struct str hosts)
 {
     while (hosts.data) {
@@ -88,8 +88,8 @@ static void tell_each(struct node *n, const char *verb, struct str hosts)
     }
 }
 
-// Where the job answers goes into this node's job.json: commands here ask there, not the file of
-// this node.
+// Writes the job's address into this node's job.json, so commands on this node query the job and
+// not only the node's file.
 static void take_url(struct node *n, struct str url)
 {
     struct error e;
@@ -105,7 +105,7 @@ static void on_news(void *user, enum told_news news, struct str value)
     if (news == TOLD_PARENT && relays) {
         child_tell(&n->relay, "parent %.*s", STR_ARG(value));
     } else if (news == TOLD_CHILDREN && relays && n->told.children) {
-        // Those that are no more first: who stays is expected again.
+        // First the nodes that are no longer children; then those that stay are expected again.
         tell_each(n, "exclude", str_of(n->told.children));
         tell_each(n, "expect", value);
     } else if (news == TOLD_HOSTS && n->told.whole) {
@@ -122,7 +122,7 @@ static void on_news(void *user, enum told_news news, struct str value)
     }
 }
 
-// Reads what has come. A line that cannot be taken ends it.
+// Reads pending lines. A line that cannot be handled ends the node.
 static int read_input(struct node *n, struct error *e)
 {
     char piece[4096];
@@ -139,7 +139,7 @@ static int read_input(struct node *n, struct error *e)
 
 // ---------------------------------------------------------------- the agent
 
-// That it has series of another host the relay has to know.
+// The relay has to know that the agent has series of another host.
 static void take_from_agent(void *user, const char *line)
 {
     struct node *n = user;
@@ -161,8 +161,8 @@ static int start_agent(struct node *n, struct error *e)
     return status;
 }
 
-// Once the agent serves and it is known where the aggregator is. An end that nobody asked for is a
-// reason to try again, a few times.
+// Starts the relay as soon as the agent serves and the aggregator's address is known. If the relay
+// ends unexpectedly, it is started again a few times.
 static void start_relay(struct node *n)
 {
     if (n->ending || !n->told.key[0] || !n->told.parents[0] || child_runs(&n->relay) ||
@@ -189,7 +189,7 @@ static void start_relay(struct node *n)
     child_command_free(&c);
 }
 
-// "ready PORT": other nodes can come.
+// "ready PORT": other nodes can connect.
 static void on_relay_ready(struct node *n)
 {
     if (!n->told.children || n->hub_said || n->relay.state != CHILD_READY)
@@ -224,7 +224,7 @@ static void on_agent_end(struct node *n, int status)
     bool was_ready = n->agent.child.state == CHILD_READY;
     child_reaped(&n->agent.child, status);
     if (n->agent.child.stopping || (!n->ready && !was_ready))
-        return; // the end, or the start, which waits for it
+        return; // expected at the end; at the start, the loop there handles it
     char how[64];
     struct error e;
     child_status_text(status, how, sizeof how);
@@ -252,7 +252,7 @@ static void reap(struct node *n)
     }
 }
 
-// Waits for the next thing to happen, at most until deadline_ns, and deals with it.
+// Waits for the next event, at most until deadline_ns, and handles it.
 static int turn(struct node *n, int64_t deadline_ns, struct error *e)
 {
     int64_t left_ns = deadline_ns - clock_monotonic_ns();
@@ -283,7 +283,7 @@ static int turn(struct node *n, int64_t deadline_ns, struct error *e)
     return status;
 }
 
-// ---------------------------------------------------------------- its life
+// ---------------------------------------------------------------- the stages
 
 static int be_told(struct node *n, struct error *e)
 {
@@ -333,7 +333,7 @@ static int make_folder(struct node *n, struct error *e)
     if (fd < 0)
         return fd;
     close(fd);
-    // one of this name whose launcher was killed here keeps its recording and makes room
+    // a job of this name whose launcher was killed: keep its recording and free the name
     sweep_dead_jobs(base);
     int status = job_make_folder(&n->job, base, NULL, &n->lock_fd, e);
     if (status < 0)
@@ -374,9 +374,9 @@ static int wait_for_agent(struct node *n, struct error *e)
                                                             : "has ended at its start");
 }
 
-// A folder for the recording that is there already is the launcher's, on a file system that the
-// nodes share, unless it has said by what that is known. It writes run.json there. One that is made
-// here is this node's alone, and tells of its run itself.
+// Whether all nodes share the recording's folder: it holds the launcher's mark, or, if the launcher
+// has named none, it exists already. Then the launcher writes run.json there. A folder that is made
+// here belongs to this node alone, which then writes run.json itself.
 static bool is_shared(const struct node *n)
 {
     char path[FOLDER_PATH_MAX + sizeof n->told.mark];
@@ -385,7 +385,7 @@ static bool is_shared(const struct node *n)
     return n->job.record[0] && stat(path, &info) == 0;
 }
 
-// What "finish" asks for, a piece at a time.
+// Does the work of "finish", one step a call.
 static void finish(struct node *n)
 {
     if (!n->finishing || n->closed)
@@ -393,7 +393,7 @@ static void finish(struct node *n)
     agent_process_stop(&n->agent);
     if (child_runs(&n->agent.child)) {
         if (clock_monotonic_ns() > n->finish_ns + n->told.stop_ms * NS_PER_MS)
-            kill(n->agent.child.pid, SIGKILL); // what it had taken over is in its file
+            kill(n->agent.child.pid, SIGKILL); // the data that it had taken over are in its file
         return;
     }
     n->closed = true;
@@ -455,8 +455,8 @@ static void stop_children(struct node *n)
         turn(n, deadline_ns, NULL);
 }
 
-// A file of that name is there, which is no copy of this job's (of `sonde dump`) that the recording
-// itself may replace.
+// Whether a file of that name exists that the recording must not replace. It may replace a copy
+// that `sonde dump` made of this job.
 static bool is_in_the_way(const struct node *n, const char *file)
 {
     struct stat info;
@@ -465,14 +465,14 @@ static bool is_in_the_way(const struct node *n, const char *file)
         return false;
     if (store_reader_open(file, &reader, NULL) != 0)
         return true;
-    bool ours = wire_copy_is_of(reader, str_of(n->job.id));
+    bool ours = ask_copy_is_of(reader, str_of(n->job.id));
     store_reader_close(reader);
     return !ours;
 }
 
-// A folder for the recording that is there already is the launcher's, or of a node that has ended
-// before, on a file system that the nodes share: run.json is theirs. One that is made here is this
-// node's alone, and tells of its run itself.
+// If the recording's folder exists already, the launcher, or a node that has ended before, has made
+// it on a file system that the nodes share, and run.json is theirs. If the folder is made here, it
+// belongs to this node alone, which then writes run.json itself.
 static int keep_recording(struct node *n, struct error *e)
 {
     const char *to = n->job.record;
@@ -486,7 +486,7 @@ static int keep_recording(struct node *n, struct error *e)
     return status;
 }
 
-// What the node's run leaves behind: a recording, nothing else.
+// Keeps the recording and removes everything else of the node's run.
 static void conclude(struct node *n)
 {
     struct error e;

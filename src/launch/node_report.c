@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-// A file that lies beside ours needs no word: "recorded in DIR" says it.
+// A file beside ours needs no message of its own: "recorded in DIR" covers it.
 static bool lies_here(const char *path)
 {
     struct stat info;

@@ -44,8 +44,8 @@ int node_start(const struct allocation *allocation, size_t node, const char *pro
 {
     char *host = allocation->hosts.names[node], *program = (char *)(uintptr_t)program_path;
     if (allocation->kind == ALLOCATION_SLURM) {
-        // --mem=0: all that the job has there, so that the step fits beside others.
-        // --cpu-bind=none: not one of the command's cores.
+        // --mem=0: the job's whole memory there, so that the step fits beside others.
+        // --cpu-bind=none: sonde is not bound to one of the command's cores.
         char *argv[] = {"srun",
                         "--overlap",
                         "--nodes=1",
@@ -69,7 +69,7 @@ int node_start(const struct allocation *allocation, size_t node, const char *pro
     buf_add_str(&command, STR("exec "));
     escape_for_shell(&command, str_of(program));
     buf_add_str(&command, STR(" node"));
-    // A partition that is shorter than what a node waits for shall not break the connection.
+    // A partition must not break the connection while the node still waits for the launcher.
     static const char *const options[] = {"-oClearAllForwardings=yes", NULL};
     struct ssh_words ssh;
     ssh_words(&ssh, options, 20, host, buf_cstr(&command));

@@ -1,5 +1,5 @@
-// node_start.h - how `sonde node` is started on another node: through srun or ssh, and the lines
-// that it reads first (node.h).
+// node_start.h - starts `sonde node` on another node through srun or ssh, and writes the first
+// lines that it reads (node.h).
 #ifndef SONDE_LAUNCH_NODE_START_H
 #define SONDE_LAUNCH_NODE_START_H
 
@@ -12,13 +12,13 @@ struct node_setup {
     const char *job, *folder, *token, *key, *command; // key: hexadecimal
     const char *transport;                            // of data: --transport of the relays
     int dragon_port;                    // of each node, for programs of Dragon; 0 = none
-    const char *record;                 // where recordings go; NULL: none are kept
+    const char *record;                 // the folder of recordings; NULL: none are kept
     const char *const *agent_arguments; // NULL at their end
     int64_t beat_ms, orphan_ms, stop_ms;
 };
 
-// The lines that are the same for all nodes, which is everything but the hosts and "go". The caller
-// frees it. NULL: no memory.
+// Makes the lines that are the same for all nodes: everything but the hosts and "go". The caller
+// frees them. NULL: no memory.
 char *node_start_text(const struct node_setup *s);
 
 // Starts srun or ssh for one node of the allocation. `program` is `sonde` on that node. 0, or a

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What is kept as it comes, and where.
+// Values that are stored unchanged, and their places.
 #define TEXT(verb, member)                                                                       \
     {                                                                                            \
         {verb, sizeof verb - 1}, offsetof(struct told, member), sizeof((struct told *)0)->member \

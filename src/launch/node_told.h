@@ -1,5 +1,5 @@
-// node_told.h - what `sonde node` is told: the bytes of its standard input, taken apart into facts
-// (node.h has the lines). Nothing is done here.
+// node_told.h - parses the launcher's lines, the standard input of `sonde node` (node.h describes
+// them), into facts. It does not act on them.
 #ifndef SONDE_LAUNCH_NODE_TOLD_H
 #define SONDE_LAUNCH_NODE_TOLD_H
 
@@ -21,21 +21,21 @@ enum {
 };
 
 struct told {
-    // Empty until they are told.
+    // Empty until their lines have come.
     char job[JOB_ID_MAX + 1], folder[FOLDER_PATH_MAX], token[256], key[2 * WIRE_KEY_BYTES + 1],
         name[HOST_NAME_MAX + 1], transport[WIRE_WAY_MAX], dragon_port[8], record[FOLDER_PATH_MAX],
         mark[80], url[JOB_URL_MAX];
     char parents[TOLD_PARENTS_MAX];      // "ADDRESS PORT ADDRESS PORT"
-    char *command, *hosts, *children;    // owned; NULL until they are told
+    char *command, *hosts, *children;    // owned; NULL until their lines have come
     char *arguments[TOLD_ARGUMENTS_MAX]; // owned
     size_t argument_count;
     int64_t beat_ms, orphan_ms, stop_ms;
-    bool whole; // "go": that was all
+    bool whole; // "go" has come: the setup is complete
     bool versioned;
-    struct buf pending; // up to the end of its line
+    struct buf pending; // an incomplete line
 };
 
-// Lines on which somebody has to act.
+// Lines that need an action.
 enum told_news {
     TOLD_PARENT,
     TOLD_CHILDREN,
@@ -46,17 +46,17 @@ enum told_news {
     TOLD_URL,
 };
 
-// `value` is what stands behind the verb; what was told of it before is still in its place.
+// `value` is the text behind the verb; the former value is still in its place.
 typedef void told_news_fn(void *user, enum told_news news, struct str value);
 
-// With the times that hold until others are told.
+// Sets the default times.
 void told_init(struct told *t);
 void told_free(struct told *t);
 
-// Takes what has come, wherever lines are cut. 0, or with words -EPROTO: not this version;
-// -EMSGSIZE: a line or a value that has no room (it is not cut); -E2BIG: more arguments; -ENOMEM.
-// Then nothing more of it holds. Lines that it does not know, and times that are none, are left
-// alone.
+// Takes the next bytes, which may end anywhere in a line. 0, or with a message -EPROTO: another
+// version; -EMSGSIZE: a line or value is too long (it is not cut); -E2BIG: too many arguments;
+// -ENOMEM. After a failure the facts are invalid. It ignores unknown lines, and times that are not
+// numbers.
 int told_take(struct told *t, struct str piece, told_news_fn *news, void *user, struct error *e);
 
 #endif

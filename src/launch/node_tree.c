@@ -5,14 +5,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Names that are looked up to find our own address: a name service that is down takes seconds for
+// The most names to look up for our own address: a name service that is down takes seconds for
 // each.
 enum { ADDRESS_TRIES_MAX = 2 };
 
 enum { NOT_TOLD = -2, ROOT = -1 }; // ROOT is the aggregator
 
 struct node_branch {
-    ptrdiff_t expected; // the aggregator knows it behind this one; NOT_TOLD: it does not expect it
+    // the node behind which the aggregator expects it; NOT_TOLD: it does not expect it
+    ptrdiff_t expected;
     int port;
     bool gone;
 };
@@ -51,7 +52,8 @@ void node_tree_find_address(struct node_tree *t)
     t->address[0] = 0;
 }
 
-// Of this machine as the root where it is node 0; where it is none of them, it stands before them.
+// The member number of a node. If this machine is node 0, it is the root; if it is none of the
+// nodes, the root comes before them.
 static size_t member_of(const struct node_tree *t, size_t node)
 {
     return t->allocation->here ? node : node + 1;
@@ -67,14 +69,15 @@ static bool has_children(const struct node_tree *t, size_t node)
     return wire_tree_is_relay(member_of(t, node), member_of(t, t->restart->count), t->fanout);
 }
 
-// It takes part, or leaves: then it is asked through others, and nobody through it.
+// Whether it takes part or is leaving. A leaving node is reached through others, and no node
+// through it.
 static bool is_member(const struct node_tree *t, size_t node)
 {
     return restart_takes_part(t->restart, node) ||
            (t->gather && gather_is_leaving(t->gather, node));
 }
 
-// The nearest above it that is there or may still come.
+// The nearest member above it that runs or may still start.
 static ptrdiff_t parent_of(const struct node_tree *t, size_t node)
 {
     size_t member = member_of(t, node);
@@ -87,8 +90,8 @@ static ptrdiff_t parent_of(const struct node_tree *t, size_t node)
     }
 }
 
-// Its relay, and where that does not answer we ourselves. Where the relay is still to come it
-// waits.
+// Names its parent's relay, and the aggregator as the substitute. If the relay has not started yet,
+// the node waits.
 static void tell_parents(struct node_tree *t, size_t node)
 {
     ptrdiff_t parent = parent_of(t, node);

@@ -1,9 +1,10 @@
-// node_tree.h - the tree in which nodes are asked: beyond the fan-out, through other nodes' relays
-// (wire/tree.h). Tells each node its parents and children, and the aggregator what to expect.
+// node_tree.h - the tree of relays: nodes beyond the fan-out are reached through the relays of
+// other nodes (wire/tree.h). Tells each node its parents and children, and the aggregator which
+// nodes to expect.
 //
 // A member is a place in the tree. Member 0 is the root, which is the aggregator; the launcher's
 // nodes follow in the order of the allocation. A node's parent is the nearest member above it whose
-// relay is there or may still come.
+// relay runs or may still start.
 #ifndef SONDE_LAUNCH_NODE_TREE_H
 #define SONDE_LAUNCH_NODE_TREE_H
 
@@ -20,18 +21,19 @@ struct node_tree {
     size_t fanout;
     const char *own_name; // of this machine, as the launcher calls it
 
-    // The owner sets these when they come up.
+    // The owner sets these when they are known.
     struct placement *placement; // NULL: no node is placed yet
     struct gather *gather;       // NULL: not begun
-    int port;                    // where the aggregator listens for nodes; 0: not known yet
+    int port;                    // the aggregator's port for nodes; 0: not known yet
 
-    char address[REACH_ADDRESS_MAX]; // ours, for the others; empty: not known
+    char address[REACH_ADDRESS_MAX]; // our address for the other nodes; empty: not known
     struct node_branch *branches;    // one for each node of the allocation
     struct buf line;
-    bool changed; // since the aggregator was told
+    bool changed; // since the last report to the aggregator
 };
 
-// `fanout` 0: WIRE_FANOUT_DEFAULT. All that it points to outlives it. 0, or -ENOMEM with words.
+// A `fanout` of 0 means WIRE_FANOUT_DEFAULT. All that *t points to outlives it. 0, or -ENOMEM with
+// words.
 int node_tree_init(struct node_tree *t, const struct allocation *allocation,
                    const struct restart *restart, int fanout, const char *own_name,
                    struct error *e);
@@ -40,13 +42,13 @@ void node_tree_free(struct node_tree *t);
 // Finds `address`: asks the system for the way to another node.
 void node_tree_find_address(struct node_tree *t);
 
-// The node's relay takes in children at that port (0: it does not, or not yet); `gone`: it will
-// not, as far as is known, and its children go past it.
+// The node's relay accepts children at that port (0: it does not, or not yet). With `gone`, it is
+// not expected to, and its children connect to the member above it.
 void node_tree_relay(struct node_tree *t, size_t node, int port, bool gone);
 int node_tree_relay_port(const struct node_tree *t, size_t node);
 
-// A node takes part now or no more, or the port is known: tells all nodes what that changes for
-// them.
+// Call it when a node joins or leaves, or the port becomes known: tells every node the changes of
+// its parents and children.
 void node_tree_tell(struct node_tree *t);
 
 // nodes_tell_expected (nodes.h).

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    LATE_MS = 1000, // over the node time-out, and a silent node has been found out
+    LATE_MS = 1000, // beyond the node time-out: by then a silent node is known to be silent
 };
 
 struct nodes {
@@ -22,7 +22,7 @@ struct nodes {
     const struct job *job;
     struct allocation allocation;
     struct restart restart;
-    struct placement *placement; // NULL: there is nothing to place
+    struct placement *placement; // NULL: there are no other nodes
     char program[FOLDER_PATH_MAX];
     char *list, *words; // owned: the nodes that take part
     enum restart_verb pending, verdict;
@@ -31,7 +31,7 @@ struct nodes {
     struct node_tree tree;
 };
 
-// ---------------------------------------------------------------- who takes part
+// ---------------------------------------------------------------- nodes that take part
 
 static const char *name_of(const struct nodes *n, size_t node)
 {
@@ -74,7 +74,7 @@ int nodes_find(const struct nodes_options *options, const struct job *job, struc
     int status = allocation_find(options->hosts, options->hostfile, &n->allocation, e);
     if (status < 0 && status != -ENOMEM && !options->hosts && !options->hostfile &&
         !options->strict) {
-        // The batch system's mistake, not the user's.
+        // The batch system made the mistake, not the user.
         log_warning("the job's nodes are not known: %s; there is telemetry of this node only "
                     "(--hosts names others)",
                     e->text);
@@ -111,13 +111,13 @@ void nodes_close(struct nodes *n)
     free(n);
 }
 
-// ---------------------------------------------------------------- what happens
+// ---------------------------------------------------------------- events
 
-// A decision of the rules, while the command runs or before it begins.
+// Handles a decision of the rules while the command runs, or before it begins.
 static void take_answer(struct nodes *n, const struct restart_answer *answer)
 {
     if (answer->verb == RESTART_AGAIN || answer->verb == RESTART_GIVE_UP) {
-        // What was given up stays given up.
+        // A run that was given up stays given up.
         if (n->pending != RESTART_GIVE_UP)
             n->pending = answer->verb;
     }
@@ -133,7 +133,7 @@ static bool is_leaving(const struct nodes *n, size_t node)
 
 static void on_lost(struct nodes *n, size_t node, const char *what, const char *why)
 {
-    if (n->restart.places[node] == RESTART_OUT) { // that is known
+    if (n->restart.places[node] == RESTART_OUT) { // known already
         if (is_leaving(n, node) && placement_state(n->placement, node) == NODE_LOST)
             gather_lost(n->gather, node, why);
         return;
@@ -170,7 +170,7 @@ static void on_event(void *user, size_t node, enum node_event event, const char 
         break;
     case NODE_EVENT_SILENT:
         node_tree_relay(&n->tree, node, node_tree_relay_port(&n->tree, node),
-                        true); // it may be back, and listen where it did
+                        true); // it may come back and listen at the same port
         on_lost(n, node, "is lost", words);
         break;
     case NODE_EVENT_BACK:
@@ -188,7 +188,8 @@ static void on_event(void *user, size_t node, enum node_event event, const char 
     }
 }
 
-// Nodes that take part and have no agent: at the start all, later reserves that were swapped in.
+// Starts nodes that take part and have no agent: at first all, later the reserves that replace
+// others.
 static void start_missing(struct nodes *n)
 {
     struct error e;
@@ -211,8 +212,8 @@ static int begin_gather(struct nodes *n, struct error *e)
     return status;
 }
 
-// Its recording comes first, where one is kept and the node can be reached; one that is silent may
-// be back.
+// Fetches its recording first, if one is kept and the node can be reached; a silent node may come
+// back.
 static void take_out(struct nodes *n, size_t node)
 {
     struct error e;
@@ -441,7 +442,7 @@ const char *nodes_words(const struct nodes *n)
     return n->words;
 }
 
-// -1: no node is called so.
+// -1: no node has this name.
 static ptrdiff_t find_node(const struct nodes *n, struct str name)
 {
     for (size_t i = 0; i < n->restart.count; i++) {
@@ -458,7 +459,7 @@ void nodes_reboot(struct nodes *n, const char *hosts)
 {
     size_t *excluded = calloc(n->restart.count, sizeof *excluded), count = 0;
     struct str rest = str_of(hosts);
-    struct buf without = {0}; // the names of those that are left out
+    struct buf without = {0}; // the names of excluded nodes
     while (excluded && rest.data && count < n->restart.count) {
         struct str name = str_trim(str_cut(&rest, ','));
         ptrdiff_t node = name.size ? find_node(n, name) : -1;
@@ -494,8 +495,8 @@ enum restart_verb nodes_pending(const struct nodes *n)
     return n->pending;
 }
 
-// Every other node that takes part was heard after the command's end, or that end is so long ago
-// that a silent one has been found out.
+// Whether every other node that takes part was heard after the command's end, or that end is so
+// long ago that silent nodes are known.
 static bool all_heard_since(const struct nodes *n, int64_t ended_ns)
 {
     int64_t limit_ns =

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    TICK_MS = 250, // while nodes are being started
+    TICK_MS = 250, // between two looks while nodes start
     TICK_SLOW_MS = 1000,
     EVENTS_A_TURN = 64,
     REASON_MAX = 400,
@@ -29,12 +29,12 @@ struct node_process {
     struct channel channel;
     int64_t started_ns, heard_ns;
     char host[JOB_HOST_MAX + 1];
-    char reason[REASON_MAX]; // the last thing that it, srun or ssh complained about
+    char reason[REASON_MAX]; // the last message of the node, srun or ssh
     bool refused;            // it said "error"
     enum node_finish finish;
     char *recording; // owned; NULL unknown
     bool stays;
-    char *parents, *children; // owned: what it is told of the tree; NULL: nothing yet
+    char *parents, *children; // owned: its place in the tree; NULL: not known yet
 };
 
 struct placement {
@@ -45,9 +45,9 @@ struct placement {
     size_t next_waiting; // nodes before it do not wait
     int epoll, timer;
     int64_t tick_ms, beat_ms, beaten_ns;
-    char *told;  // owned: what every node is told first, without its hosts
+    char *told;  // owned: the first lines for every node, without its hosts
     char *hosts; // owned: the newest list
-    char *url;   // owned; NULL: nobody answers yet
+    char *url;   // owned; NULL: no HTTP server yet
 };
 
 // epoll's user data: the node and which of its descriptors.
@@ -62,12 +62,12 @@ static void watch(struct placement *p, int fd, uint32_t events, size_t node, int
     epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-// Room in its pipe is waited for only while something waits for room.
+// Watches the pipe for room only while text waits.
 static void watch_room(struct node_process *n)
 {
     struct channel *c = &n->channel;
     if (c->to < 0)
-        return; // closing took it out
+        return; // closing removed it from epoll
     struct epoll_event event = {.events = channel_waits(c) ? EPOLLOUT : 0,
                                 .data.u64 = n->index * KINDS + TO};
     epoll_ctl(n->all->epoll, EPOLL_CTL_MOD, c->to, &event);
@@ -101,7 +101,7 @@ static void set_tick(struct placement *p)
     timerfd_settime(p->timer, 0, &(struct itimerspec){every, every}, NULL);
 }
 
-// ---------------------------------------------------------------- what nodes say
+// ---------------------------------------------------------------- messages of nodes
 
 static void set_state(struct node_process *n, enum node_state state)
 {
@@ -129,7 +129,7 @@ static bool takes(const char *line, const char *word, const char **rest)
     return true;
 }
 
-// Two names of one machine give one node: its agent runs already, and so does its file.
+// If two names belong to one machine, its agent runs already, and its file is being written.
 static const struct node_process *twin_of(const struct node_process *n)
 {
     const struct placement *p = n->all;
@@ -165,7 +165,7 @@ static void on_answer(void *user, const char *line)
     struct node_process *n = user;
     const char *rest;
     if (strncmp(line, NODE_PREFIX, strlen(NODE_PREFIX)) != 0)
-        return; // what a login shell prints
+        return; // output of a login shell
     line += strlen(NODE_PREFIX);
     n->heard_ns = clock_monotonic_ns();
     if (n->state == NODE_SILENT) {
@@ -194,8 +194,9 @@ static void on_answer(void *user, const char *line)
     }
 }
 
-// What srun, ssh or the node's programs print for people. A login's banner comes here, too, so it
-// is only passed on when asked for; the last line tells why, should it fail.
+// Handles messages of srun, ssh or the node's programs for people. Login banners come here, too, so
+// lines are passed on only if the caller wants them. The last line is kept as the reason of a
+// failure.
 static void on_word(void *user, const char *line)
 {
     struct node_process *n = user;
@@ -241,7 +242,7 @@ static void start_one(struct node_process *n)
     channel_send(&n->channel, STR("name "));
     channel_send(&n->channel, str_of(p->o.allocation->hosts.names[n->index]));
     channel_send(&n->channel, STR("\n"));
-    send_line(n, "children", n->children); // first: with it the relay is another one
+    send_line(n, "children", n->children); // first: it changes the relay
     send_line(n, "parent", n->parents);
     if (p->hosts) {
         channel_send(&n->channel, STR("hosts "));
@@ -318,7 +319,7 @@ void placement_tell_collector(struct placement *p, const char *wanted)
             tell_wanted(&p->nodes[i], wanted);
 }
 
-// Keeps it for when the node is started, and says it when that is done.
+// Keeps it for nodes that start later, and sends it to a node that runs.
 static void tell_and_keep(struct node_process *n, char **kept, const char *key, const char *value)
 {
     char *copy = *kept && strcmp(*kept, value) == 0 ? NULL : strdup(value);
@@ -383,8 +384,8 @@ static void give_up(struct node_process *n)
     snprintf(words, sizeof words, "it was not ready within %d s%s%s", PLACEMENT_UP_MS / 1000,
              n->reason[0] ? ": " : "", n->reason);
     fail(n, words);
-    channel_finish(&n->channel);   // should it come up after all, it ends at once
-    kill(n->channel.pid, SIGTERM); // it has nothing yet that could be lost
+    channel_finish(&n->channel);   // if it starts after all, it ends at once
+    kill(n->channel.pid, SIGTERM); // it has no data yet that could be lost
 }
 
 static void tick(struct placement *p)
@@ -426,7 +427,7 @@ void placement_turn(struct placement *p)
         struct node_process *n = &p->nodes[key / KINDS];
         if (key % KINDS == TO) {
             if (events[i].events & (EPOLLERR | EPOLLHUP))
-                channel_finish(&n->channel); // nobody reads it any more
+                channel_finish(&n->channel); // nothing reads it any more
             channel_flush(&n->channel);
             watch_room(n);
         } else {
@@ -471,7 +472,7 @@ void placement_stop(struct placement *p, size_t node)
     if (n->state == NODE_WAITING)
         set_state(n, NODE_IDLE);
     if (n->channel.pid > 0) {
-        if (n->state == NODE_SILENT) // it does not hear us either, and ends by itself
+        if (n->state == NODE_SILENT) // it does not receive our lines either, and ends by itself
             kill(n->channel.pid, SIGKILL);
         if (n->state != NODE_FAILED)
             set_state(n, NODE_ENDING);

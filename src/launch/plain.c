@@ -17,7 +17,7 @@ int plain_hostfile(const struct nodes *nodes, char path[PLAIN_PATH_MAX])
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     path[0] = 0;
     int fd = nodes_hostfile_text(nodes, &text) ? memfd_create("hostfile", MFD_CLOEXEC) : -1;
-    sigaction(SIGXFSZ, &ignore, &before); // RLIMIT_FSIZE holds for it, too
+    sigaction(SIGXFSZ, &ignore, &before); // RLIMIT_FSIZE applies to this file, too
     int status = fd < 0 ? -ENOMEM : whole_write(fd, buf_str(&text), 0);
     sigaction(SIGXFSZ, &before, NULL);
     buf_free(&text);
@@ -37,7 +37,7 @@ static int run_with_nodes(const struct launch_options *o, const struct nodes *no
     struct command_environment env = {0};
     int fd = plain_hostfile(nodes, hostfile);
     if (fd >= 0)
-        fcntl(fd, F_SETFD, 0); // the command becomes its owner
+        fcntl(fd, F_SETFD, 0); // the command inherits it
     command_set(&env, "SONDE_LEVEL", "0");
     command_set(&env, "SONDE_NODELIST", "%s", nodes_list(nodes));
     if (fd >= 0)

@@ -1,6 +1,6 @@
 // plain.h - the command alone: at level 0, and when telemetry cannot start.
 //
-// The launcher becomes the command, so that sonde is not in its way and cannot fail any more.
+// The launcher becomes the command, so sonde can neither disturb it nor fail later.
 #ifndef SONDE_LAUNCH_PLAIN_H
 #define SONDE_LAUNCH_PLAIN_H
 
@@ -14,9 +14,9 @@ enum { PLAIN_PATH_MAX = 64 };
 // the exit code, with e set.
 int plain_run(const struct launch_options *options, struct nodes *nodes, struct error *e);
 
-// Makes a hostfile in memory, when there is no folder for one. Returns its descriptor, which the
-// caller closes, and a path that leads to the file while the descriptor is open. A negative errno
-// (and an empty path) if it cannot be made.
+// Makes a hostfile in memory, for a run without a folder. Returns its descriptor, which the caller
+// closes, and a path that leads to the file while the descriptor is open. A negative errno (and an
+// empty path) if it cannot be made.
 int plain_hostfile(const struct nodes *nodes, char path[PLAIN_PATH_MAX]);
 
 #endif

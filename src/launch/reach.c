@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// A connected datagram socket knows the way, and with it our end.
+// A connected datagram socket has a route, and with it our own address.
 static bool own_end(const struct addrinfo *to, char out[REACH_ADDRESS_MAX])
 {
     struct sockaddr_storage own;

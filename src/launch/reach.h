@@ -7,8 +7,8 @@
 
 enum { REACH_ADDRESS_MAX = INET6_ADDRSTRLEN };
 
-// The address from which packets to `host` (a name or a number) go out; nothing is sent. False: its
-// name says nothing here, or there is no way to it.
+// Finds the source address of packets to `host` (a name or an address), without sending any. False:
+// the name does not resolve, or there is no route.
 bool reach_address(const char *host, char out[REACH_ADDRESS_MAX]);
 
 #endif

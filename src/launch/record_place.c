@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-// Of a run, or a file (of a dump) where ours would be.
+// Whether the folder holds the recording of a run, or a file (of a dump) with the name of ours.
 static bool holds_recording(const struct job *job, const char *place)
 {
     char file[FOLDER_PATH_MAX + JOB_HOST_MAX + 16];
@@ -16,7 +16,7 @@ static bool holds_recording(const struct job *job, const char *place)
     return runs_is_run(place) || access(file, F_OK) == 0;
 }
 
-// A folder that a recording can be written into, and that holds none.
+// Checks that a recording can be written into the folder, and that the folder holds none yet.
 static int check(const struct job *job, const char *place, bool own, struct error *e)
 {
     int status = folder_make_all(place, e);

@@ -1,4 +1,4 @@
-// record_place.h - where the recording of a run goes.
+// record_place.h - finds the folder for the recording of a run.
 #ifndef SONDE_LAUNCH_RECORD_PLACE_H
 #define SONDE_LAUNCH_RECORD_PLACE_H
 

@@ -11,37 +11,39 @@
 
 struct launch_options {
     char *const *command; // ends with NULL, not empty
-    const char *title;    // what people are shown in its place; NULL: the command
+    const char *title;    // shown to people in its place; NULL: the command
     // about.h, checked; `tags`: KEY=VALUE, one a line; each may be NULL
     const char *name, *note, *tags;
-    int level; // 0..4; 0: the command and nothing else
+    int level; // 0..4; 0: only the command, without telemetry
     double rate_s;
-    // commands that print points, one a line (agent/scripts.h); they run where we do; NULL = none
+    // commands that print points, one a line (agent/scripts.h), and run on this node; NULL = none
     const char *scripts;
     const char *sources; // of node metrics, and their rates (collect_check_sources); NULL = all
     double window_s;
-    int dragon_port; // where programs for Dragon put points; 0 = nowhere
+    int dragon_port; // the port for points of programs for Dragon; 0 = none
     uint64_t size_limit_bytes;
     int port, udp_port;
     const char *listen;
     const char *run_dir; // parent of the run folders; NULL = $TMPDIR, else /tmp
-    const char *config;  // file that the options came from; NULL = none. Told to the command
-    const char *record;  // folder for the recording; NULL = among the kept runs
-    const char *runs;    // where those are; NULL = the default
+    // the configuration file of the options, passed to the command; NULL = none
+    const char *config;
+    const char *record; // folder for the recording; NULL = among the kept runs
+    const char *runs;   // the folder of the kept runs; NULL = the default
     struct runs_limits runs_limits;
     bool keep; // the recording is never removed to make room
     bool no_record;
     bool dragon_compatible;
-    // our own user's programs on this machine view over HTTP without a token
+    // programs of our own user on this machine may read over HTTP without a token
     bool open_view;
     const char *auth_key; // the control token of the configuration file; "" = none
-    // nodes that we do not start may join; the command is told the port
+    // nodes that the launcher does not start may join; the command gets the port
     bool open_hub;
-    const char *tunnel_node;          // whose port leads to the HTTP server (tunnel.h); NULL = none
+    // a port there leads to the HTTP server (tunnel.h); NULL = none
+    const char *tunnel_node;
     int tunnel_port;                  // 0 = the server's own
-    const char *dump_node, *dump_dir; // where `sonde dump` puts its files; NULL = not said
+    const char *dump_node, *dump_dir; // the place for files of `sonde dump`; NULL = not given
     const char *cors;                 // origins whose pages may read over HTTP; NULL: none
-    // with the control token; made when it is not there; NULL = a token for this job alone
+    // a file with the control token, made if it does not exist; NULL = a token for this job alone
     const char *token_file;
     const char *tls_cert, *tls_key; // the HTTP server speaks TLS; both or neither
     uint64_t query_memory_bytes;    // limits of the HTTP server

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "launch/codes.h"
 #include "launch/folder_list.h"
+#include "launch/parameters.h"
 #include "store/read.h"
 
 #include <dirent.h>
@@ -108,7 +109,9 @@ static int move_all(const char *run_folder, const char *to, struct error *e)
         snprintf(into, sizeof into, "%s/%s", to, entry->d_name);
         if (strlen(into) >= FOLDER_PATH_MAX)
             status = error_set(e, -ENAMETOOLONG, "the path %.80s… is too long", into);
-        else if (realpath(from, place)) // without space, a link to where the agent went on
+        else if (realpath(
+                     from,
+                     place)) // a link to the place where the agent continued when the disk was full
             status = move_file(place, into, e);
         else
             status = error_set(e, -errno, "cannot find %s: %s", from, strerror(errno));
@@ -117,10 +120,24 @@ static int move_all(const char *run_folder, const char *to, struct error *e)
     return status;
 }
 
+// run.json, with the parameters that the recordings beside it hold.
+static int describe(const struct job *j, const char *to, struct error *e)
+{
+    struct parameters parameters = {0};
+    struct job run = *j;
+    parameters_add_folder(&parameters, to);
+    run.about = j->about ? json_copy(j->about) : json_object();
+    parameters_describe(&parameters, run.about);
+    int status = job_write(&run, to, JOB_RUN_FILE, e);
+    json_decref(run.about);
+    parameters_free(&parameters);
+    return status;
+}
+
 int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e)
 {
     int status = move_all(run_folder, to, e);
-    return status == 0 ? job_write(j, to, JOB_RUN_FILE, e) : status;
+    return status == 0 ? describe(j, to, e) : status;
 }
 
 int runs_join(const struct job *j, const char *run_folder, const char *to, bool told,
@@ -130,7 +147,7 @@ int runs_join(const struct job *j, const char *run_folder, const char *to, bool 
     if (!told && runs_is_run(to))
         return error_set(e, -EEXIST, "%s holds a recording already", to);
     int status = move_all(run_folder, to, e);
-    return status == 0 && !told ? job_write(j, to, JOB_RUN_FILE, e) : status;
+    return status == 0 && !told ? describe(j, to, e) : status;
 }
 
 // ---------------------------------------------------------------- pruning
@@ -218,7 +235,7 @@ bool runs_being_written(const char *path)
 {
     DIR *folder = opendir(path);
     if (!folder)
-        return true; // cannot tell: leave it
+        return true; // unknown: leave it
     bool live = false;
     for (struct dirent *entry = readdir(folder); entry && !live; entry = readdir(folder)) {
         char file[FOLDER_PATH_MAX + 256];
@@ -235,7 +252,7 @@ bool runs_being_written(const char *path)
     return live;
 }
 
-// Where removing begins: the highest grade, and in it the oldest.
+// Sorts runs in the order of removal: the highest grade first, and in it the oldest.
 static int first_to_go(const void *a, const void *b)
 {
     const struct runs_entry *x = a, *y = b;
@@ -279,7 +296,7 @@ int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_n
         removed->worthy += one->grade < 2;
         removed->bytes += one->bytes;
         buf_printf(&removed->names, "%s%s", removed->names.size ? ", " : "", name_of(one));
-        one->keep = true; // it is gone: no later reason asks about it
+        one->keep = true; // removed: later reasons skip it
     }
     free(list);
     return status;

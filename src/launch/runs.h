@@ -1,10 +1,11 @@
-// runs.h - the recordings that are kept: ~/.local/state/sonde/runs/JOB/{HOST.sonde, run.json}.
+// runs.h - the kept recordings: ~/.local/state/sonde/runs/JOB/{HOST.sonde, run.json}.
 //
 // The launcher moves a run here when it ends (renamed; to another file system copied, synced and
 // renamed, so that a file is complete or missing). It removes runs to make room, in this order:
 //
 //   1. runs older than the age limit
-//   2. of minor runs (short, and the user's programs emitted nothing) all but the newest RUNS_MINOR_MAX
+//   2. all minor runs (short, and without data from the user's programs) but the newest
+//      RUNS_MINOR_MAX
 //   3. while the recordings take more than the size limit: the oldest run of the highest grade
 //
 //   grade 3  failed to start (exit code 126 or 127, short, nothing emitted)
@@ -29,20 +30,21 @@ enum {
 // `runs`, made absolute; NULL = ~/.local/state/sonde/runs.
 int runs_path(const char *runs, char out[FOLDER_PATH_MAX], struct error *e);
 
-// A recording is in the folder: our run.json is there.
+// Whether the folder holds a recording: it has a run.json of sonde.
 bool runs_is_run(const char *folder);
 
 // Moves the *.sonde files of the run folder into `to` (which is made), and writes run.json there.
-// What could not be moved is still in the run folder; the words say so.
+// Files that could not be moved stay in the run folder, and the message says so.
 int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e);
 
-// The same beside others who keep recordings of this job, on a file system that nodes share: whose
-// run.json of it is there already knows more, and it stays (`told`: one will be). -EEXIST: another
-// job's is there.
+// The same on a file system that nodes share: other nodes keep recordings of this job in the
+// folder, too. An existing run.json of this job has more facts and stays (`told`: another process
+// will write it). -EEXIST: the folder has that of another job.
 int runs_join(const struct job *j, const char *run_folder, const char *to, bool told,
               struct error *e);
 
-// Whether a writer has one of the folder's *.sonde files open (true also when that cannot be told).
+// Whether a writer has one of the folder's *.sonde files open (true also if that cannot be
+// determined).
 bool runs_being_written(const char *folder);
 
 struct runs_limits {
@@ -55,7 +57,7 @@ struct runs_removed {
     size_t count, worthy; // worthy: of grade 0 and 1
     uint64_t bytes;
     struct buf names; // separated by ", "; the caller frees it
-    bool dry;         // set by the caller: nothing is removed, it is only told what would be
+    bool dry;         // set by the caller: lists the runs that would be removed, and removes none
 };
 
 // Removes runs beyond the limits, but never `spare` (the newest; may be NULL). Adds the removed
@@ -72,8 +74,8 @@ struct runs_entry {
     bool keep;
 };
 
-// The recordings in `runs`, newest first, of equal starts in the natural order of their names; the
-// caller frees *out, which is NULL when there is none.
+// Lists the recordings in `runs`, the newest first, those with equal start times in the natural
+// order of their names. The caller frees *out, which is NULL if there are none.
 int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct error *e);
 
 #endif

@@ -9,8 +9,8 @@
 #include <signal.h>
 
 enum {
-    KILL_WAIT_MS = 2000,  // for a process that was killed to be gone
-    KEEP_WAIT_MS = 30000, // for other nodes to bring their recordings to their places
+    KILL_WAIT_MS = 2000,  // for the end of a process that was killed
+    KEEP_WAIT_MS = 30000, // for other nodes to move their recordings to their folders
     LOOK_SELDOM_MS = 1000,
 };
 
@@ -36,8 +36,8 @@ void shutdown_command(struct launch *l)
     }
 }
 
-// The other nodes have been asked to end; each ends its agent and brings its recording to its
-// place.
+// Waits for the other nodes, which have been asked to end: each ends its agent and moves its
+// recording to its folder.
 static void stop_nodes(struct launch *l, int64_t began_ns)
 {
     int64_t deadline_ns =
@@ -51,8 +51,8 @@ static void stop_nodes(struct launch *l, int64_t began_ns)
         supervisor_turn(l, deadline_ns);
 }
 
-// Other nodes close their files; what does not lie in a folder that we share with them is brought
-// here, by the aggregator.
+// Lets the other nodes close their files. The aggregator fetches files that do not lie in a folder
+// that we share with them.
 static void gather(struct launch *l)
 {
     char words[160];

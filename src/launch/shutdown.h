@@ -5,13 +5,13 @@
 
 #include "launch/launch.h"
 
-// Ends the command and all processes that it has left running.
+// Ends the command and all processes that it has started.
 void shutdown_command(struct launch *l);
 
-// `keep`: the recordings of the other nodes come here first.
+// `keep`: the recordings of the other nodes are fetched first.
 void shutdown_telemetry(struct launch *l, bool keep);
 
-// The same for a run that does not happen: its folder is removed.
+// The same for a run whose command does not start: its folder is removed.
 void shutdown_unused(struct launch *l);
 
 #endif

@@ -19,8 +19,8 @@ int signals_open(struct signals *s, struct error *e)
     s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s->fd < 0)
         return error_set(e, -errno, "cannot take signals: %s", strerror(errno));
-    // Neither a reader of our messages that has gone nor a limit on files (RLIMIT_FSIZE) ends us:
-    // write() says so, too.
+    // Neither a closed pipe nor a file at its limit (RLIMIT_FSIZE) may end the launcher: write()
+    // reports both.
     sigaddset(&set, SIGPIPE);
     sigaddset(&set, SIGXFSZ);
     sigprocmask(SIG_BLOCK, &set, &s->before);
@@ -35,8 +35,8 @@ void signals_close(struct signals *s)
 
 void signals_restore(const struct signals *s)
 {
-    // What our own writes have raised is not for the command, which may be executed in this very
-    // process.
+    // Discards signals that our own writes have raised: the command may be executed in this
+    // process, and must not get them.
     sigset_t ours;
     sigemptyset(&ours);
     sigaddset(&ours, SIGPIPE);

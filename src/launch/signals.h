@@ -1,9 +1,9 @@
-// signals.h - signals as a stream of facts instead of interruptions.
+// signals.h - reads signals from a descriptor instead of handling them as interruptions.
 //
-// The launcher blocks what it passes on and reads it from a descriptor (signalfd). A signal that
-// the terminal sent (Ctrl-C, Ctrl-\, Ctrl-Z, a new window size) has reached the whole foreground
-// group, the command included: the kernel marks it as its own, and it is not sent a second time.
-// One that somebody sent to the launcher alone is passed on.
+// The launcher blocks the signals that it passes on, and reads them from a descriptor (signalfd). A
+// signal of the terminal (Ctrl-C, Ctrl-\, Ctrl-Z, a new window size) has reached the whole
+// foreground group, including the command. The kernel marks it as its own, and the launcher does
+// not send it again. It passes on a signal that was sent to the launcher alone.
 #ifndef SONDE_LAUNCH_SIGNALS_H
 #define SONDE_LAUNCH_SIGNALS_H
 
@@ -19,18 +19,17 @@ struct signals {
 
 // Blocks the signals and opens the descriptor.
 int signals_open(struct signals *s, struct error *e);
-// They stay blocked: who is told to end once more, at the end, ends as orderly. (So does who wrote
-// into a pipe that nobody reads.)
+// Closes the descriptor. The signals stay blocked: a second request to end, or a write into a
+// closed pipe, during the shutdown must not interrupt it.
 void signals_close(struct signals *s);
 
-// In a new process, before exec: the mask as it was.
+// Restores the mask in a new process, before exec.
 void signals_restore(const struct signals *s);
 
-// The next signal that has come: its number and whether the terminal sent it; 0 when there is none.
+// The next pending signal: its number, and whether the terminal sent it; 0 if there is none.
 int signals_next(struct signals *s, bool *from_terminal);
 
-// Whether it is one that ends a program unless it says otherwise (SIGINT, SIGTERM, SIGHUP,
-// SIGQUIT).
+// Whether the signal ends a program by default (SIGINT, SIGTERM, SIGHUP, SIGQUIT).
 bool signals_ends(int number);
 
 #endif

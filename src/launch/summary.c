@@ -37,7 +37,7 @@ static void add_run(struct summary_figure *figure, double *sum, const struct sto
     }
 }
 
-// Points of one series; with a figure also its mean and peak.
+// Counts the points of one series; with a figure, also takes its mean and peak.
 static uint64_t walk(struct store_snapshot *s, uint32_t series, struct summary_figure *figure)
 {
     struct store_cursor *cursor = store_cursor_open(s, series, INT64_MIN, INT64_MAX);
@@ -64,7 +64,7 @@ static double last_value(struct store_snapshot *s, uint32_t series)
     return store_point_before(s, series, INT64_MAX, &t_ns, &value) ? value : 0;
 }
 
-// What a counter has counted in all. It begins again from 0 when the agent is started again.
+// The total of a counter, which begins at 0 again when the agent is restarted.
 static double counted(struct store_snapshot *s, uint32_t series)
 {
     struct store_cursor *cursor = store_cursor_open(s, series, INT64_MIN, INT64_MAX);
@@ -86,14 +86,14 @@ static double counted(struct store_snapshot *s, uint32_t series)
     return total;
 }
 
-// Whether a program put the metric in: the agent's are in the catalogue.
+// Whether a program emitted the metric: the agent's own metrics are in the catalogue.
 static bool is_emitted(const struct store_metric *metric)
 {
     const struct collect_metric *own = collect_find(metric->name);
-    return !own || !str_eq(own->metric.name, metric->name); // not by an alias
+    return !own || !str_eq(own->metric.name, metric->name); // an alias does not count
 }
 
-// *dropped: as it was recorded.
+// *dropped is the recorded number.
 static void add_snapshot(struct store_snapshot *s, struct summary *out, uint64_t *dropped)
 {
     const struct store_metric *each;
@@ -128,8 +128,8 @@ static struct str tag_of(const struct store_event *event, struct str key)
     return (struct str){0};
 }
 
-// The agent's annotations say when something begins to fail and when it works again; events come in
-// the order of their times.
+// The agent's annotations mark the beginning and the end of failures; events come in the order of
+// their times.
 static void take_failing(const struct store_event *event, struct summary *out)
 {
     struct str said = tag_of(event, STR("failing")), host = tag_of(event, STR("host")),
@@ -155,7 +155,7 @@ static void take_failing(const struct store_event *event, struct summary *out)
     }
 }
 
-// The same for a source that is cut off.
+// The same for a source that does not answer.
 static bool take_event(const struct store_event *event, void *user)
 {
     struct summary *out = user;
@@ -205,8 +205,8 @@ int summary_add_file(const char *path, struct summary *out, struct error *e)
         struct store_damage damage;
         store_reader_damage(reader, &damage);
         out->damaged_blocks += damage.blocks;
-        // The header has the same and what could not be recorded any more; a copy has only what was
-        // recorded.
+        // The header also counts the losses that could no longer be recorded; a copy has only the
+        // recorded ones.
         struct store_losses losses;
         store_reader_losses(reader, &losses);
         out->dropped += losses.dropped > dropped ? losses.dropped : dropped;
@@ -235,8 +235,8 @@ int summary_add_folder(const char *folder, struct summary *out, struct error *e)
         any = any || added == 0;
         if (added == 0)
             continue;
-        // The others are read all the same. The caller reports the last one, if nothing can be
-        // read.
+        // The other files are read all the same. If no file can be read, the caller reports the
+        // last failure.
         if (failed)
             log_warning("left out: %s", e->text);
         failed = true;

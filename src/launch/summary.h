@@ -1,8 +1,8 @@
-// summary.h - a run in a few lines: what `sonde run` prints at its end and `sonde status` while it
+// summary.h - a run in a few lines: `sonde run` prints them at its end, `sonde status` while it
 // runs.
 //
-// Everything is read from the node's file with the store's reader: live or closed, from this
-// process or after another was killed.
+// All figures come from the node's file through the store's reader, whether the file is live,
+// closed, or left by a killed process.
 #ifndef SONDE_LAUNCH_SUMMARY_H
 #define SONDE_LAUNCH_SUMMARY_H
 
@@ -13,30 +13,30 @@
 #include <stdint.h>
 
 struct summary_figure {
-    uint64_t count; // 0: there is no such data
+    uint64_t count; // 0: no data
     double mean, peak;
 };
 
-// A source of node metrics that did not answer, and has not since.
+// A source of node metrics that has stopped answering.
 struct summary_cut_off {
     char host[64], source[64];
     int64_t since_ns;
 };
 
-// A script or collector that has failed, and has not worked since.
+// A script or collector that fails at the end of the data.
 struct summary_failing {
     char host[64], script[64], gpu[16], text[256]; // gpu: "" for none
     int64_t since_ns;
 };
 
-enum { SUMMARY_CUT_OFF_MAX = 32, SUMMARY_FAILING_MAX = 32 }; // more are not listed
+enum { SUMMARY_CUT_OFF_MAX = 32, SUMMARY_FAILING_MAX = 32 }; // the most that are listed
 
 struct summary {
     uint64_t points, series;
-    uint64_t dropped; // refused or lost, for whatever cause
+    uint64_t dropped; // refused or lost, for any cause
     uint64_t retired; // values that made room for newer ones
     uint64_t damaged_blocks;
-    bool emitted; // the file has data that neither the agent nor the launcher records
+    bool emitted; // the file has data of the user's programs
     struct summary_figure cpu_percent, memory_bytes;
     double memory_total_bytes; // 0: unknown
     struct summary_cut_off cut_off[SUMMARY_CUT_OFF_MAX];
@@ -52,8 +52,8 @@ int summary_add_file(const char *path, struct summary *out, struct error *e);
 // only one.
 int summary_add_folder(const char *folder, struct summary *out, struct error *e);
 
-// Adds what an annotation of the agent says of a source or script that fails, or works again. In
-// order of their times.
+// Takes an annotation of the agent about a source or script that fails, or works again. Call it in
+// the order of the annotations' times.
 struct store_event;
 void summary_add_event(const struct store_event *event, struct summary *out);
 

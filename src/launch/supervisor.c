@@ -13,7 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A signal that comes later than this after the command's end is meant for us: it has hit us alone.
+// A signal that comes later than this after the command's end is meant for the launcher, the only
+// process that it has reached.
 enum { HURRY_AFTER_MS = 500 };
 
 int supervisor_start_agent(struct launch *l, struct error *e)
@@ -96,7 +97,7 @@ void supervisor_tell_expected(struct launch *l)
     nodes_tell_expected(l->nodes, false, supervisor_tell_aggregator, l);
 }
 
-// "ready PORT HUBPORT": the nodes can come.
+// "ready PORT HUBPORT": nodes can connect.
 static void open_hub(struct launch *l)
 {
     const char *second = strchr(l->aggregator.child.line, ' ');
@@ -108,7 +109,7 @@ static void open_hub(struct launch *l)
     l->hub_port = atoi(second + 1);
 }
 
-// It ended although nobody asked it to.
+// Handles an unexpected end.
 static void on_lost(struct launch *l, struct child *c,
                     int (*start)(struct launch *l, struct error *e))
 {
@@ -161,8 +162,8 @@ static void reap(struct launch *l)
     while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
         bool stopped = WIFSTOPPED(status);
         if (pid == l->command && stopped) {
-            // Ctrl-Z: the shell waits for us, so we stop, too. Without a terminal nobody would wake
-            // us.
+            // Ctrl-Z: the shell waits for the launcher, so it stops, too. Without a terminal
+            // nothing would continue it.
             int signal = WSTOPSIG(status),
                 terminal = open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY);
             if (terminal >= 0)

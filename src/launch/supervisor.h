@@ -1,5 +1,5 @@
-// supervisor.h - the loop of `sonde run`: starts agent and aggregator, starts them again when they
-// end, passes messages between them and the nodes, reaps children, takes signals.
+// supervisor.h - the loop of `sonde run`: starts agent and aggregator, restarts them if they end,
+// passes messages between them and the nodes, reaps children, handles signals.
 #ifndef SONDE_LAUNCH_SUPERVISOR_H
 #define SONDE_LAUNCH_SUPERVISOR_H
 
@@ -8,16 +8,17 @@
 int supervisor_start_agent(struct launch *l, struct error *e);
 int supervisor_start_aggregator(struct launch *l, struct error *e);
 
-// The agent or aggregator will not come back: its clients are refused instead of waiting for it.
+// Call these if the agent or aggregator will not be started again: its clients are refused and do
+// not wait.
 void supervisor_refuse_clients(struct launch *l, const struct child *c);
 
-// Writes into job.json where the aggregator can be reached. Does nothing before the agent is there,
-// too, so that whoever finds the job finds all of it.
+// Writes the aggregator's address into job.json. Does nothing before the agent runs, too, so a
+// client that finds the job can use all of it.
 void supervisor_publish(struct launch *l);
 
 // Sends the line "VERB HOST" to the aggregator; `user` is the struct launch (nodes.h).
 void supervisor_tell_aggregator(void *user, const char *verb, const char *host);
-// Tells it which nodes take part, if that has changed.
+// Tells the aggregator the nodes that take part, if they have changed.
 void supervisor_tell_expected(struct launch *l);
 
 // Waits for the next event, at most until deadline_ns (CLOCK_MONOTONIC; 0 = no limit), and handles

@@ -1,12 +1,12 @@
-// sweep.h - tidies up after launchers that were killed.
+// sweep.h - cleans up after launchers that were killed.
 //
-// Their agent and aggregator have ended by themselves, but nobody has kept the recording or removed
-// the run folder. The next run does.
+// Their agent and aggregator have ended by themselves, but the recording and the run folder are
+// left. The next run keeps the recording and removes the folder.
 #ifndef SONDE_LAUNCH_SWEEP_H
 #define SONDE_LAUNCH_SWEEP_H
 
-// Every run folder below `base` without a living launcher and without a writer: its recording goes
-// where it was to go. What cannot be kept stays where it is.
+// For every run folder below `base` without a running launcher and without a writer: moves the
+// recording to the folder that the run had chosen. A recording that cannot be moved stays.
 void sweep_dead_jobs(const char *base);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// ---------------------------------------------------------------- the line
+// ---------------------------------------------------------------- the line for people
 
 bool tunnel_line(const struct job *job, char out[TUNNEL_LINE_MAX])
 {
@@ -37,7 +37,7 @@ bool tunnel_needed(void)
     return false;
 }
 
-// ---------------------------------------------------------------- the reverse one
+// ---------------------------------------------------------------- the reverse tunnel
 
 void tunnel_init(struct tunnel *t, const char *node, int port)
 {
@@ -56,7 +56,7 @@ void tunnel_target(struct tunnel *t, const char *address, int bind)
     t->bind = bind;
     t->moved = t->channel.pid > 0;
     if (t->moved)
-        kill(t->channel.pid, SIGTERM); // the next one goes there
+        kill(t->channel.pid, SIGTERM); // the next tunnel leads to the new place
     else
         t->next_ns = clock_monotonic_ns();
 }
@@ -78,7 +78,7 @@ static void on_word(void *user, const char *line)
         snprintf(t->reason, sizeof t->reason, "%s", line);
 }
 
-// It is not open: said once, tried again.
+// Reports once that the tunnel is not open, and schedules the next try.
 static void wait_for_next(struct tunnel *t)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -99,8 +99,8 @@ static void open_tunnel(struct tunnel *t)
     bool v6 = strchr(t->address, ':') != NULL;
     snprintf(forward, sizeof forward, "localhost:%d:%s%s%s:%d", t->port ? t->port : t->bind,
              v6 ? "[" : "", t->address, v6 ? "]" : "", t->bind);
-    // Its own connection, so that it ends with us; a port that is taken there is a failure, not a
-    // tunnel to nowhere.
+    // It has its own connection, so it ends with us. If the port there is taken, ssh fails instead
+    // of opening a connection without a tunnel.
     const char *const options[] = {"-N", "-R", forward, "-oExitOnForwardFailure=yes", NULL};
     struct ssh_words ssh;
     ssh_words(&ssh, options, 4, t->node, NULL);

@@ -1,10 +1,13 @@
-// tunnel.h - ways to the HTTP server from other machines, by ssh.
+// tunnel.h - reaches the HTTP server from other machines through ssh tunnels.
 //
-//   the line    ssh -NL PORT:127.0.0.1:PORT NODE     what a person types on their own machine, to reach a server that listens on loopback
-//   the reverse ssh -NR localhost:PORT:ADDRESS:BIND NODE     opened by us for the job's life: NODE's loopback port leads here. Who uses it needs the token all the same.
+//   the line      ssh -NL PORT:127.0.0.1:PORT NODE
+//                 A person types it on their own machine, to reach a server on loopback.
+//   the reverse   ssh -NR localhost:PORT:ADDRESS:BIND NODE
+//                 The launcher opens it for the job's life: NODE's loopback port leads here.
+//                 Clients need the token all the same.
 //
-// A tunnel that ends is opened again, first after TUNNEL_WAIT_MIN_MS, then twice as long each time
-// up to TUNNEL_WAIT_MAX_MS. Why it failed is said once.
+// A tunnel that ends is opened again: first after TUNNEL_WAIT_MIN_MS, then after twice the pause
+// each time, up to TUNNEL_WAIT_MAX_MS. A failure is reported once.
 #ifndef SONDE_LAUNCH_TUNNEL_H
 #define SONDE_LAUNCH_TUNNEL_H
 
@@ -13,7 +16,7 @@
 
 enum {
     TUNNEL_WAIT_MIN_MS = 1000,
-    TUNNEL_WAIT_MAX_MS = 60000, // also how long it has to hold for the wait to begin anew
+    TUNNEL_WAIT_MAX_MS = 60000, // a tunnel that lasts this long resets the pause
     TUNNEL_ADDRESS_MAX = 256,
     TUNNEL_REASON_MAX = 300,
     TUNNEL_LINE_MAX = 256,
@@ -21,30 +24,32 @@ enum {
 
 // ---- the line
 
-// False, and an empty line: the server listens on other addresses than loopback, or there is none.
+// Writes the line. False, and an empty line: the server listens on other addresses than loopback,
+// or there is none.
 bool tunnel_line(const struct job *job, char out[TUNNEL_LINE_MAX]);
 
-// Whether who sits here is likely to have their browser elsewhere: they came over ssh, or this is a
-// node of an allocation.
+// Whether the user's browser probably runs on another machine: the user has logged in over ssh, or
+// this is a node of an allocation.
 bool tunnel_needed(void);
 
 // ---- the reverse one
 
 struct tunnel {
     const char *node; // NULL: there is none; outlives it
-    int port;         // there; 0: the server's own
+    int port;         // on that node; 0: the server's own
     char address[TUNNEL_ADDRESS_MAX];
     int bind; // 0: not known yet
     struct channel channel;
-    int64_t began_ns, next_ns, wait_ms; // next: when it is opened; 0: it is open, or will not be
-    bool said, stopped, moved;          // moved: it is to be opened to another place
+    // next: the time of the next try; 0: it is open, or stays closed
+    int64_t began_ns, next_ns, wait_ms;
+    bool said, stopped, moved; // moved: the next try leads to another place
     char reason[TUNNEL_REASON_MAX];
 };
 
 void tunnel_init(struct tunnel *t, const char *node, int port);
 
-// The server listens there, an empty or wildcard address being 127.0.0.1. When that is another
-// place than before, the tunnel is opened anew.
+// Sets the server's address; an empty or wildcard address means 127.0.0.1. If the place has
+// changed, the tunnel is opened anew.
 void tunnel_target(struct tunnel *t, const char *address, int bind);
 
 int tunnel_fd(const struct tunnel *t); // to be watched for reading; -1: nothing to watch
@@ -54,7 +59,7 @@ int64_t tunnel_due_ns(
 void tunnel_turn(struct tunnel *t);
 bool tunnel_reaped(struct tunnel *t, pid_t pid, int status); // true: it was ours
 
-// Ends it; it has still to be reaped while tunnel_pid says who.
+// Ends it; the process still has to be reaped while tunnel_pid is not 0.
 void tunnel_stop(struct tunnel *t, int signal);
 pid_t tunnel_pid(const struct tunnel *t); // 0: none
 

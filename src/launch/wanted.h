@@ -1,6 +1,6 @@
-// wanted.h - the collectors that are wanted now (wire/collector_line.h): kept by whoever starts
-// agents, so that one that is started later, or again, is told all of them. A restart of the
-// command changes nothing: when it asks for them again, the new ones take the places of the old.
+// wanted.h - the list of requested collectors (wire/collector_line.h). A process that starts agents
+// keeps it, and passes it to each agent that it starts later or again. A restart of the command
+// changes nothing: collectors that it requests again replace the old ones of the same name.
 #ifndef SONDE_LAUNCH_WANTED_H
 #define SONDE_LAUNCH_WANTED_H
 
@@ -12,11 +12,11 @@ struct wanted {
     char *lines[COLLECTORS_MAX]; // "NAME …", owned; NULL: none. Zero-initialise it
 };
 
-// Takes what stands behind the verb: "NAME …" or "NAME". 0, or with words -E2BIG: COLLECTORS_MAX,
+// Takes a line without its verb: "NAME …" or "NAME". 0, or with a message -E2BIG: COLLECTORS_MAX,
 // -EINVAL: no name, -ENOMEM.
 int wanted_take(struct wanted *c, struct str wanted, struct error *e);
 
-// Calls tell with each of them, as it was taken.
+// Calls tell with each of them, unchanged.
 void wanted_tell(const struct wanted *c, void (*tell)(void *user, const char *wanted), void *user);
 
 void wanted_free(struct wanted *c);

@@ -20,6 +20,7 @@ struct wire_forward {
     int64_t ticked_ns;
     bool reading;
     bool said_end, heard_end;
+    bool asked; // our socket sent bytes after the last ones that came for it
     bool closing;
 };
 
@@ -30,6 +31,11 @@ static void on_handle_closed(uv_handle_t *handle)
     struct wire_forward *f = handle->data;
     if (--f->handles == 0)
         free(f);
+}
+
+bool wire_forward_owes(const struct wire_forward *f)
+{
+    return f->asked || f->pending;
 }
 
 void wire_forward_stop(struct wire_forward *f, const char *why)
@@ -86,6 +92,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *piece)
     }
     f->moved_ns = wire_monotonic_ns(f->o.settings);
     f->said_end = n < 0;
+    f->asked = !f->said_end;
     struct str data = {piece->base, n < 0 ? 0 : (size_t)n};
     f->room -= (uint32_t)data.size;
     wire_session_send(f->session, WIRE_STREAM, 0, data);
@@ -182,6 +189,7 @@ static void take_stream(struct wire_forward *f, struct str payload)
         return;
     }
     f->granted -= (uint32_t)payload.size;
+    f->asked = false;
     f->heard_end = payload.size == 0;
     if (f->heard_end && f->pending == 0)
         end(f, NULL);

@@ -44,6 +44,10 @@ struct wire_forward_options {
 int wire_forward_start(const struct wire_forward_options *o, struct wire_session *session, int fd,
                        struct wire_forward **out);
 
+// Whether the socket has sent bytes after the last ones that came for it, or bytes still wait for
+// it: its client has asked, and has no answer yet.
+bool wire_forward_owes(const struct wire_forward *f);
+
 // Closes both; `why` (may be NULL) is for the other end. `ended` is not called.
 void wire_forward_stop(struct wire_forward *f, const char *why);
 

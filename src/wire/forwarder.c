@@ -6,6 +6,7 @@
 #include "wire/forward.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@ enum {
     LOOK_MS_MAX = 1000,
     READS_A_LOOK = 64, // of what a client that was refused goes on sending
     REFUSED_MAX = 32,  // clients that read why they have no connection; further ones read nothing
+    LAST_LOOK_MS = 5,  // between two looks at who waits for an answer
     NO_DESCRIPTOR_MS = 100, // a pause in accepting when the process has no descriptor left
 };
 
@@ -356,13 +358,32 @@ static void on_handle_closed(uv_handle_t *handle)
         free_forwarder(f);
 }
 
-static void stop(void *user)
+static void take_no_more(void *user)
 {
     struct wire_forwarder *f = user;
     unlink(f->path);
+    uv_poll_stop(&f->poll);
+    uv_timer_stop(&f->pause);
+}
+
+static void count_waiting(void *user)
+{
+    struct call *s = user;
+    s->result = 0;
+    LIST_EACH (link, &s->f->clients) {
+        const struct client *c = LIST_OF(link, struct client, link);
+        s->result += c->forward ? wire_forward_owes(c->forward) : c->session != NULL;
+    }
+}
+
+static void stop(void *user)
+{
+    struct wire_forwarder *f = user;
     LIST_EACH (link, &f->clients) {
         struct client *c = LIST_OF(link, struct client, link);
         if (!c->forward) {
+            if (!c->refused_ns)
+                refuse(c, "this node leaves the job");
             close_client(c);
             continue;
         }
@@ -376,6 +397,15 @@ static void stop(void *user)
 
 void wire_forwarder_destroy(struct wire_forwarder *f)
 {
-    if (f)
-        wire_loop_call(f->loop, stop, f);
+    if (!f)
+        return;
+    int64_t until_ns = clock_monotonic_ns() + (int64_t)WIRE_FORWARDER_LAST_MS * NS_PER_MS;
+    struct call s = {.f = f};
+    wire_loop_call(f->loop, take_no_more, f);
+    wire_loop_call(f->loop, count_waiting, &s);
+    while (s.result > 0 && clock_monotonic_ns() < until_ns) {
+        poll(NULL, 0, LAST_LOOK_MS);
+        wire_loop_call(f->loop, count_waiting, &s);
+    }
+    wire_loop_call(f->loop, stop, f);
 }

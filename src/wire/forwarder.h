@@ -26,6 +26,8 @@ enum {
     WIRE_FORWARDER_TEXT_MAX = 512, // bytes of the reason for a refusal
     // a client that was refused has so long to read why, and to close
     WIRE_FORWARDER_REFUSED_MS = 2000,
+    // at the end, so long clients that have asked get their answers
+    WIRE_FORWARDER_LAST_MS = 1000,
 };
 
 struct wire_forwarder_options {
@@ -46,7 +48,9 @@ int wire_forwarder_create(struct wire_loop *loop, const struct wire_forwarder_op
                           struct wire_forwarder **out, struct error *e);
 // From now on the hub is there. -ENOMEM.
 int wire_forwarder_set_hub(struct wire_forwarder *f, const char *host, int port);
-// Ends all connections and removes the socket. NULL is allowed.
+// Removes the socket and takes no further clients; then ends all connections, as soon as nobody
+// waits for an answer. So a program on a node reads the answer to a request that ends this node
+// (faces/native/reboot.c). NULL is allowed.
 void wire_forwarder_destroy(struct wire_forwarder *f);
 
 #endif

@@ -64,7 +64,7 @@ void wire_pong_write(const struct wire_pong *m, struct buf *out);
 int wire_pong_read(struct str payload, struct wire_pong *out);
 
 struct wire_ask {
-    uint8_t question; // enum wire_question
+    uint8_t question; // enum ask_question
     uint32_t credit, remaining_ms;
     const struct str *hosts; // 0: all
     size_t host_count;

@@ -103,6 +103,72 @@ class Kept(Place):
         self.assertFalse(self.runs.exists())
 
 
+class Parameters(Place):
+    """`sonde put --parameters`, and where its parameters are shown."""
+
+    def config(self):
+        (job,) = self.recordings()
+        return json.loads((self.runs / job / "run.json").read_text())["about"].get("config")
+
+    def columns(self, columns, *more):
+        done = self.sonde("ls", "--csv", "--columns", columns, *more)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout.splitlines()[1:]
+
+    def test_while_it_runs_and_afterwards(self):
+        run = self.start("run", "-q", "-l", "1", "--tag", "opt=of the tag", "--", "sh", "-c", "sonde put --parameters lr=0.1 'opt=a b\\c' size=7 && sonde put --parameters lr=0.01 empty= && "
+                         f"touch {self.root}/put; until [ -e {self.root}/end ]; do sleep 0.05; done")
+        until((self.root / "put").exists, "parameters")
+        expected = {"lr": "0.01", "opt": "a b\\c", "size": "7", "empty": ""}
+        job = self.job()
+        self.assertEqual(job["config"], expected)
+        self.assertIn(f"{job['job']}: lr=0.01 opt=a b\\c size=7 empty=\n", self.sonde("status").stdout)
+        rows = self.columns("lr,opt,config.opt,config.size")
+        self.assertEqual(rows, [f"{job['job']},0.01,of the tag,a b\\c,7"])
+        (self.root / "end").touch()
+        self.ends(run)
+        self.assertEqual(self.config(), expected)
+        self.assertEqual(self.columns("lr,opt,config.opt,config.size"), rows)
+        self.assertEqual(self.columns("lr", "--where", "lr<0.02"), [f"{job['job']},0.01"])
+        self.assertEqual(self.columns("lr", "--where", "lr<0.01"), [])
+        self.one_line(self.sonde("ls", "--columns", "+lrr"), 1, "did you mean lr?")
+
+    def test_many(self):
+        """More than one annotation has room for; all of them, or, beyond the limits, a count."""
+        words = [f"key{i}={'x' * 40}{i}" for i in range(1000)]
+        done = self.sonde("run", "-q", "-l", "1", "--", "sonde", "put", "--parameters", *words)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(self.config(), dict(word.split("=") for word in words))
+        self.assertEqual(self.sonde("rm", *self.recordings()).returncode, 0)
+        script = "for i in 1 2 3; do sonde put --parameters $(seq -f \"$i.%g=1\" 1000); done"
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--", "sh", "-c", script).returncode, 0)
+        (job,) = self.recordings()
+        about = json.loads((self.runs / job / "run.json").read_text())["about"]
+        self.assertEqual((len(about["config"]), about["config_lost"]), (1024, 3000 - 1024))
+
+    def test_a_launcher_that_is_killed(self):
+        """What a killed `sonde run` leaves has the parameters before and after it is tidied up."""
+        run = self.start("run", "-q", "-l", "1", "--", "sh", "-c", f"sonde put --parameters lr=0.1; touch {self.root}/put; exec sleep 1000")
+        until((self.root / "put").exists, "parameters")
+        os.kill(run.pid, 9)
+        self.ends(run)
+        until(lambda: not self.alive(), "the command's and the agent's end")
+        self.assertEqual([row.split(",")[1] for row in self.columns("lr,state")], ["0.1"])
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "--no-record", "true").returncode, 0)
+        self.assertEqual(self.config(), {"lr": "0.1"})
+
+    def test_over_http(self):
+        script = 'env -u SONDE_SOCKET -u SONDE_JOB SONDE_URL=$SONDE_URL sonde put --parameters lr=0.1 "opt=a b"'
+        done = self.sonde("run", "-q", "-l", "1", "--", "sh", "-c", script)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(self.config(), {"lr": "0.1", "opt": "a b"})
+
+    def test_mistakes(self):
+        for words, why in {(): "a parameter is missing", ("lr",): "'lr' is no parameter", ("=1",): "'=1' is no parameter", ("a b=1",): "is no parameter", ("a" * 129 + "=1",): "is no parameter",
+                           ("a=" + "x" * 1025,): "the value of a has more than 1024 bytes"}.items():
+            self.one_line(self.sonde("put", "--parameters", *words), 2, why)
+
+
 class MadeUp(Place):
     def made_up(self, number, **more):
         """A run as a launcher leaves it, without a recording."""
@@ -231,7 +297,7 @@ class Table(MadeUp):
             (["--where", "started<x"], 2, ["is no time"]),
             (["--where", "learning_rat=1"], 1, ["did you mean learning_rate?"]),
             (["--sort", "durations"], 1, ["did you mean duration?"]),
-            (["--columns", "nothing.at.all"], 1, ["it is no column, no tag, and no statistic"]),
+            (["--columns", "nothing.at.all"], 1, ["it is no column, tag, parameter or statistic"]),
             (["--json", "--csv"], 2, ["choose one"]),
             (["job"], 1, ["no run is called job; did you mean job1?"]),
         ):

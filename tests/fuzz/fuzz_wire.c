@@ -258,30 +258,30 @@ static bool is_short(void *user, struct str host)
 // What sums say of what is kept and what is not: all of time, nothing twice.
 static void read_sums(struct str text)
 {
-    static struct wire_copy_sums ours, theirs, again;
-    struct wire_copy_kept kept;
-    struct wire_copy_stretch stretches[WIRE_COPY_STRETCHES_MAX];
+    static struct ask_copy_sums ours, theirs, again;
+    struct ask_copy_kept kept;
+    struct ask_copy_stretch stretches[ASK_COPY_STRETCHES_MAX];
     struct buf out = {0};
-    if (wire_copy_sums_read(text, &theirs))
+    if (ask_copy_sums_read(text, &theirs))
         return;
-    wire_copy_sums_write(&theirs, &out);
-    if (wire_copy_sums_read(buf_str(&out), &again) || again.count != theirs.count)
+    ask_copy_sums_write(&theirs, &out);
+    if (ask_copy_sums_read(buf_str(&out), &again) || again.count != theirs.count)
         abort();
     buf_free(&out);
     ours = theirs;
     for (uint32_t i = 0; i < ours.count; i++)
         ours.points[i] &= ~(uint64_t)1;
-    wire_copy_sums_compare(&ours, &theirs, &kept);
-    bool kept_next = wire_copy_is_kept(kept.points, &ours, 0);
+    ask_copy_sums_compare(&ours, &theirs, &kept);
+    bool kept_next = ask_copy_is_kept(kept.points, &ours, 0);
     size_t at[2] = {0}, count[2];
-    struct wire_copy_stretch both[2][WIRE_COPY_STRETCHES_MAX];
+    struct ask_copy_stretch both[2][ASK_COPY_STRETCHES_MAX];
     for (int k = 0; k < 2; k++) {
-        count[k] = wire_copy_stretches(&ours, kept.points, k, INT64_MIN, INT64_MAX, stretches);
+        count[k] = ask_copy_stretches(&ours, kept.points, k, INT64_MIN, INT64_MAX, stretches);
         memcpy(both[k], stretches, sizeof stretches);
     }
     int64_t next = INT64_MIN;
     for (bool k = kept_next; at[k] < count[k]; k = !k) {
-        const struct wire_copy_stretch *s = &both[k][at[k]++];
+        const struct ask_copy_stretch *s = &both[k][at[k]++];
         if (s->from_ns != next || s->to_ns < s->from_ns)
             abort();
         if (s->to_ns == INT64_MAX)
@@ -332,30 +332,30 @@ static void read_messages(struct str payload)
         if (wire_held_merge(&sum, &held))
             abort(); // what is there already is nothing new
     }
-    for (unsigned question = 0; question <= WIRE_QUESTION_COUNT; question++) {
+    for (unsigned question = 0; question <= ASK_QUESTION_COUNT; question++) {
         struct wire_about about;
-        wire_about_read(&about, question, payload);
-        wire_about_concerns(&about, STR("n1"), &sum);
-        wire_about_free(&about);
+        ask_about_read(&about, question, payload);
+        ask_about_concerns(&about, STR("n1"), &sum);
+        ask_about_free(&about);
     }
     wire_held_free(&sum);
-    struct wire_names_request names;
+    struct ask_names_request names;
     struct query_series_filter series;
     struct store_events_wanted wanted;
-    struct wire_copy_request copy;
-    struct wire_recent_request recent;
+    struct ask_copy_request copy;
+    struct ask_recent_request recent;
     struct buf narrow = {0};
-    if (wire_copy_request_read(payload, &arena, &copy) !=
-            wire_copy_request_narrow(payload, is_short, NULL, &narrow) ||
+    if (ask_copy_request_read(payload, &arena, &copy) !=
+            ask_copy_request_narrow(payload, is_short, NULL, &narrow) ||
         narrow.size > payload.size)
         abort();
     buf_free(&narrow);
     for (size_t i = 0; i < copy.known_count; i++)
         read_sums(copy.known[i].sums);
-    wire_names_request_read(payload, &names);
-    wire_series_request_read(payload, &arena, &series);
-    wire_events_request_read(payload, &wanted);
-    wire_recent_request_read(payload, &arena, &recent);
+    ask_names_request_read(payload, &names);
+    ask_series_request_read(payload, &arena, &series);
+    ask_events_request_read(payload, &wanted);
+    ask_recent_request_read(payload, &arena, &recent);
     arena_free(&arena);
 }
 
@@ -419,36 +419,35 @@ static void gather_records(const uint8_t *data, size_t size)
 static void read_lists(struct str record)
 {
     struct arena arena = arena_limited(8 << 20);
-    struct wire_series_list series = {.arena = &arena, .most = 1000};
-    struct wire_event_list list = {.arena = &arena, .most = 1000};
-    struct wire_status status;
-    struct wire_recent recent;
-    wire_series_take(&series, record);
-    wire_events_take(&list, record);
-    wire_status_read(record, &arena, &status);
-    wire_recent_read(record, &arena, &recent);
+    struct ask_series_list series = {.arena = &arena, .most = 1000};
+    struct ask_event_list list = {.arena = &arena, .most = 1000};
+    struct ask_status status;
+    struct ask_recent recent;
+    ask_series_take(&series, record);
+    ask_events_take(&list, record);
+    ask_status_read(record, &arena, &status);
+    ask_recent_read(record, &arena, &recent);
     arena_free(&arena);
 }
 
 // Records behind u16 sizes, to a copy.
 static void copy_records(const uint8_t *data, size_t size)
 {
-    struct wire_copy *c;
+    struct ask_copy *c;
     struct error e;
     struct buf request = {0};
-    if (wire_copy_create(&(struct wire_copy_options){.folder = folder, .to_ns = INT64_MAX}, &c,
-                         &e) ||
-        wire_copy_ask(c, NULL, 0, &request, &e))
+    if (ask_copy_create(&(struct ask_copy_options){.folder = folder, .to_ns = INT64_MAX}, &c, &e) ||
+        ask_copy_ask(c, NULL, 0, &request, &e))
         abort();
     buf_free(&request);
     struct bytes b = bytes_of(data, size);
     while (bytes_left(&b)) {
         struct str record = bytes_take(&b, bytes_u16(&b));
         e.text[0] = 0;
-        if (!b.failed && wire_copy_take(c, record, &e) && !e.text[0])
+        if (!b.failed && ask_copy_take(c, record, &e) && !e.text[0])
             abort();
     }
-    wire_copy_destroy(c);
+    ask_copy_destroy(c);
 }
 
 // ---- a node that lays pieces ----

@@ -256,9 +256,10 @@ class Panels(Place):
             "n1",
             *("sonde", "run", "--quiet", "--no-record", "--hosts=n[1-3]", "--rate=0.1"),
             *("--token-file=/mnt/shared/token", "--", "sh", "-c"),
-            "date +%s; sonde annotate noted; echo $SONDE_URL; sleep 1000",
+            "echo $SONDE_URL; until [ -e /mnt/shared/begin ]; do sleep 0.1; done;"
+            " date +%s; sonde annotate noted; sleep 1000",
         )
-        start, port = int(job.stdout.readline()), job.stdout.readline().strip().rpartition(":")[2]
+        port = job.stdout.readline().strip().rpartition(":")[2]
         path = hosts.shared / "sonde"
         inside = hosts.start(
             "n1",
@@ -274,13 +275,18 @@ class Panels(Place):
         self.started += [job, inside, outside]
         url = f"http://127.0.0.1:{outside.stdout.readline().strip()}"
         base = self.grafana(url, (hosts.shared / "token").read_text().strip())
-        end = int(time.time()) + 4
 
-        def beyond():
+        def all_hosts_have_points(since):
             last = self.sonde_server.get("/api/query/last", timeseries="load_1m") or []
-            return len(last) == 3 and all(p["timestamp"] >= (end + 1) * 1000 for p in last)
+            return len(last) == 3 and all(p["timestamp"] >= since * 1000 for p in last)
 
-        until(beyond, "points of all hosts behind the end of the range")
+        # The range begins after every agent has started.
+        joined = until(lambda: all_hosts_have_points(0) and int(time.time()) + 1, "all hosts")
+        until(lambda: all_hosts_have_points(joined), "points of all hosts before the range")
+        (hosts.shared / "begin").touch()
+        start = int(job.stdout.readline())
+        end = int(time.time()) + 4
+        until(lambda: all_hosts_have_points(end + 1), "points of all hosts behind the range")
         self.check_all(base, start, end, ["n1", "n2", "n3"], notes=["noted"])
 
     def test_three_simulated_nodes(self):

@@ -1,6 +1,7 @@
 """The package `sonde` inside programs: what they emit is in the recording, however they are built,
 started and ended."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -9,6 +10,67 @@ import time
 import unittest
 
 from program import PACKAGE, Program, main
+
+
+class Parameters(Program):
+    def config(self):
+        (record,) = self.root.glob("recording-*")
+        return json.loads((record / "run.json").read_text())["about"].get("config")
+
+    def test_everything_that_counts_as_a_parameter(self):
+        self.run_it("""
+            import argparse, collections, dataclasses, decimal, pathlib, sonde, warnings
+            @dataclasses.dataclass
+            class Model:
+                layers: int = 12
+                rate: float = 0.5
+            class Scalar:
+                def item(self): return 2.5
+            sonde.config({"lr": 1e-5, "text": "a b\\nc=d", "on": True, "off": False, "none": None, "model": Model(), "deep": {"a": {"b": 1}, 2: "two"}, "path": pathlib.Path("/x"),
+                          "list": [1, "a", (True, None)], "scalar": Scalar(), "nan": float("nan"), "large": 10**30, "empty": "", "a key": "wide"}, seed=1)
+            sonde.config(argparse.Namespace(seed=2, ordered=collections.OrderedDict(x=1)))
+            sonde.config(); sonde.config({}); sonde.config(None)
+        """)
+        self.assertEqual(self.config(), {
+            "lr": "1e-05", "text": "a b\nc=d", "on": "true", "off": "false", "none": "null", "model.layers": "12", "model.rate": "0.5", "deep.a.b": "1", "deep.2": "two", "path": "/x",
+            "list": '[1,"a",[true,null]]', "scalar": "2.5", "nan": "nan", "large": str(10**30), "empty": "", "a\u3000key": "wide", "seed": "2", "ordered.x": "1"})
+
+    def test_what_cannot_be_kept(self):
+        """One warning for each, with its name; the others are kept, the program goes on."""
+        done = self.run_it("""
+            import sonde, sys, warnings
+            class Bad:
+                def item(self): raise OSError("the device is gone")
+            deep = {}
+            deep["deep"] = deep
+            with warnings.catch_warnings(record=True) as all:
+                warnings.simplefilter("always")
+                sonde.config({"object": object(), "bad": Bad(), "long": "x" * 1025, "deep": deep, "k" * 129: 1, "": 1, "complex": 1j, "list": [object()], "good": 1})
+            for one in all: print(one.category.__name__, one.filename == __file__, one.message)
+            for wrong in (3, "text", [1]):
+                try: sonde.config(wrong)
+                except TypeError as e: print(e)
+        """)
+        lines = done.splitlines()
+        names = ["object", "bad", "long", ".".join(["deep"] * 16), "k" * 129, "", "complex", "list"]
+        self.assertEqual([line.split(" is left out")[0] for line in lines[:-3]], [f"RuntimeWarning True sonde: the parameter {name!r}" for name in names])
+        self.assertIn("the device is gone", lines[1])
+        self.assertEqual(lines[-3:], [f"sonde.config takes a mapping of names to values, not {kind}" for kind in ("int", "str", "list")])
+        self.assertEqual(self.config(), {"good": "1"})
+
+    def test_processes_that_are_killed(self):
+        """The last value counts, of whatever process; also of one that is killed at once."""
+        self.run_it("""
+            import os, signal, sonde
+            sonde.config({f"k{i}": i for i in range(500)})
+            pid = os.fork()
+            if pid == 0:
+                sonde.config({"k0": "child", "k1": "child"})
+                os.kill(os.getpid(), signal.SIGKILL)
+            os.waitpid(pid, 0)
+            sonde.config(k1="parent")
+        """)
+        self.assertEqual(self.config(), {f"k{i}": str(i) for i in range(500)} | {"k0": "child", "k1": "parent"})
 
 
 class Metrics(Program):

@@ -28,7 +28,7 @@ const events = await load('events');
 const catalogue = await load('catalogue');
 const spans = await load('spans');
 const heat = await load('heatmap');
-const api = await load('api');
+const server = await load('server');
 const compare = await load('compare');
 const exporting = await load('export');
 const findings = await load('findings');
@@ -105,8 +105,8 @@ test('findings in words', () => {
   assert.equal(findings.memberText({ host: 'n2' }), 'n2');
   const status = { missing: ['n3', 'n4'] };
   const nodes = [{ host: 'n1', state: 'live' }, { host: 'n2', state: 'crashed', last_ns: Date.UTC(2026, 0, 1, 11) * 1e6 }];
-  const seen = { status, nodes, lastOf: new Map([['n3', Date.UTC(2026, 0, 1, 12)]]), live: true, whole: { from: 1, to: 2 }, dropped: 20000 };
-  assert.deepEqual(findings.seen(seen).map((f) => f.text), [
+  const seen = { status, nodes, lastOf: new Map([['n3', Date.UTC(2026, 0, 1, 12)]]), live: true, dropped: 20000 };
+  assert.deepEqual(findings.seen(seen, { from: 1, to: 2 }).map((f) => f.text), [
     'n3 is missing: nothing of it since 13:00:00',
     'n4 is missing',
     'the recording of n2 ends at 12:00:00 without its agent having closed it',
@@ -170,8 +170,12 @@ test('questions have a bucket for two pixels, and whole buckets', () => {
   assert.equal(plan.intervalText(90000), '90s');
   assert.equal(plan.intervalText(7200e3), '2h');
   const gauge = { name: 'loss', kind: 'gauge' };
-  assert.deepEqual(plan.plan(gauge, 'lines', 1000, { host: 'a', odd: 'x)y' }).expressions[1], 'none:1s-min:loss{}{host=literal_or(a)}');
-  assert.deepEqual(plan.plan({ name: 'n_total', kind: 'counter' }, 'lines', 60e3, {}).expressions, ['none:1m-last:rate{dropcounter}:n_total']);
+  const texts = (...of) => plan.plan(...of).questions.map(plan.expression);
+  assert.deepEqual(texts(gauge, 'lines', 1000, { host: 'a', odd: 'x)y' })[1], 'none:1s-min:loss{}{host=literal_or(a)}');
+  assert.deepEqual(texts({ name: 'n_total', kind: 'counter' }, 'band', 60e3, {}), ['p50', 'min', 'max'].map((a) => `${a}:1m-last:rate{dropcounter}:n_total`));
+  assert.deepEqual(plan.expression(plan.nodesQuestion(gauge, 5000, {})), 'avg:5s-avg:loss{host=*}');
+  assert.deepEqual(plan.expression(plan.nodesQuestion({ name: 'n_total', kind: 'counter' }, 5000, { host: 'a' })), 'sum:5s-last:rate{dropcounter}:n_total{host=*}{host=literal_or(a)}');
+  assert.deepEqual(texts({ name: 'n_total', kind: 'counter' }, 'lines', 60e3, {}), ['none:1m-last:rate{dropcounter}:n_total']);
   assert.equal(plan.commandLine("none:1s-avg:it's", { from: 1.5, to: 2.5 }, 'j'), `sonde query 'none:1s-avg:it'\\''s' --start 1ms --end 3ms j`);
 });
 
@@ -282,11 +286,11 @@ test('events are read however they are cut', () => {
 });
 
 test('the clock of the server counts', () => {
-  const clock = new api.ServerClock();
+  const clock = new server.ServerClock();
   assert.equal(clock.now(5000), 5000);
   clock.note(new Date(3600e3).toUTCString(), 1000);
   assert.ok(Math.abs(clock.now(1000) - 3600e3) <= 500);
-  const near = new api.ServerClock(); // less than a second is the header's own
+  const near = new server.ServerClock(); // less than a second is the header's own
   near.note(new Date(4000).toUTCString(), 4700);
   assert.equal(near.now(5000), 5000);
 });

@@ -73,7 +73,7 @@ test('findings: what sonde detect finds, in a sentence each, marked at its place
     return [Math.min(...xs), Math.max(...xs)];
   });
   const { range } = await drawn(page);
-  const plot = await page.evaluate(() => window.sonde.charts.get('step_seconds').plotWidth());
+  const plot = await page.evaluate(() => window.sonde.charts.find('step_seconds').plotWidth());
   findings.slice(1).forEach(({ from, to }) => {
     const x = (t) => ((t - range.from) / (range.to - range.from)) * plot;
     assert.ok(Math.abs(marked[0] - x(from)) <= 1.5 && Math.abs(marked[1] - x(to)) <= 2, JSON.stringify([marked, x(from), x(to)]));

@@ -1,7 +1,7 @@
 // Which chart stands where: the user's metrics first, then groups of the built-in ones by their source.
 // A group shows the metrics that say most; the rest comes with a click, or with a search.
 
-import type { Metric } from './api';
+import type { Metric } from './source';
 
 export interface Group {
   id: string;

@@ -1,7 +1,7 @@
 // One chart: up to eight lines with their spread, labelled at the right end, or the band of many series.
-// It only draws: main.ts asks for the data and says what range is shown.
+// It only draws: loader.ts asks for the data, and page.ts says what range is shown.
 
-import type { Annotation, Metric } from './api';
+import type { Annotation, Metric } from './source';
 import { h, onBrush, prepare, say } from './dom';
 import * as format from './format';
 import { gapMs, indexAt, labels, Line } from './lines';

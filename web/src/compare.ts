@@ -1,6 +1,6 @@
 // Two runs over each other, each from its start. Times of the second are shown as times of the first.
 
-import type { Node, Status } from './api';
+import type { Node, Status } from './source';
 import { h, say } from './dom';
 import type { Line } from './lines';
 import type { Range } from './model';

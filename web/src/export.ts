@@ -5,7 +5,7 @@ import type { Side } from './compare';
 import { h } from './dom';
 import type { Line } from './lines';
 import { filterText, type Range } from './model';
-import { commandLine, plan } from './plan';
+import { commandLine, expression, plan } from './plan';
 import type { Theme } from './theme';
 
 export interface Scene {
@@ -50,10 +50,10 @@ export function commands(chart: Chart, scene: Scene): string[] {
   const sides: (Pick<Side, 'shift'> & { job: string })[] = scene.sides ?? [{ job: '', shift: 0 }];
   return sides.map(({ job, shift }) => {
     const filter = job ? { ...scene.filter, job } : scene.filter;
-    const expression = plan(chart.metric, chart.mode, chart.intervalMs, filter).expressions[0]!;
+    const question = plan(chart.metric, chart.mode, chart.intervalMs, filter).questions[0]!;
     const start = Math.floor((from + shift) / chart.intervalMs) * chart.intervalMs;
     const end = Math.ceil((to + shift) / chart.intervalMs) * chart.intervalMs + chart.intervalMs - 1;
-    return commandLine(expression, { from: start, to: end }, scene.target);
+    return commandLine(expression(question), { from: start, to: end }, scene.target);
   });
 }
 

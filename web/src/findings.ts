@@ -1,7 +1,8 @@
 // What is wrong, in sentences: the members that the server finds slower than the others, and what the page
 // sees by itself (a node that is missing, points that were dropped). Worst first, three lines, the rest behind a click.
 
-import type { FindingAnswer, Node, Status } from './api';
+import type { Job } from './job';
+import type { FindingAnswer } from './source';
 import { h } from './dom';
 import * as format from './format';
 import type { Range } from './model';
@@ -55,38 +56,29 @@ function slow(f: FindingAnswer, place: Place): Finding {
   };
 }
 
-export interface Seen {
-  status: Status | null;
-  nodes: Node[];
-  lastOf: Map<string, number>; // when a node that is missing was heard last, milliseconds
-  live: boolean;
-  whole: Range;
-  dropped: number;
-}
-
 // What the page sees without asking for findings.
-export function seen(s: Seen): Finding[] {
+export function seen(s: Job, whole: Range): Finding[] {
   const all: Finding[] = [];
-  const add = (text: string, from: number, more: Partial<Finding> = {}) => all.push({ text, from, to: s.whole.to, tags: {}, now: true, ...more });
+  const add = (text: string, from: number, more: Partial<Finding> = {}) => all.push({ text, from, to: whole.to, tags: {}, now: true, ...more });
   for (const host of s.status?.missing ?? []) {
     const last = s.lastOf.get(host);
-    add(`${host} is missing${last === undefined ? '' : `: nothing of it since ${format.clock(last)}`}`, last ?? s.whole.from, { host });
+    add(`${host} is missing${last === undefined ? '' : `: nothing of it since ${format.clock(last)}`}`, last ?? whole.from, { host });
   }
   for (const node of s.nodes)
     if (node.state === 'crashed' && !s.status?.missing?.includes(node.host) && node.last_ns !== undefined)
       add(`the recording of ${node.host} ends at ${format.clock(node.last_ns / 1e6)} without its agent having closed it`, node.last_ns / 1e6, { host: node.host });
   if (s.dropped > 0)
-    add(`${format.count(s.dropped)} points were dropped, because a program emitted faster than its buffers were read`, s.whole.from, { metric: 'sonde_dropped_total' });
+    add(`${format.count(s.dropped)} points were dropped, because a program emitted faster than its buffers were read`, whole.from, { metric: 'sonde_dropped_total' });
   return all;
 }
 
 // `placeOf`: null where a finding is not shown.
-export function all(s: Seen, answers: FindingAnswer[], placeOf: (job: string) => Place | null): Finding[] {
+export function all(s: Job, whole: Range, answers: FindingAnswer[], placeOf: (job: string) => Place | null): Finding[] {
   const slows = answers.flatMap((f) => {
     const place = placeOf(f.job ?? '');
     return place ? [slow(f, place)] : [];
   });
-  return [...seen(s), ...slows];
+  return [...seen(s, whole), ...slows];
 }
 
 export class FindingStrip {

@@ -1,17 +1,9 @@
 // The first line: which job, how it is doing, on how many nodes; and what can be done.
 
-import type { Node, Run, Status } from './api';
+import { firstOf, Job, lastOf } from './job';
+import type { Run } from './source';
 import { h, say } from './dom';
 import * as format from './format';
-
-export interface Facts {
-  status: Status | null;
-  nodes: Node[];
-  live: boolean;
-  now: number;
-  dropped: number;
-  pointsPerSecond: number;
-}
 
 export type State = { text: string; kind: 'live' | 'good' | 'bad' | 'quiet' };
 
@@ -47,7 +39,7 @@ export class Header {
     );
   }
 
-  update(f: Facts): void {
+  update(f: Job, now: number): void {
     const { status, nodes } = f;
     if (!status) return;
     const runs = status.runs;
@@ -61,7 +53,7 @@ export class Header {
     say(this.parts.state!, state.text);
     this.parts.state!.dataset.kind = state.kind;
     const start = run ? run.start_ns : firstOf(nodes, status);
-    const end = run?.end_ns ?? (f.live ? f.now * 1e6 : lastOf(nodes, status));
+    const end = run?.end_ns ?? (f.live ? now * 1e6 : lastOf(nodes, status));
     say(this.parts.elapsed!, start && end ? format.duration(Math.max(0, (end - start) / 1e9)) : '');
     const missing = status.missing ?? [];
     const all = new Set([...nodes.map((n) => n.host), ...missing]).size;
@@ -83,14 +75,4 @@ export class Header {
     const title = `${job} · ${state.text}`;
     if (document.title !== title) document.title = title;
   }
-}
-
-export function firstOf(nodes: Node[], status: Status | null): number | undefined {
-  const all = [...nodes.map((n) => n.first_ns), status?.first_ns].filter((t): t is number => t !== undefined);
-  return all.length ? Math.min(...all) : undefined;
-}
-
-export function lastOf(nodes: Node[], status: Status | null): number | undefined {
-  const all = [...nodes.map((n) => n.last_ns), status?.last_ns].filter((t): t is number => t !== undefined);
-  return all.length ? Math.max(...all) : undefined;
 }

@@ -5,12 +5,12 @@
 // between answer and stream; a reconnection is the same. Bands, and charts for which the stream has no place, ask for
 // their last buckets every two seconds.
 
-import { Api, Refused, Unauthorized } from './api';
 import { Chart } from './chart';
 import { Column, millisecondsOfNumber } from './columns';
 import { dropPartial, forget, Line, lines, replaceTail, Tail, tagKey } from './lines';
 import type { Range } from './model';
-import { aligned, braces, interval, LINES_ASKED_MAX, LINES_MAX, Mode, plan } from './plan';
+import { aligned, interval, LINES_ASKED_MAX, LINES_MAX, Mode, plan, type Question } from './plan';
+import { Refused, type Source, type StreamEvent, Unauthorized } from './source';
 import { moved, type Side } from './compare';
 import { filterText } from './model';
 
@@ -41,7 +41,7 @@ export class Loader {
   private stream: { key: string; abort: AbortController; tails: Map<string, Tail> } | null = null;
 
   constructor(
-    private readonly api: Api,
+    private readonly source: Source,
     private readonly situation: () => Situation,
     private readonly changed: (chart: Chart | null) => void, // null: the connection
   ) {}
@@ -132,7 +132,7 @@ export class Loader {
     for (const [intervalMs, group] of groups) {
       const range = aligned(wide, intervalMs);
       const plans = group.map((c) => plan(c.metric, this.modeOf(c, s), intervalMs, s.filter));
-      const answers = await (s.sides ? this.askSides(group, s.sides, s, intervalMs, range) : this.guarded(() => this.queryEach(group, plans.map((p) => p.expressions), range)));
+      const answers = await (s.sides ? this.askSides(group, s.sides, s, intervalMs, range) : this.guarded(() => this.queryEach(group, plans.map((p) => p.questions), range)));
       group.forEach((chart, k) => {
         this.loading.delete(chart);
         if (!answers || generation !== this.generation) return;
@@ -155,9 +155,9 @@ export class Loader {
   private async askSides(group: Chart[], sides: Side[], s: Situation, intervalMs: number, range: Range): Promise<Column[][] | undefined> {
     const all: Column[][] = group.map(() => []);
     for (const [n, side] of sides.entries()) {
-      const expressions = group.map((c) => plan(c.metric, 'band', intervalMs, { ...s.filter, job: side.job }).expressions);
+      const questions = group.map((c) => plan(c.metric, 'band', intervalMs, { ...s.filter, job: side.job }).questions);
       const shifted = aligned({ from: range.from + side.shift, to: range.to + side.shift }, intervalMs);
-      const columns = await this.guarded(() => this.queryEach(group, expressions, shifted));
+      const columns = await this.guarded(() => this.queryEach(group, questions, shifted));
       if (!columns) return undefined;
       columns.forEach((own, k) => all[k]!.push(...own.map((c) => ({ ...c, query: c.query + QUERIES_A_SIDE * n }))));
     }
@@ -178,9 +178,9 @@ export class Loader {
   }
 
   // One request for all; a metric that is refused costs its own chart only.
-  private async queryEach(charts: Chart[], expressions: string[][], range: Range): Promise<Column[][]> {
-    const flat = expressions.flat();
-    const owner = expressions.flatMap((list, chart) => list.map((_, index) => ({ chart, index })));
+  private async queryEach(charts: Chart[], questions: Question[][], range: Range): Promise<Column[][]> {
+    const flat = questions.flat();
+    const owner = questions.flatMap((list, chart) => list.map((_, index) => ({ chart, index })));
     const split = (columns: Column[]) => {
       const all: Column[][] = charts.map(() => []);
       for (const c of columns) {
@@ -191,7 +191,7 @@ export class Loader {
     };
     for (const chart of charts) chart.failed = '';
     try {
-      return split(await this.api.query(flat, range.from, range.to));
+      return split(await this.source.query(flat, range.from, range.to));
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       if (charts.length === 1) {
@@ -199,7 +199,7 @@ export class Loader {
         return [[]];
       }
       const each: Column[][] = [];
-      for (let i = 0; i < charts.length; i++) each.push(...(await this.queryEach([charts[i]!], [expressions[i]!], range)));
+      for (let i = 0; i < charts.length; i++) each.push(...(await this.queryEach([charts[i]!], [questions[i]!], range)));
       return each;
     }
   }
@@ -238,22 +238,18 @@ export class Loader {
     const since = Math.min(...followed.map((c) => Math.max(c.asked!.from, newest(c.lines)) - c.intervalMs));
     const intervals = new Map(followed.map((c) => [c, c.intervalMs]));
     const begins = new Map(followed.map((c) => [c, Math.ceil(since / c.intervalMs) * c.intervalMs]));
-    const filter = Object.entries(s.filter).filter(([k, v]) => braces({ [k]: v }));
-    const tags = filter.length ? `{${filter.map(([k, v]) => `${k}=${v}`).join(',')}}` : '';
-    const take = (event: string, data: unknown) => {
+    const take = (e: StreamEvent) => {
       if (this.stream !== stream) return;
-      if (event === 'series') {
-        const d = data as { id: number; metric: string; tags: Record<string, string> };
-        const chart = by.get(d.metric);
-        if (chart) series.set(d.id, { chart, tags: d.tags });
-      } else if (event === 'points') {
-        const d = data as { id: number; t_ns: number[]; values: (number | null)[] };
-        const to = series.get(d.id);
+      if (e.event === 'series') {
+        const chart = by.get(e.data.metric);
+        if (chart) series.set(e.data.id, { chart, tags: e.data.tags });
+      } else if (e.event === 'points') {
+        const to = series.get(e.data.id);
         // A chart that has been asked for anew with other buckets gets another stream in a moment.
-        if (to && to.chart.intervalMs === intervals.get(to.chart)) this.takePoints(stream.tails, to.chart, to.tags, d, begins.get(to.chart)!);
+        if (to && to.chart.intervalMs === intervals.get(to.chart)) this.takePoints(stream.tails, to.chart, to.tags, e.data, begins.get(to.chart)!);
       }
     };
-    this.api.stream(followed.map((c) => c.metric.name + tags), since, abort.signal, take).catch((error: unknown) => {
+    this.source.stream(followed.map((c) => ({ metric: c.metric.name, filter: s.filter })), since, abort.signal, take).catch((error: unknown) => {
       if (this.stream !== stream) return;
       this.stream = null;
       this.failed(error);
@@ -305,7 +301,7 @@ export class Loader {
       const starts = part.map((c) => Math.ceil(from / c.intervalMs) * c.intervalMs);
       const plans = part.map((c) => c.plan!);
       const columns = await this.guarded(() =>
-        this.queryEach(part, plans.map((p) => p.expressions), { from: Math.min(...starts), to: s.range.to }),
+        this.queryEach(part, plans.map((p) => p.questions), { from: Math.min(...starts), to: s.range.to }),
       );
       if (!columns || generation !== this.generation) return;
       part.forEach((chart, k) => {

@@ -5,7 +5,7 @@
 //   many          p50:I-avg, min:I-min, max:I-max           the band of all of them, and their median
 //   a counter     none:I-last:rate, or p50, min and max     the change per second, bucket by bucket
 
-import type { Metric } from './api';
+import type { Metric } from './source';
 import type { Range } from './model';
 
 export const LINES_MAX = 8; // series that are drawn as lines of their own; more become a band
@@ -33,31 +33,55 @@ export function aligned(range: Range, intervalMs: number): Range {
   return { from: Math.floor(range.from / intervalMs) * intervalMs, to: range.to };
 }
 
-// What stands in braces: values in quotes are not known to the grammar, so odd ones are refused.
-export function braces(filter: Record<string, string>): string {
-  const parts = Object.entries(filter)
-    .filter(([key, value]) => key && value && !/[{}(),=|*]/.test(key + value))
-    .map(([key, value]) => `${key}=literal_or(${value})`);
-  return parts.length ? `{}{${parts.join(',')}}` : '';
+// One question: series of a metric, in buckets. Its text is sonde's m= expression.
+export interface Question {
+  metric: string;
+  aggregator: 'none' | 'p50' | 'min' | 'max' | 'avg' | 'sum'; // over series; 'none': each of them
+  intervalMs: number;
+  downsample: 'avg' | 'min' | 'max' | 'last';
+  rate: boolean; // the change per second, a counter that starts again left out
+  by: string[]; // tags that the aggregator keeps apart
+  filter: Record<string, string>; // tags that every series must have
+}
+
+// Values in quotes are not known to the grammar, so odd ones are refused.
+export function braceable(filter: Record<string, string>): [string, string][] {
+  return Object.entries(filter).filter(([key, value]) => key && value && !/[{}(),=|*]/.test(key + value));
+}
+
+export function expression(q: Question): string {
+  const filter = braceable(q.filter).map(([key, value]) => `${key}=literal_or(${value})`);
+  const groups = q.by.map((key) => `${key}=*`).join(',');
+  const braces = filter.length ? `{${groups}}{${filter.join(',')}}` : groups && `{${groups}}`;
+  return `${q.aggregator}:${intervalText(q.intervalMs)}-${q.downsample}:${q.rate ? 'rate{dropcounter}:' : ''}${q.metric}${braces}`;
 }
 
 export type Mode = 'lines' | 'band';
 
 export interface Plan {
   mode: Mode;
-  expressions: string[]; // mean or median, least, greatest; of lines of a counter only the first
+  questions: Question[]; // mean or median, least, greatest; of lines of a counter only the first
 }
 
-export function plan(metric: Pick<Metric, 'name' | 'kind'>, mode: Mode, intervalMs: number, filter: Record<string, string>): Plan {
-  const i = intervalText(intervalMs);
-  const name = metric.name + braces(filter);
+type Measured = Pick<Metric, 'name' | 'kind'>;
+
+export function plan(metric: Measured, mode: Mode, intervalMs: number, filter: Record<string, string>): Plan {
+  const all = { metric: metric.name, intervalMs, by: [], filter };
+  const aggregators = mode === 'lines' ? (['none', 'none', 'none'] as const) : (['p50', 'min', 'max'] as const);
   if (metric.kind === 'counter') {
-    const rate = (aggregator: string) => `${aggregator}:${i}-last:rate{dropcounter}:${name}`;
-    return { mode, expressions: mode === 'lines' ? [rate('none')] : [rate('p50'), rate('min'), rate('max')] };
+    const rate = (aggregator: Question['aggregator']): Question => ({ ...all, aggregator, downsample: 'last', rate: true });
+    return { mode, questions: (mode === 'lines' ? aggregators.slice(0, 1) : aggregators).map(rate) };
   }
-  return mode === 'lines'
-    ? { mode, expressions: [`none:${i}-avg:${name}`, `none:${i}-min:${name}`, `none:${i}-max:${name}`] }
-    : { mode, expressions: [`p50:${i}-avg:${name}`, `min:${i}-min:${name}`, `max:${i}-max:${name}`] };
+  const downsamples = ['avg', 'min', 'max'] as const;
+  return { mode, questions: aggregators.map((aggregator, i) => ({ ...all, aggregator, downsample: downsamples[i]!, rate: false })) };
+}
+
+// A row for each node: the mean of a gauge over the node's series, the sum of a counter's rates.
+export function nodesQuestion(metric: Measured, intervalMs: number, filter: Record<string, string>): Question {
+  const all = { metric: metric.name, intervalMs, by: ['host'], filter };
+  return metric.kind === 'counter'
+    ? { ...all, aggregator: 'sum', downsample: 'last', rate: true }
+    : { ...all, aggregator: 'avg', downsample: 'avg', rate: false };
 }
 
 function quoted(text: string): string {

@@ -1,6 +1,6 @@
 // Spans as swim lanes, one group for each process (or rank, or node), nested by time; and a table of their names.
 
-import type { Span } from './api';
+import type { Span } from './source';
 import { drawTimeAxis } from './axis';
 import { fit } from './chart';
 import type { Shown } from './chart';

@@ -17,6 +17,7 @@ asyncio need no preparation.
 
 from ._analysis import AnalysisClient, AsyncAnalysisClient
 from ._client import ClientError
+from ._config import config
 from ._detect import Judge, Verdict
 from ._emit import Group, Metric, __version__, annotate, check, connect, counter, dropped, emit, gauge, group, level
 from ._log import log
@@ -31,7 +32,7 @@ from .telemetry import Telemetry
 
 __all__ = [
     "AnalysisClient", "AsyncAnalysisClient", "ClientError", "CollectorDetectorGroup", "CollectorGroup", "Detector", "Frame", "Group", "Judge", "Metric", "Result", "Series",
-    "SlowGPUDetector", "Telemetry", "Verdict", "Watch", "__version__", "annotate", "check", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span",
+    "SlowGPUDetector", "Telemetry", "Verdict", "Watch", "__version__", "annotate", "check", "config", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span",
 ]
 
 warn_if_unheard()

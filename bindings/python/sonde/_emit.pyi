@@ -96,6 +96,9 @@ def emit(name: str, value: _Value, /, **tags: Any) -> None:
 def annotate(text: Any, /, **tags: Any) -> None:
     """Records an annotation at this instant."""
 
+def keep_parameters(parameters: Mapping[str, str], /) -> None:
+    """Keeps parameters of the run, at most 64; sonde.config() uses it."""
+
 def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], start_ns: Optional[int] = None, /) -> OpenSpan:
     """Begins a span within `parent` (or None), now or at a time in nanoseconds since the epoch;
     sonde.span() uses it."""

@@ -96,7 +96,7 @@ static int write_nodes(struct service *service, struct request *r, struct readin
 {
     static const char *const states[] = {
         [STORE_LIVE] = "live", [STORE_CLOSED] = "closed", [STORE_CRASHED] = "crashed"};
-    const struct wire_status *all;
+    const struct ask_status *all;
     size_t count;
     bool counts = request_flag(r, "points");
     int rc = reading_status(d, counts, &all, &count, e);

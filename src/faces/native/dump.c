@@ -22,7 +22,7 @@ struct dump {
     bool running;
     char to[DUMP_PATH_MAX]; // for people
     int64_t began_ns;
-    struct wire_copy_progress progress;
+    struct ask_copy_progress progress;
     _Atomic size_t nodes, nodes_done;
 };
 
@@ -201,11 +201,11 @@ static int stage(struct dumping *d, struct error *e)
 
 // ---------------------------------------------------------------- the files
 
-static const char *const ways[] = {[WIRE_COPY_WHOLE] = "copied",
-                                   [WIRE_COPY_UPDATED] = "updated",
-                                   [WIRE_COPY_UNCHANGED] = "unchanged"};
+static const char *const ways[] = {[ASK_COPY_WHOLE] = "copied",
+                                   [ASK_COPY_UPDATED] = "updated",
+                                   [ASK_COPY_UNCHANGED] = "unchanged"};
 
-static void write_file(const struct dumping *d, const struct wire_copy_file *f, const char *name,
+static void write_file(const struct dumping *d, const struct ask_copy_file *f, const char *name,
                        const char *problem)
 {
     struct json_writer *w = d->w;
@@ -227,18 +227,18 @@ static void write_file(const struct dumping *d, const struct wire_copy_file *f, 
     json_end_object(w);
 }
 
-static bool lacks_space(const struct wire_copy_file *f)
+static bool lacks_space(const struct ask_copy_file *f)
 {
     return f->code == -ENOSPC || f->code == -EDQUOT;
 }
 
 // Of those that did not find room when there were several, nothing is said yet: they come again,
 // alone.
-static int take_files(const struct dumping *d, const struct wire_copied *copied, bool alone,
+static int take_files(const struct dumping *d, const struct ask_copied *copied, bool alone,
                       struct error *e)
 {
     for (size_t i = 0; i < copied->count; i++) {
-        const struct wire_copy_file *f = &copied->files[i];
+        const struct ask_copy_file *f = &copied->files[i];
         if (lacks_space(f) && !alone)
             continue;
         const char *name = strrchr(f->path, '/') + 1, *problem = f->problem;
@@ -260,18 +260,18 @@ static int take_files(const struct dumping *d, const struct wire_copied *copied,
 
 static int copy_some(struct dumping *d, const struct str *hosts, size_t count, struct error *e)
 {
-    struct wire_copy_options o = {.folder = d->staged[0] ? d->staged : d->to,
-                                  .job = d->service->reads.job,
-                                  .from_ns = d->from_ns,
-                                  .to_ns = INT64_MAX,
-                                  .progress = &d->dump->progress};
+    struct ask_copy_options o = {.folder = d->staged[0] ? d->staged : d->to,
+                                 .job = d->service->reads.job,
+                                 .from_ns = d->from_ns,
+                                 .to_ns = INT64_MAX,
+                                 .progress = &d->dump->progress};
     struct hub_where where = {.hosts = hosts,
                               .host_count = count,
                               .deadline_ns =
                                   clock_monotonic_ns() + (int64_t)DUMP_DEADLINE_S * NS_PER_S,
                               .watch = workers_watch(),
                               .local = &d->reading.local};
-    struct wire_copied copied;
+    struct ask_copied copied;
     int rc = hub_copy(d->service->reads.hub, d->own, &o, &where, &d->request->arena, &copied, e);
     if (!rc)
         rc = take_files(d, &copied, count == 1, e);

@@ -71,7 +71,7 @@ static void forget_not_connected(struct reading *d)
 static int fill_range(const struct service *service, struct reading *d,
                       struct query_request *request, struct error *e)
 {
-    const struct wire_status *all;
+    const struct ask_status *all;
     size_t count;
     int64_t first_ns = 0, last_ns = 0;
     bool any = false;

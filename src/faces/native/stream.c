@@ -21,7 +21,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static_assert((int)STREAM_SELECTIONS_MAX <= (int)WIRE_RECENT_SELECTIONS_MAX,
+static_assert((int)STREAM_SELECTIONS_MAX <= (int)ASK_RECENT_SELECTIONS_MAX,
               "all of them are asked for");
 
 struct followed {
@@ -45,8 +45,8 @@ struct looked {
 struct stream {
     struct service *service;
     struct arena arena; // selections, keys
-    struct wire_selection selections[STREAM_SELECTIONS_MAX];
-    struct store_label tags[STREAM_SELECTIONS_MAX][WIRE_RECENT_TAGS_MAX];
+    struct ask_selection selections[STREAM_SELECTIONS_MAX];
+    struct store_label tags[STREAM_SELECTIONS_MAX][ASK_RECENT_TAGS_MAX];
     size_t selection_count;
     struct map ids; // a series' text → its number + 1
     struct followed *series;
@@ -95,10 +95,10 @@ int stream_open(struct service *service, const struct request *r, struct stream 
             break;
         }
         struct store_label *tags = s->tags[s->selection_count];
-        struct wire_selection *one = &s->selections[s->selection_count++];
+        struct ask_selection *one = &s->selections[s->selection_count++];
         struct str text = arena_str(&s->arena, r->parameters[i].value);
         rc = text.data
-                 ? series_parse(text, &one->metric, tags, WIRE_RECENT_TAGS_MAX, &one->tag_count, e)
+                 ? series_parse(text, &one->metric, tags, ASK_RECENT_TAGS_MAX, &one->tag_count, e)
                  : error_set(e, -ENOMEM, "no memory for the stream");
         one->tags = tags;
         if (!rc)
@@ -257,7 +257,7 @@ static size_t follow(struct stream *s, struct store_snapshot *snapshot, uint32_t
 }
 
 static size_t follow_file(struct stream *s, const struct sources_view *view, size_t file,
-                          const struct wire_selection *one, size_t room, struct arena *arena,
+                          const struct ask_selection *one, size_t room, struct arena *arena,
                           struct buf *out)
 {
     struct store_snapshot *snapshot = view->snapshots[file];
@@ -292,8 +292,8 @@ static size_t follow_file(struct stream *s, const struct sources_view *view, siz
 static size_t follow_record(struct stream *s, struct str record, struct arena *arena,
                             struct buf *out)
 {
-    struct wire_recent r;
-    if (wire_recent_read(record, arena, &r) || r.selection >= s->selection_count)
+    struct ask_recent r;
+    if (ask_recent_read(record, arena, &r) || r.selection >= s->selection_count)
         return 0; // damaged, or no memory: the overlap of the next question may bring it
     struct store_series_info info = {.labels = r.labels, .label_count = (uint32_t)r.label_count};
     struct store_metric metric = {

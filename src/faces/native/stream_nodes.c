@@ -20,8 +20,8 @@ struct absence {
 
 struct stream_nodes {
     struct service *service;
-    struct wire_recent_request request; // but for its window
-    int look_ms;                        // between two questions
+    struct ask_recent_request request; // but for its window
+    int look_ms;                       // between two questions
     pthread_t thread;
     atomic_bool stop;
     pthread_mutex_t lock; // of all below
@@ -179,8 +179,8 @@ static int ask(struct stream_nodes *n, const struct str *hosts, size_t count, in
 {
     struct buf request = {0};
     n->request.window_ns = window_ns + (int64_t)STREAM_OVERLAP_S * NS_PER_S;
-    wire_recent_request_write(&n->request, &request);
-    struct hub_ask question = {.question = WIRE_RECENT,
+    ask_recent_request_write(&n->request, &request);
+    struct hub_ask question = {.question = ASK_RECENT,
                                .request = buf_str(&request),
                                .hosts = hosts,
                                .host_count = count,
@@ -312,16 +312,15 @@ static void free_nodes(struct stream_nodes *n)
     free(n);
 }
 
-int stream_nodes_open(struct service *service, const struct wire_selection *selections,
-                      size_t count, int64_t from_ns, int look_ms, struct stream_nodes **out,
-                      struct error *e)
+int stream_nodes_open(struct service *service, const struct ask_selection *selections, size_t count,
+                      int64_t from_ns, int look_ms, struct stream_nodes **out, struct error *e)
 {
     struct stream_nodes *n = *out = calloc(1, sizeof *n);
     if (!n)
         return error_set(e, -ENOMEM, "no memory for the stream");
     n->service = service;
     n->look_ms = look_ms;
-    n->request = (struct wire_recent_request){
+    n->request = (struct ask_recent_request){
         .from_ns = from_ns, .selections = selections, .selection_count = count};
     n->last = &n->first;
     // The first question is for all since from_ns.

@@ -25,9 +25,8 @@ enum {
 struct stream_nodes;
 
 // `selections` outlive it. -ENOMEM, or why there is no thread.
-int stream_nodes_open(struct service *service, const struct wire_selection *selections,
-                      size_t count, int64_t from_ns, int look_ms, struct stream_nodes **out,
-                      struct error *e);
+int stream_nodes_open(struct service *service, const struct ask_selection *selections, size_t count,
+                      int64_t from_ns, int look_ms, struct stream_nodes **out, struct error *e);
 void stream_nodes_close(struct stream_nodes *n);
 
 // Called behind each look that has brought something, in the thread that looks; no longer once

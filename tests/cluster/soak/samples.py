@@ -3,7 +3,8 @@ memory. It is the process' own (RssAnon): no mapped files, no shared memory.
 
 The slope is that of the least memory of every minute, in which the dashboards rest for 15 s. What
 requests in flight take, and what malloc keeps until the process gives it back (within 10 s), goes
-up and down above it; a leak raises it."""
+up and down above it; a leak raises it. So does a recording that grows: what a reader keeps of it.
+Where a long life is followed by another one, their difference tells one from the other."""
 
 import math
 import os
@@ -125,6 +126,18 @@ def slope(processes):
     return xy / xx, t95 * math.sqrt(rest / free / xx)
 
 
+def beyond_successor(processes):
+    """KiB a minute of life that the last long life had at its end, and that the process after it
+    does not have under the same requests and with the same recording: a leak. What both have is
+    what the recording takes. None: no long life was followed by one that was warm."""
+    lives = [[kib for _, kib in blocks(process.warm())] for process in processes]
+    for long, next_one in reversed(list(zip(lives, lives[1:]))):
+        if len(long) >= LONG_BLOCKS and len(next_one) > WARM_UP_BLOCKS:
+            at_end = statistics.median(long[-3:])
+            return (at_end - statistics.median(next_one[WARM_UP_BLOCKS:])) / len(long)
+    return None
+
+
 def rise(points):
     """How much (seconds, value) rises in a minute after the warm-up, by least squares; None: too
     short."""
@@ -139,8 +152,10 @@ def rise(points):
 def faults(row):
     """Sentences about the bounds that a row of the soak's table breaks."""
     who, found = f"the {row['process']} of {row['host']}", []
-    slope_, width = row["kib_per_minute"], row["plus_minus"]
-    if slope_ is not None and (slope_ - width > GROWTH_MAX or slope_ + width > NOISE_MAX):
+    slope_, width, kept = row["kib_per_minute"], row["plus_minus"], row["kept_per_minute"]
+    if kept is not None and kept > GROWTH_MAX:
+        found.append(f"{who} keeps {kept:.0f} KiB more a minute than its successor (allowed: {GROWTH_MAX})")
+    elif kept is None and slope_ is not None and (slope_ - width > GROWTH_MAX or slope_ + width > NOISE_MAX):
         found.append(
             f"{who} grows by {slope_:.0f} ± {width:.0f} KiB a minute (allowed: {GROWTH_MAX}, with the noise {NOISE_MAX})"
         )

@@ -180,6 +180,17 @@ class Slope(unittest.TestCase):
             self.assertLess(abs(found - growth), 2 * width + 2)
             self.assertLess(width, 20)
 
+    def test_what_the_recording_takes_is_no_leak(self):
+        """The process after a long life has it, too; what it does not have is found."""
+        for leak in (0, 250):
+            long = self.process(1200, 200 + leak)
+            successor = self.process(420, 200, 4000 + 200 * 20, 1200)
+            found = samples.beyond_successor([long, successor])
+            self.assertLess(abs(found - leak), 60)
+        self.assertIsNone(samples.beyond_successor([long]))
+        self.assertIsNone(samples.beyond_successor([successor, long]))
+        self.assertIsNone(samples.beyond_successor([long, self.process(200, 0)]))
+
     def test_requests_in_flight_are_no_growth(self):
         """Whatever comes on top of what a process holds; a leak below it is found."""
         chance = random.Random(1)
@@ -204,15 +215,18 @@ class Slope(unittest.TestCase):
             "kib_most": 16384,
             "kib_per_minute": 80.0,
             "plus_minus": 20.0,
+            "kept_per_minute": None,
             "descriptors": [20, 36],
             "threads": [4, 8],
         }
         self.assertEqual(samples.faults(row), [])
         self.assertEqual(samples.faults(row | {"kib_per_minute": None, "plus_minus": None}), [])
+        self.assertEqual(samples.faults(row | {"kib_per_minute": 800.0, "kept_per_minute": 64}), [])
         for change in (
             {"kib_most": 16385},
             {"plus_minus": 15.0},
             {"plus_minus": 1000.0},
+            {"kept_per_minute": 65},
             {"descriptors": [20, 37]},
             {"threads": [4, 9]},
         ):

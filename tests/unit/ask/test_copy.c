@@ -39,9 +39,9 @@ static int set_up(void **state)
 }
 
 // Of a node that answers.
-static const struct wire_copy_file *copy(struct world *w, int64_t from_ns)
+static const struct ask_copy_file *copy(struct world *w, int64_t from_ns)
 {
-    struct wire_copied copied = world_copy(w, from_ns, NET_PATIENCE_NS);
+    struct ask_copied copied = world_copy(w, from_ns, NET_PATIENCE_NS);
     assert_int_equal(copied.absent.count, 0);
     assert_int_equal(copied.count, 1);
     return copied.files;
@@ -115,7 +115,7 @@ static void a_copy_is_of_one_moment(void **state)
     pthread_t writer;
     atomic_store(&stop_appending, false);
     pthread_create(&writer, NULL, go_on_appending, w);
-    const struct wire_copy_file *files = copy(w, 0);
+    const struct ask_copy_file *files = copy(w, 0);
     atomic_store(&stop_appending, true);
     pthread_join(writer, NULL);
     assert_str_equal(files[0].host, "n1");
@@ -138,12 +138,12 @@ static void what_has_not_changed_is_not_copied_again(void **state)
 {
     struct world *w = *state;
     struct stat before, after;
-    const struct wire_copy_file *files = copy(w, 0);
-    assert_int_not_equal(files[0].way, WIRE_COPY_UNCHANGED);
+    const struct ask_copy_file *files = copy(w, 0);
+    assert_int_not_equal(files[0].way, ASK_COPY_UNCHANGED);
     uint64_t bytes = net_stats(w->hub).bytes_in;
     stat(files[0].path, &before);
     files = copy(w, 0);
-    assert_int_equal(files[0].way, WIRE_COPY_UNCHANGED);
+    assert_int_equal(files[0].way, ASK_COPY_UNCHANGED);
     stat(files[0].path, &after);
     assert_int_equal(before.st_ino, after.st_ino);
     assert_true(net_stats(w->hub).bytes_in - bytes < 10000);
@@ -154,12 +154,12 @@ static void what_has_not_changed_is_not_copied_again(void **state)
     // Another time, or new data: another file.
     unlink(files[0].path);
     files = copy(w, 1000 * 1000);
-    assert_int_not_equal(files[0].way, WIRE_COPY_UNCHANGED);
+    assert_int_not_equal(files[0].way, ASK_COPY_UNCHANGED);
     assert_int_equal(check_copy(files[0].path, 1000), POINTS - 1000);
     files = copy(w, 0);
     append(w, 1);
     files = copy(w, 0);
-    assert_int_not_equal(files[0].way, WIRE_COPY_UNCHANGED);
+    assert_int_not_equal(files[0].way, ASK_COPY_UNCHANGED);
     assert_int_equal(check_copy(files[0].path, 0), POINTS + 1);
     assert_int_equal(files_in(w->to), 1);
 }
@@ -168,7 +168,7 @@ static void a_node_that_is_lost_leaves_no_half_a_file(void **state)
 {
     struct world *w = *state;
     proxy_stall(w->proxy, true);
-    struct wire_copied copied = world_copy(w, 0, 100 * NS_PER_MS);
+    struct ask_copied copied = world_copy(w, 0, 100 * NS_PER_MS);
     assert_int_equal(copied.count, 0);
     assert_int_equal(copied.absent.count, 1);
     assert_str_equal(copied.absent.nodes[0].host, "n1");
@@ -225,24 +225,24 @@ static void a_damaged_record_spoils_its_file_only(void **state)
     struct buf request = {0}, records[16] = {{0}};
     size_t n = 0;
     net_open_reader(&w->reader, &view, &e);
-    wire_copy_request_write(&(struct wire_copy_request){.to_ns = 100 * 1000}, &request);
+    ask_copy_request_write(&(struct ask_copy_request){.to_ns = 100 * 1000}, &request);
     struct wire_answer a;
     assert_int_equal(
-        wire_answer_begin(&a, WIRE_COPY, buf_str(&request), &view, STR("n1"), INT64_MAX, NULL, &e),
+        ask_answer_begin(&a, ASK_COPY, buf_str(&request), &view, STR("n1"), INT64_MAX, NULL, &e),
         0);
-    while (wire_answer_step(&a, &records[n], &e) > 0)
+    while (ask_answer_step(&a, &records[n], &e) > 0)
         n++;
-    wire_answer_end(&a);
+    ask_answer_end(&a);
     net_close_reader(NULL, &view);
     assert_int_equal(n, 8); // a file, its metric, two series, their points, an event, the end
     for (size_t bad = 0; bad <= n; bad++)
         for (int how = 0; how < 3; how++) {
-            struct wire_copy *c;
-            const struct wire_copy_file *files;
+            struct ask_copy *c;
+            const struct ask_copy_file *files;
             size_t count;
             assert_int_equal(
-                wire_copy_create(&(struct wire_copy_options){.folder = w->to, .to_ns = INT64_MAX},
-                                 &c, &e),
+                ask_copy_create(&(struct ask_copy_options){.folder = w->to, .to_ns = INT64_MAX}, &c,
+                                &e),
                 0);
             int r = 0;
             for (size_t i = 0; i < n && r == 0; i++) {
@@ -257,24 +257,24 @@ static void a_damaged_record_spoils_its_file_only(void **state)
                     record.size--;
                 else if (i == bad)
                     continue; // lost
-                r = wire_copy_take(c, record, &e);
+                r = ask_copy_take(c, record, &e);
             }
-            assert_int_equal(wire_copy_finish(c, &w->arena, &files, &count), 0);
+            assert_int_equal(ask_copy_finish(c, &w->arena, &files, &count), 0);
             assert_int_equal(count, bad == n);
             assert_int_equal(files_in(w->to), bad == n);
-            wire_copy_destroy(c);
+            ask_copy_destroy(c);
         }
     // A name that would lead elsewhere.
-    struct wire_copy *c;
+    struct ask_copy *c;
     struct buf evil = {0};
     assert_int_equal(
-        wire_copy_create(&(struct wire_copy_options){.folder = w->to, .to_ns = INT64_MAX}, &c, &e),
+        ask_copy_create(&(struct ask_copy_options){.folder = w->to, .to_ns = INT64_MAX}, &c, &e),
         0);
     buf_short(&evil, STR("../n1"));
     buf_varint(&evil, 0);
     buf_u8(&evil, 'u');
-    assert_int_equal(wire_copy_take(c, buf_str(&evil), &e), -EBADMSG);
-    wire_copy_destroy(c);
+    assert_int_equal(ask_copy_take(c, buf_str(&evil), &e), -EBADMSG);
+    ask_copy_destroy(c);
     buf_free(&evil);
     buf_free(&request);
     for (size_t i = 0; i <= n; i++)

@@ -44,17 +44,17 @@ static int set_up(void **state)
     return 0;
 }
 
-static struct wire_copy_file copy_since(struct world *w, int64_t from_ns)
+static struct ask_copy_file copy_since(struct world *w, int64_t from_ns)
 {
-    struct wire_copied copied = world_copy(w, from_ns, NET_PATIENCE_NS);
+    struct ask_copied copied = world_copy(w, from_ns, NET_PATIENCE_NS);
     assert_int_equal(copied.absent.count, 0);
     assert_int_equal(copied.count, 1);
     return copied.files[0];
 }
 
-static struct wire_copy_file copy(struct world *w)
+static struct ask_copy_file copy(struct world *w)
 {
-    struct wire_copy_file f = copy_since(w, 0);
+    struct ask_copy_file f = copy_since(w, 0);
     if (f.problem)
         fail_msg("%s", f.problem);
     return f;
@@ -166,21 +166,21 @@ static uint64_t same(struct world *w)
 static void what_is_new_travels(void **state)
 {
     struct world *w = *state;
-    struct wire_copy_file first = copy(w);
-    assert_int_equal(first.way, WIRE_COPY_WHOLE);
+    struct ask_copy_file first = copy(w);
+    assert_int_equal(first.way, ASK_COPY_WHOLE);
     assert_int_equal(same(w), POINTS);
     append(w, POINTS / 100);
     uint64_t before = net_stats(w->hub).bytes_in;
-    struct wire_copy_file second = copy(w);
-    assert_int_equal(second.way, WIRE_COPY_UPDATED);
+    struct ask_copy_file second = copy(w);
+    assert_int_equal(second.way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + POINTS / 100);
     // A slice or two of 256, and what is new: 1 %.
     assert_in_range(second.points, POINTS / 100, POINTS / 50);
     assert_true(second.came < first.came / 20);
     assert_in_range(net_stats(w->hub).bytes_in - before, second.came, second.came + 5000);
     // Nothing new.
-    struct wire_copy_file third = copy(w);
-    assert_int_equal(third.way, WIRE_COPY_UNCHANGED);
+    struct ask_copy_file third = copy(w);
+    assert_int_equal(third.way, ASK_COPY_UNCHANGED);
     assert_int_equal(third.points, 0);
     assert_true(third.came < 1000);
     assert_int_equal(same(w), POINTS + POINTS / 100);
@@ -200,14 +200,14 @@ static void late_points_and_other_definitions_travel(void **state)
     store_append(w->store, world_series(w, "a"), 50 * 1000 * 1000, 1);
     span(w, 50, (int64_t)50 * POINTS * 20, INT64_MAX - 1);
     span(w, 51, 77, 78);
-    struct wire_copy_file second = copy(w);
-    assert_int_equal(second.way, WIRE_COPY_UPDATED);
+    struct ask_copy_file second = copy(w);
+    assert_int_equal(second.way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + 4);
     assert_true(second.points < POINTS / 10);
     // A unit that was not known: all definitions are others.
     store_define_metric(w->store, &(struct store_metric){.name = STR("n"), .unit = STR("s")},
                         &w->metric);
-    assert_int_equal(copy(w).way, WIRE_COPY_WHOLE);
+    assert_int_equal(copy(w).way, ASK_COPY_WHOLE);
     assert_int_equal(same(w), POINTS + 4);
 }
 
@@ -238,14 +238,14 @@ static void less_and_less_of_it(void **state)
 {
     struct world *w = *state;
     for (int64_t i = 1; i <= 3; i++) {
-        struct wire_copy_file f = copy_since(w, i * 1000 * 10000);
+        struct ask_copy_file f = copy_since(w, i * 1000 * 10000);
         assert_null(f.problem);
-        assert_int_equal(f.way, i == 1 ? WIRE_COPY_WHOLE : WIRE_COPY_UPDATED);
+        assert_int_equal(f.way, i == 1 ? ASK_COPY_WHOLE : ASK_COPY_UPDATED);
         assert_int_equal(same_since(w, i * 1000 * 10000), POINTS - i * 10000);
         assert_true(i == 1 || f.points < POINTS / 100);
     }
     // More of it again.
-    assert_int_equal(copy(w).way, WIRE_COPY_UPDATED);
+    assert_int_equal(copy(w).way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS);
 }
 
@@ -266,7 +266,7 @@ static void copy_over(struct world *w)
 {
     struct stat before, after;
     stat(w->path, &before);
-    struct wire_copy_file f = copy_since(w, 0);
+    struct ask_copy_file f = copy_since(w, 0);
     if (f.problem) {
         assert_non_null(strstr(f.problem, "no copy of this job"));
         stat(w->path, &after);
@@ -324,21 +324,21 @@ static void a_forged_copy_is_replaced(void **state)
     assert_int_equal(same(w), POINTS);
 }
 
-static void take_answer(struct world *w, struct wire_copy *c, struct str request)
+static void take_answer(struct world *w, struct ask_copy *c, struct str request)
 {
     struct wire_view view;
     struct wire_answer a;
     struct error e;
     struct buf record = {0};
     net_open_reader(&w->reader, &view, &e);
-    assert_int_equal(
-        wire_answer_begin(&a, WIRE_COPY, request, &view, STR("n1"), INT64_MAX, NULL, &e), 0);
-    while (wire_answer_step(&a, &record, &e) > 0) {
-        if (wire_copy_take(c, buf_str(&record), &e))
+    assert_int_equal(ask_answer_begin(&a, ASK_COPY, request, &view, STR("n1"), INT64_MAX, NULL, &e),
+                     0);
+    while (ask_answer_step(&a, &record, &e) > 0) {
+        if (ask_copy_take(c, buf_str(&record), &e))
             fail_msg("%s", e.text);
         record.size = 0;
     }
-    wire_answer_end(&a);
+    ask_answer_end(&a);
     buf_free(&record);
     net_close_reader(NULL, &view);
 }
@@ -347,33 +347,33 @@ static void take_answer(struct world *w, struct wire_copy *c, struct str request
 static void a_copy_that_changes_meanwhile_comes_whole(void **state)
 {
     struct world *w = *state;
-    struct wire_copy *c;
+    struct ask_copy *c;
     struct error e;
     struct buf request = {0};
     const struct str *hosts;
-    const struct wire_copy_file *files;
+    const struct ask_copy_file *files;
     size_t count;
     copy(w);
     append(w, 100);
-    struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};
-    assert_int_equal(wire_copy_create(&o, &c, &e), 0);
-    assert_int_equal(wire_copy_ask(c, NULL, 0, &request, &e), 0);
+    struct ask_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};
+    assert_int_equal(ask_copy_create(&o, &c, &e), 0);
+    assert_int_equal(ask_copy_ask(c, NULL, 0, &request, &e), 0);
     struct stat info;
     stat(w->path, &info);
     flip(w->path, info.st_size / 2);
     take_answer(w, c, buf_str(&request));
-    assert_int_equal(wire_copy_again(c, &w->arena, &hosts, &count), 0);
+    assert_int_equal(ask_copy_again(c, &w->arena, &hosts, &count), 0);
     assert_int_equal(count, 1);
     assert_str_equal(hosts[0], "n1");
     request.size = 0;
-    assert_int_equal(wire_copy_ask(c, hosts, count, &request, &e), 0);
+    assert_int_equal(ask_copy_ask(c, hosts, count, &request, &e), 0);
     take_answer(w, c, buf_str(&request));
-    assert_int_equal(wire_copy_again(c, &w->arena, &hosts, &count), 0);
+    assert_int_equal(ask_copy_again(c, &w->arena, &hosts, &count), 0);
     assert_int_equal(count, 0);
-    assert_int_equal(wire_copy_finish(c, &w->arena, &files, &count), 0);
+    assert_int_equal(ask_copy_finish(c, &w->arena, &files, &count), 0);
     assert_int_equal(count, 1);
-    assert_int_equal(files[0].way, WIRE_COPY_WHOLE);
-    wire_copy_destroy(c);
+    assert_int_equal(files[0].way, ASK_COPY_WHOLE);
+    ask_copy_destroy(c);
     buf_free(&request);
     assert_int_equal(same(w), w->next);
 }
@@ -404,13 +404,13 @@ static void it_can_be_ended(void **state)
         .look = give_up, .hold = hold_anything, .release = release_anything, .user = &looks};
     struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
                               .watch = &watch};
-    struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};
-    struct wire_copied copied;
+    struct ask_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};
+    struct ask_copied copied;
     copy(w);
     append(w, 1);
     assert_int_equal(hub_copy(w->hub, STR(""), &o, &where, &w->arena, &copied, &e), -ECONNRESET);
     assert_string_equal(e.text, "nobody waits");
-    assert_int_equal(copy(w).way, WIRE_COPY_UPDATED);
+    assert_int_equal(copy(w).way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + 1);
 }
 
@@ -445,8 +445,8 @@ static void a_copy_that_is_damaged_all_the_time(void **state)
                                    .user = &vandal};
         struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
                                   .watch = &watch};
-        struct wire_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};
-        struct wire_copied copied;
+        struct ask_copy_options o = {.folder = w->to, .job = STR("7"), .to_ns = INT64_MAX};
+        struct ask_copied copied;
         if (hub_copy(w->hub, STR(""), &o, &where, &w->arena, &copied, &e))
             fail_msg("%s", e.text);
         assert_int_equal(copied.absent.count, 0);
@@ -472,13 +472,13 @@ static void what_somebody_writes_is_left_alone(void **state)
     snprintf(part, sizeof part, "%s/n1.0123456789abcdef.part", w->to);
     assert_int_equal(store_open(part, &(struct store_options){0}, &other, NULL), 0);
     stat(part, &before);
-    struct wire_copy_file f = copy_since(w, 0);
+    struct ask_copy_file f = copy_since(w, 0);
     assert_non_null(strstr(f.problem, "is being written at this moment"));
     stat(part, &after);
     assert_int_equal(before.st_ino, after.st_ino);
     // What one has left that was killed is no obstacle.
     store_abandon(other);
-    assert_int_equal(copy(w).way, WIRE_COPY_UPDATED);
+    assert_int_equal(copy(w).way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + 1);
     assert_int_equal(access(part, F_OK), -1);
 }
@@ -506,13 +506,13 @@ static void a_planted_link_is_not_followed(void **state)
     assert_int_equal(lchown(link, OTHER, OTHER), 0);
     assert_int_equal(stat(secret, &before), 0);
     assert_int_equal(seteuid(US), 0);
-    struct wire_copy_file f = copy_since(w, 0);
+    struct ask_copy_file f = copy_since(w, 0);
     assert_int_equal(seteuid(0), 0);
     assert_int_equal(stat(secret, &after), 0);
     assert_int_equal(after.st_size, before.st_size);
     assert_int_equal(after.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
     assert_null(f.problem);
-    assert_int_equal(f.way, WIRE_COPY_WHOLE);
+    assert_int_equal(f.way, ASK_COPY_WHOLE);
     unlink(link);
     unlink(secret);
 }
@@ -527,16 +527,15 @@ static bool wants(void *user, struct str host)
 static void each_node_is_told_of_its_own_files(void **state)
 {
     struct world *w = *state;
-    struct wire_copy_known known[] = {
+    struct ask_copy_known known[] = {
         {.host = STR("n1"), .sums = STR("abc")},
         {.host = STR("n2"), .file = 1, .exact = true, .sums = STR("defg")},
         {.host = STR("n2"), .sums = STR("")}};
-    struct wire_copy_request m = {.from_ns = -1, .to_ns = 1, .known = known, .known_count = 3},
-                             read;
+    struct ask_copy_request m = {.from_ns = -1, .to_ns = 1, .known = known, .known_count = 3}, read;
     struct buf all = {0}, own = {0};
-    wire_copy_request_write(&m, &all);
-    assert_int_equal(wire_copy_request_narrow(buf_str(&all), wants, "n2", &own), 0);
-    assert_int_equal(wire_copy_request_read(buf_str(&own), &w->arena, &read), 0);
+    ask_copy_request_write(&m, &all);
+    assert_int_equal(ask_copy_request_narrow(buf_str(&all), wants, "n2", &own), 0);
+    assert_int_equal(ask_copy_request_read(buf_str(&own), &w->arena, &read), 0);
     assert_int_equal(read.from_ns, -1);
     assert_int_equal(read.known_count, 2);
     assert_str_equal(read.known[0].host, "n2");
@@ -546,8 +545,8 @@ static void each_node_is_told_of_its_own_files(void **state)
     for (size_t size = 0; size < all.size; size++) {
         own.size = 0;
         struct str cut = {all.data, size};
-        int r = wire_copy_request_read(cut, &w->arena, &read);
-        assert_int_equal(wire_copy_request_narrow(cut, wants, "n2", &own), r);
+        int r = ask_copy_request_read(cut, &w->arena, &read);
+        assert_int_equal(ask_copy_request_narrow(cut, wants, "n2", &own), r);
     }
     buf_free(&all);
     buf_free(&own);
@@ -578,13 +577,13 @@ static void what_is_said_of_others_does_not_travel(void **state)
     size_t count;
     struct error e;
     for (int own = 0; own < 2; own++) {
-        struct wire_copy_known known = {.host = own ? STR("n1") : STR("n2"), .sums = {sums, MUCH}};
-        struct wire_copy_request m = {
+        struct ask_copy_known known = {.host = own ? STR("n1") : STR("n2"), .sums = {sums, MUCH}};
+        struct ask_copy_request m = {
             .from_ns = INT64_MAX, .to_ns = INT64_MAX, .known = &known, .known_count = 1};
         struct buf request = {0};
-        wire_copy_request_write(&m, &request);
+        ask_copy_request_write(&m, &request);
         uint64_t before = bytes_to_n1(w);
-        struct hub_ask ask = {.question = WIRE_COPY,
+        struct hub_ask ask = {.question = ASK_COPY,
                               .request = buf_str(&request),
                               .deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
                               .record = ignore};
@@ -598,41 +597,41 @@ static void what_is_said_of_others_does_not_travel(void **state)
 static void sums_are_read_as_they_were_written(void **state)
 {
     struct world *w = *state;
-    struct wire_copy_sums *ours = arena_zalloc(&w->arena, sizeof *ours),
-                          *theirs = arena_zalloc(&w->arena, sizeof *theirs);
-    struct wire_copy_kept kept;
+    struct ask_copy_sums *ours = arena_zalloc(&w->arena, sizeof *ours),
+                         *theirs = arena_zalloc(&w->arena, sizeof *theirs);
+    struct ask_copy_kept kept;
     struct buf text = {0};
     struct wire_view view;
     struct error e;
     net_open_reader(&w->reader, &view, &e);
     assert_int_equal(
-        wire_copy_sums_divide(view.stores[0], INT64_MIN, INT64_MAX, WIRE_COPY_SLICES_MAX, ours), 0);
-    assert_in_range(ours->count, 200, WIRE_COPY_SLICES_MAX);
-    struct wire_copy_look look;
-    wire_copy_look_begin(&look, view.stores[0], INT64_MIN, INT64_MAX, 1, WORLD_SERIES, ours);
-    while (wire_copy_look_step(&look) > 0)
+        ask_copy_sums_divide(view.stores[0], INT64_MIN, INT64_MAX, ASK_COPY_SLICES_MAX, ours), 0);
+    assert_in_range(ours->count, 200, ASK_COPY_SLICES_MAX);
+    struct ask_copy_look look;
+    ask_copy_look_begin(&look, view.stores[0], INT64_MIN, INT64_MAX, 1, WORLD_SERIES, ours);
+    while (ask_copy_look_step(&look) > 0)
         ;
-    wire_copy_look_end(&look);
+    ask_copy_look_end(&look);
     uint64_t points = 0;
     for (uint32_t i = 0; i <= ours->count; i++) {
         assert_true(ours->point_count[i] < POINTS / 100); // evenly
         points += ours->point_count[i];
     }
     assert_int_equal(points, POINTS);
-    wire_copy_sums_write(ours, &text);
+    ask_copy_sums_write(ours, &text);
     assert_true(text.size < 7000);
-    assert_int_equal(wire_copy_sums_read(buf_str(&text), theirs), 0);
-    assert_true(wire_copy_sums_compare(ours, theirs, &kept));
+    assert_int_equal(ask_copy_sums_read(buf_str(&text), theirs), 0);
+    assert_true(ask_copy_sums_compare(ours, theirs, &kept));
     theirs->points[17]++;
-    assert_false(wire_copy_sums_compare(ours, theirs, &kept));
-    struct wire_copy_stretch stretches[WIRE_COPY_STRETCHES_MAX];
-    assert_int_equal(wire_copy_stretches(ours, kept.points, false, INT64_MIN, INT64_MAX, stretches),
+    assert_false(ask_copy_sums_compare(ours, theirs, &kept));
+    struct ask_copy_stretch stretches[ASK_COPY_STRETCHES_MAX];
+    assert_int_equal(ask_copy_stretches(ours, kept.points, false, INT64_MIN, INT64_MAX, stretches),
                      2);
     assert_int_equal(stretches[0].from_ns, ours->ends[16] + 1);
     assert_int_equal(stretches[0].to_ns, ours->ends[17]);
     assert_int_equal(stretches[1].from_ns, ours->ends[ours->count - 1] + 1);
     for (size_t size = 0; size < text.size; size++)
-        assert_int_equal(wire_copy_sums_read((struct str){text.data, size}, theirs), -EBADMSG);
+        assert_int_equal(ask_copy_sums_read((struct str){text.data, size}, theirs), -EBADMSG);
     buf_free(&text);
     net_close_reader(NULL, &view);
 }

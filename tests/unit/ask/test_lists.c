@@ -150,14 +150,14 @@ static void names_of_all_nodes_each_once(void **state)
     const struct str *names;
     size_t count;
     struct error e;
-    struct wire_names_request m = {.kind = STR("metrics")};
+    struct ask_names_request m = {.kind = STR("metrics")};
     assert_int_equal(hub_names(net.root, &m, &where, &arena, &names, &count, &absent, &e), 0);
     assert_int_equal(count, 5);
     assert_int_equal(absent.count, 0);
     static const char *const want[] = {"busy", "flood", "load", "shared", "wide"};
     for (size_t i = 0; i < count; i++)
         assert_str_equal(names[i], want[i]);
-    m = (struct wire_names_request){
+    m = (struct ask_names_request){
         .kind = STR("metrics"), .text = STR("a"), .anywhere = true, .most = 2};
     assert_int_equal(hub_names(net.root, &m, &where, &arena, &names, &count, &absent, &e), 0);
     assert_int_equal(count, 2);
@@ -231,7 +231,7 @@ static void our_own_files_have_a_deadline_of_their_own(void **state)
     const struct str *names;
     size_t count;
     struct error e;
-    struct wire_names_request m = {.kind = STR("metrics")};
+    struct ask_names_request m = {.kind = STR("metrics")};
     assert_int_equal(hub_names(net.root, &m, &where, &arena, &names, &count, &absent, &e), 0);
     assert_int_equal(count, 4); // all but n2's flood
     assert_true(is_absent(&absent, "r1"));
@@ -256,9 +256,9 @@ struct recent {
 static int take_recent(void *user, struct str host, struct str record)
 {
     struct recent *r = user;
-    struct wire_recent one;
+    struct ask_recent one;
     (void)host;
-    assert_int_equal(wire_recent_read(record, &r->arena, &one), 0);
+    assert_int_equal(ask_recent_read(record, &r->arena, &one), 0);
     assert_true(str_eq(one.host, STR("r1")) || str_eq(one.host, STR("n2")));
     assert_int_equal(one.selection, 1);
     assert_int_equal(one.label_count, 1);
@@ -269,9 +269,9 @@ static int take_recent(void *user, struct str host, struct str record)
     r->records++;
     r->points += one.count;
     // Cut off anywhere it is damaged, and nothing else.
-    struct wire_recent none;
+    struct ask_recent none;
     for (size_t size = 0; size < record.size; size++)
-        assert_int_equal(wire_recent_read(str_slice(record, 0, size), &r->arena, &none), -EBADMSG);
+        assert_int_equal(ask_recent_read(str_slice(record, 0, size), &r->arena, &none), -EBADMSG);
     return 0;
 }
 
@@ -279,10 +279,10 @@ static void the_last_moments_of_some_series(void **state)
 {
     (void)state;
     struct store_label tag = {STR("host"), STR("*")};
-    struct wire_selection selections[] = {
+    struct ask_selection selections[] = {
         {.metric = STR("nowhere")},
         {.metric = STR("alias"), .other = STR("load"), .tags = &tag, .tag_count = 1}};
-    struct wire_recent_request m = {
+    struct ask_recent_request m = {
         .window_ns = 5 * (int64_t)NS_PER_S, .selections = selections, .selection_count = 2};
     struct recent got = {0};
     struct error e;
@@ -290,8 +290,8 @@ static void the_last_moments_of_some_series(void **state)
     size_t missing_count;
     for (int pass = 0; pass < 2; pass++) {
         struct buf request = {0};
-        wire_recent_request_write(&m, &request);
-        struct hub_ask ask = {.question = WIRE_RECENT,
+        ask_recent_request_write(&m, &request);
+        struct hub_ask ask = {.question = ASK_RECENT,
                               .request = buf_str(&request),
                               .deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
                               .record = take_recent,
@@ -316,8 +316,8 @@ static void events_and_status_say_whose_they_are(void **state)
     struct arena arena = {0};
     struct hub_where where = everywhere();
     struct hub_absent absent;
-    const struct wire_event *events;
-    const struct wire_status *status;
+    const struct ask_event *events;
+    const struct ask_status *status;
     size_t count;
     struct error e;
     struct store_events_wanted m = {.from_ns = 0, .to_ns = 100};
@@ -429,7 +429,7 @@ static void a_slow_asker_bounds_what_is_held(void **state)
     struct query q = {.metric = STR("flood"), .aggregator = QUERY_NONE, .end_ns = INT64_MAX};
     query_plan_write(&q, NULL, &request);
     struct hub_ask ask = {
-        .question = WIRE_QUERY, .request = buf_str(&request), .record = take_slowly, .user = &slow};
+        .question = ASK_QUERY, .request = buf_str(&request), .record = take_slowly, .user = &slow};
     ask.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS;
     assert_int_equal(hub_ask(net.relay, &ask, &arena, &missing, &count, NULL), 0);
     assert_int_equal(missing ? count : 0, 0);

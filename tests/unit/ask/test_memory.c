@@ -95,7 +95,7 @@ static size_t events(const struct store_events_wanted *m, size_t *bytes, struct 
 {
     struct arena arena = {0};
     struct hub_where where = everywhere(NULL);
-    const struct wire_event *all;
+    const struct ask_event *all;
     size_t count;
     struct error e;
     if (hub_events(net.hub, m, &where, &arena, &all, &count, absent, &e))
@@ -182,7 +182,7 @@ static void a_list_counts_while_it_grows(void **state)
     struct hub_where where = everywhere(&watch);
     struct store_events_wanted m = {.to_ns = INT64_MAX};
     struct arena arena = {0};
-    const struct wire_event *all;
+    const struct ask_event *all;
     struct hub_absent absent;
     size_t count;
     struct error e;
@@ -258,10 +258,10 @@ static void records_that_wait_for_the_asker_count(void **state)
     const struct wire_missing *missing;
     size_t missing_count, got = 0;
     struct error e;
-    wire_events_request_write(&(struct store_events_wanted){.to_ns = INT64_MAX}, &request);
+    ask_events_request_write(&(struct store_events_wanted){.to_ns = INT64_MAX}, &request);
     // over it each record makes the nodes wait, but nothing stops for ever
     net.asks.limit_bytes = 1;
-    struct hub_ask ask = {.question = WIRE_EVENTS,
+    struct hub_ask ask = {.question = ASK_EVENTS,
                           .request = buf_str(&request),
                           .deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
                           .begun = wait_until_something_is_held,
@@ -287,7 +287,7 @@ static void a_node_refuses_what_it_has_no_room_for(void **state)
     net.answers.limit_bytes = SMALL_BYTES;
     struct arena arena = {0};
     struct hub_where where = everywhere(NULL);
-    const struct wire_event *all;
+    const struct ask_event *all;
     size_t count;
     struct error e;
     assert_int_equal(hub_events(net.hub, &m, &where, &arena, &all, &count, &absent, &e), 0);

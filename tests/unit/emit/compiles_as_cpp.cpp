@@ -26,6 +26,7 @@ int main()
     sonde_span span = sonde_span_open_at("begun", 1, tags, 1, nullptr);
     sonde_span_close_at(&span, "begun", 2, tags, 1);
     sonde_annotate("note");
+    sonde_config("lr", "0.01");
     return sonde_level() != 0 || sonde_dropped() != 0 || members[0] != 0 ||
            *sonde_version() == 0; // no agent: all is off
 }

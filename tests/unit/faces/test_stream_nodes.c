@@ -55,7 +55,7 @@ static void streams_that_nobody_reads_keep_within_their_share(void **state)
                  &(struct wire_source){net_open_reader, net_close_reader, &reader}, NULL);
     net_wait(service.reads.hub, 1);
 
-    struct wire_selection selection = {.metric = STR("m")};
+    struct ask_selection selection = {.metric = STR("m")};
     struct stream_nodes *streams[STREAMS];
     for (int i = 0; i < STREAMS; i++)
         assert_int_equal(

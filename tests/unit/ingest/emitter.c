@@ -193,6 +193,33 @@ static int mode_moves(void)
     return 0;
 }
 
+static void say_dropped(const char *when)
+{
+    char why[512];
+    int failed = sonde_check(why, sizeof why);
+    printf("dropped_%s=%llu\nfailed_%s=%d\n", when, (unsigned long long)sonde_dropped(), when,
+           -failed);
+    say(when);
+}
+
+// comes_back ELSEWHERE HERE: goes to another agent, comes back, emits a value, and says what became
+// of it, twice; the second time after it has asked to be connected once more
+static int mode_comes_back(void)
+{
+    sonde_handle h = sonde_gauge("value", "");
+    sonde_emit(h, 1);
+    say("here");
+    wait_for_line();
+    sonde_connect(arguments[0], 1);
+    sonde_connect(arguments[1], 1);
+    sonde_emit(h, 2);
+    say_dropped("back");
+    wait_for_line();
+    sonde_connect(arguments[1], 1);
+    say_dropped("again");
+    return 0;
+}
+
 // unheard: emits 10 points, two rows of two, a span, a note, and two cells; says what became of
 // them, twice
 static int mode_unheard(void)
@@ -818,6 +845,22 @@ static int mode_limits(void)
     return 0;
 }
 
+// config
+static int mode_config(void)
+{
+    static char long_value[1026];
+    struct sonde_tag many[5];
+    memset(long_value, ' ', 1025);
+    sonde_config("lr", "0.01", "text", "a b\nc\\", "bad key", "v", "long", long_value, "odd");
+    long_value[1024] = 0;
+    for (int i = 0; i < 5; i++)
+        many[i] = (struct sonde_tag){(const char *const[]){"a", "b", "c", "d", "e"}[i], long_value};
+    many[4].value = "last";
+    sonde_config_tags(many, 5);
+    sonde_config_tags(NULL, 0);
+    return 0;
+}
+
 // define COUNT: so many metrics, a point each
 static int mode_define(void)
 {
@@ -1218,6 +1261,7 @@ static const struct mode {
     {"threads", mode_threads},
     {"waves", mode_waves},
     {"moves", mode_moves},
+    {"comes_back", mode_comes_back},
     {"unheard", mode_unheard},
     {"crowd", mode_crowd},
     {"add_crowd", mode_add_crowd},
@@ -1243,6 +1287,7 @@ static const struct mode {
     {"span_of_later_slot", mode_span_of_later_slot},
     {"span_crowd", mode_span_crowd},
     {"limits", mode_limits},
+    {"config", mode_config},
     {"define", mode_define},
     {"level", mode_level},
     {"closes", mode_closes},

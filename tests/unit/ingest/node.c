@@ -226,7 +226,7 @@ static bool greet(struct node *n, size_t i)
 static void accept_all(struct node *n)
 {
     int fd;
-    while (n->listener >= 0 && n->connection_count < NODE_CHILDREN_MAX &&
+    while (n->listener >= 0 && !n->deaf && n->connection_count < NODE_CHILDREN_MAX &&
            (fd = accept4(n->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
         n->connections[n->connection_count] = fd;
         n->greeted[n->connection_count++] = false;

@@ -36,6 +36,7 @@ struct node {
     int level;
     // agents that start do not look through /proc, as one in a PID namespace of its own
     bool blind;
+    bool deaf;                  // accepts no connections
     struct ingest_stats before; // of agents that were stopped
 };
 

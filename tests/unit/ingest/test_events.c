@@ -273,6 +273,33 @@ static void at_and_over_limits(void **state)
     node_close(&n);
 }
 
+// Each parameter alone, and many in as few annotations as have room for them.
+static void parameters_of_the_run(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    struct child *c = node_spawn(&n, NULL, "config", NULL);
+    node_until_all_gone(&n);
+    assert_int_equal(c->status, 0);
+    static const char *const texts[] = {"lr=0.01", "text=a\\sb\\nc\\\\", "a=", "b=", "c=", "d="};
+    size_t found = 0;
+    assert_int_equal(n.store->event_count, sizeof texts / sizeof *texts);
+    for (size_t i = 0; i < n.store->event_count; i++) {
+        const struct fake_event *e = &n.store->events[i];
+        assert_int_equal(e->kind, STORE_ANNOTATION);
+        assert_non_null(strstr(e->labels, "sonde=config"));
+        found += strncmp(e->text, texts[i], strlen(texts[i])) == 0;
+    }
+    assert_int_equal(found, n.store->event_count);
+    assert_int_equal(strlen(n.store->events[4].text), 2 + 2 * 1024);
+    assert_string_equal(n.store->events[5].text + 2 + 2 * 1024, " e=last");
+    // The bad key, the long value, the key without a value.
+    assert_int_equal(node_stats(&n).dropped_limit, 3);
+    node_close(&n);
+}
+
 static void as_many_metrics_as_there_may_be(void **state)
 {
     (void)state;
@@ -316,6 +343,7 @@ int main(void)
         cmocka_unit_test(spans_end_with_their_process),
         cmocka_unit_test(at_and_over_limits),
         cmocka_unit_test(as_many_metrics_as_there_may_be),
+        cmocka_unit_test(parameters_of_the_run),
         cmocka_unit_test(store_that_takes_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

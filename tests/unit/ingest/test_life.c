@@ -8,6 +8,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 static uint64_t count_of(const struct node *n, const char *name)
 {
@@ -426,6 +429,42 @@ static void moves_to_another_agent(void **state)
     }
 }
 
+// Coming back finds the agent's queue full. What the program emits then is not heard, until it asks
+// to be connected once more.
+static void comes_back_to_a_full_queue(void **state)
+{
+    (void)state;
+    struct node n;
+    node_open(&n);
+    node_agent_start(&n);
+    char nobody[128];
+    snprintf(nobody, sizeof nobody, "%s/nobody.sock", n.folder);
+    struct child *c = node_spawn(&n, NULL, "comes_back", nobody, n.path, NULL);
+    node_until_said(&n, c, "here");
+    while (count_of(&n, "value") == 0)
+        node_round(&n);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, n.path, strlen(n.path) + 1);
+    assert_int_equal(listen(n.listener, 0), 0);
+    int waiting = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(waiting, (struct sockaddr *)&address, sizeof address), 0);
+    n.deaf = true;
+    node_say(c, "\n");
+    node_until_said(&n, c, "back");
+    assert_int_equal(child_number(c, "dropped_back"), 1);
+    assert_int_equal(child_number(c, "failed_back"), EAGAIN);
+    assert_int_equal(listen(n.listener, 1024), 0);
+    close(waiting);
+    n.deaf = false;
+    node_say(c, "\n");
+    node_until_ended(&n, c);
+    assert_int_equal(child_number(c, "dropped_again"), 0);
+    assert_int_equal(child_number(c, "failed_again"), 0);
+    node_until_all_gone(&n);
+    assert_int_equal(count_of(&n, "value"), 2);
+    node_close(&n);
+}
+
 // 10 points, 2 rows of 2, the two records of a span, a note, 2 cells.
 enum { UNHEARD = 10 + 4 + 2 + 1 + 2 };
 
@@ -547,6 +586,7 @@ int main(void)
         cmocka_unit_test(folder_that_is_not_here),
         cmocka_unit_test(memory_that_is_not_to_be_had),
         cmocka_unit_test(moves_to_another_agent),
+        cmocka_unit_test(comes_back_to_a_full_queue),
         cmocka_unit_test(threads_are_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

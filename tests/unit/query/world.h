@@ -24,7 +24,7 @@ void world_add(struct world *w, unsigned store, uint32_t series, int64_t t_ns, d
 // Snapshots of all stores that have series; no more is added after this.
 struct store_snapshot *const *world_stores(struct world *w, size_t *count);
 
-// Points a run, for runs to come (default 1024). Only the world in memory heeds it.
+// Sets the points of each later run (default 1024). Only the world in memory heeds it.
 void world_run_length(struct world *w, size_t points);
 
 bool world_heeds_run_length(void);

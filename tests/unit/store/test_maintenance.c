@@ -260,7 +260,7 @@ static void two_thousand_wide_sets(void **state)
         uint32_t m = metric_named(s, "m"), ids[WIDE], set[SETS];
         for (uint32_t i = 0; i < WIDE; i++)
             ids[i] = series_numbered(s, m, i);
-        // The same series in other orders: other sets.
+        // The same series in another order form another set.
         for (uint32_t i = 0; i < sets; i++) {
             uint32_t a = i / WIDE, b = i % WIDE, keep = ids[a];
             if (a == b)

@@ -43,16 +43,16 @@ static void answer_directly(size_t node)
     struct buf record = {0};
     struct error e;
     open_view(NULL, &view, NULL);
-    assert_int_equal(wire_answer_begin(&answer, WIRE_COPY, buf_str(&request), &view,
-                                       str_of(names[node]), INT64_MAX, NULL, &e),
+    assert_int_equal(ask_answer_begin(&answer, ASK_COPY, buf_str(&request), &view,
+                                      str_of(names[node]), INT64_MAX, NULL, &e),
                      0);
     expected_bytes = 0; // the same of all
-    while (wire_answer_step(&answer, &record, &e) > 0) {
+    while (ask_answer_step(&answer, &record, &e) > 0) {
         expected[node] = hash_bytes(record.data, record.size, expected[node]);
         expected_bytes += record.size;
         record.size = 0;
     }
-    wire_answer_end(&answer);
+    ask_answer_end(&answer);
     buf_free(&record);
 }
 
@@ -72,7 +72,7 @@ static int make_store(void **state)
     }
     assert_int_equal(store_reader_open(path, &reader, NULL), 0);
     snapshot = store_snapshot_open(reader);
-    wire_copy_request_write(&(struct wire_copy_request){.to_ns = INT64_MAX}, &request);
+    ask_copy_request_write(&(struct ask_copy_request){.to_ns = INT64_MAX}, &request);
     for (size_t i = 0; i < NODES; i++)
         answer_directly(i);
     assert_true(expected_bytes > 2000000);
@@ -219,7 +219,7 @@ static void *ask(void *user)
     struct asked *a = user;
     struct arena arena = {0};
     const struct wire_missing *missing;
-    struct hub_ask q = {.question = WIRE_COPY,
+    struct hub_ask q = {.question = ASK_COPY,
                         .request = buf_str(&request),
                         .deadline_ns = clock_monotonic_ns() +
                                        (a->patience_ns ? a->patience_ns : NET_PATIENCE_NS),

@@ -307,6 +307,66 @@ static void a_slow_reader_stops_only_its_own_server(void **state)
     way_end(w);
 }
 
+// ---- a node that leaves ----
+
+static void *leave(void *user)
+{
+    struct way *w = user;
+    wire_forwarder_destroy(w->forwarder);
+    return NULL;
+}
+
+// A request can be what ends this node: its client gets the answer all the same.
+static void a_node_that_leaves_hands_over_the_last_answers(void **state)
+{
+    (void)state;
+    enum { QUIET, ASKS, IS_ANSWERED, CLIENTS };
+    char piece[8];
+    pthread_t leaves;
+    struct way *w = way_begin(false);
+    int servers[CLIENTS], fds[CLIENTS];
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = connect_in(w, &servers[i]);
+        if (i != QUIET)
+            assert_int_equal(send(fds[i], "ask", 3, 0), 3);
+    }
+    wait_readable(servers[ASKS]);
+    wait_readable(servers[IS_ANSWERED]);
+    assert_int_equal(send(servers[IS_ANSWERED], "yes", 3, 0), 3);
+    wait_readable(fds[IS_ANSWERED]);
+    assert_int_equal(pthread_create(&leaves, NULL, leave, w), 0);
+    NET_AWAIT(access(w->path, F_OK) != 0);
+    assert_int_equal(try_connect(w), -1);
+    assert_int_equal(send(servers[ASKS], "yes", 3, MSG_NOSIGNAL), 3);
+    for (int i = 0; i < CLIENTS; i++) {
+        ssize_t answer = i == QUIET ? 0 : 3;
+        wait_readable(fds[i]);
+        assert_int_equal(recv(fds[i], piece, sizeof piece, 0), answer);
+        wait_readable(fds[i]);
+        assert_int_equal(recv(fds[i], piece, sizeof piece, 0), 0);
+        close(fds[i]);
+    }
+    pthread_join(leaves, NULL);
+    w->forwarder = NULL;
+    way_end(w);
+}
+
+// A server that never answers does not keep the node.
+static void a_node_leaves_without_an_answer_that_does_not_come(void **state)
+{
+    (void)state;
+    struct way *w = way_begin(false);
+    int server, fd = connect_in(w, &server);
+    assert_int_equal(send(fd, "ask", 3, 0), 3);
+    wait_readable(server);
+    wire_forwarder_destroy(w->forwarder);
+    w->forwarder = NULL;
+    wait_readable(fd);
+    assert_int_equal(recv(fd, &(char){0}, 1, 0), 0);
+    close(fd);
+    way_end(w);
+}
+
 // ---- who is not let in ----
 
 static void another_key_is_refused(void **state)
@@ -570,6 +630,8 @@ int main(void)
         cmocka_unit_test(bytes_arrive_both_ways),
         cmocka_unit_test(the_end_comes_after_the_bytes),
         cmocka_unit_test(a_slow_reader_stops_only_its_own_server),
+        cmocka_unit_test(a_node_that_leaves_hands_over_the_last_answers),
+        cmocka_unit_test(a_node_leaves_without_an_answer_that_does_not_come),
         cmocka_unit_test(another_key_is_refused),
         cmocka_unit_test(a_hub_without_a_server_says_so),
         cmocka_unit_test(too_many_clients_of_a_node_are_told),

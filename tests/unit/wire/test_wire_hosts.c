@@ -280,19 +280,19 @@ static void tags_count_as_filters_do(void **state)
         assert_int_equal(count, i == 2 ? 0 : want[i]);
     }
     // A stream of several selections.
-    struct wire_selection selections[] = {{.metric = STR("load"), .tags = &tags[0], .tag_count = 1},
-                                          {.metric = STR("x"),
-                                           .tags = (struct store_label[]){{STR("host"), STR("n1")}},
-                                           .tag_count = 1},
-                                          {.metric = STR("load")}};
+    struct ask_selection selections[] = {{.metric = STR("load"), .tags = &tags[0], .tag_count = 1},
+                                         {.metric = STR("x"),
+                                          .tags = (struct store_label[]){{STR("host"), STR("n1")}},
+                                          .tag_count = 1},
+                                         {.metric = STR("load")}};
     for (size_t n = 1; n <= 3; n++) {
-        struct wire_recent_request m = {
+        struct ask_recent_request m = {
             .window_ns = NS_PER_S, .selections = selections, .selection_count = n};
         struct buf request = {0};
-        wire_recent_request_write(&m, &request);
+        ask_recent_request_write(&m, &request);
         size_t records = 0, missing_count;
         const struct wire_missing *missing;
-        struct hub_ask question = {.question = WIRE_RECENT,
+        struct hub_ask question = {.question = ASK_RECENT,
                                    .request = buf_str(&request),
                                    .deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS,
                                    .record = count_record,

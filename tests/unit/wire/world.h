@@ -59,13 +59,13 @@ static inline void world_connect(struct world *w, bool through_proxy)
     net_wait(w->hub, 1);
 }
 
-static inline struct wire_copied world_copy(struct world *w, int64_t from_ns, int64_t patience_ns)
+static inline struct ask_copied world_copy(struct world *w, int64_t from_ns, int64_t patience_ns)
 {
     struct error e;
     struct hub_where where = {.deadline_ns = clock_monotonic_ns() + patience_ns};
-    struct wire_copy_options o = {
+    struct ask_copy_options o = {
         .folder = w->to, .job = STR("7"), .from_ns = from_ns, .to_ns = INT64_MAX};
-    struct wire_copied copied;
+    struct ask_copied copied;
     if (hub_copy(w->hub, STR(""), &o, &where, &w->arena, &copied, &e))
         fail_msg("%s", e.text);
     return copied;

@@ -1,0 +1,64 @@
+// Brings the data of the heat map: a row for each node over the range, and its newest buckets while the job runs.
+
+import * as format from './format';
+import { HeatMap, rows, sorted } from './heatmap';
+import type { Job } from './job';
+import { dropPartial, forget, Line, lines } from './lines';
+import { again, Loader, mergeTail, newest, Situation } from './loader';
+import { toHash, View } from './model';
+import { aligned, expression, interval, nodesQuestion } from './plan';
+import type { Source } from './source';
+
+const LIVE_MS = 4000; // between two requests for the newest buckets
+const FEW_PIXELS = 1200; // wider maps have no more buckets
+const MANY_NODES = 200;
+const MANY_PIXELS = 300; // … have as wide a heat map as this: 150 buckets, so that 1,000 of them stay below 3 MB
+
+export class HeatMapData {
+  private lines: Line[] = [];
+  private asked = '';
+  private askedAt = 0;
+  private busy = false;
+
+  constructor(
+    private readonly source: Source,
+    private readonly loader: Loader,
+    private readonly map: HeatMap,
+  ) {}
+
+  // True: newer buckets have come.
+  async load(job: Job, s: Situation, view: View): Promise<boolean> {
+    const metric = job.nodesMetric(view.heat);
+    // Two runs may have the same nodes: their rows cannot lie over each other.
+    this.map.element.hidden = job.nodes.length < 2 || s.sides !== null;
+    if (!metric || this.map.element.hidden || this.busy) return false;
+    const { range } = s;
+    const pixels = Math.min(this.map.pixels(), job.nodes.length > MANY_NODES ? MANY_PIXELS : FEW_PIXELS);
+    const i = interval(range.to - range.from, pixels);
+    const question = nodesQuestion(metric, i, view.filter);
+    const key = `${expression(question)} ${s.follows ? view.last : toHash(view)}`;
+    const fresh = key !== this.asked;
+    if (!fresh && (!s.follows || Date.now() - this.askedAt < LIVE_MS)) return false;
+    const last = newest(this.lines);
+    const asked = aligned({ from: fresh || !Number.isFinite(last) ? range.from : last - again(i), to: range.to }, i);
+    this.busy = true;
+    const columns = await this.loader.guarded(() => this.source.query([question], asked.from, asked.to));
+    this.busy = false;
+    if (!columns) return false;
+    this.askedAt = Date.now();
+    this.asked = key;
+    const all = lines(columns.map((c) => ({ ...c, tags: { host: c.tags.host ?? '' } })));
+    const got = metric.kind === 'counter' ? dropPartial(all, i, asked.to) : all;
+    if (fresh) this.lines = got;
+    else {
+      for (const line of this.lines) forget(line, range.from - (range.to - range.from));
+      mergeTail(this.lines, got, asked.from);
+    }
+    this.map.metric = metric.name;
+    this.map.unit = metric.kind === 'counter' ? format.rateUnit(metric.unit) : metric.unit;
+    this.map.intervalMs = i;
+    if (document.activeElement !== this.map.picker) this.map.picker.value = metric.name;
+    this.map.rows = sorted(rows(this.lines), view.heatSort);
+    return !fresh;
+  }
+}

@@ -1,0 +1,98 @@
+// What is known of the job: its status, nodes and metrics, as of the last look at the source.
+
+import type { Range } from './model';
+import type { Metric, Node, Status } from './source';
+
+export class Job {
+  status: Status | null = null;
+  nodes: Node[] = [];
+  metrics: Metric[] = [];
+  live = false;
+  dropped = 0;
+  pointsPerSecond = 0;
+  readonly lastOf = new Map<string, number>(); // the newest point of each node, also of one that is missing now
+  private pointsBefore: { at: number; points: number } | null = null;
+
+  // `now`: the source's clock, milliseconds.
+  takeStatus(status: Status, nodes: Node[], now: number): void {
+    this.status = status;
+    for (const n of nodes) if (n.last_ns !== undefined) this.lastOf.set(n.host, n.last_ns / 1e6);
+    this.nodes = nodes.sort((a, b) => a.host.localeCompare(b.host, 'en', { numeric: true }));
+    const connected = status.hub?.nodes.some((n) => n.connected) ?? false;
+    const ended = status.runs.length > 0 && status.runs.every((r) => r.end_ns !== undefined);
+    this.live = !ended && (connected || nodes.some((n) => n.state === 'live'));
+    const before = this.pointsBefore;
+    if (before && now > before.at) this.pointsPerSecond = Math.max(0, ((status.points - before.points) * 1000) / (now - before.at));
+    this.pointsBefore = { at: now, points: status.points };
+  }
+
+  // True: others than before.
+  takeMetrics(metrics: Metric[]): boolean {
+    if (metrics.length === this.metrics.length && metrics.every((m, i) => m.name === this.metrics[i]!.name)) return false;
+    this.metrics = metrics;
+    return true;
+  }
+
+  // From the first point to the last, or to now.
+  whole(now: number): Range {
+    const first = firstOf(this.nodes, this.status);
+    const last = lastOf(this.nodes, this.status);
+    if (first === undefined) return { from: now - 60000, to: now };
+    const to = this.live ? Math.max(now, (last ?? 0) / 1e6) : last! / 1e6;
+    const from = first / 1e6;
+    // A run of one instant has a second around it.
+    return to - from < 1 ? { from: from - 500, to: from + 500 } : { from, to };
+  }
+
+  empty(): boolean {
+    return this.status !== null && this.status.points === 0 && firstOf(this.nodes, this.status) === undefined;
+  }
+
+  has(metric: string): boolean {
+    return this.metrics.some((m) => m.name === metric);
+  }
+
+  // The user's own says most.
+  overviewMetric(): Metric | undefined {
+    return this.metrics.find((m) => !m.source) ?? this.metrics.find((m) => m.name === 'cpu_percent') ?? this.metrics[0];
+  }
+
+  // `named`: what a person chose.
+  nodesMetric(named: string): Metric | undefined {
+    return this.metrics.find((m) => m.name === named) ?? this.metrics.find((m) => m.name === 'cpu_percent') ?? this.overviewMetric();
+  }
+
+  name(): string {
+    return this.status?.job || this.status?.runs[0]?.job || '';
+  }
+
+  // What `sonde query` is asked of: of a recording its path, as a copy of it is found as well as the original.
+  target(): string {
+    const paths = this.status?.files.map((f) => f.path) ?? [];
+    const folders = [...new Set(paths.map(folderOf))];
+    if (this.live || !paths.length) return this.name();
+    return paths.length === 1 ? paths[0]! : folders.length === 1 ? folders[0]! : this.name();
+  }
+
+  // Which program serves what, for the footer.
+  about(): string {
+    const files = this.status?.files ?? [];
+    const place = files.length === 1 ? files[0]!.path : files.length ? folderOf(files[0]!.path) : '';
+    return `sonde ${this.status?.version ?? ''}${place ? ` · ${place}` : ''}`;
+  }
+}
+
+function folderOf(path: string): string {
+  return path.replace(/\/[^/]*$/, '');
+}
+
+// The first and the last point of all nodes, nanoseconds.
+export function firstOf(nodes: Node[], status: Status | null): number | undefined {
+  const all = [...nodes.map((n) => n.first_ns), status?.first_ns].filter((t): t is number => t !== undefined);
+  return all.length ? Math.min(...all) : undefined;
+}
+
+export function lastOf(nodes: Node[], status: Status | null): number | undefined {
+  const all = [...nodes.map((n) => n.last_ns), status?.last_ns].filter((t): t is number => t !== undefined);
+  return all.length ? Math.max(...all) : undefined;
+}

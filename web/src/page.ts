@@ -1,0 +1,571 @@
+// The page: its parts, what is looked at, the look at the job every two seconds, and the drawing.
+
+import { Chart, Shown } from './chart';
+import { ChartGroups } from './chart_groups';
+import { CompareBar, runsOf, Side, sidesOf, wholeOf } from './compare';
+import { Controls } from './controls';
+import { h, say } from './dom';
+import { EventsData, passes } from './events_data';
+import { commands, ExportDialog, Scene } from './export';
+import { Finding, FindingStrip } from './findings';
+import { FindingsData } from './findings_data';
+import * as format from './format';
+import { Header } from './header';
+import { HeatMap } from './heatmap';
+import { HeatMapData } from './heatmap_data';
+import { Job } from './job';
+import { KeyList, onKeys } from './keyboard';
+import type { Line } from './lines';
+import { Loader, Situation } from './loader';
+import { annotationAt, nextMark } from './marks';
+import { EMPTY, filterText, fromHash, panned, Range, toHash, View, zoomed } from './model';
+import { Overview } from './overview';
+import { OverviewData } from './overview_data';
+import { expression } from './plan';
+import type { Source } from './source';
+import { Placed, Spans } from './spans';
+import { ConnectionBanner, NoPoint } from './states';
+import { readTheme, toggle } from './theme';
+
+const LIVE_MS = 2000; // between two looks at the job: status, annotations, spans
+const METRICS_MANY_MS = 15000; // between two lists of metrics of many nodes: each of them has to be asked
+const METRICS_MANY_NODES = 16;
+const IDLE_MS = 10000; // between two looks at a recording: is the server still there?
+const RECENT_S = 900; // what a long running job shows at first
+const SAID_MS = 6000; // how long a note stays
+
+export class Page {
+  private readonly loader: Loader;
+  private readonly job = new Job();
+  private view: View = fromHash(location.hash);
+  private sides: Side[] | null = null;
+  private metricsAt = 0;
+  private hover: number | null = null;
+  private brush: Range | null = null;
+  private selection: { range: Range; label: string } | null = null;
+  private pausedAt: number | null = null;
+  private theme = readTheme();
+  private drawing = false;
+  private lastDrawn = 0;
+
+  // ---- elements
+
+  private readonly exporting = new ExportDialog((text) => void this.copy(text, 'copied'));
+  private readonly keys = new KeyList();
+  private readonly compare = new CompareBar((runs) => this.chooseRuns(runs));
+  private readonly strip = new FindingStrip((f) => this.goToFinding(f));
+  private readonly controls = new Controls({
+    search: (search) => this.set({ search }),
+    filter: (tags) => this.set({ filter: tags }),
+    last: (last) => {
+      this.selection = null;
+      this.pausedAt = null;
+      this.set({ range: null, last });
+    },
+    pause: () => this.togglePause(),
+    share: () => void this.copy(location.href, 'the link is copied; it needs a session of this job'),
+    export: () => this.export(),
+    theme: () => this.toggleTheme(),
+    keys: () => this.keys.element.showModal(),
+  });
+  private readonly header = new Header(this.controls.element);
+  private readonly banner = new ConnectionBanner();
+  private readonly overview = new Overview((range) => this.zoom(range));
+  private readonly heat = new HeatMap({
+    hover: (t) => this.setHover(t),
+    zoom: (r) => this.zoom(r),
+    brush: (r) => this.setBrush(r),
+    node: (host) => this.setFilter({ ...this.view.filter, host }),
+    metric: (name) => this.set({ heat: name }),
+    sort: (heatSort) => this.set({ heatSort }),
+  });
+  private readonly charts = new ChartGroups({
+    hover: (c, t) => this.setHover(t, c),
+    brush: (r) => this.setBrush(r),
+    zoom: (r) => this.zoom(r),
+    toggle: (c) => this.toggleLines(c),
+    seen: () => {
+      void this.load();
+      this.redraw();
+    },
+    focus: (c) => this.showQuery(c),
+    arrow: (c, step) => this.moveHover(c, step),
+  });
+  private readonly spans = new Spans({
+    hover: (t) => this.setHover(t),
+    brush: (r) => this.setBrush(r),
+    zoom: (r) => this.zoom(r),
+    span: (p) => this.selectSpan(p),
+  });
+  private readonly noPoint = new NoPoint();
+  private readonly metricNames = h('datalist', { id: 'metrics' });
+  private readonly query = h('code', { class: 'query', tabindex: '0' });
+  private readonly about = h('span', { class: 'version' });
+  private readonly note = h('span', { role: 'status', class: 'note' });
+
+  // ---- data
+
+  private readonly overviewData: OverviewData;
+  private readonly heatData: HeatMapData;
+  private readonly findings: FindingsData;
+  private readonly events: EventsData;
+
+  constructor(private readonly source: Source) {
+    this.loader = new Loader(
+      source,
+      () => this.situation(),
+      () => this.redraw(),
+    );
+    this.overviewData = new OverviewData(source, this.loader, this.overview);
+    this.heatData = new HeatMapData(source, this.loader, this.heat);
+    this.findings = new FindingsData(source, this.loader, this.strip);
+    this.events = new EventsData(source, this.loader);
+  }
+
+  start(): void {
+    document.body.append(
+      this.header.element,
+      this.banner.element,
+      h('main', {}, this.strip.element, this.compare.element, this.overview.element, this.noPoint.element, this.heat.element, this.charts.element, this.spans.element),
+      h(
+        'footer',
+        {},
+        this.about,
+        h('span', { class: 'line' }, this.query, h('button', { type: 'button', click: () => void this.copy(this.query.textContent ?? '', 'copied') }, 'copy')),
+        this.note,
+      ),
+      this.metricNames,
+      this.controls.tagNames,
+      this.keys.element,
+      this.exporting.element,
+    );
+    this.controls.fill(this.view);
+    this.heat.order.value = this.view.heatSort;
+    this.heat.element.hidden = this.spans.element.hidden = true;
+    this.takeKeys();
+    window.addEventListener('resize', () => {
+      this.redraw();
+      void this.load();
+    });
+    window.addEventListener('hashchange', () => this.readAddress());
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.themeChanged());
+    document.addEventListener('visibilitychange', () => {
+      if (!document.hidden) void this.tick();
+    });
+    void this.run();
+  }
+
+  private async run(): Promise<void> {
+    let first = true;
+    for (;;) {
+      await this.tick();
+      if (first && this.job.status) {
+        first = false;
+        const whole = this.whole();
+        if (this.job.live && !location.hash && whole.to - whole.from > RECENT_S * 1000 * 1.5) this.set({ last: RECENT_S });
+      }
+      const pause = this.loader.connection.state === 'lost' ? 250 : this.job.live || !this.job.nodes.length ? LIVE_MS : IDLE_MS;
+      await new Promise((go) => setTimeout(go, pause));
+    }
+  }
+
+  // ---- what there is
+
+  private async tick(): Promise<void> {
+    const { job, source, loader } = this;
+    if (document.hidden && job.status) return;
+    if (loader.open()) {
+      const [status, nodes, metrics] = await Promise.all([
+        loader.guarded(() => source.status()),
+        loader.guarded(() => source.nodes()),
+        this.metricsDue() ? loader.guarded(() => source.metrics()) : { metrics: job.metrics },
+      ]);
+      if (status && nodes && metrics) {
+        job.takeStatus(status, nodes.nodes, source.now());
+        say(this.about, job.about());
+        document.documentElement.dataset.live = String(job.live);
+        this.updateSides();
+        if (job.takeMetrics(metrics.metrics)) {
+          this.metricNames.replaceChildren(...job.metrics.map((m) => h('option', { value: m.name })));
+          this.charts.layOut(job.metrics, this.view.search);
+        }
+        const s = this.situation();
+        await Promise.all([this.events.loadAnnotations(s), this.takeDropped(), this.loadSpans(), this.overviewData.load(job, s), this.loadHeat(), this.load()]);
+        await loader.poll(this.charts.wanted());
+      }
+    }
+    this.banner.update(loader.connection, job.name());
+    this.redraw();
+  }
+
+  private metricsDue(): boolean {
+    const due = this.job.nodes.length <= METRICS_MANY_NODES || Date.now() - this.metricsAt >= METRICS_MANY_MS;
+    if (due) this.metricsAt = Date.now();
+    return due;
+  }
+
+  private async takeDropped(): Promise<void> {
+    if (!this.job.has('sonde_dropped_total')) return;
+    const answer = await this.loader.guarded(() => this.source.series('sonde_dropped_total', 1000));
+    if (answer) this.job.dropped = answer.series.reduce((sum, s) => sum + (s.value ?? 0), 0);
+  }
+
+  private async load(): Promise<void> {
+    if (!this.job.status || !this.loader.open()) return;
+    await this.loader.load(this.charts.wanted());
+    void this.loadFindings();
+    this.controls.suggest(this.job, (all, most) => this.charts.addTags(all, most));
+    this.overview.element.hidden = this.noPoint.update(this.job, this.charts.hideEmpty());
+    this.redraw();
+  }
+
+  private async loadFindings(): Promise<void> {
+    // It reads most: the first charts come before.
+    if (!this.charts.wanted().some((c) => !c.asked && !c.failed)) await this.findings.load(this.job);
+    this.showFindings();
+  }
+
+  private showFindings(): void {
+    this.findings.show(this.job, this.whole(), this.sides, (tags) => passes(this.view.filter, tags));
+  }
+
+  private async loadSpans(): Promise<void> {
+    const spans = await this.events.loadSpans(this.situation());
+    if (!spans) return;
+    this.spans.element.hidden = !spans.length;
+    this.spans.setSpans(spans, this.job.live ? this.source.now() : this.whole().to, this.range());
+  }
+
+  private async loadHeat(): Promise<void> {
+    if (await this.heatData.load(this.job, this.situation(), this.view)) this.redraw();
+  }
+
+  private async reload(): Promise<void> {
+    if (!this.job.status || !this.loader.open()) return;
+    await Promise.all([this.load(), this.loadSpans(), this.loadHeat()]);
+    this.redraw();
+  }
+
+  // ---- two runs
+
+  private updateSides(): void {
+    const runs = runsOf(this.job.nodes, this.job.status);
+    const sides = this.job.live ? null : sidesOf(this.view.runs, runs);
+    const key = (all: Side[] | null) => (all ?? []).map((s) => `${s.job} ${s.shift}`).join();
+    if (key(sides) !== key(this.sides)) {
+      this.loader.stale();
+      this.overviewData.stale();
+      this.events.stale();
+    }
+    this.sides = sides;
+    this.compare.update(this.job.live ? [] : runs, sides);
+  }
+
+  private chooseRuns(runs: string[]): void {
+    this.selection = null;
+    this.set({ runs, range: null });
+    void this.tick();
+  }
+
+  // ---- what is looked at
+
+  private whole(): Range {
+    return this.sides ? wholeOf(this.sides) : this.job.whole(this.source.now());
+  }
+
+  private range(): Range {
+    const whole = this.whole();
+    if (this.view.range) return this.view.range;
+    return { from: this.view.last ? Math.max(whole.from, whole.to - this.view.last * 1000) : whole.from, to: whole.to };
+  }
+
+  private situation(): Situation {
+    return {
+      range: this.range(),
+      whole: this.whole(),
+      filter: this.view.filter,
+      follows: this.job.live && !this.view.range,
+      nodes: this.job.nodes.length,
+      sides: this.sides,
+    };
+  }
+
+  private set(change: Partial<View>): void {
+    this.view = { ...this.view, ...change };
+    const hash = toHash(this.view);
+    if (hash !== location.hash) history.replaceState(null, '', location.pathname + location.search + hash);
+    this.viewChanged('search' in change || 'filter' in change);
+  }
+
+  private readAddress(): void {
+    this.view = { ...EMPTY, ...fromHash(location.hash) };
+    this.controls.fill(this.view);
+    this.viewChanged(true);
+  }
+
+  private viewChanged(layOut: boolean): void {
+    this.updateSides();
+    this.showFindings();
+    if (layOut) this.charts.layOut(this.job.metrics, this.view.search);
+    this.showControls();
+    void this.reload();
+    this.redraw();
+  }
+
+  private zoom(range: Range | null): void {
+    this.brush = null;
+    this.selection = null;
+    this.pausedAt = null;
+    this.set({ range });
+  }
+
+  private setFilter(filter: Record<string, string>): void {
+    this.set({ filter });
+    this.controls.fill(this.view);
+  }
+
+  private togglePause(): void {
+    if (this.view.range) this.zoom(null);
+    else {
+      this.pausedAt = Date.now();
+      this.set({ range: this.range() });
+    }
+  }
+
+  private selectSpan(p: Placed): void {
+    const margin = Math.max(0.01, (p.to - p.from) * 0.05);
+    this.selection = { range: { from: p.from, to: p.to }, label: p.span.name };
+    this.brush = null;
+    this.set({ range: { from: p.from - margin, to: p.to + margin } });
+  }
+
+  // The place and the time of a finding: its chart, and a third of the range on each side.
+  private goToFinding(f: Finding): void {
+    const whole = this.whole();
+    const margin = Math.max(5000, (f.to - f.from) / 3);
+    this.selection = { range: { from: f.from, to: f.to }, label: f.text };
+    this.brush = null;
+    this.pausedAt = null;
+    this.set({ range: { from: Math.max(whole.from, f.from - margin), to: Math.min(whole.to, f.to + margin) }, search: '' });
+    this.controls.fill(this.view);
+    const chart = f.metric === undefined ? undefined : this.charts.find(f.metric);
+    if (chart?.element.isConnected) goTo(chart.element, chart.element);
+    else if (f.span !== undefined) goTo(this.spans.element, this.spans.canvas);
+    else goTo(this.heat.element, this.heat.canvas);
+  }
+
+  private toggleLines(chart: Chart): void {
+    if (chart.sourceSeries <= 8) return;
+    chart.allLines = !chart.allLines;
+    chart.asked = null;
+    void this.load();
+  }
+
+  // ---- drawing
+
+  private setHover(t: number | null, chart?: Chart): void {
+    this.hover = t;
+    if (chart) this.showQuery(chart);
+    const { from, to } = this.range();
+    say(this.note, t === null ? '' : annotationAt(this.events.annotations, t, (to - from) / 100));
+    this.redraw();
+  }
+
+  // By a hundredth of the range.
+  private moveHover(chart: Chart, step: number): void {
+    const { from, to } = this.range();
+    const by = (step * (to - from)) / 100;
+    this.setHover(Math.min(to, Math.max(from, (this.hover ?? (step > 0 ? from - by : to - by)) + by)), chart);
+  }
+
+  private setBrush(range: Range | null): void {
+    this.brush = range;
+    this.redraw();
+  }
+
+  private showQuery(chart: Chart): void {
+    if (chart.plan) say(this.query, commands(chart, this.scene()).join('\n'));
+  }
+
+  private scene(): Scene {
+    const range = this.range();
+    const from = this.sides ? this.sides.map((s) => s.job).join(' and ') : this.job.name();
+    const title = [from, `${format.clock(range.from, 1000, true)} to ${format.clock(range.to, 1000, true)}`, filterText(this.view.filter)].filter(Boolean).join(' · ');
+    return { range, filter: this.view.filter, sides: this.sides, target: this.job.target(), title, theme: this.theme };
+  }
+
+  private export(): void {
+    const seen = this.charts.wanted().filter((c) => !c.element.hidden && c.hasData());
+    if (!seen.length) {
+      say(this.note, 'no chart is in sight that could be exported');
+      return;
+    }
+    this.exporting.open(seen, seen.find((c) => c.element === document.activeElement) ?? null, this.scene());
+  }
+
+  redraw(): void {
+    if (this.drawing) return;
+    this.drawing = true;
+    requestAnimationFrame(() => this.draw());
+  }
+
+  private draw(): void {
+    this.drawing = false;
+    this.lastDrawn = performance.now();
+    const shown: Shown = {
+      range: this.range(),
+      hover: this.hover,
+      brush: this.brush,
+      selection: this.selection?.range ?? null,
+      annotations: this.events.annotations,
+      findings: this.findings.all,
+      start: this.whole().from,
+      origin: this.sides ? this.sides[0]!.from : null,
+      theme: this.theme,
+      colourOf: (tags, index, all) => this.colourOf(tags, index, all),
+    };
+    this.header.update(this.job, this.source.now());
+    this.showControls();
+    let again = false;
+    for (const chart of this.charts.inSight()) again = chart.draw(shown) || again;
+    this.overview.whole = this.whole();
+    this.overview.draw(shown);
+    this.heat.draw(shown);
+    this.spans.draw(shown);
+    if (again) this.redraw();
+    else if (this.situation().follows) this.scrollOn(shown.range);
+  }
+
+  // Lines scroll by time: the next frame is due when they have moved half a pixel, at most 30 times a second.
+  private scrollOn(range: Range): void {
+    const perPixel = (range.to - range.from) / 1200;
+    const wait = Math.max(33, Math.min(1000, perPixel / 2)) - (performance.now() - this.lastDrawn);
+    setTimeout(() => this.redraw(), Math.max(0, wait));
+  }
+
+  // The same host has the same colour everywhere, as long as a chart has one line a host.
+  private colourOf(tags: Record<string, string>, index: number, all: Line[]): number {
+    const hosts = new Set(all.map((l) => l.tags.host));
+    if (hosts.size < 2 || hosts.size < all.length) return index;
+    const at = this.job.nodes.findIndex((n) => n.host === tags.host);
+    return at < 0 ? index : at;
+  }
+
+  private showControls(): void {
+    this.controls.show(this.job.live, this.view);
+    document.documentElement.dataset.paused = String(this.pausedAt !== null);
+  }
+
+  private toggleTheme(): void {
+    toggle();
+    this.themeChanged();
+  }
+
+  private themeChanged(): void {
+    this.theme = readTheme();
+    this.redraw();
+  }
+
+  private async copy(text: string, said: string): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(text);
+      say(this.note, said);
+    } catch {
+      say(this.note, text); // not allowed, as over plain HTTP: to be copied by hand
+    }
+    setTimeout(() => say(this.note, ''), SAID_MS);
+  }
+
+  // ---- the keyboard
+
+  private takeKeys(): void {
+    const pan = (share: number) => this.zoom(panned(this.range(), share, this.whole()));
+    const zoom = (factor: number) => this.zoom(zoomed(this.range(), factor, this.centre(), this.whole()));
+    const actions: Record<string, () => void> = {
+      '/': () => this.controls.search.focus(),
+      j: () => this.charts.focus(1),
+      k: () => this.charts.focus(-1),
+      h: () => pan(-0.25),
+      l: () => pan(0.25),
+      '+': () => zoom(0.5),
+      '=': () => zoom(0.5),
+      '-': () => zoom(2),
+      '0': () => {
+        this.zoom(null);
+        this.set({ last: 0 });
+      },
+      ' ': () => this.togglePause(),
+      n: () => this.goToMark(1),
+      p: () => this.goToMark(-1),
+      g: () => goTo(this.heat.element, this.heat.canvas),
+      s: () => goTo(this.spans.element, this.spans.canvas),
+      c: () => this.compare.press(),
+      e: () => this.export(),
+      t: () => this.toggleTheme(),
+      '?': () => this.keys.element.showModal(),
+    };
+    onKeys(actions, (field) => {
+      if (field === this.controls.search && this.view.search) {
+        this.set({ search: '' });
+        this.controls.fill(this.view);
+      } else if (field) field.blur();
+      else if (Object.keys(this.view.filter).length) this.setFilter({});
+    });
+  }
+
+  // Where the keys zoom: around the cross-hair.
+  private centre(): number {
+    const range = this.range();
+    if (this.hover === null) return 0.5;
+    return Math.min(1, Math.max(0, (this.hover - range.from) / (range.to - range.from)));
+  }
+
+  // To the next finding or annotation on that side of the cross-hair.
+  private goToMark(by: number): void {
+    const range = this.range();
+    const centre = this.hover ?? (range.from + range.to) / 2;
+    const next = nextMark(this.events.annotations, this.findings.all, centre, by);
+    if (!next) return;
+    const half = (range.to - range.from) / 2;
+    if (next.t < range.from || next.t > range.to) this.zoom({ from: next.t - half, to: next.t + half });
+    this.hover = next.t;
+    say(this.note, next.text);
+    this.redraw();
+  }
+
+  // What tests read: the numbers that are drawn, not the pixels.
+  drawn() {
+    return {
+      live: this.job.live,
+      connection: this.loader.connection.state,
+      requests: this.source.requests,
+      range: this.range(),
+      charts: this.charts.inSight().map((c) => ({
+        metric: c.metric.name,
+        mode: c.mode,
+        intervalMs: c.intervalMs,
+        expressions: c.plan?.questions.map(expression) ?? [],
+        asked: c.asked,
+        lines: c.lines,
+      })),
+      heat: { metric: this.heat.metric, rows: this.heat.rows },
+      overview: this.overview.lines,
+      lanes: this.spans.all,
+      annotations: this.events.annotations,
+      findings: this.findings.all,
+      sides: this.sides,
+    };
+  }
+}
+
+function goTo(section: HTMLElement, canvas: HTMLElement): void {
+  if (section.hidden) return;
+  section.scrollIntoView({ block: 'start' });
+  canvas.focus({ preventScroll: true });
+}
+
+declare global {
+  interface Window {
+    sonde: Page;
+  }
+}

@@ -1,0 +1,114 @@
+// Asks sonde's HTTP server: docs/page.md has the whole list of requests. Paths are relative to the page, so
+// that it works below any base path.
+
+import { Column, readColumns } from './columns';
+import { EventReader } from './events';
+import { braceable, expression, type Question } from './plan';
+import {
+  Annotation,
+  FindingsAnswer,
+  Metric,
+  Missing,
+  Node,
+  Refused,
+  Selection,
+  Series,
+  Source,
+  Span,
+  Status,
+  StreamEvent,
+  Unauthorized,
+} from './source';
+
+// How far the server's clock is ahead of the browser's. The Date header has whole seconds, cut: each
+// answer gives a lower bound, and the largest is right within the time between two answers.
+export class ServerClock {
+  private aheadMs: number | null = null;
+
+  note(date: string | null, nowMs: number): void {
+    const said = date ? Date.parse(date) : NaN;
+    if (Number.isNaN(said)) return;
+    const ahead = said - nowMs;
+    // A second of difference may be the cut alone; more is a clock that was set.
+    if (this.aheadMs === null || ahead > this.aheadMs || ahead < this.aheadMs - 1500) this.aheadMs = ahead;
+  }
+
+  now(nowMs = Date.now()): number {
+    const ahead = this.aheadMs ?? 0;
+    return nowMs + (Math.abs(ahead) < 1000 ? 0 : ahead + 500);
+  }
+}
+
+const NATIVE = 'sonde/v1/';
+
+export class Server implements Source {
+  private readonly clock = new ServerClock();
+  requests = 0;
+
+  now(): number {
+    return this.clock.now();
+  }
+
+  private async fetch(path: string, init: RequestInit = {}): Promise<Response> {
+    this.requests++;
+    const response = await fetch(new URL(path, document.baseURI), { credentials: 'same-origin', ...init });
+    this.clock.note(response.headers.get('Date'), Date.now());
+    if (response.status === 401) throw new Unauthorized('the session has ended');
+    if (response.status >= 502) throw new TypeError(`the proxy says ${response.status}`);
+    if (!response.ok) {
+      const text = await response.text();
+      let message = text;
+      try {
+        message = JSON.parse(text).error.message;
+      } catch {
+        // not ours: as it is
+      }
+      throw new Refused(message);
+    }
+    return response;
+  }
+
+  private async json<T>(path: string): Promise<T> {
+    return (await this.fetch(NATIVE + path)).json() as Promise<T>;
+  }
+
+  status = () => this.json<Status>('status');
+  nodes = () => this.json<{ nodes: Node[] } & Missing>('nodes');
+  metrics = () => this.json<{ metrics: Metric[] } & Missing>('metrics');
+  series = (metric: string, limit: number) =>
+    this.json<{ total: number; series: Series[] }>(`series?latest&limit=${limit}&match=${encodeURIComponent(metric)}`);
+  findings = () => this.json<FindingsAnswer>('findings');
+  spans = (fromMs: number, toMs: number, limit: number, job: string) =>
+    this.json<{ spans: Span[] }>(
+      `spans?start=${Math.floor(fromMs)}ms&end=${Math.ceil(toMs)}ms&limit=${limit}${job ? `&job_tag&tag=${encodeURIComponent(`job=${job}`)}` : ''}`,
+    );
+  annotations = (fromMs: number, toMs: number) =>
+    this.json<{ annotations: Annotation[] }>(`annotations?start=${Math.floor(fromMs)}ms&end=${Math.ceil(toMs)}ms&limit=1000&job_tag`);
+
+  async query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]> {
+    const body = { start: Math.floor(fromMs), end: Math.ceil(toMs), queries: questions.map((q) => ({ m: expression(q) })) };
+    const response = await this.fetch(`${NATIVE}query?format=binary`, {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { 'Content-Type': 'application/json' },
+    });
+    return readColumns(await response.arrayBuffer());
+  }
+
+  async stream(selections: Selection[], sinceMs: number, signal: AbortSignal, take: (event: StreamEvent) => void): Promise<void> {
+    const text = (s: Selection) => {
+      const tags = braceable(s.filter).map(([key, value]) => `${key}=${value}`);
+      return s.metric + (tags.length ? `{${tags.join(',')}}` : '');
+    };
+    const m = selections.map((s) => `m=${encodeURIComponent(text(s))}`).join('&');
+    const response = await this.fetch(`${NATIVE}stream?${m}&since=${Math.floor(sinceMs)}ms`, { signal });
+    const reader = response.body!.getReader();
+    const events = new EventReader();
+    const utf8 = new TextDecoder();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) throw new TypeError('the stream has ended');
+      for (const { event, data } of events.push(utf8.decode(value, { stream: true }))) take({ event, data: JSON.parse(data) } as StreamEvent);
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// What the page asks for, and nothing else: `Source` is all that the page knows of where its data come from.
+// `Server` (server.ts) asks sonde's HTTP server. A page that has its data inside answers by itself.
+
+import type { Column } from './columns';
+import type { Question } from './plan';
+
+export interface Run {
+  job: string;
+  command: string;
+  level: number;
+  start_ns: number;
+  end_ns?: number;
+  exit_code?: number;
+}
+export interface Status {
+  job: string;
+  version: string;
+  level: number;
+  series: number;
+  points: number;
+  first_ns?: number;
+  last_ns?: number;
+  missing?: string[];
+  runs: Run[];
+  files: { path: string; state: string; host?: string; job?: string; error?: string }[];
+  shift_ns: number;
+  hub?: { nodes: { host: string; connected: boolean }[] };
+}
+export interface Node {
+  host: string;
+  job: string;
+  state: string;
+  series: number;
+  first_ns?: number;
+  last_ns?: number;
+}
+export interface Metric {
+  name: string;
+  kind: 'gauge' | 'counter';
+  unit: string;
+  help: string;
+  level: number;
+  source?: string; // of a built-in metric
+}
+export interface Series {
+  metric: string;
+  tags: Record<string, string>;
+  value?: number | null;
+}
+export interface Span {
+  name: string;
+  start_ns: number;
+  end_ns?: number;
+  id: number | string;
+  parent: number | string;
+  node: string;
+  tags: Record<string, string>;
+}
+export interface Annotation {
+  text: string;
+  t_ns: number;
+  node: string;
+  tags: Record<string, string>;
+}
+// A member that is slower than the others (docs/http.md, "Findings").
+export interface FindingAnswer {
+  metric?: string;
+  span?: string;
+  job?: string;
+  tags: Record<string, string>;
+  state: 'slow' | 'was slow';
+  factor: number;
+  against: 'others' | 'own best';
+  rounds: number;
+  since_ns: number;
+  until_ns: number;
+}
+export interface FindingsAnswer extends Missing {
+  total: number;
+  findings: FindingAnswer[];
+  measures: unknown[];
+}
+export interface Missing {
+  missing?: { host: string; reason: string }[];
+}
+
+// The server refused: no session, or it has ended.
+export class Unauthorized extends Error {}
+// The server said no to this request alone.
+export class Refused extends Error {}
+
+// Every request of the page. A promise is rejected with Unauthorized, with Refused, or with a TypeError if the
+// source does not answer: the page then tries again (loader.ts).
+export interface Source {
+  readonly requests: number; // since the page began
+  now(): number; // the clock of what answers, milliseconds since the epoch
+  status(): Promise<Status>;
+  nodes(): Promise<{ nodes: Node[] } & Missing>;
+  metrics(): Promise<{ metrics: Metric[] } & Missing>;
+  // The series of a metric, with their newest values.
+  series(metric: string, limit: number): Promise<{ total: number; series: Series[] }>;
+  findings(): Promise<FindingsAnswer>;
+  // `job`: of that run only; '': of all.
+  spans(fromMs: number, toMs: number, limit: number, job: string): Promise<{ spans: Span[] }>;
+  annotations(fromMs: number, toMs: number): Promise<{ annotations: Annotation[] }>;
+  // The answers of several questions over one range; Column.query is the index of its question.
+  query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]>;
+  // Calls `take` for each event until the stream ends (a rejected promise) or is aborted. Only of a running job.
+  stream(selections: Selection[], sinceMs: number, signal: AbortSignal, take: (event: StreamEvent) => void): Promise<void>;
+}
+
+// Series that a stream follows: all of a metric that have these tags.
+export interface Selection {
+  metric: string;
+  filter: Record<string, string>;
+}
+
+export type StreamEvent =
+  | { event: 'series'; data: { id: number; metric: string; tags: Record<string, string> } }
+  | { event: 'points'; data: { id: number; t_ns: number[]; values: (number | null)[] } };
