@@ -118,8 +118,8 @@ static void write_uses(struct json_writer *w, const struct report *r)
     json_end_array(w);
     json_key(w, STR("energy"));
     json_begin_object(w);
-    number(w, "node_joules", r->energy.node_joules);
-    number(w, "gpu_joules", r->energy.gpu_joules);
+    number(w, "nodes_joules", r->energy.node_joules);
+    number(w, "gpus_joules", r->energy.gpu_joules);
     number(w, "total_joules", r->energy.total_joules);
     text(w, "covers", r->energy.covers);
     number(w, "grams_co2", r->energy.grams_co2);

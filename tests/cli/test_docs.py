@@ -22,7 +22,7 @@ def folders(parent):
 COMMANDS = set(re.findall(r"^COMMAND\(\w+, ([a-z]+),", (ROOT / "src/cli/commands.def").read_text(), re.M))
 # By name and by letter: whether they take a value.
 OPTIONS = {"--help": False, "--version": False}
-for name, letter, argument in re.findall(r"^OPTION\(\w+, \"([a-z-]*)\", (0|'.'), \"([^\"]*)\"", (ROOT / "src/cli/options.def").read_text(), re.M):
+for name, letter, argument in re.findall(r"^OPTION\(\w+, \"([a-z0-9-]*)\", (0|'.'), \"([^\"]*)\"", (ROOT / "src/cli/options.def").read_text(), re.M):
     OPTIONS |= {f"--{name}": bool(argument), f"-{letter[1:2]}": bool(argument)}
 
 

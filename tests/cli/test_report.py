@@ -167,10 +167,10 @@ class Report(Place):
         self.assertEqual((use["gpu"]["total"], use["gpu_memory"]["total"]), (8, 8 * 80 * GIB))
         self.assertLess(use["network_in"]["mean"], 2001)  # without the loopback interface
         # Packages and their memory; the cores are a part of the package.
-        self.assertAlmostEqual(r["energy"]["node_joules"], 2 * 220 * 1790, 6)
+        self.assertAlmostEqual(r["energy"]["nodes_joules"], 2 * 220 * 1790, 6)
         power = self.value("none:0all-avg:gpu_power_watts", *all_of, folder)
-        self.assertAlmostEqual(r["energy"]["gpu_joules"], power * seconds, 3)
-        total = r["energy"]["node_joules"] + r["energy"]["gpu_joules"]
+        self.assertAlmostEqual(r["energy"]["gpus_joules"], power * seconds, 3)
+        total = r["energy"]["nodes_joules"] + r["energy"]["gpus_joules"]
         self.assertAlmostEqual(r["energy"]["grams_co2"], total / 3.6e6 * 400, 6)
 
     def test_spans_are_those_of_the_list(self):

@@ -1,0 +1,613 @@
+// Findings: each is made where its figures say so, not where they do not, and not from too few
+// data.
+#include "report/findings.h"
+#include "unit/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BUCKETS = 120, BUCKET_S = 10, LINES_MAX = 4 };
+static const double GIB = 1 << 30;
+
+// A report that is filled by hand: a run of 1,200 s on one node that is busy until its end.
+struct world {
+    struct arena arena;
+    struct report report;
+    struct report_line lines[REPORT_MEASURES_COUNT][LINES_MAX];
+    double buckets[REPORT_MEASURES_COUNT][LINES_MAX][BUCKETS];
+    struct report_key environment[2];
+    struct report_straggler straggler;
+    struct report_node nodes[LINES_MAX];
+};
+
+typedef double shape(size_t bucket, double value);
+
+static double steady(size_t bucket, double value)
+{
+    (void)bucket;
+    return value;
+}
+
+static double ends_at_half(size_t bucket, double value)
+{
+    return bucket < BUCKETS / 2 ? value : 0;
+}
+
+static double grows(size_t bucket, double value)
+{
+    return value * (double)(bucket + 1) / BUCKETS;
+}
+
+static double grows_then_rests(size_t bucket, double value)
+{
+    return bucket < BUCKETS / 2 ? grows(2 * bucket, value) : value;
+}
+
+static double rarely_there(size_t bucket, double value)
+{
+    return bucket % 15 == 0 ? value : (double)NAN;
+}
+
+// A series, `value` at its height. A counter's values are rates.
+static struct report_line *add(struct world *w, enum report_measure_id id, const char *host,
+                               const char *part, shape *at, double value)
+{
+    struct report_measure *m = &w->report.measures[id];
+    struct report_line *l = &w->lines[id][m->count];
+    double *buckets = w->buckets[id][m->count], sum = 0;
+    assert_true(m->count < LINES_MAX);
+    *l = (struct report_line){
+        .host = str_of(host), .part = str_of(part), .buckets = buckets, .total = (double)NAN};
+    for (size_t i = 0; i < BUCKETS; i++) {
+        buckets[i] = at(i, value);
+        if (isnan(buckets[i]))
+            continue;
+        sum += buckets[i];
+        l->points += 1;
+        l->peak = fmax(l->peak, buckets[i]);
+    }
+    l->mean = sum / l->points;
+    if (m->counter)
+        l->total = sum * BUCKET_S;
+    m->lines = w->lines[id];
+    m->count++;
+    return l;
+}
+
+static struct world *begin(void)
+{
+    struct world *w = calloc(1, sizeof *w);
+    struct report *r = &w->report;
+    assert_non_null(w);
+    *r = (struct report){.arena = &w->arena,
+                         .nodes = w->nodes,
+                         .node_count = 1,
+                         .ended = true,
+                         .bucket_count = BUCKETS,
+                         .bucket_ns = (int64_t)BUCKET_S * 1000000000,
+                         .to_ns = (int64_t)BUCKETS * BUCKET_S * 1000000000,
+                         .end_ns = (int64_t)BUCKETS * BUCKET_S * 1000000000,
+                         .environment = w->environment};
+#define NAME(id, name, tag, kind)                    \
+    r->measures[REPORT_##id].metric = str_of(name); \
+    r->measures[REPORT_##id].counter = strcmp(#kind, "COUNTER") == 0;
+    REPORT_MEASURES(NAME)
+#undef NAME
+    add(w, REPORT_CPU, "n1", "", steady, 50);
+    add(w, REPORT_CPU_COUNT, "n1", "", steady, 16);
+    return w;
+}
+
+static void set_environment(struct world *w, const char *key, const char *value)
+{
+    w->environment[w->report.environment_count++] =
+        (struct report_key){str_of(key), str_of(value)};
+}
+
+static size_t count_of(struct world *w, const char *kind)
+{
+    size_t found = 0;
+    report_find(&w->report);
+    for (size_t i = 0; i < w->report.finding_count; i++) {
+        const struct report_finding *f = &w->report.findings[i];
+        found += strcmp(f->kind, kind) == 0;
+        // Whatever it is, it says all that a finding says.
+        assert_true(f->title.size && f->evidence.size && f->advice.size && f->unit[0]);
+        assert_true(isfinite(f->value) && f->weight >= 0 && f->weight <= 1);
+        assert_true(f->start_ns < f->end_ns);
+    }
+    return found;
+}
+
+static const struct report_finding *the(struct world *w, const char *kind)
+{
+    assert_int_equal(count_of(w, kind), 1);
+    for (size_t i = 0;; i++)
+        if (strcmp(w->report.findings[i].kind, kind) == 0)
+            return &w->report.findings[i];
+}
+
+static void end(struct world *w)
+{
+    arena_free(&w->arena);
+    free(w);
+}
+
+static void expect_in(struct str text, const char *words)
+{
+    char line[512];
+    snprintf(line, sizeof line, "%.*s", STR_ARG(text));
+    if (!strstr(line, words))
+        fail_msg("'%s' does not say '%s'", line, words);
+}
+
+// Each case is checked once more with a tenth of the values, and as a run of 40 s.
+typedef void fill(struct world *w, shape *s);
+
+static void expect_silence_on_few_data(fill *f, const char *kind)
+{
+    struct world *w = begin();
+    f(w, rarely_there);
+    assert_int_equal(count_of(w, kind), 0);
+    end(w);
+    w = begin();
+    f(w, steady);
+    w->report.to_ns = (int64_t)40 * 1000000000;
+    w->report.bucket_count = 4;
+    assert_int_equal(count_of(w, kind), 0);
+    end(w);
+}
+
+static void a_run_that_works_has_none(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    add(w, REPORT_JOB_CPU, "n1", "", steady, 12);
+    add(w, REPORT_JOB_MEMORY, "n1", "", steady, 20 * GIB);
+    add(w, REPORT_MEMORY_LIMIT, "n1", "", steady, 24 * GIB);
+    add(w, REPORT_GPU, "n1", "0", steady, 93);
+    add(w, REPORT_CGROUP_THROTTLED, "n1", "", steady, 0.1);
+    add(w, REPORT_PRESSURE_IO, "n1", "", steady, 0.05);
+    add(w, REPORT_NETWORK_IN, "n1", "eth0", steady, 2e8);
+    report_find(&w->report);
+    assert_int_equal(w->report.finding_count, 0);
+    end(w);
+    // And nothing at all, of which nothing can be said.
+    w = calloc(1, sizeof *w);
+    w->report.arena = &w->arena;
+    report_find(&w->report);
+    assert_int_equal(w->report.finding_count, 0);
+    end(w);
+}
+
+// ---- the end of a run
+
+static void a_job_that_waits_at_its_end(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    add(w, REPORT_JOB_CPU, "n1", "", ends_at_half, 8);
+    const struct report_finding *f = the(w, "idle_end");
+    assert_int_equal(f->sureness, REPORT_SURE);
+    assert_true(f->value == BUCKETS / 2 * BUCKET_S && f->weight == 0.5);
+    expect_in(f->title, "after its last activity");
+    assert_int_equal(f->start_ns, (int64_t)(BUCKETS / 2) * BUCKET_S * 1000000000);
+    w->report.running = true;
+    expect_in(the(w, "idle_end")->title, "nothing happens since 00:10:00");
+    end(w);
+    // A disk, a network or a GPU at work is no pause.
+    static const enum report_measure_id signs[] = {REPORT_DISK_READ, REPORT_DISK_WRITTEN,
+                                                   REPORT_NETWORK_IN, REPORT_NETWORK_OUT,
+                                                   REPORT_GPU};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        w = begin();
+        add(w, REPORT_JOB_CPU, "n1", "", ends_at_half, 8);
+        add(w, signs[i], "n1", "0", steady, signs[i] == REPORT_GPU ? 60 : 5e6);
+        assert_int_equal(count_of(w, "idle_end"), 0);
+        end(w);
+    }
+}
+
+static void few_values_at_the_end(struct world *w, shape *s)
+{
+    w->report.measures[REPORT_CPU].count = 0;
+    add(w, REPORT_JOB_CPU, "n1", "", s, 0);
+}
+
+// ---- processors
+
+static void one_core(struct world *w, shape *s)
+{
+    add(w, REPORT_JOB_CPU, "n1", "", s, 1);
+    add(w, REPORT_CPU_BUSIEST, "n1", "", s, 97);
+}
+
+static void one_core_of_many(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    one_core(w, steady);
+    const struct report_finding *f = the(w, "one_core");
+    assert_int_equal(f->sureness, REPORT_LIKELY);
+    expect_in(f->title, "one core of 16 is busy");
+    set_environment(w, "OMP_NUM_THREADS", "1");
+    f = the(w, "one_core");
+    assert_int_equal(f->sureness, REPORT_SURE);
+    expect_in(f->advice, "OMP_NUM_THREADS");
+    end(w);
+    // 2 cores are all that was asked for; a GPU does the work; the work moves from core to core.
+    w = begin();
+    one_core(w, steady);
+    set_environment(w, "SLURM_CPUS_ON_NODE", "2");
+    assert_int_equal(count_of(w, "one_core"), 0);
+    end(w);
+    w = begin();
+    one_core(w, steady);
+    add(w, REPORT_GPU, "n1", "0", steady, 90);
+    assert_int_equal(count_of(w, "one_core"), 0);
+    end(w);
+    w = begin();
+    add(w, REPORT_JOB_CPU, "n1", "", steady, 1);
+    add(w, REPORT_CPU_BUSIEST, "n1", "", steady, 30);
+    assert_int_equal(count_of(w, "one_core"), 0);
+    end(w);
+    expect_silence_on_few_data(one_core, "one_core");
+}
+
+static void held_back(struct world *w, shape *s)
+{
+    add(w, REPORT_JOB_CPU, "n1", "", s, 3);
+    add(w, REPORT_CGROUP_THROTTLED, "n1", "", s, 1);
+}
+
+static void a_limit_of_processor_time(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    held_back(w, steady);
+    const struct report_finding *f = the(w, "cpu_limit");
+    assert_true(f->value == 0.25);
+    expect_in(f->title, "25 %");
+    end(w);
+    w = begin();
+    add(w, REPORT_JOB_CPU, "n1", "", steady, 3);
+    add(w, REPORT_CGROUP_THROTTLED, "n1", "", steady, 0.2);
+    assert_int_equal(count_of(w, "cpu_limit"), 0);
+    end(w);
+    expect_silence_on_few_data(held_back, "cpu_limit");
+}
+
+// ---- memory
+
+static void small_use(struct world *w, shape *s)
+{
+    add(w, REPORT_JOB_MEMORY, "n1", "", s, 12 * GIB);
+    add(w, REPORT_MEMORY_LIMIT, "n1", "", s, 200 * GIB);
+    add(w, REPORT_MEMORY_TOTAL, "n1", "", s, 256 * GIB);
+}
+
+static void more_memory_than_was_used(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    small_use(w, steady);
+    const struct report_finding *f = the(w, "memory_request");
+    assert_true(f->value == 0.06);
+    expect_in(f->title, "used 6 % of");
+    expect_in(f->title, "ask for 16G"); // 12 and a quarter more, 15, rounded up
+    end(w);
+    // Nobody asked for it: the limit is the node's memory. Or most of it was used.
+    w = begin();
+    add(w, REPORT_JOB_MEMORY, "n1", "", steady, 12 * GIB);
+    add(w, REPORT_MEMORY_LIMIT, "n1", "", steady, 256 * GIB);
+    add(w, REPORT_MEMORY_TOTAL, "n1", "", steady, 256 * GIB);
+    assert_int_equal(count_of(w, "memory_request"), 0);
+    set_environment(w, "SLURM_MEM_PER_NODE", "102400"); // MiB
+    expect_in(the(w, "memory_request")->title, "used 12 % of");
+    end(w);
+    w = begin();
+    add(w, REPORT_JOB_MEMORY, "n1", "", steady, 120 * GIB);
+    add(w, REPORT_MEMORY_LIMIT, "n1", "", steady, 200 * GIB);
+    assert_int_equal(count_of(w, "memory_request"), 0);
+    end(w);
+    expect_silence_on_few_data(small_use, "memory_request");
+}
+
+static void memory_that_grows(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    add(w, REPORT_JOB_MEMORY, "n1", "", grows, 60 * GIB);
+    add(w, REPORT_MEMORY_TOTAL, "n1", "", steady, 64 * GIB);
+    const struct report_finding *f = the(w, "memory_growth");
+    assert_int_equal(f->sureness, REPORT_LIKELY);
+    assert_true(fabs(f->value / (180 * GIB) - 1) < 1e-6); // 60 GiB in a third of an hour
+    expect_in(f->advice, "memory is full");
+    add(w, REPORT_CGROUP_OOM, "n1", "", ends_at_half, 0.1);
+    assert_int_equal(the(w, "memory_growth")->sureness, REPORT_SURE);
+    end(w);
+    // It fills and stays; it is freed at the end; it grows by little.
+    static const struct {
+        shape *at;
+        double bytes;
+    } others[] = {{grows_then_rests, 60}, {ends_at_half, 60}, {steady, 60}, {grows, 0.1}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        w = begin();
+        add(w, REPORT_JOB_MEMORY, "n1", "", others[i].at, others[i].bytes * GIB);
+        assert_int_equal(count_of(w, "memory_growth"), 0);
+        end(w);
+    }
+    w = begin();
+    add(w, REPORT_JOB_MEMORY, "n1", "", grows, 60 * GIB);
+    w->report.to_ns = (int64_t)100 * 1000000000; // of 2 minutes at least
+    assert_int_equal(count_of(w, "memory_growth"), 0);
+    end(w);
+}
+
+static void killed_processes(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    add(w, REPORT_OOM, "n1", "", steady, 0);
+    assert_int_equal(count_of(w, "out_of_memory"), 0);
+    end(w);
+    w = begin();
+    add(w, REPORT_OOM, "n1", "", steady, 0)->total = 2;
+    const struct report_finding *f = the(w, "out_of_memory");
+    assert_int_equal(f->sureness, REPORT_LIKELY); // of whatever the node runs
+    expect_in(f->title, "2 processes were");
+    add(w, REPORT_CGROUP_OOM, "n1", "", steady, 0)->total = 1;
+    f = the(w, "out_of_memory");
+    assert_int_equal(f->sureness, REPORT_SURE);
+    expect_in(f->title, "1 process was");
+    w->report.to_ns = 1000000000; // also of a run of 1 s
+    assert_int_equal(count_of(w, "out_of_memory"), 1);
+    end(w);
+}
+
+static void waits_for_memory(struct world *w, shape *s)
+{
+    add(w, REPORT_PRESSURE_MEMORY, "n1", "", s, 0.15);
+    add(w, REPORT_SWAP_IN, "n1", "", s, 1e6);
+    add(w, REPORT_SWAP_OUT, "n1", "", s, 1e6);
+}
+
+static void swapping(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    waits_for_memory(w, steady);
+    const struct report_finding *f = the(w, "memory_pressure");
+    assert_int_equal(f->sureness, REPORT_SURE);
+    expect_in(f->title, "waited for memory 15 % of the time on n1");
+    end(w);
+    w = begin();
+    add(w, REPORT_PRESSURE_MEMORY, "n1", "", steady, 0.01);
+    add(w, REPORT_SWAP_IN, "n1", "", steady, 1e6);
+    add(w, REPORT_SWAP_OUT, "n1", "", steady, 1e6);
+    assert_int_equal(count_of(w, "memory_pressure"), 0);
+    end(w);
+    w = begin(); // a kernel that does not tell how long tasks wait
+    add(w, REPORT_SWAP_IN, "n1", "", steady, 1e6);
+    add(w, REPORT_SWAP_OUT, "n1", "", steady, 1e6);
+    expect_in(the(w, "memory_pressure")->title, "came back from swap space");
+    end(w);
+}
+
+// ---- GPUs
+
+static void idle_gpus(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    add(w, REPORT_JOB_CPU, "n1", "", steady, 8);
+    for (int i = 0; i < 4; i++)
+        add(w, REPORT_GPU, "n1", (const char *[]){"0", "1", "2", "3"}[i],
+            i < 2 ? steady : ends_at_half, 90);
+    const struct report_finding *f = the(w, "gpu_idle");
+    expect_in(f->title, "GPUs 2 and 3 idle after 00:10:00");
+    expect_in(f->m, "{host=n1,gpu=2|3}");
+    assert_true(f->value == 600);
+    assert_int_equal(count_of(w, "gpu_unused"), 0);
+    end(w);
+    w = begin();
+    add(w, REPORT_JOB_CPU, "n1", "", steady, 8);
+    add(w, REPORT_GPU, "n1", "0", steady, 90);
+    add(w, REPORT_GPU, "n1", "1", steady, 0);
+    expect_in(the(w, "gpu_unused")->title, "GPU 1 never used");
+    assert_int_equal(count_of(w, "gpu_idle"), 0);
+    end(w);
+    w = begin(); // all of them, because the job waits: that is one finding
+    add(w, REPORT_JOB_CPU, "n1", "", ends_at_half, 8);
+    add(w, REPORT_GPU, "n1", "0", ends_at_half, 90);
+    assert_int_equal(count_of(w, "gpu_idle"), 0);
+    assert_int_equal(count_of(w, "idle_end"), 1);
+    end(w);
+}
+
+static void unused_gpu(struct world *w, shape *s)
+{
+    add(w, REPORT_JOB_CPU, "n1", "", steady, 8);
+    add(w, REPORT_GPU, "n1", "0", s, 0);
+}
+
+static struct report_span *step_of(struct world *w)
+{
+    struct report_span *s = &w->report.spans[w->report.span_count++];
+    *s = (struct report_span){.name = STR("step"),
+                              .count = 1000,
+                              .mean_s = 1,
+                              .share = 0.9,
+                              .members = 1,
+                              .imbalance = (double)NAN,
+                              .gpu_idle = 0.38,
+                              .gpu_samples = 5000};
+    return s;
+}
+
+static void gpus_that_wait(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    struct report_span *s = step_of(w);
+    expect_in(the(w, "gpu_waits")->title, "GPUs idle 38 % of the spans 'step'");
+    assert_int_equal(w->report.findings[0].sureness, REPORT_LIKELY);
+    s->inner = STR("load");
+    s->inner_share = 0.4;
+    const struct report_finding *f = the(w, "gpu_waits");
+    assert_int_equal(f->sureness, REPORT_SURE);
+    expect_in(f->title, "'load' takes 40 %");
+    struct report_span before = *s;
+    for (int i = 0; i < 5; i++) {
+        *s = before;
+        s->gpu_idle = i == 0 ? 0.2 : i == 1 ? (double)NAN : before.gpu_idle;
+        s->share = i == 2 ? 0.1 : before.share;
+        s->gpu_samples = i == 3 ? 99 : before.gpu_samples;
+        s->count = i == 4 ? 9 : before.count;
+        assert_int_equal(count_of(w, "gpu_waits"), 0);
+    }
+    end(w);
+}
+
+static void slowed_down(struct world *w, shape *s)
+{
+    add(w, REPORT_GPU_THERMAL, "n1", "0", s, 0.2);
+}
+
+static void gpus_that_are_slowed_down(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    slowed_down(w, steady);
+    expect_in(the(w, "gpu_throttled")->title, "GPU 0 slowed down, at the temperature limit");
+    add(w, REPORT_GPU_OVERHEATED, "n1", "0", steady, 0.1);
+    expect_in(the(w, "gpu_throttled")->title, "too hot"); // the worst cause, once
+    end(w);
+    w = begin();
+    add(w, REPORT_GPU_THERMAL, "n1", "0", steady, 0.01);
+    assert_int_equal(count_of(w, "gpu_throttled"), 0);
+    end(w);
+    expect_silence_on_few_data(slowed_down, "gpu_throttled");
+    expect_silence_on_few_data(unused_gpu, "gpu_unused");
+    expect_silence_on_few_data(few_values_at_the_end, "idle_end");
+}
+
+// ---- disks and networks
+
+static void waits_for_disk(struct world *w, shape *s)
+{
+    add(w, REPORT_PRESSURE_IO, "n1", "", s, 0.4);
+}
+
+static void a_slow_disk(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    waits_for_disk(w, steady);
+    const struct report_finding *f = the(w, "disk");
+    assert_int_equal(f->sureness, REPORT_LIKELY);
+    expect_in(f->title, "waited for a disk 40 % of the time");
+    add(w, REPORT_DISK_BUSY, "n1", "sda", steady, 0.95);
+    add(w, REPORT_DISK_READ, "n1", "sda", steady, 1e6);
+    add(w, REPORT_DISK_WRITTEN, "n1", "sda", steady, 9e6);
+    f = the(w, "disk");
+    assert_int_equal(f->sureness, REPORT_SURE);
+    expect_in(f->evidence, "sda was busy 95 %");
+    expect_in(f->advice, "Write less");
+    end(w);
+    w = begin();
+    add(w, REPORT_PRESSURE_IO, "n1", "", steady, 0.1);
+    assert_int_equal(count_of(w, "disk"), 0);
+    end(w);
+    expect_silence_on_few_data(waits_for_disk, "disk");
+}
+
+static void full_link(struct world *w, shape *s)
+{
+    add(w, REPORT_NETWORK_OUT, "n1", "eth0", s, 0.94 * 1e9 / 8);
+}
+
+static void a_full_network(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    full_link(w, steady);
+    const struct report_finding *f = the(w, "network");
+    assert_int_equal(f->sureness, REPORT_POSSIBLE); // the link's own rate is not known
+    expect_in(f->title, "eth0 of n1 sent");
+    expect_in(f->evidence, "of a link of 1 Gbit/s");
+    end(w);
+    // No usual link's rate; a moment only; the machine itself.
+    w = begin();
+    add(w, REPORT_NETWORK_OUT, "n1", "eth0", steady, 0.5 * 1e9 / 8);
+    add(w, REPORT_NETWORK_OUT, "n1", "eth1", grows, 0.94 * 1e9 / 8);
+    add(w, REPORT_NETWORK_OUT, "n1", "lo", steady, 0.94 * 1e9 / 8);
+    assert_int_equal(count_of(w, "network"), 0);
+    end(w);
+    expect_silence_on_few_data(full_link, "network");
+}
+
+// ---- ranks
+
+static void slow_members(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    w->straggler = (struct report_straggler){.what = STR("step"),
+                                             .member = STR("host=n1,rank=3"),
+                                             .span = true,
+                                             .now = true,
+                                             .factor = 1.5,
+                                             .against = STR("others"),
+                                             .rounds = 40,
+                                             .since_ns = (int64_t)300 * 1000000000,
+                                             .until_ns = (int64_t)1200 * 1000000000};
+    w->report.stragglers = &w->straggler;
+    w->report.straggler_count = 1;
+    const struct report_finding *f = the(w, "straggler");
+    assert_int_equal(f->sureness, REPORT_SURE);
+    expect_in(f->title, "host=n1,rank=3 is 1.50 times as slow as the others in step since 00:05:00");
+    expect_in(f->hosts, "n1");
+    // Its span is not divided unevenly as well: that is the same finding.
+    struct report_span *s = step_of(w);
+    s->gpu_idle = (double)NAN;
+    s->members = 4;
+    s->imbalance = 1.5;
+    s->slowest = w->straggler.member;
+    assert_int_equal(count_of(w, "imbalance"), 0);
+    w->straggler.factor = 1; // no slower
+    assert_int_equal(count_of(w, "straggler"), 0);
+    w->report.straggler_count = 0;
+    expect_in(the(w, "imbalance")->title, "'step' takes host=n1,rank=3 50 % longer");
+    struct report_span before = *s;
+    for (int i = 0; i < 4; i++) {
+        *s = before;
+        s->members = i == 0 ? 1 : before.members;
+        s->imbalance = i == 1 ? 1.1 : before.imbalance;
+        s->count = i == 2 ? 39 : before.count;
+        s->share = i == 3 ? 0.1 : before.share;
+        assert_int_equal(count_of(w, "imbalance"), 0);
+    }
+    end(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_that_works_has_none),
+        cmocka_unit_test(a_job_that_waits_at_its_end),
+        cmocka_unit_test(one_core_of_many),
+        cmocka_unit_test(a_limit_of_processor_time),
+        cmocka_unit_test(more_memory_than_was_used),
+        cmocka_unit_test(memory_that_grows),
+        cmocka_unit_test(killed_processes),
+        cmocka_unit_test(swapping),
+        cmocka_unit_test(idle_gpus),
+        cmocka_unit_test(gpus_that_wait),
+        cmocka_unit_test(gpus_that_are_slowed_down),
+        cmocka_unit_test(a_slow_disk),
+        cmocka_unit_test(a_full_network),
+        cmocka_unit_test(slow_members),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
