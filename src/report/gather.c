@@ -267,14 +267,40 @@ static int take_stragglers(struct gather *g)
 
 // ---------------------------------------------------------------- the range
 
-// Buckets of whole seconds that begin at whole multiples since 1970, as queries have them.
-static void cut_range(struct report *r, int64_t first_ns, int64_t last_ns)
+// Seconds between the samples of the nodes' own metrics, rounded; 1 if there are none.
+static int64_t sample_interval_s(struct gather *g, int64_t first_ns, int64_t last_ns)
+{
+    static const char *const tried[] = {"cpu_percent", "memory_used_bytes"};
+    double most = 0;
+    for (size_t i = 0; i < sizeof tried / sizeof *tried && most == 0; i++) {
+        if (!gather_metric(g, tried[i]))
+            continue;
+        char text[64];
+        const char *expression = text;
+        struct sonde_result *result = NULL;
+        snprintf(text, sizeof text, "mimmax:0all-count:%s", tried[i]);
+        // Without an answer, charts may have gaps; the requests that follow say what is wrong.
+        if (gather_ask(g, &expression, 1, NULL, first_ns / NS_PER_S * NS_PER_S,
+                       (last_ns / NS_PER_S + 1) * NS_PER_S, &result) == 0)
+            for (size_t k = 0; k < result->count; k++)
+                if (result->series[k].count)
+                    most = fmax(most, result->series[k].values[0]);
+        sonde_result_free(result);
+    }
+    double interval_s = most > 1 ? (double)(last_ns - first_ns) / 1e9 / (most - 1) : 1;
+    return interval_s < 1.5 ? 1 : (int64_t)(interval_s + 0.5);
+}
+
+// Buckets of whole seconds that begin at whole multiples since 1970, as queries have them, and
+// multiples of the sample interval: then each bucket of a counter covers as many samples.
+static void cut_range(struct report *r, int64_t first_ns, int64_t last_ns, int64_t interval_s)
 {
     size_t most = r->node_count ? REPORT_CELLS_MAX / r->node_count : REPORT_BUCKETS_MAX;
     most = most > REPORT_BUCKETS_MAX ? REPORT_BUCKETS_MAX : most < 24 ? 24 : most;
     r->to_ns = (last_ns / NS_PER_S + 1) * NS_PER_S;
     int64_t from_ns = first_ns / NS_PER_S * NS_PER_S,
             each_s = (r->to_ns - from_ns) / NS_PER_S / (int64_t)most + 1;
+    each_s = (each_s + interval_s - 1) / interval_s * interval_s;
     r->bucket_ns = each_s * NS_PER_S;
     r->first_ns = from_ns / r->bucket_ns * r->bucket_ns;
     r->from_ns = from_ns;
@@ -293,11 +319,11 @@ int report_gather(struct sonde_client *client, const struct gather_options *opti
     if (!rc)
         rc = take_nodes(&g, &first_ns, &last_ns);
     if (!rc && first_ns <= last_ns) {
-        cut_range(out, first_ns, last_ns);
-        rc = take_restarts(&g);
-        if (!rc)
-            rc = list(&g, "/sonde/v1/metrics", "metrics", &metrics);
+        rc = list(&g, "/sonde/v1/metrics", "metrics", &metrics);
         g.metrics = metrics;
+        cut_range(out, first_ns, last_ns, rc ? 1 : sample_interval_s(&g, first_ns, last_ns));
+        if (!rc)
+            rc = take_restarts(&g);
         if (!rc)
             rc = gather_measures(&g, !options->brief);
         if (!rc)

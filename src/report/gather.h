@@ -43,6 +43,9 @@ int gather_measures(struct gather *g, bool drawn);
 // gather_spans.c
 int gather_spans(struct gather *g);
 
+// The row of a metric in g->metrics; NULL: the run does not have it.
+const json_t *gather_metric(const struct gather *g, const char *name);
+
 // A request of several queries, each an expression (and the spans of a name, if not NULL), over the
 // report's range. 0 and *out; the answers' queries are numbered.
 int gather_ask(struct gather *g, const char *const *expressions, size_t count, const char *span,

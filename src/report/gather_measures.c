@@ -290,10 +290,10 @@ static int request_all(struct gather *g, const struct wanted *all, size_t count)
     return rc;
 }
 
-static const json_t *find_metric(const json_t *metrics, const char *name)
+const json_t *gather_metric(const struct gather *g, const char *name)
 {
-    for (size_t i = 0; i < json_array_size(metrics); i++) {
-        const json_t *row = json_array_get(metrics, i);
+    for (size_t i = 0; i < json_array_size(g->metrics); i++) {
+        const json_t *row = json_array_get(g->metrics, i);
         const char *own = json_string_value(json_object_get(row, "name"));
         if (own && strcmp(own, name) == 0)
             return row;
@@ -334,7 +334,7 @@ int gather_measures(struct gather *g, bool drawn)
     for (enum report_measure_id i = 0; i < REPORT_MEASURES_COUNT; i++) {
         struct wanted one = want(&g->report->measures[i], str_of(table[i].metric), table[i].tag,
                                  table[i].counter, drawn && is_drawn(i));
-        if (find_metric(g->metrics, table[i].metric))
+        if (gather_metric(g, table[i].metric))
             all[count++] = one;
     }
     if (drawn)

@@ -95,21 +95,47 @@ static double y_of(const struct scale *s, double value)
 
 // ---------------------------------------------------------------- shapes
 
-// A path through the values; gaps where they are missing. A value with gaps on both sides is a dot.
+// Buckets from one value to the next: as many as nine of ten need. A metric that is sampled less
+// often than there are buckets has gaps that are none.
+static size_t usual_step(const double *values, size_t count)
+{
+    size_t distances[REPORT_BUCKETS_MAX + 2] = {0}, all = 0, last = 0;
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(values[i]))
+            continue;
+        if (any && i - last < sizeof distances / sizeof *distances) {
+            distances[i - last]++;
+            all++;
+        }
+        last = i;
+        any = true;
+    }
+    size_t step = 1;
+    for (size_t within = distances[1]; 10 * within < 9 * all; within += distances[step])
+        step++;
+    return step;
+}
+
+// A path through the values; gaps where they are missing. A value with gaps on both sides is a
+// small circle.
 static void draw_line(const struct report *r, const struct scale *s, const double *values,
                       const char *class, struct buf *out)
 {
-    bool open = false;
+    size_t step = usual_step(values, r->bucket_count), last = 0;
+    bool open = false, alone = false;
     buf_printf(out, "<path class=\"l %s\" d=\"", class);
-    for (size_t i = 0; i < r->bucket_count; i++) {
-        if (!isfinite(values[i])) {
-            open = false;
+    for (size_t i = 0; i <= r->bucket_count; i++) {
+        bool there = i < r->bucket_count && isfinite(values[i]), ends = open && i - last > step;
+        if (alone && (ends || i == r->bucket_count))
+            buf_add_str(out, STR("m-1.5 0a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0-3 0"));
+        open = open && !ends;
+        alone = alone && open;
+        if (!there)
             continue;
-        }
-        bool alone = !open && (i + 1 == r->bucket_count || !isfinite(values[i + 1]));
+        alone = !open;
         buf_printf(out, "%c%.1f %.1f", open ? 'L' : 'M', x_of(r, i), y_of(s, values[i]));
-        if (alone)
-            buf_add_str(out, STR("h.1"));
+        last = i;
         open = true;
     }
     buf_add_str(out, STR("\"/>"));
@@ -120,18 +146,23 @@ static void draw_band(const struct report *r, const struct scale *s, const doubl
 {
     if (!least || !greatest)
         return;
+    size_t step = usual_step(least, r->bucket_count);
     buf_printf(out, "<path class=\"%s\" d=\"", class);
-    for (size_t i = 0; i < r->bucket_count;) {
-        size_t to = i;
-        while (to < r->bucket_count && isfinite(least[to]) && isfinite(greatest[to]))
-            to++;
-        for (size_t k = i; k < to; k++)
+    for (size_t i = 0; i < r->bucket_count; i++) {
+        if (!isfinite(least[i]) || !isfinite(greatest[i]))
+            continue;
+        size_t last = i;
+        for (size_t k = i; k < r->bucket_count && k - last <= step; k++) {
+            if (!isfinite(least[k]) || !isfinite(greatest[k]))
+                continue;
             buf_printf(out, "%c%.1f %.1f", k == i ? 'M' : 'L', x_of(r, k), y_of(s, greatest[k]));
-        for (size_t k = to; k > i; k--)
-            buf_printf(out, "L%.1f %.1f", x_of(r, k - 1), y_of(s, least[k - 1]));
-        if (to > i)
-            buf_add_char(out, 'Z');
-        i = to + 1;
+            last = k;
+        }
+        for (size_t k = last + 1; k > i; k--)
+            if (isfinite(least[k - 1]) && isfinite(greatest[k - 1]))
+                buf_printf(out, "L%.1f %.1f", x_of(r, k - 1), y_of(s, least[k - 1]));
+        buf_add_char(out, 'Z');
+        i = last;
     }
     buf_add_str(out, STR("\"/>"));
 }

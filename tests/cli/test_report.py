@@ -191,7 +191,7 @@ class Report(Place):
         folder = training(self.root / "train")
         r = self.data(folder)
         found = {f["kind"]: f for f in r["findings"]}
-        self.assertIn("GPUs 2 and 3 of n1 idle after 00:09", found["gpu_idle"]["title"])
+        self.assertIn("GPUs 2 and 3 of n1 idle after 00:10:00", found["gpu_idle"]["title"])
         self.assertRegex(found["memory_request"]["title"], r"used 5 % of 256.0 GiB of memory: ask for 24G")
         self.assertIn("on n0", found["memory_growth"]["title"])
         self.assertIn("'load batch'", found["gpu_waits"]["title"])
@@ -215,7 +215,7 @@ class Report(Place):
         self.assertEqual([link for link in tags.links if not link.startswith("data:")], [])
         self.assertNotIn("script", tags.names)
         self.assertNotIn("url(", page)
-        for words in ("train.py --lr 0.01", "GPUs 2 and 3 of n1 idle after 00:09", "load batch"):
+        for words in ("train.py --lr 0.01", "GPUs 2 and 3 of n1 idle after 00:10:00", "load batch"):
             self.assertIn(words, "".join(tags.texts))
         self.assertGreater(tags.names.count("svg"), 5)
         self.assertGreaterEqual(tags.names.count("img"), 2)

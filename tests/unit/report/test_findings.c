@@ -88,7 +88,7 @@ static struct world *begin(void)
                          .to_ns = (int64_t)BUCKETS * BUCKET_S * 1000000000,
                          .end_ns = (int64_t)BUCKETS * BUCKET_S * 1000000000,
                          .environment = w->environment};
-#define NAME(id, name, tag, kind)                    \
+#define NAME(id, name, tag, kind)                   \
     r->measures[REPORT_##id].metric = str_of(name); \
     r->measures[REPORT_##id].counter = strcmp(#kind, "COUNTER") == 0;
     REPORT_MEASURES(NAME)
@@ -100,8 +100,7 @@ static struct world *begin(void)
 
 static void set_environment(struct world *w, const char *key, const char *value)
 {
-    w->environment[w->report.environment_count++] =
-        (struct report_key){str_of(key), str_of(value)};
+    w->environment[w->report.environment_count++] = (struct report_key){str_of(key), str_of(value)};
 }
 
 static size_t count_of(struct world *w, const char *kind)
@@ -196,9 +195,8 @@ static void a_job_that_waits_at_its_end(void **state)
     expect_in(the(w, "idle_end")->title, "nothing happens since 00:10:00");
     end(w);
     // A disk, a network or a GPU at work is no pause.
-    static const enum report_measure_id signs[] = {REPORT_DISK_READ, REPORT_DISK_WRITTEN,
-                                                   REPORT_NETWORK_IN, REPORT_NETWORK_OUT,
-                                                   REPORT_GPU};
+    static const enum report_measure_id signs[] = {
+        REPORT_DISK_READ, REPORT_DISK_WRITTEN, REPORT_NETWORK_IN, REPORT_NETWORK_OUT, REPORT_GPU};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         w = begin();
         add(w, REPORT_JOB_CPU, "n1", "", ends_at_half, 8);
@@ -566,7 +564,8 @@ static void slow_members(void **state)
     w->report.straggler_count = 1;
     const struct report_finding *f = the(w, "straggler");
     assert_int_equal(f->sureness, REPORT_SURE);
-    expect_in(f->title, "host=n1,rank=3 is 1.50 times as slow as the others in step since 00:05:00");
+    expect_in(f->title,
+              "host=n1,rank=3 is 1.50 times as slow as the others in step since 00:05:00");
     expect_in(f->hosts, "n1");
     // Its span is not divided unevenly as well: that is the same finding.
     struct report_span *s = step_of(w);
