@@ -26,8 +26,9 @@ static bool is_dynamic(const struct option_row *row)
     return kind_of(row) != NULL;
 }
 
-#define EXPRESSION_COMMANDS "query", "detect" // the first argument
-#define JOB_COMMANDS "query", "detect", "inspect", "replay", "open", "dump", "token", "ls", "rm"
+#define EXPRESSION_COMMANDS "query", "detect", "stats", "peaks" // the first argument
+#define JOB_COMMANDS \
+    "query", "detect", "stats", "peaks", "inspect", "replay", "open", "dump", "token", "ls", "rm"
 
 static bool is_among(const char *name, const char *const *names, size_t count)
 {

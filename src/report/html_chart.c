@@ -239,7 +239,7 @@ static void summarise(const struct report *r, const struct report_measure *m,
             double value = m->lines[k].buckets[i];
             widen(&s, &value, 1);
             sum += isfinite(value) ? value : 0;
-            count += isfinite(value);
+            count += isfinite(value) ? 1 : 0;
         }
         out->least[i] = s.least;
         out->greatest[i] = s.greatest;
