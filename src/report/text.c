@@ -153,12 +153,13 @@ static void write_uses(const struct report *r, struct buf *out)
         words_share(u->total > 0 ? u->mean / u->total : (double)NAN, share);
         buf_printf(out, "%-17s %-14s %-14s %-14s %s\n", u->name, mean, peak, total, share);
     }
-    char energy[WORDS_MAX], co2[WORDS_MAX];
+    char energy[WORDS_MAX], co2[WORDS_MAX] = "";
     const struct report_energy *e = &r->energy;
     if (isnan(e->total_joules))
         return;
     words_energy(e->total_joules, energy);
-    snprintf(co2, sizeof co2, isnan(e->grams_co2) ? "" : "; %.3g kg CO2", e->grams_co2 / 1000);
+    if (!isnan(e->grams_co2))
+        snprintf(co2, sizeof co2, "; %.3g kg CO2", e->grams_co2 / 1000);
     buf_printf(out, "%-17s %s (%.*s)%s\n", "energy", energy, STR_ARG(e->covers), co2);
 }
 
