@@ -423,8 +423,8 @@ static int answer(struct work *w, struct error *e)
     bool every = w->expression_count == 1 && strcmp(w->expressions[0], "*") == 0;
     int rc = every ? all_metrics(w, e) : 0;
     w->all = calloc(w->expression_count + 1, sizeof *w->all);
-    if (!rc && !w->all)
-        rc = error_set(e, -ENOMEM, "out of memory");
+    if (!w->all)
+        return command_failed(EXIT_FAILED, (error_set(e, -ENOMEM, "out of memory"), e));
     for (size_t i = 0; i < w->expression_count && !rc; i++)
         rc = ask(w, i, &range, e);
     if (!rc && options_flag(w->o, OPT_JSON))
@@ -433,7 +433,7 @@ static int answer(struct work *w, struct error *e)
         rc = write_csv(w, &out, e);
     else if (!rc)
         write_table(w, &out);
-    for (size_t i = 0; i < w->expression_count && w->all; i++)
+    for (size_t i = 0; i < w->expression_count; i++)
         statistics_free(&w->all[i]);
     free(w->all);
     if (rc) {
