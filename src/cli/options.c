@@ -72,7 +72,7 @@ const struct exit_row exit_rows[] = {
 };
 const size_t exit_row_count = sizeof exit_rows / sizeof exit_rows[0];
 
-_Static_assert(COMMAND_COUNT <= 31, "commands are bits of an uint32_t");
+_Static_assert(COMMAND_COUNT <= 63, "commands are bits of an uint64_t");
 
 // ---------------------------------------------------------------- values
 
