@@ -63,8 +63,8 @@ static void add_header(struct buf *b, size_t width, size_t height)
     add_chunk(b, "IHDR", header.data, header.size);
     b->failed |= header.failed;
     buf_free(&header);
-    for (uint8_t i = 0; i <= PNG_COLOURS; i++) {
-        uint32_t rgb = png_rgb(i);
+    for (int i = 0; i <= PNG_COLOURS; i++) {
+        uint32_t rgb = png_rgb((uint8_t)i);
         palette[3 * i] = (uint8_t)(rgb >> 16);
         palette[3 * i + 1] = (uint8_t)(rgb >> 8);
         palette[3 * i + 2] = (uint8_t)rgb;
