@@ -1,7 +1,7 @@
-"""Real programs that benches measure beside sonde, each started on a free loopback port with data
-in a folder of its own.
+"""Programs that benches compare sonde with, each started on a free loopback port with data in a
+folder of its own.
 
-A peer that is not installed raises Missing; benches then say so in a word and go on.
+A peer that is not installed raises Missing; benches then print a message and continue.
 """
 
 import json
@@ -17,7 +17,7 @@ import urllib.request
 
 
 class Missing(Exception):
-    """The peer is not on this machine."""
+    """The peer is not installed."""
 
 
 def say(text):
@@ -25,7 +25,8 @@ def say(text):
 
 
 def report(bench, metric, value, unit, peer=None, peer_value=None, **more):
-    """One measurement: one JSON object on a line of stdout. ratio is value over peer_value."""
+    """One measurement: a line with a JSON object on stdout. ratio is value divided by
+    peer_value."""
     line = {"bench": bench, "metric": metric, "value": value, "unit": unit}
     if peer is not None:
         line |= {"peer": peer, "peer_value": peer_value, "ratio": round(value / peer_value, 4) if peer_value else None}
@@ -43,8 +44,8 @@ def free_port():
 
 
 def identity(column):
-    """A column is called "name" or ("name", {"tag": "value"}); the name as everybody understands
-    it, and the tags."""
+    """A column is called "name" or ("name", {"tag": "value"}); returns the name in a form that all
+    peers accept, and the tags."""
     name, tags = column if isinstance(column, tuple) else (column, ())
     return re.sub(r"[^a-zA-Z0-9_]", "_", name), {"host": "n1"} | dict(tags)
 
@@ -104,7 +105,7 @@ class VictoriaMetrics(Server):
                 "-retentionPeriod=100y", "-search.disableCache"]
 
     def load(self, columns, stamps_ns):
-        """columns: {column: [values]}; its stamps are milliseconds."""
+        """columns: {column: [values]}; its time stamps are in milliseconds."""
         stamps = [t // 1_000_000 for t in stamps_ns]
         lines = []
         for column, values in columns.items():
@@ -113,8 +114,8 @@ class VictoriaMetrics(Server):
         self.get("/api/v1/import", "\n".join(lines).encode())
         self.get("/internal/force_flush")
         self.get("/internal/force_merge")
-        # It merges in the background: wait until all rows are in parts on disk and no merge is
-        # going on.
+        # It merges in the background: waits until all rows are in parts on disk and no merge is
+        # running.
         rows = len(columns) * len(stamps_ns)
         give_up = time.monotonic() + 60
         while time.monotonic() < give_up:
@@ -127,8 +128,8 @@ class VictoriaMetrics(Server):
         raise RuntimeError("victoria-metrics did not merge its parts within a minute")
 
     def stored_bytes(self):
-        """Blocks and index, without its caches. All rows are in merged parts on disk since load();
-        it may panic when it is stopped."""
+        """Blocks and index, without caches. Since load(), all rows are in merged parts on disk; the
+        peer may panic when it is stopped."""
         return folder_bytes(f"{self.folder}/data/data") + folder_bytes(f"{self.folder}/data/indexdb")
 
 
@@ -144,7 +145,7 @@ class Prometheus(Server):
                 f"--web.listen-address=127.0.0.1:{self.port}"]
 
     def load(self, columns, stamps_ns):
-        """Makes blocks offline, before start(); its stamps are milliseconds."""
+        """Makes blocks offline, before start(); its time stamps are in milliseconds."""
         text = os.path.join(self.folder, "openmetrics")
         with open(text, "w") as f:
             declared = None

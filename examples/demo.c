@@ -1,8 +1,8 @@
-// demo.c - what `make run` runs: a make-believe training job that emits its own metrics.
+// demo.c - the program of `make run`: an artificial training job that emits its own metrics.
 //
 // It fits a line to noisy data by stochastic gradient descent, so that `loss` is a real one and the
-// processor has something to do: it works in bursts, an epoch each, with a pause in between that
-// shows in the node's cpu_percent. DEMO_SECONDS (20) is how long it takes.
+// processor has work: it works in bursts, an epoch each, with a pause in between that is visible in
+// the node's cpu_percent. DEMO_SECONDS (20) is its duration.
 #include <sonde.h>
 
 #include <math.h>
@@ -37,7 +37,7 @@ struct line {
     double slope, offset;
 };
 
-// One step down the gradient of the squared error of a batch of samples of y = 3x - 1 + noise;
+// A step of gradient descent on the squared error of a batch of samples of y = 3x - 1 + noise;
 // returns the error.
 static double step(struct line *fit, double rate)
 {
@@ -67,7 +67,7 @@ int main(void)
         char number[16];
         snprintf(number, sizeof number, "%d", epoch);
         sonde_span_begin("epoch", "n", number);
-        // It learns by the clock, not by the step, so that the picture is the same on fast and slow
+        // It learns by the clock, not by the step, so that the chart is the same on fast and slow
         // machines.
         double speed = 2.0 / epoch_s / epoch, last_loss = 0, last = now_s(), next_point = last;
         sonde_set(rate, speed);

@@ -1,16 +1,16 @@
-"""A merge sort that divides its list among ever more processes, until telemetry says that a node
-has enough of them.
+"""A merge sort that divides its list among more and more processes, until telemetry shows that a
+node has enough of them.
 
     sonde run --telemetry-level=2 examples/merge_sort.py
     salloc --nodes=4 --exclusive sonde run --telemetry-level=2 examples/merge_sort.py
 
-Every list is divided between the nodes of the job, there between two processes, and so on. An
+Every list is divided among the nodes of the job, on each node between two processes, and so on. An
 AnalysisClient watches `num_running_processes` of every node. When one of them runs PROCESSES more
-than at the beginning, an event is set on all nodes: what has not been divided by then is sorted as
-it is. Level 2 is needed: below it nobody counts processes.
+than at the beginning, an event is set on all nodes: remaining lists are then sorted without a
+division. It needs level 2, because processes are not counted below it.
 
-For each list: how long it took, and for each node the most processes that were seen and the length
-of the last list that was not divided any more (the cut-off).
+It prints for each list its duration, and for each node the maximum number of processes and the
+length of the last undivided list (the cut-off).
 """
 
 import argparse
@@ -24,7 +24,7 @@ from heapq import merge
 from on_nodes import Place, Processes, flag, nodes
 from sonde import AnalysisClient, Telemetry
 
-DEPTH_MAX = 6  # divisions, should nobody say stop: 127 processes a node
+DEPTH_MAX = 6  # maximum number of divisions without the event: 127 processes per node
 fork = multiprocessing.get_context("fork")
 
 
@@ -100,7 +100,7 @@ class Watch(threading.Thread):
 
 
 def processes_now(client, hosts):
-    """On each node; waits until every node has counted its own."""
+    """Waits until every node has counted its processes."""
     while True:
         newest = {s["tags"]["host"]: list(s["dps"].values())[-1] for s in client.get_data("num_running_processes") if s["dps"]}
         if len(newest) >= len(hosts):
@@ -109,8 +109,8 @@ def processes_now(client, hosts):
 
 
 def cutoffs(client, start):
-    """The newest cut-off of each node. Whatever a process has emitted before the question is in the
-    answer, also if the process has ended."""
+    """The newest cut-off of each node. The answer contains everything that a process has emitted
+    before the query, even if the process has ended."""
     newest = {}
     for series in client.get_data("merge_cutoff", start_time=start):
         if series["dps"]:
@@ -145,7 +145,7 @@ def main():
             sys.exit("the list is not sorted")
         last = cutoffs(client, start)
         for host in sorted(before):
-            # "-": it took less than the time between two counts.
+            # "-": it took less time than the interval between two counts.
             most = f"{watch.most[host]:.0f}" if host in watch.most else "-"
             print(f"{size:13d}    {took:14.6f}    {host:8}    {most:>9}    {last[host]:6.0f}", flush=True)
     print(f"All available telemetry metrics: {sorted(client.get_metrics())}", flush=True)

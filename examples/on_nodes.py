@@ -1,5 +1,5 @@
-"""Processes on the nodes of a job that evaluate the functions of a program: what the examples use
-in place of Dragon's own multiprocessing.
+"""Processes on the nodes of a job that evaluate the functions of a program: the examples'
+replacement for Dragon's own multiprocessing.
 
     with Processes([Place("n1"), Place("n2")]) as processes:
         print(processes.map(square, range(100)))
@@ -10,8 +10,8 @@ job, else with ssh; it finds this file, the program and Python at the same paths
     program ──standard input──▶  environment, then (number, function, arguments) …
             ◀─standard output──  (number, result or exception) …
 
-What travels is pickled. What a function prints goes to standard error. The end of its standard
-input is the end of a process, so none is left behind, however the program ends.
+Messages are pickled. The output of a function goes to standard error. A process ends at the end of
+its standard input, so none is left behind, however the program ends.
 """
 
 import importlib.util
@@ -27,7 +27,7 @@ import sys
 import threading
 from concurrent.futures import Future
 
-FLAG = "flag"  # in place of a call: the processes' flag is set
+FLAG = "flag"  # instead of a call: sets the process' flag
 
 
 def nodes():
@@ -36,7 +36,7 @@ def nodes():
 
 
 class Place:
-    """A node, and what a process there finds in its environment beside what this one has."""
+    """A node, and the additional environment of a process there."""
 
     def __init__(self, host, environment=None):
         self.host, self.environment = host, environment or {}
@@ -53,7 +53,7 @@ def _command(host):
 
 
 class _Process:
-    """One of them, and what it has not answered yet."""
+    """A process, and its pending calls."""
 
     def __init__(self, place):
         self._calls = {}
@@ -73,7 +73,7 @@ class _Process:
             pickle.dump(what, self._process.stdin)
             self._process.stdin.flush()
         except OSError:
-            pass  # it has ended: the reader finds out
+            pass  # it has ended: the reader notices
 
     def call(self, function, *arguments):
         future = Future()
@@ -96,7 +96,7 @@ class _Process:
                 future = self._calls.pop(number)
                 future.set_result(result) if good else future.set_exception(result)
         except Exception:
-            pass  # the end, or nothing that can be read on
+            pass  # the end, or unreadable output
         with self._lock:
             self._gone = f"the process on {self.host} has ended (exit code {self._process.wait()})"
         for future in self._calls.values():
@@ -125,12 +125,13 @@ class Processes:
             process.close()
 
     def each(self, function, *arguments):
-        """Calls it once in every process, at the same time. The results in their order."""
+        """Calls the function once in every process, at the same time. Returns the results in
+        order."""
         return [future.result() for future in [process.call(function, *arguments) for process in self.processes]]
 
     def map(self, function, items, done=lambda item, result: None):
-        """The results in the order of the items; whoever is free takes the next one. `done` is
-        called here, as results come."""
+        """Returns the results in the order of the items; each free process takes the next item.
+        `done` is called in this process for each result."""
         items, results, finished = list(items), {}, queue.Queue()
         waiting = iter(range(len(items)))
 
@@ -149,7 +150,7 @@ class Processes:
         return [results[i] for i in range(len(items))]
 
     def set_flag(self):
-        """Sets what flag() is in every process."""
+        """Sets the event of flag() in every process."""
         for process in self.processes:
             process.set_flag()
 
@@ -158,7 +159,7 @@ _flag = None
 
 
 def flag():
-    """In a process: an event that it shares with those that it forks, and that set_flag() sets."""
+    """In a process: an event that it shares with its forked children, and that set_flag() sets."""
     global _flag
     if _flag is None:
         _flag = multiprocessing.get_context("fork").Event()
@@ -166,7 +167,7 @@ def flag():
 
 
 def _load(path):
-    """The program, under the name that its functions have been pickled by, without running it."""
+    """Loads the program, under the name in the pickles of its functions, without running it."""
     spec = importlib.util.spec_from_file_location("__mp_main__", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["__main__"] = sys.modules["__mp_main__"] = module

@@ -1,5 +1,5 @@
-// peaks.c - asks the job around it, or the recording that it is given, for the highest value of a
-// metric on each host; with a limit, waits until one is above it.
+// peaks.c - prints the highest value of a metric on each host of the job around it, or of a
+// recording; with a limit, waits until one is above it.
 //
 //   peaks [-w LIMIT] METRIC [RECORDING]
 #include <sonde_client.h>
@@ -40,7 +40,7 @@ static int show_peaks(struct sonde_client *client, const char *metric, struct so
     return rc;
 }
 
-// Until a new point is above the limit.
+// Waits until a new point is above the limit.
 static int wait_for(struct sonde_client *client, const char *metric, double limit,
                     struct sonde_error *e)
 {

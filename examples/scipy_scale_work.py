@@ -1,11 +1,11 @@
-"""Image processing on all cores, with figures of its own beside those of the nodes.
+"""Image processing on all cores, with metrics of its own beside those of the nodes.
 
     sonde run --telemetry-level=2 examples/scipy_scale_work.py
     salloc --nodes=2 --exclusive sonde run --telemetry-level=2 examples/scipy_scale_work.py --dragon
 
-The time of each iteration is recorded at every level, its number from level 3 on. Without
-`sonde run` the program runs as it is, and nothing is recorded. With SciPy images are filtered by
-scipy.signal, without it by NumPy.
+The time of each iteration is recorded at every level, its number from level 3 on. Without `sonde
+run`, the program records nothing. With SciPy, scipy.signal filters the images; without it, NumPy
+does.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def make_pool(args):
 
 
 def main(description=__doc__.splitlines()[0], at_end=lambda: None):
-    """`at_end` is called when the work is done, while everything is still recorded."""
+    """`at_end` is called after the work, while telemetry still records."""
     args = get_args(description)
     telemetry = Telemetry()
     count = max(args.mem // args.size**2, 1)

@@ -1,5 +1,4 @@
-"""scipy_scale_work.py, which at its end dumps what has been recorded to where it can be looked at
-later.
+"""scipy_scale_work.py with a dump of the recorded data at its end, for later analysis.
 
     sonde run --telemetry-level=2 --dump-dir=DIR examples/scipy_scale_work_db_dump.py
     sonde replay DIR/telemetry

@@ -1,19 +1,19 @@
 """Eigenvalues of Wigner matrices on every GPU, while one of the GPUs is disturbed: it is found, and
-the job goes on without its node.
+the job continues without its node.
 
     salloc --nodes=3 --exclusive
     sonde run --telemetry-level=3 --nodes=2 --resilient --exhaust-resources examples/slow_gpu.py --plot
 
-This begins on two nodes. On GPU 0 of the one that is not the primary node, large matrices are
-multiplied. SlowGPUDetector finds that GPU slower than the others and has the job started again
-without its node, with the third node in its place. The same happens there, and the job ends on the
-primary node alone.
+The job begins on two nodes. A process multiplies large matrices on GPU 0 of the node that is not
+the primary one. SlowGPUDetector finds that this GPU is slower than the others, and requests a
+restart without its node; the third node replaces it. The same happens there, and the job ends on
+the primary node alone.
 
-What has been computed is in a checkpoint on the primary node, which is never left out: the result
-is that of a run that nobody disturbs.
+Results are in a checkpoint on the primary node, which is never excluded, so the final result equals
+that of an undisturbed run.
 
-GPUs are used with PyTorch. On machines without any, cores can play them: SONDE_PROBE_DEVICES=cpu:0
-makes the first core a GPU.
+The program uses GPUs through PyTorch. On machines without GPUs, cores can replace them:
+SONDE_PROBE_DEVICES=cpu:0 uses the first core as a GPU.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from sonde import SlowGPUDetector, Telemetry
 from sonde.slow_gpu import devices
 
 DISTURBERS = 32  # processes
-DISTURBING_SIZE = {"gpu": 4000, "cpu": 400}  # rows of the matrices that they multiply
+DISTURBING_SIZE = {"gpu": 4000, "cpu": 400}  # rows of the disturbing matrices
 
 
 def get_args():
@@ -53,14 +53,14 @@ def get_args():
 
 
 def place_of(host, device):
-    """A process that has this device to itself."""
+    """A process with exclusive use of this device."""
     kind, _, number = device.partition(":")
     visible = {"CUDA_VISIBLE_DEVICES": number, "ROCR_VISIBLE_DEVICES": number} if kind == "gpu" else {}
     return Place(host, visible | {"SLOW_GPU_DEVICE": device, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
 
 
 def use_device():
-    """Where PyTorch is to work; None: NumPy does, on a core of its own."""
+    """Chooses PyTorch's device; None: NumPy computes, on a core of its own."""
     kind, _, number = os.environ["SLOW_GPU_DEVICE"].partition(":")
     if kind == "gpu":
         import torch
@@ -71,7 +71,7 @@ def use_device():
     return None
 
 
-_device = ()  # of this process, once it is known
+_device = ()  # of this process, once chosen
 
 
 def eigenvalues(work):
@@ -93,7 +93,7 @@ def eigenvalues(work):
 
 
 def multiply(begun):
-    """Multiplies matrices until the process ends that has started this one."""
+    """Multiplies matrices until the parent process ends."""
     parent = os.getppid()
 
     def watch():
@@ -102,7 +102,7 @@ def multiply(begun):
         os._exit(0)
 
     threading.Thread(target=watch, daemon=True).start()
-    os.setsid()  # the kernel gives each session its share of a core
+    os.setsid()  # the kernel divides a core among sessions
     try:
         device = use_device()
         size = DISTURBING_SIZE["cpu" if device is None else "gpu"]
@@ -113,13 +113,13 @@ def multiply(begun):
             a = torch.from_numpy(a).to(device)
         a @ a
     finally:
-        begun.release()  # also when the device has no room for this one
+        begun.release()  # even if the device has no room for this process
     while True:
         a @ a
 
 
 def disturb():
-    """Slows the device down until this process ends. Returns when it is slow."""
+    """Slows the device down until this process ends. Returns as soon as it is slow."""
     context = multiprocessing.get_context("fork")
     begun = context.Semaphore(0)
     for _ in range(DISTURBERS):
@@ -132,8 +132,8 @@ def disturb():
 
 
 class Checkpoint:
-    """Results in a file, one after the other: number, count, values. What an end in the middle of
-    writing leaves of the last one does not count."""
+    """Results in a file, one after the other: number, count, values. An incomplete last result of
+    an interrupted write does not count."""
 
     HEAD = struct.Struct("<QQ")
 

@@ -3,9 +3,9 @@
 
 The build runs it, into grafana/dashboards of the build folder. Each source of the catalogue has a
 row of panels, each metric has a panel: counters as rates, gauges as they are, a line for each host,
-and each GPU. Only the overview is written by hand; its metrics have to be in the catalogue.
-tests/grafana asks every panel through Grafana's data source; tests/conformance/test_grafana.py
-checks what they hold.
+and each GPU. Only the overview is not generated; its metrics have to be in the catalogue.
+tests/grafana tests every panel through Grafana's data source; tests/conformance/test_grafana.py
+checks their contents.
 """
 import json
 import sys
@@ -15,24 +15,24 @@ UNITS = {"percent": "percent", "bytes": "bytes", "seconds": "s", "watts": "watt"
          "volts": "volt", "megabytes": "decmbytes"}
 RATES = {"bytes": "Bps", "seconds": "percentunit", "joules": "watt"}
 SOURCE = {"type": "opentsdb", "uid": "sonde"}
-# The data source reads whole seconds. With a finer interval it would keep one of a second's several
+# The data source reads whole seconds. With a finer interval, it would keep only one of a second's
 # rates.
 INTERVAL = "1s"
-# A metric that every node has from level 2 on: its series tell the hosts, and its answer carries
+# A metric that every node has from level 2 on: its series list the hosts, and its answer contains
 # the annotations.
 ON_EVERY_NODE = "load_1m"
-# An object: as a text, Grafana 13 loses it. Not global: the data source asks for no global
+# An object, because Grafana 13 loses a text. Not global, because the data source requests no global
 # annotations.
 NOTES = {"refId": "Anno", "fromAnnotations": True, "target": ON_EVERY_NODE, "name": "notes", "isGlobal": False}
-# Right for all hosts, for one and for several: a wildcard needs its asterisk, a list of literals
-# takes none.
+# Matches all hosts, one, and several: a wildcard would need an asterisk, and a list of literals
+# accepts none.
 HOSTS = {"tagk": "host", "type": "regexp", "filter": "^(${host:pipe})$", "groupBy": True}
 NOT_PER_GPU = {"gpu_count"}
-# Of a line of zeros alone, Grafana would draw 0 to 100: 10,000 %.
+# Without it, Grafana draws a range from 0 to 100 (10,000 %) for a line of zeros.
 SOFT_MAX = {"percentunit": 0.1}
 LABELS = {"host": "${__field.labels.host}", "gpu": "GPU ${__field.labels.gpu}", "cluster": "${__field.labels.cluster}", "worker": "worker ${__field.labels.worker}"}
 
-# Of all nodes together: title, metric, aggregator.
+# Aggregates of all nodes: title, metric, aggregator.
 OVERVIEW = [("nodes", "load_1m", "count"), ("CPU, mean of the nodes", "cpu_percent", "avg"), ("CPU, busiest node", "cpu_percent", "max"),
             ("memory, mean of the nodes", "memory_used_percent", "avg"), ("memory, fullest node", "memory_used_percent", "max"),
             ("memory of the job's processes", "job_resident_bytes", "sum"), ("processes of the job", "job_processes", "sum"), ("CPU time of the job", "job_cpu_seconds_total", "sum"),
@@ -43,8 +43,8 @@ OVERVIEW = [("nodes", "load_1m", "count"), ("CPU, mean of the nodes", "cpu_perce
 
 
 WORKERS, GPUS = ["cluster", "worker"], ["host", "gpu"]
-# What sonde.dask records: title, metric, help, unit, tags; of the catalogue's metrics, help and
-# unit are there. Workers' counters are seconds, shown as a share of time.
+# The metrics of sonde.dask: title, metric, help, unit, tags; for those in the catalogue, help and
+# unit come from there. Workers' counters are seconds, shown as a share of time.
 DASK = [("job", "dask_job", "The number of the job that the cluster is at.", "", ["cluster"]), ("dag", "dask_dag", "The number of the dag that the cluster is at, in its job.", "", ["cluster"]),
         ("memory of workers", "dask_worker_resident_bytes", "Of each worker's process.", "bytes", WORKERS),
         ("GPU utilization", "gpu_utilization_percent", "", "", GPUS), ("GPU memory", "gpu_memory_used_percent", "", "", GPUS), ("GPU memory activity", "gpu_memory_activity_percent", "", "", GPUS),
@@ -63,7 +63,7 @@ def target(metric, counter, tags):
     filters = [HOSTS if tag == "host" else {"tagk": tag, "type": "wildcard", "filter": "*", "groupBy": True} for tag in tags]
     return {"refId": "A", "datasource": SOURCE, "metric": metric, "aggregator": "sum" if counter else "avg",
             "downsampleInterval": "", "downsampleAggregator": "avg",
-            "downsampleFillPolicy": "none",  # the data source reads null as 0, and fails at nan
+            "downsampleFillPolicy": "none",  # the data source reads null as 0, and fails on nan
             "disableDownsampling": False, "shouldComputeRate": counter, "isCounter": counter, "counterMax": "",
             "counterResetValue": "", "tags": {}, "filters": filters}
 
@@ -79,7 +79,7 @@ def panel(number, place, title, help, metric, counter, unit, tags):
     return {"id": number, "type": "timeseries", "title": title, "description": help, "datasource": SOURCE,
             "gridPos": {"h": HEIGHT, "w": WIDTH, "x": x, "y": y}, "interval": INTERVAL,
             "fieldConfig": {"defaults": defaults, "overrides": []},
-            # A panel's only line has the panel's title.
+            # If a panel has only one line, its title is enough.
             "options": {"legend": {"showLegend": bool(tags), "displayMode": "list", "placement": "bottom", "calcs": []},
                         "tooltip": {"mode": "multi", "sort": "desc"}},
             "targets": [target(metric, counter, tags)]}
@@ -144,10 +144,11 @@ def dask(metrics):
         panels.append(panel(i + 1, (i % COLUMNS * WIDTH, i // COLUMNS * HEIGHT), title, known["help"], name, name.endswith("_total"), known["unit"], tags))
     for one in panels:
         one["fieldConfig"]["defaults"]["min"] = 0
-    for one in panels[:2]:  # they have a point where the number changes
+    for one in panels[:2]:  # their points mark changes of the number
         one["fieldConfig"]["defaults"]["decimals"] = 0
         one["fieldConfig"]["defaults"]["custom"].update(lineInterpolation="stepAfter", showPoints="always")
-        one["targets"][0].update(downsampleAggregator="last")  # the mean of two numbers is no dag
+        # the mean of two numbers is not a dag
+        one["targets"][0].update(downsampleAggregator="last")
     return dashboard("sonde-dask", "sonde: Dask", panels, [variable("host", "Host", f"tag_values({ON_EVERY_NODE}, host)")])
 
 
@@ -156,7 +157,7 @@ def custom():
     one["gridPos"] = {"h": 10, "w": 24, "x": 0, "y": 0}
     one["repeat"], one["repeatDirection"] = "metric", "v"
     metric = variable("metric", "Metric", "metrics()", includeAll=False, multi=True, allValue=None, current={})
-    # Not of $metric: the data source cannot look up several.
+    # Not for $metric, because the data source cannot look up several metrics.
     host = variable("host", "Host", f"tag_values({ON_EVERY_NODE}, host)")
     return dashboard("sonde-custom", "sonde: any metric", [one], [metric, host])
 

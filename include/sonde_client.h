@@ -115,11 +115,61 @@ struct sonde_series {
 SONDE_API int sonde_client_query(struct sonde_client *client, const struct sonde_query *query,
                                  struct sonde_result **out, struct sonde_error *error);
 // The highest point of each group over the whole range of `query`, and its time: one series of one
-// point for each group. `by` has the keys of the groups, and NULL at the end; if `by` is NULL,
-// every series is a group. Only the metric, filters, start and end of the query count.
+// point for each group, with all tags of the series that had it; of equal points the first one.
+// `by` has the keys of the groups, and NULL at the end; if `by` is NULL, every series is a group.
+// Only the metric, filters, start and end of the query count. It reads summaries instead of points.
 SONDE_API int sonde_client_peaks(struct sonde_client *client, const struct sonde_query *query,
                                  const char *const *by, struct sonde_result **out,
                                  struct sonde_error *error);
+
+// ---- statistics ----
+
+// Statistics of the points of one expression: those of `sonde stats` (docs/statistics.md).
+struct sonde_stats_query {
+    // METRIC or METRIC{tag=filter}: each series as recorded; else as `m` of struct sonde_query
+    const char *expression;
+    // Keys of tags, NULL at the end: series that have the same values of them make one row. NULL: a
+    // row for each series.
+    const char *const *by;
+    // Only points within spans of this name that begin in the range; without `by`, each span has
+    // rows of its own. NULL: no spans.
+    const char *span;
+    const char *start, *end;  // as in struct sonde_query; NULL: the first, the last recorded point
+    int64_t start_ns, end_ns; // replace them if they are not 0
+};
+
+struct sonde_stats_row {
+    const struct sonde_tag *tags; // sorted by key; with `by` only those keys
+    size_t tag_count;
+    int64_t span_start_ns, span_end_ns; // of the row's one span; INT64_MAX: it is open; 0: no span
+    size_t series;                      // with spans, one counts once for each span
+    uint64_t count;                     // number of values, at least 1; NaN does not count
+    double mean, deviation;             // deviation: of the population
+    double min, max;
+    int64_t min_ns, max_ns;           // the first times of them
+    const struct sonde_tag *max_tags; // all tags of the series that had the largest value
+    size_t max_tag_count;
+    double p50, p95, p99;
+    bool estimated; // the quantiles: of more than 16,000,000 values, off by at most 0.5 %
+    int64_t first_ns, last_ns;
+    double last;        // the value at last_ns
+    double integral;    // of all series together; NaN: a counter's own values, or no two neighbours
+    int64_t covered_ns; // the time that the integral covers, of all series together
+};
+
+struct sonde_stats {
+    const char *metric, *unit, *integral_unit; // NULL: there is no point in the range
+    bool rate;                                 // values are per second
+    const struct sonde_stats_row *rows;        // by span, then by tags
+    size_t count;
+    const char *missing; // as sonde_result_missing
+};
+
+SONDE_API int sonde_client_stats(struct sonde_client *client, const struct sonde_stats_query *query,
+                                 struct sonde_stats **out, struct sonde_error *error);
+SONDE_API void sonde_stats_free(struct sonde_stats *stats); // NULL is allowed
+
+// ---- results ----
 
 SONDE_API size_t sonde_result_count(const struct sonde_result *result);
 // Valid until sonde_result_free.

@@ -1,8 +1,9 @@
 """Bundles the page and writes it as C: embed.py OUT.c DEPFILE PACKAGES.
 
-Without node, or without esbuild in PACKAGES (tools/web fetches it), the files of web/prebuilt take
-its place, if they were made of these sources; else the array of files is empty. The dependency file
-names PACKAGES, too: when the packages come, the next build makes the page.
+Without node, or without esbuild in PACKAGES (tools/web fetches it), the files of web/prebuilt
+replace the bundle if they were made from these sources; else the array of files is empty. The
+dependency file names PACKAGES, too, so once the packages are installed, the next build makes the
+page.
 
 embed.py --dist PACKAGES puts the bundle into web/prebuilt of the release archive of `meson dist`.
 """

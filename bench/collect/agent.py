@@ -1,12 +1,12 @@
-"""What the agent costs while it runs, beside bare preads of the same files at the same rate, and
-collectd, in the same seconds: processor time of all threads, of one core; what it holds in memory
-beside mapped files; and how much a loop of fixed work is slowed down beside it.
+"""The agent's cost while it runs, compared in the same seconds with bare preads of the same files
+at the same rate, and with collectd: processor time of all threads, of one core; memory beside
+mapped files; and the slow-down of a loop of fixed work.
 
-What bounds it: at 1 Hz a second of the agent is 18 preads, one write to wake the thread that owns
-the store, a row appended, and 4 statfs in threads of their own: 25 to 30 system calls in all
-(strace). Everything is cold by then: bare preads of the same files cost 1.3 to 1.5 times as much
-each as at 10 Hz, and waking three threads as much as the preads. At 10 Hz it is 1.1 to 1.4 times
-the bare preads."""
+The lower bound: at 1 Hz, a second of the agent is 18 preads, one write to wake the thread that owns
+the store, an appended row, and 4 statfs in threads of their own: 25 to 30 system calls in all
+(strace). By then all caches are cold: bare preads of the same files cost 1.3 to 1.5 times as much
+each as at 10 Hz, and waking three threads as much as the preads. At 10 Hz the agent takes 1.1 to
+1.4 times the bare preads."""
 
 import glob
 import os
@@ -28,8 +28,8 @@ STRETCH_S = float(os.environ.get("SONDE_BENCH_STRETCH", "10"))
 WARM_UP_S = 3
 PAIRS = int(os.environ.get("SONDE_BENCH_PAIRS", "200"))
 DRAWS = 2000
-LOOP_S = 0.1  # an instant at 10 Hz falls into each loop
-SETTLE_S = 0.02  # what it does at once when it goes on belongs to the stop
+LOOP_S = 0.1  # so each loop contains an instant at 10 Hz
+SETTLE_S = 0.02  # work right after it continues belongs to the stop
 COLLECTD = """
 Hostname "bench"
 FQDNLookup false
@@ -62,14 +62,14 @@ def cpu_ns(pid):
 
 
 def beside_files_kib(pid):
-    """Resident, less what is mapped from files: those pages can go at any time, and hold the
-    recording."""
+    """Resident memory without pages that are mapped from files: these can be evicted at any time,
+    and contain the recording."""
     fields = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status") if ":" in line)
     return int(fields["RssAnon"].split()[0])
 
 
 class Running:
-    """A program that runs by itself; use it as a context."""
+    """A separate program; use it as a context."""
 
     def __init__(self, command):
         self.folder = tempfile.TemporaryDirectory(prefix="sonde-bench-")
@@ -108,7 +108,7 @@ def collectd(rate_s):
 
 
 def shares(pids):
-    """Percent of a core of each, over the same stretches: the medians."""
+    """Percent of a core of each, over the same periods: the medians."""
     each = [[] for _ in pids]
     for _ in range(STRETCHES):
         before, begun = [cpu_ns(pid) for pid in pids], time.monotonic_ns()
@@ -136,8 +136,8 @@ def cost(level, rate_s):
 
 
 def cost_of_processes():
-    """What the job's processes add at the default rates of `sonde run`: the same agent without any,
-    in the same seconds."""
+    """The additional cost of the job's processes at the default rates of `sonde run`, compared with
+    the same agent without any, in the same seconds."""
     for count in (4, 64):
         sleepers = [subprocess.Popen(["sleep", "1000"], env=os.environ | {"SONDE_JOB": "bench"}) for _ in range(count)]
         try:
@@ -161,7 +161,7 @@ def work(rounds):
 
 
 def quietest_core():
-    """The one of ours that was idle longest in the last second."""
+    """The core that was idle longest in the last second."""
     def idle():
         return {int(line.split()[0][3:]): int(line.split()[4]) for line in open("/proc/stat") if line.startswith("cpu") and line[3].isdigit()}
     before = idle()
@@ -171,19 +171,19 @@ def quietest_core():
 
 
 def bootstrap(differences):
-    """Where the median lies in 95 of 100 measurements like this one; no shape of the noise is taken
-    for granted."""
+    """The range of the median in 95 of 100 measurements like this one, without an assumption about
+    the noise."""
     medians = sorted(statistics.median(random.choices(differences, k=len(differences))) for _ in range(DRAWS))
     return round(medians[int(0.025 * DRAWS)], 3), round(medians[int(0.975 * DRAWS)], 3)
 
 
 def slow_down():
     """A loop of fixed work with the agent and with the agent stopped, both on one core, slice by
-    slice, in random order: the median of the pairs' differences and its interval. In processor time
-    that is what caches and the kernel lose; in wall time, the agent's own share is in it, and so is
-    whatever else ran on that core, which falls on both alike."""
+    slice, in random order: the median of the pairs' differences and its interval. In processor
+    time, that is the cost of cold caches and of the kernel; wall time also includes the agent's own
+    share, and other programs on that core, which affect both equally."""
     core, everywhere = quietest_core(), os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {core})  # the agent gets it from us
+    os.sched_setaffinity(0, {core})  # the agent inherits it
     rounds = 20000
     while min(work(rounds)[1] for _ in range(3)) < LOOP_S * 1e9:
         rounds = rounds * 5 // 4

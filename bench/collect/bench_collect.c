@@ -1,10 +1,10 @@
-// bench_collect.c - what a sample of the node costs: processor time of all sources of level 2
-// against bare preads of the same files, the walk over processes by itself, and one scrape of
+// bench_collect.c - the cost of a sample of the node: processor time of all sources of level 2
+// compared with bare preads of the same files, the walk over processes alone, and one scrape of
 // node_exporter.
 //
 // A round samples every source once and reads the same files once, one after the other, so that
-// what disturbs one disturbs its peer; the median of the rounds counts. Sources that are sampled
-// less often than ten times a second are due at instants of their own, and left out here.
+// disturbances affect both; the median of the rounds counts. Sources that are sampled less often
+// than ten times a second have instants of their own, and are left out here.
 #include "base/clock.h"
 #include "collect/collect.h"
 
@@ -29,7 +29,7 @@ enum {
     PORT = 19123
 };
 
-// 10 Hz: a level-2 agent that samples often.
+// 10 Hz: a level-2 agent with frequent samples.
 static const int64_t INSTANT_NS = NS_PER_S / 10;
 
 // The files behind the metrics of `files_sources`.
@@ -68,7 +68,7 @@ static void report(const char *metric, double value, const char *unit, const cha
     fflush(stdout);
 }
 
-// Of this thread, in user and kernel: what waits for others does not count.
+// Of this thread, in user and kernel mode, so waiting does not count.
 static double cpu_us(void)
 {
     return (double)clock_read_ns(CLOCK_THREAD_CPUTIME_ID) / NS_PER_US;
@@ -134,8 +134,8 @@ static void bench_files(void)
         close(files[i]);
 }
 
-// The walk is made each time three seconds later than the one before; of a user without processes
-// there are no details to read.
+// Each walk is three seconds after the previous one; a user without processes has no details to
+// read.
 static void bench_processes(void)
 {
     enum { LIST_SIZE = 32768, NOBODY = 2000000001 };
@@ -154,7 +154,7 @@ static void bench_processes(void)
         while (getdents64(folder, contents, LIST_SIZE) > 0)
             continue;
         times[3] = cpu_us();
-        // far apart: details are due each time
+        // The times are far apart, so that each sample includes the details.
         sample_all(own, t_ns + 20 * (int64_t)NS_PER_S * round);
         times[4] = cpu_us();
         if (round < 0)
@@ -264,7 +264,7 @@ static void bench_node_exporter(double sample)
     }
 }
 
-// For agent.py: nothing but the preads, at instants like the agent's, until it is killed.
+// For agent.py: only the preads, at the agent's instants, until it is killed.
 static _Noreturn void only_preads(double rate_s)
 {
     int files[FILES_MAX];

@@ -1,18 +1,18 @@
-"""What a Monitor costs a cluster: one that has 10,000 small tasks to do, one whose tasks take a
-second, and one that has nothing to do.
+"""The cost of a Monitor for a cluster: with 10,000 small tasks, with tasks that take a second, and
+without tasks.
 
-Counted is the processor time of all processes, Dask's and sonde's, with a Monitor and without it.
-Both are measured on one cluster, in turns of some tenths of a second, so that whatever else the
-machine does befalls both alike:
+It is the processor time of all processes, Dask's and sonde's, with a Monitor and without it. Both
+are measured on one cluster, alternating every few tenths of a second, so that other load on the
+machine affects both equally:
 
     block, drawn at random:   with  without  without  with   or   without  with  with  without
 
-What grows or falls evenly within a block is gone from its ratio. A turn ends when the scheduler has
-forgotten its tasks. `with` is a Monitor that was attached and started; `without` is a cluster that
-it was taken out of, and whose agent has ended. The result is the median of the blocks' ratios.
-Blocks are added until its 95 % interval (of order statistics: nothing is assumed of how the noise
-is distributed) is narrower than WIDTH, or time is up. Tasks of a second sleep: what they do would
-hide what watching them costs.
+The ratio of a block cancels linear drifts. A turn ends when the scheduler has forgotten its tasks.
+`with` is a Monitor that was attached and started; `without` is a cluster from which it was removed,
+and whose agent has ended. The result is the median of the blocks' ratios. Blocks are added until
+its 95 % interval (of order statistics, without an assumption about the noise) is narrower than
+WIDTH, or the time is up. Tasks of a second only sleep, because real work would hide the cost of the
+monitor.
 """
 
 import gc
@@ -25,15 +25,15 @@ import sys
 import time
 
 BUILD = pathlib.Path(os.environ["SONDE_BUILD"])
-TASKS = 10_000  # what is reported
+TASKS = 10_000  # the reported case
 TURN_TASKS = int(os.environ.get("SONDE_BENCH_TASKS", "2500"))
-TURN_S = 3  # of a turn without small tasks
+TURN_S = 3  # length of a turn without small tasks
 WIDTH = float(os.environ.get("SONDE_BENCH_WIDTH", "0.008"))
 SECONDS_MAX = float(os.environ.get("SONDE_BENCH_SECONDS", "120"))
-BLOCKS_MIN = 12  # of small tasks
-BLOCKS_QUIET = 3  # of the others, whose blocks are much alike
-CALM_S = 0.05  # for what workers do after the scheduler has done
-# all that task_extremes() can tell
+BLOCKS_MIN = 12  # with small tasks
+BLOCKS_QUIET = 3  # without, because these blocks hardly differ
+CALM_S = 0.05  # for the workers' work after that of the scheduler
+# everything that task_extremes() can report
 TRACKING = ["total-mem", "mem-util", "compute-util", "tasks", "rss"]
 sys.path[:0] = [str(BUILD / "bindings/python"), str(BUILD / "python-dask-newest"), str(pathlib.Path(__file__).parent.parent)]
 os.environ["PATH"] = f"{BUILD}:{os.environ['PATH']}"
@@ -47,13 +47,13 @@ def small(i):
 
 
 def descendants():
-    """This process and all that it has started, and so on."""
+    """This process and all its descendants."""
     children = {}
     for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(entry.read_text().rpartition(")")[2].split()[1])
         except (OSError, IndexError):
-            continue  # it has ended meanwhile
+            continue  # it has just ended
         children.setdefault(parent, []).append(int(entry.parent.name))
     found = [os.getpid()]
     for pid in found:
@@ -62,7 +62,7 @@ def descendants():
 
 
 def cpu_s(pids):
-    """Processor time of these processes so far, those that have ended left out."""
+    """Processor time of these processes so far, without ended ones."""
     found = {}
     for pid in pids:
         try:
@@ -100,7 +100,7 @@ def turn(cluster, client, work):
 
 
 class Switched:
-    """A Monitor that is in the cluster or is not, and how long that took to change."""
+    """A Monitor that is added to the cluster and removed, and how long that took."""
 
     def __init__(self, client):
         from sonde.dask import Monitor
@@ -156,7 +156,7 @@ def until_narrow(cluster, client, switched):
 
 def measure(cluster, client):
     switched = Switched(client)
-    block_of(cluster, client, switched, small_tasks)  # the first is not counted
+    block_of(cluster, client, switched, small_tasks)  # the first one does not count
     blocks = until_narrow(cluster, client, switched)
     for place, what in enumerate(("cpu", "wall")):
         ratio, low, high = interval(ratios(blocks, place))

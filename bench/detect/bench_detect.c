@@ -1,5 +1,5 @@
-// bench_detect.c - how often a slow member is found within six probes and how often a good one is
-// accused, beside the rule that the Dragon Telemetry Service uses; and what a round costs.
+// bench_detect.c - how often a slow member is found within six probes, and how often a good one is
+// reported, compared with the rule of the Dragon Telemetry Service; and the cost of a round.
 #include "base/clock.h"
 #include "simulation.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// xorshift64*: good enough for noise, and the same everywhere.
+// xorshift64*: good enough for noise, and the same on all machines.
 static double uniform(uint64_t *state)
 {
     *state ^= *state >> 12;
@@ -21,7 +21,7 @@ static double normal(uint64_t *state)
 
 struct simulation_result simulate(const struct simulation *s, simulation_rule *rule, void *state)
 {
-    enum { LEAST = 5 }; // a probe takes a fifth of its time at least
+    enum { LEAST = 5 }; // a probe takes at least a fifth of its usual time
     struct simulation_result result = {0};
     uint64_t random = (s->seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
     double *values = calloc(s->members, sizeof *values);

@@ -1,9 +1,9 @@
-// bench_emit.c - what it costs a program to emit, and how fast an agent takes it.
+// bench_emit.c - the cost of emitting for a program, and the speed at which an agent reads.
 //
 // The process is its own agent: it listens, libsonde connects, and between the measured loops the
 // process drains the rings into a store on disk. A round runs every loop once, one after the other,
-// so that what disturbs one disturbs its peer; the median of the rounds counts. LTTng-UST runs in a
-// program of its own beside this one, as it is loaded with its own threads.
+// so that disturbances affect all; the median of the rounds counts. LTTng-UST runs in a program of
+// its own, because its library starts threads.
 #include "base/clock.h"
 #include "base/log.h"
 #include "ingest/hello.h"
@@ -34,7 +34,7 @@ static struct measured {
     const char *name;
     loop *run;
     long times;
-    double ns[ROUNDS]; // each time
+    double ns[ROUNDS]; // of each round
 } loops[] = {
     {"counter", loop_ticks, POINTS, {0}},    {"clock_gettime", loop_clock_gettime, POINTS, {0}},
     {"empty", loop_empty, POINTS, {0}},      {"point", loop_emit, POINTS, {0}},
@@ -90,8 +90,8 @@ static int listen_there(void)
                : -1;
 }
 
-// LTTng's figure: lttng_peer beside this program, if it was built, says it on its standard output,
-// with what clock_gettime took there: scaled by that, it is as if it had been measured here.
+// LTTng's figure: lttng_peer, if it was built, prints it on standard output, with its time for
+// clock_gettime(); scaled by that, it is comparable with measurements in this process.
 static double run_lttng(double clock_here)
 {
     char self[512] = "", program[600];
@@ -102,7 +102,7 @@ static double run_lttng(double clock_here)
         fprintf(stderr, "bench: lttng-ust is not here (liblttng-ust-dev, lttng-tools): left out\n");
         return 0;
     }
-    // its threads are not to stand in each other's way
+    // so that its threads do not compete for one core
     sched_setaffinity(0, sizeof all_processors, &all_processors);
     FILE *f = popen(program, "re");
     double ns = 0, clock_there = 0;

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 
-// The compiler is not to know that it is the same handle again.
+// Hides from the compiler that the handle is the same each time.
 #define FORGET(handle) __asm__ volatile("" : "+r"(handle))
 
 void loop_empty(const struct loop_target *t, long times)

@@ -10,7 +10,7 @@ struct loop_target {
     const double *row;
 };
 
-// Does it `times` times.
+// Repeats the call `times` times.
 typedef void loop(const struct loop_target *t, long times);
 
 loop loop_empty, loop_emit, loop_emit_at, loop_row, loop_set, loop_add, loop_clock_gettime,

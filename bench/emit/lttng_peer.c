@@ -1,9 +1,9 @@
 // lttng_peer.c - the nanoseconds of one LTTng-UST tracepoint, and of a clock_gettime() beside it,
 // on standard output.
 //
-// Without arguments: starts a session daemon (unless one runs), a flight-recorder session, and
-// itself once more, which is the program that is traced: it has to be started after the daemon.
-// Nothing stays behind.
+// Without arguments, it starts a session daemon (unless one runs), a flight-recorder session, and
+// itself once more as the traced program, which has to start after the daemon. It leaves no
+// processes behind.
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #include "lttng_point.h"
@@ -52,7 +52,7 @@ static bool shell(const char *command)
     return system(command) == 0; // NOLINT: fixed commands of our own
 }
 
-// The daemon says that it is ready with SIGUSR1.
+// The daemon reports with SIGUSR1 that it is ready.
 static pid_t start_daemon(void)
 {
     sigset_t ready;

@@ -1,5 +1,4 @@
-// lttng_point.h - the tracepoint that is measured: a number and a value, as a point of sonde has
-// them.
+// lttng_point.h - the measured tracepoint: a number and a value, like a point of sonde.
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER sonde_bench
 

@@ -1,5 +1,5 @@
 """One HTTP query over many nodes: `sonde simulate` on this machine (each node with a file of its
-own and the real protocol), asked one query after the other.
+own and the real protocol), with one query after the other.
 
 all      avg:1s-avg:cpu_percent of the last 5 minutes at 1 Hz, averaged over all nodes: one series
          of 300 points
@@ -8,10 +8,10 @@ hosts    the same of 100 of the hosts, each by itself: 100 series of 300 points
 each     avg:10s-avg:cpu_percent{host=*}: a series of 30 points for each node
 
 Times are from the request to the last byte of the answer, over a connection that stays open. CPU
-time is that of all processes of the simulation, both ends of the wire and the nodes' work included,
-less what they take while nobody asks (each node samples 100 metrics a second). Bytes are those of
-the aggregator's connections to its nodes, and so is how many of those are asked; the peer ships the
-raw points of the same series and range ("none" as aggregator), in the same compressed form.
+time is that of all processes of the simulation, including both ends of the wire and the nodes'
+work, minus their idle load (each node samples 100 metrics a second). Bytes, and the number of asked
+nodes, are those of the aggregator's connections. The peer transfers the raw points of the same
+series and range ("none" as aggregator), compressed in the same way.
 """
 
 import http.client
@@ -26,7 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from peers import report, say  # noqa: E402
 
 METRIC, SECONDS, HOSTS = "cpu_percent", 300, 100
-BUDGET_MS = 100  # at the 99th percentile, of 1,000 nodes
+BUDGET_MS = 100  # for the 99th percentile with 1,000 nodes
 WARM_UP = 5
 # nodes, fanout, rounds
 SIZES = [(1000, 1000, 200), (1000, 64, 200), (10000, 64, 20)]
@@ -38,7 +38,7 @@ class Server:
         with open(os.environ["SONDE_TOKEN_FILE"]) as f:
             self.headers = {"Authorization": f"Bearer {f.readline().strip()}"}
         self.http = http.client.HTTPConnection(url.hostname, url.port, timeout=300)
-        self.incomplete = 0  # answers that lacked nodes
+        self.incomplete = 0  # number of answers that lacked nodes
 
     def get(self, path):
         self.http.request("GET", path, headers=self.headers)
@@ -53,13 +53,13 @@ class Server:
         return self.get(f"/api/query?start={SECONDS}s-ago&no_annotations&m={urllib.parse.quote(expression)}")
 
     def wire(self):
-        """Bytes so far, and nodes asked."""
+        """Bytes so far, and number of asked nodes."""
         hub = json.loads(self.get("/sonde/v1/status"))["hub"]
         return sum(node["bytes_in"] + node["bytes_out"] for node in hub["nodes"]), hub["asked"]
 
 
 def cpu_seconds():
-    """Of the simulation: the process that started this one, and its others."""
+    """Of the simulation: the process that we started, and its children."""
     first = os.getppid()
     with open(f"/proc/{first}/task/{first}/children") as f:
         processes = {first, *map(int, f.read().split())} - {os.getpid()}
@@ -72,7 +72,7 @@ def cpu_seconds():
 
 
 def busy():
-    """What all of the machine's processors have done so far, in seconds."""
+    """The processor time that all of the machine's processors have used so far, in seconds."""
     with open("/proc/stat") as f:
         user, nice, system = map(int, f.readline().split()[1:4])
     return (user + nice + system) / os.sysconf("SC_CLK_TCK")
@@ -85,7 +85,7 @@ def ask(nodes, fanout, rounds):
     one = f"{{host=n{nodes * 2 // 3:05}}}"
     queries = {"all": f"avg:1s-avg:{METRIC}", "one": f"avg:1s-avg:{METRIC}{one}", "hosts": f"avg:1s-avg:{METRIC}{{host=literal_or({hosts})}}", "each": f"avg:10s-avg:{METRIC}{{host=*}}"}
     raw = {"all": f"none:{METRIC}", "one": f"none:{METRIC}{one}", "hosts": f"none:{METRIC}{{host=literal_or({hosts})}}", "each": f"none:{METRIC}"}
-    # The first questions find nothing in any cache, and on a busy machine not all nodes in time.
+    # The first queries find empty caches and, on a busy machine, late nodes.
     for query in queries.values():
         for _ in range(WARM_UP):
             server.incomplete = 0

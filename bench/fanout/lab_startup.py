@@ -1,5 +1,5 @@
-"""What `sonde run` over a Slurm job's nodes adds to `srun true`, in the tests' cluster on one
-machine (tests/cluster): root only, else it is left out with a word."""
+"""The time that `sonde run` over a Slurm job's nodes adds to `srun true`, in the tests' cluster on
+one machine (tests/cluster): root only, otherwise it is skipped with a message."""
 
 import os
 import pathlib

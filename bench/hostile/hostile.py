@@ -1,19 +1,19 @@
-"""A job's HTTP server under connections of another user of the same machine: what a legitimate
-query and the job itself notice.
+"""A job's HTTP server while another user of the same machine attacks it: the effect on a legitimate
+query, and on the job itself.
 
 10,000 hostile connections at a time, as far as the server lets them stay, of mixed kinds: silent,
 half a request line, headers that trickle, half a body, a telnet line without end, wrong tokens one
-after the other, large bodies and compressed ones to the open route, noise, a TLS hello. One that is
-closed is opened again, at most CONNECTS_A_SECOND. They come from 127.0.0.1, from another uid where
-this runs as root.
+after the other, large bodies and compressed ones to the open route, noise, a TLS hello. A closed
+connection is opened again, at most CONNECTS_A_SECOND. They come from 127.0.0.1, and from another
+uid if this runs as root.
 
 Beside them, from the job's own user: 20 queries a second, every other one on a new connection; and
-a loop of arithmetic, as the job's work. Three times: undisturbed; while the others attack another
-server, which takes their connections and closes them after a second (`elsewhere`: what the
-processor time of the attackers costs, whoever they attack); and while they attack this one.
+a loop of arithmetic, as the job's work. Three phases: undisturbed; while the others attack another
+server, which accepts their connections and closes them after a second (`elsewhere`: the cost of the
+attackers' own processor time); and while they attack this one.
 
-$SONDE_BENCH_SECONDS is how long each of the three lasts (default 10; the promise is for 300),
-$SONDE_BENCH_CONNECTIONS how many there are. Loopback only; ends by itself.
+$SONDE_BENCH_SECONDS is the length of each phase (default 10; the promise is for 300),
+$SONDE_BENCH_CONNECTIONS the number of connections. Loopback only; ends by itself.
 """
 import collections
 import http.client
@@ -44,7 +44,7 @@ QUERY = "/api/query?start=1m-ago&no_annotations&m=" + urllib.parse.quote("avg:1s
 # ---------------------------------------------------------------- the other user
 
 def kinds():
-    """What each says at first, and again and again."""
+    """The first bytes of each kind, and the bytes that it repeats."""
     wrong = b"GET /api/version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %064d\r\n\r\n" % 0
     return [(b"", b""), (b"POST /api/query HT", b""), (b"GET / HTTP/1.1\r\nX: ", b"a"), (b"POST /api/token HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{", b" "),
             (b"put ", b"a" * 100), (wrong, wrong * 4), (b"POST /api/token HTTP/1.1\r\nHost: x\r\nContent-Length: 16000000\r\n\r\n", b" " * 1000),
@@ -112,7 +112,7 @@ class Hostile:
 
 
 class Decoy(threading.Thread):
-    """A server of the attackers' own, in their process: takes what comes and closes it a second
+    """The attackers' own server, in their process: accepts connections and closes them a second
     later."""
 
     def __init__(self):
@@ -147,8 +147,8 @@ def attack(port):
 # ---------------------------------------------------------------- the job
 
 class Client(threading.Thread):
-    """Asks; a connection that was closed while it was idle is opened again, as HTTP's clients
-    do."""
+    """Sends queries; like HTTP clients, it reopens a connection that was closed while it was
+    idle."""
 
     def __init__(self, url, token):
         super().__init__()
@@ -217,7 +217,7 @@ def measure(url, token):
 
 
 def beside_attack(url, token, port):
-    """What `measure` gives beside an attack on the port (0: on a server of the attackers' own), and
+    """The result of `measure` during an attack on the port (0: on the attackers' own server), and
     the number of connections."""
     child = subprocess.Popen([sys.executable, __file__, "--attack", str(port)], stdout=subprocess.PIPE, text=True)
     try:
@@ -233,7 +233,7 @@ def command():
     with open(os.environ["SONDE_TOKEN_FILE"]) as f:
         token = f.readline().strip()
     pid = aggregator()
-    time.sleep(3)  # so that there is something to ask for
+    time.sleep(3)  # so that data exists to query
     alone = measure(url, token)
     before = peak_bytes(pid)
     elsewhere, _ = beside_attack(url, token, 0)

@@ -1,9 +1,9 @@
-"""What a call costs a Python program: by handle, by name, at level 0; beside it prometheus_client's
-gauge, and one HTTP POST a point.
+"""The cost of a call in a Python program: by handle, by name, at level 0; compared with
+prometheus_client's gauge, and with one HTTP POST per point.
 
-The program runs under `sonde run`. A round runs every loop once, so that what disturbs one disturbs
-its peers; the median of the rounds counts. What a loop takes around its call is in the figures;
-`net` is without it, that is without what the empty loop takes in the same rounds.
+The program runs under `sonde run`. A round runs every loop once, so that disturbances affect all;
+the median of the rounds counts. Figures include the loop itself; `net` is without it: minus the
+empty loop in the same rounds.
 """
 
 import http.client
@@ -24,7 +24,7 @@ ROUNDS, CALLS, POSTS = 31, 20000, 50
 
 
 def rounds_of(loops):
-    """The median of each loop's nanoseconds a call."""
+    """The median nanoseconds per call of each loop."""
     times = {name: [] for name in loops}
     for _ in range(ROUNDS):
         for name, (loop, calls) in loops.items():

@@ -1,8 +1,8 @@
-"""One million points as a table in Python: of a recording, and of a server (`sonde replay`) over
-HTTP; and of a server where no two series were sampled at the same instants, so that all times have
-to be sent. Beside it: the same as JSON (http.client and json), made into the same columns of
+"""One million points as a table in Python: from a recording, and from a server (`sonde replay`)
+over HTTP; and from a server whose series have no common instants, so that all times have to be
+sent. For comparison: the same as JSON (http.client and json), converted to the same columns of
 numbers, which is what programs did before. A round does each once; the median of the rounds counts
-(`first`: when nothing was read or imported yet). And what a query of one value takes."""
+(`first`: nothing was read or imported before). It also measures a query for one value."""
 
 import array
 import contextlib
@@ -28,7 +28,7 @@ sys.path[:0] = [os.path.join(BUILD, "bindings/python"), os.path.join(BUILD, "pyt
 
 
 def record(path, apart_ns=0):
-    """Series that are sampled at the same instants, or so long behind each other."""
+    """Series that are sampled at the same instants, or with this distance between each other."""
     with subprocess.Popen([WRITE, path], stdin=subprocess.PIPE, text=True) as writer:
         for k in range(SERIES):
             value = 50.0

@@ -1,12 +1,12 @@
-"""How long a program waits for its own write: from before it emits a point to the answer that has
-it, by query() and by `sonde query` as a subprocess.
+"""The time until a program reads its own write: from before it emits a point to the answer that
+contains it, by query() and by `sonde query` as a subprocess.
 
-Beside it, in the same rounds, what such a question costs at least: the same client's request that
-reads no data (`/healthz`), and a subprocess that does nothing (`sonde version`). `questions` is how
-many it takes until the point is in the answer: 1 when writes are read back.
+For comparison, in the same rounds, the minimum cost of such a query: the same client's request that
+reads no data (`/healthz`), and a subprocess that does nothing (`sonde version`). `questions` is the
+number of queries until the answer contains the point: 1 if writes are read back.
 
-With SONDE_BENCH_DRAGON=yes, get_data() also runs beside that of the Dragon Telemetry Service, by
-tests/python/dragon_original.sh, which installs it (60 MB).
+With SONDE_BENCH_DRAGON=yes, get_data() is also compared with that of the Dragon Telemetry Service;
+tests/python/dragon_original.sh installs it (60 MB).
 """
 
 import csv
@@ -42,7 +42,8 @@ def by_command(metric):
 
 
 def measure(emit, last, nothing, rounds):
-    """Nanoseconds of each write with its answer, of each bare request, and questions a write."""
+    """Nanoseconds of each write with its answer, of each bare request, and the number of queries
+    per write."""
     own, bare, questions = [], [], 0
     for i in range(rounds):
         start = time.perf_counter_ns()
@@ -56,7 +57,7 @@ def measure(emit, last, nothing, rounds):
 
 
 def by_get_data(package, path):
-    """The same program for both: add_data() and get_data(), which has the last point of a
+    """The same program for both: add_data() and get_data(), which returns the last point of a
     second."""
     telemetry = importlib.import_module(package)
     emitter, client = telemetry.Telemetry(), telemetry.AnalysisClient()
@@ -104,7 +105,7 @@ def program():
     import sonde
 
     socket = os.environ.pop("SONDE_SOCKET")
-    outside = sonde.AnalysisClient()  # one that knows no agent
+    outside = sonde.AnalysisClient()  # does not know the agent
     outside.connect()
     os.environ["SONDE_SOCKET"] = socket
     client = sonde.AnalysisClient()
@@ -116,7 +117,7 @@ def program():
         def ask():
             try:
                 found = client.query(metric, start=time.time() - 1)
-            except sonde.ClientError:  # not there yet
+            except sonde.ClientError:  # does not exist yet
                 return None
             return found[0].values[-1] if len(found) and len(found[0].values) else None
         return ask

@@ -1,5 +1,5 @@
-"""What `sonde run` adds to a command that does nothing: start, a node's telemetry, the recording,
-the summary."""
+"""The time that `sonde run` adds to a command that does nothing: start, a node's telemetry, the
+recording, the summary."""
 
 import os
 import statistics

@@ -1,5 +1,5 @@
-"""How fast values go in: Prometheus' own in-process bench (promtool tsdb bench write) beside
-bench_store, in turn."""
+"""The speed of appending: Prometheus' own in-process bench (promtool tsdb bench write) and
+bench_store, alternating."""
 
 import json
 import os

@@ -1,11 +1,11 @@
-// bench_store.c - what the store costs: appending, reading, opening, bytes a value. One JSON object
-// a line.
+// bench_store.c - the cost of the store: appending, reading, opening, bytes per value. One JSON
+// object a line.
 //
 //     bench_store [recordings | rows | hot | recent | small | open | points | index | ticks]
 //
 // Without an argument all but `hot` (rows without the merging) and `open` (writes a file of 1 GiB).
-// SONDE_DATA names the folder with recordings; without it those measurements are skipped. What
-// other databases need is measured beside it by the scripts in this folder.
+// SONDE_DATA names the folder with recordings; without it those measurements are skipped. The
+// scripts in this folder measure other databases for comparison.
 #include "base/clock.h"
 #include "base/error.h"
 #include "store/import.h"
@@ -79,7 +79,7 @@ void bench_define(struct store *s, uint32_t count, uint32_t *ids)
     }
 }
 
-// Values as a node has them: a third constant, a third counters, a third gauges with one decimal.
+// Values like a node's: a third constant, a third counters, a third gauges with one decimal.
 static double next_value(double previous, int column, uint32_t random)
 {
     if (column % 3 == 0)
@@ -89,7 +89,7 @@ static double next_value(double previous, int column, uint32_t random)
 
 // ── Appending ────────────────────────────────────────────────────────────────────────────────────
 
-// What appending cannot do without: a copy of the rows.
+// The minimum for appending: a copy of the rows.
 static double copy_rate(const double *from, size_t bytes_each, size_t count, size_t values_each)
 {
     enum { RING = 1024 };
@@ -107,7 +107,7 @@ static double copy_rate(const double *from, size_t bytes_each, size_t count, siz
 double bench_append_rows(struct store *s, int64_t rows)
 {
     static double values[64][BENCH_SERIES];
-    static int64_t next; // so that another call goes on behind the one before
+    static int64_t next; // so that a second call continues after the first
     uint32_t ids[BENCH_SERIES], set, random = 1;
     for (int r = 0; r < 64; r++)
         for (int c = 0; c < BENCH_SERIES; c++) {
@@ -124,7 +124,7 @@ double bench_append_rows(struct store *s, int64_t rows)
     return bench_seconds_since(start);
 }
 
-// What was recorded last, half an hour of it: the blocks fit the processor's own cache.
+// The last half hour of a recording: its blocks fit the processor's cache.
 static void recent(void)
 {
     struct store *s = bench_open_store("recent");
@@ -161,10 +161,10 @@ static void rows(bool merge)
     unlink(bench_path("rows"));
 }
 
-// With 100,000 series, a tail consists of two runs that are sorted by series. Processor time a
+// With 100,000 series, a tail consists of two runs that are sorted by series. Processor time per
 // point (Zen 4): 17 ns, of which the copy into the tail takes 6, the block 5, sorting 4, the
 // checksum 2, each a pass over 1.5 MB. The kernel takes another 6 ns for new pages of the file: 21
-// bytes a point.
+// bytes per point.
 static void points(void)
 {
     static struct store_point batch[10000];
@@ -207,8 +207,8 @@ static double thread_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-// The longest call of store_tick until nothing is left to merge, by processor time (other programs
-// do not count) and by the clock.
+// The longest call of store_tick until nothing is left to merge, in processor time (without other
+// programs) and in wall time.
 static void longest_tick(struct store *s, const char *what)
 {
     double longest = 0, longest_wall = 0, all = 0;
@@ -320,7 +320,7 @@ int main(int argc, char **argv)
         reading_small();
     if (!strcmp(only, "open"))
         reading_open_large();
-    if (!strcmp(only, "write") && argc > 2) { // for other benches: that file, where they want it
+    if (!strcmp(only, "write") && argc > 2) { // for other benches: writes that file to a given path
         reading_write_large();
         bench_check(rename(bench_path("large"), argv[2]) ? -errno : 0, argv[2], NULL);
     }

@@ -1,5 +1,5 @@
-"""What a value costs on disk: the recording of a node, a GPU recording and a random walk, stored by
-sonde and by what people use instead."""
+"""The size of a value on disk: the recording of a node, a GPU recording and a random walk, stored
+by sonde and by other databases."""
 
 import csv
 import gzip

@@ -2,10 +2,10 @@
 //
 //     bench_codec [DIRECTORY WITH RECORDINGS]
 //
-// Speeds are over columns of 1024 values that stay in the cache, best of several rounds, and beside
-// them a bare loop that unpacks 10-bit numbers and adds them up. Sizes are of recordings
-// (node-10hz.csv.gz, gpu-bdb/) where the directory has them, and of made-up columns, cold ones
-// through zstd.
+// Speeds are for columns of 1024 values that stay in the cache, the best of several rounds,
+// compared with a bare loop that unpacks 10-bit numbers and adds them up. Sizes are those of
+// recordings (node-10hz.csv.gz, gpu-bdb/) if the directory has them, and of synthetic columns, cold
+// ones through zstd.
 #include "base/clock.h"
 #include "store/codec_parts.h"
 #include "store/codec_table.h"
@@ -61,7 +61,7 @@ static void add_up(struct job *j)
     codec_summarise_plain(j->values, N, &j->summary);
 }
 
-// The bare loop: groups of 10-bit numbers unpacked and added up, nothing else.
+// The bare loop: only unpacks groups of 10-bit numbers and adds them up.
 static inline __attribute__((always_inline)) void add_groups(struct job *j)
 {
     enum { WIDTH = 10, ROWS = GROUP / LANES };
@@ -113,7 +113,7 @@ static void unpack_and_add(struct job *j)
         add_groups_plain(j);
 }
 
-// Billions of values a second, of the best round.
+// Billions of values per second in the best round.
 static double rate(void (*work)(struct job *), struct job *job)
 {
     double best = 0;
@@ -338,8 +338,8 @@ static void both_sizes(const char *name, const struct table *t)
     cold_size(name, t);
 }
 
-// Reads numbers separated by commas, quotes and blanks ignored. The first column is time stamps
-// when `times`.
+// Reads numbers separated by commas; ignores quotes and blanks. With `times`, the first column has
+// time stamps.
 static bool read_table(const char *path, bool times, struct table *t)
 {
     static char line[LINE_MAX_BYTES];

@@ -1,8 +1,8 @@
-// index.c - a million series: what defining them, opening the file, finding some of them and
-// keeping the index costs.
+// index.c - a million series: the cost of defining them, opening the file, finding some of them,
+// and keeping the index.
 //
-// 1000 metrics on 1000 hosts. A lookup is what a query does: the metric's series among those that
-// carry a label.
+// 1000 metrics on 1000 hosts. A lookup does what a query does: it finds the metric's series with a
+// given label.
 #include "reading.h"
 
 #include "base/clock.h"
@@ -37,7 +37,7 @@ static int compare_ids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// How many series are both of the metric and of the host.
+// The number of series of both the metric and the host.
 static size_t find(struct store_snapshot *s, uint32_t m, uint32_t h)
 {
     char name[32], host[32];

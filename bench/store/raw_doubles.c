@@ -1,10 +1,10 @@
-// raw_doubles.c - the peer of cold blocks that people would use instead: the same columns as plain
-// doubles, in pieces of the same size, each with its time stamps in front and under zstd at its
-// usual level.
+// raw_doubles.c - the simple alternative to cold blocks, for comparison: the same columns as plain
+// doubles, in pieces of the same size, each with its time stamps in front and compressed with zstd
+// at its usual level.
 //
 //     a part of a cold block  ─▶  t[rows]  v[column 0]  v[column 1] …  ─▶  a frame
 //
-// Where a column has gaps, the time stamps of its own stand in front of its values.
+// If a column has gaps, its own time stamps precede its values.
 #include "base/array.h"
 #include "base/clock.h"
 #include "store/codec_parts.h"
@@ -18,7 +18,7 @@
 
 enum { ZSTD_LEVEL = 3 };
 
-// Words of a frame: time stamps, values, time stamps…
+// A sequence of words in a frame: time stamps, values, time stamps…
 struct stretch {
     size_t words;
     bool values;

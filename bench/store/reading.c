@@ -1,7 +1,7 @@
-// reading.c - what reading costs: opening a file, snapshots, averages over decoded values and over
+// reading.c - the cost of reading: opening a file, snapshots, averages over decoded values and over
 // summaries.
 //
-// What bounds the averages over decoded values (Zen 4 at 3.4 GHz, AVX-512; a hot column is 1024
+// The limits of averages over decoded values (Zen 4 at 3.4 GHz, AVX-512; a hot column is 1024
 // values, a third of them constants, counters that wrap, decimals; ns a column):
 //
 // Decoding takes 80, 320 and 170: 190 on average. Of these, 75 are the 128 stores of 64 bytes, one
@@ -34,7 +34,7 @@
 #include <zstd.h>
 
 enum {
-    ROUNDS = 7, // the best counts: the machine is shared
+    ROUNDS = 7, // the best one counts, because the machine is shared
     LARGE_STEP_ROWS = 100000,
     SMALL_ROWS = 3000,
     SNAPSHOTS = 20000,
@@ -42,13 +42,13 @@ enum {
 
 static const uint64_t large_bytes = UINT64_C(1) << 30;
 
-// ── Bare loops: packed 10-bit numbers unpacked and added up, nothing else ────────────────────────
+// ── Bare loops, which only unpack packed 10-bit numbers and add them up ──────────────────────────
 
 enum { BARE_VALUES = 1024, BARE_WIDTH = 10, BARE_REPEATS = 50000 };
 
 static uint32_t packed[BARE_VALUES * BARE_WIDTH / 32 + LANES];
 
-// One number after the other, as it is written down without thinking of vectors.
+// One number after the other, without vectorisation.
 static uint64_t add_one_by_one(void)
 {
     uint64_t sum = 0;
@@ -60,8 +60,7 @@ static uint64_t add_one_by_one(void)
     return sum;
 }
 
-// The codecs' layout: 16 numbers beside each other (codec_kernels.h), so that they are unpacked at
-// once.
+// The codecs' layout: 16 numbers side by side (codec_kernels.h), so that they are unpacked at once.
 static inline __attribute__((always_inline)) uint64_t add_side_by_side(void)
 {
     enum { ROWS = GROUP / LANES };
@@ -86,7 +85,7 @@ static inline __attribute__((always_inline)) uint64_t add_side_by_side(void)
     return sum;
 }
 
-// So many sums that additions do not wait for each other.
+// Enough partial sums that additions do not wait for each other.
 static inline __attribute__((always_inline)) double add_doubles(const double *v, size_t count)
 {
     enum { SUMS = 32 };
@@ -182,7 +181,7 @@ void reading_bare_loops(void)
 
 // ── Averages ─────────────────────────────────────────────────────────────────────────────────────
 
-// The average of every series of the file, one after the other, each to its end. Returns values a
+// Averages every series of the file, one after the other, each to its end. Returns values per
 // second.
 static double average_all(struct store_reader *r, bool decode)
 {
@@ -213,7 +212,7 @@ static double average_all(struct store_reader *r, bool decode)
     return sum == sum ? rate : 0;
 }
 
-// In turn with what is measured beside it, so that both see the same machine.
+// Alternates with the measured code, so that both see the same load.
 static void beside_bare_loop(struct store_reader *r, bool decode, const char *what,
                              const char *kind)
 {
@@ -228,8 +227,8 @@ static void beside_bare_loop(struct store_reader *r, bool decode, const char *wh
     bench_say(metric, ours, "G values/s", "bare_unpack_add_vectors", bare);
 }
 
-// The least that cold blocks can cost: their frames unpacked, by zstd alone. Values a second; 0:
-// there are none.
+// The minimum for cold blocks: zstd alone unpacks their frames. Returns values per second; 0: no
+// cold blocks.
 static double unpack_all(struct store_reader *r)
 {
     struct store_snapshot *s = store_snapshot_open(r);
@@ -319,7 +318,7 @@ void reading_all(const char *name, const char *kind)
     snprintf(metric, sizeof metric, "open_%s", kind);
     bench_say(metric, bench_seconds_since(start) * 1e3, "ms", NULL, 0);
     snapshots(r, kind);
-    average_all(r, true); // checksums, page faults
+    average_all(r, true); // warms up: checksums, page faults
     if (unpack_all(r) > 0)
         beside_zstd(r, bench_path(name), kind);
     else
@@ -328,9 +327,9 @@ void reading_all(const char *name, const char *kind)
     store_reader_close(r);
 }
 
-// ── As a query reads ─────────────────────────────────────────────────────────────────────────────
+// ── Like a query ─────────────────────────────────────────────────────────────────────────────────
 
-// Snapshot, all points of all series, done: a dashboard's question to a job that has run for five
+// A snapshot and all points of all series: a dashboard's query to a job that has run for five
 // minutes.
 static double small_ms(struct store_reader *r)
 {
@@ -362,8 +361,8 @@ void reading_small(void)
 
 // ── A large file ─────────────────────────────────────────────────────────────────────────────────
 
-// A file as a killed writer leaves it: it has many blocks, because nobody has merged them. The file
-// has no holes.
+// Writes a file as a killed writer leaves it: many blocks, because they were not merged, and no
+// holes.
 double reading_write_large(void)
 {
     struct store *s = bench_open_store("large");

@@ -1,4 +1,5 @@
-"""The page in Chromium, beside the budgets of docs/page.md. page.mjs prints a line a figure."""
+"""The page in Chromium, compared with the budgets in docs/page.md. page.mjs prints a line for each
+figure."""
 
 import os
 import shutil

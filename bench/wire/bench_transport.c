@@ -1,10 +1,10 @@
-// bench_transport.c - a node's large answers over each transport: bytes a second, and what the
-// answering process pays for them.
+// bench_transport.c - a node's large answers over each transport: bytes per second, and the
+// processor time of the answering process.
 //
-// The node is a process of its own, so that its processor time is its own. The same answer (COPY of
-// a store of random doubles, so that it is large) is asked for in turns over all transports. For
-// the peer, the node's process makes the same answer and throws it away: the difference is the cost
-// of sending.
+// The node is a process of its own, so that its processor time can be measured. The same answer
+// (COPY of a store of random doubles, which makes it large) is requested over all transports in
+// turn. For the peer, the node's process makes the same answer and discards it: the difference is
+// the cost of sending.
 #include "ask/copy_wire.h"
 #include "ask/questions.h"
 #include "base/clock.h"
@@ -24,7 +24,7 @@ static const int64_t PATIENCE_NS = 60 * INT64_C(1000000000);
 static const char *const transports[] = {"tcp", "fabric:tcp", "fabric:shm"};
 enum { TRANSPORTS = sizeof transports / sizeof *transports };
 
-// What the bench asks of a node's process, a byte each; it says a struct said.
+// The commands for a node's process, a byte each; its answer is a struct said.
 enum order { CPU = 'c', MAKE = 'm', END = 'e' };
 struct said {
     double cpu_s;

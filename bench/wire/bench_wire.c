@@ -1,9 +1,9 @@
-// bench_wire.c - many nodes asked over the real protocol, all of them in this process: a hub on one
-// loop, the links on another, a store each.
+// bench_wire.c - queries to many nodes over the real protocol, all of them in this process: a hub
+// on one loop, the links on another, a store each.
 //
 // The peer is query_run over the same stores in one process. The difference is the cost of the wire
-// and of the nodes' work, which on a cluster the nodes do. Bytes on the wire stand
-// beside 16 bytes for each point that the query speaks of.
+// and of the nodes' part of the work. On a cluster the nodes share that part. Bytes on the wire are
+// compared with 16 bytes for each point of the query.
 #include "ask/query_wire.h"
 #include "ask/questions.h"
 #include "base/clock.h"
@@ -19,11 +19,11 @@
 
 enum {
     NODES = 1000,
-    METRICS = 100, // a node
+    METRICS = 100, // of each node
     SECONDS = 300, // at 1 Hz
     ROUNDS = 51,
-    ROUNDS_WIDE = 11,     // with as many nodes as descriptors allow
-    QUESTION_BYTES = 100, // about those of the smallest question and answer
+    ROUNDS_WIDE = 11,     // with as many nodes as the descriptor limit allows
+    QUESTION_BYTES = 100, // about the size of the smallest question and answer
     NODES_MOST = 10000,
 };
 static const int64_t START = 1700000000 * INT64_C(1000000000),
@@ -41,7 +41,7 @@ static struct node *nodes;
 static size_t node_count;
 static struct store_snapshot **snapshots;
 static struct hub *hub;
-static int (*pairs)[2]; // TCP connections with nothing on them
+static int (*pairs)[2]; // idle TCP connections
 static size_t round_count;
 static double rounds[ROUNDS], peer_rounds[ROUNDS];
 
@@ -167,7 +167,7 @@ static void pass(int side)
             return;
 }
 
-// What the kernel takes to carry a question to every node and an answer back, one thread at both
+// The kernel's time to carry a question to every node and an answer back, with one thread at both
 // ends.
 static void bare_round(void)
 {
@@ -279,7 +279,7 @@ int main(void)
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
     bench(NODES, ROUNDS, true);
-    // Four descriptors a node: both ends, and the peer's.
+    // Four descriptors per node: both ends, and the peer's.
     size_t most = ((size_t)limit.rlim_cur - 100) / 4;
     bench(most < NODES_MOST ? most : NODES_MOST, ROUNDS_WIDE, false);
     return 0;

@@ -1,5 +1,5 @@
-// _dask.c - the extension module behind `sonde.dask`: what plugins of a Dask scheduler and of its
-// workers do for every task. `import sonde` does not load it.
+// _dask.c - the extension module behind `sonde.dask`: the work that plugins of a Dask scheduler and
+// of its workers do for every task. `import sonde` does not load it.
 #include "emitter.h"
 #include "graphs.h"
 #include "states.h"
@@ -8,7 +8,7 @@
 
 const struct emitter *emitter;
 
-// 0, or -1 with an exception.
+// Returns 0, or -1 with an exception.
 static int find_emitter(void)
 {
     emitter = PyCapsule_Import(EMITTER_NAME, 0);

@@ -1,8 +1,8 @@
-// _detect.c - the extension module behind sonde.Judge: src/detect for Python. Who is slower than
-// the others, from values that the program has itself.
+// _detect.c - the extension module behind sonde.Judge: src/detect for Python. It finds slow members
+// in values that the program itself provides.
 //
-// The arithmetic, the options and their meaning are detect.h's. A Judge is used under the
-// interpreter's lock: a round of 1,024 members takes a millisecond.
+// detect.h defines the arithmetic and the options. A Judge holds the interpreter's lock: a round of
+// 1,024 members takes a millisecond.
 #include "convert.h"
 
 #include "detect/detect.h"
@@ -78,10 +78,10 @@ static long member_of(struct detect *d, PyObject *name)
     return member;
 }
 
-// One item of a round; false with an exception. None is no value.
+// Takes one item of a round; false with an exception. None counts as a missing value.
 static bool take(struct detect *d, PyObject *name, PyObject *object)
 {
-    double value = object == Py_None ? 0 : PyFloat_AsDouble(object); // 0 counts as none
+    double value = object == Py_None ? 0 : PyFloat_AsDouble(object); // detect.h treats 0 as missing
     if (PyErr_Occurred())
         return false;
     long member = member_of(d, name);
@@ -90,7 +90,7 @@ static bool take(struct detect *d, PyObject *name, PyObject *object)
     return member >= 0;
 }
 
-// No round is made when a value is bad: the verdicts stay as they were.
+// A bad value raises before the round is judged, so the verdicts stay unchanged.
 static PyObject *judge_round(PyObject *self, PyObject *values)
 {
     struct detect *d = judge_of(self)->detect;

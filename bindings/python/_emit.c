@@ -1,7 +1,7 @@
 // _emit.c - the extension module behind the package `sonde`: libsonde for Python.
 //
-// emit(name, …) finds its metric in a dictionary: by its name alone, or by a tuple of name and
-// tags. What is remembered is the handle, as an int.
+// emit(name, …) looks its metric up in a dictionary, by its name alone or by a tuple of name and
+// tags. The dictionary maps it to the handle, as an int.
 #include "arguments.h"
 #include "convert.h"
 #include "emitter.h"
@@ -11,12 +11,12 @@
 
 #include <errno.h>
 
-// names with tags; then they are forgotten, and libsonde knows them still
+// entries with tags; beyond that the cache is emptied, but libsonde keeps their metrics
 enum { REMEMBERED_MAX = 1 << 16 };
 
 static PyObject *remembered; // name or (name, key, value, …) → handle
 
-// A key for what is emitted by name and tags: the items in the order in which they were written.
+// The key of a metric with tags: name and items, in the order in which the caller wrote them.
 static PyObject *key_of(PyObject *name, PyObject *const *values, PyObject *keys)
 {
     Py_ssize_t count = keys ? PyTuple_Size(keys) : 0;
@@ -52,7 +52,8 @@ static bool define(PyObject *name, PyObject *const *values, PyObject *keys, sond
     return count >= 0;
 }
 
-// The handle for a name with tags, values[i] being that of the i-th key; false with an exception.
+// Finds the handle of a name with tags, where values[i] belongs to the i-th key; false with an
+// exception.
 static bool find(PyObject *name, PyObject *const *values, PyObject *keys, sonde_handle *handle)
 {
     PyObject *key = key_of(name, values, keys);
@@ -64,7 +65,7 @@ static bool find(PyObject *name, PyObject *const *values, PyObject *keys, sonde_
     }
     bool good = key && !PyErr_Occurred();
     if (key && !good && PyErr_ExceptionMatches(PyExc_TypeError)) {
-        PyErr_Clear(); // a value that has no hash: defined each time
+        PyErr_Clear(); // a value without a hash: the metric is defined at each call
         good = define(name, values, keys, handle);
     } else if (good) {
         good = define(name, values, keys, handle);
@@ -119,7 +120,7 @@ static PyObject *annotate(PyObject *module, PyObject *args, PyObject *given)
     return count < 0 ? NULL : new_ref(Py_None);
 }
 
-// A part of sonde.config's parameters, all of them text.
+// Keeps a part of sonde.config's parameters, all of them text.
 static PyObject *config(PyObject *module, PyObject *parameters)
 {
     (void)module;
@@ -151,7 +152,7 @@ static PyObject *connect_to(PyObject *module, PyObject *args, PyObject *keywords
         errno = -status;
         return PyErr_SetFromErrno(PyExc_OSError);
     }
-    PyDict_Clear(remembered); // handles of when it was off
+    PyDict_Clear(remembered); // they hold handles of metrics that were off before
     return new_ref(Py_None);
 }
 
@@ -240,7 +241,7 @@ static const struct emitter for_dask = {
     .group_of = group_of,
 };
 
-// 0, or -1 with an exception.
+// Returns 0, or -1 with an exception.
 static int add_emitter(PyObject *module)
 {
     PyObject *capsule = PyCapsule_New((void *)(uintptr_t)&for_dask, EMITTER_NAME, NULL);

@@ -27,7 +27,7 @@ PyObject *callable_call(PyObject *self, PyObject *args, PyObject *keywords)
     return result;
 }
 
-// s->count: there is no such parameter.
+// Returns s->count for an unknown parameter.
 static Py_ssize_t place_of(const struct signature *s, PyObject *name)
 {
     Py_ssize_t i;
@@ -38,7 +38,7 @@ static Py_ssize_t place_of(const struct signature *s, PyObject *name)
         continue;
     if (i < s->count && !s->interned[i] &&
         !(s->interned[i] = PyUnicode_InternFromString(s->names[i])))
-        PyErr_Clear(); // it is compared again
+        PyErr_Clear(); // interning failed: the next call compares the text again
     return i;
 }
 

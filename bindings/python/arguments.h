@@ -1,13 +1,13 @@
-// arguments.h - calls without a tuple: arguments in an array, the names of the keywords behind them
-// in a tuple (PEP 590). Internal to `sonde._emit`.
+// arguments.h - calls that receive their arguments in an array, without a tuple, and the names of
+// the keywords behind them in a tuple (PEP 590). Internal to `sonde._emit`.
 //
-// A call of a handle that is off costs little more than the call itself: nothing is made for its
-// arguments, and none is looked at before the handle is.
+// A call of a handle that is off costs little more than the call itself: it allocates nothing for
+// its arguments, and checks the handle before it looks at any of them.
 //
-// The limited API of CPython 3.9 does not declare this, but 3.9 has it in the form that later
-// versions made part of the stable ABI and keep: METH_FASTCALL (stable since 3.10), and of types
-// the flag, the member __vectorcalloffset__ and the signature (since 3.12). So what they are is
-// written down here.
+// The limited API of CPython 3.9 does not declare this protocol. But 3.9 implements it in the form
+// that later versions made part of the stable ABI and keep: METH_FASTCALL (stable since 3.10), and
+// for types the flag, the member __vectorcalloffset__ and the signature (since 3.12). So this
+// header declares them itself.
 #ifndef SONDE_PYTHON_ARGUMENTS_H
 #define SONDE_PYTHON_ARGUMENTS_H
 
@@ -17,7 +17,7 @@
 
 enum {
     FAST_POSITIONAL = 0x80,      // METH_FASTCALL: positional_fn
-    FAST = 0x80 | METH_KEYWORDS, // and names: fast_fn
+    FAST = 0x80 | METH_KEYWORDS, // METH_FASTCALL | METH_KEYWORDS: fast_fn
     FAST_TYPE = 1 << 11,         // Py_TPFLAGS_HAVE_VECTORCALL: objects begin with a struct callable
 };
 typedef PyObject *positional_fn(PyObject *self, PyObject *const *args, Py_ssize_t given);
@@ -25,7 +25,7 @@ typedef PyObject *fast_fn(PyObject *self, PyObject *const *args, Py_ssize_t give
 
 #define FAST_METHOD(function) (PyCFunction)(void (*)(void))(function)
 
-// An object that can be called: `call` is what it does. Its type has FAST_TYPE, callable_members as
+// A callable object; a call executes `call`. Its type has FAST_TYPE, callable_members as
 // Py_tp_members and callable_call as Py_tp_call.
 struct callable {
     PyObject ob_base;
@@ -34,25 +34,27 @@ struct callable {
 };
 extern PyMemberDef callable_members[];
 
-// The highest bit says that the caller's array has a place in front, which nobody here needs.
+// The highest bit says that the caller's array has a spare slot in front, which this code does not
+// need.
 static inline Py_ssize_t given_of(size_t given_and_flag)
 {
     return (Py_ssize_t)(given_and_flag & (SIZE_MAX >> 1));
 }
 
-// For who calls with a tuple and a dictionary all the same: type(object).__call__.
+// For callers that pass a tuple and a dictionary nevertheless: type(object).__call__.
 PyObject *callable_call(PyObject *self, PyObject *args, PyObject *keywords);
 
 struct signature {
     const char *function;
     const char *const *names;
     Py_ssize_t required, count;
-    // count places, NULL at first: the names as programs have them, which mostly need no comparison
+    // count entries, NULL at first: the interned names as programs pass them; most calls match by
+    // pointer, without a comparison
     PyObject **interned;
 };
 
-// By place or by name into out[0..count): borrowed, NULL where nothing was given. False: a
-// TypeError is set.
+// Sorts the arguments, by position or by name, into out[0..count): borrowed, NULL where the caller
+// passed none. Returns false with a TypeError.
 bool arguments_take(const struct signature *s, PyObject *const *args, Py_ssize_t given,
                     PyObject *names, PyObject **out);
 

@@ -1,8 +1,8 @@
 // client_module.c - the extension `sonde._client`: sonde_client.h for the package's AnalysisClient.
 //
-// Questions may come from any thread, several at once; each releases the interpreter while it
-// waits, and Ctrl-C ends it. What Python adds (names of arguments, classes for series) is in
-// sonde/_analysis.py.
+// Any thread may send requests, several at once. Each request releases the interpreter's lock while
+// it waits, and Ctrl-C ends it. sonde/_analysis.py adds the names of arguments and the classes of
+// series.
 #include "convert.h"
 
 #include "client/arrow_interface.h"
@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum { FILTERS_MAX = 64, BY_MAX = 16 };
@@ -17,7 +18,7 @@ enum { FILTERS_MAX = 64, BY_MAX = 16 };
 struct connection {
     PyObject ob_base;
     struct sonde_client *client; // NULL: closed
-    int asking;                  // questions under way; changed with the interpreter's lock held
+    int asking;                  // pending requests; changed with the interpreter's lock held
     bool closed;
 };
 
@@ -50,12 +51,13 @@ static PyObject *fail(const struct sonde_error *e)
 static PyObject *not_by_hand(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     (void)args, (void)keywords;
-    return PyErr_Format(PyExc_TypeError, "%R: a Connection makes it", (PyObject *)type);
+    return PyErr_Format(PyExc_TypeError, "cannot make %R directly: call a method of a Connection",
+                        (PyObject *)type);
 }
 
 // ---------------------------------------------------------------- Connection
 
-// With the exception of Ctrl-C, or of another signal's handler, left in this thread.
+// True if Ctrl-C or another signal's handler raised an exception, which stays set in this thread.
 static bool interrupted(void *user)
 {
     (void)user;
@@ -113,7 +115,7 @@ static bool begin(struct connection *c, PyThreadState **state)
     return true;
 }
 
-// True: there is something to return; else an exception is set.
+// Ends a request. Returns true if there is a result to return; else an exception is set.
 static bool end(struct connection *c, PyThreadState *state, int rc, const struct sonde_error *e)
 {
     PyEval_RestoreThread(state);
@@ -165,9 +167,9 @@ static PyObject *connection_ask(PyObject *self, PyObject *args, PyObject *keywor
     return out;
 }
 
-// ---------------------------------------------------------------- questions
+// ---------------------------------------------------------------- requests
 
-// A query's arguments, which live as long as the call's.
+// The arguments of a query. They borrow from the Python call's arguments and live as long.
 struct question {
     struct sonde_query query;
     struct sonde_filter filters[FILTERS_MAX];
@@ -175,7 +177,7 @@ struct question {
     const char *by[BY_MAX + 1];
 };
 
-// Takes (key, type, value, group) for each.
+// Reads one (key, type, value, group) for each filter.
 static bool take_filters(struct question *q, PyObject *list)
 {
     Py_ssize_t count = list == Py_None ? 0 : PySequence_Size(list);
@@ -212,6 +214,20 @@ static bool take_tags(struct question *q, PyObject *list)
             return false;
     q->query.span_tags = q->tags;
     q->query.span_tag_count = (size_t)count;
+    return true;
+}
+
+static bool take_by(struct question *q, PyObject *by)
+{
+    if (by == Py_None)
+        return true;
+    if (!PyTuple_Check(by) || PyTuple_Size(by) > BY_MAX) {
+        PyErr_Format(PyExc_ValueError, "by has to be a tuple of at most %d keys", BY_MAX);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_Size(by); i++)
+        if (!PyArg_Parse(PyTuple_GetItem(by, i), "s", &q->by[i]))
+            return false;
     return true;
 }
 
@@ -275,21 +291,120 @@ static PyObject *connection_peaks(PyObject *self, PyObject *args, PyObject *keyw
                                      &q.query.start, &q.query.end, &filters) ||
         !take_filters(&q, filters))
         return NULL;
-    if (by != Py_None) {
-        if (!PyTuple_Check(by) || PyTuple_Size(by) > BY_MAX)
-            return PyErr_Format(PyExc_ValueError, "by has to be a tuple of at most %d keys",
-                                BY_MAX);
-        for (Py_ssize_t i = 0; i < PyTuple_Size(by); i++)
-            if (!PyArg_Parse(PyTuple_GetItem(by, i), "s", &q.by[i]))
-                return NULL;
-    }
-    if (!begin(c, &state))
+    if (!take_by(&q, by) || !begin(c, &state))
         return NULL;
     int rc = sonde_client_peaks(c->client, &q.query, by == Py_None ? NULL : q.by, &result, &e);
     if (end(c, state, rc, &e))
         return result_made(result);
     sonde_result_free(rc ? NULL : result);
     return NULL;
+}
+
+static PyObject *text(const char *s)
+{
+    return PyUnicode_DecodeUTF8(s, (Py_ssize_t)strlen(s), "surrogateescape");
+}
+
+static PyObject *tags_of(const struct sonde_tag *tags, size_t count)
+{
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict && i < count; i++) {
+        PyObject *key = text(tags[i].key), *value = text(tags[i].value);
+        if (!key || !value || PyDict_SetItem(dict, key, value) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(key);
+        Py_XDECREF(value);
+    }
+    return dict;
+}
+
+// Takes over `value`. False with an exception.
+static bool set(PyObject *dict, const char *key, PyObject *value)
+{
+    bool good = value && PyDict_SetItemString(dict, key, value) == 0;
+    Py_XDECREF(value);
+    return good;
+}
+
+static bool set_number(PyObject *dict, const char *key, double value)
+{
+    PyObject *none = Py_None;
+    if (!isnan(value))
+        return set(dict, key, PyFloat_FromDouble(value));
+    Py_INCREF(none);
+    return set(dict, key, none);
+}
+
+static bool set_ns(PyObject *dict, const char *key, int64_t ns)
+{
+    return set(dict, key, PyLong_FromLongLong(ns));
+}
+
+// The members of `sonde stats --json`.
+static PyObject *stats_row(const struct sonde_stats *s, const struct sonde_stats_row *row,
+                           const char *span)
+{
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {{"mean", row->mean},        {"deviation", row->deviation},
+                   {"min", row->min},          {"max", row->max},
+                   {"p50", row->p50},          {"p95", row->p95},
+                   {"p99", row->p99},          {"last", row->last},
+                   {"integral", row->integral}};
+    PyObject *d = PyDict_New();
+    bool good = d && set(d, "metric", text(s->metric)) && set(d, "unit", text(s->unit)) &&
+                set(d, "rate", PyBool_FromLong(s->rate)) &&
+                set(d, "tags", tags_of(row->tags, row->tag_count)) &&
+                set(d, "series", PyLong_FromSize_t(row->series)) &&
+                set(d, "count", PyLong_FromUnsignedLongLong(row->count)) &&
+                set(d, "max_tags", tags_of(row->max_tags, row->max_tag_count)) &&
+                set(d, "estimated", PyBool_FromLong(row->estimated)) &&
+                set(d, "integral_unit", text(s->integral_unit)) &&
+                set_ns(d, "min_ns", row->min_ns) && set_ns(d, "max_ns", row->max_ns) &&
+                set_ns(d, "first_ns", row->first_ns) && set_ns(d, "last_ns", row->last_ns) &&
+                set_ns(d, "covered_ns", row->covered_ns) && (!span || set(d, "span", text(span)));
+    for (size_t i = 0; good && i < sizeof numbers / sizeof *numbers; i++)
+        good = set_number(d, numbers[i].key, numbers[i].value);
+    if (good && row->span_start_ns)
+        good = set_ns(d, "span_start_ns", row->span_start_ns) &&
+               (row->span_end_ns == INT64_MAX || set_ns(d, "span_end_ns", row->span_end_ns));
+    if (!good)
+        Py_CLEAR(d);
+    return d;
+}
+
+static PyObject *stats_rows(const struct sonde_stats *s, const char *span)
+{
+    PyObject *rows = PyList_New(0);
+    for (size_t i = 0; rows && i < s->count; i++) {
+        PyObject *row = stats_row(s, &s->rows[i], span);
+        if (!row || PyList_Append(rows, row) < 0)
+            Py_CLEAR(rows);
+        Py_XDECREF(row);
+    }
+    return rows ? Py_BuildValue("(NN)", rows, text(s->missing ? s->missing : "")) : NULL;
+}
+
+static PyObject *connection_stats(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"expression", "by", "span", "start", "end", NULL};
+    struct connection *c = (struct connection *)(void *)self;
+    struct question q = {.query = {0}};
+    struct sonde_stats_query s = {0};
+    struct sonde_stats *stats = NULL;
+    struct sonde_error e = {0};
+    PyObject *by = Py_None;
+    PyThreadState *state;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "s|Ozzz:stats", names, &s.expression, &by,
+                                     &s.span, &s.start, &s.end) ||
+        !take_by(&q, by) || !begin(c, &state))
+        return NULL;
+    s.by = by == Py_None ? NULL : q.by;
+    int rc = sonde_client_stats(c->client, &s, &stats, &e);
+    PyObject *out = end(c, state, rc, &e) ? stats_rows(stats, s.span) : NULL;
+    sonde_stats_free(stats);
+    return out;
 }
 
 static PyObject *connection_watch(PyObject *self, PyObject *args, PyObject *keywords)
@@ -326,6 +441,9 @@ static PyMethodDef connection_methods[] = {
     {"peaks", WITH_KEYWORDS(connection_peaks),
      "peaks(metric, by=None, start=None, end=None, filters=None)\n--\n\nThe highest point of each "
      "group."},
+    {"stats", WITH_KEYWORDS(connection_stats),
+     "stats(expression, by=None, span=None, start=None, end=None)\n--\n\nStatistics as a list of "
+     "dictionaries, and the nodes that did not answer in time."},
     {"watch", WITH_KEYWORDS(connection_watch),
      "watch(…)\n--\n\nWatches the series that query() would select."},
     {"close", connection_close, METH_NOARGS,
@@ -362,24 +480,6 @@ static const struct sonde_series *series_of(PyObject *self, PyObject *index)
     return s;
 }
 
-static PyObject *text(const char *s)
-{
-    return PyUnicode_DecodeUTF8(s, (Py_ssize_t)strlen(s), "surrogateescape");
-}
-
-static PyObject *tags_of(const struct sonde_series *s)
-{
-    PyObject *tags = PyDict_New();
-    for (size_t i = 0; tags && i < s->tag_count; i++) {
-        PyObject *key = text(s->tags[i].key), *value = text(s->tags[i].value);
-        if (!key || !value || PyDict_SetItem(tags, key, value) < 0)
-            Py_CLEAR(tags);
-        Py_XDECREF(key);
-        Py_XDECREF(value);
-    }
-    return tags;
-}
-
 static PyObject *keys_of(const struct sonde_series *s)
 {
     PyObject *keys = PyList_New(0);
@@ -398,9 +498,9 @@ static PyObject *result_describe(PyObject *self, PyObject *index)
     if (!s)
         return NULL;
     return Py_BuildValue("(NNsNNnOn)", text(s->metric), text(s->unit),
-                         s->kind == SONDE_COUNTER ? "counter" : "gauge", tags_of(s), keys_of(s),
-                         (Py_ssize_t)s->source_series, s->estimated ? Py_True : Py_False,
-                         (Py_ssize_t)s->count);
+                         s->kind == SONDE_COUNTER ? "counter" : "gauge",
+                         tags_of(s->tags, s->tag_count), keys_of(s), (Py_ssize_t)s->source_series,
+                         s->estimated ? Py_True : Py_False, (Py_ssize_t)s->count);
 }
 
 static PyObject *result_times(PyObject *self, PyObject *index)
@@ -427,7 +527,7 @@ static PyObject *result_missing(PyObject *self, void *unused)
 static void free_stream(PyObject *capsule)
 {
     struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
-    if (stream->release) // nobody has taken it
+    if (stream->release) // no consumer has taken it
         stream->release(stream);
     free(stream);
 }
@@ -435,7 +535,8 @@ static void free_stream(PyObject *capsule)
 static PyObject *result_arrow(PyObject *self, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"requested_schema", NULL};
-    PyObject *schema = NULL; // another one than ours is not made: who asked converts what it gets
+    // only our own schema is available: the consumer converts the data itself
+    PyObject *schema = NULL;
     struct sonde_error e = {0};
     if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:__arrow_c_stream__", names, &schema))
         return NULL;
@@ -492,7 +593,7 @@ static PyObject *watch_next(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "d:next", &timeout_s))
         return NULL;
     if (w->waiting) {
-        PyErr_SetString(PyExc_RuntimeError, "another thread waits for this watch");
+        PyErr_SetString(PyExc_RuntimeError, "another thread already waits for this watch");
         return NULL;
     }
     if (!begin(c, &state))

@@ -39,7 +39,7 @@ const char *texts_add_name(struct texts *t, PyObject *object, size_t bytes_max)
     PyObject *name = name_storable(text, bytes_max);
     if (!name)
         return NULL;
-    Py_DECREF(t->held[t->count - 1]); // the text as it was given
+    Py_DECREF(t->held[t->count - 1]); // keep the text without replacement
     t->held[t->count - 1] = name;
     return PyBytes_AsString(name);
 }
@@ -90,7 +90,7 @@ bool value_of(PyObject *object, PyObject *name, double *value)
     PyErr_Clear();
     if (object != Py_None)
         PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                         "sonde: %U is given %R, which is no number; it is left out", name,
+                         "sonde: %U is given %R, which is not a number; it is left out", name,
                          (PyObject *)Py_TYPE(object));
     return false;
 }
@@ -111,7 +111,7 @@ int module_add(PyObject *module, const char *name, PyObject *object)
 {
     Py_XINCREF(object);
     if (object &&
-        PyModule_AddObject(module, name, object) == 0) // takes the reference only when it succeeds
+        PyModule_AddObject(module, name, object) == 0) // steals the reference only on success
         return 0;
     Py_XDECREF(object);
     return -1;

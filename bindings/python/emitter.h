@@ -1,19 +1,20 @@
-// emitter.h - what the extension `sonde._dask` calls of the extension `sonde._emit`.
+// emitter.h - the functions of the extension `sonde._emit` that the extension `sonde._dask` calls.
 //
 // libsonde keeps one state per process: its rings, its connection, its metrics. It is linked into
 // `_emit` alone; a second copy in `_dask` would connect to the agent a second time and know none of
-// the metrics. `_emit` therefore hands out its functions in a capsule.
+// the metrics. `_emit` therefore exports its functions in a capsule.
 #ifndef SONDE_PYTHON_EMITTER_H
 #define SONDE_PYTHON_EMITTER_H
 
 #include "convert.h"
 
-// The capsule's name, which is where PyCapsule_Import() finds it: sonde._emit.__emitter__.
+// The capsule's name, which PyCapsule_Import() also uses as its path: sonde._emit.__emitter__.
 #define EMITTER_ATTRIBUTE "__emitter__"
 #define EMITTER_NAME "sonde._emit." EMITTER_ATTRIBUTE
 
 struct emitter {
-    size_t size; // of this struct: tells extensions of two versions of sonde apart
+    // of this struct, so that extensions of different versions of sonde reject each other
+    size_t size;
 
     // libsonde (sonde.h)
     struct sonde_span (*span_open)(const char *name, const struct sonde_tag *tags, size_t tag_count,
@@ -26,7 +27,7 @@ struct emitter {
     bool (*group_of)(PyObject *object, Py_ssize_t members, sonde_handle *handle); // metric.h
 };
 
-// In `_dask`: the functions of the `_emit` of this process, from the module's start on.
+// In `_dask`: the functions of this process's `_emit`, set when the module is loaded.
 extern const struct emitter *emitter;
 
 #endif

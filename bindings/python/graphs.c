@@ -3,13 +3,13 @@
 // stops running, and when all its requested results exist; sonde/dask/_jobs.py counts these.
 //
 // A task changes its state six times, and a scheduler runs some thousands of tasks a second. So
-// Dask calls the object itself, and a change costs one or two dictionary lookups:
+// Dask calls the object itself, and each change costs one or two dictionary lookups:
 //
 //    entries   key → struct entry: the graph of the key, the graph in which a worker executes it,
 //              and the graphs that wait for it
 //
-// An entry exists from the graph that names its key until the scheduler forgets the key, so no task
-// that is gone takes memory.
+// An entry is made by the first graph that names its key, and freed when the scheduler forgets the
+// key, so finished tasks take no memory.
 #include "graphs.h"
 #include "convert.h"
 #include "states.h"
@@ -26,15 +26,15 @@ struct graph {
 
 struct entry {
     PyObject ob_base;
-    PyObject *of;      // the graph
-    PyObject *at_work; // the graph that it was of when a worker got it; NULL: none has it
+    PyObject *of;      // the key's graph
+    PyObject *at_work; // the graph of the key when a worker received it; NULL: no worker has it
     PyObject *waiting; // a graph, a list of graphs, or NULL
 };
 
 struct graph_keys {
     PyObject ob_base;
     PyObject *entries;       // a dict
-    PyObject *turned, *done; // whom it tells
+    PyObject *turned, *done; // callbacks
 };
 
 static PyTypeObject *graph_type, *entry_type;
@@ -110,7 +110,8 @@ static void entry_free(PyObject *self)
 static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     (void)args, (void)keywords;
-    return PyErr_Format(PyExc_TypeError, "%R: GraphKeys makes them", (PyObject *)type);
+    return PyErr_Format(PyExc_TypeError, "cannot make %R directly: GraphKeys makes them",
+                        (PyObject *)type);
 }
 
 static PyType_Slot entry_slots[] = {
@@ -122,7 +123,7 @@ static PyType_Slot entry_slots[] = {
 static PyType_Spec entry_spec = {"sonde._dask.GraphKey", sizeof(struct entry), 0,
                                  Py_TPFLAGS_DEFAULT, entry_slots};
 
-// The key's entry, which is made where there is none; borrowed. NULL: an exception.
+// The key's entry, borrowed; made if it does not exist. NULL with an exception.
 static struct entry *entry_of(struct graph_keys *k, PyObject *key)
 {
     PyObject *found = PyDict_GetItemWithError(k->entries, key);
@@ -136,7 +137,7 @@ static struct entry *entry_of(struct graph_keys *k, PyObject *key)
     return status < 0 ? NULL : (struct entry *)(void *)found;
 }
 
-// ---------------------------------------------------------------- graphs that are handed over
+// ---------------------------------------------------------------- new graphs
 
 static bool iterate(PyObject *keys, PyObject *graph, PyObject **iterator)
 {
@@ -148,7 +149,7 @@ static bool iterate(PyObject *keys, PyObject *graph, PyObject **iterator)
     return *iterator != NULL;
 }
 
-// The graph waits for this key from now on; once, however often it is named.
+// Makes the graph wait for this key; once, even if it names the key several times.
 static int wait_for(struct entry *e, PyObject *graph)
 {
     bool several = e->waiting && PyList_Check(e->waiting);
@@ -172,7 +173,7 @@ static int wait_for(struct entry *e, PyObject *graph)
     return 0;
 }
 
-// want(graph, keys, state): state(key) is None for a key that is not there yet.
+// want(graph, keys, state): state(key) returns None for a key that does not exist yet.
 static PyObject *want(PyObject *self, PyObject *args)
 {
     struct graph_keys *k = (struct graph_keys *)(void *)self;
@@ -218,7 +219,7 @@ static PyObject *belong(PyObject *self, PyObject *args)
     return PyErr_Occurred() ? NULL : new_ref(Py_None);
 }
 
-// ---------------------------------------------------------------- what becomes of them
+// ---------------------------------------------------------------- changes of state
 
 static int tell(PyObject *whom, PyObject *graph)
 {
@@ -285,7 +286,7 @@ static int change(struct graph_keys *k, PyObject *key, struct entry *e, unsigned
     return status;
 }
 
-// keys(key, start, finish, …): a key is in another state now.
+// keys(key, start, finish, …): the state of a key has changed.
 static PyObject *changed(PyObject *self, PyObject *args, PyObject *keywords)
 {
     (void)keywords;
@@ -306,7 +307,7 @@ static PyObject *changed(PyObject *self, PyObject *args, PyObject *keywords)
     return status < 0 ? NULL : new_ref(Py_None);
 }
 
-// clear(): all keys are forgotten, as on a restart. The graphs that waited for one, each once.
+// clear(): forgets all keys, as on a restart. Returns each graph that waited for one, once.
 static PyObject *clear(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -369,7 +370,7 @@ static int keys_traverse(PyObject *self, visitproc visit, void *arg)
 {
     struct graph_keys *k = (struct graph_keys *)(void *)self;
     Py_VISIT(Py_TYPE(self));
-    Py_VISIT(k->turned); // methods of the one that has this
+    Py_VISIT(k->turned); // methods of the object that owns this one
     Py_VISIT(k->done);
     return 0;
 }

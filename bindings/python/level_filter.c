@@ -1,6 +1,6 @@
-// level_filter.c - add_data() of programs for the Dragon Telemetry Service, which may call it
-// often. A point above the run's level ends here. For other points, the method _add of a subclass
-// gets all arguments by position.
+// level_filter.c - add_data() for programs of the Dragon Telemetry Service, which may call it
+// often. It drops a point above the run's level at once. For other points it calls the method _add
+// of a subclass with all arguments by position.
 #include "level_filter.h"
 
 #include "arguments.h"

@@ -34,7 +34,7 @@ static PyObject *made_by_functions(PyTypeObject *type, PyObject *args, PyObject 
                         (PyObject *)type);
 }
 
-// ---------------------------------------------------------------- Metric: defining
+// ---------------------------------------------------------------- Metric: definition
 
 static PyObject *text_or_empty(PyObject *given)
 {
@@ -45,7 +45,7 @@ static PyObject *tags_copied(PyObject *given)
 {
     PyObject *tags = PyDict_New();
     if (tags && given && given != Py_None && PyDict_Update(tags, given) < 0) {
-        if (PyErr_ExceptionMatches(PyExc_AttributeError)) // it has no keys()
+        if (PyErr_ExceptionMatches(PyExc_AttributeError)) // not a mapping: it has no keys()
             PyErr_SetString(PyExc_TypeError, "tags must be a mapping of names to values");
         Py_CLEAR(tags);
     }
@@ -123,13 +123,13 @@ static void metric_free(PyObject *self)
 
 // ---------------------------------------------------------------- Metric: emitting
 
-// What every emitting call ends with: None, or the exception that a conversion left.
+// The result of every emitting call: None, or NULL if a conversion raised an exception.
 static PyObject *done(void)
 {
     return PyErr_Occurred() ? NULL : new_ref(Py_None);
 }
 
-// Handles that are off are known before anything else is looked at.
+// Checks first whether the handle is off, before it converts anything.
 static PyObject *emit(struct metric *m, PyObject *object, PyObject *time_ns)
 {
     double value;
@@ -208,7 +208,7 @@ static PyObject *counter_call(PyObject *self, PyObject *const *args, size_t give
     return metric_add(self, args, given_of(given_and_flag));
 }
 
-// ---------------------------------------------------------------- Metric: what else it can
+// ---------------------------------------------------------------- Metric: other methods
 
 static PyObject *kind_name(const struct metric *m)
 {
@@ -247,7 +247,7 @@ static PyObject *metric_repr(PyObject *self)
                                 m->handle ? "on" : "off");
 }
 
-// Defined anew where it is unpickled: another process has other handles.
+// Unpickling defines the metric again, because handles are valid in one process only.
 static PyObject *metric_reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -455,7 +455,7 @@ static PyType_Slot group_slots[] = {
 static PyType_Spec group_spec = {"sonde.Group", sizeof(struct group), 0,
                                  Py_TPFLAGS_DEFAULT | FAST_TYPE, group_slots};
 
-// ---------------------------------------------------------------- the module's part
+// ---------------------------------------------------------------- the module
 
 static PyMethodDef functions[] = {
     {"gauge", (PyCFunction)(void (*)(void))gauge, METH_VARARGS | METH_KEYWORDS,

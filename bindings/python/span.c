@@ -8,14 +8,15 @@ struct open_span {
 
 static PyTypeObject *type;
 
-// A time in ns since the epoch; None: now, and *out is 0. False: an exception is set.
+// Converts a time in ns since the epoch; None means now and sets *out to 0. Returns false with an
+// exception.
 static bool take_ns(PyObject *given, int64_t *out)
 {
     *out = given == Py_None ? 0 : PyLong_AsLongLong(given);
     return !PyErr_Occurred();
 }
 
-// open_span(name, tags, parent, start_ns): parent is another open span or None.
+// open_span(name, tags, parent, start_ns): `parent` is another open span or None.
 static PyObject *open_span(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -44,7 +45,7 @@ static PyObject *open_span(PyObject *module, PyObject *args)
     return (PyObject *)s;
 }
 
-// close(more, end_ns): `more` tags beside those it was opened with, or None.
+// close(more, end_ns): `more` has additional tags, or is None.
 static PyObject *close_span(PyObject *self, PyObject *args)
 {
     struct open_span *s = (struct open_span *)(void *)self;
@@ -53,7 +54,7 @@ static PyObject *close_span(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O|O:close", &more, &end) || !take_ns(end, &end_ns))
         return NULL;
     if (s->name == Py_None)
-        return PyErr_Format(PyExc_TypeError, "this span is another's: only its owner closes it");
+        return PyErr_Format(PyExc_TypeError, "cannot close this span: only its owner may close it");
     if (more != Py_None && s->tags != Py_None) {
         items = all = PyDict_Copy(s->tags);
         if (!all || PyDict_Update(all, more) < 0) {
@@ -99,7 +100,7 @@ PyObject *span_as_parent(const struct sonde_span *span)
 {
     struct open_span *s = object_new(type);
     if (s) {
-        s->name = new_ref(Py_None); // close() raises a TypeError
+        s->name = new_ref(Py_None); // so that close() raises a TypeError
         s->tags = new_ref(Py_None);
         s->span = *span;
     }

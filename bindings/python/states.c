@@ -1,5 +1,5 @@
-// states.c - Dask's states as bits, by a look into a dictionary: the names are strings whose hash
-// is known, so that costs 20 ns.
+// states.c - Dask's states as bits, by a dictionary lookup. It costs 20 ns, because the names are
+// strings whose hashes are cached.
 #include "states.h"
 
 static const struct {
@@ -37,8 +37,7 @@ int states_init(void)
 PyObject *state_key(PyObject *args)
 {
     if (PyTuple_Size(args) < 3)
-        return PyErr_Format(PyExc_TypeError,
-                            "a key, the state it was in and the one it is in are needed");
+        return PyErr_Format(PyExc_TypeError, "a key, its old state and its new state are required");
     return PyTuple_GetItem(args, 0);
 }
 

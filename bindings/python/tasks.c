@@ -1,14 +1,14 @@
-// tasks.c - the spans of a Dask worker's tasks: a TaskSpans is told of every change of every task's
-// state, as a plugin of the worker is.
+// tasks.c - the spans of a Dask worker's tasks. As a plugin of the worker, a TaskSpans receives
+// every change of every task's state.
 //
-// A task changes its state six times, and what is not about its execution has to cost nothing: so
-// the object itself is what Dask calls, and most calls end after one look into a dictionary. A task
-// that executes is in `running`, with all that its end needs:
+// A task changes its state six times, and changes that do not concern its execution have to cost
+// nothing. So Dask calls the object itself, and most calls end after one dictionary lookup.
+// `running` has each executing task with all data that its end needs:
 //
 //    running   key → bytes: struct sonde_span, then the key's text with its NUL
 //
-// It leaves when it ends, so that is as many as the worker has threads, and those that have
-// seceded.
+// A task leaves it when it ends, so it holds at most one task for each thread of the worker, plus
+// tasks that have seceded.
 #include "tasks.h"
 #include "emitter.h"
 #include "states.h"
@@ -17,17 +17,19 @@
 
 #define SPAN_NAME "dask_task"
 enum {
-    // Bytes of a text that is recorded as it is; text() shortens longer ones where necessary.
+    // Texts up to this number of bytes are recorded unchanged; text() shortens longer ones where
+    // necessary.
     PLAIN_MAX = 256
 };
 
 struct task_spans {
     PyObject ob_base;
-    PyObject *worker;  // bytes: the tag
+    PyObject *worker;  // bytes: the value of its tag
     PyObject *cluster; // bytes: likewise
-    PyObject *text;    // what makes a str of a key
+    PyObject *text;    // the function that converts a key to str
     PyObject *running; // a dict
-    PyObject *tasks; // Dask's own: key → TaskState; None where the sizes of results are not known
+    // Dask's dictionary of tasks, key → TaskState; None if the sizes of results are unknown
+    PyObject *tasks;
 };
 
 static PyObject *nbytes_name; // "nbytes", interned
@@ -40,7 +42,7 @@ static bool is_word(char c)
            c == '.';
 }
 
-// `name-0123abcd`, as most are: letters, digits and dashes, of which nothing can be taken for a
+// Most keys look like `name-0123abcd`: letters, digits and dashes, which cannot be mistaken for a
 // number, a tuple or several keys.
 static bool is_plain(const char *text, Py_ssize_t size)
 {
@@ -54,7 +56,7 @@ static bool is_plain(const char *text, Py_ssize_t size)
     return true;
 }
 
-// A tuple of strings and numbers of Python's own: repr() says it as text() would.
+// A tuple of Python's own strings and numbers, for which repr() gives the same text as text().
 static bool is_simple_tuple(PyObject *key)
 {
     if (!PyTuple_CheckExact(key))
@@ -81,8 +83,8 @@ static PyObject *short_or_null(PyObject *bytes)
     return bytes;
 }
 
-// The text of the most frequent kinds of keys, without calling Python. NULL: of another kind, or an
-// exception.
+// The text of the most frequent kinds of keys, without a call to Python. NULL for a key of another
+// kind, or with an exception.
 static PyObject *quick_text(PyObject *key)
 {
     if (is_simple_tuple(key))
@@ -98,13 +100,13 @@ static PyObject *quick_text(PyObject *key)
     return like_a_tuple ? short_or_null(encoded(PyObject_Repr(key))) : NULL;
 }
 
-// Bytes, or NULL with an exception.
+// The key's text as bytes; NULL with an exception.
 static PyObject *text_of(struct task_spans *t, PyObject *key)
 {
     PyObject *bytes = quick_text(key);
     if (bytes)
         return bytes;
-    PyErr_Clear(); // a lone surrogate, which text() can say
+    PyErr_Clear(); // a lone surrogate, which text() can convert
     PyObject *text = PyObject_CallFunctionObjArgs(t->text, key, NULL);
     if (text && !PyUnicode_Check(text)) {
         PyErr_Format(PyExc_TypeError, "the text of a key is a str, not %R",
@@ -140,19 +142,20 @@ static int begin(struct task_spans *t, PyObject *key)
     return status;
 }
 
-// The bytes of the task's result, as Dask counts them; -1: it has none, or Dask does not say.
+// The size of the task's result in bytes, as Dask counts them; -1 if it has none, or if Dask does
+// not know the size.
 static long long result_bytes(struct task_spans *t, PyObject *key)
 {
     PyObject *task = PyDict_Check(t->tasks) ? PyDict_GetItemWithError(t->tasks, key) : NULL;
     PyObject *size = task ? PyObject_GetAttr(task, nbytes_name) : NULL;
     long long bytes = size && PyLong_Check(size) ? PyLong_AsLongLong(size) : -1;
     Py_XDECREF(size);
-    PyErr_Clear(); // no such attribute, or no such number
+    PyErr_Clear(); // the attribute is missing, or is not a number
     return bytes;
 }
 
-// A number's text, written backwards from `end`. snprintf() would take as long as all else that a
-// task's end does here.
+// The decimal text of a number, written backwards from `end`. snprintf() would take as long as
+// everything else at the end of a task.
 static const char *digits(long long number, char *end)
 {
     *--end = '\0';
@@ -178,7 +181,7 @@ static void end(struct task_spans *t, PyObject *key, PyObject *record, bool fail
     emitter->span_close(&span, SPAN_NAME, tags, failed || bytes >= 0 ? 4 : 3);
 }
 
-// tasks(key, start, finish, …): a key is in another state now.
+// tasks(key, start, finish, …): the state of a key has changed.
 static PyObject *changed(PyObject *self, PyObject *args, PyObject *keywords)
 {
     (void)keywords;
@@ -214,7 +217,8 @@ static PyObject *close_all(PyObject *self, PyObject *unused)
     return new_ref(Py_None);
 }
 
-// span(key): what spans within that task are part of; None where it does not execute.
+// span(key): the span of that task, as the parent of the spans within it; None if the task does not
+// execute.
 static PyObject *span_of_key(PyObject *self, PyObject *key)
 {
     PyObject *record = PyDict_GetItemWithError(((struct task_spans *)(void *)self)->running, key);

@@ -4,7 +4,7 @@
 
 #include <Python.h>
 
-// Adds the type TaskSpans to the module; states_init() was called. 0, or -1 with an exception.
+// Adds the type TaskSpans to the module, after states_init(). Returns 0, or -1 with an exception.
 int tasks_add_to(PyObject *module);
 
 #endif

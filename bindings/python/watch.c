@@ -1,9 +1,9 @@
-// watch.c - the process's own processor time and memory, measured by a thread that needs no
-// interpreter: also while a task in C holds its lock.
+// watch.c - the processor time and memory of this process. A thread measures them without the
+// interpreter, so it continues while a task in C holds the interpreter's lock.
 //
-// It measures at instants that are whole multiples of the interval since the epoch, as agents do,
-// and stamps its values with them. One that it could not keep is missing. The thread is not there
-// in forked children.
+// Like the agents, it measures at instants that are whole multiples of the interval since the
+// epoch, and stamps its values with them. If it misses an instant, that value is missing. Forked
+// children have no such thread.
 #include "watch.h"
 #include "emitter.h"
 
@@ -17,20 +17,20 @@
 enum { MEMBERS = 2, STATM_SIZE = 256 };
 #define SECOND_NS INT64_C(1000000000)
 
-// What the thread and the object share.
+// State that the thread and the object share.
 struct watch {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool stopping;
     int64_t interval_ns;
-    sonde_handle group; // percent of a core, resident bytes
+    sonde_handle group; // its metrics: percent of a core, resident bytes
     pthread_t thread;
-    pid_t pid; // whose thread that is
+    pid_t pid; // the process that has the thread
 };
 
 struct watch_object {
     PyObject ob_base;
-    struct watch *watch; // NULL once it is stopped
+    struct watch *watch; // NULL after stop()
 };
 
 static int64_t now_ns(clockid_t clock)
@@ -39,7 +39,7 @@ static int64_t now_ns(clockid_t clock)
     return clock_gettime(clock, &t) == 0 ? t.tv_sec * SECOND_NS + t.tv_nsec : 0;
 }
 
-// The second number of /proc/self/statm is pages.
+// The second number of /proc/self/statm is in pages.
 static double resident_bytes(void)
 {
     char text[STATM_SIZE], *rest;
@@ -86,12 +86,13 @@ static void stop(struct watch_object *o)
         return;
     o->watch = NULL;
     if (w->pid != getpid())
-        return; // a forked child: the thread is not here, and its lock may be held for ever
+        return; // a forked child has no thread, and its lock may never be released
     pthread_mutex_lock(&w->lock);
     w->stopping = true;
     pthread_cond_signal(&w->changed);
     pthread_mutex_unlock(&w->lock);
-    pthread_join(w->thread, NULL); // it is soon done, and never waits for the interpreter
+    // returns soon, because the thread never waits for the interpreter
+    pthread_join(w->thread, NULL);
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     free(w);
@@ -101,9 +102,10 @@ static int start(struct watch *w)
 {
     sigset_t all, before;
     sigfillset(&all);
-    // of recordings that are cut short while they are read (src/store/map_guard.h)
+    // SIGBUS stays unblocked, for recordings that are truncated while we read them
+    // (src/store/map_guard.h).
     sigdelset(&all, SIGBUS);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // signals are the program's other threads'
+    pthread_sigmask(SIG_SETMASK, &all, &before); // only the program's other threads receive signals
     int failed = pthread_create(&w->thread, NULL, run, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed;

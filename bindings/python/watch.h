@@ -5,7 +5,7 @@
 
 #include <Python.h>
 
-// Adds the type Watch to the module. 0, or -1 with an exception.
+// Adds the type Watch to the module. Returns 0, or -1 with an exception.
 int watch_add_to(PyObject *module);
 
 #endif

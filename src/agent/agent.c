@@ -42,7 +42,7 @@ enum {
     ROWS_MS = 20,        // on end for samples, while others wait
     END_DRAIN_MS = 2000, // limit for draining programs that still write at the end
     CONTROL_PIECE_SIZE = 4096,
-    // so many times as long as a requested drain took, the agent rests from such requests
+    // the agent rests from such requests for this multiple of the last drain's duration
     REST_SHARE = 3,
     REST_MAX_MS = 10,
     SLACK_SHARE = 8, // of the agent's memory: what merges and bursts may leave to malloc
@@ -174,7 +174,7 @@ static void on_asked_later(uv_timer_t *timer)
 static void tick(struct agent *a)
 {
     parts_make_space(&a->parts);
-    // what goes wrong is logged once and counted by the store
+    // errors are logged once, and the store counts them
     store_tick(a->parts.store, clock_realtime_ns());
     if (store_is_cut(a->parts.store)) {
         stop(a); // the launcher starts another agent
@@ -210,7 +210,7 @@ static void wake(void *user)
     uv_async_send(&a->rows);
 }
 
-// ---- what it says ----
+// ---- output ----
 
 static void tell(int fd, const char *format, const char *text)
 {
@@ -248,7 +248,8 @@ static void on_news(uv_prepare_t *handle)
     size_t hosts = store_host_count(a->parts.store);
     if (hosts == a->hosts ||
         a->hosts >
-            WIRE_HELD_MAX + 1) // its own name, and so many others: beyond that the report is "any"
+            // its own name, and this many others; beyond that, the report is "any"
+            WIRE_HELD_MAX + 1)
         return;
     a->hosts = hosts;
     tell(a->parts.options->control_fd, "%s\n", "hosts");

@@ -5,7 +5,7 @@
 #include "store/store.h"
 
 struct agent_options {
-    const char *folder;      // the run folder (0700, ours); made when it is not there
+    const char *folder;      // the run folder (0700, ours); made if it is missing
     const char *socket_path; // NULL = FOLDER/agent.sock
     const char *file_path;   // NULL = FOLDER/HOST.sonde
     // the file's folder when its own has no space (overflow.h); NULL = none

@@ -14,7 +14,7 @@
 enum { LIST_SIZE_MAX = GPU_LIST_MAX * 3 * GPU_LIST_LINE_MAX }; // of three makes
 
 struct collector {
-    char *line; // "NAME …"; NULL: there is none
+    char *line; // "NAME …"; NULL: free
     struct script *scripts[GPU_LIST_MAX];
     size_t count;
     bool waits; // for the list of GPUs

@@ -13,8 +13,8 @@
 
 #include "agent/scripts.h"
 
-// Parses a line without its verb. spec's texts but its name lie in `line`; it has no variables yet.
-// -EINVAL with words.
+// Parses a line without its verb. spec's texts except its name are views of `line`; it has no
+// variables yet. -EINVAL with a message.
 int collector_parse(const char *line, struct script_spec *spec, bool *per_gpu, struct error *e);
 
 struct collectors;

@@ -28,10 +28,9 @@ struct connections;
 // All in the thread of the loop.
 struct connections_events {
     void (*bell)(void *user); // a program's ring is filling up, or a peer has connected
-    void (*asked)(
-        // a process asks for a drain (wire/drain.h): call agent_connections_answer after it, now or
-        // soon
-        void *user);
+    // A process requests a drain (wire/drain.h): call agent_connections_answer after it, now or
+    // soon.
+    void (*asked)(void *user);
     void *user;
 };
 

@@ -37,8 +37,8 @@ struct parts {
 // Nothing is open yet: parts_close is allowed from here on.
 void parts_init(struct parts *p, const struct agent_options *options);
 
-// The sampler calls `wake` in its own thread when it has rows (sampler.h). 0, or a negative errno
-// with e set; what is open then stays open until parts_close.
+// The sampler calls `wake` in its own thread when it has rows (sampler.h). Returns 0, or a negative
+// errno with e set; parts that are already open stay open until parts_close.
 int parts_open(struct parts *p, void (*wake)(void *user), void *user, struct error *e);
 
 // Moves the file to the other folder when the run folder has no space for new data.

@@ -25,7 +25,7 @@
 _Static_assert((SAMPLER_PLACES & (SAMPLER_PLACES - 1)) == 0,
                "positions are taken modulo the places");
 
-// Rows wait at most so long for their reader to be woken when nobody is in a hurry.
+// The maximum time until the storing thread is woken for rows that are not urgent.
 static const int64_t LAZY_NS = NS_PER_S / 2;
 
 // Sets that are sampled together.
@@ -54,7 +54,7 @@ struct sampler {
     _Atomic uint64_t head; // rows ever put in; published with release when a row is complete
     _Atomic uint64_t tail; // rows ever taken out; released when the receiver is done with a place
 
-    struct sampler_set **sets; // what was last sent of each
+    struct sampler_set **sets; // the last sent value of each
     size_t set_count;
     struct sampler_figures figures;
     _Atomic bool prompt;
@@ -109,7 +109,7 @@ static struct sampler_set *copy_set(const struct collect_set *from, struct sampl
     return set;
 }
 
-// A free place for a row, or NULL; nobody sees it before publish().
+// A free place for a row, or NULL; the reader sees it only after publish().
 static struct sampler_row *place(struct sampler *s)
 {
     uint64_t head = atomic_load_explicit(&s->head, memory_order_relaxed); // only we write it
@@ -140,7 +140,7 @@ void sampler_done(struct sampler *s)
     atomic_fetch_add_explicit(&s->tail, 1, memory_order_release);
 }
 
-// When there is no place for it now it is said the next time.
+// Without a free place, the next row reports it.
 static void say_cut_off(struct sampler *s, size_t index, struct str source, struct str part,
                         int64_t t_ns)
 {
@@ -201,8 +201,8 @@ static void take(struct sampler *s)
     s->figures.sampling_ns += clock_monotonic_ns() - begun;
     struct sampler_row *row = s->groups[0].due ? place(s) : NULL;
     if (!row)
-        // where there was no place, cells miss this instant; the next complete one says what was
-        // dropped
+        // without a free place, cells miss this instant; the next complete row reports the number
+        // of drops
         return;
     row->t_ns = s->groups[0].t_ns;
     row->set = NULL;
@@ -266,8 +266,7 @@ static int64_t time_to_next(const struct sampler *s)
     return next_ns - clock_realtime_ns();
 }
 
-// Not each time when nobody waits for it, unless the queue fills up or the next instant is far
-// away.
+// Not each time if no reader waits, unless the queue fills up or the next instant is far away.
 static void wake(struct sampler *s, int64_t wait_ns)
 {
     int64_t now_ns = clock_monotonic_ns();

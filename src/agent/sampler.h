@@ -58,7 +58,7 @@ struct sampler;
 int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), void *user,
                    struct sampler **out, struct error *e);
 int sampler_start(struct sampler *s, struct error *e);
-// waits for the thread; what it has put into the queue stays there
+// waits for the thread; rows in the queue stay there
 void sampler_stop(struct sampler *s);
 void sampler_destroy(struct sampler *s);
 

@@ -11,7 +11,7 @@
 // What each run is started with.
 struct script_child {
     char *command, *folder; // ours; folder NULL = where the agent runs
-    int input;              // a file in memory that nobody can change; -1 = none
+    int input;              // a memory file that cannot be changed; -1 = none
     char **environment;     // those from `own` on are ours
     size_t own;
 };

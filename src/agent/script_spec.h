@@ -19,10 +19,10 @@ struct script_spec {
     char name[SCRIPT_NAME_SIZE];
     double rate_s, timeout_s; // 0 = none
     struct str command;
-    // what it finds on its standard input; empty = nothing
+    // its standard input; empty = nothing
     struct str input;
     const char *folder;                          // where it runs; NULL = where the agent does
-    const char *gpu;                             // tag of what is recorded about it; NULL = none
+    const char *gpu;                             // tag of its records; NULL = none
     const char *variables[SCRIPT_VARIABLES_MAX]; // "NAME=value", beside the agent's environment
     size_t variable_count;
 };

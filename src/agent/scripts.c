@@ -69,7 +69,7 @@ struct scripts {
     struct list_link scripts;
 };
 
-// ---- what is said about it ----
+// ---- records about it ----
 
 // "collector slow-gpu of GPU 3"
 static const char *title(const struct script *s, char out[SCRIPT_NAME_SIZE + 64])
@@ -82,7 +82,7 @@ static const char *title(const struct script *s, char out[SCRIPT_NAME_SIZE + 64]
 #define warn(s, format, ...) \
     log_warning("%s" format, title((s), (char[SCRIPT_NAME_SIZE + 64]){0}), __VA_ARGS__)
 
-// ---- what it prints ----
+// ---- its output ----
 
 static void on_timer(uv_timer_t *timer);
 
@@ -92,7 +92,7 @@ static void wake_at(struct script *s, int64_t at_ns)
     uv_timer_start(&s->timer, on_timer, wait_ms > 0 ? (uint64_t)wait_ms : 0, 0);
 }
 
-// Answers to bad lines: the first is said, all are counted.
+// Answers to bad lines: the first one is reported, all are counted.
 static void take_reply(struct script *s)
 {
     if (s->reply.size && !s->bad_line_said) {
@@ -127,8 +127,8 @@ static void annotate(struct script *s, const char *how)
     buf_free(&line);
 }
 
-// One that goes on printing has no end that says that it works: it does when it has run for some
-// time, longer and longer for one that fails each time.
+// A script that keeps printing never exits successfully. So it counts as working once it has run
+// for some time, which gets longer with each failure.
 static void note_success(struct script *s)
 {
     if (!s->failing || s->spec.rate_s > 0 ||
@@ -138,7 +138,7 @@ static void note_success(struct script *s)
     annotate(s, NULL);
 }
 
-// Reads what is there, within what is left of this second. False at its end.
+// Reads the available output, within this second's budget. Returns false at its end.
 static bool read_output(struct script *s)
 {
     char piece[PIECE_SIZE];
@@ -294,7 +294,7 @@ static void start(struct script *s)
         s->next_ns = s->begun_ns + BACK_OFF_MAX_S * (int64_t)NS_PER_S;
         return;
     }
-    setpgid(pid, pid); // whoever is first
+    setpgid(pid, pid); // any process of the group
     s->pid = pid;
     s->out = out[0];
     s->err = err[0];
@@ -367,11 +367,11 @@ static void on_timer(uv_timer_t *timer)
     schedule(s);
 }
 
-static void let_go(struct script *s);
+static void close_script(struct script *s);
 
 static void ended(struct script *s, int status)
 {
-    kill(-s->pid, SIGKILL); // what it has left behind in its group
+    kill(-s->pid, SIGKILL); // leftover processes of its group
     s->pid = 0;
     s->bytes = 0; // what the pipe still holds is little
     if (s->out >= 0)
@@ -391,7 +391,7 @@ static void ended(struct script *s, int status)
     else
         snprintf(how, sizeof how, "ended by signal %d", WTERMSIG(status));
     if (s->removed) {
-        let_go(s);
+        close_script(s);
         return;
     }
     report(s, code, how);
@@ -404,7 +404,7 @@ static void ended(struct script *s, int status)
 }
 
 // It does not run, and will not.
-static void let_go(struct script *s)
+static void close_script(struct script *s)
 {
     list_remove(&s->link);
     uv_timer_stop(&s->timer);
@@ -434,7 +434,7 @@ void scripts_remove(struct script *s)
     if (s->pid)
         kill(-s->pid, SIGKILL); // SIGCHLD tells the rest
     else
-        let_go(s);
+        close_script(s);
 }
 
 struct script *scripts_add(struct scripts *all, const struct script_spec *spec, struct error *e)
@@ -508,7 +508,7 @@ void scripts_finish(struct scripts *all)
             waitpid(s->pid, &status, 0);
             ended(s, status);
         } else {
-            let_go(s);
+            close_script(s);
         }
     }
     uv_close((uv_handle_t *)&all->child, NULL);

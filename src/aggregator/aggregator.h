@@ -1,4 +1,4 @@
-// aggregator.h - answers over HTTP, from a live job's folder or from recordings.
+// aggregator.h - the HTTP server of a live job, or of recordings.
 //
 // It reads the *.sonde files directly (the reader is the same for live and closed files) and serves
 // the faces: OpenTSDB (/api/…), native (/sonde/v1/…), /healthz.
@@ -10,17 +10,17 @@
 // The hub, to which the other nodes of the job connect, so that requests reach all nodes
 // (wire/hub.h).
 struct aggregator_hub {
-    const char *address;   // a number; NULL = all of this machine's
-    int port;              // 0 = any that is free
+    const char *address;   // in digits; NULL = all addresses of this machine
+    int port;              // 0 = any free port
     int fd;                // a listening socket to take over; 0 = none
     const char *key_file;  // wire_key_read
-    const char *host;      // this node, as the others are called
-    const char *expect;    // nodes that should be there, separated by commas; NULL = none
+    const char *host;      // this node, in the form of the other nodes' names
+    const char *expect;    // names of expected nodes, separated by commas; NULL = none
     const char *transport; // of their data (wire_bulk_open); NULL = tcp
 };
 
 struct aggregator_options {
-    // files, or folders whose *.sonde are all taken (new ones as they appear)
+    // files, or folders whose *.sonde files are all served (new ones as they appear)
     const char *const *paths;
     size_t path_count;
     const char *listen; // address; NULL = "127.0.0.1"
@@ -28,10 +28,10 @@ struct aggregator_options {
     bool port_exact;    // a taken port is an error
     // a listening socket to take over (listen.h); 0 = none: listen at `listen` and `port`
     int listen_fd;
-    // The control token; the others follow from it (tokens.h). NULL = no protection: only on
-    // loopback, only in tests.
+    // The control token, from which the others are derived (tokens.h). NULL = no protection: only
+    // on loopback, only in tests.
     const char *token;
-    bool open_view; // our own user's programs on this machine need no token to view (auth.h)
+    bool open_view; // programs of our own user on this machine need no token to view (auth.h)
     // A second server, with `token` NULL: it only accepts points that programs of our own user put
     // in the format of Dragon's clients.
     bool only_dragon_points;
@@ -53,18 +53,18 @@ struct aggregator_options {
     bool as_if_now;
     // default target of dumps: a folder (NULL = none), on a node reached by ssh (NULL = this one)
     const char *dump_node, *dump_dir;
-    metric_alias_fn *resolve_alias; // NULL = there are no built-in metrics
-    metric_alias_at_fn *alias_at;   // NULL = none of them has another name
-    service_run_fn *describe_run;   // NULL = nothing is known of runs
+    metric_alias_fn *resolve_alias; // NULL = no built-in metrics
+    metric_alias_at_fn *alias_at;   // NULL = no aliases
+    service_run_fn *describe_run;   // NULL = runs are unknown
     // the job's launcher can restart its command; requests go to the control descriptor
     bool restarts;
     // called in a worker for a restart; aggregator_run sets it. NULL = not possible
     service_reboot_fn *reboot;
     void *reboot_user;
-    // the same for collectors, which any launcher of a job can start
+    // the same for collectors, which the launcher of any job can start
     service_collector_fn *collector;
     void *collector_user;
-    const struct aggregator_hub *hub; // NULL = our own files are all there is
+    const struct aggregator_hub *hub; // NULL = only our own files
     struct service_limits limits;
 };
 
@@ -77,7 +77,7 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
 int aggregator_port(const struct aggregator *a);
 void aggregator_stop(struct aggregator *a); // finishes current answers, frees a
 
-struct hub *aggregator_hub(const struct aggregator *a); // NULL: without
+struct hub *aggregator_hub(const struct aggregator *a); // NULL: no hub
 
 // The process: aggregator_start, writes "ready PORT" (or "error TEXT") to control_fd, serves until
 // SIGTERM, SIGINT or the end of control_fd. With a hub:
@@ -91,7 +91,7 @@ struct hub *aggregator_hub(const struct aggregator *a); // NULL: without
 //          unfetched HOST TEXT it could not be copied
 //          fetching BYTES      the received bytes, about once a second during a transfer
 //          collector NAME …    of a job with an agent, also without a hub (wire/collector_line.h)
-//   takes  the lines of told.h: the expected nodes
+//   takes  the lines of node_lines.h: the expected nodes
 //          fetch HOST DIR      copy the node's recording, which its agent has closed, into DIR
 int aggregator_run(const struct aggregator_options *options, int control_fd, struct error *e);
 

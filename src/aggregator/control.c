@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-// A recording may take a descriptor each, a client or a node one.
+// A recording may take a descriptor; so does a client or a node.
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -27,7 +27,7 @@ int control_open(struct control *c, int fd, struct error *e)
     sigaddset(&ours, SIGTERM);
     sigaddset(&ours, SIGINT);
     pthread_sigmask(SIG_BLOCK, &ours, NULL);
-    signal(SIGPIPE, SIG_IGN); // a descriptor that nobody reads is noticed by poll
+    signal(SIGPIPE, SIG_IGN); // poll notices a descriptor without a reader
     raise_descriptor_limit();
     c->signals = signalfd(-1, &ours, SFD_CLOEXEC);
     return c->signals < 0 ? error_set(e, -errno, "cannot watch for signals: %s", strerror(errno))
@@ -67,7 +67,7 @@ static void take_bytes(struct control *c, struct str piece,
     }
 }
 
-// Whether the other end is gone.
+// True if the other end is closed.
 static bool ended(struct control *c, short events, void (*take)(void *user, struct str line),
                   void *user)
 {
@@ -78,7 +78,7 @@ static bool ended(struct control *c, short events, void (*take)(void *user, stru
         ssize_t n = read(c->fd, piece, sizeof piece);
         if (n > 0)
             take_bytes(c, (struct str){piece, (size_t)n}, take, user);
-        if (n < 0 && errno == EBADF) // a plain file to write into: it has no other end
+        if (n < 0 && errno == EBADF) // a regular file for the output, which has no other end
             c->fd = -1;
         return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR && errno != EBADF);
     }

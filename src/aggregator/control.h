@@ -16,23 +16,23 @@
 #include <signal.h>
 #include <stdbool.h>
 
-enum { CONTROL_LINE_MAX = 4096 }; // bytes of a line that is told; a longer one is left alone
+enum { CONTROL_LINE_MAX = 4096 }; // bytes of a received line; longer lines are ignored
 
 struct control {
     int fd; // -1: no parent
     int signals;
     pthread_mutex_t saying;
     char line[CONTROL_LINE_MAX];
-    size_t line_size; // past CONTROL_LINE_MAX: too long
+    size_t line_size; // above CONTROL_LINE_MAX: the line is too long
 };
 
-// From here on only control_wait handles SIGTERM and SIGINT, whatever thread is started later.
+// After this call, only control_wait handles SIGTERM and SIGINT, also in threads that start later.
 // After control_close they stay blocked, so a second signal does not disturb the shutdown. Raises
 // the limit on open files as far as the system allows.
 int control_open(struct control *c, int fd, struct error *e);
 void control_close(struct control *c);
 
-// Writes a line; any thread may call it. control_wait notices a parent that has gone.
+// Writes a line; any thread may call it. control_wait notices the end of the parent.
 void control_say(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Waits at most timeout_ms (-1: no limit), and calls take (NULL: ignore lines) with each complete

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 
-enum { DRAGON_BYTES = 4 << 20 }; // of requests
+enum { DRAGON_BYTES = 4 << 20 }; // maximum size of a request
 
 struct aggregator *dragon_port_start(int listen_fd, int port, const char *agent_socket)
 {

@@ -3,6 +3,7 @@
 #include "ask/copy_wire.h"
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/list.h"
 #include "base/thread_signals.h"
 
 #include <errno.h>
@@ -11,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LOOK_MS = 20 }; // whether who is awaited has come
+enum { LOOK_MS = 20 }; // between two checks if an expected node has connected
 
 struct wanted {
-    struct wanted *next;
+    struct list_link in_queue;
     char *host, *folder; // owned
     int64_t since_ns;
 };
@@ -25,9 +26,9 @@ struct fetch {
     fetch_said_fn *said;
     void *user;
     pthread_t thread;
-    pthread_mutex_t lock; // of the queue
+    pthread_mutex_t lock; // protects the queue
     pthread_cond_t news;
-    struct wanted *first, **last;
+    struct list_link queue; // as they were added
     atomic_bool stop;
     struct ask_copy_progress progress;
 };
@@ -53,8 +54,7 @@ int fetch_add(struct fetch *f, struct str host, struct str folder)
         return -ENOMEM;
     }
     pthread_mutex_lock(&f->lock);
-    *f->last = w;
-    f->last = &w->next;
+    list_append(&f->queue, &w->in_queue);
     pthread_cond_signal(&f->news);
     pthread_mutex_unlock(&f->lock);
     return 0;
@@ -78,29 +78,26 @@ static const struct hub_node *find_node(const struct hub_node *nodes, size_t cou
     return NULL;
 }
 
-// Takes those out of the queue that can be asked, and those whose time to come is over; all of one
-// folder.
+// Takes from the queue the nodes that are connected, and those whose time to connect is over; all
+// for one folder.
 static size_t take_some(struct fetch *f, struct arena *arena,
                         struct wanted *out[FETCH_NODES_AT_ONCE])
 {
     const struct hub_node *nodes;
     size_t count = 0, n = 0;
     if (hub_nodes(f->hub, arena, &nodes, &count))
-        return 0; // no memory: later
+        return 0; // out of memory: try again later
     int64_t late_ns = clock_monotonic_ns() - (int64_t)FETCH_CONNECT_MS * NS_PER_MS;
     pthread_mutex_lock(&f->lock);
-    for (struct wanted **at = &f->first; *at && n < FETCH_NODES_AT_ONCE;) {
-        struct wanted *w = *at;
+    LIST_EACH (link, &f->queue) {
+        struct wanted *w = LIST_OF(link, struct wanted, in_queue);
+        if (n == FETCH_NODES_AT_ONCE)
+            break;
         const struct hub_node *node = find_node(nodes, count, w->host);
         bool ready = (node && node->within_reach) || w->since_ns < late_ns;
-        if (!ready || (n && strcmp(w->folder, out[0]->folder) != 0)) {
-            at = &w->next;
+        if (!ready || (n && strcmp(w->folder, out[0]->folder) != 0))
             continue;
-        }
-        *at = w->next;
-        if (f->last == &w->next)
-            f->last = at;
-        w->next = NULL;
+        list_remove(link);
         out[n++] = w;
     }
     pthread_mutex_unlock(&f->lock);
@@ -169,7 +166,7 @@ static void *work(void *user)
         if (n)
             continue;
         pthread_mutex_lock(&f->lock);
-        if (!f->first && !atomic_load(&f->stop))
+        if (list_empty(&f->queue) && !atomic_load(&f->stop))
             pthread_cond_wait(&f->news, &f->lock);
         else
             condition_wait_until(&f->news, &f->lock,
@@ -189,7 +186,7 @@ int fetch_create(struct hub *hub, struct str job, fetch_said_fn *said, void *use
     f->job = strndup(job.data, job.size);
     f->said = said;
     f->user = user;
-    f->last = &f->first;
+    list_init(&f->queue);
     pthread_mutex_init(&f->lock, NULL);
     condition_init(&f->news);
     sigset_t before;
@@ -213,10 +210,8 @@ void fetch_destroy(struct fetch *f)
     pthread_cond_signal(&f->news);
     pthread_mutex_unlock(&f->lock);
     pthread_join(f->thread, NULL);
-    for (struct wanted *w = f->first, *next; w; w = next) {
-        next = w->next;
-        free_wanted(w);
-    }
+    LIST_EACH (link, &f->queue)
+        free_wanted(LIST_OF(link, struct wanted, in_queue));
     pthread_cond_destroy(&f->news);
     pthread_mutex_destroy(&f->lock);
     free(f->job);

@@ -13,25 +13,24 @@
 
 enum {
     FETCH_NODES_AT_ONCE = 32,
-    // a link that was cut off finds out within 10 s, and comes again at most 7.5 s later
+    // a link notices within 10 s that it was cut off, and reconnects at most 7.5 s later
     FETCH_CONNECT_MS = 20000,
-    FETCH_DEADLINE_S = 600, // of so many nodes
+    FETCH_DEADLINE_S = 600, // for this number of nodes
 };
 
 struct fetch;
 
-// `said` is called from the thread: `path` NULL where it could not be had, then `problem` says why.
+// `said` is called in the thread. If the copy failed, `path` is NULL, and `problem` is the reason.
 // -ENOMEM, -EAGAIN.
 typedef void fetch_said_fn(void *user, struct str host, const char *path, const char *problem);
 int fetch_create(struct hub *hub, struct str job, fetch_said_fn *said, void *user,
                  struct fetch **out);
-void fetch_destroy(struct fetch *f); // ends what is being fetched; NULL is allowed
+void fetch_destroy(struct fetch *f); // cancels running copies; NULL is allowed
 
 // -ENOMEM.
 int fetch_add(struct fetch *f, struct str host, struct str folder);
 
-// Bytes that have come so far; *moved grows with them, and while copies that are here are looked
-// through.
+// Bytes received so far; *moved grows with them, and while existing copies are compared.
 uint64_t fetch_bytes(const struct fetch *f, uint64_t *moved);
 
 #endif

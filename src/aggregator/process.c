@@ -1,11 +1,11 @@
-// process.c - the aggregator as a process of its own: what it says to who started it, and what it
-// is told.
+// process.c - the aggregator as a process: the lines that it writes to its parent, and reads from
+// it.
 #include "aggregator/aggregator.h"
 #include "aggregator/control.h"
 #include "aggregator/dragon_port.h"
 #include "aggregator/fetch.h"
+#include "aggregator/node_lines.h"
 #include "aggregator/request_times.h"
-#include "aggregator/told.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,21 +14,21 @@
 #include "wire/hub.h"
 
 enum {
-    LOOK_MS = 200, // at the nodes
+    LOOK_MS = 200, // between two checks of the nodes
     SAY_BYTES_MS = 1000,
 };
 static const int64_t CLOCK_OFFSET_MAX_NS = 10 * INT64_C(1000000);
 
-// What was said of each node.
+// Announced facts about each node.
 enum { SAID_UP = 1, SAID_CLOCK = 2 };
 
 struct process {
     struct control control;
     struct hub *hub;
-    struct map said;    // by host
-    struct arena hosts; // the names in it
+    struct map said;    // by host: the announced facts
+    struct arena hosts; // names of the hosts
     struct str job;
-    struct fetch *fetch; // NULL before the first is fetched
+    struct fetch *fetch; // NULL before the first fetch
     uint64_t moved_said;
     int64_t bytes_said_ns;
 };
@@ -40,7 +40,7 @@ static void look_at_node(struct process *p, const struct hub_node *n)
     if (!said && host.data)
         said = map_add(&p->said, host, NULL);
     if (!said)
-        return; // no memory: it is said later
+        return; // out of memory: announced later
     if (n->connected != (bool)(*said & SAID_UP)) {
         control_say(&p->control, "node %.*s %s", STR_ARG(n->host), n->connected ? "up" : "lost");
         *said ^= SAID_UP;
@@ -101,7 +101,7 @@ static void take_line(void *user, struct str line)
     struct str folder = line, word = str_cut(&folder, ' ');
     if (str_eq(word, STR("fetch")))
         fetch_file(p, folder);
-    hub_told(p->hub, line);
+    node_lines_take(p->hub, line);
 }
 
 static void say_reboot(void *user, struct str hosts)

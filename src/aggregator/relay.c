@@ -2,7 +2,7 @@
 
 #include "aggregator/control.h"
 #include "aggregator/dragon_port.h"
-#include "aggregator/told.h"
+#include "aggregator/node_lines.h"
 #include "ask/questions.h"
 #include "ask/sources.h"
 #include "base/clock.h"
@@ -15,19 +15,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLACK_BYTES = 2 << 20 }; // that malloc may keep of past answers
+enum { SLACK_BYTES = 2 << 20 }; // bytes of freed memory that malloc may keep
 
 struct relay {
     struct control control;
     struct sources *sources;
     struct wire_loop *loop;
     struct hub *children; // NULL: none
-    // transports of large answers: ours, and those from our children; NULL: the connection
+    // transports of large answers: our own, and those of our children; NULL: the connection itself
     struct wire_bulk *bulk, *from_children;
     struct wire_refresher *refresher;
     struct wire_link *link;
-    struct wire_forwarder *forwarder; // of HTTP clients on this node
-    struct memory_account memory;     // of answers
+    struct wire_forwarder *forwarder; // for HTTP clients on this node
+    struct memory_account memory;     // for answers
     struct own_memory_keeper keeper;
 };
 
@@ -65,16 +65,16 @@ static void close_view(void *user, struct wire_view *view)
     sources_close(&o->view);
     arena_free(&o->arena);
     free(o);
-    // The end of each question and each ping closes a view, so an idle relay returns memory without
+    // The end of each request and each ping closes a view, so an idle relay returns memory without
     // a timer.
     int64_t now_ns = clock_monotonic_ns();
     own_memory_keep(&relay->keeper, SLACK_BYTES, now_ns);
-    // Answers may take half of the bound, and what malloc keeps of past ones a quarter.
+    // Answers may take half of the limit, and freed memory in malloc a quarter.
     own_memory_ease(&relay->keeper, memory_account_held(&relay->memory) + RELAY_MEMORY_BYTES / 4,
                     RELAY_MEMORY_BYTES, now_ns);
 }
 
-// What an HTTP client reads that does not get through to the first node.
+// The response for an HTTP client whose connection to the first node failed.
 static void write_refusal(const char *why, struct buf *out)
 {
     struct buf body = {0};
@@ -94,8 +94,8 @@ static void write_refusal(const char *why, struct buf *out)
     buf_free(&body);
 }
 
-// Without it, clients on this node do not reach the first node's server; the relay works all the
-// same.
+// Without the forwarder, clients on this node cannot reach the first node's server, but the relay
+// works.
 static void start_forwarder(struct relay *r, const struct relay_options *o,
                             const struct wire_settings *settings)
 {
@@ -166,7 +166,7 @@ size_t relay_parents(struct str text, struct arena *arena, struct wire_parent ou
 {
     size_t count = 0;
     while (text.data && text.size && count < WIRE_PARENTS_MAX) {
-        // Up to the next comma, or two words.
+        // Parses up to the next comma, or two words.
         struct str rest = text, host = str_cut(&rest, ' '), number;
         if (rest.data) {
             number = str_cut(&rest, ' ');
@@ -204,10 +204,10 @@ static void take_line(void *user, struct str line)
         if (count == 0 || wire_link_set_parents(r->link, parents, count) != 0 ||
             (r->forwarder &&
              wire_forwarder_set_hub(r->forwarder, first_node->host, first_node->port) != 0))
-            log_warning("no parents: %.*s", STR_ARG(str_slice(line, 0, 200)));
+            log_warning("not a list of parents: %.*s", STR_ARG(str_slice(line, 0, 200)));
         arena_free(&arena);
     } else if (r->children) {
-        hub_told(r->children, line);
+        node_lines_take(r->children, line);
     }
 }
 

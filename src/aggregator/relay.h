@@ -12,35 +12,36 @@
 
 #include "wire/link.h"
 
-// What a relay takes for itself, beside mapped recordings; answers have half of it. A question that
-// finds no room is refused: the aggregator names the node as missing, with this reason.
+// The memory limit of a relay beside mapped recordings; answers may take half of it. If a request
+// finds no memory, the relay refuses it, and the aggregator lists the node as missing for this
+// reason.
 enum { RELAY_MEMORY_BYTES = 32 << 20 };
 
 struct relay_options {
-    // its *.sonde files are served, new ones as they appear; has the agent's socket
+    // serves its *.sonde files, and new ones as they appear; also has the agent's socket
     const char *folder;
-    // the one to be preferred first; the last one is the first node's
+    // in order of preference; the last one is the first node's
     const struct wire_parent *parents;
     size_t parent_count;
-    bool children;          // takes in other nodes
+    bool children;          // accepts connections of other nodes
     const char *key_file;   // wire_key_read
-    const char *job, *host; // the node's name, as the aggregator calls it
+    const char *job, *host; // the node's name, as in the aggregator
     const char *transport;  // of data (wire_bulk_open); NULL = tcp
-    int dragon_port;        // takes points of Dragon's programs for the folder's agent; 0 = none
+    int dragon_port;        // accepts points of Dragon's programs for the folder's agent; 0 = none
 };
 
-// Says "ready" on control_fd, with children "ready PORT" (or "error TEXT"), serves until SIGTERM,
-// SIGINT or the end of control_fd. If a parent does not run yet, or has ended, the relay keeps
-// trying to connect. Takes on control_fd:
+// Writes "ready" on control_fd, with children "ready PORT" (or "error TEXT"), and serves until
+// SIGTERM, SIGINT or the end of control_fd. If a parent does not run yet, or has ended, the relay
+// keeps trying to connect. Reads from control_fd:
 //
-//   parent HOST PORT HOST PORT   the parents are these from now on
+//   parent HOST PORT HOST PORT   replaces the list of parents
 //   hosts                        the agent has series of a new host: the parent gets a report at
 //                                once (wire/telling.h)
-//   lines of told.h              about its children
+//   lines of node_lines.h              about its children
 int relay_run(const struct relay_options *options, int control_fd, struct error *e);
 
-// "HOST:PORT,HOST:PORT" or "HOST PORT HOST PORT": how many there are; 0: it is no such list. Names
-// go into `arena`.
+// Parses "HOST:PORT,HOST:PORT" or "HOST PORT HOST PORT". Returns the number of parents; 0 for an
+// invalid list. Names are in `arena`.
 size_t relay_parents(struct str text, struct arena *arena,
                      struct wire_parent out[WIRE_PARENTS_MAX]);
 

@@ -17,24 +17,7 @@ static const struct route routes[] = {
      "nonce!"},
     {STR("/metrics"), READ, ACCESS_VIEW, openmetrics_latest,
      "the latest value of every series, for Prometheus", NULL},
-    {STR("/sonde/v1/status"), READ, ACCESS_VIEW, native_status,
-     "what is served: files, series, points, damage; connections, workers, limits", NULL},
-    {STR("/sonde/v1/nodes"), READ, ACCESS_VIEW, native_nodes,
-     "the nodes, each with its job and times", "points"},
-    {STR("/sonde/v1/metrics"), READ, ACCESS_VIEW, native_metrics,
-     "metrics: kind, unit, help, level", "q"},
-    {STR("/sonde/v1/series"), READ, ACCESS_VIEW, native_series, "series, with their latest points",
-     "match limit latest points start end grid job_tag"},
-    {STR("/sonde/v1/tags"), READ, ACCESS_VIEW, native_tags,
-     "the tags of a metric's series, with their values", "metric! examples"},
-    {STR("/sonde/v1/query"), METHOD_POST, ACCESS_VIEW, native_query,
-     "points, in nanoseconds, by column; JSON, Arrow or binary", "format"},
-    {STR("/sonde/v1/spans"), READ, ACCESS_VIEW, native_spans, "spans",
-     "start end name tag limit unfinished job_tag"},
-    {STR("/sonde/v1/annotations"), READ, ACCESS_VIEW, native_annotations, "annotations",
-     "start end tag limit job_tag"},
-    {STR("/sonde/v1/findings"), READ, ACCESS_VIEW, native_findings,
-     "members that are slower than the others, in all times that were measured", "start end"},
+#include "aggregator/recording_routes.def"
     {STR("/sonde/v1/stream"), READ, ACCESS_VIEW, native_stream,
      "new points as they come, as server-sent events or in columns", "m! since format"},
     {STR("/sonde/v1/reboot"), METHOD_POST, ACCESS_CONTROL, native_reboot,
@@ -106,7 +89,7 @@ const struct route *routes_all(size_t *count)
     return routes;
 }
 
-// What Dragon's programs send to the server of their node; another user's programs are not ours.
+// Admits the requests of Dragon's programs to the server on their node, but not from another user.
 bool routes_admit_dragon(const struct route *route, struct request *r, struct answer *a)
 {
     static const struct str paths[] = {STR("/api/metrics"), STR("/api/ready"),
@@ -114,7 +97,8 @@ bool routes_admit_dragon(const struct route *route, struct request *r, struct an
                                        STR("/api/telemetry_shutdown")};
     peer_look_in_proc(&r->peer);
     if (!r->peer.local || !peer_is_own(&r->peer) || request_is_proxied(r)) {
-        answer_error(a, 403, "only programs of the job's own user on this machine may ask here",
+        answer_error(a, 403,
+                     "only programs of the job's own user on this machine may send requests here",
                      NULL);
         return false;
     }

@@ -6,8 +6,8 @@
 
 const struct route *routes_all(size_t *count);
 
-// struct site's `admits` of a server for Dragon's programs: only their paths, only our own user on
-// this machine.
+// Implements `admits` of struct site for the server for Dragon's programs: admits only their paths,
+// and only our own user on this machine.
 bool routes_admit_dragon(const struct route *route, struct request *r, struct answer *a);
 
 #endif

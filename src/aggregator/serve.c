@@ -1,5 +1,4 @@
-// serve.c - what the server serves: the service behind the routes, its hub, its workers, their
-// start and end.
+// serve.c - the server: the service behind the routes, its hub, its workers; start and stop.
 #include "aggregator/aggregator.h"
 #include "aggregator/request_times.h"
 #include "aggregator/routes.h"
@@ -26,26 +25,29 @@
 #include <unistd.h>
 
 enum {
-    SEND_TIMEOUT_S = 600, // for an answer, however slowly it is taken
-    TALK_TIMEOUT_S = 600, // between two pieces from a telnet client
-    DRAIN_S = 5,          // for answers under way when the server stops
-    // connections that have shown no token yet, and are not those of our own user,
+    SEND_TIMEOUT_S = 600, // for sending an answer to a client, however slow
+    TALK_TIMEOUT_S = 600, // between two inputs of a telnet client
+    DRAIN_S = 5,          // for pending answers when the server stops
+    // connections without a token so far, except those of our own user,
     UNPROVED_MAX = 64,
-    UNPROVED_PER_CLIENT = 16, // from one client of which no token is known,
-    UNPROVED_TIMEOUT_S = 5,   // and for how long
-    STRANGE_A_SECOND = 20,    // new connections of such a client,
-    STRANGE_BURST = 32,       // and at once
-    STREAMS_SHARE = 4,        // of the account: what waits for clients that follow a stream
-    WORKERS_SPARE = 4,        // threads for short requests when as many are slow as may be
+    UNPROVED_PER_CLIENT = 16, // from one unknown client,
+    UNPROVED_TIMEOUT_S = 5,   // and their lifetime
+    STRANGE_A_SECOND = 20,    // new connections of an unknown client per second,
+    STRANGE_BURST = 32,       // and in a burst
+    // of the account: this fraction for data that waits for clients of streams
+    STREAMS_SHARE = 4,
+    // threads for short requests while the maximum number of requests is slow
+    WORKERS_SPARE = 4,
 };
 
 // A dashboard sends its next requests within a minute, so the cache stays that long. Freed memory
-// returns to the system earlier.
+// is returned to the system earlier.
 static const int64_t REST_NS = 5 * (int64_t)NS_PER_S;
 static const int64_t IDLE_NS = 60 * (int64_t)NS_PER_S;
-// The account is half of what the process may take. So near the bound the cache makes room.
+// The account has half of the process's memory limit. The cache shrinks when this little is left of
+// it.
 static const size_t NEAR_BYTES = 8 << 20;
-static const size_t SLACK_BYTES = 8 << 20; // that malloc may keep of past requests
+static const size_t SLACK_BYTES = 8 << 20; // bytes of freed memory that malloc may keep
 
 static const struct service_limits default_limits = {
     .body_bytes = 16u << 20,
@@ -69,8 +71,8 @@ struct aggregator {
     struct feeds *feeds;
     struct line_protocol telnet;
     struct own_memory_keeper keeper;
-    struct wire_loop *loop; // the hub's
-    struct wire_bulk *bulk; // the hub's, or NULL
+    struct wire_loop *loop; // of the hub
+    struct wire_bulk *bulk; // of the hub; may be NULL
     int port;
     char *listen, *job, *agent_socket, *cors, *dump_node, *dump_dir;
 };
@@ -92,7 +94,7 @@ static struct service_limits limits_of(const struct service_limits *given)
     TAKE_LIMIT(total_memory_bytes);
     TAKE_LIMIT(slow_queries);
     TAKE_LIMIT(slow_after_ns);
-    // Those that follow another one, unless they are given.
+    // Limits that depend on other limits, unless they are set.
     limits.connections_per_client = given->connections_per_client ? given->connections_per_client
                                                                   : (limits.connections + 1) / 2;
     if (!given->total_memory_bytes && limits.total_memory_bytes < limits.query_memory_bytes)
@@ -164,15 +166,15 @@ static int read_tls(const struct aggregator_options *o, struct buf *cert, struct
     return rc ? rc : secrets_read(o->tls_key, SECRETS_PRIVATE, key, e);
 }
 
-// After each request: freed blocks do not pile up beside the cache.
+// Called after each request, so that freed blocks do not pile up beside the cache.
 static void ease(void *user)
 {
     struct aggregator *g = user;
     int64_t now_ns = clock_monotonic_ns();
     struct memory_account *memory = &g->service.memory;
     own_memory_keep(&g->keeper, SLACK_BYTES, now_ns);
-    // Requests and the cache may take half of the bound, and what malloc keeps of past requests a
-    // quarter. A page goes back only when nothing on it is kept.
+    // Requests and the cache may take half of the limit, and freed memory in malloc a quarter. A
+    // page is returned only if no part of it is in use.
     if (own_memory_ease(&g->keeper, memory_account_held(memory) + memory->limit_bytes / 2,
                         2 * memory->limit_bytes - NEAR_BYTES, now_ns) &&
         memory->reclaim)
@@ -185,10 +187,10 @@ static void give_back(void *user)
     own_memory_give_back();
 }
 
-static void let_go(void *user)
+static void drop_caches(void *user)
 {
     struct aggregator *g = user;
-    sources_let_go(g->service.reads.sources);
+    sources_drop_caches(g->service.reads.sources);
     own_memory_give_back();
 }
 
@@ -201,7 +203,7 @@ static int start_workers(struct aggregator *g, struct error *e)
         .slow_max = limits->slow_queries,
         .slow_after_ns = limits->slow_after_ns,
         .memory = &g->service.memory,
-        .idle = {{REST_NS, give_back}, {IDLE_NS, let_go}},
+        .idle = {{REST_NS, give_back}, {IDLE_NS, drop_caches}},
         .eased = ease,
         .user = g,
     };
@@ -209,7 +211,7 @@ static int start_workers(struct aggregator *g, struct error *e)
     g->service.stream_memory.limit_bytes = limits->total_memory_bytes / STREAMS_SHARE;
     sources_charge(g->service.reads.sources, &g->service.memory);
     sigset_t before;
-    thread_signals_block(&before); // as for the library's threads, and those that workers start
+    thread_signals_block(&before); // for the threads of the library, and those that workers start
     int rc = workers_create(&options, &g->workers, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     g->service.workers = g->workers;
@@ -229,7 +231,7 @@ static int start_server(struct aggregator *g, const struct aggregator_options *o
 {
     const struct service_limits *limits = &g->service.limits;
     g->telnet = telnet_protocol(&g->service);
-    // Over TLS, and where no agent takes points, there is no telnet.
+    // No telnet over TLS, or without an agent that takes points.
     bool telnet = g->service.agent_socket.size && !cert && !o->only_dragon_points;
     struct server_options options = {
         .fd = fd,
@@ -316,7 +318,7 @@ static void free_aggregator(struct aggregator *g)
     free(g);
 }
 
-// Whether there is one, and when it ended.
+// Checks that a recording exists, and finds its last time.
 static int look_at_recordings(struct aggregator *g, const struct aggregator_options *o,
                               struct error *e)
 {
@@ -338,13 +340,13 @@ static int look_at_recordings(struct aggregator *g, const struct aggregator_opti
         }
     }
     static const int64_t minute_ns = INT64_C(60) * NS_PER_S;
-    // Whole minutes keep the intervals of queries, up to a minute, where they were.
+    // Whole minutes keep the intervals of queries, up to a minute, in place.
     if (o->as_if_now && any)
         g->service.shift_ns = (clock_realtime_ns() - newest_ns) / minute_ns * minute_ns;
     if (!view.count)
         rc = o->path_count == 1
                  ? no_recording(o->paths[0], e)
-                 : error_set(e, -ENOENT, "there is no recording (*.sonde) in any of the %zu paths",
+                 : error_set(e, -ENOENT, "no recording (*.sonde) found in any of the %zu paths",
                              o->path_count);
     sources_close(&view);
     arena_free(&arena);
@@ -375,7 +377,8 @@ int aggregator_start(const struct aggregator_options *options, struct aggregator
                        &listener, e);
     if (!rc && !listener.loopback && !options->tls_cert)
         log_warning(
-            "listening on %s without TLS: whoever sees the network's traffic sees the token and "
+            "listening on %s without TLS: anyone who can read the network's traffic can read the "
+            "token and "
             "the data; "
             "--tls-cert and --tls-key encrypt it, or listen on 127.0.0.1 and come through a tunnel",
             g->site.auth.listen.data);
@@ -442,7 +445,7 @@ void aggregator_stop(struct aggregator *g)
     server_stop_accepting(g->server);
     feeds_stop(g->feeds);
     connections_drain(g->service.connections, (int64_t)DRAIN_S * NS_PER_S);
-    workers_stop(g->workers); // no connection may sleep when the library stops
+    workers_stop(g->workers); // no connection may be suspended when the library stops
     server_destroy(g->server);
     free_aggregator(g);
 }

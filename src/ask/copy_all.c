@@ -1,4 +1,4 @@
-// copy_all.c - the copies of all nodes at once; who has to is asked twice.
+// copy_all.c - copies the files of all nodes, and asks nodes a second time if necessary.
 #include "ask/copy_wire.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ static int ask(struct hub *h, struct str host, struct ask_copy *c, const struct 
     return r;
 }
 
-// Those that were missing at first, or are now; both are sorted.
+// Adds the missing nodes of the second round to those of the first one; both lists are sorted.
 static int add_absent(struct hub_absent *all, const struct hub_absent *more, struct arena *arena)
 {
     struct wire_missing *both = arena_array(arena, all->count + more->count, sizeof *both);

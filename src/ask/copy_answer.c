@@ -1,7 +1,8 @@
-// copy_answer.c - the node's side of COPY: one snapshot from beginning to end, a record a step.
+// copy_answer.c - the node's side of COPY: sends one snapshot from beginning to end, a record a
+// step.
 //
-//   LOOK, where there is a copy: is it the same? ─▶ 'u'
-//     └─▶ HEAD ─▶ METRICS ─▶ SERIES ─▶ POINTS ─▶ EVENTS ─▶ TAIL      without what is kept of the copy
+//   LOOK, if a copy exists: is it equal? ─▶ 'u'
+//     └─▶ HEAD ─▶ METRICS ─▶ SERIES ─▶ POINTS ─▶ EVENTS ─▶ TAIL      without the kept part of the copy
 #include "ask/copy_sums.h"
 #include "ask/copy_wire.h"
 #include "ask/numbers.h"
@@ -11,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SERIES_A_STEP = 1024 }; // without a point to send
+enum { SERIES_A_STEP = 1024 }; // maximum without a point to send
 
 enum stage { BEGIN, LOOK, HEAD, METRICS, SERIES, POINTS, EVENTS, TAIL };
 
@@ -21,27 +22,28 @@ struct state {
     size_t file;
     enum stage stage;
     struct ask_copy_look look;
-    bool upon; // the copy that is there
+    bool upon; // add to the existing copy
     struct ask_copy_kept kept;
-    struct ask_copy_stretch stretches[ASK_COPY_STRETCHES_MAX]; // of time, whose points are sent
+    // periods of time whose points are sent
+    struct ask_copy_stretch stretches[ASK_COPY_STRETCHES_MAX];
     size_t stretch_count, stretch;
-    uint32_t next; // metric or series
-    uint64_t key;  // hash of the series
+    uint32_t next; // metric or series to send
+    uint64_t key;  // hash of the current series
     struct store_cursor *cursor;
-    int64_t *times; // points that wait for a record
+    int64_t *times; // points of the next record
     double *values;
     size_t held;
-    const int64_t *run_times; // what is left of the cursor's run
+    const int64_t *run_times; // the rest of the cursor's run
     const double *run_values;
     size_t run_left;
-    struct buf events; // records of events, each behind its u32 size
+    struct buf events; // records of events, each after its u32 size
     size_t events_sent;
     bool events_read;
-    uint64_t points, event_count, point_sum, event_sum; // that are in the copy
+    uint64_t points, event_count, point_sum, event_sum; // contents of the copy
     uint32_t crc;
 };
 
-// What a file says of itself, and its copy says again.
+// The meta that a copy keeps from its original.
 static const char *const metas[] = {"host", "job", "version", "command"};
 
 static void put_known(const struct ask_copy_known *k, struct buf *out)
@@ -64,7 +66,7 @@ void ask_copy_request_write(const struct ask_copy_request *m, struct buf *out)
         put_known(&m->known[i], out);
 }
 
-// The next of them.
+// Reads the next known file.
 static int read_known(struct bytes *b, struct ask_copy_known *out)
 {
     *out = (struct ask_copy_known){.host = bytes_short(b)};
@@ -85,7 +87,7 @@ int ask_copy_request_read(struct str request, struct arena *arena, struct ask_co
     *out = (struct ask_copy_request){.from_ns = from_ns, .to_ns = (int64_t)bytes_u64(&b)};
     struct ask_copy_known *known = NULL;
     int r = b.failed ? -EBADMSG : 0;
-    // First how many, then which.
+    // The first pass counts, the second one fills.
     for (int fill = 0; fill < 2 && r == 0; fill++) {
         struct bytes rest = b;
         size_t count = 0;
@@ -166,7 +168,7 @@ static void next_file(struct state *s)
                         .file = file};
 }
 
-// ---- what is there already ----
+// ---- the existing copy ----
 
 static const struct ask_copy_known *known(const struct wire_answer *a)
 {
@@ -177,7 +179,7 @@ static const struct ask_copy_known *known(const struct wire_answer *a)
     return NULL;
 }
 
-// A copy whose sums make no sense is none.
+// A copy whose sums are invalid is ignored.
 static int begin_file(struct wire_answer *a)
 {
     struct state *s = a->state;
@@ -219,7 +221,7 @@ static int put_look(struct wire_answer *a, struct buf *out, struct error *e)
     return 1;
 }
 
-// What is kept counts as if it were sent.
+// The kept part counts as if it were sent.
 static void begin_upon(struct state *s)
 {
     for (uint32_t i = 0; s->upon && i < s->ours->count; i++) {
@@ -233,7 +235,7 @@ static void begin_upon(struct state *s)
         }
     }
     if (!s->upon)
-        s->ours->count = 0; // one slice, and nothing of it is kept
+        s->ours->count = 0; // one slice, of which nothing is kept
     s->stretch_count = ask_copy_stretches(s->ours, s->kept.points, false, s->request.from_ns,
                                           s->request.to_ns, s->stretches);
 }
@@ -319,7 +321,7 @@ static int put_held(struct wire_answer *a, uint32_t series, struct buf *out)
     return 1;
 }
 
-// More of the series in hand, behind what is held: 1; 0: it has no more.
+// Appends more points of the current series to those that are held. Returns 1, or 0 at its end.
 static int hold_more(struct state *s)
 {
     if (s->run_left == 0) {
@@ -341,8 +343,8 @@ static int hold_more(struct state *s)
     return 1;
 }
 
-// The series in hand, from where it was left: up to a record full of points. 1: there is more of
-// it; 0: that was all.
+// Continues the current series, up to a full record of points. Returns 1 if it has more points,
+// else 0.
 static int hold_series(struct wire_answer *a)
 {
     struct state *s = a->state;

@@ -23,7 +23,7 @@ static int note(struct ask_copy_name **names, size_t *count, size_t *capacity,
     return 0;
 }
 
-// ---- what is written ----
+// ---- writing ----
 
 int ask_copy_draft_metric(struct ask_copy_draft *d, const struct store_metric *m)
 {
@@ -73,7 +73,7 @@ int ask_copy_draft_event(struct ask_copy_draft *d, const struct store_event *eve
     return store_append_event(d->store, event);
 }
 
-// ---- what is taken over ----
+// ---- keeping parts of the older copy ----
 
 int ask_copy_stopped(const struct ask_copy_stop *stop, struct error *e)
 {
@@ -91,7 +91,7 @@ struct keeping {
     const struct ask_copy_kept *kept;
     const struct ask_copy_stop *stop;
     struct error *e;
-    int failed; // of an event
+    int failed; // result of writing an event
 };
 
 static int keep_definitions(const struct keeping *k)
@@ -110,7 +110,7 @@ static int keep_definitions(const struct keeping *k)
     return r == -EBADMSG ? -ESTALE : r;
 }
 
-// What cannot be read any more was there when it was summed up.
+// Data that was readable when it was summed, and no longer is, counts as a changed file.
 static int unreadable(int code)
 {
     return code < 0 && code != -ENOMEM ? -ESTALE : code;

@@ -1,15 +1,15 @@
-// copy_part.h - the name that a copy has until it is whole: HOST.RANDOM.part.
+// copy_part.h - the temporary name of an incomplete copy: HOST.RANDOM.part.
 //
-// Other users may be able to write to the folder. They cannot put a link in place of a name that
-// they cannot guess.
+// Other users may be able to write to the folder. Since they cannot guess the name, they cannot put
+// a link in its place.
 #ifndef SONDE_ASK_COPY_PART_H
 #define SONDE_ASK_COPY_PART_H
 
 #include "base/str.h"
 
 // Stores a new name for a copy of HOST in *out, which the caller frees, and removes the drafts of
-// HOST that killed copies left. -EBUSY: another process is writing one; -ENOMEM; or why the folder
-// cannot be read. *out is then NULL.
+// HOST that killed processes left. Returns -EBUSY if another process is writing such a draft,
+// -ENOMEM, or the reason why the folder cannot be read; *out is then NULL.
 int copy_part_name(const char *folder, struct str host, char **out);
 
 #endif

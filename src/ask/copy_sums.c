@@ -1,12 +1,14 @@
-// copy_sums.c - dividing time into slices, and summing up what lies in them.
+// copy_sums.c - divides time into slices, and computes their sums.
 #include "ask/copy_sums.h"
+
+#include "base/search.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 enum {
-    SAMPLES_MAX = 16384,   // time stamps that the ends are chosen from: 64 a slice
-    SERIES_COST = 64,      // points that opening a series is like
+    SAMPLES_MAX = 16384,   // time stamps from which the ends are chosen: 64 a slice
+    SERIES_COST = 64,      // opening a series costs as much as this many points
     STEP_SERIES = 1 << 16, // definitions in a step
 };
 
@@ -44,15 +46,9 @@ uint64_t ask_copy_event_hash(const struct store_event *event)
 
 uint32_t ask_copy_slice(const struct ask_copy_sums *sums, int64_t t_ns)
 {
-    uint32_t low = 0, high = sums->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (sums->ends[middle] < t_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    size_t slice;
+    SEARCH_FIRST(slice, sums->count, sums->ends[slice] >= t_ns);
+    return (uint32_t)slice;
 }
 
 static bool newest(const struct store_event *event, void *user)
@@ -63,8 +59,8 @@ static bool newest(const struct store_event *event, void *user)
     return true;
 }
 
-// Every `every`-th time stamp of each series, up to SAMPLES_MAX; or, with `times` NULL, only counts
-// them. *last_ns is the greatest.
+// Collects every `every`-th time stamp of each series, up to SAMPLES_MAX. If `times` is NULL, it
+// only counts them. *last_ns gets the latest one.
 static int sample(struct store_snapshot *store, int64_t from_ns, int64_t to_ns, uint64_t every,
                   int64_t *times, uint64_t *count, int64_t *last_ns)
 {
@@ -130,7 +126,7 @@ int ask_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t 
     return r;
 }
 
-// ---- looking ----
+// ---- computing sums ----
 
 void ask_copy_look_begin(struct ask_copy_look *l, struct store_snapshot *store, int64_t from_ns,
                          int64_t to_ns, uint32_t metrics, uint32_t series,
@@ -159,7 +155,7 @@ uint64_t ask_copy_series_hash_of(const struct store_snapshot *store, uint32_t se
                                 info.labels, info.label_count);
 }
 
-// Metrics are few, series may be millions.
+// All metrics fit in one step because they are few; series may be millions.
 static void look_at_definitions(struct ask_copy_look *l)
 {
     uint64_t h = l->sums->definitions;
@@ -284,7 +280,7 @@ int ask_copy_sums_read(struct str text, struct ask_copy_sums *out)
     return bytes_left(&b) ? -EBADMSG : 0;
 }
 
-// ---- what is the same ----
+// ---- comparing ----
 
 bool ask_copy_sums_compare(const struct ask_copy_sums *ours, const struct ask_copy_sums *theirs,
                            struct ask_copy_kept *out)
@@ -318,7 +314,7 @@ size_t ask_copy_stretches(const struct ask_copy_sums *sums, const uint8_t *bits,
             out[n - 1].to_ns = end;
         open = in;
     }
-    // Only what is asked for.
+    // Counts only requested data.
     size_t left = 0;
     for (size_t i = 0; i < n; i++) {
         struct ask_copy_stretch s = {out[i].from_ns > from_ns ? out[i].from_ns : from_ns,

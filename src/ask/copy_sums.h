@@ -1,21 +1,21 @@
-// copy_sums.h - what a recording holds, slice by slice of time, in so few bytes that one end can
-// ask the other whether it holds the same.
+// copy_sums.h - checksums of a recording, one for each slice of time, so small that two hosts can
+// compare their contents.
 //
 //   time ─▶            ends[0]      ends[1]                ends[count - 1]
 //        ─────────────────┤────────────┤─────── … ────────────────┤─────────────────▶
-//   slice       0               1                                       count: what came later
+//   slice       0               1                                       count: later points
 //
-// Who asks chooses the ends, such that slices hold about equally many of its points: so what is new
-// lies in few slices, however unevenly the points lie in time, and a wrong clock spoils nothing. A
-// sum is the sum, modulo 2^64, of the hashes of all points, or events, of a slice: it depends
-// neither on their order nor on the blocks in which they lie. A point's hash is of its series (name
-// and labels), its time stamp and the bits of its value.
+// The host that has a copy chooses the ends, such that each slice has about the same number of its
+// points. New points then lie in few slices, however unevenly the points lie in time, and a wrong
+// clock does no harm. A sum is the sum, modulo 2^64, of the hashes of all points, or events, of a
+// slice: it depends neither on their order nor on the blocks that contain them. The hash of a point
+// covers its series (name and labels), its time stamp and the bits of its value.
 //
-// This finds out what differs, by accident or by design of nobody: it is no defence against who can
-// write the files.
+// The sums detect accidental differences. They are no defence against an attacker who can write the
+// files.
 //
-// Arithmetic: a slice takes 17 to 26 bytes of a request, 256 of them at most 6.7 KB. Looking takes
-// some 4 ns a point, of which decoding it is 1.6.
+// Arithmetic: a slice takes 17 to 26 bytes of a request, 256 of them at most 6.7 KB. Computing the
+// sums takes about 4 ns a point, of which decoding is 1.6.
 #ifndef SONDE_ASK_COPY_SUMS_H
 #define SONDE_ASK_COPY_SUMS_H
 
@@ -25,54 +25,55 @@
 
 enum {
     ASK_COPY_SLICES_MAX = 256,
-    // on average at least, so that sums stay small beside what they spare
+    // minimum average, so that the sums are small beside the points that they save
     ASK_COPY_SLICE_POINTS = 256,
-    ASK_COPY_LOOK_POINTS = 1 << 19, // looked at in a step: some 2 ms
+    ASK_COPY_LOOK_POINTS = 1 << 19, // points in a step: about 2 ms
 };
 
 struct ask_copy_sums {
     uint32_t metrics, series; // defined
-    uint64_t definitions;     // hash of them, in their order
-    uint32_t count;           // slices, beside the last
+    uint64_t definitions;     // hash of the definitions, in their order
+    uint32_t count;           // number of slices, without the last one
     int64_t ends[ASK_COPY_SLICES_MAX];
     uint64_t points[ASK_COPY_SLICES_MAX + 1], events[ASK_COPY_SLICES_MAX + 1]; // sums
     uint64_t point_count[ASK_COPY_SLICES_MAX + 1], event_count[ASK_COPY_SLICES_MAX + 1];
 };
 
-// Chooses the ends: of at most `slices_max` (≤ ASK_COPY_SLICES_MAX) slices. -ENOMEM, or why the
-// file cannot be read.
+// Chooses the ends of at most `slices_max` (≤ ASK_COPY_SLICES_MAX) slices. Returns -ENOMEM, or the
+// reason why the file cannot be read.
 int ask_copy_sums_divide(struct store_snapshot *store, int64_t from_ns, int64_t to_ns,
                          uint32_t slices_max, struct ask_copy_sums *out);
 
-// Sums up what lies between two times, in steps. Ends and count of `sums` are given; `metrics` and
-// `series` say how many of the first definitions count, and are at most those that are there.
-// `sums` and the snapshot outlive it.
+// Computes the sums of the data between two times, in steps. `sums` contains the ends and their
+// count; its `metrics` and `series` are the numbers of definitions to include, at most those of the
+// snapshot. `sums` and the snapshot must outlive the computation.
 struct ask_copy_look {
     struct store_snapshot *store;
     int64_t from_ns, to_ns;
     struct ask_copy_sums *sums;
     uint32_t metrics, series, next;
-    uint64_t key; // hash of the series in hand
+    uint64_t key; // hash of the current series
     struct store_cursor *cursor;
     int stage;
 };
 void ask_copy_look_begin(struct ask_copy_look *l, struct store_snapshot *store, int64_t from_ns,
                          int64_t to_ns, uint32_t metrics, uint32_t series,
                          struct ask_copy_sums *sums);
-// 1: there is more to look at; 0: that was all; or a negative errno
+// Returns 1 if steps remain, 0 after the last one, or a negative errno.
 int ask_copy_look_step(struct ask_copy_look *l);
-void ask_copy_look_end(struct ask_copy_look *l); // at any time
+void ask_copy_look_end(struct ask_copy_look *l); // may be called after any step
 
-// The slice that a time lies in: the first whose end is not before it.
+// The slice of a time: the first one whose end is not before it.
 uint32_t ask_copy_slice(const struct ask_copy_sums *sums, int64_t t_ns);
 
-// On the wire: varint metrics, varint series, u64 definitions, varint slices, of each: its end (the
-// first a zigzag varint, the others varint, less the one before), u64 points, u64 events. What came
-// later has no sum there: who asks has nothing of it. -EBADMSG.
+// Wire format: varint metrics, varint series, u64 definitions, varint slices; for each slice its
+// end (the first as a zigzag varint, the others as a varint difference from the previous end), u64
+// points, u64 events. The last slice has no sums on the wire, because the copy has no points in it.
+// Reading returns -EBADMSG for damaged bytes.
 void ask_copy_sums_write(const struct ask_copy_sums *sums, struct buf *out);
 int ask_copy_sums_read(struct str text, struct ask_copy_sums *out);
 
-// Slices that are the same at both ends: bit i mod 8 of byte i / 8.
+// Slices that are equal at both ends: bit i mod 8 of byte i / 8.
 struct ask_copy_kept {
     uint8_t points[ASK_COPY_SLICES_MAX / 8], events[ASK_COPY_SLICES_MAX / 8];
 };
@@ -85,15 +86,15 @@ static inline size_t ask_copy_kept_bytes(uint32_t slices)
 {
     return (slices + 7) / 8;
 }
-// What both hold. True: that is all that either holds, definitions included.
+// Finds the equal slices. Returns true if everything is equal, including the definitions.
 bool ask_copy_sums_compare(const struct ask_copy_sums *ours, const struct ask_copy_sums *theirs,
                            struct ask_copy_kept *out);
 
-// Stretches of time whose points are kept, or are not: ascending, at most ASK_COPY_STRETCHES_MAX;
-// returns how many.
+// Stores the periods of time whose points are kept, or are not kept: ascending, at most
+// ASK_COPY_STRETCHES_MAX. Returns their number.
 enum { ASK_COPY_STRETCHES_MAX = ASK_COPY_SLICES_MAX / 2 + 1 };
 struct ask_copy_stretch {
-    int64_t from_ns, to_ns; // both in it
+    int64_t from_ns, to_ns; // both inclusive
 };
 size_t ask_copy_stretches(const struct ask_copy_sums *sums, const uint8_t *bits, bool kept,
                           int64_t from_ns, int64_t to_ns,
@@ -106,9 +107,10 @@ static inline uint64_t ask_copy_name_hash(struct str name)
     return hash_bytes(name.data, name.size, 0);
 }
 
-// Of a series: its metric's name, then keys and values of its labels, which are sorted.
+// The hash of a series: of its metric's name, then of the keys and values of its labels, which are
+// sorted.
 uint64_t ask_copy_series_hash(uint64_t name, const struct store_label *labels, size_t count);
-// which is there
+// the series has to exist
 uint64_t ask_copy_series_hash_of(const struct store_snapshot *store, uint32_t series);
 
 static inline uint64_t ask_copy_point_hash(uint64_t series, int64_t t_ns, double value)

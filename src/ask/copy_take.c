@@ -1,6 +1,6 @@
-// copy_take.c - the receiving end of COPY: records of many nodes, each into a store that is written
-// beside its name until it is whole. What is kept of the copy that was there goes into it when its
-// head comes (copy_draft.h).
+// copy_take.c - the receiving end of COPY: writes the records of many nodes into stores. Each store
+// has a temporary name until it is complete. The kept part of an existing copy is added when the
+// head of its file arrives (copy_draft.h).
 #include "ask/copy_part.h"
 #include "ask/copy_there.h"
 #include "ask/numbers.h"
@@ -21,18 +21,19 @@ enum {
 struct copying {
     struct str host; // malloc'd
     uint64_t file;
-    char *path, *part; // its name, and the draft's until it is whole; NULL before its head has come
+    // its name, and that of the draft until it is complete; NULL before its head has arrived
+    char *path, *part;
     struct ask_copy_draft draft;
     enum ask_copy_way way;
-    uint64_t points, came; // that travelled; bytes
+    uint64_t points, came; // transferred points; bytes
     uint32_t crc;
-    bool made, whole, failed; // made: the file under its first name
-    // what it was to be put together from has turned out to be something else
+    bool made, whole, failed; // made: the file exists under its temporary name
+    // the older copy did not match its sums
     bool again;
-    // whole before some were asked again: what comes once more is left alone
+    // complete before some nodes were asked again: later records of it are ignored
     bool settled;
-    int code; // of the problem
-    // why it could not be written; empty: it was damaged, or nothing is wrong
+    int code; // code of the problem
+    // why it could not be written; empty: it was damaged, or no problem
     char problem[PROBLEM_MAX];
 };
 
@@ -40,7 +41,7 @@ struct ask_copy {
     struct ask_copy_options o;
     struct ask_copy_stop stop;
     char *folder;
-    char range[ASK_COPY_RANGE_MAX]; // of time, in words
+    char range[ASK_COPY_RANGE_MAX]; // the period of time as text
     struct arena arena;
     struct ask_there_list there;
     struct copying *all;
@@ -93,7 +94,7 @@ int ask_copy_ask(struct ask_copy *c, const struct str *hosts, size_t host_count,
 
 // ---- files ----
 
-// Gives up what has come of it.
+// Gives up a file, and removes its draft.
 static void abandon(struct copying *f)
 {
     if (f->draft.store)
@@ -122,7 +123,7 @@ void ask_copy_destroy(struct ask_copy *c)
     free(c);
 }
 
-// A host's name becomes a file's: nothing in it may lead elsewhere.
+// A host's name becomes a file name, so it must not lead to another folder.
 static bool is_file_name(struct str host)
 {
     return host.size > 0 && host.size <= 200 && host.data[0] != '.' &&
@@ -146,7 +147,7 @@ static int add_file(struct ask_copy *c, struct str host, uint64_t number, struct
     return 0;
 }
 
-// `name`: HOST.sonde.
+// Sets the paths of the file `name`, HOST.sonde.
 static int name_file(const struct ask_copy *c, struct copying *f, struct str name, struct error *e)
 {
     name.size -= strlen(".sonde");
@@ -157,7 +158,7 @@ static int name_file(const struct ask_copy *c, struct copying *f, struct str nam
 
 static struct copying *find_file(struct ask_copy *c, struct str host, uint64_t number)
 {
-    // Records of one file mostly follow each other.
+    // Searches from the end, because consecutive records mostly belong to one file.
     for (size_t i = c->count; i-- > 0;)
         if (c->all[i].file == number && str_eq(c->all[i].host, host))
             return &c->all[i];
@@ -171,8 +172,8 @@ static int damaged(struct error *e)
     return error_set(e, -EBADMSG, "a damaged copy");
 }
 
-// What has come makes no sense, or cannot be written. Only a lack of memory is a reason to stop
-// altogether.
+// Handles a record that is invalid or cannot be written. Only a lack of memory ends the whole
+// copying.
 static int refused(struct copying *f, int code, struct error *e)
 {
     if (code == 0)
@@ -198,7 +199,7 @@ static int read_labels(struct bytes *b, struct store_label labels[STORE_LABELS_M
     return b->failed ? -EBADMSG : 0;
 }
 
-// Whether a new copy may take the place of what is there.
+// Checks that a new copy may replace the existing file.
 static int check_place(const struct ask_copy *c, struct copying *f)
 {
     const char *name = strrchr(f->path, '/') + 1;
@@ -220,7 +221,7 @@ static int check_place(const struct ask_copy *c, struct copying *f)
     return f->problem[0] ? -EEXIST : 0;
 }
 
-// A file that has the name all the same is refused (new_file).
+// If a file with this name appears nevertheless, new_file rejects it.
 static int open_draft(const struct ask_copy *c, struct copying *f, const struct store_options *o,
                       struct error *e)
 {
@@ -244,7 +245,7 @@ static int open_draft(const struct ask_copy *c, struct copying *f, const struct 
     return r == -ENOMEM ? error_set(e, r, "no memory for a copy") : r;
 }
 
-// What is kept of the copy that is there; *t says which.
+// Reads which parts of the existing copy are kept; *t is the existing copy.
 static int read_kept(const struct ask_copy *c, const struct copying *f, struct bytes *b,
                      struct ask_copy_kept *kept, const struct ask_there **t, struct error *e)
 {
@@ -318,7 +319,7 @@ static int take_head(struct ask_copy *c, struct copying *f, struct bytes *b, str
     return r || !upon ? r : keep(c, f, upon, &kept, e);
 }
 
-// What is there holds what the node's file holds.
+// The existing copy has the same contents as the node's file.
 static int take_unchanged(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     (void)b;
@@ -386,7 +387,7 @@ static int take_event(struct ask_copy *c, struct copying *f, struct bytes *b, st
     return refused(f, ask_copy_draft_event(&f->draft, &event), e);
 }
 
-// It is whole when everything is there, and only then has its name.
+// The last record: checks that the file is complete, and only then gives it its final name.
 static int take_tail(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     const struct ask_copy_draft *d = &f->draft;
@@ -412,7 +413,7 @@ static int take_tail(struct ask_copy *c, struct copying *f, struct bytes *b, str
     return 0;
 }
 
-// The node is looking through the file.
+// The node is still summing its file.
 static int take_look(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e)
 {
     (void)c, (void)f, (void)b, (void)e;
@@ -423,7 +424,7 @@ static int take_look(struct ask_copy *c, struct copying *f, struct bytes *b, str
 
 struct kind_row {
     int (*take)(struct ask_copy *c, struct copying *f, struct bytes *b, struct error *e);
-    bool begins; // it may be a file's first record, and needs no draft
+    bool begins; // may be the first record of a file, and needs no draft
 };
 static const struct kind_row kinds[] = {
     [COPY_KIND_LOOK] = {take_look, true},      [COPY_KIND_UNCHANGED] = {take_unchanged, true},
@@ -432,7 +433,7 @@ static const struct kind_row kinds[] = {
     [COPY_KIND_EVENT] = {take_event, false},   [COPY_KIND_TAIL] = {take_tail, false},
 };
 
-// NULL: there is no such kind.
+// Returns NULL for an unknown kind.
 static const struct kind_row *kind_row(unsigned kind)
 {
     return kind < sizeof kinds / sizeof *kinds && kinds[kind].take ? &kinds[kind] : NULL;
@@ -478,7 +479,7 @@ int ask_copy_take(struct ask_copy *c, struct str record, struct error *e)
     return 0;
 }
 
-// As before its first record, but for what has come of it.
+// Resets the file to its state before the first record, but keeps the transfer counts.
 static void begin_anew(struct copying *f)
 {
     free(f->path);

@@ -1,22 +1,22 @@
-// copy_there.h - the recordings that are in a folder before something is copied into it, and what
-// is said of them to the nodes that they are of.
+// copy_there.h - the recordings that a folder contains before a copy, and their descriptions in the
+// requests to their nodes.
 #ifndef SONDE_ASK_COPY_THERE_H
 #define SONDE_ASK_COPY_THERE_H
 
 #include "ask/copy_draft.h"
 
-// of a request: sums of 80 files with all their slices, else with fewer
+// of a request: room for the sums of 80 files with all slices, or of more files with fewer slices
 enum { ASK_COPY_SUMS_BYTES = 512 << 10 };
 
 struct ask_there {
-    // HOST.sonde; how the node was called that it is of; empty: it is no copy
+    // HOST.sonde; the name of the node that it was copied from, empty if it is not a copy
     struct str name, from;
-    uint64_t file;                   // of that node
-    bool ours, same_range, all_time; // a copy of our job; of the time that is asked for; of all
-    // it has turned out to be something else than its sums said: not to be built upon
+    uint64_t file;                   // number of the node's file
+    bool ours, same_range, all_time; // a copy of our job; of the requested time; of all time
+    // its contents did not match its sums: do not keep any part of it
     bool spoiled;
-    struct ask_copy_sums *sums; // that the node was told; NULL: none
-    bool sound;                 // nothing in it was damaged when it was summed up
+    struct ask_copy_sums *sums; // sums that were sent to the node; NULL: none
+    bool sound;                 // no damage was found while it was summed
 };
 
 struct ask_there_list {
@@ -24,22 +24,23 @@ struct ask_there_list {
     size_t count;
 };
 
-// Reads what the files say of themselves. One that cannot be read is there as well, and is no copy.
-// All in `arena`. -ENOMEM, or why the folder cannot be read.
+// Reads the descriptions in all files, into `arena`. An unreadable file is in the list, too, but
+// not as a copy. Returns -ENOMEM, or the reason why the folder cannot be read.
 int ask_there_read(const struct ask_copy_options *options, struct arena *arena,
                    struct ask_there_list *out);
 
-// NULL: there is none.
+// Returns NULL if the folder has no such file.
 struct ask_there *ask_there_named(const struct ask_there_list *l, struct str name);
 struct ask_there *ask_there_copy(const struct ask_there_list *l, struct str from, uint64_t file);
 
-// Sums up the copies of these hosts (0: all) for a request. A copy that cannot be read to its end
-// is left out: it comes whole. -ENOMEM; what the stop says.
+// Computes the sums of the copies of these hosts (0: all) for a request. A copy that cannot be read
+// to its end gets no sums, and is transferred whole. Returns -ENOMEM, or the result of
+// ask_copy_stopped.
 int ask_there_sum_up(struct ask_there_list *l, const struct ask_copy_options *options,
                      const struct str *hosts, size_t host_count, const struct ask_copy_stop *stop,
                      struct arena *arena, struct error *e);
 
-// Of those that have sums: the request's part.
+// Makes the request's part about the copies that have sums.
 int ask_there_known(const struct ask_there_list *l, struct arena *arena,
                     const struct ask_copy_known **out, size_t *count);
 

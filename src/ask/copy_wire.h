@@ -1,48 +1,46 @@
-// copy_wire.h - COPY: what nodes' files hold at one moment, as files of our own.
+// copy_wire.h - COPY: transfers the contents of the nodes' files at one moment into local files.
 //
-//   request   i64 from_ns, i64 to_ns, files that are there already, each: short host, varint number of the file, short: u8 exact, sums (copy_sums.h)
+//   request   i64 from_ns, i64 to_ns, existing copies, each: short host, varint number of the file, short: u8 exact, sums (copy_sums.h)
 //   records   short host (the node's), varint number of the file in the node's view, u8 kind, and:
-//               'l'  nothing                                                  it is being looked through
+//               'l'  nothing                                                  the node is summing the file
 //               'h'  u64 version, varint meta: (short key, short value),       a file begins
-//                    u8 upon: 1: what follows goes upon the copy that is there, of which the definitions are kept, and
-//                             ceil(slices / 8) bytes: whose points, so many: whose events are
-//               'u'  nothing                                                  it is the one that is there already: nothing more comes of it
+//                    u8 upon: 1: the records are added to the existing copy, which keeps its definitions and
+//                             ceil(slices / 8) bytes: slices whose points are kept; as many: slices whose events are kept
+//               'u'  nothing                                                  the existing copy is equal: no more records of this file
 //               'm'  short name, short unit, short help, u8 kind, u8 level     metrics, and
-//               's'  varint metric, varint labels: (short key, short value)   series, counted from 0 in the order in which they come, behind those that are kept
+//               's'  varint metric, varint labels: (short key, short value)   series, counted from 0 in the order of arrival, after the kept ones
 //               'p'  varint series, varint count, times, values (numbers.h)    points, ascending within a series
 //               'e'  as in EVENTS: one event
-//               'z'  u64 metrics, series, points, events that are in it, u64 sum of the points, of the events, u32 CRC32C of all records of the file
-//                    before it: it is whole
+//               'z'  u64 metrics, series, points, events of the file, u64 sum of the points, of the events, u32 CRC32C of all records of the file
+//                    before this one: the file is complete
 //
-// A node reads one snapshot, so what comes is consistent however much is appended meanwhile; it is
-// read in slices, so that its other answers go on. The points of a file travel, not its blocks: the
-// copy is written by our own store, and is a recording like any other. It appears under its name
-// when it is whole: HOST.sonde, where HOST is what the file itself says (its meta "host"; of a
-// node's second file HOST+1.sonde, …), never half of it. Its meta "copied_version" and
-// "copied_range" say which state of the original, and which time of it, it has, "copied_from" how
-// the node was called.
+// A node reads one snapshot, so the copy is consistent while the node goes on appending. It reads
+// in slices, so that its other answers go on. The node sends the points of a file, not its blocks:
+// our own store writes the copy, which is an ordinary recording. It gets its final name only when
+// it is complete: HOST.sonde, where HOST is the meta "host" of the file (HOST+1.sonde for a node's
+// second file, …). Its meta "copied_version" is the version of the original, "copied_range" the
+// copied period of time, "copied_from" the name of the node.
 //
-// Of a copy that is there the node is told what it holds, slice by slice; it looks through its own
-// file in the same way and sends the slices that differ. The new copy is put together beside the
-// old one, which stays whole until then. Whatever the old one was, the new one holds what the
-// node's file holds, or is not there: when its sums turn out to be others, it is asked for once
-// more, whole.
+// The request has the sums of an existing copy, slice by slice. The node computes the sums of its
+// own file and sends the slices that differ. The new copy is assembled beside the old one, which
+// stays intact until then. Whatever the old copy contained, the new one has the contents of the
+// node's file, or does not appear: if its sums differ, the whole file is requested once more.
 //
-// A copy takes the place of an older copy of the same job, and of nothing else: a recording that is
-// no copy, another job's, or a copy of all time where only some of it is asked for, stays, and the
-// new one fails in words.
+// A copy replaces only an older copy of the same job. Three kinds of recordings stay, and the new
+// copy fails with a message: an original, a copy of another job, and a copy of all time if the
+// request is for a part of it.
 #ifndef SONDE_ASK_COPY_WIRE_H
 #define SONDE_ASK_COPY_WIRE_H
 
 #include "ask/hub_ask_all.h"
 
 enum {
-    ASK_COPY_POINTS_MAX = 65536, // a record
+    ASK_COPY_POINTS_MAX = 65536, // in a record
     ASK_COPY_FILES_MAX = 32768,  // in one folder
-    ASK_COPY_RANGE_MAX = 64,     // bytes of "copied_range"
+    ASK_COPY_RANGE_MAX = 64,     // bytes of the meta "copied_range"
 };
 
-// Of a record.
+// The kind of a record.
 enum copy_kind {
     COPY_KIND_EVENT = 'e',
     COPY_KIND_HEAD = 'h',
@@ -55,88 +53,88 @@ enum copy_kind {
 };
 
 enum ask_copy_way {
-    ASK_COPY_WHOLE,     // all of it came
-    ASK_COPY_UPDATED,   // what was new came
-    ASK_COPY_UNCHANGED, // nothing was new: the file that was there stays
+    ASK_COPY_WHOLE,     // transferred whole
+    ASK_COPY_UPDATED,   // only new data was transferred
+    ASK_COPY_UNCHANGED, // nothing was new: the existing file stays
 };
 
 struct ask_copy_file {
     const char *path;
-    struct str host; // as the node is called
+    struct str host; // the node's name
     enum ask_copy_way way;
-    int code;            // 0, or the negative errno of the problem
-    const char *problem; // NULL: the file is whole. Else why it is not there
-    uint64_t points;     // that travelled
-    uint64_t came;       // bytes that travelled: of records
-    uint64_t bytes;      // of the file
+    int code;            // 0, or a negative errno
+    const char *problem; // why the file does not exist; NULL: it is complete
+    uint64_t points;     // transferred
+    uint64_t came;       // bytes of the transferred records
+    uint64_t bytes;      // size of the file
 };
 
 struct ask_copy_known {
     struct str host;
     uint64_t file;
-    bool exact;      // it is of the time that is asked for, and of no more: it may stay
+    bool exact;      // it covers exactly the requested time, so it may stay
     struct str sums; // ask_copy_sums_read
 };
 struct ask_copy_request {
-    int64_t from_ns, to_ns; // points and events of this time only
+    int64_t from_ns, to_ns; // only points and events of this time
     const struct ask_copy_known *known;
     size_t known_count;
 };
 void ask_copy_request_write(const struct ask_copy_request *m, struct buf *out);
-// Views of the request; the array is in `arena`. -EBADMSG, -ENOMEM.
+// Reads views of the request; the array is in `arena`. Returns -EBADMSG or -ENOMEM.
 int ask_copy_request_read(struct str request, struct arena *arena, struct ask_copy_request *out);
-// struct ask_question_row's.
+// Implements `narrow` of struct ask_question_row.
 int ask_copy_request_narrow(struct str request, bool (*wants)(void *user, struct str host),
                             void *user, struct buf *out);
 
 struct ask_copy_progress {
-    _Atomic uint64_t files, points, bytes; // that are whole; that have come
-    // grows while copies that are there are looked through, or taken over
+    _Atomic uint64_t files, points, bytes; // complete files; received points and bytes
+    // grows while existing copies are summed, or taken over
     _Atomic uint64_t steps;
 };
 struct ask_copy_options {
-    // made where it is not there, mode 0700; what is above it has to be there
+    // created with mode 0700 if missing; its parent has to exist
     const char *folder;
-    struct str job;                     // whose copies are replaced; empty: any job's
+    struct str job;                     // only its copies are replaced; empty: those of any job
     int64_t from_ns, to_ns;             // 0 and INT64_MAX: all
-    struct ask_copy_progress *progress; // goes on from what is in it; may be NULL
-    // who may want an end; may be NULL. hub_copy takes those of `where`
+    struct ask_copy_progress *progress; // counts on from its current values; may be NULL
+    // cancels the copying; may be NULL. hub_copy uses those of `where`
     const atomic_bool *cancel;
     const struct work_watch *watch; // likewise
 };
 
-// Whether a recording is a copy of this job's (empty: any's), which a newer one may replace.
+// True if a recording is a copy of this job (empty: of any), which a newer copy may replace.
 bool ask_copy_is_of(const struct store_reader *r, struct str job);
 // "copied_range".
 void ask_copy_range_text(int64_t from_ns, int64_t to_ns, char out[ASK_COPY_RANGE_MAX]);
 
-// The receiving end: records of any number of nodes, mixed, into files of the folder.
+// The receiving end: it turns the mixed records of any number of nodes into files of the folder.
 struct ask_copy;
 int ask_copy_create(const struct ask_copy_options *options, struct ask_copy **out, struct error *e);
-// What these nodes are to be asked (0: all): says what of them is there already, for which that is
-// looked through. -ENOMEM; or who wants an end.
+// Makes the request for these nodes (0: all). It contains the sums of existing copies, which this
+// function computes. Returns -ENOMEM, or the result of ask_copy_stopped.
 int ask_copy_ask(struct ask_copy *c, const struct str *hosts, size_t host_count,
                  struct buf *request, struct error *e);
-// -EBADMSG: damaged; the file that it is of will not appear. A file that cannot be written (a full
-// disk) is given up, with a reason, and the others go on: 0. -ENOMEM ends the copying, and so does
-// who wants an end.
+// Returns -EBADMSG for a damaged record: its file will not appear. If a file cannot be written (a
+// full disk), this gives it up with a reason and returns 0, because the others go on. -ENOMEM and a
+// cancellation end the copying.
 int ask_copy_take(struct ask_copy *c, struct str record, struct error *e);
-// Nodes a file of which could not be put together from what was there: to be asked once more, for
-// all of it. In `arena`; -ENOMEM.
+// Finds the nodes of which a file could not be assembled from its older copy. Request all of that
+// file once more. The list is in `arena`. Returns -ENOMEM.
 int ask_copy_again(struct ask_copy *c, struct arena *arena, const struct str **hosts,
                    size_t *count);
-// The files that became whole and those that could not be written, sorted by path, in `arena`. What
-// is not whole is removed.
+// Lists the complete files and those that could not be written, sorted by path, in `arena`. Removes
+// incomplete files.
 int ask_copy_finish(struct ask_copy *c, struct arena *arena, const struct ask_copy_file **out,
                     size_t *count);
 void ask_copy_destroy(struct ask_copy *c);
 
-// All at once: every node's files. Files that are there, and hold what the node's hold, stay; of
-// the others what is new comes. h NULL: where->local alone, which is called `host`. Give it a
-// deadline that suits the size of the data, and at most some 30 nodes at a time (where->hosts):
-// each has an open store meanwhile. Nodes that did not finish are in *absent.
+// Copies all files of all nodes. Existing files with the same contents stay; the others receive new
+// data only. If h is NULL, it copies where->local alone, under the name `host`. Set a deadline that
+// suits the size of the data, and ask about 30 nodes at most at a time (where->hosts), because each
+// has an open store meanwhile. *absent gets the nodes that did not finish.
 struct ask_copied {
-    const struct ask_copy_file *files; // in `arena`, as ask_copy_finish has them
+    const struct ask_copy_file *files; // in `arena`, as from ask_copy_finish
     size_t count;
     struct hub_absent absent;
 };

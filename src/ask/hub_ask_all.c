@@ -1,4 +1,4 @@
-// hub_ask_all.c - the nodes' answers, and our own made meanwhile.
+// hub_ask_all.c - collects the answers of the nodes, and makes our own meanwhile.
 #include "ask/hub_ask_all.h"
 
 #include "base/clock.h"
@@ -12,13 +12,13 @@ struct all {
     const struct wire_view *local;
     hub_record_fn *record;
     int64_t deadline_ns; // for our own answer
-    bool must;           // it is one past which there is no answer at all
+    bool must;           // no answer at all after this deadline
     void *user;
-    struct arena *arena; // where `record` keeps what it has read
+    struct arena *arena; // the memory of what `record` keeps
     size_t arena_before;
-    struct reservation reservation; // of what `arena` has grown by
+    struct reservation reservation; // for the growth of `arena`
     struct error *e;
-    bool late; // our own answer
+    bool late; // our own answer is late
 };
 
 static int take(struct all *a, struct str host, struct str record, struct error *e)
@@ -43,7 +43,7 @@ int hub_answer_here(const struct hub_ask *ask, const struct wire_view *local, st
 {
     struct wire_answer answer;
     struct buf made = {0};
-    struct reservation reservation = {.watch = ask->watch}; // of `made`
+    struct reservation reservation = {.watch = ask->watch}; // for `made`
     int r = ask_answer_begin(&answer, ask->question, ask->request, local, host, ask->deadline_ns,
                              ask->watch, e);
     while (r == 0) {

@@ -36,7 +36,7 @@ void known_metrics_add(struct known_metrics *k, struct str name)
     if (k->all.count < KNOWN_METRICS_MAX && !map_get(&k->all, name)) {
         struct str kept = arena_str(&k->names, name);
         if (kept.data)
-            map_add(&k->all, kept, NULL); // without memory it is not remembered
+            map_add(&k->all, kept, NULL); // not remembered if memory is exhausted
     }
     pthread_mutex_unlock(&k->lock);
 }

@@ -1,4 +1,5 @@
-// labels_wire.h - labels in a request or a record: varint how many, each: short key, short value.
+// labels_wire.h - labels in a request or a record: varint count, then for each: short key, short
+// value.
 #ifndef SONDE_ASK_LABELS_WIRE_H
 #define SONDE_ASK_LABELS_WIRE_H
 
@@ -8,8 +9,8 @@
 
 void ask_labels_write(const struct store_label *labels, size_t count, struct buf *out);
 
-// The array is in `arena`, its texts are views of what is read. -EBADMSG, also for more than
-// `most`; -ENOMEM.
+// The array is in `arena`, its texts are views of the bytes that it reads. Returns -EBADMSG, also
+// for more than `most` labels, or -ENOMEM.
 int ask_labels_read(struct bytes *b, struct arena *arena, size_t most, struct store_label **out,
                     size_t *count);
 

@@ -1,6 +1,6 @@
 // lists_answer.c - the node's side of NAMES, SERIES, EVENTS and STATUS. A record holds as much as
 // fits RECORD_BYTES, or a little more.
-#include "ask/about.h"
+#include "ask/host_filter.h"
 #include "ask/labels_wire.h"
 #include "ask/lists_wire.h"
 #include "ask/question_internal.h"
@@ -126,7 +126,7 @@ int ask_series_request_read(struct str request, struct arena *arena,
 struct series_state {
     struct query_series_filter request;
     struct query_listing walk;
-    struct query_listed next; // not written yet, if has_next
+    struct query_listed next; // not written yet; valid if has_next
     bool has_next, over;
     size_t sent;
 };
@@ -160,7 +160,7 @@ static void put_series(const struct query_listed *one, bool points, struct buf *
     buf_u64(out, (uint64_t)one->points.node_last_ns);
 }
 
-// Looks for the next series. False: time is over.
+// Finds the next series. Returns false after the deadline.
 static bool find_next(struct wire_answer *a)
 {
     struct series_state *s = a->state;
@@ -173,7 +173,7 @@ static bool find_next(struct wire_answer *a)
     return true;
 }
 
-// Series of one metric a record.
+// A record contains series of a single metric.
 static int series_step(struct wire_answer *a, struct buf *out, struct error *e)
 {
     struct series_state *s = a->state;
@@ -201,21 +201,21 @@ static int series_step(struct wire_answer *a, struct buf *out, struct error *e)
     return metric != NULL;
 }
 
-static int series_about(struct wire_about *about, struct str request)
+static int series_host_filter(struct wire_host_filter *filter, struct str request)
 {
     struct query_series_filter m;
-    int r = ask_series_request_read(request, &about->arena, &m);
+    int r = ask_series_request_read(request, &filter->arena, &m);
     if (r == 0)
-        ask_about_tags(about, m.tags, m.tag_count);
+        ask_host_filter_add_tags(filter, m.tags, m.tag_count);
     return r;
 }
 
-const struct ask_question_row ask_series_row = {"series", false,        series_begin, series_step,
-                                                NULL,     series_about, NULL,         NULL};
+const struct ask_question_row ask_series_row = {
+    "series", false, series_begin, series_step, NULL, series_host_filter, NULL, NULL};
 
 // ---- events ----
 
-enum { EVENTS_UNFINISHED = 0x80 }; // beside the kinds
+enum { EVENTS_UNFINISHED = 0x80 }; // a flag beside the kinds
 
 void ask_events_request_write(const struct store_events_wanted *m, struct buf *out)
 {
@@ -243,11 +243,11 @@ struct events_state {
     struct wire_answer *answer;
     struct error *e;
     struct store_events_wanted request;
-    struct buf all;  // events as they are sent, one after the other
-    struct buf ends; // size_t: in `all`, of each record but the last
-    size_t record;   // the next
+    struct buf all;  // events in their wire format, one after the other
+    struct buf ends; // size_t: the end of each record within `all`, except the last
+    size_t record;   // the next to send
     size_t sent_bytes;
-    int refused; // by the watch
+    int refused; // by the watch: its error
 };
 
 static bool add_event(const struct store_event *event, void *user)

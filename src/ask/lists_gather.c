@@ -1,5 +1,5 @@
-// lists_gather.c - the asking side of NAMES, SERIES, EVENTS and STATUS: records into lists, lists
-// in order.
+// lists_gather.c - the receiving side of NAMES, SERIES, EVENTS and STATUS: merges records into
+// sorted lists.
 #include "ask/labels_wire.h"
 #include "ask/lists_wire.h"
 #include "query/select.h"
@@ -7,31 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { FIRST_ROOM = 64 };
-
-// An array in an arena, twice as large when it is full. NULL: no memory.
-static void *room_for_one(struct arena *arena, void *array, size_t count, size_t *capacity,
-                          size_t size)
-{
-    if (count < *capacity)
-        return array;
-    size_t more = *capacity ? *capacity * 2 : FIRST_ROOM;
-    void *larger = arena_array(arena, more, size);
-    if (!larger)
-        return NULL;
-    if (count)
-        memcpy(larger, array, count * size);
-    *capacity = more;
-    return larger;
-}
-
 static bool keep(struct arena *arena, struct str *text)
 {
     *text = arena_str(arena, *text);
     return text->data != NULL;
 }
 
-// What a take function returned, in words.
+// Converts the result of a take function to a message.
 static int put(int r, size_t most, struct error *e)
 {
     switch (r) {
@@ -59,7 +41,7 @@ static int compare_names(const void *a, const void *b)
     return str_compare(*(const struct str *)a, *(const struct str *)b);
 }
 
-// Sorted, each once, and no more than wanted.
+// Sorts, removes duplicates, and cuts the list to the requested size.
 static void settle(struct names *n)
 {
     size_t unique = 0;
@@ -80,11 +62,12 @@ static int take_names(void *user, struct str host, struct str record, struct err
         struct str name = bytes_short(&b);
         if (b.failed)
             return put(-EBADMSG, 0, e);
-        // Many nodes know the same names: duplicates go before there is more room.
+        // Many nodes have the same names, so remove duplicates before the array grows.
         if (n->count == n->capacity && n->count)
             settle(n);
-        n->names = room_for_one(n->arena, n->names, n->count, &n->capacity, sizeof *n->names);
-        if (!n->names || !keep(n->arena, &name))
+        if (!arena_room(n->arena, &n->names, &n->capacity, n->count, n->count + 1,
+                        sizeof *n->names) ||
+            !keep(n->arena, &name))
             return put(-ENOMEM, 0, e);
         n->names[n->count++] = name;
     }
@@ -168,14 +151,13 @@ int ask_series_take(struct ask_series_list *list, struct str record)
             r = -E2BIG;
         if (r)
             break;
-        list->series = room_for_one(list->arena, list->series, list->count, &list->capacity,
-                                    sizeof *list->series);
-        if (!list->series)
+        if (!arena_room(list->arena, &list->series, &list->capacity, list->count, list->count + 1,
+                        sizeof *list->series))
             return -ENOMEM;
         list->series[list->count++] = one;
     }
     if (r == -EBADMSG)
-        list->count = before; // all of a record or nothing
+        list->count = before; // keeps either all series of a record or none
     return r;
 }
 
@@ -250,9 +232,8 @@ int ask_events_take(struct ask_event_list *list, struct str record)
             r = -E2BIG;
         if (r)
             break;
-        list->events = room_for_one(list->arena, list->events, list->count, &list->capacity,
-                                    sizeof *list->events);
-        if (!list->events)
+        if (!arena_room(list->arena, &list->events, &list->capacity, list->count, list->count + 1,
+                        sizeof *list->events))
             return -ENOMEM;
         list->events[list->count++] = one;
     }
@@ -338,8 +319,7 @@ static int take_status(void *user, struct str host, struct str record, struct er
     (void)host;
     if (r)
         return put(r, 0, e);
-    s->all = room_for_one(s->arena, s->all, s->count, &s->capacity, sizeof *s->all);
-    if (!s->all)
+    if (!arena_room(s->arena, &s->all, &s->capacity, s->count, s->count + 1, sizeof *s->all))
         return put(-ENOMEM, 0, e);
     s->all[s->count++] = one;
     return 0;

@@ -1,4 +1,4 @@
-// lists_wire.h - NAMES, SERIES, EVENTS and STATUS: what nodes know, put together into one list.
+// lists_wire.h - NAMES, SERIES, EVENTS and STATUS: lists of all nodes, merged into one.
 //
 //   NAMES    request   short kind, short text, u8 anywhere, varint most
 //            records   names, sorted: short, short, …
@@ -13,7 +13,7 @@
 //            records   one a file: short host (the node's), short job, u8 state, u64 version, u64 metrics, u64 series, u8 whether it holds points, i64 first_ns, i64 last_ns,
 //                      u64 damaged blocks, u64 damaged bytes, short damage in words; with counts: u64 points, u64 dropped
 //
-// What comes back in *out lives in the caller's arena.
+// Results in *out live in the caller's arena.
 #ifndef SONDE_ASK_LISTS_WIRE_H
 #define SONDE_ASK_LISTS_WIRE_H
 
@@ -22,12 +22,12 @@
 #include "query/listing.h"
 
 enum {
-    ASK_LIST_MAX = 1000000, // names, series or events of one answer; with `most` 0
-    ASK_TAGS_MAX = 64,      // of a SERIES request
+    ASK_LIST_MAX = 1000000, // names, series or events in one answer, if the request's `most` is 0
+    ASK_TAGS_MAX = 64,      // in a SERIES request
 };
 
 struct ask_names_request {
-    struct str kind, text; // as query_suggest has them
+    struct str kind, text; // as for query_suggest
     bool anywhere;
     size_t most;
 };
@@ -38,22 +38,22 @@ void ask_series_request_write(const struct query_series_filter *m, struct buf *o
 int ask_series_request_read(struct str request, struct arena *arena,
                             struct query_series_filter *out);
 
-// One record, into a list that grows. -EBADMSG, -ENOMEM, -E2BIG.
+// Each takes one record and adds it to a growing list. Returns -EBADMSG, -ENOMEM or -E2BIG.
 struct ask_series_list {
     struct arena *arena;
     struct query_listed *series;
     size_t count, capacity, most;
-    bool points; // they were asked for
+    bool points; // the request asks for points
 };
 int ask_series_take(struct ask_series_list *list, struct str record);
 
-// A node sends only what is asked for: a job has millions of spans beside a few annotations. `most`
-// is that of one file of a node; a request without one has the limit of a list.
+// A node sends only the requested kinds: a job has millions of spans beside a few annotations.
+// `most` limits each file of a node; without it, the limit of a list holds.
 void ask_events_request_write(const struct store_events_wanted *m, struct buf *out);
 int ask_events_request_read(struct str request, struct store_events_wanted *out);
 struct ask_event {
     struct store_event event;
-    struct str host; // the node that has it
+    struct str host; // the node that recorded it
 };
 struct ask_event_list {
     struct arena *arena;
@@ -69,19 +69,19 @@ struct ask_status {
     bool has_points;
     int64_t first_ns, last_ns;
     struct store_damage damage;
-    uint64_t points, dropped; // 0 unless they were asked for
+    uint64_t points, dropped; // 0 unless the request asks for counts
 };
 int ask_status_read(struct str record, struct arena *arena, struct ask_status *out);
 
-// ---- all at once; our own stores (where->local) included ----
+// ---- requests to all nodes and to our own stores (where->local) ----
 
-// Sorted, each once, at most `most`.
+// Sorted, without duplicates, at most `most`.
 int hub_names(struct hub *h, const struct ask_names_request *m, const struct hub_where *where,
               struct arena *arena, const struct str **out, size_t *count, struct hub_absent *absent,
               struct error *e);
 
-// Sorted by metric, then by labels; a series that several nodes have is there once, with its latest
-// point. -E2BIG: more than `most`.
+// Sorted by metric, then by labels. A series of several nodes appears once, with its latest point.
+// Returns -E2BIG for more than `most` series.
 int hub_series(struct hub *h, const struct query_series_filter *m, const struct hub_where *where,
                struct arena *arena, const struct query_listed **out, size_t *count,
                struct hub_absent *absent, struct error *e);
@@ -91,7 +91,8 @@ int hub_events(struct hub *h, const struct store_events_wanted *m, const struct 
                struct arena *arena, const struct ask_event **out, size_t *count,
                struct hub_absent *absent, struct error *e);
 
-// Sorted by host. `counts`: with points and dropped, for which nodes look at all series.
+// Sorted by host. `counts` adds the numbers of points and of dropped ones, for which nodes read all
+// series.
 int hub_status(struct hub *h, bool counts, const struct hub_where *where, struct arena *arena,
                const struct ask_status **out, size_t *count, struct hub_absent *absent,
                struct error *e);

@@ -7,7 +7,7 @@
 
 void ask_numbers_write(const void *numbers, size_t count, bool times, struct buf *out)
 {
-    const uint64_t *from = numbers; // 8 bytes each, in both cases
+    const uint64_t *from = numbers; // times and values both have 8 bytes
     for (size_t n; count; count -= n, from += n) {
         n = count < CODEC_VALUES_MAX ? count : CODEC_VALUES_MAX;
         uint8_t *piece = malloc(codec_bound(n));

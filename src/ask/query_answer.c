@@ -1,6 +1,6 @@
 // query_answer.c - the node's half of a query: a group of series a step, or of a large group a
 // slice. Who gathers merges slices as it merges nodes.
-#include "ask/about.h"
+#include "ask/host_filter.h"
 #include "ask/query_records.h"
 #include "ask/query_wire.h"
 #include "ask/question_internal.h"
@@ -19,9 +19,9 @@ struct state {
     struct query_selection selection;
     struct query_series_work work;
     struct error error;
-    size_t group, series; // the next
-    bool counted;         // the last record is out
-    bool known;           // the metric
+    size_t group, series; // the next to send
+    bool counted;         // the last record is sent
+    bool known;           // the node knows the metric
 };
 
 bool query_order_matters(const struct query *q)
@@ -72,13 +72,13 @@ static int begin(struct wire_answer *a, struct str request, struct error *e)
     if (r == 0)
         r = query_select(&s->c, a->view->stores, a->view->count, &s->selection);
     s->known = r == 0;
-    // Other nodes may know it.
+    // Not an error here, because other nodes may know the metric.
     if (r == -ENOENT)
         return 0;
     return r ? error_set(e, r, "%s", s->error.text) : 0;
 }
 
-// The next group, or of it the next slice. False: there are no more.
+// Finds the next group, or the next slice of a large group. Returns false at the end.
 static bool next_group(struct state *s, struct query_group *out)
 {
     if (s->group == s->selection.count)
@@ -129,13 +129,13 @@ static void end(struct wire_answer *a)
     query_context_end(&s->c);
 }
 
-static int read_about(struct wire_about *about, struct str request)
+static int read_host_filter(struct wire_host_filter *filter, struct str request)
 {
     struct query q;
     struct query_limits limits;
-    int r = query_plan_read(request, &about->arena, &q, &limits, NULL);
+    int r = query_plan_read(request, &filter->arena, &q, &limits, NULL);
     if (r == 0)
-        ask_about_filters(about, q.filters, q.filter_count);
+        ask_host_filter_add_filters(filter, q.filters, q.filter_count);
     return r;
 }
 
@@ -149,5 +149,5 @@ static int64_t until(struct str request)
     return until_ns;
 }
 
-const struct ask_question_row ask_query_row = {"query", true,       begin, step,
-                                               end,     read_about, NULL,  until};
+const struct ask_question_row ask_query_row = {"query",          true, begin, step, end,
+                                               read_host_filter, NULL, until};

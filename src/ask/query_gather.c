@@ -1,8 +1,8 @@
-// query_gather.c - partial results of many nodes, group by group.
+// query_gather.c - merges partial results of many nodes, group by group.
 //
 // Where the order of series does not matter a group is one partial that grows with each that comes;
 // where it does, a group is the list of its series, sorted when all are there.
-#include "ask/about.h"
+#include "ask/host_filter.h"
 #include "ask/lists_wire.h"
 #include "ask/query_records.h"
 #include "ask/query_wire.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 struct gathered {
-    struct query_partial *parts; // one, or a list
+    struct query_partial *parts; // a single partial, or a list
     size_t count, capacity;
 };
 
@@ -30,7 +30,7 @@ struct query_gather {
     struct gathered *groups;
     size_t count, capacity;
     struct query_counts counts;
-    size_t next_group, next_part; // to be written
+    size_t next_group, next_part; // the next to write
     bool counts_written;
 };
 
@@ -50,7 +50,7 @@ int query_gather_create(const struct query *q, const struct query_limits *limits
             : q->end_ns < q->start_ns
                 ? error_set(&g->error, -EINVAL, "The end of the time range lies before its start")
                 : query_grid_make(&g->c, &g->grid);
-    // What is wrong with a filter is said here, once, and not by every node.
+    // Reports a wrong filter once, here, instead of once for each node.
     for (size_t i = 0; i < q->filter_count && r == 0; i++) {
         struct query_matcher m;
         r = query_matcher_init(&m, &q->filters[i], &g->error);
@@ -93,23 +93,9 @@ static int keep_tag(struct query_gather *g, struct query_partial_tag *tag)
     return r ? r : keep_text(g, &tag->value);
 }
 
-// A larger array with what was in the old one.
-static int grow(struct query_gather *g, void **array, size_t *capacity, size_t size)
-{
-    size_t more = *capacity ? *capacity * 2 : 1;
-    void *larger = query_alloc(&g->c, &g->c.plan, more, size);
-    if (!larger)
-        return query_alloc_failed(&g->c);
-    if (*capacity)
-        memcpy(larger, *array, *capacity * size);
-    *array = larger;
-    *capacity = more;
-    return 0;
-}
-
 // ---- taking ----
 
-// The group of that key; made where it is new.
+// Finds the group of that key, or makes it.
 static int find_group(struct query_gather *g, struct str key, struct gathered **out)
 {
     const uint64_t *known = map_get(&g->by_key, key);
@@ -117,10 +103,10 @@ static int find_group(struct query_gather *g, struct str key, struct gathered **
         *out = &g->groups[*known];
         return 0;
     }
-    int r =
-        g->count < g->capacity ? 0 : grow(g, (void **)&g->groups, &g->capacity, sizeof *g->groups);
-    if (r == 0)
-        r = keep_text(g, &key);
+    if (!query_room(&g->c, &g->c.plan, &g->groups, &g->capacity, g->count, g->count + 1,
+                    sizeof *g->groups))
+        return query_alloc_failed(&g->c);
+    int r = keep_text(g, &key);
     if (r)
         return r;
     uint64_t *index = map_add(&g->by_key, key, NULL);
@@ -140,17 +126,15 @@ static const struct query_partial_tag *find_tag(const struct query_partial *p, s
     return NULL;
 }
 
-// A partial that stays as it is.
+// Keeps a partial without merging it.
 static int keep_partial(struct query_gather *g, struct gathered *group, struct str body)
 {
     struct query_partial *p;
-    int r = group->count < group->capacity
-                ? 0
-                : grow(g, (void **)&group->parts, &group->capacity, sizeof *group->parts);
-    if (r)
-        return r;
+    if (!query_room(&g->c, &g->c.plan, &group->parts, &group->capacity, group->count,
+                    group->count + 1, sizeof *group->parts))
+        return query_alloc_failed(&g->c);
     p = &group->parts[group->count];
-    r = query_partial_read(&g->c, &g->grid, &g->c.plan, body, p);
+    int r = query_partial_read(&g->c, &g->grid, &g->c.plan, body, p);
     if (r == 0)
         r = keep_text(g, &p->key);
     for (size_t i = 0; i < p->tag_count && r == 0; i++)
@@ -199,11 +183,11 @@ int query_gather_take(struct query_gather *g, struct str record, struct error *e
     int r = kind == QUERY_RECORD_PARTIAL ? take_partial(g, str_slice(record, 1, record.size))
             : kind == QUERY_RECORD_COUNTS
                 ? take_counts(g, &b)
-                : error_set(&g->error, -EBADMSG, "a record of no known kind");
+                : error_set(&g->error, -EBADMSG, "a record of an unknown kind");
     return r ? error_set(e, r, "%s", g->error.text) : 0;
 }
 
-// ---- a result ----
+// ---- writing a result ----
 
 static int compare_parts(const void *a, const void *b)
 {
@@ -264,7 +248,7 @@ int query_gather_finish(struct query_gather *g, struct query_result *out, struct
     return 0;
 }
 
-// ---- records again ----
+// ---- writing records (relays) ----
 
 int query_gather_record(struct query_gather *g, struct buf *out, struct error *e)
 {
@@ -287,7 +271,7 @@ int query_gather_record(struct query_gather *g, struct buf *out, struct error *e
     return out->failed ? error_set(e, -ENOMEM, "no memory for an answer") : 1;
 }
 
-// ---- all at once ----
+// ---- a whole query ----
 
 static int on_record(void *user, struct str host, struct str record, struct error *e)
 {
@@ -295,8 +279,8 @@ static int on_record(void *user, struct str host, struct str record, struct erro
     return query_gather_take(user, record, e);
 }
 
-// Those that were not asked, as they hold nothing of the hosts in question, may know the metric:
-// then there is nothing of it, and it is no mistake.
+// True if nodes that were not asked, because they hold no series of the requested hosts, know the
+// metric. Then the result is empty, and the name is not a mistake.
 static bool is_known_elsewhere(struct hub *h, struct str metric, const struct hub_where *where)
 {
     struct ask_names_request m = {.kind = STR("metrics"), .text = metric, .most = 1};
@@ -304,7 +288,7 @@ static bool is_known_elsewhere(struct hub *h, struct str metric, const struct hu
     struct hub_absent absent;
     const struct str *names;
     size_t count;
-    // Sorted: the name itself is the first of those that begin with it.
+    // The list is sorted, so the name itself comes first among the names that begin with it.
     bool known = hub_names(h, &m, where, &arena, &names, &count, &absent, NULL) == 0 && count &&
                  str_eq(names[0], metric);
     arena_free(&arena);
@@ -328,7 +312,7 @@ int hub_query(struct hub *h, const struct query *q, const struct query_limits *l
                                      arena, absent, e);
     if (r == 0)
         r = query_gather_finish(gather, out, e);
-    if (r == -ENOENT && ask_about_any_host(q->filters, q->filter_count) &&
+    if (r == -ENOENT && ask_host_filter_any_host(q->filters, q->filter_count) &&
         is_known_elsewhere(h, q->metric, where)) {
         *out = (struct query_result){0};
         r = 0;

@@ -4,7 +4,7 @@
 //   tags      varint count, each: short key, short value, u8 differs
 //   series    varint count, each: u8 how (SAME_PLACES, DENSE, BEFORE, AFTER), varint points, places, values, neighbours
 //   columns   varint count, columns n, x and y, u8 whether all are real, else a bit each
-//   sketches  varint count, of each: varint buckets, and where there are any: varint zigzag of the first key, varint how much larger each next one is,
+//   sketches  varint count, of each: varint buckets, and where there are any: varint zigzag of the first key, varint difference to each next one,
 //             varint counts, f64 smallest, f64 largest; then u8 whether all are real, else a bit each
 //
 //   places    DENSE: varint zigzag of the first; SAME_PLACES: nothing, those of the series before; else a column of times
@@ -19,7 +19,7 @@
 
 enum { SAME_PLACES = 1, DENSE = 2, BEFORE = 4, AFTER = 8 };
 
-// What reading goes through with.
+// The state of reading a partial.
 struct reading {
     struct query_context *c;
     const struct query_grid *grid;
@@ -41,7 +41,8 @@ static int read_column(struct reading *r, void *values, size_t count, bool times
     return query_tick(r->c, count);
 }
 
-// Room for `count` numbers of 8 bytes. NULL: the query's memory is used up, *failed says how.
+// Allocates `count` numbers of 8 bytes. Returns NULL with *failed set if the query's memory is used
+// up.
 static void *room(struct reading *r, uint64_t count, int *failed)
 {
     void *p = count <= SIZE_MAX / sizeof(double)
@@ -93,7 +94,7 @@ static void write_tags(const struct query_partial *p, struct buf *out)
 
 static int read_tags(struct reading *r, struct query_partial *p)
 {
-    enum { TAG_BYTES = 3 }; // at least
+    enum { TAG_BYTES = 3 }; // minimum
     uint64_t count = bytes_varint(&r->b);
     if (count > bytes_left(&r->b) / TAG_BYTES)
         return damaged(r->c);
@@ -152,7 +153,7 @@ static void write_series(const struct query_partial *p, struct buf *out)
     }
 }
 
-// Places ascend, and lie on the grid where there is one; else in the range.
+// Checks that places ascend, and lie on the grid, or without a grid in the range.
 static bool places_sound(const struct reading *r, const struct query_points *s)
 {
     int64_t low = r->grid->times ? 0 : r->c->q->start_ns;
@@ -179,7 +180,7 @@ static int read_places(struct reading *r, struct query_points *s, bool dense)
     return 0;
 }
 
-// Outside of the range, so that it is apart from every place.
+// Neighbours lie outside of the range, so they differ from every place.
 static int read_neighbours(struct reading *r, struct query_points *s, unsigned how)
 {
     struct query_edge *const edges[] = {how & BEFORE ? &s->before : NULL,
@@ -225,7 +226,7 @@ static int read_one_series(struct reading *r, struct query_points *s,
 
 static int read_series(struct reading *r, struct query_partial *p)
 {
-    enum { SERIES_BYTES = 4 }; // at least
+    enum { SERIES_BYTES = 4 }; // minimum
     uint64_t count = bytes_varint(&r->b);
     if (count == 0 || count > bytes_left(&r->b) / SERIES_BYTES)
         return damaged(r->c);
@@ -290,7 +291,7 @@ static int read_columns(struct reading *r, struct query_partial *p)
 {
     struct query_columns *k = &p->columns;
     int failed = 0;
-    // Only the grid's own buckets, and only what can be folded.
+    // Accepts only the grid's own buckets, and only functions that can be folded.
     if (!r->grid->times || bytes_varint(&r->b) != r->grid->count || r->grid->count == 0 ||
         query_aggregator_row(r->c->q->aggregator)->fold == FOLD_VALUES)
         return damaged(r->c);
@@ -345,10 +346,11 @@ static int read_keys(struct reading *r, struct query_sketch *s)
     return 0;
 }
 
-// A series has at most one value at a place, so no sketch counts more than there are series.
+// A series has at most one value at a place, so no sketch may count more values than the group has
+// series.
 static int read_sketch(struct reading *r, struct query_sketch *s, uint64_t series)
 {
-    enum { BUCKET_BYTES = 2 }; // at least
+    enum { BUCKET_BYTES = 2 }; // minimum
     uint64_t used = bytes_varint(&r->b);
     *s = (struct query_sketch){.smallest = NAN, .largest = NAN};
     if (r->b.failed || used > bytes_left(&r->b) / BUCKET_BYTES ||
@@ -378,8 +380,8 @@ static int read_sketch(struct reading *r, struct query_sketch *s, uint64_t serie
 static int read_sketches(struct reading *r, struct query_partial *p)
 {
     struct query_sketches *k = &p->sketches;
-    // Only the grid's own buckets, only quantiles, and only of more series than are kept: a whole
-    // group is either exact or estimated.
+    // Accepts only the grid's own buckets, only quantiles, and only groups with more series than
+    // are kept: a whole group is either exact or estimated.
     if (!r->grid->times || bytes_varint(&r->b) != r->grid->count || r->grid->count == 0 ||
         p->series_count || p->folded ||
         query_aggregator_row(r->c->q->aggregator)->fold != FOLD_VALUES ||
@@ -440,7 +442,7 @@ int query_partial_read(struct query_context *c, const struct query_grid *g, stru
 {
     struct bytes b = bytes_of(record.data, record.size);
     *out = (struct query_partial){0};
-    // Each at most once, in order.
+    // Sections come in order, each at most once.
     for (int before = -1; bytes_left(&b);) {
         int which = bytes_u8(&b);
         struct str body = bytes_short(&b);

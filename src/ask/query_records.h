@@ -1,5 +1,5 @@
-// query_records.h - the kinds of records of a QUERY's answer, for the side that writes and the one
-// that reads them.
+// query_records.h - the kinds of records in the answer to a QUERY, for their writer and their
+// reader.
 #ifndef SONDE_ASK_QUERY_RECORDS_H
 #define SONDE_ASK_QUERY_RECORDS_H
 
@@ -10,13 +10,15 @@ enum query_record { QUERY_RECORD_PARTIAL = 'p', QUERY_RECORD_COUNTS = 'c' };
 
 struct query_counts {
     uint64_t points_read, points_from_summaries, series_read;
-    uint64_t answers; // of so many nodes
-    bool known;       // the metric, by any of them
+    uint64_t answers; // number of nodes that answered
+    bool known;       // at least one of them knows the metric
 };
-void query_counts_write(const struct query_counts *counts, struct buf *out); // with its kind
-int query_counts_read(struct bytes *b, struct query_counts *out);            // behind its kind
+// including the byte for its kind
+void query_counts_write(const struct query_counts *counts, struct buf *out);
+// after the byte for its kind
+int query_counts_read(struct bytes *b, struct query_counts *out);
 
-// Whether the order of the series in a group shows in its aggregate.
+// True if the aggregate depends on the order of the series in a group.
 bool query_order_matters(const struct query *q);
 
 #endif

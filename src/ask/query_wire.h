@@ -1,16 +1,16 @@
-// query_wire.h - QUERY: a plan goes out, partial results come in and become one result.
+// query_wire.h - QUERY: sends a plan to nodes, receives partial results, and merges them.
 //
 //   request   the plan and its limits (query_plan_write)
-//   records   u8 'p', a partial (query_partial_write): one a group, several of a large one, one a series where the order of series matters
+//   records   u8 'p', a partial (query_partial_write): one a group, several for a large group, one a series if the order matters
 //             u8 'c', varint points read, points from summaries, series read, nodes that have answered, u8 whether the metric is known: the last
 //
-// A partial is a row of sections: u8 which, varint size, so many bytes. All of them are in one
-// table (query_partial.c); what a reader does not know it refuses, as it could not merge it.
+// A partial is a sequence of sections: u8 kind, varint size, that many bytes. One table has all
+// kinds (query_partial.c). A reader rejects an unknown kind, because it could not merge it.
 //
-// Of first, last and diff the outcome depends on the order of the series in a group, and nodes'
-// series interleave in that order: each series travels by itself and they are sorted before they
-// are merged. Sums of many nodes may differ in the last bits from one store's: the order in which
-// answers come is the order in which they are added.
+// The results of first, last and diff depend on the order of the series in a group, and the series
+// of several nodes interleave in that order. For them, each series is sent as a partial of its own,
+// and the receiver sorts the series before it merges them. Sums over many nodes may differ in the
+// last bits from those of one store, because answers are added in the order of their arrival.
 #ifndef SONDE_ASK_QUERY_WIRE_H
 #define SONDE_ASK_QUERY_WIRE_H
 
@@ -20,45 +20,45 @@
 // ---- plans ----
 
 void query_plan_write(const struct query *q, const struct query_limits *limits, struct buf *out);
-// Checked as a parser would: what is read can be run. Texts are views of `request`; deadline_ns is
-// left 0.
+// Checks a plan as the parser would, so that the result can be run. Texts are views of `request`;
+// deadline_ns stays 0.
 int query_plan_read(struct str request, struct arena *arena, struct query *q,
                     struct query_limits *limits, struct error *e);
 
 // ---- partials ----
 
 void query_partial_write(const struct query_partial *p, struct buf *out);
-// Into memory from `arena`, which is one of c's; texts are views of `record`. Places are checked
-// against the grid. -EBADMSG; -E2BIG: the query's memory.
+// Reads a partial into memory from `arena`, which is one of c's; texts are views of `record`.
+// Checks its places against the grid. Returns -EBADMSG, or -E2BIG if the query's memory is used up.
 int query_partial_read(struct query_context *c, const struct query_grid *g, struct arena *arena,
                        struct str record, struct query_partial *out);
 
-// The key of its group. -EBADMSG.
+// Reads the key of a partial's group. Returns -EBADMSG.
 int query_partial_key(struct str record, struct str *key);
 
-// ---- putting together ----
+// ---- merging ----
 
-// Takes records of any number of nodes, in any order; gives a result, or records again (a relay).
+// Merges records of any number of nodes, in any order, to a result, or in a relay to records again.
 struct query_gather;
 
-// `q` must outlive it; results go into `arena`.
+// `q` must outlive the gather; results are in `arena`.
 int query_gather_create(const struct query *q, const struct query_limits *limits,
                         struct arena *arena, struct query_gather **out, struct error *e);
 void query_gather_destroy(struct query_gather *g);
 
-// -EBADMSG: that record is damaged, and was left out; the gather can go on.
+// Returns -EBADMSG for a damaged record, which is left out; the gather can go on.
 int query_gather_take(struct query_gather *g, struct str record, struct error *e);
 
-// As query_run would have given it. -ENOENT: no node knows the metric.
+// The same result as that of query_run. -ENOENT: no node knows the metric.
 int query_gather_finish(struct query_gather *g, struct query_result *out, struct error *e);
 
-// In place of it: the next record, 1; 0 after the last.
+// Instead of query_gather_finish: writes the next record and returns 1; 0 after the last.
 int query_gather_record(struct query_gather *g, struct buf *out, struct error *e);
 
-// ---- all at once ----
+// ---- a whole query ----
 
-// query_run over all nodes. -ENOENT only when no node that answered knows the metric. *absent says
-// who is not in it.
+// Does query_run over all nodes. Returns -ENOENT only if no answering node knows the metric.
+// *absent gets the nodes without an answer.
 int hub_query(struct hub *h, const struct query *q, const struct query_limits *limits,
               const struct hub_where *where, struct arena *arena, struct query_result *out,
               struct hub_absent *absent, struct error *e);

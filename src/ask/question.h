@@ -1,7 +1,8 @@
-// question.h - what can be asked of a node: one table; and answering, apart from any connection.
+// question.h - the table of all questions to a node, and their answers, independent of any
+// connection.
 //
-// An answer is a stream of records, made one after the other by ask_answer_step. What a record
-// holds is its question's affair (query_wire.h, lists_wire.h, …).
+// An answer is a stream of records, which ask_answer_step makes one after the other. The headers of
+// the questions define their contents (query_wire.h, lists_wire.h, …).
 #ifndef SONDE_ASK_QUESTION_H
 #define SONDE_ASK_QUESTION_H
 
@@ -14,13 +15,13 @@
 #include "wire/questions.h"
 
 enum ask_question {
-    ASK_QUERY,  // a plan; partial results
+    ASK_QUERY,  // a plan; the answer is partial results
     ASK_NAMES,  // suggestions
     ASK_SERIES, // definitions of series, and their latest points
     ASK_EVENTS, // spans and annotations
-    ASK_STATUS, // figures of the node's files
-    ASK_COPY,   // all that they hold
-    ASK_RECENT, // points of the last moments
+    ASK_STATUS, // state of the node's files
+    ASK_COPY,   // all contents of the files
+    ASK_RECENT, // points of the last seconds
     ASK_QUESTION_COUNT
 };
 
@@ -28,48 +29,48 @@ struct wire_answer {
     const struct wire_view *view;
     struct str host;                // the node's name
     int64_t deadline_ns;            // CLOCK_MONOTONIC
-    const struct work_watch *watch; // NULL: nobody counts the memory
-    struct reservation reservation; // of `arena` and what ask_answer_hold has named
-    struct arena arena;             // as long as the answer; at most ASK_ANSWER_MEMORY
-    void *state;                    // the question's, in `arena`
+    const struct work_watch *watch; // NULL: memory is not accounted
+    struct reservation reservation; // for `arena` and the bytes of ask_answer_hold
+    struct arena arena;             // freed with the answer; at most ASK_ANSWER_MEMORY
+    void *state;                    // the question's own state, in `arena`
     const struct ask_question_row *row;
 };
 
 enum { ASK_ANSWER_MEMORY = 256 << 20 };
 
-struct wire_about;
+struct wire_host_filter;
 
 struct ask_question_row {
     const char *name;
-    // relays merge the answers of their children with their own; else they pass them on
+    // relays merge the answers of their children with their own; without it, they forward them
     bool merged;
-    // Reads the request. -EBADMSG: it is none; or a failure in words.
+    // Reads the request. Returns -EBADMSG if it is damaged, or another error with a message.
     int (*begin)(struct wire_answer *a, struct str request, struct error *e);
-    // The next record, behind what is in *out: 1; 0: there are no more; or a negative errno in
-    // words.
+    // Appends the next record to *out. Returns 1, 0 after the last record, or a negative errno with
+    // a message.
     int (*step)(struct wire_answer *a, struct buf *out, struct error *e);
     void (*end)(struct wire_answer *a); // also after a failed begin; may be NULL
-    // Which hosts a request is about (about.h). NULL: everybody, always. A negative errno: it is
-    // none.
-    int (*about)(struct wire_about *about, struct str request);
+    // Finds the hosts that a request is about (host_filter.h). NULL: a request is about all hosts.
+    // A negative errno: the request is invalid.
+    int (*host_filter)(struct wire_host_filter *filter, struct str request);
     // The request without what only nodes need for which `wants` says false. -EBADMSG. NULL: all
     // need all of it.
     int (*narrow)(struct str request, bool (*wants)(void *user, struct str host), void *user,
                   struct buf *out);
-    // The end of the times that a request is about. NULL: all are about the present.
+    // The end of the period that a request covers. NULL: every request is about the present.
     int64_t (*until)(struct str request);
 };
-const struct ask_question_row *ask_question_row(unsigned question); // NULL: no such question
+const struct ask_question_row *ask_question_row(unsigned question); // NULL: unknown question
 
-// INT64_MAX: now.
+// Returns INT64_MAX for a request about the present.
 int64_t ask_question_until(unsigned question, struct str request);
 
-// View and host must outlive the answer, and the request: what is read of it are views.
+// View, host and request must outlive the answer, which keeps views of the request. Call
 // ask_answer_end also after a failure.
 int ask_answer_begin(struct wire_answer *a, unsigned question, struct str request,
                      const struct wire_view *view, struct str host, int64_t deadline_ns,
                      const struct work_watch *watch, struct error *e);
-// The answer takes `bytes` beside its arena now. Returns what the watch returns.
+// Accounts for `bytes` of the answer beside its arena. Returns the result of the watch.
 int ask_answer_hold(struct wire_answer *a, size_t bytes, struct error *e);
 int ask_answer_step(struct wire_answer *a, struct buf *out, struct error *e);
 void ask_answer_end(struct wire_answer *a);

@@ -1,6 +1,6 @@
 #include "ask/questions.h"
 
-#include "ask/about.h"
+#include "ask/host_filter.h"
 #include "ask/query_wire.h"
 #include "ask/question.h"
 
@@ -24,29 +24,30 @@ static int narrow(unsigned question, struct str request, bool (*wants)(void *use
     return 0;
 }
 
-// ---- which nodes are asked ----
+// ---- the nodes to ask ----
 
-static void end_about(struct wire_about *about)
+static void end_filter(struct wire_host_filter *filter)
 {
-    if (!about)
+    if (!filter)
         return;
-    ask_about_free(about);
-    free(about);
+    ask_host_filter_free(filter);
+    free(filter);
 }
 
-static struct wire_about *begin_about(unsigned question, struct str request)
+static struct wire_host_filter *begin_filter(unsigned question, struct str request)
 {
-    struct wire_about *about = malloc(sizeof *about);
-    if (!about)
+    struct wire_host_filter *filter = malloc(sizeof *filter);
+    if (!filter)
         return NULL;
-    ask_about_read(about, question, request);
-    if (!about->everybody)
-        return about;
-    end_about(about);
+    ask_host_filter_read(filter, question, request);
+    if (!filter->everybody)
+        return filter;
+    end_filter(filter);
     return NULL;
 }
 
-// Series are only ever added; a file that takes another's place has another reader.
+// The number of series identifies the contents, because series are only ever added; a file that
+// replaces another one has another reader.
 static uint64_t identity_of(const struct wire_view *view)
 {
     uint64_t sum = view->count + 1;
@@ -103,7 +104,7 @@ static int begin_answer(struct wire_answer **out, unsigned question, struct str 
     return r;
 }
 
-// ---- merging: only queries are merged so far ----
+// ---- merging: only queries can be merged ----
 
 struct wire_gather {
     struct arena arena;
@@ -153,9 +154,9 @@ const struct wire_questions ask_questions = {
     .known = known,
     .until = ask_question_until,
     .narrow = narrow,
-    .about = begin_about,
-    .about_end = end_about,
-    .concerns = ask_about_concerns,
+    .host_filter = begin_filter,
+    .host_filter_end = end_filter,
+    .concerns = ask_host_filter_concerns,
     .identity = identity_of,
     .hosts = add_hosts,
     .answer = begin_answer,

@@ -1,4 +1,4 @@
-// questions.h - the table of questions, as hub and link call it (wire/questions.h).
+// questions.h - the table of questions in the form that hub and link call (wire/questions.h).
 #ifndef SONDE_ASK_QUESTIONS_H
 #define SONDE_ASK_QUESTIONS_H
 

@@ -25,7 +25,7 @@ int reading_open(const struct reading_from *from, const struct reading_for *requ
 {
     *out = (struct reading){.from = from, .request = *request};
     if (from->drainer && drain_reaches(until_ns))
-        drainer_wait(from->drainer); // what it could not take over in time is counted there
+        drainer_wait(from->drainer); // counts the points that it could not take over in time
     int rc = sources_open(from->sources, request->arena, &out->view, e);
     if (rc || !from->hub)
         return rc;
@@ -35,7 +35,7 @@ int reading_open(const struct reading_from *from, const struct reading_for *requ
     return rc;
 }
 
-// ---- who is missing ----
+// ---- missing nodes ----
 
 static int compare_missing(const void *a, const void *b)
 {
@@ -76,7 +76,7 @@ int reading_note_missing(struct reading *d, const struct hub_absent *absent, str
     return 0;
 }
 
-// Into a header's value: nothing that could end it.
+// Adds text to the value of a header, without characters that could end it.
 static void add_plain(struct buf *out, struct str text)
 {
     for (size_t i = 0; i < text.size; i++) {
@@ -85,7 +85,7 @@ static void add_plain(struct buf *out, struct str text)
     }
 }
 
-// "HOST (REASON: TEXT)" behind others. False: there is no room for more.
+// Adds "HOST (REASON: TEXT)" to the list. Returns false if it does not fit.
 static bool add_name(struct buf *value, size_t left, struct str host, const char *reason,
                      struct str text)
 {
@@ -132,9 +132,9 @@ void reading_write_missing(const struct reading *d, struct json_writer *w)
     json_end_array(w);
 }
 
-// ---- whom to ask ----
+// ---- nodes to ask ----
 
-// All nodes; after one was missing, those that were not.
+// Selects all nodes, except those that were missing before.
 static int make_where(struct reading *d, struct hub_where *out, struct error *e)
 {
     int64_t deadline_ns = clock_monotonic_ns() + d->request.node_deadline_ns,
@@ -154,7 +154,7 @@ static int make_where(struct reading *d, struct hub_where *out, struct error *e)
                             : arena_array(arena, count + 1, sizeof *hosts);
     if (!hosts)
         return no_memory(e);
-    hosts[n++] = own; // it is asked in any case; and an empty list would mean all
+    hosts[n++] = own; // always included, because an empty list would mean all nodes
     for (size_t i = 0; i < count; i++)
         if (!is_missing(d, nodes[i].host))
             hosts[n++] = nodes[i].host;
@@ -165,8 +165,8 @@ static int make_where(struct reading *d, struct hub_where *out, struct error *e)
 
 // ---- questions ----
 
-// The store removes whole segments, so some points from before the window remain. Answers leave
-// them out.
+// The store removes whole extents, so some points from before the window remain. Answers leave them
+// out.
 static struct query within_window(const struct reading_from *from, struct query q)
 {
     int64_t oldest_ns = clock_realtime_ns() - from->window_ns;
@@ -244,7 +244,7 @@ bool reading_metric_known(struct reading *d, struct str metric)
     size_t count;
     if (series_metric_known(&d->view, metric))
         return true;
-    // Sorted: the name itself is the first of those that begin with it.
+    // The list is sorted, so the name itself comes first among the names that begin with it.
     return d->from->hub &&
            reading_names(d, STR("metrics"), metric, false, 1, &names, &count, NULL) == 0 && count &&
            str_eq(names[0], metric);

@@ -1,12 +1,13 @@
-// reading.h - what one request reads: our own files and, where there is a hub, the files of all
-// other nodes as if they lay beside ours.
+// reading.h - the data that one request reads: our own files and, if a hub exists, the files of all
+// other nodes as if they were local, too.
 //
 //   handler ─▶ reading ─┬─▶ sources_view (snapshots of our own files)
-//                       └─▶ hub ─▶ every node                          who does not answer in time is named: X-Sonde-Missing
+//                       └─▶ hub ─▶ every node                          nodes that do not answer in time are listed in X-Sonde-Missing
 //
-// Each question to the nodes has node_deadline_ns; our own files may be read for as long as the
-// request may take. A node that was missing once is not asked again by the same request, so that it
-// delays the answer once and is in all of it or named. Without a hub there is nobody to be missing.
+// Each question to the nodes has the timeout node_deadline_ns; reading our own files may take as
+// long as the request. The request does not ask a node again that was missing once. So such a node
+// delays the answer only once, and is either in all parts of the answer or listed as missing.
+// Without a hub, no node can be missing.
 #ifndef SONDE_ASK_READING_H
 #define SONDE_ASK_READING_H
 
@@ -16,54 +17,55 @@
 #include "base/json_writer.h"
 
 enum {
-    // bytes of reading_name_missing; how many more there are stands at its end
+    // bytes of reading_name_missing; it ends with the number of hosts that do not fit
     READING_MISSING_MAX = 4096,
 };
 
-// `name` is that of a built-in metric, or another name of it. Returns its name in stores; empty: no
-// metric has that name. A built-in metric without series is answered with nothing; any other name
-// without series is refused.
+// Resolves `name`, the name or an alias of a built-in metric, to its name in stores; empty if no
+// such metric exists. A query for a built-in metric without series returns an empty result; a query
+// for any other name without series fails.
 typedef struct str metric_alias_fn(struct str name);
 
-// The index-th of the other names, and the built-in metric that it names. False: there are fewer.
+// The alias with this index, and its built-in metric. False: the index is too large.
 typedef bool metric_alias_at_fn(size_t index, struct str *alias, struct str *metric);
 
 struct drainer;
 
-// What a process can read. Constant, except what is behind the pointers (thread-safe).
+// The data sources of a process. Constant, except for the objects behind the pointers, which are
+// thread-safe.
 struct reading_from {
     struct sources *sources; // our own files
-    struct hub *hub;         // of the job's other nodes; NULL: there are none
-    struct str job;          // that is running; empty: recordings of any are read
-    // asks this node's agent (wire/drain.h); NULL: nothing is live
+    struct hub *hub;         // to the job's other nodes; NULL: no other nodes
+    struct str job;          // that is running; empty: recordings of any job
+    // asks this node's agent for pending points (wire/drain.h); NULL: nothing is live
     struct drainer *drainer;
-    struct known_metrics *known_metrics; // NULL without a hub: our own files forget none
-    metric_alias_fn *resolve_alias;      // NULL = there are no built-in metrics
-    metric_alias_at_fn *alias_at;        // NULL = none of them has another name
-    int64_t window_ns;                   // answers have no older points; 0 = they have all
+    struct known_metrics *known_metrics; // NULL without a hub: our own files keep their metrics
+    metric_alias_fn *resolve_alias;      // NULL = no built-in metrics
+    metric_alias_at_fn *alias_at;        // NULL = no aliases
+    int64_t window_ns;                   // answers leave out older points; 0 = they include all
 };
 
-// What one request may take.
+// The limits of one request.
 struct reading_for {
     struct arena *arena;
-    const struct work_watch *watch; // NULL: nobody ends it
+    const struct work_watch *watch; // NULL: nothing can end the request
     int64_t deadline_ns;            // CLOCK_MONOTONIC
-    int64_t node_deadline_ns;       // so long each question to the nodes
-    size_t memory_bytes;            // of a query
+    int64_t node_deadline_ns;       // timeout of each question to the nodes
+    size_t memory_bytes;            // for a query
 };
 
 struct reading {
     const struct reading_from *from;
     struct reading_for request;
     struct sources_view view; // our own files
-    struct wire_view local;   // the same, for the hub
+    struct wire_view local;   // the same view, for the hub
     struct wire_missing *missing;
     size_t missing_count;
 };
 
-// `until_ns`: the end of the times that the request is about (INT64_MAX: now). If it is about the
-// present of a running job, the agent first takes over what programs of this node have emitted so
-// far (wire/drain.h).
+// `until_ns` is the end of the period that the request covers (INT64_MAX: now). If it covers the
+// present of a running job, the agent first stores the points that programs of this node have
+// emitted so far (wire/drain.h).
 int reading_open(const struct reading_from *from, const struct reading_for *request,
                  int64_t until_ns, struct reading *out, struct error *e);
 
@@ -72,66 +74,67 @@ int64_t reading_until(const struct query_request *request);
 
 void reading_close(struct reading *d);
 
-// "HOST (REASON: TEXT), …" of the nodes that were missing, for a header; nothing if none was.
+// "HOST (REASON: TEXT), …" of the missing nodes, for a header; empty if none is missing.
 void reading_name_missing(const struct reading *d, struct buf *out);
 
-// One query under the limits of the service, as query_run has it. Results go into `arena`.
+// Runs one query as query_run does, under the limits of the service. Results are in `arena`.
 int reading_query(struct reading *d, const struct query *asked, struct arena *arena,
                   struct query_result *out, struct error *e);
 
-// The same; a metric that nobody knows is tried by its other name, and a query by spans has a
-// result for each.
+// Like reading_query. Tries an unknown metric by its alias, too; a query by spans has a result for
+// each span.
 int reading_run(struct reading *d, struct query q, struct arena *arena, struct query_result *out,
                 struct error *e);
 
-// As query_suggest. `kind` "metrics", "tagk" or "tagv".
+// Like query_suggest. `kind` is "metrics", "tagk" or "tagv".
 int reading_names(struct reading *d, struct str kind, struct str text, bool anywhere, size_t most,
                   const struct str **out, size_t *count, struct error *e);
 
-// As series_list.
+// Like series_list.
 int reading_series(struct reading *d, const struct query_series_filter *filter,
                    const struct query_listed **out, size_t *count, struct error *e);
 
-// Whether some file has the metric.
+// True if any file has the metric.
 bool reading_metric_known(struct reading *d, struct str metric);
 
-// The metric that a request names. True: *metric is it, by the name under which files have it.
-// False: no file has it; *metric is empty if the name is a mistake, and not if it may have no
-// series: that of a built-in metric, one that the job had, or one that a missing node may have.
+// Finds the metric that a request names. If true, *metric is its name in the files. If false, no
+// file has it: *metric is then empty for a wrong name, and not empty for a metric that may have no
+// series (a built-in metric, one that the job had, or one that a missing node may have).
 bool reading_find_metric(struct reading *d, struct str name, struct str *metric);
 
-// The name in stores of the built-in metric `name`, or of the one that has `name` as another name.
-// Empty: there is no such metric.
+// The stored name of the built-in metric that has `name` as its name or alias. Empty: no such
+// metric.
 struct str reading_built_in(const struct reading *d, struct str name);
 
-// The name, besides `name`, under which files may have the metric: that of the built-in metric that
-// it means, or the one by which it is stored (base/storable_name.h). Empty: there is none.
+// The second name under which files may have the metric `name`: that of the built-in metric with
+// this alias, or its storable form (base/storable_name.h). Empty: no second name.
 struct str reading_other_name(const struct reading_from *from, struct arena *arena,
                               struct str name);
 
-// After no file has `name`, nor its built-in metric: whether the name is one without series, and no
-// mistake.
+// Call after a search for `name` and for its second name found nothing: true if the metric may have
+// no series, false if the name is a mistake.
 bool reading_may_be_empty(const struct reading *d, struct str name);
 
-// The first definition of the metric of a result that is found, NULL: none. Only nodes that hold
-// series of its host are asked, where it has one.
+// The first definition of a result's metric, or NULL if none is found. If the series has a host,
+// only nodes that hold series of this host are asked.
 const struct store_metric *reading_metric(struct reading *d, const struct query_series *of);
 
-// Calls take with each event that is wanted, file by file, or sorted by start where nodes are
-// asked; until it returns false. `file_label`: what the file adds to the labels, NULL: nothing.
+// Calls take with each selected event until it returns false. Events come file by file, or sorted
+// by start if nodes are asked. `file_label`: the label that the file adds, or NULL.
 typedef bool reading_event_fn(const struct store_event *event, struct str host,
                               const struct store_label *file_label, void *user);
 int reading_events(struct reading *d, const struct store_events_wanted *wanted,
                    reading_event_fn *take, void *user, struct error *e);
 
-// One for each file. `counts`: with points and dropped.
+// Returns one entry for each file. `counts` adds the numbers of points and of dropped ones.
 int reading_status(struct reading *d, bool counts, const struct ask_status **out, size_t *count,
                    struct error *e);
 
-// Names those that a question of our own (with `local`) has found missing. -ENOMEM.
+// Adds the nodes that were missing from a question of the caller's own (with `local`). Returns
+// -ENOMEM.
 int reading_note_missing(struct reading *d, const struct hub_absent *absent, struct error *e);
 
-// "missing":[{"host":…,"reason":…}]; nothing without a hub.
+// Writes "missing":[{"host":…,"reason":…}]; nothing without a hub.
 void reading_write_missing(const struct reading *d, struct json_writer *w);
 
 #endif

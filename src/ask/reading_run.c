@@ -1,11 +1,12 @@
-// reading_run.c - a query with what belongs to it: the other names of metrics, one result for each
-// span.
+// reading_run.c - runs a query under the other names of its metric, and once for each span if it
+// selects spans.
 #include "ask/reading.h"
 #include "query/spans.h"
 
 #include <errno.h>
 
-// By the name in the request, or else by the other name under which files may have the metric.
+// Runs it with the name in the request, or else with the second name that files may have for the
+// metric.
 static int run_plain(struct reading *d, struct query q, struct arena *arena,
                      struct query_result *out, struct error *e)
 {

@@ -1,6 +1,6 @@
 #include "ask/recent_wire.h"
 
-#include "ask/about.h"
+#include "ask/host_filter.h"
 #include "ask/labels_wire.h"
 #include "ask/numbers.h"
 #include "ask/question_internal.h"
@@ -48,19 +48,19 @@ int ask_recent_request_read(struct str request, struct arena *arena, struct ask_
     return bytes_left(&b) ? -EBADMSG : 0;
 }
 
-// ---- the node ----
+// ---- the node's side ----
 
 struct state {
     struct ask_recent_request request;
     struct query_series_filter filter;
     struct query_listing walk;
     struct query_listed series;
-    struct store_cursor *cursor; // of it; NULL: the next series is to be found
-    const int64_t *t_ns;         // of its run, what is left
+    struct store_cursor *cursor; // of the current series; NULL: find the next series
+    const int64_t *t_ns;         // the rest of its run
     const double *values;
     size_t left;
     size_t selection, store; // the next of each
-    int64_t from_ns;         // of this store
+    int64_t from_ns;         // for this store
     bool walking;
 };
 
@@ -101,7 +101,7 @@ static void begin_store(struct wire_answer *a)
     s->walking = true;
 }
 
-// Goes on to the next series with something new. 1; 0: there are no more; or a negative errno.
+// Goes to the next series with new points. Returns 1, 0 at the end, or a negative errno.
 static int next_series(struct wire_answer *a, struct error *e)
 {
     struct state *s = a->state;
@@ -133,7 +133,7 @@ static int next_series(struct wire_answer *a, struct error *e)
     return 0;
 }
 
-// Points of the series in hand. False: it has no more.
+// Reads points of the current series. Returns false at its end.
 static bool next_points(struct state *s)
 {
     struct store_run run;
@@ -178,19 +178,19 @@ static void end(struct wire_answer *a)
         store_cursor_close(s->cursor);
 }
 
-static int read_about(struct wire_about *about, struct str request)
+static int read_host_filter(struct wire_host_filter *filter, struct str request)
 {
     struct ask_recent_request m;
-    int r = ask_recent_request_read(request, &about->arena, &m);
+    int r = ask_recent_request_read(request, &filter->arena, &m);
     for (size_t i = 0; i < m.selection_count && r == 0; i++)
-        ask_about_tags(about, m.selections[i].tags, m.selections[i].tag_count);
+        ask_host_filter_add_tags(filter, m.selections[i].tags, m.selections[i].tag_count);
     return r;
 }
 
-const struct ask_question_row ask_recent_row = {"recent", false,      begin, step,
-                                                end,      read_about, NULL,  NULL};
+const struct ask_question_row ask_recent_row = {"recent",         false, begin, step, end,
+                                                read_host_filter, NULL,  NULL};
 
-// ---- who asked ----
+// ---- the client's side ----
 
 int ask_recent_read(struct str record, struct arena *arena, struct ask_recent *out)
 {

@@ -1,13 +1,13 @@
-// recent_wire.h - RECENT: the points of the last moments, for who follows series as they grow
+// recent_wire.h - RECENT: the points of the last seconds, for clients that follow growing series
 // (/sonde/v1/stream).
 //
 //   request   i64 window_ns, i64 from_ns, varint selections, each: short metric, short its other name (empty: none), varint tags: (short key, short value)
 //   records   short host (the node's), varint selection, u8 kind, short unit, varint labels: (short key, short value), varint count, times, values (numbers.h): points of one series, ascending
 //
-// The window ends at the node's newest point, or now, whichever is earlier: it is a length of time,
-// so that nobody's clock matters. Who asks takes windows that overlap, knows of each series what it
-// has had, and so misses nothing that is written within the overlap. Series that have nothing new
-// since from_ns cost next to nothing.
+// The window ends at the node's newest point, or now, whichever is earlier: its length is relative,
+// so differences between clocks do not matter. The client requests overlapping windows and
+// remembers the last point of each series, so it misses no point that is written within the
+// overlap. Series without new points since from_ns cost next to nothing.
 #ifndef SONDE_ASK_RECENT_WIRE_H
 #define SONDE_ASK_RECENT_WIRE_H
 
@@ -18,17 +18,17 @@
 
 enum {
     ASK_RECENT_SELECTIONS_MAX = 16,
-    ASK_RECENT_TAGS_MAX = 16,     // of each
-    ASK_RECENT_POINTS_MAX = 4096, // a record
+    ASK_RECENT_TAGS_MAX = 16,     // of each selection
+    ASK_RECENT_POINTS_MAX = 4096, // in a record
 };
 
 struct ask_selection {
     struct str metric, other;
-    const struct store_label *tags; // all of them have to be there; "*" is any value
+    const struct store_label *tags; // a series has to have all of them; "*" is any value
     size_t tag_count;
 };
 struct ask_recent_request {
-    int64_t window_ns, from_ns; // none before from_ns
+    int64_t window_ns, from_ns; // no points before from_ns
     const struct ask_selection *selections;
     size_t selection_count;
 };
@@ -46,7 +46,7 @@ struct ask_recent {
     const int64_t *t_ns;
     const double *values;
 };
-// Into `arena`; texts are views of the record. -EBADMSG, -ENOMEM.
+// Reads into `arena`; texts are views of the record. Returns -EBADMSG or -ENOMEM.
 int ask_recent_read(struct str record, struct arena *arena, struct ask_recent *out);
 
 #endif

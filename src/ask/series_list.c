@@ -1,4 +1,4 @@
-// series_list.c - what makes two series of two files one is a key of all their names.
+// series_list.c - identifies equal series of several files by a key of all their names.
 #include "ask/series_list.h"
 
 #include "base/clock.h"
@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-
-enum { FIRST_ROOM = 256 };
 
 struct list {
     struct arena *arena;
@@ -17,7 +15,7 @@ struct list {
     struct error *e;
 };
 
-// The metric, then each key and value, each behind a 0.
+// The metric, then each key and value, separated by zero bytes.
 static struct str key_of(struct list *l, const struct query_listed *s)
 {
     struct str name = s->metric->name;
@@ -38,21 +36,6 @@ static struct str key_of(struct list *l, const struct query_listed *s)
         }
     }
     return (struct str){key, size};
-}
-
-static bool room_for_one(struct list *l)
-{
-    if (l->count < l->capacity)
-        return true;
-    size_t capacity = l->capacity ? l->capacity * 2 : FIRST_ROOM;
-    struct query_listed *all = arena_array(l->arena, capacity, sizeof *all);
-    if (!all)
-        return false;
-    if (l->count)
-        memcpy(all, l->all, l->count * sizeof *all);
-    l->all = all;
-    l->capacity = capacity;
-    return true;
 }
 
 // What lies in the walk's room for one series gets room of its own.
@@ -84,7 +67,8 @@ static int take(struct list *l, const struct query_listing *walk, struct query_l
         return error_set(l->e, -E2BIG,
                          "more than %zu series match (limit series); name a metric or tags",
                          l->most);
-    if (!room_for_one(l) || !keep_labels(l, walk, &one))
+    if (!arena_room(l->arena, &l->all, &l->capacity, l->count, l->count + 1, sizeof *l->all) ||
+        !keep_labels(l, walk, &one))
         return error_set(l->e, -ENOMEM, "no memory for the list of series");
     l->all[l->count++] = one;
     *index = l->count;

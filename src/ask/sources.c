@@ -1,4 +1,4 @@
-// sources.c - a sorted-by-path list of files under one lock; each counts who uses it.
+// sources.c - a list of files, sorted by path, under one lock. Each file has a reference count.
 #include "ask/sources.h"
 
 #include "base/array.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// What tells one version of a file from another.
+// Distinguishes versions of a file.
 struct identity {
     dev_t device;
     ino_t inode;
@@ -25,15 +25,15 @@ struct identity {
 
 struct source {
     char *path;
-    // as its meta says, else the name of its folder; NULL when there is no memory
+    // from the file's meta, else the name of its folder; NULL if memory was exhausted
     char *job;
     struct store_reader *reader; // NULL: `problem` says why
     struct error problem;
-    struct identity identity;        // when it was opened, or tried
-    unsigned uses;                   // 1 for the list, 1 for each view
-    bool seen;                       // in the look that is going on
-    uint64_t points, points_version; // cached; version 0 = not yet
-    uint64_t id, id_version;         // for the cache of decoded points; likewise
+    struct identity identity;        // at its last attempt to open it
+    unsigned uses;                   // references: 1 of the list, 1 of each view
+    bool seen;                       // found by the current scan
+    uint64_t points, points_version; // cached; version 0 = not counted yet
+    uint64_t id, id_version;         // for the cache of decoded points; version 0 = none yet
 };
 
 struct sources {
@@ -49,8 +49,8 @@ struct sources {
 };
 
 static const char extension[] = ".sonde";
-// How often folders are looked through: often as long as there is nothing, as a job that has just
-// begun is asked at once.
+// The intervals between scans of folders: short as long as they are empty, because requests about a
+// new job come at once.
 enum { LOOK_INTERVAL_NS = NS_PER_S, LOOK_AT_NOTHING_NS = 20 * NS_PER_MS };
 
 static void release(struct source *file)
@@ -80,24 +80,24 @@ static bool unchanged(const struct identity *a, const struct identity *b)
            a->modified.tv_nsec == b->modified.tv_nsec;
 }
 
-// A file that is just being made may become readable without a change that stat(2) shows: it is
-// written through a mapping.
+// A new file may become readable without a change that stat(2) shows, because its maker writes it
+// through a mapping.
 static bool is_young(const struct stat *st)
 {
     enum { YOUNG_S = 60 };
     return clock_realtime_ns() / NS_PER_S - st->st_mtim.tv_sec < YOUNG_S;
 }
 
-// Whether the file is being made just now: its first bytes are written last, in one piece. One that
-// stays so for long is damaged.
+// True if the maker of the file has not finished its header: its first bytes are written last, in
+// one piece. A file that stays so for long is damaged.
 static bool is_unborn(const char *path, const struct stat *st)
 {
     uint64_t begin = 0;
     if (!S_ISREG(st->st_mode) || !is_young(st))
-        return false; // opening what is no file says so
+        return false; // opening reports that it is not a file
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return false; // opening it as a recording says why
+        return false; // opening it as a recording reports the reason
     ssize_t n = pread(fd, &begin, sizeof begin, 0);
     close(fd);
     return n == 0 || (n == sizeof begin && !begin);
@@ -124,7 +124,7 @@ static void open_file(struct source *file, const struct identity *identity)
         return;
     }
     file->reader = NULL;
-    // Said once for each reason, not at each look.
+    // Logged once for each reason, not at each scan.
     if (strcmp(e.text, file->problem.text) != 0)
         log_warning("left out: %s", e.text);
     file->problem = e;
@@ -150,14 +150,14 @@ static struct source *make(const char *path)
     return file;
 }
 
-// A file that is there: known and the same, known but replaced or repaired, or new.
+// Handles a file that the scan found: unchanged, replaced or repaired, or new.
 static void take(struct sources *s, const char *path, const struct stat *st)
 {
     struct identity now = identity_of(st);
     size_t index;
     struct source *file = find(s, path, &index);
     if (!(file && file->reader && same_file(&file->identity, &now)) && is_unborn(path, st))
-        return; // not there yet
+        return; // its header is not complete yet
     if (file) {
         file->seen = true;
         if (file->reader ? same_file(&file->identity, &now)
@@ -165,7 +165,7 @@ static void take(struct sources *s, const char *path, const struct stat *st)
             return;
         struct source *fresh = make(path);
         if (!fresh)
-            return; // the next look tries again
+            return; // the next scan tries again
         fresh->seen = true;
         fresh->problem = file->problem;
         open_file(fresh, &now);
@@ -261,7 +261,7 @@ int sources_create(const char *const *paths, size_t count, bool runs, struct sou
     if (rc)
         error_set(e, rc, "no memory for the list of files");
     for (size_t i = 0; i < count && !rc; i++) {
-        // Resolved, so that one folder given twice, in two spellings, is still one.
+        // Resolved, so that a folder that is given twice, with two spellings, counts once.
         s->roots[i] = realpath(paths[i], NULL);
         if (s->roots[i])
             s->root_count++;
@@ -282,7 +282,7 @@ void sources_charge(struct sources *s, struct memory_account *account)
     query_cache_charge(s->cache, account);
 }
 
-void sources_let_go(struct sources *s)
+void sources_drop_caches(struct sources *s)
 {
     query_cache_shrink(s->cache, SIZE_MAX);
 }
@@ -309,7 +309,7 @@ void sources_look(struct sources *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-// While somebody writes the file, points that were decoded are soon not all there are.
+// Gives no cache key to a growing file, because its decoded points are soon incomplete.
 static void name_store(struct sources *s, struct source *file, struct store_snapshot *snapshot,
                        uint64_t *id)
 {
@@ -354,7 +354,7 @@ int sources_open(struct sources *s, struct arena *arena, struct sources_view *ou
             out->unreadable[out->unreadable_count++] = file;
     }
     pthread_mutex_unlock(&s->lock);
-    // Snapshots are taken without the lock: a large file delays its own request only.
+    // Snapshots are taken without the lock, so a large file delays only its own request.
     for (size_t i = 0; i < out->count; i++) {
         out->snapshots[i] = memory ? store_snapshot_open(out->files[i]->reader) : NULL;
         memory = memory && out->snapshots[i];
@@ -410,7 +410,7 @@ const char *source_problem(const struct source *file)
     return file->problem.text;
 }
 
-// From what is known about runs without decoding them. Blocks and live tails alike.
+// Counts from the headers of blocks and live tails, without decoding them.
 static uint64_t count_points(struct store_snapshot *snapshot)
 {
     uint64_t points = 0;

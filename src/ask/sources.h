@@ -1,12 +1,10 @@
-// sources.h - the files that are served: given one by one, or as folders in which files come and
-// go.
+// sources.h - the served files: single files, or folders in which files appear and disappear.
 //
-// Each request opens a view: a snapshot of every readable file, as if they were one store. Folders
-// are looked through again when a view is opened, at most once a second (fifty times, while there
-// is nothing). A file that cannot be read (damaged, of a newer version) is kept in the list with
-// the reason and tried again when it changes; the others are served. A file whose maker has not
-// finished its header is not there yet. A file that is gone or was replaced stays open while a view
-// uses it.
+// Each request opens a view: a snapshot of every readable file, as if all were one store. Opening a
+// view scans the folders again, at most once a second (50 times a second while they are empty). A
+// file that cannot be read (damaged, of a newer version) stays in the list with the reason, and is
+// tried again when it changes; the other files are served. A file with an incomplete header does
+// not count yet. A file that was removed or replaced stays open while a view uses it.
 #ifndef SONDE_ASK_SOURCES_H
 #define SONDE_ASK_SOURCES_H
 
@@ -17,65 +15,64 @@
 #include "wire/questions.h"
 
 enum {
-    SOURCES_FILES_MAX = 16384, // more are left out, and counted
-    // of points that no longer change, kept as they were decoded, at most
+    SOURCES_FILES_MAX = 16384, // further files are left out, and counted
+    // maximum size of the cache of decoded points that no longer change
     SOURCES_DECODED_BYTES = 64 << 20,
 };
 
 struct sources;
 struct source;
 
-// -ENOENT: a path that is not there. A folder may be empty, a file unreadable. With `runs`, the
-// folders are also looked through for folders of recordings (runs/JOB/HOST.sonde), and where the
-// files are of several jobs, each file's series carry a label "job" (where they have none of their
-// own).
+// Returns -ENOENT for a path that does not exist. A folder may be empty, a file unreadable. With
+// `runs`, it also scans the folders for folders of recordings (runs/JOB/HOST.sonde). If the files
+// belong to several jobs, the series of each file get a label "job", unless they have one of their
+// own.
 int sources_create(const char *const *paths, size_t count, bool runs, struct sources **out,
                    struct error *e);
-void sources_destroy(struct sources *s); // after all views
+void sources_destroy(struct sources *s); // call after the last view
 
-// What is kept counts against the account (query_cache_charge). Before the first view.
+// Charges the caches to the account (query_cache_charge). Call it before the first view.
 void sources_charge(struct sources *s, struct memory_account *account);
 
 // Lets go of all that is kept for the next request.
-void sources_let_go(struct sources *s);
+void sources_drop_caches(struct sources *s);
 
-// Looks through the folders now. sources_open does it by itself when a second has passed.
+// Scans the folders now. sources_open does so by itself after a second.
 void sources_look(struct sources *s);
 
 struct sources_view {
     struct store_snapshot **snapshots;
     struct source **files; // the file of each snapshot
-    // what all series of each snapshot carry beside their own; an empty key: nothing. NULL: nothing
-    // at all
+    // the label that all series of a snapshot have beside their own; an empty key: none. NULL: no
+    // snapshot has one
     struct store_label *labels;
     size_t count;
     struct source **unreadable;
     size_t unreadable_count;
-    size_t left_out; // files over SOURCES_FILES_MAX
+    size_t left_out; // number of files above SOURCES_FILES_MAX
     struct query_cache *cache;
-    // what the cache knows each snapshot by: another one as soon as its file has grown; 0 while it
-    // grows
+    // the cache's key of each snapshot: it changes when the file has grown; 0 while the file grows
     uint64_t *store_ids;
     struct sources *sources;
 };
 
-// Thread-safe; the view belongs to one thread. Arrays live in `arena`.
+// Thread-safe; the view belongs to one thread. Arrays are in `arena`.
 int sources_open(struct sources *s, struct arena *arena, struct sources_view *out, struct error *e);
 void sources_close(struct sources_view *view);
 
-// A series of snapshot i with all labels that it has in the view; false for an unknown id, or when
-// `arena` is full.
+// Reads a series of snapshot i with all labels that it has in the view. Returns false for an
+// unknown id, or if `arena` is full.
 bool sources_series(const struct sources_view *view, size_t i, uint32_t series, struct arena *arena,
                     struct store_series_info *out);
 
 const char *source_path(const struct source *file);
 const struct store_reader *source_reader(const struct source *file); // NULL: unreadable
 const char *source_problem(const struct source *file);               // why
-// Points in the file, also those in live tails; counted anew only when the snapshot's version has
-// changed.
+// The number of points in the file, including those in live tails. Counted again only if the
+// snapshot's version has changed.
 uint64_t source_points(struct sources *s, struct source *file, struct store_snapshot *snapshot);
 
-// The same for hub and link, which answer from it. Arrays live in `arena`.
+// The same view for hub and link, which answer from it. Arrays are in `arena`.
 int sources_wire_view(const struct sources_view *view, struct arena *arena, struct wire_view *out,
                       struct error *e);
 

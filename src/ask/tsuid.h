@@ -1,4 +1,4 @@
-// tsuid.h - ids of series.
+// tsuid.h - ids of time series.
 #ifndef SONDE_ASK_TSUID_H
 #define SONDE_ASK_TSUID_H
 
@@ -6,9 +6,9 @@
 
 enum { TSUID_SIZE = 32 };
 
-// A name for a series that is the same wherever and whenever the metric and the tags (sorted by
-// key) are: 128 bits of hash in hexadecimal. OpenTSDB's are longer or shorter by configuration:
-// clients take them as they come.
+// The id depends only on the metric and the tags (sorted by key): 128 bits of hash in hexadecimal.
+// OpenTSDB's ids are longer or shorter, depending on its configuration, so clients accept any
+// length.
 void tsuid_of(char out[TSUID_SIZE], struct str metric, const struct store_label *tags,
               size_t count);
 

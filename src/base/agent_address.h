@@ -1,10 +1,10 @@
-// agent_address.h - where an agent listens: a socket in the private folder of its job, and, for
-// processes that do not see this folder (a container or a job step with a /tmp of its own), the
+// agent_address.h - the addresses of an agent: a socket in the private folder of its job and, for
+// processes that cannot see this folder (a container or a job step with a /tmp of its own), the
 // same path as an abstract name.
 //
-// The abstract name is seen by all processes in the network namespace, and any user may take a name
-// that is free. So both sides check the other's user: the agent checks its clients, and a client
-// checks the listener.
+// All processes in the network namespace see the abstract name, and any user may take an unused
+// name. So both sides check the other's user: the agent checks its clients, and a client checks the
+// listener.
 #ifndef SONDE_BASE_AGENT_ADDRESS_H
 #define SONDE_BASE_AGENT_ADDRESS_H
 
@@ -16,7 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// The address, and its size; 0: the path is too long. An abstract name begins with a zero byte.
+// Makes the address and returns its size; 0 if the path is too long. An abstract name begins with a
+// zero byte.
 static inline socklen_t agent_address(const char *path, bool abstract, struct sockaddr_un *out)
 {
     size_t size = strlen(path);
@@ -28,7 +29,7 @@ static inline socklen_t agent_address(const char *path, bool abstract, struct so
                     : (socklen_t)sizeof *out;
 }
 
-// 0 if the listener is a process of our own user; EPERM if not, or another errno.
+// Returns 0 if the listener is a process of our own user; EPERM if not, or another errno.
 static inline int agent_check_owner(int fd)
 {
     struct ucred peer;
@@ -38,8 +39,8 @@ static inline int agent_check_owner(int fd)
     return peer.uid == geteuid() ? 0 : EPERM;
 }
 
-// Connects to the agent. 0 or an errno: ENOENT if no agent listens at either address, EPERM if
-// another user has taken the abstract name. A path is trusted; agent_check_owner checks its
+// Connects to the agent. Returns 0 or an errno: ENOENT if no agent listens at either address, EPERM
+// if another user has taken the abstract name. A path is trusted; agent_check_owner checks its
 // listener, too.
 static inline int agent_connect(int fd, const char *path)
 {

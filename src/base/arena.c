@@ -72,7 +72,7 @@ static void *grow(struct arena *a, size_t size)
     large_pages(c, sizeof *c + chunk);
     c->size = chunk;
     a->used_bytes += sizeof *c + chunk;
-    if (large) { // behind the newest, whose free space remains in use
+    if (large) { // after the newest, whose free space remains in use
         struct arena_chunk **at = a->chunks ? &a->chunks->next : &a->chunks;
         c->next = *at;
         *at = c;
@@ -123,7 +123,7 @@ bool arena_grow(struct arena *a, void *array, size_t *capacity, size_t count, si
     void *more = arena_array(a, room, each), *old;
     if (!more)
         return false;
-    memcpy(&old, array, sizeof old); // a pointer to any type is copied as what it is: bytes
+    memcpy(&old, array, sizeof old); // copies the bytes of a pointer of any type
     if (count)
         memcpy(more, old, count * each);
     memcpy(array, &more, sizeof more);

@@ -1,8 +1,8 @@
-// arena.h - memory that is given back all at once.
+// arena.h - memory that is freed all at once.
 //
-// For everything that lives as long as one request, one query, one file. Allocations are 16-byte
-// aligned and never freed singly. With a limit, an allocation past it fails: that is how the memory
-// of a query is bounded. An allocation of 64 KiB or more takes just its size from the system,
+// Use it for data that live as long as one request, one query, one file. Allocations are 16-byte
+// aligned and never freed singly. With a limit, an allocation past it fails, which bounds the
+// memory of a query. An allocation of 64 KiB or more takes exactly its size from the system;
 // smaller ones share chunks.
 #ifndef SONDE_BASE_ARENA_H
 #define SONDE_BASE_ARENA_H
@@ -15,8 +15,8 @@
 struct arena_chunk;
 
 struct arena {
-    struct arena_chunk *chunks; // the newest first, but large allocations behind it
-    char *at, *end;             // free space in the newest; NULL: none yet
+    struct arena_chunk *chunks; // newest first, but large allocations after it
+    char *at, *end;             // free space in the newest chunk; NULL: no chunk yet
     size_t chunk_bytes;         // of the newest, without large allocations
     size_t used_bytes;          // taken from the system
     size_t limit_bytes;         // 0 = no limit
@@ -28,19 +28,19 @@ static inline struct arena arena_limited(size_t limit_bytes)
     return (struct arena){.limit_bytes = limit_bytes};
 }
 
-void arena_free(struct arena *a); // gives all memory back; the arena can be used again
+void arena_free(struct arena *a); // frees all memory; the arena can be used again
 // forgets all allocations, keeps the newest chunk for the next use
 void arena_reset(struct arena *a);
 
-// NULL when the limit is reached or memory is out; never NULL for size 0. Not cleared.
+// Returns NULL past the limit or without memory; never NULL for size 0. Not cleared.
 void *arena_alloc(struct arena *a, size_t size);
 void *arena_zalloc(struct arena *a, size_t size);              // cleared
 void *arena_array(struct arena *a, size_t count, size_t each); // overflow-checked, not cleared
 
 // Arrays that grow at their end (base/array.h), in an arena. `array` is the address of the pointer
-// to the first of `count` elements of `each` bytes. True: there is room for `needed` elements. The
-// old array stays in the arena, unchanged, so others may go on reading it. False: as arena_alloc
-// fails; array and capacity are as they were.
+// to the first of `count` elements of `each` bytes. Returns true with room for `needed` elements.
+// The old array stays in the arena, unchanged, so other threads may still read it. Returns false
+// where arena_alloc fails, with array and capacity unchanged.
 bool arena_grow(struct arena *a, void *array, size_t *capacity, size_t count, size_t needed,
                 size_t each);
 static inline bool arena_room(struct arena *a, void *array, size_t *capacity, size_t count,
@@ -50,7 +50,7 @@ static inline bool arena_room(struct arena *a, void *array, size_t *capacity, si
 }
 
 char *arena_strdup(struct arena *a, struct str s);   // NUL-terminated copy
-struct str arena_str(struct arena *a, struct str s); // copy; data NULL on failure
+struct str arena_str(struct arena *a, struct str s); // a copy; data is NULL on failure
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -13,7 +13,7 @@ bool array_grow(void *array, size_t *capacity, size_t needed, size_t each)
         room = ARRAY_FIRST < most ? ARRAY_FIRST : most;
     if (room < needed)
         room = needed;
-    void *old; // a pointer to any type is copied as what it is: bytes
+    void *old; // copies the bytes of a pointer of any type
     memcpy(&old, array, sizeof old);
     void *more = realloc(old, room * each);
     if (!more)

@@ -18,15 +18,15 @@ enum { ARRAY_FIRST = 8 }; // elements of the first allocation
 bool array_grow(void *array, size_t *capacity, size_t needed, size_t each);
 
 // `array` is the address of the pointer to the first element (NULL: no element yet), `each` the
-// size of an element. True: there is room for `needed` elements. The capacity at least doubles, so
-// that n appended elements are copied fewer than 2 n times. False: memory is out, or `needed`
-// elements have more bytes than a size_t counts; array and capacity are as they were.
+// size of an element. Returns true with room for `needed` elements. The capacity at least doubles,
+// so that n appended elements are copied fewer than 2 n times. Returns false without memory, or if
+// `needed` elements have more bytes than a size_t can count; array and capacity are then unchanged.
 static inline bool array_room(void *array, size_t *capacity, size_t needed, size_t each)
 {
     return needed <= *capacity || array_grow(array, capacity, needed, each);
 }
 
-// As array_room; all bytes behind the elements of the old capacity are 0.
+// Like array_room; all bytes after the old capacity are 0.
 static inline bool array_room_zeroed(void *array, size_t *capacity, size_t needed, size_t each)
 {
     size_t old = *capacity;
@@ -34,7 +34,7 @@ static inline bool array_room_zeroed(void *array, size_t *capacity, size_t neede
         return true;
     if (!array_grow(array, capacity, needed, each))
         return false;
-    void *first; // a pointer to any type is copied as what it is: bytes
+    void *first; // copies the bytes of a pointer of any type
     memcpy(&first, array, sizeof first);
     memset((char *)first + old * each, 0, (*capacity - old) * each);
     return true;

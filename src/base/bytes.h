@@ -1,8 +1,8 @@
 // bytes.h - reading and writing little-endian binary data that may be damaged or hostile.
 //
-// A reader never looks outside [at, end). The first read that does not fit sets `failed`; from then
-// on every read returns 0 or an empty string. So a parser reads all it expects and checks `failed`
-// once, before it believes any of it. Writing goes into a struct buf.
+// A reader never reads outside [at, end). The first read that does not fit sets `failed`; from then
+// on every read returns 0 or an empty string. So a parser reads all expected fields and checks
+// `failed` once, before it uses any of them. Writing goes into a struct buf.
 #ifndef SONDE_BASE_BYTES_H
 #define SONDE_BASE_BYTES_H
 
@@ -30,7 +30,7 @@ uint64_t bytes_u64(struct bytes *b);
 double bytes_f64(struct bytes *b);
 uint64_t bytes_varint(struct bytes *b);                // LEB128, at most 10 bytes
 struct str bytes_take(struct bytes *b, uint64_t size); // the next `size` bytes, as a view
-struct str bytes_short(struct bytes *b);               // a varint size, then so many bytes
+struct str bytes_short(struct bytes *b);               // a varint size, then that many bytes
 
 void buf_u8(struct buf *b, uint8_t v);
 void buf_u16(struct buf *b, uint16_t v);

@@ -8,7 +8,7 @@
 #include <cpuid.h>
 #endif
 
-// over less than that, what the readings are off (some 20 ns) is too much of it
+// over a shorter time the error of the readings (some 20 ns) is too large a part
 enum { SLOPE_OVER_NS = NS_PER_MS / 2 };
 
 bool clock_ticks_usable(void)
@@ -17,8 +17,8 @@ bool clock_ticks_usable(void)
     unsigned a, b, c, d;
     if (!__get_cpuid(0x80000007, &a, &b, &c, &d) || !(d & 1u << 8))
         return false;
-    // The kernel watches the counter against others and leaves it for hpet or acpi_pm when it finds
-    // it wanting.
+    // The kernel compares the counter with other clocks, and switches to hpet or acpi_pm if the
+    // counter is unreliable.
     char source[32] = "";
     FILE *f = fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re");
     if (f) {
@@ -36,9 +36,9 @@ bool clock_ticks_usable(void)
 
 void clock_read_together(struct clock_reading *out)
 {
-    // The wall clock between two readings of boot time, those between two of the counter. The try
-    // that took least from its first reading to its last was disturbed least: a thread may also
-    // lose its processor between the counter and boot time.
+    // Reads the wall clock between two readings of boot time, and those between two of the counter.
+    // The try with the shortest time from first to last reading was disturbed least, because a
+    // thread may also lose its processor between the counter and boot time.
     uint64_t least = UINT64_MAX;
     for (int i = 0; i < 5; i++) {
         uint64_t ticks = clock_ticks();
@@ -87,8 +87,8 @@ static void take_jump(struct clock_fit *fit, const struct clock_reading *now)
 {
     struct clock_map *map = &fit->map;
     map->before = map->line;
-    // A counter that has begun anew gives the old readings again: those that would lie ahead of now
-    // are from before.
+    // A counter that has restarted repeats old readings: those that would be later than now are
+    // from before the restart.
     map->before_until_ticks = now->ticks > fit->last.ticks ? fit->last.ticks : 0;
     map->before_until_ns = now->boot_ns;
     map->line.ticks0 = now->ticks;
@@ -101,9 +101,9 @@ static void take_offset(struct clock_fit *fit, const struct clock_reading *now)
 {
     struct clock_map *map = &fit->map;
     int64_t offset = now->real_ns - now->boot_ns, change = offset - map->real_minus_boot_ns;
-    // Both clocks are slewed alike, so a small change is what the two readings are off: this one,
-    // and the one that gave the offset. On a busy machine that one may be off by more than any
-    // later one.
+    // Both clocks are slewed alike, so a small change is only the error of two readings: this one,
+    // and the one that gave the offset. On a busy machine that one's error may exceed any later
+    // one's.
     if (llabs(change) <= now->width_ns + fit->offset_width_ns + 1)
         return;
     fit->offset_width_ns = now->width_ns;

@@ -1,4 +1,4 @@
-// clock.h - what time it is, in nanoseconds, and the processor's cycle counter.
+// clock.h - the time in nanoseconds, and the processor's cycle counter.
 #ifndef SONDE_BASE_CLOCK_H
 #define SONDE_BASE_CLOCK_H
 
@@ -15,7 +15,7 @@ static inline int64_t clock_read_ns(clockid_t id)
     return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-// Since the epoch; steps when somebody sets the clock.
+// Since the epoch; steps when the clock is set.
 static inline int64_t clock_realtime_ns(void)
 {
     return clock_read_ns(CLOCK_REALTIME);
@@ -27,7 +27,7 @@ static inline int64_t clock_monotonic_ns(void)
     return clock_read_ns(CLOCK_MONOTONIC);
 }
 
-// The cycle counter: about 8 ns, no system call. Only to be believed where clock_ticks_usable().
+// The cycle counter: about 8 ns, no system call. Valid only if clock_ticks_usable().
 static inline uint64_t clock_ticks(void)
 {
 #if defined(__x86_64__)
@@ -43,18 +43,18 @@ static inline uint64_t clock_ticks(void)
 
 // Whether the counter runs at one rate, in all sleep states, the same on all processors: the
 // processor says so (x86: CPUID 80000007h EDX bit 8; aarch64: by architecture) and the kernel has
-// not found it unstable. A few system calls; ask once.
+// not found it unstable. Costs a few system calls, so call it once.
 bool clock_ticks_usable(void);
 
 // Three clocks at one moment.
 struct clock_reading {
     uint64_t ticks;
-    int64_t boot_ns;  // CLOCK_BOOTTIME: never steps, and runs on while the machine is suspended
+    int64_t boot_ns;  // CLOCK_BOOTTIME: never steps, and continues while the machine is suspended
     int64_t real_ns;  // CLOCK_REALTIME
-    int64_t width_ns; // the moment is known to this: real_ns - boot_ns is no more exact
+    int64_t width_ns; // the uncertainty of the moment, and so of real_ns - boot_ns
 };
 
-// Best of a few tries, about 1 µs.
+// Takes the best of a few tries, about 1 µs.
 void clock_read_together(struct clock_reading *out);
 
 struct clock_line {
@@ -63,7 +63,7 @@ struct clock_line {
     double ns_per_tick; // 0: no line
 };
 
-// A line from another process may give any number, but no undefined behaviour.
+// A line from another process may give any number, but must not cause undefined behaviour.
 static inline int64_t clock_line_ns(const struct clock_line *line, uint64_t ticks)
 {
     const double limit = 4e18;
@@ -76,23 +76,23 @@ static inline int64_t clock_line_ns(const struct clock_line *line, uint64_t tick
 // Turns ticks into boot time, and boot time into the time of day. A map is plain data: the same map
 // gives the same times in any process.
 //
-// The counter may stop or restart while a machine is suspended or migrated, and somebody may set
-// the wall clock. So a map remembers one step of each: what came before it keeps its old numbers.
+// The counter may stop or restart while a machine is suspended or migrated, and the wall clock may
+// be set. So a map remembers one step of each: times before the step keep their old numbers.
 //
 // real_minus_boot_ns is even at first. It changes between even and odd when the wall clock is set
 // back: even boot times then never give the same time of day twice.
 struct clock_map {
     struct clock_line line;            // ticks to boot time
     struct clock_line before;          // until the last jump of the counter
-    uint64_t before_until_ticks;       // `before` holds up to here
-    int64_t before_until_ns;           // and never gives more than this
-    int64_t real_minus_boot_ns;        // since the wall clock was set last
-    int64_t real_minus_boot_before_ns; // until then
-    int64_t set_after_ns;              // the boot time of that step; INT64_MIN: there was none
+    uint64_t before_until_ticks;       // `before` is valid up to here
+    int64_t before_until_ns;           // and never gives a later time than this
+    int64_t real_minus_boot_ns;        // since the wall clock was last set
+    int64_t real_minus_boot_before_ns; // before that
+    int64_t set_after_ns;              // the boot time of that step; INT64_MIN: no step yet
 };
 
-// The boot time of a counter's reading. A reading that would be later than `now_ns` (boot time)
-// comes from before a jump.
+// The boot time of a counter's reading. A reading that would be later than `now_ns` (boot time) is
+// from before a jump.
 static inline int64_t clock_map_boot_ns(const struct clock_map *map, uint64_t ticks, int64_t now_ns)
 {
     int64_t ns = clock_line_ns(&map->line, ticks);
@@ -105,7 +105,7 @@ static inline int64_t clock_map_boot_ns(const struct clock_map *map, uint64_t ti
     return ns;
 }
 
-// What the wall clock showed at a boot time.
+// The time that the wall clock showed at a boot time.
 static inline int64_t clock_map_real_ns(const struct clock_map *map, int64_t boot_ns)
 {
     int64_t offset =
@@ -113,27 +113,27 @@ static inline int64_t clock_map_real_ns(const struct clock_map *map, int64_t boo
     return (int64_t)((uint64_t)boot_ns + (uint64_t)offset);
 }
 
-// Keeps a map true. One thread at a time.
+// Keeps a map accurate. For one thread at a time.
 struct clock_fit {
     struct clock_map map;
-    // the slope stands on `first` and the reading that drew the line
+    // the slope is computed from `first` and the reading that made the line
     struct clock_reading first, last;
-    int64_t fitted_ns;       // when the line was drawn last, boot time
+    int64_t fitted_ns;       // boot time at which the line was made
     int64_t offset_width_ns; // of the reading that gave the offset to the time of day
 };
 
-// Reads the clocks; the slope is measured over `settle_ms` milliseconds of waiting (1 gives 2e-5,
-// later readings make it better).
+// Reads the clocks; the slope is measured over `settle_ms` milliseconds of waiting (1 gives an
+// error of 2e-5; later readings reduce it).
 void clock_fit_start(struct clock_fit *fit, unsigned settle_ms);
 
-// Begins with two readings, some time apart.
+// Starts with two readings, some time apart.
 void clock_fit_begin(struct clock_fit *fit, const struct clock_reading *first,
                      const struct clock_reading *second);
 
-// Takes a reading. Call it before ticks are converted, however often. The line is drawn anew
-// whenever twice the time has passed, in the end once a second; a jump of the counter (> 1 ms off
-// the line) begins a new line with the old slope; a wall clock that was set counts from the reading
-// before on.
+// Takes a reading. Call it before converting ticks, as often as you like. A new line is made
+// whenever the elapsed time has doubled, and finally once a second. A jump of the counter (> 1 ms
+// off the line) starts a new line with the old slope. A change of the wall clock takes effect from
+// the previous reading on.
 void clock_fit_take(struct clock_fit *fit, const struct clock_reading *now);
 
 #endif

@@ -7,11 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// pthread_cond_destroy when it is no longer needed.
+// Needs a pthread_cond_destroy at the end.
 void condition_init(pthread_cond_t *c);
 
-// Releases `lock` while it waits. False: `until_ns` (clock_monotonic_ns) has come. True: the
-// condition was signalled, or the wakeup is spurious, so the caller checks its predicate again.
+// Releases `lock` while it waits. Returns false once `until_ns` (clock_monotonic_ns) has passed;
+// true if the condition was signalled or the wakeup is spurious, so the caller checks its predicate
+// again.
 bool condition_wait_until(pthread_cond_t *c, pthread_mutex_t *lock, int64_t until_ns);
 
 #endif

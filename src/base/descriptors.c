@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// As large as DESCRIPTORS_MAX take, and aligned for the first header.
+// Large enough for DESCRIPTORS_MAX, and aligned for the first header.
 union control {
     struct cmsghdr align;
     char bytes[CMSG_SPACE(DESCRIPTORS_MAX * sizeof(int))];
@@ -48,7 +48,7 @@ ssize_t descriptors_receive(int socket, void *data, size_t size, int fds[DESCRIP
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
         size_t more = (c->cmsg_len - CMSG_LEN(0)) / sizeof *fds;
-        // they all fit: `control` holds no more
+        // they all fit, because `control` has room for no more
         memcpy(fds + *count, CMSG_DATA(c), more * sizeof *fds);
         *count += more;
     }

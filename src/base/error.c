@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// It may quote what others wrote, and a program may print it as it is.
+// The text may quote foreign text, and a program may print it unchanged.
 static void make_printable(struct error *e)
 {
     char text[ERROR_TEXT_MAX];
@@ -27,7 +27,7 @@ int error_set(struct error *e, int code, const char *format, ...)
     return code;
 }
 
-// As much of it as there is room for.
+// Appends as much as there is room for.
 static void append(struct error *e, struct str more)
 {
     size_t size = strlen(e->text);

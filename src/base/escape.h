@@ -1,4 +1,5 @@
-// escape.h - any text as one word of a line, and back; and as one word for a shell.
+// escape.h - encodes any text as one word of a line, and decodes it; quotes text as one word for a
+// shell.
 //
 //   blank \s   newline \n   carriage return \r   tab \t   backslash \\      all other bytes are themselves
 #ifndef SONDE_BASE_ESCAPE_H
@@ -6,7 +7,7 @@
 
 #include "base/arena.h"
 
-// The letter behind the backslash that stands for `byte`; 0: the byte stands for itself.
+// The letter after the backslash in the escape of `byte`; 0: the byte needs no escape.
 static inline char escape_letter(char byte)
 {
     switch (byte) {
@@ -27,8 +28,8 @@ static inline char escape_letter(char byte)
 
 void escape_word(struct buf *out, struct str text);
 
-// The text of an escaped word: the word itself if it has no escapes, else a copy in `arena` (data
-// NULL: no room there). A backslash before anything else is a backslash.
+// The text of an escaped word: the word itself if it has no escapes, otherwise a copy in `arena`
+// (data is NULL without room). A backslash before any other letter stands for itself.
 struct str unescape_word(struct str word, struct arena *arena);
 
 // Unchanged if a POSIX shell reads it as one word, else 'in quotes'. The text has no NUL.

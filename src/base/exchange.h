@@ -6,22 +6,22 @@
 #include "base/error.h"
 #include "base/str.h"
 
-// A stream that is connected to the agent whose socket has this path (base/agent_address.h), or a
-// negative errno. -ENAMETOOLONG: no socket can have that path.
+// Connects to the agent whose socket has this path (base/agent_address.h). Returns the stream or a
+// negative errno; -ENAMETOOLONG if no socket can have that path.
 int exchange_open(const char *path);
 
 struct exchange {
     const char *who; // "the agent": the peer's name in error messages
     struct str text; // the text to send…
-    int more;        // …and after it the contents of this descriptor; -1: nothing
+    int more;        // …followed by the contents of this descriptor; -1: nothing
     // timeout of a peer that neither reads nor writes: -ETIMEDOUT; waiting for `more` has none
     int patience_ms;
     int64_t until_ns;   // a deadline for the whole exchange (clock_monotonic_ns); 0: none
     struct buf *answer; // gets the answer; drops bytes past its limit
 };
 
-// 0 if the peer has received everything and then closed the connection. -EPIPE: it closed earlier.
-// Otherwise a negative errno; `fd` stays the caller's.
+// Returns 0 if the peer has received everything and then closed the connection; -EPIPE if it closed
+// earlier. Otherwise a negative errno; `fd` stays the caller's.
 int exchange_run(int fd, const struct exchange *x, struct error *e);
 
 #endif

@@ -6,7 +6,7 @@
 
 // Call it between fork and exec; it is async-signal-safe. From now on this process gets
 // `death_signal` when the parent ends (0: none; if `parent` has ended already, this process ends,
-// too). No signal is ignored or blocked any more.
+// too). It also unblocks all signals and resets ignored ones.
 void forked_begin(pid_t parent, int death_signal);
 
 #endif

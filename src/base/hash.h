@@ -29,8 +29,8 @@ static inline uint64_t hash_u64_inverse(uint64_t x)
 }
 
 // CRC-32C (Castagnoli, reflected, initial and final inversion), as iSCSI, ext4 and Btrfs use it;
-// crc32c(0, "123456789", 9) is 0xe3069283. To go on over several pieces, pass the last result as
-// `crc`. Hardware where there is some.
+// crc32c(0, "123456789", 9) is 0xe3069283. To continue over several pieces, pass the last result as
+// `crc`. Uses hardware instructions if available.
 uint32_t crc32c(uint32_t crc, const void *data, size_t size);
 
 #endif

@@ -54,7 +54,7 @@ static void quote(struct buf *out, struct str s)
         ['\n'] = 'n', ['\r'] = 'r',  ['\t'] = 't',
     };
     buf_add_char(out, '"');
-    size_t plain = 0, i = 0; // bytes [plain, i) need no escape and go out in one piece
+    size_t plain = 0, i = 0; // bytes [plain, i) need no escape and are written in one piece
     while (i < s.size) {
         unsigned char c = (unsigned char)s.data[i];
         size_t n = utf8_sequence((const unsigned char *)s.data + i, s.size - i);
@@ -163,7 +163,7 @@ void json_key_bool(struct json_writer *w, const char *key, bool value)
     json_put_bool(w, value);
 }
 
-// Two digits a step: half the divisions.
+// Two digits at a time: half the divisions.
 static const char digit_pairs[] = "0001020304050607080910111213141516171819202122232425262728293031"
                                   "3233343536373839404142434445464748"
                                   "4950515253545556575859606162636465666768697071727374757677787980"
@@ -206,7 +206,7 @@ static unsigned digit_count(uint64_t value)
     return about + (value >= powers[about]);
 }
 
-// Filled from the end.
+// Writes digits from the end.
 static size_t put_digits(char *out, uint64_t value)
 {
     enum { EIGHT_DIGITS = 100000000 };
@@ -238,13 +238,13 @@ size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value)
     return 1 + put_digits(out + 1, 0 - (uint64_t)value);
 }
 
-// 1234 × 10^-2 is "12.34"; numbers from 10^17 on and below 10^-6 have an exponent.
+// 1234 × 10^-2 is "12.34"; numbers of at least 10^17 or below 10^-6 have an exponent.
 static size_t place_digits(char *out, uint64_t digits, int exponent)
 {
     enum { PLAIN_MAX = 17, PLAIN_MIN = -6, DIGITS_MAX = 17, COPIED_BYTES = DIGITS_MAX - 1 };
     char text[NUMBER_TEXT_MAX];
     int n = (int)put_digits(text, digits), size = 0;
-    int first = n + exponent - 1; // the power of ten that the first digit stands for
+    int first = n + exponent - 1; // the power of ten of the first digit
     if (first < PLAIN_MIN || first >= PLAIN_MAX) {
         out[size++] = text[0];
         if (n > 1)
@@ -258,13 +258,13 @@ static size_t place_digits(char *out, uint64_t digits, int exponent)
             out[size++] = '0';
         return (size_t)size + number_format_i64(out + size, power);
     }
-    if (first < 0) { // "0.00" in front
+    if (first < 0) { // starts with "0.00"
         memcpy(out, "0.00000", (size_t)(1 - first));
         memcpy(out + 1 - first, text, (size_t)n);
         return (size_t)(1 - first + n);
     }
-    int whole = first + 1 < n ? first + 1 : n; // of the digits, those in front of the point
-    // Copies of a fixed size, wherever the digits end: there is room.
+    int whole = first + 1 < n ? first + 1 : n; // number of digits before the point
+    // Copies have a fixed size, wherever the digits end, so the text needs this room.
     _Static_assert(NUMBER_TEXT_MAX >= DIGITS_MAX + 1 + COPIED_BYTES, "");
     memcpy(out, text, COPIED_BYTES);
     out[COPIED_BYTES] = text[COPIED_BYTES];
@@ -279,8 +279,8 @@ static size_t place_digits(char *out, uint64_t digits, int exponent)
 
 // Most values that people measure have few decimals: v = r / 10^6 for a whole r below 10^15. A
 // division rounds correctly, so when it gives v back, r × 10^-6 reads back as v; and of the
-// decimals with at most 15 digits no two are the same double, so there is no shorter one. 0: v is
-// not of this kind.
+// decimals with at most 15 digits no two are the same double, so there is no shorter one. Returns 0
+// if v is not of this kind.
 static size_t format_few_decimals(char *out, double value)
 {
     enum { DECIMALS = 6 };

@@ -1,11 +1,10 @@
-// json_writer.h - JSON text, written straight into a buffer, no tree in between.
+// json_writer.h - writes JSON text directly into a buffer, without a tree.
 //
-// Commas are put where they belong; the caller says begin/end, key, value in order. Strings are
-// escaped, and bytes that are not UTF-8 become U+FFFD, so that what comes out is always valid JSON.
-// JSON has no NaN and no infinities: json_put_double writes null for them.
+// The writer inserts commas; the caller calls begin/end, key, value in order. Strings are escaped,
+// and bytes that are not UTF-8 become U+FFFD, so that the result is always valid JSON. JSON has no
+// NaN and no infinities: json_put_double writes null for them.
 //
-// jansson, which reads JSON here, has names of the same kind; none of these is one of them, so that
-// one file may hold both.
+// No name here is one of jansson's, the library for reading JSON, so one file may include both.
 #ifndef SONDE_BASE_JSON_WRITER_H
 #define SONDE_BASE_JSON_WRITER_H
 
@@ -13,7 +12,7 @@
 
 struct json_writer {
     struct buf *out; // not owned
-    bool comma;      // the next value stands behind another
+    bool comma;      // the next value follows another
 };
 
 static inline struct json_writer json_to(struct buf *out)
@@ -32,9 +31,9 @@ void json_put_i64(struct json_writer *w, int64_t value);
 void json_put_u64(struct json_writer *w, uint64_t value);
 void json_put_bool(struct json_writer *w, bool value);
 void json_put_null(struct json_writer *w);
-void json_put_raw(struct json_writer *w, struct str json); // text that is JSON already
+void json_put_raw(struct json_writer *w, struct str json); // `json` is already JSON
 
-// json_key and a value in one.
+// Writes json_key and a value.
 void json_key_string(struct json_writer *w, const char *key, struct str value);
 void json_key_double(struct json_writer *w, const char *key, double value);
 void json_key_i64(struct json_writer *w, const char *key, int64_t value);
@@ -44,10 +43,10 @@ void json_key_bool(struct json_writer *w, const char *key, bool value);
 enum { NUMBER_TEXT_MAX = 40 };
 
 // The shortest decimal text that reads back as the same double, without a NUL; returns its size.
-// What lies behind it in `out` is overwritten, too.
-// 1 → "1", 0.1 → "0.1", 1e300 → "1e+300", NaN → "NaN", infinity → "inf".
+// May also overwrite the rest of `out`. 1 → "1", 0.1 → "0.1", 1e300 → "1e+300", NaN → "NaN",
+// infinity → "inf".
 size_t number_format(char out[NUMBER_TEXT_MAX], double value);
 size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value);
-void number_format_four_digits(char out[4], unsigned value); // below 10,000, with zeros in front
+void number_format_four_digits(char out[4], unsigned value); // below 10,000, with leading zeros
 
 #endif

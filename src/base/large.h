@@ -13,7 +13,8 @@
 
 enum { LARGE_PAGE_BYTES = 2 << 20, LARGE_FROM_BYTES = 2 * LARGE_PAGE_BYTES };
 
-// Call it before the first write to the block. Without support by the system, nothing changes.
+// Call it before the first write to the block. The call has no effect without support by the
+// system.
 static inline void large_pages(void *block, size_t size)
 {
     if (size < LARGE_FROM_BYTES)

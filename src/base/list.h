@@ -9,7 +9,8 @@
 //       …
 //   }
 //
-// The list is a ring: its head is a link that belongs to no element.
+// The list is a ring: its head is a link that belongs to no element. A stack, whose elements come
+// and go at one end only, needs no second pointer: such lists link themselves.
 #ifndef SONDE_BASE_LIST_H
 #define SONDE_BASE_LIST_H
 
@@ -23,7 +24,7 @@ struct list_link {
 // The element that has `link` as its member.
 #define LIST_OF(link, type, member) ((type *)((char *)(link)-offsetof(type, member)))
 
-// Visits each link. The body may take the link that it is given out of the list, and no other one.
+// Visits each link. The body may remove the current link from the list, but no other.
 #define LIST_EACH(link, head)                                                              \
     for (struct list_link *link = (head)->next, *link##_next = link->next; link != (head); \
          link = link##_next, link##_next = link->next)
@@ -38,7 +39,7 @@ static inline bool list_empty(const struct list_link *head)
     return head->next == head;
 }
 
-// Puts `link` behind `before`, which is the head or a link of the list.
+// Inserts `link` after `before`, which is the head or a link of the list.
 static inline void list_insert(struct list_link *before, struct list_link *link)
 {
     link->previous = before;
@@ -57,8 +58,7 @@ static inline void list_append(struct list_link *head, struct list_link *link)
     list_insert(head->previous, link);
 }
 
-// Takes `link` out of the list that it is in. It is then a list of its own: taking it out once more
-// changes nothing.
+// Removes `link` from its list. It is then a list of its own, so removing it again has no effect.
 static inline void list_remove(struct list_link *link)
 {
     link->previous->next = link->next;
@@ -66,7 +66,7 @@ static inline void list_remove(struct list_link *link)
     list_init(link);
 }
 
-// Takes the first link out of the list and returns it. NULL: the list is empty.
+// Removes the first link of the list and returns it; returns NULL for an empty list.
 static inline struct list_link *list_take_first(struct list_link *head)
 {
     struct list_link *first = head->next;
@@ -74,6 +74,18 @@ static inline struct list_link *list_take_first(struct list_link *head)
         return NULL;
     list_remove(first);
     return first;
+}
+
+// Moves all elements to the end of `to`.
+static inline void list_take_all(struct list_link *from, struct list_link *to)
+{
+    if (list_empty(from))
+        return;
+    from->next->previous = to->previous;
+    to->previous->next = from->next;
+    from->previous->next = to;
+    to->previous = from->previous;
+    list_init(from);
 }
 
 #endif

@@ -1,14 +1,15 @@
 // log.h - log lines on stderr.
 //
-// "sonde: text" on a terminal or in a file; warnings and errors say so. One line a call, written
-// with one write(2), so that lines of several processes do not mix. The text is made printable
+// Writes "sonde: text"; warnings and errors are marked. Each call writes one line, written with one
+// write(2), so that lines of several processes do not mix. The text is made printable
 // (printable.h). Thread-safe.
 #ifndef SONDE_BASE_LOG_H
 #define SONDE_BASE_LOG_H
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
-// Default LOG_WARNING. `who` (a string that lives on; default "sonde") is the prefix of every line.
+// Default LOG_WARNING. `who` (a string that must stay valid; default "sonde") is the prefix of
+// every line.
 void log_setup(enum log_level most, const char *who);
 // "sonde: text" for the user, at any level.
 void log_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,4 +1,4 @@
-// map.h - from byte strings to 64-bit values.
+// map.h - maps byte strings to 64-bit values.
 //
 // Open addressing with linear probing over a power of two of slots, at most 3/4 full. Keys are
 // views: the map does not copy them, so they must live (in an arena, in a mapped file) as long as
@@ -9,7 +9,7 @@
 #include "base/str.h"
 
 struct map_slot {
-    struct str key; // data NULL = free
+    struct str key; // data is NULL in a free slot
     uint64_t hash;
     uint64_t value;
 };
@@ -25,14 +25,16 @@ void map_free(struct map *m);
 // The value's place, or NULL. Valid until the next map_add.
 uint64_t *map_get(const struct map *m, struct str key);
 
-// The place of the key's value, added with value 0 where it is new (*added says which; may be
-// NULL). NULL: no memory. An empty key is a key; key.data may then be anything but NULL.
+// Returns the place of the key's value, and adds a new key with value 0 (*added, may be NULL, tells
+// which). Returns NULL without memory. An empty key is valid; its key.data may be anything but
+// NULL.
 uint64_t *map_add(struct map *m, struct str key, bool *added);
 
-// Room for so many more keys: until then map_add cannot fail. False: no memory.
+// Reserves room for `more` keys: for these map_add cannot fail. Returns false without memory.
 bool map_reserve(struct map *m, size_t more);
 
-// for (struct map_slot *s = map_next(m, NULL); s; s = map_next(m, s)) …; in no order.
+// Iterates in no particular order: for (struct map_slot *s = map_next(m, NULL); s; s = map_next(m,
+// s)) …
 struct map_slot *map_next(const struct map *m, struct map_slot *after);
 
 #endif

@@ -1,4 +1,4 @@
-// memory_account.h - the memory that the requests and caches of a process take, and its limit.
+// memory_account.h - counts the memory of a process's requests and caches, and enforces its limit.
 //
 //   requests   reserve before they allocate; past the limit, first the cache makes room, then the account
 //              refuses the request
@@ -16,12 +16,12 @@ struct memory_account {
     size_t limit_bytes;
     _Atomic size_t held_bytes;
     _Atomic size_t peak_bytes;
-    // Frees at least so many bytes, if it can; NULL = nothing to free.
+    // Frees at least `bytes` if possible; NULL = nothing to free.
     void (*reclaim)(void *user, size_t bytes);
     void *user;
 };
 
-// False: there is no room, even after reclaiming.
+// Returns false if the limit leaves no room, even after reclaiming.
 bool memory_account_take(struct memory_account *a, size_t bytes);
 
 // Adds without a check: for memory that is already allocated.

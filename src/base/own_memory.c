@@ -8,8 +8,8 @@
 #include <malloc.h>
 #endif
 
-enum { ARENAS = 2 };        // one for each thread is what the C library would make
-enum { TOP_MAX = 8 << 20 }; // free bytes at the end of an arena that stay
+enum { ARENAS = 2 };        // instead of one per thread, the C library's default
+enum { TOP_MAX = 8 << 20 }; // free bytes kept at the end of an arena
 
 void own_memory_set_up(size_t mapped_from_bytes)
 {
@@ -17,7 +17,7 @@ void own_memory_set_up(size_t mapped_from_bytes)
 #ifdef __GLIBC__
     mallopt(M_ARENA_MAX, ARENAS);
     mallopt(M_MMAP_THRESHOLD,
-            // which also ends the habit of raising it with each such block that is freed
+            // setting it also stops malloc from raising it with each such block that is freed
             (int)mapped_from_bytes);
     mallopt(M_TRIM_THRESHOLD, (int)(mapped_from_bytes < TOP_MAX ? mapped_from_bytes : TOP_MAX));
 #endif
@@ -60,12 +60,12 @@ void own_memory_keep(struct own_memory_keeper *k, size_t slack_bytes, int64_t no
     if (before_ns && now_ns - before_ns < OWN_MEMORY_LOOK_MS * (int64_t)NS_PER_MS)
         return;
     if (!atomic_compare_exchange_strong(&k->looked_ns, &before_ns, now_ns))
-        return; // another thread looks
+        return; // another thread does it
     size_t own = own_memory_bytes(), least = atomic_load(&k->least_bytes);
     if (own < least)
         atomic_store(&k->least_bytes, least = own);
     if (own - least < slack_bytes && atomic_fetch_add(&k->looks, 1) < OWN_MEMORY_LOOKS_MAX)
-        return; // never at the first look: nothing was given back before it
+        return; // not at the first check: memory must have been returned before
     atomic_store(&k->looks, 0);
     own_memory_give_back();
     atomic_store(&k->least_bytes, own_memory_bytes());

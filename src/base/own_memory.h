@@ -1,5 +1,5 @@
-// own_memory.h - the process' own memory, beside mapped files: how malloc keeps it, and how it
-// returns to the system.
+// own_memory.h - the process's own memory, without mapped files: configures malloc, and returns
+// free memory to the system.
 //
 // malloc has an arena for each thread and keeps freed blocks in them. Short-lived blocks of
 // requests between long-lived blocks of caches made the aggregator three times as large as its live
@@ -13,19 +13,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Blocks of so many bytes are mapped on their own: they return to the system as soon as they are
-// freed, and a new one costs a page fault for each 4 KiB. Requests make many blocks of a few MiB,
-// so a server sets a larger size.
+// Blocks of at least this size are mapped individually: they return to the system as soon as they
+// are freed, and a new one costs a page fault for each 4 KiB. Requests make many blocks of a few
+// MiB, so a server sets a larger size.
 enum { OWN_MEMORY_MAPPED_SMALL = 1 << 20, OWN_MEMORY_MAPPED_SERVER = 16 << 20 };
 
-// Call it before the process starts its first thread. Does nothing if malloc is not the GNU C
+// Call it before the process starts its first thread. No effect if malloc is not the GNU C
 // library's.
 void own_memory_set_up(size_t mapped_from_bytes);
 
-// Resident memory without mapped files and shared memory; 0 if the kernel does not tell.
+// Resident memory without mapped files and shared memory; 0 if the kernel does not report it.
 size_t own_memory_bytes(void);
 
-// Resident memory with them.
+// Resident memory including them.
 size_t own_memory_resident_bytes(void);
 
 // Returns malloc's free memory to the system. Takes about a millisecond for 100 MiB.
@@ -36,7 +36,7 @@ void own_memory_give_back(void);
 // it; threads share it.
 struct own_memory_keeper {
     _Atomic int64_t looked_ns, eased_ns;
-    _Atomic size_t least_bytes; // since memory was returned last
+    _Atomic size_t least_bytes; // since memory was last returned
     _Atomic unsigned looks;     // looks since then
 };
 
@@ -44,7 +44,7 @@ struct own_memory_keeper {
 enum { OWN_MEMORY_LOOK_MS = 5000 };
 
 // The least may come from a moment of high use, which hides the memory that malloc keeps. So it is
-// measured again after so many looks.
+// measured again after this many looks.
 enum { OWN_MEMORY_LOOKS_MAX = 1 };
 
 // Call it after each piece of work. Once in OWN_MEMORY_LOOK_MS it returns memory to the system, if
@@ -52,11 +52,12 @@ enum { OWN_MEMORY_LOOKS_MAX = 1 };
 // CLOCK_MONOTONIC.
 void own_memory_keep(struct own_memory_keeper *k, size_t slack_bytes, int64_t now_ns);
 
-enum { OWN_MEMORY_EASE_MS = 20 }; // a look takes 5 us
+enum { OWN_MEMORY_EASE_MS = 20 }; // one check takes 5 us
 
-// Keeps a process within its bound: call it after each piece of work, beside own_memory_keep. Once
-// in OWN_MEMORY_EASE_MS it returns memory to the system if the process has more than `above_bytes`.
-// True: it still has more than `bound_bytes`, so the caller should drop what it keeps for later.
+// Keeps a process within its bound: call it after each piece of work, in addition to
+// own_memory_keep. Once in OWN_MEMORY_EASE_MS it returns memory to the system if the process has
+// more than `above_bytes`. Returns true if the process still has more than `bound_bytes`, so the
+// caller should drop its caches.
 bool own_memory_ease(struct own_memory_keeper *k, size_t above_bytes, size_t bound_bytes,
                      int64_t now_ns);
 

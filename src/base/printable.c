@@ -8,8 +8,8 @@
 
 enum { ESCAPE_MAX = 4 }; // "\xNN"
 
-// U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069: order of characters; U+2028, U+2029: line and
-// paragraph.
+// Whether the character changes the layout. U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069:
+// order of characters; U+2028, U+2029: line and paragraph.
 static bool is_layout(const unsigned char *s, size_t n)
 {
     if (n != 3 || s[0] != 0xe2)
@@ -18,7 +18,7 @@ static bool is_layout(const unsigned char *s, size_t n)
            (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9);
 }
 
-// Length of the character at s when it can be printed as it is, else 0.
+// Length of the character at s if it can be printed unchanged, otherwise 0.
 static size_t printable(const unsigned char *s, size_t left)
 {
     size_t n = utf8_sequence(s, left);
@@ -42,7 +42,7 @@ void printable_add(struct buf *out, struct str text)
 {
     const unsigned char *s = (const unsigned char *)text.data;
     char escaped[ESCAPE_MAX + 1];
-    size_t plain = 0, i = 0; // bytes [plain, i) go out in one piece
+    size_t plain = 0, i = 0; // bytes [plain, i) are written in one piece
     while (i < text.size) {
         size_t n = printable(s + i, text.size - i);
         if (n) {

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// fields, counted from 1; those behind the name
+// fields after the name, counted from 1
 enum { PROCESS_STAT_PARENT = 4, PROCESS_STAT_START = 22 };
 
-// 0: there is no such process, or this process may not see it.
+// Returns 0 if the process does not exist or is not visible.
 static inline uint64_t process_stat_number(const char *stat_path, int wanted)
 {
     char text[1024] = "";
@@ -21,7 +21,7 @@ static inline uint64_t process_stat_number(const char *stat_path, int wanted)
     size_t n = fread(text, 1, sizeof text - 1, f);
     fclose(f);
     text[n] = 0;
-    // The 2nd field, the name, is in brackets and may hold anything.
+    // The 2nd field, the name, is in brackets and may contain anything.
     char *at = strrchr(text, ')');
     for (int field = 2; at && field < wanted; field++)
         at = strchr(at + 1, ' ');

@@ -1,7 +1,7 @@
-// reservation.h - the caller of long work can end it, and bounds its memory.
+// reservation.h - lets the caller of long work end it, and limit its memory.
 //
-// A request has several parts that take memory at one time: the node's own answer, the merge of all
-// answers, the list that grows. Each part has a reservation of its own, and the watch adds them up.
+// Several parts of a request take memory at the same time: the node's own answer, the merge of all
+// answers, the growing list. Each part has a reservation of its own, and the watch adds them up.
 #ifndef SONDE_BASE_RESERVATION_H
 #define SONDE_BASE_RESERVATION_H
 
@@ -9,24 +9,24 @@
 
 #include <stddef.h>
 
-// `look` and `hold` return 0, or a negative errno and the reason, with which the work then fails.
+// `look` and `hold` return 0, or a negative errno with the reason; the work then fails with it.
 struct work_watch {
-    int (*look)(void *user, struct error *e); // between pieces of work, some µs apart
-    int (*hold)(void *user, size_t bytes, struct error *e); // the work uses so many bytes more
-    void (*release)(void *user, size_t bytes);              // it uses so many fewer
+    int (*look)(void *user, struct error *e); // called between pieces of work, some µs apart
+    int (*hold)(void *user, size_t bytes, struct error *e); // the work needs this many bytes more
+    void (*release)(void *user, size_t bytes);              // the work needs this many bytes less
     void *user;
 };
 
 struct reservation {
-    const struct work_watch *watch; // NULL: nobody counts
+    const struct work_watch *watch; // NULL: no accounting
     size_t bytes;
 };
 
-// Grows to `bytes` in all; fewer than before change nothing. Returns what the watch returns; after
+// Grows to a total of `bytes`; no effect if it is already larger. Returns the watch's result; after
 // a failure the reservation is as before.
 int reservation_grow(struct reservation *r, size_t bytes, struct error *e);
 
-// Shrinks to `bytes` in all; more than before change nothing.
+// Shrinks to a total of `bytes`; no effect if it is already smaller.
 void reservation_shrink(struct reservation *r, size_t bytes);
 
 #endif

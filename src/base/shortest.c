@@ -1,4 +1,4 @@
-// shortest.c - Schubfach: doubles to decimals by one look into a table of powers of ten.
+// shortest.c - Schubfach: converts doubles to decimals with one lookup in a table of powers of ten.
 //
 // After Raffaello Giulietti, "The Schubfach way to render doubles" (2020). A double v = c × 2^q
 // stands for all real numbers that round to it: the interval from halfway to its lower neighbour to
@@ -9,10 +9,9 @@
 //     |    |    |    |    |    |    |        at least 1 and less than 10 of them wide: one or more whole
 //               s-1  s   s+1                 numbers fall into it, at most one multiple of 10
 //
-// If a multiple of 10 is inside, it has a digit less and wins; else s or s+1, whichever is inside,
-// or closer. To decide this the three points are needed as whole numbers of quarters, and a last
-// bit that says whether there was a remainder ("round to odd"): a product with 128 bits of 10^-k is
-// enough for that.
+// If a multiple of 10 is inside, it has a digit less and wins; otherwise s or s+1 wins, whichever
+// is inside, or closer. This decision needs the three points as whole numbers of quarters, with a
+// last bit for a remainder ("round to odd"): a product with 128 bits of 10^-k suffices.
 #include "base/shortest.h"
 
 #include <pthread.h>
@@ -24,7 +23,7 @@ enum {
     POWER_MIN = -292,
     POWER_MAX = 324,
     FRACTION_BITS = 52,
-    EXPONENT_BIAS = 1075, // of c, read as a whole number
+    EXPONENT_BIAS = 1075, // of c, as a whole number
 };
 
 // 10^(POWER_MIN + i) × 2^s, rounded up, with s such that it has exactly 128 bits.
@@ -37,7 +36,7 @@ static _Atomic bool powers_filled;
 
 enum { LIMBS = 48 };
 
-// The highest 128 bits, plus one where something is left below (or `inexact`).
+// The highest 128 bits, plus one if lower bits are not 0 (or `inexact`).
 static struct power highest_bits(const uint32_t limbs[LIMBS], bool inexact)
 {
     int top = LIMBS - 1;
@@ -84,7 +83,7 @@ static void fill_powers(void)
         }
         powers[k - POWER_MIN] = highest_bits(x, true);
     }
-    // Release: whoever reads true also reads the whole table.
+    // Release: a thread that reads true also reads the whole table.
     atomic_store_explicit(&powers_filled, true, memory_order_release);
 }
 
@@ -102,7 +101,7 @@ static int log2_of_power_of_10(int e)
     return (e * 1741647) >> 19;
 }
 
-// ⌊power × x / 2^128⌋, with the lowest bit set where that dropped anything that counts.
+// ⌊power × x / 2^128⌋, with the lowest bit set if the division dropped a significant remainder.
 static uint64_t multiply_to_odd(struct power power, uint64_t x)
 {
     unsigned __int128 low = (unsigned __int128)power.low * x;
@@ -110,7 +109,7 @@ static uint64_t multiply_to_odd(struct power power, uint64_t x)
     return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
 }
 
-// Short decimals come out with up to 15 zeros: taken off 8, 4, 2, 1 at a time.
+// Short decimals have up to 15 trailing zeros here, which are removed 8, 4, 2, 1 at a time.
 static struct shortest without_zeros(uint64_t digits, int exponent)
 {
     if (digits % 10) // most numbers
@@ -138,7 +137,7 @@ struct shortest shortest_decimal(double value)
     int biased = (int)(bits >> FRACTION_BITS) & 0x7ff;
     uint64_t c = biased ? fraction | UINT64_C(1) << FRACTION_BITS : fraction;
     int q = (biased ? biased : 1) - EXPONENT_BIAS;
-    // Below a power of two doubles lie twice as close as above it.
+    // Below a power of two, doubles are twice as dense as above it.
     bool closer_below = fraction == 0 && biased > 1;
     bool inclusive = c % 2 == 0; // halfway numbers round to the even one
     int k = log10_of_power_of_2(q, closer_below);

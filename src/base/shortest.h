@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 // For a finite value > 0: digits × 10^exponent is the number with the fewest digits (at most 17, no
-// zero at the end) that every correct reader turns into the same double; of several, the one
-// closest to it. About 20 ns. Thread-safe.
+// zero at the end) that every correct reader turns into the same double; of several such numbers,
+// the closest one. About 20 ns. Thread-safe.
 struct shortest {
     uint64_t digits;
     int exponent;

@@ -1,6 +1,6 @@
 // ssh.h - the command line of ssh. ssh asks for no password and forwards nothing unless the caller
 // says so. Each call has a connection of its own, so that it ends with its process. ssh gives up
-// after 8 s if it cannot reach the host, and after some times 15 s if the host has fallen silent.
+// after 8 s if it cannot reach the host, and after `silent_times` × 15 s if the host falls silent.
 #ifndef SONDE_BASE_SSH_H
 #define SONDE_BASE_SSH_H
 
@@ -10,11 +10,11 @@ enum { SSH_OPTIONS_MAX = 4, SSH_WORDS_MAX = SSH_OPTIONS_MAX + 13 };
 
 struct ssh_words {
     char silent[48];
-    char *argv[SSH_WORDS_MAX]; // ends with NULL; never written to
+    char *argv[SSH_WORDS_MAX]; // ends with NULL; read-only
 };
 
-// `options` (at most SSH_OPTIONS_MAX, ends with NULL) come first. `command` NULL: none. All of them
-// have to live as long as *out is used, which may not be moved.
+// `options` (at most SSH_OPTIONS_MAX, ends with NULL) come first. `command` may be NULL. All texts
+// must live as long as *out, which must not be moved.
 void ssh_words(struct ssh_words *out, const char *const *options, int silent_times,
                const char *host, const char *command);
 

@@ -13,7 +13,7 @@ enum {
     DEL = 0x7f,
 };
 
-// FNV-1a: names of one text are the same in every version.
+// FNV-1a, so that a text gives the same name in every version.
 static uint64_t hash_of(struct str text)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -40,7 +40,8 @@ static unsigned twin_of(unsigned char c)
 
 void storable_name_add(struct buf *out, struct str name, size_t bytes_max)
 {
-    size_t start = out->size, fits = out->size; // `fits`: the end of what leaves room for a hash
+    // `fits`: the end of the part that leaves room for a hash
+    size_t start = out->size, fits = out->size;
     if (storable_name_is(name, bytes_max)) {
         buf_add_str(out, name);
         return;
@@ -48,7 +49,7 @@ void storable_name_add(struct buf *out, struct str name, size_t bytes_max)
     for (size_t i = 0, n; i < name.size; i += n) {
         unsigned char c = (unsigned char)name.data[i];
         n = utf8_sequence((const unsigned char *)name.data + i, name.size - i);
-        n = n ? n : 1; // a byte that is no UTF-8 stays
+        n = n ? n : 1; // a byte that is not UTF-8 stays
         if (c < 0x80 && !storable_name_sign(c))
             add_character(out, twin_of(c));
         else

@@ -1,8 +1,8 @@
-// storable_name.h - any text as a name of a metric or the key of a tag.
+// storable_name.h - converts any text to a name of a metric or the key of a tag.
 //
-// The store's names hold letters, digits, _ . / : - and everything beyond ASCII. A sign of ASCII
-// that they cannot hold becomes its wide twin, so that no two names become one and people can still
-// read them:
+// The store's names consist of letters, digits, _ . / : - and all characters beyond ASCII. Any
+// other ASCII character becomes its full-width form, so that different names stay different and
+// readable:
 //
 //   ! to ~ (U+0021…)  U+FF01…  "loss%" → "loss％", "lr(0)" → "lr（0）"        blank       U+3000
 //   control characters U+0000… U+2400…  tab → "␉"                            DEL         U+2421
@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-// Whether a name may hold this sign of ASCII.
+// Whether a name may contain this ASCII character.
 static inline bool storable_name_sign(unsigned char c)
 {
     bool letter = (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
@@ -24,7 +24,7 @@ static inline bool storable_name_sign(unsigned char c)
            c == '-';
 }
 
-// Whether the name can be stored as it is.
+// Whether the name can be stored unchanged.
 static inline bool storable_name_is(struct str name, size_t bytes_max)
 {
     if (!name.size || name.size > bytes_max)
@@ -37,8 +37,8 @@ static inline bool storable_name_is(struct str name, size_t bytes_max)
     return true;
 }
 
-// Adds the name that stands for `name` to `out`: the name itself if it can be stored. bytes_max: at
-// least 32.
+// Adds the storable form of `name` to `out`: the name itself if it is storable. bytes_max: at least
+// 32.
 void storable_name_add(struct buf *out, struct str name, size_t bytes_max);
 
 #endif

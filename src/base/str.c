@@ -21,7 +21,7 @@ static bool is_digit(struct str s, size_t at)
     return at < s.size && s.data[at] >= '0' && s.data[at] <= '9';
 }
 
-// The digits from *at on, without zeros in front; *at is moved behind them.
+// The digits from *at on, without leading zeros; moves *at after them.
 static struct str digits_at(struct str s, size_t *at)
 {
     while (is_digit(s, *at) && s.data[*at] == '0')
@@ -131,14 +131,15 @@ struct str str_word(struct str *rest)
     while (n < rest->size && rest->data[n] != ' ' && rest->data[n] != '\t')
         n++;
     struct str word = {rest->data, n};
-    if (n) // of nothing there may be no data
+    if (n) // an empty string may have NULL data
         *rest = str_slice(*rest, n, rest->size);
     return word;
 }
 
 bool str_to_double(struct str s, double *out)
 {
-    // strtod wants a NUL, knows hexadecimal and leading blanks: none of that is wanted here.
+    // strtod needs a NUL and accepts hexadecimal numbers and leading blanks, which are invalid
+    // here.
     char text[64];
     if (s.size == 0 || s.size >= sizeof text || blank(s.data[0]))
         return false;
@@ -190,7 +191,7 @@ void buf_free(struct buf *b)
 
 bool buf_grow(struct buf *b, size_t more)
 {
-    // One byte beyond is always kept for buf_cstr's NUL.
+    // One byte more is always reserved for buf_cstr's NUL.
     size_t need;
     if (b->failed || __builtin_add_overflow(b->size, more, &need) || need == SIZE_MAX ||
         (b->limit && need > b->limit)) {
@@ -199,6 +200,7 @@ bool buf_grow(struct buf *b, size_t more)
     }
     if (need + 1 <= b->capacity)
         return true;
+    // Not array_room: `hold` must agree to the size before it is allocated.
     size_t capacity = b->capacity ? b->capacity + b->capacity / 2 : 64;
     if (capacity < need + 1)
         capacity = need + 1;

@@ -32,8 +32,7 @@ static inline bool str_eq(struct str a, struct str b)
 // Byte-wise order, as memcmp: <0, 0, >0.
 int str_compare(struct str a, struct str b);
 
-// The order for people: runs of digits count as numbers, so n2 stands before n10. 0 only for equal
-// texts.
+// Natural order: runs of digits count as numbers, so n2 comes before n10. 0 only for equal texts.
 int str_compare_natural(struct str a, struct str b);
 
 // ASCII case only.
@@ -60,21 +59,23 @@ static inline struct str str_slice(struct str s, size_t from, size_t to)
 // Without ASCII white space at both ends.
 struct str str_trim(struct str s);
 
-// Takes what stands before the first `separator` off the front of *rest and returns it; *rest is
-// left behind the separator, or empty with data NULL when there was none.
-// `while (rest.data) { part = str_cut(&rest, ','); … }` visits every part, empty ones too.
+// Removes the text before the first `separator` from *rest and returns it; *rest becomes the text
+// after the separator, or empty with data NULL without a separator. `while (rest.data) { part =
+// str_cut(&rest, ','); … }` visits every part, empty ones too.
 struct str str_cut(struct str *rest, char separator);
 
-// The next word of *rest, words being separated by blanks and tabs; empty at the end.
+// Takes the next word of *rest; blanks and tabs separate words. Returns an empty string at the end.
 struct str str_word(struct str *rest);
 
-// Whole-string numbers, no blanks around them: true and *out set, or false and *out untouched.
+// Parse a string that is completely a number, without blanks. Return true and set *out, or return
+// false and leave *out unchanged.
 bool str_to_double(struct str s, double *out); // decimal, exponent, inf, nan; no hex
 bool str_to_i64(struct str s, int64_t *out);
 bool str_to_u64(struct str s, uint64_t *out);
 
 // A buffer that grows. Zero-initialise it; buf_free when done. After a failed allocation `failed`
-// is set, what is added later is dropped, and data[0..size) is what fitted: check once, at the end.
+// is set, later additions are dropped, and data[0..size) keeps the earlier ones: so check once, at
+// the end.
 struct buf {
     char *data;
     size_t size, capacity;
@@ -86,7 +87,7 @@ struct buf {
 void buf_free(struct buf *b);
 bool buf_grow(struct buf *b, size_t more);
 
-// Room for `more` bytes behind size.
+// Makes room for `more` bytes after size.
 static inline bool buf_reserve(struct buf *b, size_t more)
 {
     bool fits =
@@ -108,8 +109,8 @@ void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(pr
 void buf_vprintf(struct buf *b, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
-// The bytes as a C string (a NUL is kept behind size); "" when empty or failed early. Valid until
-// the next change.
+// The bytes as a C string (a NUL is kept after size); "" if empty or failed early. Valid until the
+// next change.
 const char *buf_cstr(struct buf *b);
 
 static inline struct str buf_str(const struct buf *b)

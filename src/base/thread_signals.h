@@ -4,9 +4,9 @@
 
 #include <signal.h>
 
-// Blocks all signals but SIGBUS in the calling thread and in threads that it makes. A truncated
-// mapped file raises SIGBUS (store/map_guard.h), and a blocked signal that a fault raises ends the
-// process. *before: the previous mask, for pthread_sigmask.
+// Blocks all signals except SIGBUS in the calling thread and in threads that it creates. A
+// truncated mapped file raises SIGBUS (store/map_guard.h), and a fault whose signal is blocked ends
+// the process. *before: the previous mask, for pthread_sigmask.
 void thread_signals_block(sigset_t *before);
 
 #endif

@@ -1,11 +1,11 @@
-// utf8.h - where a character of UTF-8 ends.
+// utf8.h - finds the ends of UTF-8 characters.
 #ifndef SONDE_BASE_UTF8_H
 #define SONDE_BASE_UTF8_H
 
 #include <stddef.h>
 
-// Length of the valid sequence at s (no overlong forms, no surrogates), 0 when there is none.
-// `left`: at least 1.
+// Length of the valid sequence at s (no overlong forms, no surrogates), 0 if it is invalid. `left`:
+// at least 1.
 static inline size_t utf8_sequence(const unsigned char *s, size_t left)
 {
     if (s[0] < 0x80)
@@ -24,7 +24,7 @@ static inline size_t utf8_sequence(const unsigned char *s, size_t left)
 }
 
 // Whether the valid sequence of two bytes is a control character of ISO 6429 (U+0080 to U+009F):
-// some terminals obey those.
+// some terminals interpret those.
 static inline int utf8_is_control(const unsigned char *s)
 {
     return s[0] == 0xc2 && s[1] < 0xa0;

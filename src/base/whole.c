@@ -7,7 +7,7 @@
 
 enum { PIECE_BYTES = 16384 };
 
-// The next piece, or one byte more than there may be. 0: the end.
+// Reads the next piece, up to one byte past the limit. Returns 0 at the end.
 static ssize_t read_piece(int fd, struct buf *out)
 {
     size_t room = out->limit - out->size;

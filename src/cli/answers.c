@@ -11,8 +11,8 @@
 #include <time.h>
 
 enum {
-    SIDE_BY_SIDE_MAX = 8,     // series in columns of their own
-    SIDE_BY_SIDE_WIDTH = 140, // characters of their titles together
+    SIDE_BY_SIDE_MAX = 8,     // maximum number of series in columns of their own
+    SIDE_BY_SIDE_WIDTH = 140, // maximum width of their titles together, in characters
 };
 
 // ---------------------------------------------------------------- times
@@ -89,7 +89,7 @@ static int by_time(const void *a, const void *b)
 
 typedef void take_point(void *user, size_t series, size_t at);
 
-// Calls take with every point. False: no memory.
+// Calls take for every point. False: out of memory.
 static bool each_point(const struct query_result *result, enum answers_order order,
                        take_point *take, void *user)
 {
@@ -116,7 +116,7 @@ static bool each_point(const struct query_result *result, enum answers_order ord
 
 // ---------------------------------------------------------------- the table
 
-// Six digits are what a person reads; whole numbers stay whole.
+// Six digits are enough for people; whole numbers stay whole.
 static void add_value(struct columns *table, double value)
 {
     if (isnan(value))
@@ -149,7 +149,7 @@ static bool fits(const struct query_result *result)
     return ok;
 }
 
-// One line a time stamp that any series has: a merge of all, which are sorted.
+// Writes one line for each time stamp of any series: a merge of all series, which are sorted.
 static void side_by_side(struct columns *table, const struct query_result *result, int digits)
 {
     struct buf names[SIDE_BY_SIDE_MAX] = {0};
@@ -192,7 +192,7 @@ struct lines {
     const struct query_result *result;
     int digits;
     struct buf name;
-    size_t named; // series + 1
+    size_t named; // index of the series + 1
 };
 
 static void add_line(void *user, size_t series, size_t at)
@@ -243,7 +243,7 @@ void answers_table(struct buf *out, const struct query_result *result, struct st
 static void add_field(struct buf *out, struct str text)
 {
     struct buf field = {0};
-    printable_add(&field, text); // it has no line ends any more
+    printable_add(&field, text); // printable text has no line ends
     struct str s = buf_str(&field);
     bool quoted = false;
     for (size_t i = 0; i < s.size; i++)
@@ -266,7 +266,7 @@ static int by_text(const void *a, const void *b)
     return str_compare(*(const struct str *)a, *(const struct str *)b);
 }
 
-// All tag keys of the result, sorted, each once. The array is the caller's.
+// Returns all tag keys of the result, sorted, without duplicates. The caller frees the array.
 static struct str *tag_keys(const struct query_result *result, size_t *count)
 {
     size_t all = 0, n = 0;

@@ -5,23 +5,24 @@
 #include "base/str.h"
 #include "query/query.h"
 
-// Lines of single points stand series by series, or (per span) in order of time, those of one time
-// in the order of their series.
+// Single points are listed series by series, or (per span) in order of time; at equal times, in the
+// order of their series.
 enum answers_order { ANSWERS_BY_SERIES, ANSWERS_BY_TIME };
 
-// Local times; one column a series as long as they fit beside each other, else one line a point.
-// `unit` may be empty.
+// Local times; one column per series if they fit side by side, else one line per point. `unit` may
+// be empty.
 void answers_table(struct buf *out, const struct query_result *result, struct str unit,
                    enum answers_order order);
 
 // RFC 4180: metric, a column for every tag key, time (RFC 3339, UTC), value. NaN is an empty field.
 void answers_csv(struct buf *out, const struct query_result *result, enum answers_order order);
 
-// The answer of POST /api/query, time stamps in ms. `metric` is the name that was asked for.
+// Writes the answer of POST /api/query, with time stamps in ms. `metric` is the name in the
+// request.
 void answers_json(struct buf *out, const struct query *q, struct str metric,
                   const struct query_result *result);
 
-// How many digits of a second the time stamps need: 0, 3, 6 or 9.
+// The number of decimals of a second that the time stamps need: 0, 3, 6 or 9.
 int answers_digits(const struct query_result *result);
 
 // "2026-11-20 15:04:05.250", local time.

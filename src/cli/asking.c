@@ -11,16 +11,17 @@
 #include <stdlib.h>
 
 enum {
-    // a server has a deadline of its own; in this process Ctrl-C ends it
+    // servers have a deadline of their own; in this process, Ctrl-C ends a query
     ASK_TIMEOUT_MS = 3600 * 1000,
     VALUES_SHOWN_MAX = 10,
 };
 
-// ---------------------------------------------------------------- whom
+// ---------------------------------------------------------------- the target
 
 struct target_options asking_targets(const struct options *o)
 {
-    // SONDE_JOB counts like --job only if --job says so: else it names the job around us.
+    // SONDE_JOB counts like --job only if the user gives --job; else it is the job around this
+    // process.
     return (struct target_options){
         .run_dir = options_text(o, OPT_RUN_DIR),
         .runs = options_text(o, OPT_RUNS),
@@ -38,13 +39,13 @@ static void offer_id(void *user, struct str id, bool running)
     struct id_search *s = user;
     (void)running;
     nearest_offer(&s->near, id);
-    if (s->near.best.data == id.data) { // the list goes
+    if (s->near.best.data == id.data) { // the list is freed
         snprintf(s->best, sizeof s->best, "%.*s", STR_ARG(id));
         s->near.best = str_of(s->best);
     }
 }
 
-// Adds the nearest id to the words for one that is not there.
+// Adds the nearest id to the error message about an unknown one.
 static void suggest_id(const struct options *o, char *const *where, size_t count, struct error *e)
 {
     struct target_options targets = asking_targets(o);
@@ -68,7 +69,8 @@ int asking_open(const struct options *o, char *const *where, size_t count, struc
     struct target_options targets = asking_targets(o);
     struct sonde_client_options options = {.timeout_ms = ASK_TIMEOUT_MS};
     *out = (struct asking){.o = o};
-    log_setup(LOG_ERROR, "sonde"); // what the files' reader warns of is among what is missing
+    // the files' reader warns about problems that the list of missing data contains
+    log_setup(LOG_ERROR, "sonde");
     int rc = client_open((const char *const *)where, count, &targets, &options, &out->client, e);
     if (rc == -ENOENT)
         suggest_id(o, where, count, e);
@@ -79,7 +81,7 @@ int asking_open(const struct options *o, char *const *where, size_t count, struc
     return 0;
 }
 
-// ---------------------------------------------------------------- who is missing
+// ---------------------------------------------------------------- missing nodes
 
 static struct str name_of(struct str entry)
 {
@@ -87,7 +89,7 @@ static struct str name_of(struct str entry)
     return at < 0 ? entry : str_slice(entry, 0, (size_t)at);
 }
 
-// The next of "n2 (late), n7 (error: this, and that)".
+// Removes the next entry from "n2 (late), n7 (error: this, and that)".
 static struct str cut_entry(struct str *rest)
 {
     ptrdiff_t at = str_find(*rest, STR("), "));
@@ -139,7 +141,7 @@ int asking_close(struct asking *a, int code)
     return code;
 }
 
-// ---------------------------------------------------------------- questions
+// ---------------------------------------------------------------- queries
 
 static int parse_time(const struct options *o, enum option_id id, const char *otherwise,
                       const char **text, int64_t *ns, struct error *e)
@@ -150,7 +152,7 @@ static int parse_time(const struct options *o, enum option_id id, const char *ot
     int rc =
         given ? query_parse_time(str_of(given), clock_realtime_ns(), local_zone(zone), ns, e) : 0;
     if (!rc && given && *ns == 0)
-        *text = "0"; // which as a number of nanoseconds means that there is none
+        *text = "0"; // 0 nanoseconds means no bound
     return rc ? error_prefix(e, "--%s", option_rows[id].name) : 0;
 }
 
@@ -186,7 +188,7 @@ int asking_list(struct asking *a, const char *path, const char *name, json_t **o
     return rc;
 }
 
-// Says in *e that there is no such metric, and which one may be meant.
+// Fills *e with the error for an unknown metric, and suggests the nearest one.
 int asking_unknown_metric(struct asking *a, struct str name, struct error *e)
 {
     struct nearest near = nearest_to(name);
@@ -221,7 +223,7 @@ int asking_query(struct asking *a, struct str metric, const struct sonde_query *
     return rc;
 }
 
-// ---------------------------------------------------------------- filters that nothing passes
+// ---------------------------------------------------------------- filters without a match
 
 static const json_t *find_key(const json_t *tags, struct str key)
 {
@@ -258,7 +260,7 @@ static void explain_value(const struct query_filter *f, struct str metric, const
         if (i < VALUES_SHOWN_MAX)
             buf_printf(&shown, "%s%s", i ? ", " : "", one);
     }
-    bool suggest = near.best.data && count > VALUES_SHOWN_MAX; // else the reader sees it
+    bool suggest = near.best.data && count > VALUES_SHOWN_MAX; // a shorter list shows it anyway
     log_say("no series of %.*s has %.*s=%.*s%s%.*s%s; it is %s%s", STR_ARG(metric), STR_ARG(f->key),
             STR_ARG(f->text), suggest ? " (did you mean " : "",
             STR_ARG(suggest ? near.best : STR("")), suggest ? "?)" : "", buf_cstr(&shown),

@@ -1,5 +1,4 @@
-// colour.h - colours on terminals, for those who want them (NO_COLOR is not set, TERM is not
-// "dumb").
+// colour.h - decides on colours: only on terminals, unless NO_COLOR is set or TERM is "dumb".
 #ifndef SONDE_CLI_COLOUR_H
 #define SONDE_CLI_COLOUR_H
 
@@ -11,7 +10,7 @@
 #define COLOUR_RED "\033[31m"
 #define COLOUR_OFF "\033[0m"
 
-// Whether what is written to fd may be coloured.
+// True if output to fd may be coloured.
 bool colour_wanted(int fd);
 
 #endif

@@ -47,7 +47,7 @@ void columns_cut_text(struct columns *c, struct str text, size_t most)
         return;
     }
     while (most > 0 && ((unsigned char)text.data[most] & 0xc0) == 0x80)
-        most--; // not in the middle of a character
+        most--; // does not cut a character in two
     columns_cell(c, "%.*s…", (int)most, text.data);
 }
 
@@ -126,7 +126,7 @@ void columns_csv(const struct columns *c, struct buf *out)
     out->failed |= c->failed || c->text.failed;
     for (size_t i = 0; i < c->cells && !out->failed; i++) {
         struct str s = cell(c, i);
-        if (str_find_char(s, ',') >= 0 || str_find_char(s, '"') >= 0) // cells have no line ends
+        if (str_find_char(s, ',') >= 0 || str_find_char(s, '"') >= 0) // cells contain no line ends
             quote(out, s);
         else
             buf_add_str(out, s);

@@ -16,7 +16,7 @@ int command_agent(const struct options *o)
     if (!folder)
         return command_failed(
             EXIT_USAGE,
-            (error_set(&e, -EINVAL, "--folder=DIR is missing: where is the recording to go?"), &e));
+            (error_set(&e, -EINVAL, "--folder=DIR is missing: the folder for the recording"), &e));
     if (options_int(o, OPT_LEVEL) == 0)
         return command_failed(
             EXIT_USAGE,
@@ -25,7 +25,7 @@ int command_agent(const struct options *o)
 
     own_memory_set_up(OWN_MEMORY_MAPPED_SMALL);
 
-    // In a job's folder job.json says what the file is told about itself.
+    // In a job's folder, job.json provides the meta of the file.
     char path[FOLDER_PATH_MAX];
     struct job job;
     snprintf(path, sizeof path, "%s/" JOB_FILE, folder);
@@ -40,7 +40,7 @@ int command_agent(const struct options *o)
     int keeper_fd = options_int(o, OPT_KEEPER_FD);
     if (keeper_fd > 0)
         fcntl(keeper_fd, F_SETFD, FD_CLOEXEC);
-    // SONDE_SOCKET in the environment is an outer job's: only the flag counts here.
+    // SONDE_SOCKET in the environment may be that of an outer job, so only the flag counts here.
     bool socket_given = o->value[OPT_SOCKET].source == FROM_FLAG;
     struct agent_options agent = {
         .folder = folder,
@@ -65,7 +65,7 @@ int command_agent(const struct options *o)
     };
     e.code = 0;
     int code = agent_run(&agent, &e);
-    // Whoever holds the control socket has been told there.
+    // With a control socket, the parent has received the error there.
     if (code != 0 && e.code != 0 && control_fd < 0)
         log_error("%s", e.text);
     job_free(&job);

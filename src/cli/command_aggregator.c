@@ -39,8 +39,8 @@ int command_aggregator(const struct options *o)
         .transport = options_text(o, OPT_TRANSPORT),
     };
     if (status == 0 && !key_file && (hub.address || hub.expect || hub.port))
-        status =
-            error_set(&e, -EINVAL, "nodes are answered only with the job's key: --key-file=FILE");
+        status = error_set(&e, -EINVAL,
+                           "--key-file=FILE is missing: nodes connect only with the job's key");
     if (status == 0) {
         struct aggregator_options aggregator = {
             .paths = (const char *const *)o->arguments,
@@ -53,7 +53,7 @@ int command_aggregator(const struct options *o)
             .tls_cert = options_text(o, OPT_TLS_CERT),
             .tls_key = options_text(o, OPT_TLS_KEY),
             .job = options_text(o, OPT_JOB),
-            // SONDE_SOCKET in the environment is that of the job around us, too.
+            // SONDE_SOCKET in the environment may be that of the job around this process.
             .agent_socket =
                 o->value[OPT_SOCKET].source == FROM_FLAG ? options_text(o, OPT_SOCKET) : NULL,
             .dump_node = options_text(o, OPT_DUMP_NODE),
@@ -76,7 +76,7 @@ int command_aggregator(const struct options *o)
                 : serve_by_hand(&aggregator, options_text(o, OPT_TOKEN_FILE) || o->auth_key[0], &e);
     }
     explicit_bzero(token, sizeof token);
-    // Whoever holds the control socket has been told there.
+    // With a control socket, the parent has received the error there.
     if (status < 0 && control_fd < 0)
         return command_failed(EXIT_FAILED, &e);
     return status < 0 ? EXIT_FAILED : EXIT_OK;

@@ -1,4 +1,4 @@
-// command_compare.c - what has changed between runs: their descriptions, the durations of their
+// command_compare.c - the differences between runs: their descriptions, the durations of their
 // spans, and values of metrics. Each side is one run or several; report/difference.h judges.
 #include "base/array.h"
 #include "cli/asking.h"
@@ -20,9 +20,9 @@
 enum {
     RUNS_MAX = 32, // on a side
     NAMES_MAX = 4096,
-    FACT_KEY_WIDTH = 20, // bytes in the table of changes: 80 columns in all
+    FACT_KEY_WIDTH = 20, // bytes in the table of changes, for a width of 80 columns
     FACT_WIDTH = 26,
-    FACT_SAME = 6, // of a long text, so many bytes that are the same before the difference
+    FACT_SAME = 6, // for a long text, number of equal bytes shown before the difference
 };
 static const double LEAST_CHANGE = 0.01; // docs/compare.md
 
@@ -42,13 +42,13 @@ struct compared {
     char *name;
     bool is_span;
     struct values of[2][RUNS_MAX];
-    bool on_both; // else it is only on one side, and there is no difference
+    bool on_both; // else only one side has it, so no difference can be computed
     struct difference difference;
 };
 
 struct comparison {
     const struct options *o;
-    char *words[2]; // the arguments, cut at commas
+    char *words[2]; // the arguments, divided at commas
     char *runs[2][RUNS_MAX];
     size_t count[2];
     json_t *facts[2];
@@ -72,7 +72,8 @@ static int read_condition(const char *text, struct condition *c, struct error *e
 {
     struct str rest = str_trim(str_of(text));
     size_t cut[2], found = 0;
-    for (size_t i = rest.size; i > 0 && found < 2; i--) // a name may have blanks
+    // searches from the end, because a name may contain blanks
+    for (size_t i = rest.size; i > 0 && found < 2; i--)
         if (rest.data[i - 1] == ' ')
             cut[found++] = i - 1;
     bool good = found == 2;
@@ -93,12 +94,12 @@ static int read_condition(const char *text, struct condition *c, struct error *e
     }
     return good ? 0
                 : error_set(e, -EINVAL,
-                            "--fail-if: '%.80s' is no condition; write NAME, one of mean, p50, "
+                            "--fail-if: '%.80s' is not a condition; write NAME, one of mean, p50, "
                             "p95, total, peak, and a change, as in 'step mean +5%%'",
                             text);
 }
 
-// The change is as large, and noise alone does not explain it.
+// True if the change is large enough, and not explained by noise alone.
 static bool holds(const struct condition *c, const struct difference *d)
 {
     const struct difference_estimate *x = &d->of[c->statistic];
@@ -109,7 +110,7 @@ static bool holds(const struct condition *c, const struct difference *d)
            (c->change > 0 ? change >= c->change && x->low > 0 : change <= c->change && x->high < 0);
 }
 
-// ---------------------------------------------------------------- what is compared
+// ---------------------------------------------------------------- the runs of a side
 
 static struct compared *find(struct comparison *c, const char *name, bool is_span)
 {
@@ -193,7 +194,7 @@ static int take_metric(struct comparison *c, struct asking *a, int side, size_t 
     return rc;
 }
 
-// What run.json, or job.json of a run that goes on, says; a recording may have neither.
+// Reads run.json, or job.json of a running job; a recording may have neither.
 static void take_facts(struct comparison *c, int side, const char *run)
 {
     static const char *const names[] = {JOB_RUN_FILE, JOB_FILE};
@@ -288,14 +289,14 @@ static bool compute(struct comparison *c, struct compared *x)
     return !x->on_both || difference_of(runs[0], count[0], runs[1], count[1], &x->difference);
 }
 
-// What became higher (of spans: slower), then lower, then the rest; spans before metrics, each by
-// its total.
+// Orders by verdict: higher (for spans: slower), then lower, then the rest; spans before metrics;
+// then by total.
 static int most_telling_first(const void *a, const void *b)
 {
     const struct compared *x = *(struct compared *const *)a, *y = *(struct compared *const *)b;
     if (x->on_both != y->on_both)
         return x->on_both ? -1 : 1;
-    // HIGHER is the last of them.
+    // HIGHER is the last value of the enum.
     enum difference_verdict u = x->difference.verdict, v = y->difference.verdict;
     if (u != v)
         return (u < v) - (u > v);
@@ -356,7 +357,7 @@ static void add_change(struct columns *t, const struct difference_estimate *e)
         columns_cell(t, "%+.1f%% (%+.1f to %+.1f)", change, e->low * scale, e->high * scale);
 }
 
-// Of a long text the part from shortly before the place where it differs from the other one.
+// Cuts a long text to the part that differs from the other one, and a few bytes before it.
 static void add_fact(struct columns *t, const char *text, const char *other)
 {
     struct buf part = {0};
@@ -366,7 +367,7 @@ static void add_fact(struct columns *t, const char *text, const char *other)
     bool is_long = text && strlen(text) > FACT_WIDTH && same > FACT_SAME;
     size_t from = is_long ? same - FACT_SAME : 0;
     while (from > 0 && ((unsigned char)text[from] & 0xc0) == 0x80)
-        from--; // within a UTF-8 character
+        from--; // inside a UTF-8 character
     buf_printf(&part, "%s%s", from ? "…" : "", text ? text + from : "-");
     columns_cut_text(t, buf_str(&part), FACT_WIDTH);
     buf_free(&part);
@@ -405,6 +406,7 @@ static void write_text(const struct comparison *c, struct buf *out)
     static const char *const titles[] = {"",      "statistic",     "before",
                                          "after", "change (95 %)", "verdict"};
     struct columns t = {0};
+    size_t rows = 0;
     write_changes(c, out);
     buf_add_char(out, '\n');
     columns_titles(&t, titles, 6);
@@ -414,6 +416,7 @@ static void write_text(const struct comparison *c, struct buf *out)
             const struct difference_estimate *e = &x->difference.of[which];
             if (which == (x->is_span ? DIFFERENCE_PEAK : DIFFERENCE_TOTAL))
                 continue;
+            rows++;
             columns_cut_text(&t, str_of(which ? "" : x->name), 20);
             columns_cell(&t, "%s", statistics[which]);
             add_value_cell(&t, x, e->before);
@@ -422,7 +425,7 @@ static void write_text(const struct comparison *c, struct buf *out)
             columns_cell(&t, "%s", which ? "" : verdict_word(x));
         }
     }
-    if (t.cells)
+    if (rows)
         columns_write(&t, out);
     columns_free(&t);
     for (size_t i = 0; i < c->compared_count; i++)
@@ -523,8 +526,7 @@ static int failed_condition(const struct comparison *c, const struct condition *
                         c->list[i]->name);
             return 0;
         }
-    return error_set(e, -ENOENT,
-                     "--fail-if: no span or metric that is on both sides is called %.*s",
+    return error_set(e, -ENOENT, "--fail-if: no span or metric on both sides has the name %.*s",
                      STR_ARG(condition->name));
 }
 

@@ -1,6 +1,6 @@
-// `sonde completion SHELL` prints a script; the script calls `sonde completion words KIND [WORD]`
-// for words that only data know: names of metrics and tags, ids of jobs. Without data, or when a
-// job does not answer at once, there are none, and nothing is said.
+// `sonde completion SHELL` prints a script. The script calls `sonde completion words KIND [WORD]`
+// for words that depend on data: names of metrics and tags, ids of jobs. Without data, or if a job
+// does not answer at once, it prints no words and no error.
 #include "cli/asking.h"
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -12,7 +12,7 @@
 
 enum { WORDS_TIMEOUT_MS = 500 };
 
-// Only what a shell takes as it is: nothing that it would expand, or run.
+// Only characters that a shell neither expands nor executes.
 static void add_word(struct buf *out, struct str prefix, struct str word, const char *end,
                      struct str typed)
 {
@@ -38,7 +38,7 @@ static ptrdiff_t last_of(struct str text, const char *characters)
     return -1;
 }
 
-// "avg:1s-avg:lo" goes on with names of metrics, "loss{ra" with tags, "loss{rank=" with their
+// "avg:1s-avg:lo" is completed with names of metrics, "loss{ra" with tags, "loss{rank=" with their
 // values.
 static void add_expressions(struct asking *a, struct str typed, struct buf *out)
 {

@@ -1,8 +1,8 @@
-// command_detect.c - who is slower than the others, from a recording or from what a running job has
-// recorded so far.
+// command_detect.c - finds members that are slower than the others, in a recording or in the data
+// of a running job.
 //
-// Whatever is asked for becomes samples (round, member, value), which are played to detect.h round
-// by round.
+// It converts metrics and spans to samples (round, member, value), and passes them to detect.h
+// round by round.
 #include "base/array.h"
 #include "cli/asking.h"
 #include "cli/columns.h"
@@ -22,11 +22,11 @@
 
 enum { BY_MAX = 8 }; // keys of --by
 
-// What is remembered of a member beside its verdict and its rounds.
+// The data of a member beside its verdict and its rounds.
 struct record {
-    struct str host; // empty: its series carry none
-    int64_t spans;   // so many have been counted
-    bool ended;      // it stopped giving values, without evidence that it hangs
+    struct str host; // empty: its series have no such tag
+    int64_t spans;   // number of spans so far
+    bool ended;      // it has no more values, without evidence that it hangs
 };
 
 struct work {
@@ -38,7 +38,7 @@ struct work {
     struct rounds rounds;
     struct record *records; // by member
     size_t records_capacity;
-    struct str metric; // or the span's name
+    struct str metric; // or the name of a span
     struct asking_range range;
     struct sonde_result *result;
     struct evidence *evidence; // by member; NULL: no member is silent
@@ -56,8 +56,8 @@ static struct str label_value(const struct store_label *labels, size_t count, st
     return (struct str){0};
 }
 
-// "host=n3,gpu=0": the values of --by's keys, those that are there. With none of them: all tags, so
-// that an expression's own groups are told apart.
+// "host=n3,gpu=0": the values of --by's keys that exist. If none exists, all tags, so that an
+// expression's groups stay distinct.
 static struct str member_name(struct work *w, const struct store_label *labels, size_t count)
 {
     struct buf name = {0};
@@ -75,7 +75,7 @@ static struct str member_name(struct work *w, const struct store_label *labels, 
     return copy ? str_of(copy) : (struct str){0};
 }
 
-// The number of the known member that these labels name; -1: none.
+// The number of the known member with these labels; -1: none.
 static long known_member(void *user, const struct store_label *labels, size_t count)
 {
     struct work *w = user;
@@ -83,7 +83,7 @@ static long known_member(void *user, const struct store_label *labels, size_t co
     return name.data ? detect_find(w->detect, name) : -1;
 }
 
-// Its number, or -1 with the reason in w->status.
+// Returns its number, or -1 with the reason in w->status.
 static long find_member(struct work *w, const struct store_label *labels, size_t count)
 {
     struct str name = member_name(w, labels, count);
@@ -95,14 +95,10 @@ static long find_member(struct work *w, const struct store_label *labels, size_t
                         : error_set(w->e, -ENOMEM, "no memory");
         return -1;
     }
-    if ((size_t)member >= w->records_capacity) {
-        size_t before = w->records_capacity;
-        if (!array_room(&w->records, &w->records_capacity, (size_t)member + 1,
-                        sizeof *w->records)) {
-            w->status = error_set(w->e, -ENOMEM, "no memory");
-            return -1;
-        }
-        memset(w->records + before, 0, (w->records_capacity - before) * sizeof *w->records);
+    if (!array_room_zeroed(&w->records, &w->records_capacity, (size_t)member + 1,
+                           sizeof *w->records)) {
+        w->status = error_set(w->e, -ENOMEM, "no memory");
+        return -1;
     }
     struct record *record = &w->records[member];
     struct str host = label_value(labels, count, STR("host"));
@@ -124,15 +120,15 @@ static void add_sample(struct work *w, struct rounds_sample s)
         w->status = error_set(w->e, -ENOMEM, "no memory");
 }
 
-// ---------------------------------------------------------------- where values come from
+// ---------------------------------------------------------------- reading values
 
-// A metric's name stands for its average by member and round. *m: the question.
+// The name of a metric means its average by member and round. *m is the query.
 static int parse_what(struct work *w, const char *what, const char **m, struct query *q)
 {
     struct buf text = {0};
     struct str rest = str_of(what), first = str_cut(&rest, ':');
     if (rest.data &&
-        // an expression; names may have colons, too
+        // an expression; names of metrics may contain colons, too
         query_aggregator_of(first) != QUERY_AGGREGATOR_COUNT) {
         w->by_count = w->o->value[OPT_BY].source == FROM_DEFAULT ? 0 : w->by_count;
         *m = what;
@@ -143,13 +139,13 @@ static int parse_what(struct work *w, const char *what, const char **m, struct q
     for (size_t i = 0; i < w->by_count; i++)
         buf_printf(&text, "%s%.*s=*", i ? "," : "", STR_ARG(w->by[i]));
     buf_add_char(&text, '}');
-    *m = arena_strdup(&w->arena, buf_str(&text)); // the query points into it
+    *m = arena_strdup(&w->arena, buf_str(&text)); // the query points into this copy
     buf_free(&text);
     return *m ? query_parse_m(str_of(*m), &w->arena, q, w->e)
               : error_set(w->e, -ENOMEM, "no memory");
 }
 
-// The client's tags as labels, in the arena; NULL: no memory.
+// The client's tags as labels, in the arena; NULL: out of memory.
 static struct store_label *labels_of(struct work *w, const struct sonde_tag *tags, size_t count)
 {
     struct store_label *labels = arena_array(&w->arena, count, sizeof *labels);
@@ -179,7 +175,7 @@ static int take_metric(struct work *w, struct asking *a, const char *m, const st
             add_sample(w, (struct rounds_sample){s->time_ns[k], s->time_ns[k], (size_t)member,
                                                  s->values[k]});
     }
-    // The keys of an expression's groups tell recorded series apart, too.
+    // The grouping keys of an expression distinguish recorded series, too.
     for (size_t i = 0; first && groups && i < first->tag_count && i < BY_MAX; i++)
         w->by[w->by_count++] = str_of(first->tags[i].key);
     if (status == 0 && !first)
@@ -194,7 +190,7 @@ static int by_end(const void *a, const void *b)
     return (s > t) - (s < t);
 }
 
-// Spans that have ended, in order of their start.
+// Reads ended spans in order of their start.
 static int take_spans(struct work *w, struct asking *a, const char *name)
 {
     json_t *spans;
@@ -232,7 +228,7 @@ static int take_spans(struct work *w, struct asking *a, const char *name)
 
 // ---------------------------------------------------------------- silent members
 
-// A member that stopped giving values hangs or has ended: the recordings show which.
+// A member without further values hangs or has ended: the recordings show which.
 static int conclude(struct work *w, struct asking *a)
 {
     size_t members = detect_members(w->detect), silent = 0;
@@ -291,7 +287,7 @@ static const char *evidence_of(const struct work *w, size_t member)
     return w->evidence ? w->evidence[member].text : "";
 }
 
-// How many times as long it takes; not known: a dash.
+// Adds the ratio to the usual duration; a dash if it is unknown.
 static void ratio_cell(struct columns *table, double ratio)
 {
     if (ratio == ratio)
@@ -360,7 +356,7 @@ static void answer_json(const struct work *w, struct buf *out)
     buf_add_char(out, '\n');
 }
 
-// The hosts of who is bad now, each once.
+// Writes the hosts of members that are bad now, without duplicates.
 static int write_excluded(const struct work *w, const char *path, struct error *e)
 {
     struct buf text = {0};

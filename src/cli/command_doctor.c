@@ -1,9 +1,9 @@
-// `sonde doctor`: what works on this machine, in words.
+// `sonde doctor`: reports in words which features work on this machine.
 //
-// One row of the table a check. A check says one of four things, and what to do where something can
-// be done. The answers stand in this order:
+// The table has one row for each check. A check has one of four results, with advice where the user
+// can do something. The output has this order:
 //   missing  level 2 needs it; the exit code becomes 1
-//   no       works less well, or not at all, but level 2 does without
+//   no       works less well, or not at all, but level 2 does not need it
 //   ok       works
 //   absent   hardware and services that this machine does not have; one line for all of them
 #include "cli/colour.h"
@@ -53,7 +53,7 @@ static void find(struct finding *f, enum verdict verdict, const char *format, ..
     va_end(args);
 }
 
-// The first line of a small file, without its newline; false when it cannot be read.
+// Reads the first line of a small file, without its newline; false if that fails.
 static bool first_line(const char *path, char *out, size_t size)
 {
     FILE *f = fopen(path, "re");
@@ -116,7 +116,7 @@ static void check_memfd(const struct options *o, struct finding *f)
 static void check_pidfd(const struct options *o, struct finding *f)
 {
     (void)o;
-    enum { PIDFD_OPEN = 434 }; // everywhere; older headers lack the name
+    enum { PIDFD_OPEN = 434 }; // the same on all architectures; older headers lack the name
     int fd = (int)syscall(PIDFD_OPEN, getpid(), 0);
     if (fd >= 0)
         find(f, OK, "pidfd_open");
@@ -187,7 +187,7 @@ static void check_proc(const struct options *o, struct finding *f)
 
 // ---------------------------------------------------------------- devices
 
-// Whether a display or 3D controller of this vendor is on the PCI bus.
+// True if a display or 3D controller of this vendor is on the PCI bus.
 static bool gpu_on_bus(const char *vendor)
 {
     struct dirent **entries;
@@ -206,8 +206,9 @@ static bool gpu_on_bus(const char *vendor)
     return found;
 }
 
-// As the agent would: it starts the vendor's library, or reads /sys, and asks each GPU once.
-// `variable`: where the environment names the library; one that it names is meant to be there.
+// Like the agent, it starts the vendor's library, or reads /sys, and samples each GPU once.
+// `variable` is the environment variable with the path of the library; if it is set, the library
+// has to exist.
 static void check_gpus(struct finding *f, const char *source, const char *vendor,
                        const char *variable)
 {
@@ -225,7 +226,7 @@ static void check_gpus(struct finding *f, const char *source, const char *vendor
     if (collect_set_count(c) > 0 && collect_sample(c, 0, clock_realtime_ns(), values) > 0) {
         struct collect_set set;
         collect_get_set(c, 0, &set);
-        count = values[0]; // gpu_count stands first
+        count = values[0]; // gpu_count is the first value
         for (size_t i = 0; i < set.series[0].label_count; i++)
             if (str_eq(set.series[0].labels[i].key, STR("library")))
                 library = set.series[0].labels[i].value;
@@ -307,7 +308,7 @@ static const char *file_system_name(long type)
     return "unknown";
 }
 
-// What the store does to its file: space set aside, mapped and shared, written to.
+// Does what the store does with its file: allocates space, maps it shared, writes to it.
 static int try_store_file(const char *folder, struct error *e)
 {
     enum { TRIAL_BYTES = 64 * 1024 };
@@ -367,7 +368,7 @@ static void check_run_folder(const struct options *o, struct finding *f)
         rmdir(base);
 }
 
-// Inside a job: whether the points of programs here reach the job's agent.
+// Inside a job: checks that points of programs here reach the job's agent.
 static void check_job(const struct options *o, struct finding *f)
 {
     (void)o;
@@ -401,7 +402,7 @@ static void check_runs_folder(const struct options *o, struct finding *f)
         find(f, MISSING, "%s", e.text);
         return;
     }
-    // What is not there yet is made by the first run: its nearest parent has to allow that.
+    // The first run makes a missing folder, so the nearest existing parent has to allow that.
     memcpy(part, path, sizeof part);
     while (access(part, F_OK) < 0 && errno == ENOENT && strrchr(part, '/') > part)
         *strrchr(part, '/') = 0;
@@ -411,7 +412,7 @@ static void check_runs_folder(const struct options *o, struct finding *f)
         find(f, MISSING, "%s: %.300s; set SONDE_RUNS, or use --record DIR", path, e.text);
 }
 
-// ---------------------------------------------------------------- where we are
+// ---------------------------------------------------------------- the place of this process
 
 static void check_scheduler(const struct options *o, struct finding *f)
 {
@@ -447,7 +448,7 @@ static const struct {
     {"allocation", check_scheduler},
 };
 
-// What has been found, by verdict.
+// The results, grouped by verdict.
 struct report {
     struct buf parts[VERDICTS];
 };
@@ -469,14 +470,14 @@ static void add_finding(struct report *r, const char *name, const struct finding
     buf_add_char(out, '\n');
 }
 
-// Whether there is nothing to be done about a source that gives nothing.
+// True if the user can do nothing about a source without values.
 static bool is_absent(const char *reason)
 {
     return !strstr(reason, strerror(EACCES)) && !strstr(reason, strerror(EPERM));
 }
 
-// A line for the sources of node metrics that work, and one for each that is kept from working,
-// GPUs apart: they have checks of their own.
+// Adds a line for all working sources of node metrics, and one for each blocked source, except
+// GPUs, which have checks of their own.
 static void add_sources(struct report *r)
 {
     static struct source_here sources[SOURCES_HERE_MAX];

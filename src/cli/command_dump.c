@@ -19,13 +19,13 @@
 
 enum {
     STATUS_TIMEOUT_MS = 20000,
-    DUMP_TIMEOUT_MS = 24 * 3600 * 1000, // the aggregator knows better what is too long
+    DUMP_TIMEOUT_MS = 24 * 3600 * 1000, // long, because the aggregator limits the time itself
     PROGRESS_MS = 500,
 };
 
 #define STATUS_PATH "/sonde/v1/status"
 
-// The question, in a thread of its own, so that this one can show how far it is.
+// The request runs in a thread of its own, so that this one can show the progress.
 struct asked {
     struct http_client *client;
     struct buf body;
@@ -41,7 +41,7 @@ static json_t *parse(const struct http_answer *answer, struct error *e)
 {
     json_t *all = json_loadb(answer->body.data, answer->body.size, 0, NULL);
     if (!all)
-        error_set(e, -EPROTO, "the job's answer is no JSON");
+        error_set(e, -EPROTO, "the job's answer is not JSON");
     return all;
 }
 
@@ -55,7 +55,7 @@ static json_t *ask_status(struct http_client *c, struct error *e)
     return all;
 }
 
-// ---------------------------------------------------------------- the question
+// ---------------------------------------------------------------- the request
 
 static int open_client(const struct options *o, struct http_client **out, struct error *e)
 {
@@ -84,7 +84,7 @@ static int make_body(const struct options *o, const json_t *status, struct buf *
                          "only running jobs are dumped; recordings are files already: copy those");
     if (!to && !asking_text(dump, "configured")[0])
         to = name;
-    int rc = to ? runs_path(to, path, e) : 0; // the aggregator has another folder of its own
+    int rc = to ? runs_path(to, path, e) : 0; // without it, the aggregator chooses the folder
     if (rc < 0)
         return rc;
     json_t *body = json_pack("{s:s,s:s}", "to", path, "since", since ? since : "");
@@ -93,7 +93,7 @@ static int make_body(const struct options *o, const json_t *status, struct buf *
     if (text)
         buf_add_str(out, str_of(text));
     free(text);
-    return text && !out->failed ? 0 : error_set(e, -EINVAL, "the folder's name is no UTF-8");
+    return text && !out->failed ? 0 : error_set(e, -EINVAL, "the folder's name is not UTF-8");
 }
 
 static void *ask(void *user)
@@ -108,7 +108,7 @@ static void *ask(void *user)
     return NULL;
 }
 
-// False: it has not ended yet.
+// Returns false if the request has not ended yet.
 static bool wait_for_end(struct asked *a)
 {
     int64_t until_ns = clock_monotonic_ns() + (int64_t)PROGRESS_MS * NS_PER_MS;
@@ -186,8 +186,8 @@ static void print_table(const json_t *files, struct buf *out)
     columns_free(&table);
 }
 
-// What has travelled, and what is there now. The two cannot be compared: points travel in another
-// form than they have in a file.
+// Prints the transferred bytes, and the size of the files. They are not comparable, because points
+// have another format on the wire than in a file.
 static void print_sums(const json_t *files, size_t whole, struct buf *out)
 {
     char came[32], all[32];
@@ -203,7 +203,7 @@ static void print_sums(const json_t *files, size_t whole, struct buf *out)
                whole == 1 ? "" : "s", all, points, points == 1 ? "" : "s", came);
 }
 
-// Who is not there, by name. Returns how many.
+// Prints the names of missing nodes; returns their number.
 static size_t name_absent(const json_t *all)
 {
     const json_t *files = json_object_get(all, "files"), *missing = json_object_get(all, "missing");

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "collect/collect.h"
+#include "import/import.h"
 #include "launch/folder.h"
 #include "store/import.h"
 #include "store/import_dragon.h"
@@ -11,7 +12,8 @@
 
 enum { HOST_MAX = 64 };
 
-// The file's name up to its first dot, as a host's: "node-10hz.csv.gz" gives "node-10hz".
+// The host from a file's name: the part before the first dot, as in "node-10hz" for
+// "node-10hz.csv.gz".
 static void host_of(const char *path, char out[HOST_MAX + 1])
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -59,6 +61,42 @@ static int import_databases(const struct options *o, const char *folder, struct 
     return status ? status : import_dragon(&dragon, e);
 }
 
+static void print_host(const struct import_hosts_recording *r, void *user)
+{
+    (void)user;
+    struct buf out = {0};
+    buf_printf(&out, "%s: %llu values in %llu series, %llu spans and annotations, %llu bytes\n",
+               r->path, (unsigned long long)r->values, (unsigned long long)r->series,
+               (unsigned long long)r->events, (unsigned long long)r->file_bytes);
+    command_print(&out);
+}
+
+// All files together: their points and events go to one recording of each host.
+static int import_points(const struct options *o, import_fn *read, const char *folder,
+                         struct error *e)
+{
+    char host[HOST_MAX + 1];
+    host_of(o->arguments[0], host);
+    const char *given = options_text(o, OPT_HOST);
+    struct import_hosts_options where = {folder, str_of(given ? given : host)};
+    struct import_hosts *to = NULL;
+    int rc = folder_make_all(folder, e);
+    if (!rc)
+        rc = import_hosts_begin(&where, &to, e);
+    for (int i = 0; i < o->argument_count && !rc; i++) {
+        struct import_stats stats;
+        rc = read(o->arguments[i], to, &stats, e);
+        if (!rc && stats.bad_rows)
+            log_warning("%s: %llu rows could not be read and are left out", o->arguments[i],
+                        (unsigned long long)stats.bad_rows);
+    }
+    if (rc) {
+        import_hosts_cancel(to);
+        return rc;
+    }
+    return import_hosts_end(to, print_host, NULL, e);
+}
+
 int command_import(const struct options *o)
 {
     struct error e;
@@ -66,13 +104,20 @@ int command_import(const struct options *o)
     if (!folder)
         return command_failed(
             EXIT_USAGE,
-            (error_set(&e, -EINVAL, "-o DIR is missing: where is the recording to go?"), &e));
+            (error_set(&e, -EINVAL, "-o DIR is missing: the folder for the recording"), &e));
     if (given && (strchr(given, '/') || given[0] == '.' || strlen(given) > HOST_MAX))
         return command_failed(
-            EXIT_USAGE, (error_set(&e, -EINVAL, "--host: '%.80s' is no host's name", given), &e));
+            EXIT_USAGE,
+            (error_set(&e, -EINVAL, "--host: '%.80s' is not the name of a host", given), &e));
     const char *format = options_text(o, OPT_FORMAT);
     if (strcmp(format, "dragon-sqlite") == 0)
         return import_databases(o, folder, &e) < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
+    import_fn *rows = strcmp(format, "csv") == 0       ? import_csv
+                      : strcmp(format, "parquet") == 0 ? import_parquet
+                      : strcmp(format, "influx") == 0  ? import_influx
+                                                       : NULL;
+    if (rows)
+        return import_points(o, rows, folder, &e) < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
     if (o->argument_count > 1)
         return command_failed(EXIT_USAGE,
                               (error_set(&e, -EINVAL, "%s: one FILE only", format), &e));

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-// ---------------------------------------------------------------- which columns
+// ---------------------------------------------------------------- columns
 
 struct shown {
     struct str names[COLUMNS_MAX];
@@ -54,7 +54,7 @@ static int choose_columns(struct runs_table *t, const char *given, struct shown 
     return rc;
 }
 
-// ---------------------------------------------------------------- what is printed
+// ---------------------------------------------------------------- output
 
 static void add_cell(struct columns *out, struct str name, const struct runs_row *row,
                      struct field f, bool csv)
@@ -159,6 +159,14 @@ int command_ls(const struct options *o)
         buf_printf(&out, "%s\n",
                    all ? "no run fulfils the conditions"
                        : "there are no runs; start one with sonde run");
+    bool partly = t.left_out.size > 0;
+    for (struct str rest = buf_str(&t.left_out); rest.size;) {
+        struct str line = str_cut(&rest, '\n');
+        log_say("left out: %.*s", STR_ARG(line));
+    }
     runs_table_free(&t);
-    return rc ? command_failed(rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e) : command_print(&out);
+    if (rc)
+        return command_failed(rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e);
+    int code = command_print(&out);
+    return !code && partly && options_flag(o, OPT_STRICT_ANSWER) ? EXIT_PARTLY : code;
 }

@@ -7,7 +7,7 @@
 
 static const char *const kinds[] = {[STORE_GAUGE] = "gauge", [STORE_COUNTER] = "counter"};
 
-// Why this machine lacks the source's metrics; "" when it has them.
+// Why this machine lacks the source's metrics; "" if it has them.
 static struct str missing_here(const struct source_here *sources, int source_count,
                                struct str source, struct buf *words)
 {
@@ -40,7 +40,8 @@ static void write_json(struct buf *out, const struct collect_metric *rows, size_
     buf_free(&words);
 }
 
-// Under the table: one line for each source that gives nothing on this machine, or not all.
+// Writes below the table one line for each source without values, or without some of them, on this
+// machine.
 static void write_missing(struct buf *out, const struct source_here *sources, int source_count)
 {
     const char *title = "\nNot, or not all, on this machine:\n";

@@ -4,9 +4,9 @@
 
 int command_node(const struct options *o)
 {
-    (void)o; // all that it has to know comes on its standard input
+    (void)o; // its input comes on standard input
     struct error e;
     log_setup(LOG_WARNING, "sonde node");
-    // What went wrong has been told to the launcher.
+    // The launcher has received the error.
     return node_run(&e) == 0 ? EXIT_OK : EXIT_FAILED;
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// Prints the address and, if the person's browser is likely to be elsewhere, the ssh line; else
+// Prints the address and, if the browser is probably on another machine, the ssh command; else
 // opens it.
 static void show(const struct options *o, const struct job *job, const char *url,
                  const char *folder, char file[OPEN_PAGE_PATH_MAX])
@@ -45,7 +45,7 @@ static int show_job(const struct options *o, const struct job *job, struct error
     token_of_role(str_of(control), ROLE_VIEW, view);
     explicit_bzero(control, sizeof control);
     snprintf(url, sizeof url, "%s/?token=%s", job->url, view);
-    show(o, job, url, job->folder, file); // the file goes with the job's folder
+    show(o, job, url, job->folder, file); // the file is removed with the job's folder
     return 0;
 }
 

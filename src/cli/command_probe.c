@@ -1,10 +1,10 @@
-// command_probe.c - a small fixed piece of work on each GPU or core, timed, as lines that
-// `sonde put` and script collectors take.
+// command_probe.c - times a small fixed piece of work on each GPU or core, and prints lines for
+// `sonde put` and script collectors.
 //
-// Every device is probed in a process of its own: what a driver keeps is gone with it, and one that
-// hangs costs that device's answer. How many GPUs there are is asked in a process of its own, too:
-// who has asked a driver cannot have children that use it. GPUs work side by side; cores one after
-// the other, as they share their memory.
+// Every device has a process of its own: the driver's state ends with it, and a hanging process
+// costs only that device's result. Counting the GPUs also needs a process of its own, because a
+// process that has used a driver cannot have children that use it. GPUs work in parallel; cores one
+// after the other, because they share their memory.
 #include "cli/commands.h"
 
 #include "base/clock.h"
@@ -24,17 +24,17 @@
 
 enum {
     TARGETS_MAX = 1024,
-    COUNT = -1, // in place of a device: how many there are
+    COUNT = -1, // instead of a device: count the devices
 };
 
 struct target {
     enum probe_kind kind;
     int index; // or COUNT
-    pid_t pid; // 0: not started, or over
-    int from;  // what the process says; -1: over
+    pid_t pid; // 0: not started, or ended
+    int from;  // output of the process; -1: ended
 };
 
-// What the process says; it comes whole.
+// The output of a process, written in one piece.
 struct said {
     int status;
     struct probe_result result;
@@ -47,7 +47,7 @@ static const struct {
     const char *name, *tag;
 } kinds[] = {[PROBE_CPU] = {"cpu", "core"}, [PROBE_GPU] = {"gpu", "gpu"}};
 
-// ---------------------------------------------------------------- a process each
+// ---------------------------------------------------------------- processes
 
 static int start(struct target *t, struct error *e)
 {
@@ -72,7 +72,7 @@ static int start(struct target *t, struct error *e)
     return 0;
 }
 
-// Takes what it says; false: it says nothing. Either way that is the end of it.
+// Reads the output of a process, and ends it; false: no output.
 static bool hear(struct target *t, bool in_time, struct said *said)
 {
     bool whole = in_time && read(t->from, said, sizeof *said) == (ssize_t)sizeof *said;
@@ -80,13 +80,13 @@ static bool hear(struct target *t, bool in_time, struct said *said)
     t->from = -1;
     if (!whole)
         kill(t->pid, SIGKILL);
-    // One that hangs in its driver cannot be waited for; it is left to the system.
+    // A process that hangs in its driver cannot be waited for; init reaps it later.
     waitpid(t->pid, NULL, whole ? 0 : WNOHANG);
     t->pid = 0;
     return whole;
 }
 
-// ---------------------------------------------------------------- which
+// ---------------------------------------------------------------- devices
 
 static int count_devices(enum probe_kind kind, int timeout_ms, struct error *e)
 {
@@ -101,14 +101,14 @@ static int count_devices(enum probe_kind kind, int timeout_ms, struct error *e)
         heard = poll(&polled, 1, timeout_ms);
     while (heard < 0 && errno == EINTR);
     if (!hear(&t, heard > 0, &said))
-        return error_set(e, -EIO, "how many %ss there are is not said%s", kinds[kind].name,
+        return error_set(e, -EIO, "cannot count the %ss: no answer%s", kinds[kind].name,
                          heard > 0 ? "" : " in time");
     if (said.status < 0)
         *e = said.why;
     return said.status;
 }
 
-// Appends "gpu", "cpu" (all of them) or "gpu:3".
+// Appends "gpu" or "cpu" (all of them), or one such as "gpu:3".
 static int add_targets(struct target *targets, size_t *count, const char *what, int timeout_ms,
                        struct error *e)
 {
@@ -131,10 +131,10 @@ static int add_targets(struct target *targets, size_t *count, const char *what, 
                 (struct target){.kind = (enum probe_kind)k, .index = (int)i, .from = -1};
         return 0;
     }
-    return error_set(e, -EINVAL, "'%s' is nothing to probe: gpu, gpu:0, cpu or cpu:0", what);
+    return error_set(e, -EINVAL, "cannot probe '%s': write gpu, gpu:0, cpu or cpu:0", what);
 }
 
-// Without a word: the GPUs, where there are any, else the cores.
+// Without arguments: the GPUs if any exist, else the cores.
 static int choose(struct target *targets, size_t *count, const struct options *o, int timeout_ms,
                   struct error *e)
 {
@@ -147,7 +147,7 @@ static int choose(struct target *targets, size_t *count, const struct options *o
     return status;
 }
 
-// ---------------------------------------------------------------- what they say
+// ---------------------------------------------------------------- results
 
 static void print_value(struct buf *out, const struct target *t, const struct probe_result *r,
                         const char *metric, double seconds)
@@ -160,7 +160,7 @@ static void print_value(struct buf *out, const struct target *t, const struct pr
     buf_add_char(out, '\n');
 }
 
-// Takes what it says, or notes that it says nothing. Whether it was a figure.
+// Reads a result, or reports that it is missing. Returns true for a figure.
 static bool finish(struct target *t, bool in_time, struct buf *out)
 {
     struct said said;
@@ -178,7 +178,7 @@ static bool finish(struct target *t, bool in_time, struct buf *out)
     return true;
 }
 
-// Waits for targets first … end - 1. Returns how many gave a figure.
+// Waits for targets first … end - 1. Returns the number of figures.
 static size_t gather(struct target *targets, size_t first, size_t end, int64_t deadline_ns,
                      struct buf *out)
 {
@@ -221,7 +221,7 @@ int command_probe(const struct options *o)
     struct buf out = {0};
     for (size_t i = 0; i < count;) {
         size_t end = i;
-        do { // GPUs side by side
+        do { // GPUs in parallel
             if (start(&targets[end], &e) < 0)
                 log_warning("%s", e.text);
             end++;

@@ -1,16 +1,12 @@
-// `sonde put`, `sonde annotate`: lines to the agent's socket, and the agent's response.
-#include "cli/asking.h"
+// `sonde put`, `sonde annotate`: send lines to the agent's socket, and print its answer.
+#include "cli/agent_lines.h"
 #include "cli/commands.h"
 
 #include "base/clock.h"
 #include "base/escape.h"
-#include "base/exchange.h"
 #include "base/json_writer.h"
-#include "base/log.h"
 #include "base/storable_name.h"
 #include "client/client.h"
-#include "client/target.h"
-#include "emit/segment.h"
 #include "launch/parameters.h"
 
 #include <errno.h>
@@ -19,63 +15,10 @@
 #include <unistd.h>
 
 enum {
-    PUT_REPLY_MAX = 64 * 1024,    // bytes of the agent's words that are kept
-    PUT_ANSWER_TIMEOUT_MS = 10000 // for the agent to take the lines and say what it thinks
+    PUT_ANSWER_TIMEOUT_MS = 10000 // of a request over HTTP
 };
 
-static int find_socket(const struct options *o, char out[FOLDER_SOCKET_MAX + 1], struct error *e)
-{
-    char path[FOLDER_PATH_MAX + 16];
-    if (options_text(o, OPT_SOCKET) && o->value[OPT_JOB].source != FROM_FLAG) {
-        snprintf(path, sizeof path, "%s", options_text(o, OPT_SOCKET));
-    } else {
-        struct job job;
-        struct target_options where = asking_targets(o);
-        int status = target_running(NULL, &where, &job, e);
-        if (status < 0)
-            return status;
-        snprintf(path, sizeof path, "%s/agent.sock", job.folder);
-        job_free(&job);
-    }
-    if (strlen(path) > FOLDER_SOCKET_MAX)
-        return error_set(e, -ENAMETOOLONG, "the path of the socket is longer than %d bytes: %.60s…",
-                         FOLDER_SOCKET_MAX, path);
-    memcpy(out, path, strlen(path) + 1);
-    return 0;
-}
-
-static bool folder_is_here(const char *socket_path)
-{
-    char folder[FOLDER_SOCKET_MAX + 1];
-    snprintf(folder, sizeof folder, "%s", socket_path);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        *slash = 0;
-    return !slash || slash == folder || access(folder, F_OK) == 0;
-}
-
-static int send_to(const char *path, struct str lines, int more, struct buf *reply, struct error *e)
-{
-    int fd = exchange_open(path);
-    if (fd == -ENOENT && !folder_is_here(path))
-        return error_set(e, fd,
-                         "no agent answers at %s: its job is over, or the folder is not to be seen "
-                         "from here. %s",
-                         path, SEGMENT_FOLDER_HINT);
-    if (fd < 0)
-        return error_set(e, fd, "no agent answers at %s: %s", path,
-                         fd == -ENOENT || fd == -ECONNREFUSED ? "its job is over" : strerror(-fd));
-    struct exchange x = {.who = "the agent",
-                         .text = lines,
-                         .more = more,
-                         .patience_ms = PUT_ANSWER_TIMEOUT_MS,
-                         .answer = reply};
-    int status = exchange_run(fd, &x, e);
-    close(fd);
-    return status;
-}
-
-// NAME VALUE KEY=VALUE… as one plain line. Blanks would make other words of them.
+// Makes NAME VALUE KEY=VALUE… one line. Rejects blanks, which would split words.
 static int make_line(const struct options *o, struct buf *line, struct error *e)
 {
     if (o->argument_count == 1)
@@ -89,36 +32,25 @@ static int make_line(const struct options *o, struct buf *line, struct error *e)
     return 0;
 }
 
-// What the options' agent says to the lines: EXIT_OK when it took all of them. Frees them.
+// Sends the lines to the agent of the options. EXIT_OK if it accepted all. Frees the lines.
 static int send_lines(const struct options *o, struct buf *lines, int more)
 {
     struct error e;
-    char path[FOLDER_SOCKET_MAX + 1];
-    struct buf reply = {.limit = PUT_REPLY_MAX};
-    int status = find_socket(o, path, &e);
-    if (status == 0)
-        status = send_to(path, buf_str(lines), more, &reply, &e);
-    // One line for each that was refused, in the agent's words.
-    struct str rest = buf_str(&reply);
-    while (rest.data && rest.size > 0) {
-        struct str words = str_trim(str_cut(&rest, '\n'));
-        if (words.size > 0)
-            log_error("%.*s", STR_ARG(words));
-    }
-    int code = reply.size > 0 ? EXIT_FAILED : EXIT_OK;
+    int refused = agent_lines_send(o, buf_str(lines), more, &e);
     buf_free(lines);
-    buf_free(&reply);
-    return status < 0 ? command_failed(EXIT_FAILED, &e) : code;
+    if (refused < 0)
+        return command_failed(EXIT_FAILED, &e);
+    return refused ? EXIT_FAILED : EXIT_OK;
 }
 
-// Whether the job is one that only its address leads to.
+// True if the job is known only by its address.
 static bool is_elsewhere(const struct options *o)
 {
     const char *url = getenv("SONDE_URL");
     return url && *url && !options_text(o, OPT_SOCKET) && o->value[OPT_JOB].source != FROM_FLAG;
 }
 
-// Over HTTP, to the job of SONDE_URL.
+// Sends the annotation over HTTP, to the job of SONDE_URL.
 static int post_annotation(const char *text, const char *const *tags, size_t count)
 {
     struct error e;
@@ -149,7 +81,7 @@ static int post_annotation(const char *text, const char *const *tags, size_t cou
     return status < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_OK;
 }
 
-// `tags`: KEY=VALUE each, as the agent takes them.
+// `tags` are KEY=VALUE each, in the agent's syntax.
 static int send_annotation(const struct options *o, const char *text, const char *const *tags,
                            size_t count)
 {
@@ -178,7 +110,7 @@ static int check_parameters(const struct options *o, struct error *e)
         struct str value = str_of(o->arguments[i]), key = str_cut(&value, '=');
         if (!value.data || !storable_name_is(key, PARAMETERS_KEY_MAX))
             return error_set(e, -EINVAL,
-                             "'%.80s' is no parameter: write KEY=VALUE, with a key of letters, "
+                             "'%.80s' is not a parameter: write KEY=VALUE, with a key of letters, "
                              "digits and _ . / : -, at most %d bytes",
                              o->arguments[i], PARAMETERS_KEY_MAX);
         if (value.size > PARAMETERS_VALUE_MAX)
@@ -188,7 +120,7 @@ static int check_parameters(const struct options *o, struct error *e)
     return 0;
 }
 
-// As few annotations as have room for them all (launch/parameters.h).
+// Puts them into as few annotations as possible (launch/parameters.h).
 static int put_parameters(const struct options *o)
 {
     static const char *const tag = PARAMETERS_TAG;

@@ -10,9 +10,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-// ---------------------------------------------------------------- the question
+// ---------------------------------------------------------------- the query
 
-// The result as the engine's, for who writes it down. Points stay where they are.
+// Converts the client's result to the engine's type, for the functions that print it. Points are
+// not copied.
 static int view_of(const struct sonde_result *r, struct arena *arena, struct query_result *out,
                    struct error *e)
 {
@@ -44,7 +45,7 @@ static int view_of(const struct sonde_result *r, struct arena *arena, struct que
 
 static struct str unit_of(const struct sonde_result *r, const struct query *q)
 {
-    // Counts and squares are in no unit of the metric's.
+    // Counts and squares do not have the metric's unit.
     bool same = q->aggregator != QUERY_COUNT && q->aggregator != QUERY_SQUARE_SUM;
     return same && sonde_result_count(r) ? str_of(sonde_result_series(r, 0)->unit) : STR("");
 }
@@ -91,8 +92,8 @@ static int ask(struct asking *a, const char *m, const struct query *q,
     return code;
 }
 
-// A name without an aggregator, with or without tags: every series by itself. Names may have
-// colons, tags' values as well: those need the aggregator.
+// A name without an aggregator, with or without tags, selects every series by itself. Names of
+// metrics and values of tags may contain colons; such expressions need an aggregator.
 static int parse_expression(struct str text, struct arena *arena, const char **m, struct query *q,
                             struct error *e)
 {
@@ -132,8 +133,7 @@ int command_query(const struct options *o)
     if (query_lists_wanted(o) > 1)
         return command_failed(
             EXIT_USAGE,
-            (error_set(&e, -EINVAL,
-                       "--list, --spans, --annotations and --tags are one question each"),
+            (error_set(&e, -EINVAL, "choose one of --list, --spans, --annotations and --tags"),
              &e));
     if (o->argument_count < skip)
         return command_failed(

@@ -34,14 +34,15 @@ int command_relay(const struct options *o)
     };
     int usage = 0;
     if (!relay.parent_count)
-        usage = error_set(&e, -EINVAL,
-                          "--parent=HOST:PORT is missing or no such thing: who asks this node?");
+        usage = error_set(
+            &e, -EINVAL,
+            "--parent=HOST:PORT is missing or not valid: the hub that this relay connects to");
     else if (!relay.key_file)
         usage = error_set(&e, -EINVAL, "--key-file=FILE is missing: the job's key");
     int status = usage ? usage : relay_run(&relay, control_fd, &e);
     arena_free(&arena);
     if (usage)
         return command_failed(EXIT_USAGE, &e);
-    // Whoever holds the control socket has been told there.
+    // With a control socket, the parent has received the error there.
     return status == 0 ? EXIT_OK : control_fd < 0 ? command_failed(EXIT_FAILED, &e) : EXIT_FAILED;
 }

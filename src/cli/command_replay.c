@@ -4,14 +4,15 @@
 #include "client/run_description.h"
 #include "collect/collect.h"
 
+#include "base/array.h"
 #include "base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-// What is there is served as it is: folders are looked through by the server, also later. What is
-// not may be the id of a job.
+// Existing paths are passed on: the server scans folders, also later. Any other argument may be the
+// id of a job.
 static int find_paths(const struct options *o, struct recordings *found, const char ***paths,
                       size_t *count, struct error *e)
 {
@@ -39,13 +40,12 @@ static int find_paths(const struct options *o, struct recordings *found, const c
     if (taken && !status)
         status = recordings_find(o, ids, taken, found, e);
     free(ids);
-    const char **all = status ? NULL : realloc(*paths, (*count + found->count + 1) * sizeof *all);
-    if (!all)
-        return status ? status : error_set(e, -ENOMEM, "out of memory");
-    for (size_t i = 0; i < found->count; i++)
-        all[(*count)++] = found->paths[i];
-    *paths = all;
-    return 0;
+    size_t capacity = given;
+    if (!status && !array_room(paths, &capacity, *count + found->count, sizeof **paths))
+        status = error_set(e, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < found->count && !status; i++)
+        (*paths)[(*count)++] = found->paths[i];
+    return status;
 }
 
 int serve_recordings(const struct options *o, serve_ready_fn *ready, void *user)

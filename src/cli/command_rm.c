@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// A name that several recordings have is no name for one of them.
+// Rejects a name that several recordings have.
 static int check_name(const struct runs_table *t, const char *word, struct error *e)
 {
     size_t named = 0;
@@ -26,7 +26,7 @@ static int check_name(const struct runs_table *t, const char *word, struct error
                      : 0;
 }
 
-// Why this row stays; NULL: it may go.
+// The reason to keep this row; NULL: it may be removed.
 static const char *why_kept(const struct runs_row *row, bool force)
 {
     if (row->state != RUNS_ENDED)
@@ -66,7 +66,7 @@ int command_rm(const struct options *o)
         struct runs_row *row = &t.rows[i];
         const char *why = why_kept(row, options_flag(o, OPT_FORCE));
         char bytes[32];
-        summary_bytes_text((double)row->bytes, bytes, sizeof bytes);
+        summary_bytes_text((double)row->size.bytes, bytes, sizeof bytes);
         if (why) {
             error_set(&e, -EBUSY, "%s stays: %s", row->job.id, why);
             code = command_failed(EXIT_FAILED, &e);

@@ -9,12 +9,12 @@
 
 enum { DRAGON_PORT = 4243 };
 
-// What options say together.
+// Checks combinations of options.
 static int check_together(const struct options *o, struct error *e)
 {
     const char *dump_dir = options_text(o, OPT_DUMP_DIR);
-    // Of two that contradict each other the nearer one counts: a flag before the environment before
-    // the file.
+    // Of two contradicting options, the one with the higher priority counts: flag, then
+    // environment, then file.
     if (options_flag(o, OPT_NO_RECORD) && options_text(o, OPT_RECORD) &&
         o->value[OPT_NO_RECORD].source == o->value[OPT_RECORD].source)
         return error_set(e, -EINVAL, "--record and --no-record contradict each other");
@@ -32,7 +32,7 @@ static int check_together(const struct options *o, struct error *e)
     return wire_transport_check(options_text(o, OPT_TRANSPORT), e);
 }
 
-// --dragon-compatible opens Dragon's port, unless it is told otherwise.
+// --dragon-compatible opens Dragon's port, unless an option says otherwise.
 static int dragon_port(const struct options *o)
 {
     bool own =
@@ -100,6 +100,7 @@ int command_run(const struct options *o)
         .dump_dir = options_text(o, OPT_DUMP_DIR),
         .open_hub = options_flag(o, OPT_OPEN_HUB),
         .quiet = options_flag(o, OPT_QUIET),
+        .no_report = options_flag(o, OPT_NO_REPORT),
         .verbose = options_flag(o, OPT_VERBOSE),
         .stop_timeout_s = options_number(o, OPT_STOP_TIMEOUT),
         .nodes =

@@ -26,18 +26,18 @@ enum {
     PARAMETERS_SHOWN_BYTES = 400,
 };
 
-// A job as it answers over HTTP, for all its nodes; as the files of this machine say where it does
-// not.
+// A job with the data of all its nodes over HTTP; if it does not answer, with data of this
+// machine's files.
 struct shown {
     struct job job;
-    bool elsewhere;              // it is that of SONDE_URL, and nothing of it is on this machine
-    bool on_first_node;          // so an ssh tunnel to this machine leads to its server
-    char url[JOB_URL_MAX + 300]; // with the view token; empty when there is none
-    bool known;                  // what follows
+    bool elsewhere;              // the job of SONDE_URL, without any data on this machine
+    bool on_first_node;          // so an ssh tunnel to this machine reaches its server
+    char url[JOB_URL_MAX + 300]; // with the view token; empty: no URL
+    bool known;                  // the fields below are valid
     struct summary s;
     struct parameters parameters;
-    json_t *nodes;      // NULL: it does not answer
-    struct buf missing; // nodes, with the reasons
+    json_t *nodes;      // NULL: the job does not answer
+    struct buf missing; // missing nodes, with the reasons
 };
 
 static void full_url(struct shown *j)
@@ -54,7 +54,7 @@ static void full_url(struct shown *j)
     snprintf(j->url, sizeof j->url, "%s/?token=%s", j->job.url, view);
 }
 
-// ---------------------------------------------------------------- asking
+// ---------------------------------------------------------------- requests
 
 static void take_event(const struct store_event *event, void *user)
 {
@@ -63,7 +63,7 @@ static void take_event(const struct store_event *event, void *user)
     parameters_add_event(&j->parameters, event);
 }
 
-// The agents' notes of sources and scripts that fail, and the parameters that programs keep.
+// Reads the agents' notes about failing sources and scripts, and the parameters that programs keep.
 static void take_annotations(struct asking *a, struct shown *j)
 {
     static const char *const tags[] = {"cut_off=*", "failing=*", PARAMETERS_TAG};
@@ -76,7 +76,7 @@ static void take_annotations(struct asking *a, struct shown *j)
     }
 }
 
-// Asks the job. False: it does not answer; why, in *e.
+// Requests the job's data. False: it does not answer; *e has the reason.
 static bool ask_job(struct asking *all, struct shown *j, struct error *e)
 {
     const char *where = j->job.url;
@@ -100,8 +100,8 @@ static bool ask_job(struct asking *all, struct shown *j, struct error *e)
     return j->known;
 }
 
-// The job that SONDE_URL names, unless it is among those of this machine. It says itself what it is
-// called.
+// Adds the job that SONDE_URL names, unless it is on this machine. The job itself provides its
+// name.
 static int add_elsewhere(struct shown *all, size_t *count, struct error *e)
 {
     const char *url = getenv("SONDE_URL"), *id = getenv("SONDE_JOB");
@@ -126,7 +126,7 @@ static int add_elsewhere(struct shown *all, size_t *count, struct error *e)
     return 0;
 }
 
-// What only the job itself knows of one that is elsewhere.
+// Fills in facts that only the job itself knows, for a job on another machine.
 static void describe_elsewhere(struct shown *j)
 {
     const json_t *first = json_array_get(j->nodes, 0);
@@ -256,7 +256,7 @@ static void add_count(struct columns *table, bool known, uint64_t count)
         columns_cell(table, "%s", "");
 }
 
-// Under the table: "JOB: lr=0.01 batch=32", cut where a line becomes too long.
+// Writes below the table "JOB: lr=0.01 batch=32", cut to the width of a line.
 static void write_parameters(struct buf *out, const char *job, const struct parameters *p)
 {
     struct buf line = {0};
@@ -279,7 +279,7 @@ static void write_parameters(struct buf *out, const char *job, const struct para
     buf_free(&line);
 }
 
-// Under the table: a gap in a running job's metrics, explained.
+// Writes below the table why a running job's metrics have a gap.
 static void write_cut_off(struct buf *out, const char *job, const struct summary *s)
 {
     for (size_t i = 0; i < s->cut_off_count; i++) {
@@ -323,7 +323,8 @@ static void write_memory(struct buf *out, const struct job *j)
     buf_add_str(out, STR("beside the mapped recording\n"));
 }
 
-// Under the table, where the browser is likely to be elsewhere.
+// Writes below the table the ssh command for a tunnel, if the browser is probably on another
+// machine.
 static void write_tunnel(struct buf *out, const struct job *j)
 {
     char line[TUNNEL_LINE_MAX];
@@ -364,7 +365,7 @@ static void write_table(struct buf *out, const struct shown *all, size_t count)
     columns_free(&table);
 }
 
-// All jobs: those of this machine, and that of SONDE_URL.
+// Finds all jobs: those on this machine, and the one of SONDE_URL.
 static int find_jobs(const struct options *o, struct shown **out, size_t *count, struct error *e)
 {
     char base[FOLDER_PATH_MAX];

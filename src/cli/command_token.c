@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// For --url: the job and its address.
+// Finds the job and its address for --url.
 static int find_job(const struct options *o, struct job *out, struct error *e)
 {
     struct target_options where = asking_targets(o);
@@ -17,10 +17,10 @@ static int find_job(const struct options *o, struct job *out, struct error *e)
     if (rc || out->url[0])
         return rc;
     job_free(out);
-    return error_set(e, -ENOENT, "this job answers over HTTP nowhere: its aggregator does not run");
+    return error_set(e, -ENOENT, "this job has no HTTP server: its aggregator does not run");
 }
 
-// The file with the control token.
+// Finds the file with the control token.
 static int find_file(const struct options *o, char out[FOLDER_PATH_MAX + 16], struct error *e)
 {
     const char *around = getenv("SONDE_TOKEN_FILE"), *given = options_text(o, OPT_TOKEN_FILE);
@@ -65,7 +65,7 @@ static int check_form(const struct options *o, enum role role, struct error *e)
                          "a --token-file has no URL: give a JOB that runs with it, or nothing");
     if (role == ROLE_CONTROL)
         return error_set(e, -EINVAL,
-                         "a password in a URL is never good for control: take --view or --write");
+                         "a URL cannot carry the control token: choose --view or --write");
     return 0;
 }
 
@@ -91,7 +91,7 @@ int command_token(const struct options *o)
     if (!rc) {
         token_of_role(str_of(control), role, token);
         struct str rest = str_of(job.url), scheme = str_cut(&rest, ':');
-        if (url) // what stands before "//" and behind it
+        if (url) // the parts before and after "//"
             buf_printf(&out, "%.*s://sonde:%s@%.*s\n", STR_ARG(scheme), token,
                        STR_ARG(str_slice(rest, strlen("//"), rest.size)));
         else

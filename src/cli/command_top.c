@@ -16,17 +16,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Pictures: a half second between two, as nodes are sampled twice a second. A request may take 5 s;
-// a key that comes while it waits is heard after 0.3 s.
-enum { PLACES_MAX = 4, TICK_MS = 500, ASK_MS = 5000, PATIENCE_MS = 300 };
+// Frames are half a second apart, because nodes are sampled twice a second. A request may take 5 s;
+// a key that arrives meanwhile is handled after 0.3 s.
+enum { PLACES_MAX = 4, TICK_MS = 500, WHEEL_ROWS = 3, ASK_MS = 5000, PATIENCE_MS = 300 };
 
 static const int64_t BUCKETS_NS[] = {
     INT64_C(1) * NS_PER_S,  INT64_C(2) * NS_PER_S,   INT64_C(5) * NS_PER_S,  INT64_C(15) * NS_PER_S,
     INT64_C(60) * NS_PER_S, INT64_C(300) * NS_PER_S, INT64_C(600) * NS_PER_S};
-enum { LIST_FIELDS = 2 }; // that events and findings are sorted by, beside their usual order
+enum { LIST_FIELDS = 2 }; // sort orders of events and findings, beside the default
 enum { BUCKETS = sizeof BUCKETS_NS / sizeof BUCKETS_NS[0] };
 
-// A view that a row was opened from. What it shows follows from the model's node and member.
+// A view from which a row was opened. The model's node and member define its contents.
 struct place {
     enum top_kind kind;
     int sort;
@@ -39,14 +39,14 @@ struct top {
     struct top_model model;
     struct top_feed feed;
     struct screen now, before;
-    bool utf8, colour, drawn; // drawn: `before` is on the terminal
+    bool utf8, colour, drawn; // drawn: the terminal shows `before`
     int64_t asking_since_ns, played_ns;
-    struct place places[PLACES_MAX]; // where Escape leads, the last first
+    struct place places[PLACES_MAX]; // the targets of Escape, the last one first
     size_t place_count;
     bool on_terminal;
 };
 
-// Whether a request has to end because somebody waits for the terminal.
+// True if a request has to end because a key or a resize waits.
 static bool wanted(void *user)
 {
     const struct top *top = user;
@@ -93,12 +93,12 @@ static void pause_or_play(struct top *top)
     if (!newest_ns(top))
         return;
     if (!m->at_ns)
-        m->at_ns = newest_ns(top); // holds the picture
+        m->at_ns = newest_ns(top); // freezes the displayed time
     m->paused = !m->paused;
     top->played_ns = clock_monotonic_ns();
 }
 
-// While a recording plays, its time goes as the clock does.
+// While a recording plays, its time advances with the clock.
 static void play(struct top *top)
 {
     struct top_model *m = &top->model;
@@ -132,7 +132,7 @@ static void show(struct top *top, enum top_kind kind, const char *of)
     top_feed_due(&top->feed);
 }
 
-// Remembers the view for Escape, and opens a row of it. `of` may be a text of the model.
+// Saves the view for Escape, and opens a row of it. `of` may be a text of the model.
 static void open_view(struct top *top, enum top_kind kind, const char *of)
 {
     struct top_model *m = &top->model;
@@ -173,7 +173,8 @@ static void open_event(struct top *top)
         go_to(top, m->events[order[m->selected]].start_ns);
 }
 
-// Shows the metric of the finding, or the spans, at the end of the time in which it was slow.
+// Shows the metric or the spans of the finding, at the end of the time in which the member was
+// slow.
 static void open_finding(struct top *top)
 {
     struct top_model *m = &top->model;
@@ -236,14 +237,14 @@ static void sort_by(struct top *top, int step)
         t = &m->tables[i];
     bool list = m->kind == TOP_EVENTS || m->kind == TOP_FINDINGS;
     int columns = list ? LIST_FIELDS : m->table_count ? (int)t->column_count : 0;
-    // Columns without any value are passed over.
+    // Skips columns without any value.
     for (int tries = 0; tries <= columns; tries++) {
         m->sort += step;
         m->sort = m->sort >= columns ? -1 : m->sort < -1 ? columns - 1 : m->sort;
         if (m->sort < 0 || list || top_table_has(t, (size_t)m->sort))
             break;
     }
-    m->descending = m->sort >= 0 && !list; // the most on top; names from a to z
+    m->descending = m->sort >= 0 && !list; // numbers descending; names ascending
 }
 
 // ---------------------------------------------------------------- keys
@@ -272,16 +273,30 @@ static void choose(struct top *top, long step)
     struct top_model *m = &top->model;
     if (m->help) {
         long to = (long)m->help_scroll + step;
-        m->help_scroll = to < 0 ? 0 : (size_t)to; // the view keeps it within the lines
+        m->help_scroll = to < 0 ? 0 : (size_t)to; // drawing clamps it to the lines
         return;
     }
     if (step < 0 && m->selected < (size_t)-step)
         m->selected = 0;
     else
-        m->selected += (size_t)step; // the view keeps it within the rows
+        m->selected += (size_t)step; // drawing clamps it to the rows
 }
 
-// False: quit.
+// Chooses the row under the mouse; opens it if it was chosen before.
+static void click(struct top *top)
+{
+    struct top_model *m = &top->model;
+    int line = terminal_mouse_row();
+    size_t row = line < TOP_LINES_MAX && !m->help ? m->row_of[line] : 0;
+    if (!row)
+        return;
+    if (m->selected == row - 1)
+        open_row(top);
+    else
+        m->selected = row - 1;
+}
+
+// Returns false to quit.
 static bool take_key(struct top *top, int key)
 {
     struct top_model *m = &top->model;
@@ -292,6 +307,10 @@ static bool take_key(struct top *top, int key)
         type(top, key);
         return true;
     }
+    if (key == KEY_CLICK)
+        click(top);
+    else if (key == KEY_WHEEL_UP || key == KEY_WHEEL_DOWN)
+        choose(top, key == KEY_WHEEL_UP ? -WHEEL_ROWS : WHEEL_ROWS);
     switch (top_action_of(key)) {
     case TOP_DO_QUIT:
         return false;
@@ -364,13 +383,17 @@ static bool take_key(struct top *top, int key)
     case TOP_DO_LONGER:
         widen(top, 1);
         break;
+    case TOP_DO_MOUSE:
+        m->mouse = !m->mouse;
+        terminal_mouse(m->mouse);
+        break;
     case TOP_DO_NOTHING:
         break;
     }
     return true;
 }
 
-// ---------------------------------------------------------------- pictures
+// ---------------------------------------------------------------- frames
 
 static bool draw(struct top *top)
 {
@@ -400,7 +423,7 @@ static int resize(struct top *top)
 static int once(struct top *top)
 {
     struct buf out = {0};
-    ask(top); // the facts, then what they bound: the end of a recording
+    ask(top); // first the facts, then data that depend on them: the end of a recording
     top_view_draw(&top->now, &top->model);
     screen_plain(&out, &top->now, top->colour);
     int code = top->model.job.trouble[0] ? EXIT_FAILED : EXIT_OK;
@@ -433,8 +456,8 @@ static int loop(struct top *top)
         while (key != KEY_NONE && goes_on) {
             enum top_kind kind = top->model.kind;
             goes_on = take_key(top, key);
-            next = 0; // what the key asks for is asked at once
-            // The keys behind one that opens a view are for its rows.
+            next = 0; // requests that the key needs are sent at once
+            // The keys after one that opens a view are meant for its rows.
             key = goes_on && kind == top->model.kind && terminal_has_key() ? terminal_wait(0)
                                                                            : KEY_NONE;
         }

@@ -9,11 +9,14 @@
 #include "cli/commands.def"
 #undef COMMAND
 
-// "sonde: error: TEXT" on stderr; returns `code`.
+// The kinds of pictures that `sonde plot` draws: the functions of sonde.plot.
+#define PLOT_KINDS(X) X(LINES, "lines") X(BOXES, "boxes") X(HEATMAP, "heatmap") X(SPANS, "spans")
+
+// Prints "sonde: error: TEXT" on stderr; returns `code`.
 int command_failed(int code, const struct error *e);
 
-// Writes what is in the buffer to standard output and frees it. EXIT_OK, also when the reader has
-// gone (as `| head` does); EXIT_FAILED with a word when it could not be written.
+// Writes the buffer to standard output and frees it. Returns EXIT_OK, also if the reader has gone
+// (as with `| head`); EXIT_FAILED with a message if writing failed.
 int command_print(struct buf *out);
 
 #endif

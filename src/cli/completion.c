@@ -1,14 +1,19 @@
 // Completion scripts, generated from the tables. They complete commands, options, the values of
-// choices, files and folders; where another program's command line follows (`sonde run`), they hand
-// over to that program's own completion.
+// choices, files and folders; for another program's command line (`sonde run`), they use that
+// program's own completion.
+#include "cli/commands.h"
 #include "cli/help.h"
+
+#define WORD(id, name) name " "
+static const char plot_kinds[] = PLOT_KINDS(WORD);
+#undef WORD
 
 static bool completes(const struct option_row *row, enum command_id command)
 {
     return help_shows(row, command) && strcmp(row->name, "control-fd") != 0;
 }
 
-// Options whose values only data know, and commands whose arguments are.
+// Options and arguments whose values depend on data.
 static const struct {
     const char *option, *kind;
 } dynamic_options[] = {{"job", "job"}, {"tags", "expression"}};
@@ -27,8 +32,9 @@ static bool is_dynamic(const struct option_row *row)
 }
 
 #define EXPRESSION_COMMANDS "query", "detect", "stats", "peaks" // the first argument
-#define JOB_COMMANDS \
-    "query", "detect", "stats", "peaks", "inspect", "replay", "open", "dump", "token", "ls", "rm"
+#define JOB_COMMANDS                                                                           \
+    "query", "detect", "stats", "peaks", "plot", "inspect", "replay", "open", "dump", "token", \
+        "ls", "rm", "mv", "merge", "report", "compare", "top"
 
 static bool is_among(const char *name, const char *const *names, size_t count)
 {
@@ -52,7 +58,7 @@ static bool takes_expression(const char *command)
 
 // ---------------------------------------------------------------- bash
 
-// Names of commands as a pattern: "a|b".
+// Writes names of commands as a pattern: "a|b".
 static void bash_commands(struct buf *out, bool (*among)(const char *command))
 {
     const char *between = "";
@@ -64,8 +70,9 @@ static void bash_commands(struct buf *out, bool (*among)(const char *command))
     }
 }
 
-// What sonde itself says of KIND. Bash breaks words at ':' and '=': it is asked about all of the
-// word, and what stands before the break is cut off again. Nothing of it is expanded.
+// Calls sonde for the words of KIND. Bash splits words at ':' and '=', so the function passes the
+// whole word to sonde, and removes the part before the split from the answer. Nothing in the answer
+// is expanded.
 static const char bash_ask[] =
     "_sonde_words()\n{\n"
     "    local whole=${COMP_LINE:0:${COMP_POINT:-0}} word=${COMP_WORDS[COMP_CWORD]} i\n"
@@ -86,7 +93,7 @@ static void bash_words(struct buf *out, enum command_id command)
     }
 }
 
-// "a|b" as "a b".
+// Writes "a|b" as "a b".
 static void add_choices(struct buf *out, const struct option_row *row)
 {
     for (const char *c = row->choices; *c; c++)
@@ -100,7 +107,7 @@ static void bash_names(struct buf *out, const struct option_row *row)
         buf_printf(out, "|-%c", row->letter);
 }
 
-// Options that take a value other than a choice, by how it is completed: as "--a|--b|-c".
+// Writes options with a value that is not a choice, by the kind of completion, as "--a|--b|-c".
 static void bash_alternatives(struct buf *out, bool files)
 {
     const char *between = "";
@@ -130,7 +137,7 @@ static void bash_choices(struct buf *out)
     }
 }
 
-// Those behind whose options another program's command line begins: as "a|b".
+// Writes as "a|b" the commands whose options are followed by another program's command line.
 static void bash_wrappers(struct buf *out)
 {
     const char *between = "";
@@ -194,7 +201,14 @@ static void add_bash(struct buf *out)
                "            [[ ${COMP_WORDS[i]} == -* || ${COMP_WORDS[i-1]} == -* ]] || given=yes\n"
                "        done\n"
                "        [[ $before == [:=] ]] && given=\n"
-               "        if [[ $command == @(");
+               "        if [[ $command == plot && -z $given ]]; then\n"
+               "            COMPREPLY=($(compgen -W '%s' -- \"$word\"))\n"
+               "        elif [[ $command == plot ]]; then\n"
+               "            compopt -o nospace +o filenames 2>/dev/null\n"
+               "            _sonde_words expression\n"
+               "            _sonde_words job\n"
+               "        elif [[ $command == @(",
+               plot_kinds);
     bash_commands(out, takes_expression);
     buf_printf(out, ") && -z $given ]]; then\n"
                     "            compopt -o nospace +o filenames 2>/dev/null\n"
@@ -213,7 +227,7 @@ static void add_bash(struct buf *out)
 
 // ---------------------------------------------------------------- zsh
 
-// Text inside single quotes and square brackets of an _arguments specification.
+// Escapes text inside single quotes and square brackets of an _arguments specification.
 static void add_zsh_text(struct buf *out, const char *text)
 {
     for (; *text; text++) {
@@ -289,6 +303,11 @@ static void add_zsh(struct buf *out)
                 "            '1:command:->command'\n            _describe command commands;;\n");
         else if (command_rows[i].own)
             buf_printf(out, "            '*::command:_normal';;\n");
+        else if (i == COMMAND_PLOT)
+            buf_printf(out,
+                       "            '1:kind:(%s)' '2:expression:{_sonde_words expression}' '*:job "
+                       "or file:{_sonde_words job; _files}';;\n",
+                       plot_kinds);
         else if (takes_expression(command_rows[i].name))
             buf_printf(out, "            '1:expression:{_sonde_words expression}' '*:job or "
                             "file:{_sonde_words job; _files}';;\n");
@@ -343,7 +362,10 @@ static void add_fish(struct buf *out)
             add_fish_text(out, row->help);
             buf_printf(out, "'\n");
         }
-        const char *kinds[] = {takes_expression(name) ? "expression" : NULL,
+        if (i == COMMAND_PLOT)
+            buf_printf(out, "complete -c sonde -n '__fish_seen_subcommand_from %s' -a '%s'\n", name,
+                       plot_kinds);
+        const char *kinds[] = {takes_expression(name) || i == COMMAND_PLOT ? "expression" : NULL,
                                takes_jobs(name) ? "job" : NULL};
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
             if (kinds[k])

@@ -42,7 +42,8 @@ static bool is_file_key(struct str key)
     return false;
 }
 
-// Whoever can read the file, or guess the key, could do with the job what its user can.
+// The file has to be private: a user who can read it, or guess the key, could do with the job
+// everything that its user can.
 static void take_auth_key(const char *path, size_t line, const char *key, size_t size,
                           struct options *o)
 {
@@ -62,8 +63,8 @@ static void take_auth_key(const char *path, size_t line, const char *key, size_t
                     e.text);
 }
 
-// Files for other versions, and for Dragon, may have keys that we do not know. `sonde run` says so;
-// who only asks a job does not.
+// Files for other versions, and for Dragon, may have keys that we do not know. `sonde run` warns
+// about them; commands that only query a job do not.
 static int unknown_key(const struct options *o, const char *path, size_t line, struct str key)
 {
     if (o->command != COMMAND_RUN)
@@ -87,8 +88,8 @@ static int unknown_key(const struct options *o, const char *path, size_t line, s
     return 0;
 }
 
-// {cpu: 0.1, disk: off} as an option's text: "cpu=0.1,disk=off". False where something in it is no
-// single word.
+// Writes {cpu: 0.1, disk: off} as an option's text: "cpu=0.1,disk=off". False if a part of it is
+// not a single word.
 static bool join_mapping(yaml_document_t *document, const yaml_node_t *mapping, struct buf *out)
 {
     for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
@@ -108,8 +109,8 @@ static bool join_mapping(yaml_document_t *document, const yaml_node_t *mapping, 
     return out->size > 0 && !out->failed;
 }
 
-// A list of scripts as an option's text, one a line: "name=x rate=5 COMMAND". An item is a command,
-// or a mapping. False where something else is in it.
+// Writes a list of scripts as an option's text, one per line: "name=x rate=5 COMMAND". An item is a
+// command, or a mapping; false for any other item.
 static bool join_scripts(yaml_document_t *document, const yaml_node_t *list, struct buf *out)
 {
     for (const yaml_node_item_t *item = list->data.sequence.items.start;
@@ -150,7 +151,7 @@ static bool join_scripts(yaml_document_t *document, const yaml_node_t *list, str
     return out->size > 0 && !out->failed;
 }
 
-// One "key: value". `given` marks the options that the file has set already.
+// Applies one "key: value". `given` marks the options that the file has set already.
 static int apply(const char *path, yaml_document_t *document, const yaml_node_t *key,
                  const yaml_node_t *value, struct options *o, bool *given, struct error *e)
 {
@@ -196,7 +197,7 @@ static int apply(const char *path, yaml_document_t *document, const yaml_node_t 
                          STR_ARG(name));
     }
     const char *text = joins ? buf_cstr(&joined) : (const char *)value->data.scalar.value;
-    char *copy = strdup(text); // the document's own is freed with it
+    char *copy = strdup(text); // the document's text is freed with it
     buf_free(&joined);
     if (!copy)
         return error_set(e, -ENOMEM, "out of memory");
@@ -220,7 +221,7 @@ static int read_document(const char *path, yaml_document_t *document, struct opt
                          struct error *e)
 {
     const yaml_node_t *root = yaml_document_get_root_node(document);
-    if (!root) // an empty file says nothing
+    if (!root) // an empty file sets nothing
         return 0;
     if (root->type != YAML_MAPPING_NODE)
         return error_set(e, -EINVAL, "%s:%zu: expected lines of the form key: value", path,

@@ -9,15 +9,15 @@
 #include <stdlib.h>
 
 enum {
-    // samples lie on whole multiples of their rate, which is this at least
+    // samples have times that are whole multiples of their rate, which is at least this
     GRID_NS = 10 * NS_PER_MS,
-    OFF_GRID_MAX = 1, // the last sample of a program is taken when it ends
+    OFF_GRID_MAX = 1, // the last sample of a program is taken at its end
 };
 
 struct found {
     uint64_t off_grid;
-    int64_t node_last_ns; // the newest point of the node that holds the last value; 0: not known
-    char *open;           // owned: the name of a span that has not ended; NULL: none
+    int64_t node_last_ns; // the newest point of the node that recorded the last value; 0: unknown
+    char *open;           // owned: the name of an open span; NULL: none
     int64_t open_ns;
 };
 
@@ -48,7 +48,7 @@ static void add_values(struct search *s, size_t member, uint64_t count, int64_t 
     }
 }
 
-// Counts the recorded points of each member, where they are.
+// Counts the recorded points of each member, on their nodes.
 static int count_points(struct search *s)
 {
     struct buf path = {0}, name = {0};
@@ -86,7 +86,7 @@ static int64_t node_last_ns(const struct search *s, const char *host)
     return last_ns;
 }
 
-// Without a name: spans that have not ended. With one: those that have.
+// Counts the open spans if `name` is NULL, else the ended spans of that name.
 static int count_spans(struct search *s, const char *name)
 {
     json_t *spans;

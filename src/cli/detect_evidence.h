@@ -1,5 +1,5 @@
-// detect_evidence.h - why a member of `sonde detect` stopped giving values: it hangs, or it has
-// ended.
+// detect_evidence.h - finds out why a member in `sonde detect` has no more values: it hangs, or it
+// has ended.
 //
 // The end of values alone proves nothing, because a member that finishes first stops, too. A member
 // is silent only if the recording proves that it should have gone on:
@@ -7,8 +7,8 @@
 //   one of its spans is open                  it has not left the span
 //   its node sends no points at all           the node is lost
 //   the node itself measures the metric       no program can have ended it
-//   it gave fewer values than every member    the others have done more; a member that finished has done
-//   that goes on                              as much. This does not count for values by the clock
+//   it has fewer values than every member     the others have done more; a finished member has done
+//   that continues                            as much. This does not count for values by the clock
 //                                             (samples of cells lie on a grid, and go on as long as the
 //                                             process lives)
 //
@@ -23,7 +23,7 @@ enum { EVIDENCE_TEXT_MAX = 256 };
 
 struct evidence {
     uint64_t values; // number of recorded values, or spans; 0: unknown
-    int64_t last_ns; // of the last of them
+    int64_t last_ns; // time of the last one
     bool should_go_on;
     char text[EVIDENCE_TEXT_MAX]; // for people
 };
@@ -34,14 +34,14 @@ struct evidence_question {
     struct str metric; // or the name of a span
     bool spans;
     struct asking_range range;
-    int64_t patience_ns; // a node that sent nothing for so long, while others did, is lost
-    // The number of the member that a series or span belongs to, -1: none.
+    int64_t patience_ns; // a node that sent nothing for this long, while others did, is lost
+    // The number of the member that a series or span belongs to; -1: none.
     long (*member_of)(void *user, const struct store_label *labels, size_t count);
     void *user;
 };
 
-// Fills in an entry for every member; those whose state is not silent have no text. 0, -ENOMEM, or
-// why the job does not answer.
+// Fills in an entry for every member; `text` is empty unless its state is silent. Returns 0,
+// -ENOMEM, or the error of the request.
 int evidence_gather(const struct evidence_question *q, struct evidence *out, struct error *e);
 
 #endif

@@ -2,9 +2,9 @@
 
 #include "cli/colour.h"
 
-enum { HELP_COLUMN = 30 }; // where the words behind an option begin
+enum { HELP_COLUMN = 30 }; // column of the text behind an option
 
-// Characters of UTF-8 text: continuation bytes do not count.
+// Counts the characters of UTF-8 text: continuation bytes do not count.
 static size_t characters(struct str s)
 {
     size_t n = 0;
@@ -13,8 +13,8 @@ static size_t characters(struct str s)
     return n;
 }
 
-// Adds the words of `text`, broken at HELP_WIDTH; lines after the first begin at `indent`. `column`
-// is where the first word stands.
+// Adds the words of `text`, wrapped at HELP_WIDTH; lines after the first begin at `indent`.
+// `column` is the position of the first word.
 static void add_wrapped(struct buf *out, struct str text, size_t column, size_t indent)
 {
     bool first = true;

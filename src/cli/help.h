@@ -1,4 +1,4 @@
-// help.h - the tables of commands, options and exit codes as text for people.
+// help.h - text for people from the tables of commands, options and exit codes.
 //
 // Every function writes into a buffer; `width` is the longest line in characters.
 #ifndef SONDE_CLI_HELP_H
@@ -18,11 +18,11 @@ void help_markdown(struct buf *out);                                       // do
 // The completion script of "bash", "zsh" or "fish"; false for any other shell.
 bool help_completion(struct buf *out, const char *shell);
 
-// "default 2; SONDE_LEVEL; telemetry_level" - what stands behind an option's help. Empty when there
-// is nothing to say.
+// Writes the note behind an option's help: "default 2; SONDE_LEVEL; telemetry_level". Empty if it
+// has none of these.
 void help_origins(struct buf *out, const struct option_row *row);
 
-// Whether the option belongs into this command's help.
+// True if this command's help lists the option.
 static inline bool help_shows(const struct option_row *row, enum command_id command)
 {
     return option_on(row, command) && row->name[0];

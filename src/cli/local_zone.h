@@ -6,8 +6,8 @@
 
 enum { LOCAL_ZONE_MAX = 128 };
 
-// An IANA name ("Europe/Berlin") from TZ or /etc/localtime; empty, which means UTC, where neither
-// gives one.
+// An IANA name ("Europe/Berlin") from TZ or /etc/localtime; empty, which means UTC, if both have
+// none.
 struct str local_zone(char out[LOCAL_ZONE_MAX]);
 
 #endif

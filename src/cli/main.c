@@ -1,4 +1,4 @@
-// main.c - finds the subcommand, puts its options together, runs it.
+// main.c - finds the subcommand, parses its options, and runs it.
 #include "base/log.h"
 #include "base/whole.h"
 #include "cli/colour.h"

@@ -1,9 +1,10 @@
-// The tables as a man page and as Markdown.
+// Writes the tables as a man page and as Markdown.
 #include "cli/help.h"
 
 // ---------------------------------------------------------------- roff
 
-// Text of a line: backslashes and hyphens as they are, no line may begin with a control character.
+// Escapes the text of a line: backslashes and hyphens stay literal, and no line begins with a
+// control character.
 static void add_roff(struct buf *out, struct str text)
 {
     if (text.size > 0 && (text.data[0] == '.' || text.data[0] == '\''))
@@ -143,7 +144,7 @@ void help_man(struct buf *out)
 
 // ---------------------------------------------------------------- Markdown
 
-// Text of a table's cell: bars would end it, angle brackets and stars would vanish.
+// Escapes text in a table's cell: bars would end it, angle brackets and stars would vanish.
 static void add_cell(struct buf *out, const char *text)
 {
     for (; *text; text++) {

@@ -38,7 +38,7 @@ size_t nearest_distance(struct str a, struct str b)
 void nearest_offer(struct nearest *n, struct str candidate)
 {
     size_t distance = nearest_distance(n->typed, candidate);
-    // One edit in short words, one in three letters in longer ones.
+    // One edit in short words, one for each three letters in longer ones.
     size_t allowed = n->typed.size < 3 ? 1 : least(n->typed.size / 3 + 1, 4);
     if (distance > allowed && n->typed.size >= 2 && str_starts(candidate, n->typed))
         distance = allowed;

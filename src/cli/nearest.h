@@ -1,8 +1,8 @@
 // nearest.h - "did you mean …?"
 //
-// The candidate that takes the fewest edits (insert, delete, replace, swap neighbours) from what
-// was typed; a candidate that starts with what was typed counts as near, too. Case is ignored.
-// Far-fetched ones are not offered.
+// Finds the candidate with the fewest edits (insert, delete, replace, swap neighbours) from the
+// typed word. A candidate that begins with the typed word counts as near, too. Case is ignored.
+// Distant candidates are not suggested.
 #ifndef SONDE_CLI_NEAREST_H
 #define SONDE_CLI_NEAREST_H
 
@@ -12,8 +12,8 @@ enum { NEAREST_SIZE_MAX = 64 }; // longer words are not compared
 
 struct nearest {
     struct str typed;
-    struct str best; // data NULL while nothing is near
-    size_t distance; // of the best
+    struct str best; // data NULL if no candidate is near
+    size_t distance; // of the best candidate
 };
 
 static inline struct nearest nearest_to(struct str typed)
@@ -24,7 +24,7 @@ static inline struct nearest nearest_to(struct str typed)
 // The candidate's bytes must live as long as `best` is used.
 void nearest_offer(struct nearest *n, struct str candidate);
 
-// Edits between two words; SIZE_MAX when one is longer than NEAREST_SIZE_MAX.
+// The number of edits between two words; SIZE_MAX if one is longer than NEAREST_SIZE_MAX.
 size_t nearest_distance(struct str a, struct str b);
 
 #endif

@@ -18,7 +18,7 @@ static bool is_set(const char *name)
     return value && *value;
 }
 
-// The first program of $BROWSER, a list separated by colons.
+// The first program of $BROWSER, a list that is separated by colons.
 static bool choose_browser(char *out, size_t size)
 {
     if (is_set("BROWSER")) {
@@ -48,7 +48,8 @@ static int write_link(const char *url, const char *folder, char file[OPEN_PAGE_P
     return rc;
 }
 
-// The browser lives on after us: a group of its own, no signals blocked, nothing on this terminal.
+// The browser outlives this process: it has a process group of its own, no blocked signals, and no
+// output on this terminal.
 static int start_browser(const char *program, const char *file)
 {
     extern char **environ;

@@ -7,7 +7,7 @@
 #include "cli/quantity.h"
 #include "cli/runs_table.h"
 #include "collect/collect.h"
-#include "launch/about.h"
+#include "launch/run_metadata.h"
 
 #include <errno.h>
 #include <math.h>
@@ -46,7 +46,7 @@ const struct file_key file_keys[] = {
 #undef FILE_KEY
 };
 
-// Options of Dragon's launcher, without their dashes, and what `sonde run` has in their place.
+// Options of Dragon's launcher, without their dashes, and the corresponding options of `sonde run`.
 static const struct {
     const char *name, *words;
 } elsewhere[] = {
@@ -166,19 +166,19 @@ static bool parse_value(const struct option_row *row, struct str s, double *numb
     case OPTION_TAGS:
         return s.size > 0;
     }
-    return *number >= row->least && *number <= row->most; // NaN is neither
+    return *number >= row->least && *number <= row->most; // false for NaN
 }
 
 static int check_tags(const char *text, struct error *e)
 {
     size_t count = 0;
     for (struct str rest = str_of(text); rest.data; count++) {
-        int rc = about_check_tag(str_cut(&rest, '\n'), runs_columns, e);
+        int rc = run_metadata_check_tag(str_cut(&rest, '\n'), runs_columns, e);
         if (rc)
             return rc;
     }
-    return count > ABOUT_TAGS_MAX
-               ? error_set(e, -EINVAL, "a run has at most %d tags", ABOUT_TAGS_MAX)
+    return count > RUN_METADATA_TAGS_MAX
+               ? error_set(e, -EINVAL, "a run has at most %d tags", RUN_METADATA_TAGS_MAX)
                : 0;
 }
 
@@ -216,7 +216,7 @@ int options_set(struct options *o, enum option_id id, const char *text, enum opt
     int failed = row->type == OPTION_SOURCES   ? check_sources(text, e)
                  : row->type == OPTION_SCRIPTS ? scripts_check(text, e)
                  : row->type == OPTION_TAGS    ? check_tags(text, e)
-                 : row->type == OPTION_NAME    ? about_check_name(s, e)
+                 : row->type == OPTION_NAME    ? run_metadata_check_name(s, e)
                                                : 0;
     if (failed)
         return failed;
@@ -236,7 +236,7 @@ static const char *option_nearest(enum command_id command, struct str typed)
     return near.best.data;
 }
 
-// NULL: another launcher has no such option either.
+// NULL: no other launcher has such an option.
 static const char *words_for(struct str name)
 {
     for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
@@ -278,7 +278,8 @@ static int set_flag_value(struct options *o, int id, const char *shown, int show
     return status;
 }
 
-// "--name", "--name=value" or "--name value". *at is the index in argv; left at the last one used.
+// Parses "--name", "--name=value" or "--name value". *at is the index in argv, and becomes that of
+// the last used word.
 static int parse_long(struct options *o, int argc, char **argv, int *at, struct error *e)
 {
     const char *word = argv[*at];
@@ -300,7 +301,7 @@ static int parse_long(struct options *o, int argc, char **argv, int *at, struct 
     return option_unknown(o->command, word, name, e);
 }
 
-// "-q", "-l 2", "-l2", "-ql2".
+// Parses "-q", "-l 2", "-l2", "-ql2".
 static int parse_short(struct options *o, int argc, char **argv, int *at, struct error *e)
 {
     const char *word = argv[*at];
@@ -337,7 +338,7 @@ static void set_defaults(struct options *o)
     }
 }
 
-// "-5" and "-.5" are numbers, no options.
+// "-5" and "-.5" are numbers and not options.
 static bool is_option(const char *word)
 {
     return word[0] == '-' && word[1] && !(word[1] >= '0' && word[1] <= '9') && word[1] != '.';
@@ -385,7 +386,7 @@ int options_parse_flags(enum command_id command, int argc, char **argv, struct o
 
 // ---------------------------------------------------------------- environment and file
 
-// The first variable of the row's list that is set and not empty.
+// The first variable of the row's list that is set, and not empty.
 static const char *from_environment(const struct option_row *row, char *name, size_t name_size)
 {
     struct str names = str_of(row->environment);

@@ -1,10 +1,11 @@
-// options.h - what the command line, the environment and the configuration file say, put together.
+// options.h - the values of all options, from the command line, the environment and the
+// configuration file.
 //
-// One table of commands (commands.def), one of options (options.def), one of exit codes
-// (exits.def). Parsing, help, configuration keys, man pages, completion and docs/cli.md are made
-// from them; nothing about an option is written down anywhere else.
+// Three tables define everything: commands (commands.def), options (options.def) and exit codes
+// (exits.def). Parsing, help, configuration keys, man pages, completion and docs/cli.md are
+// generated from them; no other place describes an option.
 //
-// Order, the first that says something counts: flag, environment, configuration file, default.
+// The first source that sets an option wins: flag, environment, configuration file, default.
 #ifndef SONDE_CLI_OPTIONS_H
 #define SONDE_CLI_OPTIONS_H
 
@@ -43,7 +44,7 @@ enum exit_code {
 
 enum option_type {
     OPTION_FLAG,
-    OPTION_OPTIONAL, // a text that may be left out, then empty: --name, --name=TEXT
+    OPTION_OPTIONAL, // an optional text: --name (then it is empty), --name=TEXT
     OPTION_INT,
     OPTION_SECONDS,
     OPTION_SIZE,
@@ -52,7 +53,7 @@ enum option_type {
     OPTION_CHOICE,
     OPTION_SOURCES,
     OPTION_SCRIPTS,
-    OPTION_NAME, // of a run
+    OPTION_NAME, // name of a run
     OPTION_TAGS, // KEY=VALUE, one a line; flags add up
 };
 
@@ -99,35 +100,36 @@ enum option_source { FROM_NOWHERE, FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FR
 
 struct option_value {
     enum option_source source;
-    const char *text; // as it was written; NULL from nowhere
-    double number;    // INT, SECONDS, SIZE; FLAG: 0 or 1
-    char *owned;      // the text, where it had to be copied (from a file)
+    const char *text; // as written; NULL if no source sets it
+    double number;    // value of INT, SECONDS, SIZE; FLAG: 0 or 1
+    char *owned;      // the text, if it is a copy (from a file)
 };
 
 struct options {
     enum command_id command;
     struct option_value value[OPT_COUNT];
-    char **arguments; // the words that are no options, moved to argv's beginning; ends with NULL
+    // the words that are not options, moved to the beginning of argv; ends with NULL
+    char **arguments;
     int argument_count;
-    char auth_key[TOKEN_TEXT_MAX]; // of the configuration file; "" = none
+    char auth_key[TOKEN_TEXT_MAX]; // from the configuration file; "" = none
 };
 
 // Reads argv (argc words after the command's name, then NULL) into *o, and fills in defaults.
-// -EINVAL with one line for people. Texts and array stay argv's: `sonde run` allocates nothing
-// here, so that it can still become its command when there is no memory. *wants_help: --help was
-// given, and the rest was not read.
+// -EINVAL with a message of one line. Texts and array stay in argv: `sonde run` allocates nothing
+// here, so that it can execute its command even without memory. *wants_help: --help was given, and
+// the rest was not read.
 int options_parse_flags(enum command_id command, int argc, char **argv, struct options *o,
                         bool *wants_help, struct error *e);
 
-// Fills in what flags left open: from the environment, then from the file, where there is one.
-// -EINVAL or what reading the file gave.
+// Fills in values that flags did not set, from the environment, then from the configuration file if
+// there is one. -EINVAL or the error of reading the file.
 int options_complete(struct options *o, struct error *e);
 
 // Frees what options_* allocated.
 void options_free(struct options *o);
 
-// Sets one value from `text` when it is valid for the row; else -EINVAL and the reason, without
-// saying where it came from.
+// Sets a value from `text` if it is valid for the row; else -EINVAL with the reason, which does not
+// name the source of the value.
 int options_set(struct options *o, enum option_id id, const char *text, enum option_source source,
                 struct error *e);
 
@@ -146,19 +148,19 @@ static inline int options_int(const struct options *o, enum option_id id)
     return (int)o->value[id].number;
 }
 
-// NULL when it is nowhere given and has no default.
+// NULL if no source sets it, and it has no default.
 static inline const char *options_text(const struct options *o, enum option_id id)
 {
     return o->value[id].text;
 }
 
-// The words for a row's range: "a whole number from 0 to 4".
+// Describes the valid values of a row: "a whole number from 0 to 4".
 void option_expects(const struct option_row *row, char *out, size_t size);
 
 // --runs-size and --runs-age.
 struct runs_limits options_runs_limits(const struct options *o);
 
-enum command_id command_find(const char *name); // COMMAND_COUNT when there is none
-const char *command_nearest(const char *name);  // NULL when nothing is near
+enum command_id command_find(const char *name); // COMMAND_COUNT for an unknown name
+const char *command_nearest(const char *name);  // NULL if no name is near
 
 #endif

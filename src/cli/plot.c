@@ -13,7 +13,7 @@
 
 enum { NAME_MOST = 32, VALUE = QUANTITY_WIDTH + 1, LINE_LEAST = 10, TIME_TEXT_MAX = 48 };
 
-// The tags in which series differ are what tells them apart; a single series goes by its metric.
+// Writes the tags in which the series differ; for a single series, its metric.
 static void name_of(const struct query_series *s, struct buf *out)
 {
     for (size_t i = 0; i < s->tag_count; i++)
@@ -38,7 +38,8 @@ static void extent(const struct query_series *s, double *least, double *most, do
     }
 }
 
-// The mean of the points in each of `width` equal parts of the range; NaN where there are none.
+// Computes the mean of the points in each of `width` equal parts of the range; NaN for parts
+// without points.
 static void means(const struct query_series *s, int64_t first_ns, int64_t last_ns, int width,
                   double *out, int *counts)
 {
@@ -126,7 +127,7 @@ void plot_series(struct buf *out, const struct query_result *result, struct str 
             int own = screen_text(&line, 0, 0, names, STYLE_PLAIN, buf_cstr(&name));
             screen_plain(out, &line, false);
             if (out->size)
-                out->size--; // the line's end
+                out->size--; // removes the end of the line
             buf_printf(out, "%*s", names - own + 1, "");
             means(s, first_ns, last_ns, width, values, counts);
             extent(s, &least, &greatest, &last);

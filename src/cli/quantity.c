@@ -16,7 +16,7 @@ static void scaled(double value, double step, const char *const *prefixes, size_
                    char out[QUANTITY_MAX])
 {
     size_t i = 0;
-    // 999.6 would read 1000: it is the next prefix's 1.
+    // 999.6 would be rounded to 1000, so it becomes 1 of the next prefix.
     while (fabs(value) >= step * 0.9995 && i + 1 < count) {
         value /= step;
         i++;
@@ -88,7 +88,7 @@ const char *quantity_unit(const char *unit, int rate)
 bool quantity_parse_bytes(struct str s, double *out)
 {
     static const char units[] = "kmgt";
-    // "512M", "512MB" and "512MiB" are the same.
+    // "512M", "512MB" and "512MiB" mean the same.
     if (s.size > 2 && str_eq_nocase(str_slice(s, s.size - 2, s.size), STR("ib")))
         s.size -= 2;
     else if (s.size > 1 && (s.data[s.size - 1] | 32) == 'b')

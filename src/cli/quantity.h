@@ -1,4 +1,4 @@
-// quantity.h - numbers as people read them in a narrow column: three digits and a prefix.
+// quantity.h - numbers for narrow columns: three digits and a prefix.
 //
 //   bytes      1.50Ki 12.3Mi     (powers of 1024; the title says B or B/s)
 //   percent    98.5
@@ -20,10 +20,11 @@ void quantity_duration(int64_t ns, char out[QUANTITY_MAX]);
 // "2026-11-23 06:04:14", local time.
 enum { QUANTITY_TIME_MAX = 32 };
 void quantity_time(int64_t t_ns, char out[QUANTITY_TIME_MAX]);
-// What stands behind a value of the unit: "B/s", "%", "W"; "" where it has none.
+// The text behind a value of the unit: "B/s", "%", "W"; "" if it has none.
 const char *quantity_unit(const char *unit, int rate);
 
-// "512M", "2GiB": powers of 1024; "90", "5m", "2h", "1.5d". False: neither.
+// Parses "512M", "2GiB": powers of 1024. quantity_parse_seconds parses "90", "5m", "2h", "1.5d".
+// False: invalid.
 bool quantity_parse_bytes(struct str s, double *out);
 bool quantity_parse_seconds(struct str s, double *out);
 

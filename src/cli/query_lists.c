@@ -82,7 +82,7 @@ static void add_span(struct columns *table, const json_t *row, bool csv)
                      (double)(asking_number(row, "end_ns") - asking_number(row, "start_ns")) /
                          NS_PER_S);
     else
-        columns_cell(table, "%s", csv ? "" : "-"); // it goes on
+        columns_cell(table, "%s", csv ? "" : "-"); // not ended
     columns_text(table, str_of(asking_text(row, "node")));
     tags_cell(table, row);
 }
@@ -196,7 +196,7 @@ static void rows_as_json(const struct list *l, json_t *const *rows, size_t count
     buf_add_char(out, '\n');
 }
 
-// ---------------------------------------------------------------- asking
+// ---------------------------------------------------------------- requests
 
 int query_lists_wanted(const struct options *o)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// ---------------------------------------------------------------- which files
+// ---------------------------------------------------------------- files
 
 static int add_path(struct recordings *r, const char *path, struct error *e)
 {

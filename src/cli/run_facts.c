@@ -13,7 +13,7 @@ static void set_text(json_t *to, const char *prefix, const char *key, const char
     buf_free(&name);
 }
 
-// A scalar, a list or an object within "about".
+// Adds a scalar, a list or an object within "about".
 static void flatten(json_t *to, const char *prefix, const char *key, const json_t *value)
 {
     struct buf text = {0};
@@ -41,7 +41,7 @@ static void flatten(json_t *to, const char *prefix, const char *key, const json_
 
 json_t *run_facts(const struct job *job)
 {
-    // "name" and "note" are there to tell runs apart, so they differ.
+    // "name" and "note" are missing here, because their purpose is to distinguish runs.
     static const char *const members[] = {"config",  "tags",        "git",     "nodes",
                                           "machine", "environment", "modules", "directory"};
     char number[32];

@@ -7,11 +7,11 @@
 
 #include <jansson.h>
 
-// {"command": "train.py", "config.lr": "0.01", "git.commit": "8c8d…", …}. A new reference; NULL: no
-// memory.
+// Returns {"command": "train.py", "config.lr": "0.01", "git.commit": "8c8d…", …}, a new reference;
+// NULL: out of memory.
 json_t *run_facts(const struct job *job);
 
-// Adds the facts of one more run of a side: of facts that differ among them, all values.
+// Adds the facts of one more run to a side; a fact that differs between its runs gets all values.
 void run_facts_join(json_t *side, const json_t *run);
 
 #endif

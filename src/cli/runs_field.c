@@ -5,7 +5,7 @@
 #include "cli/nearest.h"
 #include "cli/quantity.h"
 #include "client/client.h"
-#include "launch/about.h"
+#include "launch/run_metadata.h"
 #include "launch/summary.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ const char *const runs_columns[] = {"job",       "name",   "state",  "started", 
                                     "exit",      "size",   "level",  "command", "host",  "note",
                                     "directory", "commit", "branch", "tags",    "keep",  NULL};
 
-// ---------------------------------------------------------------- what run.json says
+// ---------------------------------------------------------------- fields of run.json
 
 static struct field text_field(struct runs_table *t, const char *text)
 {
@@ -42,7 +42,7 @@ static struct field number_field(struct runs_table *t, double number, enum field
     return f;
 }
 
-// "8" and "0.1" are numbers for comparisons, and stay what they are for people.
+// Numeric texts such as "8" and "0.1" are compared as numbers, and shown unchanged.
 static struct field value_field(struct runs_table *t, const json_t *value)
 {
     struct field f = text_field(t, json_string_value(value));
@@ -52,10 +52,10 @@ static struct field value_field(struct runs_table *t, const json_t *value)
     return f;
 }
 
-// NULL: there is none.
+// NULL: no such member.
 static const json_t *member(const json_t *object, struct str key)
 {
-    char name[PARAMETERS_KEY_MAX + 1]; // no key is longer
+    char name[PARAMETERS_KEY_MAX + 1]; // longer than any key
     if (key.size >= sizeof name)
         return NULL;
     memcpy(name, key.data, key.size);
@@ -93,8 +93,9 @@ static struct field nodes_field(struct runs_table *t, const struct runs_row *row
     if (nodes)
         return value_field(t, nodes);
     // Recordings of older versions do not say it; each node has a file.
-    return row->state == RUNS_ENDED && row->files ? number_field(t, (double)row->files, FIELD_PLAIN)
-                                                  : (struct field){0};
+    return row->state == RUNS_ENDED && row->size.files
+               ? number_field(t, (double)row->size.files, FIELD_PLAIN)
+               : (struct field){0};
 }
 
 static struct field built_in(struct runs_table *t, struct runs_row *row, struct str name)
@@ -117,7 +118,7 @@ static struct field built_in(struct runs_table *t, struct runs_row *row, struct 
         return row->state == RUNS_ENDED && j->end_ns ? number_field(t, j->exit_code, FIELD_PLAIN)
                                                      : (struct field){0};
     if (str_eq(name, STR("size")))
-        return number_field(t, (double)row->bytes, FIELD_BYTES);
+        return number_field(t, (double)row->size.bytes, FIELD_BYTES);
     if (str_eq(name, STR("level")))
         return number_field(t, j->level, FIELD_PLAIN);
     if (str_eq(name, STR("command")))
@@ -146,7 +147,7 @@ static bool is_built_in(struct str name)
 static const char *const statistics[] = {"min", "max", "mean", "sum", "count", "last"};
 enum { STATISTICS = sizeof statistics / sizeof *statistics };
 
-// METRIC.STATISTIC. False: it is none.
+// Splits METRIC.STATISTIC. False: not of this form.
 static bool is_statistic(struct str column, struct str *metric, const char **statistic)
 {
     for (size_t i = 0; i < STATISTICS; i++) {
@@ -161,17 +162,41 @@ static bool is_statistic(struct str column, struct str *metric, const char **sta
     return false;
 }
 
-static struct sonde_client *client_of(struct runs_row *row)
+// "job17: n2.sonde (unreadable: …)", once.
+static void note_left_out(struct runs_table *t, const struct runs_row *row, const char *names)
+{
+    struct buf line = {0};
+    if (!names || !*names)
+        return;
+    buf_printf(&line, "%s: %s\n", row->job.id, names);
+    if (str_find(buf_str(&t->left_out), buf_str(&line)) < 0)
+        buf_add_str(&t->left_out, buf_str(&line));
+    buf_free(&line);
+}
+
+static struct sonde_client *client_of(struct runs_table *t, struct runs_row *row)
 {
     const char *where = row->state == RUNS_RUNNING && row->job.url[0] ? row->job.id : row->path;
-    if (!row->client && !row->unreadable)
-        row->unreadable = client_open(&where, 1, NULL, NULL, &row->client, NULL) < 0;
+    if (row->client || row->unreadable)
+        return row->client;
+    struct error why;
+    row->unreadable = client_open(&where, 1, NULL, NULL, &row->client, &why) < 0;
+    json_t *nodes = NULL;
+    char *missing = NULL;
+    if (row->unreadable && row->state == RUNS_RUNNING)
+        return NULL; // it begins or ends just now
+    if (row->unreadable)
+        note_left_out(t, row, why.text);
+    else if (client_list(row->client, "/sonde/v1/nodes", "nodes", &nodes, &missing, NULL) == 0)
+        note_left_out(t, row, missing);
+    json_decref(nodes);
+    free(missing);
     return row->client;
 }
 
 // All points of all series put together by one function. False: there are none.
-static bool all_points(struct sonde_client *client, const char *metric, const char *aggregator,
-                       const char *downsample, double *out)
+static bool all_points(struct runs_table *t, struct runs_row *row, const char *metric,
+                       const char *aggregator, const char *downsample, double *out)
 {
     const struct sonde_query q = {.metric = metric,
                                   .aggregator = aggregator,
@@ -179,8 +204,9 @@ static bool all_points(struct sonde_client *client, const char *metric, const ch
                                   .start = "first",
                                   .end = "last"};
     struct sonde_result *result;
-    if (sonde_client_query(client, &q, &result, NULL) < 0)
+    if (sonde_client_query(row->client, &q, &result, NULL) < 0)
         return false;
+    note_left_out(t, row, sonde_result_missing(result));
     const struct sonde_series *series =
         sonde_result_count(result) ? sonde_result_series(result, 0) : NULL;
     bool found = series && series->count > 0;
@@ -209,24 +235,24 @@ static bool last_point(struct sonde_client *client, const char *metric, double *
 static struct field compute(struct runs_table *t, struct runs_row *row, struct str metric,
                             const char *statistic)
 {
-    struct sonde_client *client = client_of(row);
+    struct sonde_client *client = client_of(t, row);
     char *name = arena_strdup(&t->memory, metric);
     double value, points;
     bool known = false;
     if (!client || !name)
         return (struct field){0};
     if (strcmp(statistic, "min") == 0)
-        known = all_points(client, name, "min", "0all-min", &value);
+        known = all_points(t, row, name, "min", "0all-min", &value);
     else if (strcmp(statistic, "max") == 0)
-        known = all_points(client, name, "max", "0all-max", &value);
+        known = all_points(t, row, name, "max", "0all-max", &value);
     else if (strcmp(statistic, "sum") == 0)
-        known = all_points(client, name, "sum", "0all-sum", &value);
+        known = all_points(t, row, name, "sum", "0all-sum", &value);
     else if (strcmp(statistic, "count") == 0)
-        known = all_points(client, name, "sum", "0all-count", &value);
+        known = all_points(t, row, name, "sum", "0all-count", &value);
     else if (strcmp(statistic, "last") == 0)
         known = last_point(client, name, &value);
-    else if (all_points(client, name, "sum", "0all-sum", &value) &&
-             all_points(client, name, "sum", "0all-count", &points))
+    else if (all_points(t, row, name, "sum", "0all-sum", &value) &&
+             all_points(t, row, name, "sum", "0all-count", &points))
         known = points > 0, value = known ? value / points : 0;
     return known && isfinite(value) ? number_field(t, value, FIELD_PLAIN) : (struct field){0};
 }
@@ -236,7 +262,7 @@ struct field_known {
     struct field field;
 };
 
-// Computes it, or finds what was computed before.
+// Computes the statistic, or finds its earlier result.
 static struct field statistic_field(struct runs_table *t, struct runs_row *row, struct str column,
                                     struct str metric, const char *statistic)
 {
@@ -256,12 +282,12 @@ static void take_parameters(const struct store_event *event, void *user)
 }
 
 // Those of run.json; while the run has none, those that are recorded so far.
-static const json_t *parameters_of(struct runs_row *row)
+static const json_t *parameters_of(struct runs_table *t, struct runs_row *row)
 {
     const json_t *kept = json_object_get(row->job.about, "config");
     if (kept || row->state == RUNS_ENDED)
         return kept;
-    struct sonde_client *client = row->asked ? NULL : client_of(row);
+    struct sonde_client *client = row->asked ? NULL : client_of(t, row);
     row->asked = true;
     if (client)
         annotations_each(client, PARAMETERS_TAG, take_parameters, &row->parameters, NULL, NULL);
@@ -270,7 +296,7 @@ static const json_t *parameters_of(struct runs_row *row)
 
 static struct field parameter_field(struct runs_table *t, struct runs_row *row, struct str key)
 {
-    const json_t *value = member(parameters_of(row), key);
+    const json_t *value = member(parameters_of(t, row), key);
     return value ? value_field(t, value) : (struct field){0};
 }
 
@@ -318,13 +344,13 @@ int runs_check_column(struct runs_table *t, struct str column, struct error *e)
     for (size_t i = 0; i < t->count; i++) {
         json_object_foreach(json_object_get(t->rows[i].job.about, "tags"), key, value)
             nearest_offer(&near, str_of(key));
-        json_object_foreach((json_t *)parameters_of(&t->rows[i]), key, value)
+        json_object_foreach((json_t *)parameters_of(t, &t->rows[i]), key, value)
             nearest_offer(&near, str_of(key));
     }
-    error_set(
-        e, -ENOENT,
-        "no run has '%.*s': it is no column, tag, parameter or statistic of a metric (loss.last)",
-        STR_ARG(column));
+    error_set(e, -ENOENT,
+              "no run has '%.*s': it is not a column, tag, parameter or statistic of a metric "
+              "(loss.last)",
+              STR_ARG(column));
     if (near.best.data)
         error_set(e, -ENOENT, "no run has '%.*s'; did you mean %.*s?", STR_ARG(column),
                   STR_ARG(near.best));

@@ -16,7 +16,7 @@
 enum { CONDITIONS_MAX = 16 };
 enum comparison { EQUAL, UNEQUAL, BELOW, AT_MOST, ABOVE, AT_LEAST, CONTAINS };
 
-// Columns and values are parts of the text.
+// Columns and values are views of the text.
 struct condition {
     struct str column, value;
     enum comparison comparison;
@@ -34,10 +34,11 @@ static int read_conditions(const char *text, struct condition out[CONDITIONS_MAX
         bool two = at + 1 < one.size && one.data[at + 1] == '=';
         char first = at < one.size ? one.data[at] : 0;
         if (at == 0 || !first || (first == '!' && !two))
-            return error_set(e, -EINVAL,
-                             "'%.*s' is no condition: write COLUMN, one of = != < <= > >= ~, and "
-                             "VALUE, as in lr<0.01",
-                             STR_ARG(one));
+            return error_set(
+                e, -EINVAL,
+                "'%.*s' is not a condition: write COLUMN, one of = != < <= > >= ~, and "
+                "VALUE, as in lr<0.01",
+                STR_ARG(one));
         if (*count == CONDITIONS_MAX)
             return error_set(e, -EINVAL, "more than %d conditions", CONDITIONS_MAX);
         enum comparison comparison = first == '~'   ? CONTAINS
@@ -52,7 +53,7 @@ static int read_conditions(const char *text, struct condition out[CONDITIONS_MAX
     return 0;
 }
 
-// A condition's value as its column means it. False: it is no number.
+// Parses a condition's value in the unit of its column. False: not a number.
 static bool read_value(struct str text, enum field_unit unit, double *out)
 {
     char zone[LOCAL_ZONE_MAX];
@@ -181,7 +182,7 @@ struct sorted {
     struct field field;
     struct runs_row row;
     size_t place;
-    int direction; // -1: the largest first
+    int direction; // -1: largest first
 };
 
 static int field_order(const struct field *x, const struct field *y)
@@ -222,7 +223,7 @@ static int sort_by(struct runs_table *t, struct str column, bool largest_first, 
 
 int runs_sort(struct runs_table *t, const char *columns, struct error *e)
 {
-    // The last column first: sorting is stable.
+    // The last column first, because sorting is stable.
     struct str rest = str_of(columns);
     int rc = 0;
     while (rest.size && !rc) {

@@ -5,45 +5,26 @@
 #include "launch/folder_list.h"
 #include "launch/runs.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-// What the recordings in a folder take on the disk.
-static void measure(struct runs_row *row)
-{
-    DIR *folder = opendir(row->path);
-    for (struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder)) {
-        struct stat info;
-        if (folder_is_recording(entry->d_name) &&
-            fstatat(dirfd(folder), entry->d_name, &info, 0) == 0) {
-            row->files++;
-            row->bytes += (uint64_t)info.st_blocks * 512;
-        }
-    }
-    if (folder)
-        closedir(folder);
-}
-
-// Takes over the job. False: no memory.
+// Takes over the job. False: out of memory.
 static bool add_row(struct runs_table *t, size_t *capacity, struct job *job, const char *path,
-                    enum runs_state state)
+                    struct runs_size size, enum runs_state state)
 {
     bool room = array_room(&t->rows, capacity, t->count + 1, sizeof *t->rows);
     if (room) {
         struct runs_row *row = &t->rows[t->count++];
-        *row = (struct runs_row){.job = *job, .state = state};
+        *row = (struct runs_row){.job = *job, .size = size, .state = state};
         snprintf(row->path, sizeof row->path, "%s", path);
-        measure(row);
         *job = (struct job){0};
     }
     job_free(job);
     return room;
 }
 
-// The jobs in the run folders: those that run, or those whose launcher was killed.
+// Adds the jobs in the run folders: running ones, or with `dead` those whose launcher was killed.
 static int add_here(struct runs_table *t, size_t *capacity, const char *base, bool dead,
                     struct error *e)
 {
@@ -54,7 +35,8 @@ static int add_here(struct runs_table *t, size_t *capacity, const char *base, bo
     for (size_t i = 0; !rc && i < count && room; i++) {
         char path[FOLDER_PATH_MAX];
         memcpy(path, jobs[i].folder, sizeof path);
-        room = add_row(t, capacity, &jobs[i], path, dead ? RUNS_KILLED : RUNS_RUNNING);
+        room = add_row(t, capacity, &jobs[i], path, runs_measure(path, true),
+                       dead ? RUNS_KILLED : RUNS_RUNNING);
     }
     if (!rc)
         job_list_free(jobs, count);
@@ -65,18 +47,12 @@ static int add_kept(struct runs_table *t, size_t *capacity, const char *runs, st
 {
     struct runs_entry *list;
     size_t count;
-    int rc = runs_list(runs, &list, &count, e);
-    for (size_t i = 0; !rc && i < count; i++) {
-        char path[FOLDER_PATH_MAX + 16];
-        struct job job;
-        snprintf(path, sizeof path, "%s/" JOB_RUN_FILE, list[i].path);
-        if (job_read(path, &job, NULL) < 0)
-            job_free(&job);
-        else if (!add_row(t, capacity, &job, list[i].path, RUNS_ENDED))
-            rc = error_set(e, -ENOMEM, "out of memory");
-    }
-    free(list);
-    return rc;
+    bool room = true;
+    int rc = runs_list_described(runs, &list, &count, &t->left_out, e);
+    for (size_t i = 0; !rc && i < count && room; i++)
+        room = add_row(t, capacity, list[i].job, list[i].path, list[i].size, RUNS_ENDED);
+    runs_list_free(list, count);
+    return room ? rc : error_set(e, -ENOMEM, "out of memory");
 }
 
 static int newest_first(const void *a, const void *b)
@@ -119,6 +95,7 @@ void runs_table_free(struct runs_table *t)
         free_row(&t->rows[i]);
     free(t->rows);
     arena_free(&t->memory);
+    buf_free(&t->left_out);
     *t = (struct runs_table){0};
 }
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Blue, yellow and magenta are told apart by all kinds of colour blindness; bold and reverse say
-// the same without colour.
+// People with any colour blindness can distinguish blue, yellow and magenta; without colour, bold
+// and reverse distinguish the styles.
 static const struct {
     const char *colour, *plain;
 } looks[STYLE_COUNT] = {
@@ -72,8 +72,8 @@ static uint32_t code_point(const unsigned char *s, size_t n)
     return c;
 }
 
-// Columns of a character: 0 (joins the one before), 1 or 2. The ranges of East Asian width W and F,
-// and of combining marks, as blocks.
+// The width of a character in columns: 0 (combines with the previous one), 1 or 2. Ranges of East
+// Asian width W and F, and of combining marks, as blocks.
 static int columns_of(uint32_t c)
 {
     static const struct {
@@ -116,7 +116,7 @@ static struct screen_cell *cell(struct screen *s, int row, int column)
     return &s->cells[(size_t)row * (size_t)s->columns + (size_t)column];
 }
 
-// A cell that is overwritten may be a half of a wide character: the other half becomes a blank.
+// An overwritten cell may be a half of a wide character: the other half becomes a blank.
 static void split(struct screen *s, int row, int column)
 {
     struct screen_cell *c = cell(s, row, column);
@@ -143,7 +143,7 @@ static void put(struct screen *s, int row, int column, int width, const char *gl
         c[1] = (struct screen_cell){.style = (uint8_t)style};
 }
 
-// Appends a combining mark to the cell where there is room in it.
+// Appends a combining mark to the cell if it has room.
 static void join(struct screen *s, int row, int column, const char *glyph, size_t size)
 {
     struct screen_cell *c = cell(s, row, column);
@@ -279,7 +279,7 @@ static void style_out(struct buf *out, int style, bool colour)
     buf_add(out, text, strlen(text));
 }
 
-// Whether the cell, or the half that belongs to it, has to be written anew.
+// True if the cell, or the other half of its character, has to be redrawn.
 static bool changed(const struct screen_cell *now, const struct screen_cell *before, int column,
                     int columns)
 {
@@ -301,7 +301,7 @@ void screen_update(struct buf *out, const struct screen *now, const struct scree
         const struct screen_cell *cells = &now->cells[(size_t)row * (size_t)now->columns];
         const struct screen_cell *old =
             all ? NULL : &before->cells[(size_t)row * (size_t)now->columns];
-        int at = -1; // the terminal's cursor is at this column of the row
+        int at = -1; // column of the terminal's cursor; -1: in another row
         for (int i = 0; i < now->columns; i++) {
             if (!cells[i].size ||
                 (old ? !changed(cells, old, i, now->columns) : same(&cells[i], &blank)))

@@ -21,7 +21,7 @@ int serve_token(const struct options *o, char out[TOKEN_TEXT_MAX], struct error 
 
 struct service_limits serve_limits(const struct options *o)
 {
-    // Outside of a job, options that the user has not given mean the server's own limits.
+    // Outside of a job, an option that the user has not given leaves the server's default limit.
     bool in_job = o->command == COMMAND_RUN || o->command == COMMAND_AGGREGATOR;
     bool query_given = in_job || o->value[OPT_QUERY_MEMORY].source > FROM_DEFAULT;
     bool all_given = in_job || o->value[OPT_AGGREGATOR_MEMORY].source > FROM_DEFAULT;
@@ -43,7 +43,7 @@ int serve_until_signal(const struct aggregator_options *options, serve_ready_fn 
     sigemptyset(&ends);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
-    sigprocmask(SIG_BLOCK, &ends, NULL); // before it starts its threads
+    sigprocmask(SIG_BLOCK, &ends, NULL); // before any of its threads starts
     struct aggregator *aggregator;
     int status = aggregator_start(options, &aggregator, e);
     if (status < 0)
@@ -75,7 +75,8 @@ int serve_by_hand(const struct aggregator_options *options, bool from_file, stru
 
 struct str serve_other_name(struct str name)
 {
-    // Only Dragon's own runtime measures it; Dragon's dashboards ask for it beside others.
+    // Only Dragon's own runtime measures this metric; Dragon's dashboards request it together with
+    // others.
     static const struct str of_dragon = STR("def_pool_utilization");
     const struct collect_metric *known = collect_find(name);
     return known ? known->metric.name : str_eq(name, of_dragon) ? of_dragon : STR("");

@@ -1,5 +1,5 @@
-// sources_here.h - which sources of node metrics give something on this machine, and why the others
-// do not.
+// sources_here.h - the sources of node metrics that work on this machine, and the reasons why
+// others do not.
 #ifndef SONDE_CLI_SOURCES_HERE_H
 #define SONDE_CLI_SOURCES_HERE_H
 
@@ -10,17 +10,17 @@ enum { SOURCES_HERE_MAX = 64 };
 
 struct source_here {
     struct str name;
-    char missing[256]; // why it gives nothing, or not all that it could; "" when it does
+    char missing[256]; // why it has no values, or not all; "" if it has all
     bool gives;        // something
-    double core_share; // processor time of one sample over the time between two
+    double core_share; // processor time of a sample, as a fraction of the interval between samples
 };
 
-// Asks each source once or twice, as an agent at level 4 does. How many there are, or a negative
+// Samples each source once or twice, like an agent at level 4. Returns their number, or a negative
 // errno.
 int sources_here(struct source_here out[SOURCES_HERE_MAX], struct error *e);
 
-// Why the catalogue's `source` gives nothing: of several that share its rows (GPUs of different
-// makers) all reasons, or "" when one gives something.
+// Why the catalogue's `source` has no values. If several sources share its rows (GPUs of different
+// makers), all their reasons, or "" if one of them works.
 void sources_here_reason(const struct source_here *sources, int count, struct str source,
                          struct buf *out);
 

@@ -1,15 +1,15 @@
 #include "cli/statistics_answer.h"
 
-#include "base/array.h"
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "cli/answers.h"
 #include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/expression_list.h"
 #include "cli/quantity.h"
-#include "report/expression.h"
-#include "report/statistics.h"
+#include "client/expression.h"
+#include "client/statistics.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 
 enum {
     BY_MAX = 16,       // keys of --by
-    CSV_TAGS_MAX = 12, // columns of tags; the others leave COLUMNS_MAX - 12 = 20
+    CSV_TAGS_MAX = 12, // columns of tags; COLUMNS_MAX - 12 = 20 remain for others
     NAME_TIME_DIGITS = 3,
 };
 
@@ -27,42 +27,12 @@ struct work {
     enum statistics_kind kind;
     struct asking asking;
     struct arena arena;
-    const char **expressions;
-    size_t expression_count, expression_capacity;
+    struct expression_list expressions;
     const char *by[BY_MAX + 1];
-    struct statistics *all; // of each expression
+    struct statistics *all; // one for each expression
 };
 
 // ---------------------------------------------------------------- the command line
-
-static int add_expression(struct work *w, struct str text, struct error *e)
-{
-    text = str_trim(text);
-    if (!text.size)
-        return error_set(e, -EINVAL, "an expression is empty");
-    const char *copy = arena_strdup(&w->arena, text);
-    if (!copy || !array_room(&w->expressions, &w->expression_capacity, w->expression_count + 1,
-                             sizeof *w->expressions))
-        return error_set(e, -ENOMEM, "out of memory");
-    w->expressions[w->expression_count++] = copy;
-    return 0;
-}
-
-// Expressions are separated by commas outside of braces and parentheses.
-static int cut_expressions(struct work *w, struct str text, struct error *e)
-{
-    size_t begin = 0;
-    int depth = 0, rc = 0;
-    for (size_t i = 0; i <= text.size && !rc; i++) {
-        char c = i < text.size ? text.data[i] : ',';
-        depth += (c == '{' || c == '(') - (c == '}' || c == ')');
-        if (i == text.size || (c == ',' && depth <= 0)) {
-            rc = add_expression(w, str_slice(text, begin, i), e);
-            begin = i + 1;
-        }
-    }
-    return rc;
-}
 
 static int cut_keys(struct work *w, const char *text, struct error *e)
 {
@@ -81,19 +51,20 @@ static int cut_keys(struct work *w, const char *text, struct error *e)
 static int all_metrics(struct work *w, struct error *e)
 {
     json_t *metrics = NULL;
-    w->expression_count = 0;
+    w->expressions.count = 0;
     int rc = asking_list(&w->asking, "/sonde/v1/metrics", "metrics", &metrics, e);
     for (size_t i = 0; i < json_array_size(metrics) && !rc; i++)
-        rc = add_expression(w, str_of(asking_text(json_array_get(metrics, i), "name")), e);
+        rc = expression_list_add(
+            &w->expressions, str_of(asking_text(json_array_get(metrics, i), "name")), &w->arena, e);
     json_decref(metrics);
     return rc;
 }
 
-// ---------------------------------------------------------------- questions
+// ---------------------------------------------------------------- queries
 
 static int ask(struct work *w, size_t i, const struct asking_range *range, struct error *e)
 {
-    struct statistics_request r = {.expression = w->expressions[i],
+    struct statistics_request r = {.expression = w->expressions.texts[i],
                                    .by = w->by[0] ? w->by : NULL,
                                    .span = options_text(w->o, OPT_STATISTICS_SPAN),
                                    .start_ns = range->start_ns,
@@ -102,7 +73,7 @@ static int ask(struct work *w, size_t i, const struct asking_range *range, struc
     int rc = statistics_of(w->asking.client, &r, &w->all[i], e);
     struct expression x;
     if (rc && client_unknown_metric(e) &&
-        expression_read(w->expressions[i], &w->arena, &x, NULL) == 0)
+        expression_read(w->expressions.texts[i], &w->arena, &x, NULL) == 0)
         return asking_unknown_metric(&w->asking, x.parsed.metric, e);
     if (w->all[i].missing.size)
         asking_missing(&w->asking, buf_cstr(&w->all[i].missing));
@@ -120,7 +91,7 @@ static void add_number(struct columns *c, double value)
         columns_text(c, (struct str){text, number_format(text, value)});
 }
 
-// "1.50KiB/s": as people read it.
+// Adds a quantity for people: "1.50KiB/s".
 static void add_quantity(struct columns *c, double value, const char *unit, bool rate)
 {
     char text[QUANTITY_MAX];
@@ -181,9 +152,9 @@ static void add_utc(struct columns *c, int64_t t_ns)
 // ---------------------------------------------------------------- the table
 
 static void table_row(struct work *w, struct columns *c, const struct statistics *s,
-                      const struct statistics_row *row)
+                      const struct sonde_stats_row *row)
 {
-    // A name says for itself that it is a rate.
+    // The name shows that it is a rate.
     struct buf name = {0};
     buf_printf(&name, "%s%s", s->rate ? "rate:" : "", s->metric);
     add_series(c, buf_cstr(&name), row->tags, row->tag_count);
@@ -196,14 +167,14 @@ static void table_row(struct work *w, struct columns *c, const struct statistics
             add_duration(c, row->span_end_ns - row->span_start_ns);
     }
     if (w->kind == STATISTICS_PEAKS) {
-        add_quantity(c, row->largest, s->unit, s->rate);
-        add_time(c, row->largest_ns);
-        add_series(c, "", row->largest_tags, row->largest_tag_count);
+        add_quantity(c, row->max, s->unit, s->rate);
+        add_time(c, row->max_ns);
+        add_series(c, "", row->max_tags, row->max_tag_count);
         return;
     }
     columns_cell(c, "%llu", (unsigned long long)row->count);
-    const double values[] = {row->mean, row->deviation, row->smallest, row->p50,
-                             row->p95,  row->p99,       row->largest,  row->last};
+    const double values[] = {row->mean, row->deviation, row->min, row->p50,
+                             row->p95,  row->p99,       row->max, row->last};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         add_quantity(c, values[i], s->unit, s->rate);
     add_integral(c, s, row->integral);
@@ -211,6 +182,18 @@ static void table_row(struct work *w, struct columns *c, const struct statistics
         add_duration(c, row->covered_ns);
     else
         columns_cell(c, "-");
+}
+
+// Puts titles behind titles[0..n): those of peaks, or `all`. How many there are then.
+static size_t add_titles(const struct work *w, const char **titles, size_t n,
+                         const char *const *all, size_t all_count)
+{
+    static const char *const peak[] = {"peak", "time", "place"};
+    bool peaks = w->kind == STATISTICS_PEAKS;
+    size_t count = peaks ? sizeof peak / sizeof *peak : all_count;
+    for (size_t i = 0; i < count; i++)
+        titles[n + i] = peaks ? peak[i] : all[i];
+    return n + count;
 }
 
 static void write_table(struct work *w, struct buf *out)
@@ -223,15 +206,11 @@ static void write_table(struct work *w, struct buf *out)
         titles[n++] = "span";
         titles[n++] = "length";
     }
-    static const char *const peak[] = {"peak", "time", "place"};
     static const char *const all[] = {"count", "mean", "deviation", "min",      "p50",    "p95",
                                       "p99",   "max",  "last",      "integral", "covered"};
-    size_t more =
-        w->kind == STATISTICS_PEAKS ? sizeof peak / sizeof *peak : sizeof all / sizeof *all;
-    for (size_t i = 0; i < more; i++)
-        titles[n++] = w->kind == STATISTICS_PEAKS ? peak[i] : all[i];
+    n = add_titles(w, titles, n, all, sizeof all / sizeof *all);
     columns_titles(&table, titles, n);
-    for (size_t i = 0; i < w->expression_count; i++)
+    for (size_t i = 0; i < w->expressions.count; i++)
         for (size_t k = 0; k < w->all[i].count; k++) {
             estimated |= w->all[i].rows[k].estimated;
             table_row(w, &table, &w->all[i], &w->all[i].rows[k]);
@@ -256,7 +235,7 @@ static int by_text(const void *a, const void *b)
 static int all_keys(struct work *w, const char **keys, size_t *count, struct error *e)
 {
     *count = 0;
-    for (size_t i = 0; i < w->expression_count; i++)
+    for (size_t i = 0; i < w->expressions.count; i++)
         for (size_t k = 0; k < w->all[i].count; k++)
             for (size_t t = 0; t < w->all[i].rows[k].tag_count; t++) {
                 const char *key = w->all[i].rows[k].tags[t].key;
@@ -277,7 +256,7 @@ static int all_keys(struct work *w, const char **keys, size_t *count, struct err
     return 0;
 }
 
-static const char *tag_of(const struct statistics_row *row, const char *key)
+static const char *tag_of(const struct sonde_stats_row *row, const char *key)
 {
     for (size_t i = 0; i < row->tag_count; i++)
         if (strcmp(row->tags[i].key, key) == 0)
@@ -286,7 +265,7 @@ static const char *tag_of(const struct statistics_row *row, const char *key)
 }
 
 static void csv_row(struct work *w, struct columns *c, const struct statistics *s,
-                    const struct statistics_row *row)
+                    const struct sonde_stats_row *row)
 {
     if (options_text(w->o, OPT_STATISTICS_SPAN) && !w->by[0]) {
         add_utc(c, row->span_start_ns);
@@ -294,15 +273,15 @@ static void csv_row(struct work *w, struct columns *c, const struct statistics *
     }
     if (w->kind == STATISTICS_PEAKS) {
         struct buf place = {0};
-        add_number(c, row->largest);
-        add_utc(c, row->largest_ns);
-        add_tags(&place, row->largest_tags, row->largest_tag_count);
+        add_number(c, row->max);
+        add_utc(c, row->max_ns);
+        add_tags(&place, row->max_tags, row->max_tag_count);
         columns_text(c, buf_str(&place));
         buf_free(&place);
         return;
     }
-    const double values[] = {row->mean, row->deviation, row->smallest, row->p50,     row->p95,
-                             row->p99,  row->largest,   row->last,     row->integral};
+    const double values[] = {row->mean, row->deviation, row->min,  row->p50,     row->p95,
+                             row->p99,  row->max,       row->last, row->integral};
     columns_cell(c, "%llu", (unsigned long long)row->count);
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         add_number(c, values[i]);
@@ -326,16 +305,12 @@ static int write_csv(struct work *w, struct buf *out, struct error *e)
         titles[n++] = "span_start";
         titles[n++] = "span_end";
     }
-    static const char *const peak[] = {"peak", "time", "place"};
     static const char *const all[] = {"count", "mean",     "deviation",     "min",
                                       "p50",   "p95",      "p99",           "max",
                                       "last",  "integral", "integral_unit", "covered_seconds"};
-    size_t more =
-        w->kind == STATISTICS_PEAKS ? sizeof peak / sizeof *peak : sizeof all / sizeof *all;
-    for (size_t i = 0; i < more; i++)
-        titles[n++] = w->kind == STATISTICS_PEAKS ? peak[i] : all[i];
+    n = add_titles(w, titles, n, all, sizeof all / sizeof *all);
     columns_titles(&table, titles, n);
-    for (size_t i = 0; i < w->expression_count; i++)
+    for (size_t i = 0; i < w->expressions.count; i++)
         for (size_t k = 0; k < w->all[i].count; k++) {
             const struct statistics *s = &w->all[i];
             columns_text(&table, str_of(s->metric));
@@ -362,7 +337,7 @@ static void json_tags(struct json_writer *w, const char *key, const struct sonde
 }
 
 static void json_row(struct work *w, struct json_writer *out, const struct statistics *s,
-                     const struct statistics_row *row)
+                     const struct sonde_stats_row *row)
 {
     const char *span = options_text(w->o, OPT_STATISTICS_SPAN);
     json_begin_object(out);
@@ -379,14 +354,14 @@ static void json_row(struct work *w, struct json_writer *out, const struct stati
     }
     json_key_u64(out, "series", row->series);
     json_key_u64(out, "count", row->count);
-    json_key_double(out, "max", row->largest);
-    json_key_i64(out, "max_ns", row->largest_ns);
-    json_tags(out, "max_tags", row->largest_tags, row->largest_tag_count);
+    json_key_double(out, "max", row->max);
+    json_key_i64(out, "max_ns", row->max_ns);
+    json_tags(out, "max_tags", row->max_tags, row->max_tag_count);
     if (w->kind == STATISTICS_ALL) {
         json_key_double(out, "mean", row->mean);
         json_key_double(out, "deviation", row->deviation);
-        json_key_double(out, "min", row->smallest);
-        json_key_i64(out, "min_ns", row->smallest_ns);
+        json_key_double(out, "min", row->min);
+        json_key_i64(out, "min_ns", row->min_ns);
         json_key_double(out, "p50", row->p50);
         json_key_double(out, "p95", row->p95);
         json_key_double(out, "p99", row->p99);
@@ -405,14 +380,14 @@ static void write_json(struct work *w, struct buf *out)
 {
     struct json_writer writer = json_to(out);
     json_begin_array(&writer);
-    for (size_t i = 0; i < w->expression_count; i++)
+    for (size_t i = 0; i < w->expressions.count; i++)
         for (size_t k = 0; k < w->all[i].count; k++)
             json_row(w, &writer, &w->all[i], &w->all[i].rows[k]);
     json_end_array(&writer);
     buf_add_char(out, '\n');
 }
 
-// ---------------------------------------------------------------- all of it
+// ---------------------------------------------------------------- the command
 
 static int answer(struct work *w, struct error *e)
 {
@@ -420,12 +395,12 @@ static int answer(struct work *w, struct error *e)
     struct buf out = {0};
     if (asking_range(w->o, &range, e) < 0)
         return command_failed(EXIT_USAGE, e);
-    bool every = w->expression_count == 1 && strcmp(w->expressions[0], "*") == 0;
+    bool every = w->expressions.count == 1 && strcmp(w->expressions.texts[0], "*") == 0;
     int rc = every ? all_metrics(w, e) : 0;
-    w->all = calloc(w->expression_count + 1, sizeof *w->all);
+    w->all = calloc(w->expressions.count + 1, sizeof *w->all);
     if (!w->all)
         return command_failed(EXIT_FAILED, (error_set(e, -ENOMEM, "out of memory"), e));
-    for (size_t i = 0; i < w->expression_count && !rc; i++)
+    for (size_t i = 0; i < w->expressions.count && !rc; i++)
         rc = ask(w, i, &range, e);
     if (!rc && options_flag(w->o, OPT_JSON))
         write_json(w, &out);
@@ -433,7 +408,7 @@ static int answer(struct work *w, struct error *e)
         rc = write_csv(w, &out, e);
     else if (!rc)
         write_table(w, &out);
-    for (size_t i = 0; i < w->expression_count; i++)
+    for (size_t i = 0; i < w->expressions.count; i++)
         statistics_free(&w->all[i]);
     free(w->all);
     if (rc) {
@@ -443,13 +418,13 @@ static int answer(struct work *w, struct error *e)
     return command_print(&out);
 }
 
-// Wrong expressions are errors of the command line.
+// A wrong expression is an error of the command line.
 static int check_expressions(struct work *w, struct error *e)
 {
     struct expression x;
     int rc = 0;
-    for (size_t i = 0; i < w->expression_count && !rc; i++)
-        rc = expression_read(w->expressions[i], &w->arena, &x, e);
+    for (size_t i = 0; i < w->expressions.count && !rc; i++)
+        rc = expression_read(w->expressions.texts[i], &w->arena, &x, e);
     return rc;
 }
 
@@ -463,15 +438,15 @@ int statistics_answer(const struct options *o, enum statistics_kind kind)
     if (options_flag(o, OPT_JSON) && options_flag(o, OPT_CSV))
         code = command_failed(
             EXIT_USAGE, (error_set(&e, -EINVAL, "--json and --csv contradict each other"), &e));
-    else if (cut_expressions(&w, expressions, &e) < 0 || (by && cut_keys(&w, by, &e) < 0) ||
-             check_expressions(&w, &e) < 0)
+    else if (expression_list_cut(&w.expressions, expressions, &w.arena, &e) < 0 ||
+             (by && cut_keys(&w, by, &e) < 0) || check_expressions(&w, &e) < 0)
         code = command_failed(EXIT_USAGE, &e);
     else if (asking_open(o, o->arguments + skip, (size_t)(o->argument_count - skip), &w.asking,
                          &e) < 0)
         code = command_failed(EXIT_FAILED, &e);
     else
         code = asking_close(&w.asking, answer(&w, &e));
-    free(w.expressions);
+    expression_list_free(&w.expressions);
     arena_free(&w.arena);
     return code;
 }

@@ -7,7 +7,7 @@
 
 enum statistics_kind { STATISTICS_ALL, STATISTICS_PEAKS };
 
-// Answers the whole command line. Returns the exit code.
+// Executes the whole command line. Returns the exit code.
 int statistics_answer(const struct options *o, enum statistics_kind kind);
 
 #endif

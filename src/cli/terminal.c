@@ -13,14 +13,17 @@
 enum { INPUT_MAX = 256, SEQUENCE_WAIT_MS = 25 };
 
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l",
-                  leave[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
+                  leave[] = "\033[0m\033[?1006l\033[?1000l\033[?7h\033[?25h\033[?1049l",
+                  mouse_on[] = "\033[?1000h\033[?1006h", // presses, in decimal numbers
+    mouse_off[] = "\033[?1006l\033[?1000l";
 
 static struct termios before;
 static volatile sig_atomic_t taken, resized, stopping, ending;
 static sigset_t outside; // the signals that were blocked before
 static unsigned char input[INPUT_MAX];
 static size_t input_size;
-static bool gone;
+static bool gone, mouse;
+static int mouse_row;
 
 bool terminal_is_one(void)
 {
@@ -62,14 +65,14 @@ void terminal_size(int *columns, int *rows)
 
 // ---------------------------------------------------------------- taking and giving back
 
-// Only what a signal handler may call.
+// Calls only functions that a signal handler may call.
 static void give_back(void)
 {
     if (!taken)
         return;
     taken = 0;
     ssize_t ignored = write(STDOUT_FILENO, leave, sizeof leave - 1);
-    (void)ignored; // nobody is left to be told
+    (void)ignored; // no way to report an error
     tcsetattr(STDIN_FILENO, TCSANOW, &before);
 }
 
@@ -83,7 +86,21 @@ static int take_modes(void)
     if (tcsetattr(STDIN_FILENO, TCSANOW, &raw))
         return -errno;
     taken = 1;
-    return terminal_write((struct str){enter, sizeof enter - 1}) ? 0 : -EIO;
+    if (!terminal_write((struct str){enter, sizeof enter - 1}))
+        return -EIO;
+    terminal_mouse(mouse);
+    return 0;
+}
+
+void terminal_mouse(bool on)
+{
+    mouse = on;
+    terminal_write(on ? STR(mouse_on) : STR(mouse_off));
+}
+
+int terminal_mouse_row(void)
+{
+    return mouse_row;
 }
 
 static void on_signal(int number)
@@ -129,7 +146,7 @@ int terminal_take(void)
     handle(endings, sizeof endings / sizeof endings[0], on_signal, &block);
     handle(others, sizeof others / sizeof others[0], on_signal, &block);
     handle(faults, sizeof faults / sizeof faults[0], on_fault, NULL);
-    signal(SIGPIPE, SIG_IGN); // a write says it
+    signal(SIGPIPE, SIG_IGN); // write() reports it
     sigprocmask(SIG_BLOCK, &block, &outside);
     atexit(give_back);
     return take_modes();
@@ -140,7 +157,7 @@ void terminal_give_back(void)
     give_back();
 }
 
-// Ends as the signal ends other programs, so that shells and schedulers see the reason.
+// Ends by the signal, like other programs, so that shells and schedulers see the reason.
 static void end_by(int number)
 {
     sigset_t one;
@@ -157,7 +174,7 @@ static void stop(void)
 {
     stopping = 0;
     give_back();
-    raise(SIGSTOP); // goes on behind this line after SIGCONT
+    raise(SIGSTOP); // continues after this line on SIGCONT
     tcgetattr(STDIN_FILENO, &before);
     if (take_modes())
         gone = true;
@@ -166,7 +183,7 @@ static void stop(void)
 
 // ---------------------------------------------------------------- keys
 
-// Waits, with signals, and reads what has come.
+// Waits with signals unblocked, and reads the pending input.
 static void read_input(int timeout_ms)
 {
     struct pollfd fd = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -229,10 +246,32 @@ static int number_key(int number)
     }
 }
 
-// A sequence behind ESC: [ or O, numbers, a letter or ~. One that is not known is dropped whole.
+// "<BUTTON;COLUMN;ROW" and M for a press, m for a release. Of the buttons the left one and the
+// wheel count.
+static int mouse_key(size_t end)
+{
+    enum { LEFT = 0, WHEEL_UP = 64, WHEEL_DOWN = 65 };
+    int numbers[3] = {-1, -1, -1}, at = 0;
+    for (size_t i = 3; i < end && at < 3; i++) {
+        if (input[i] == ';')
+            at++;
+        else if (numbers[at] < 10000)
+            numbers[at] = (numbers[at] < 0 ? 0 : numbers[at]) * 10 + input[i] - '0';
+    }
+    if (!mouse || input[end] != 'M' || numbers[2] < 1)
+        return KEY_NONE;
+    mouse_row = numbers[2] - 1;
+    return numbers[0] == LEFT         ? KEY_CLICK
+           : numbers[0] == WHEEL_UP   ? KEY_WHEEL_UP
+           : numbers[0] == WHEEL_DOWN ? KEY_WHEEL_DOWN
+                                      : KEY_NONE;
+}
+
+// Parses a sequence after ESC: [ or O, numbers, a letter or ~. Drops an unknown one as a whole.
 static int sequence(void)
 {
-    size_t i = 2;
+    bool of_mouse = input[2] == '<';
+    size_t i = 2 + of_mouse;
     int number = 0;
     while (i < input_size && (isdigit(input[i]) || input[i] == ';')) {
         if (isdigit(input[i]) && number < 1000)
@@ -243,7 +282,7 @@ static int sequence(void)
         drop(input_size);
         return KEY_ESCAPE;
     }
-    int key = input[i] == '~' ? number_key(number) : letter_key(input[i]);
+    int key = of_mouse ? mouse_key(i) : input[i] == '~' ? number_key(number) : letter_key(input[i]);
     drop(i + 1);
     return key;
 }
@@ -253,7 +292,7 @@ static int next_key(void)
     unsigned char c = input[0];
     if (c == 0x1b) {
         if (input_size == 1)
-            // the rest of an arrow's bytes comes at once, or it was Escape
+            // the other bytes of an arrow key follow at once; otherwise it is the Escape key
             read_input(SEQUENCE_WAIT_MS);
         if (input_size > 2 && (input[1] == '[' || input[1] == 'O'))
             return sequence();

@@ -1,17 +1,18 @@
-// terminal.h - the terminal while a full-screen program has it, and what it gets back at any end.
+// terminal.h - controls the terminal for a full-screen program, and restores it however the program
+// ends.
 //
-// terminal_take: the alternate screen, no cursor, keys one by one without echo. terminal_give_back
-// undoes it; it also happens at exit, and before SIGINT, SIGTERM, SIGHUP, SIGQUIT or a fault end
-// the process, and around a stop (Ctrl-Z).
+// terminal_take switches to the alternate screen, hides the cursor, and reads keys one by one
+// without echo. terminal_give_back undoes this. It also runs at exit, before SIGINT, SIGTERM,
+// SIGHUP, SIGQUIT or a fault ends the process, and around a stop (Ctrl-Z).
 //
-// Signals are blocked but while terminal_wait waits, so nothing else is interrupted.
+// Signals are blocked except during terminal_wait, so nothing else is interrupted.
 #ifndef SONDE_CLI_TERMINAL_H
 #define SONDE_CLI_TERMINAL_H
 
 #include "base/str.h"
 
 enum {
-    KEY_NONE = 0, // no key: the time is over, or the size has changed
+    KEY_NONE = 0, // no key: timeout, or the size has changed
     KEY_UP = 256,
     KEY_DOWN,
     KEY_LEFT,
@@ -24,27 +25,36 @@ enum {
     KEY_ENTER,
     KEY_BACKSPACE,
     KEY_TAB,
-    KEY_GONE, // the terminal has gone
+    KEY_CLICK, // of the mouse: terminal_mouse_row says where
+    KEY_WHEEL_UP,
+    KEY_WHEEL_DOWN,
+    KEY_GONE, // the terminal is closed
 };
 
-bool terminal_is_one(void); // standard input and output are a terminal that obeys escapes
+// true if standard input and output are a terminal that understands escapes
+bool terminal_is_one(void);
 bool terminal_is_utf8(void);
-// COLUMNS and LINES, or 80×24, where there is no terminal
+// COLUMNS and LINES, or 80×24, without a terminal
 void terminal_size(int *columns, int *rows);
 
-int terminal_take(void); // 0 or a negative errno
+int terminal_take(void); // returns 0 or a negative errno
 void terminal_give_back(void);
 
-// Waits for a key. A character beyond ASCII comes as its bytes, one a call. A signal that ends the
-// process ends it here, with the terminal given back.
+// Whether clicks and the wheel come as keys. While they do, the terminal selects text only with
+// Shift, so they are off at first.
+void terminal_mouse(bool on);
+int terminal_mouse_row(void); // from 0, of the last KEY_CLICK
+
+// Waits for a key. A character beyond ASCII is returned byte by byte, one per call. A signal that
+// ends the process ends it here, after restoring the terminal.
 int terminal_wait(int timeout_ms);
-// A key can be read at once. Takes signals, too.
+// True if a key can be read at once. Handles pending signals, too.
 bool terminal_has_key(void);
-// Since the last call: the size has changed, or the terminal was somebody else's (stopped and
-// continued).
+// True if, since the last call, the size has changed, or another program may have used the terminal
+// (stopped and continued).
 bool terminal_changed(void);
 
-// All of it. False: the terminal has gone.
+// Writes the whole text. False: the terminal is closed.
 bool terminal_write(struct str text);
 
 #endif

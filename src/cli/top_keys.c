@@ -32,6 +32,7 @@ const struct top_key top_keys[] = {
     {{' '}, TOP_DO_PAUSE, "Space", "pause, go on"},
     {{'+', '='}, TOP_DO_SHORTER, "+ -", "shorter or longer bars (1 s to 10 min)"},
     {{'-'}, TOP_DO_LONGER, NULL, NULL},
+    {{'m'}, TOP_DO_MOUSE, "m", "mouse on, off: click a row, click it again to open; the wheel"},
     {{'?'}, TOP_DO_HELP, "?", "list the keys; Up and Down scroll the list"},
     {{'q'}, TOP_DO_QUIT, "q", "quit"},
 };

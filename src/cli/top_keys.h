@@ -1,4 +1,4 @@
-// top_keys.h - the keys of `sonde top`: one table, which the command obeys and the help lists.
+// top_keys.h - the keys of `sonde top`: one table for the command and for its help.
 #ifndef SONDE_CLI_TOP_KEYS_H
 #define SONDE_CLI_TOP_KEYS_H
 
@@ -8,7 +8,7 @@ enum top_action {
     TOP_DO_NOTHING,
     TOP_DO_QUIT,
     TOP_DO_HELP,
-    TOP_DO_VIEW, // the key's digit names it
+    TOP_DO_VIEW, // the key's digit selects it
     TOP_DO_NEXT_VIEW,
     TOP_DO_UP,
     TOP_DO_DOWN,
@@ -29,14 +29,15 @@ enum top_action {
     TOP_DO_PAUSE,
     TOP_DO_SHORTER,
     TOP_DO_LONGER,
+    TOP_DO_MOUSE,
 };
 
 enum { TOP_KEY_CODES_MAX = 3 };
 
 struct top_key {
-    int codes[TOP_KEY_CODES_MAX]; // of terminal.h; 0: no more of them
+    int codes[TOP_KEY_CODES_MAX]; // of terminal.h; 0: end of the list
     enum top_action action;
-    // In the help; a row without `label` belongs to the row above it.
+    // For the help; a row without `label` continues the row above it.
     const char *label, *does;
 };
 

@@ -1,5 +1,6 @@
 #include "cli/top_model.h"
 
+#include "base/array.h"
 #include "base/clock.h"
 
 #include <ctype.h>
@@ -29,7 +30,7 @@ static const struct top_column gpu_columns[] = {
     {"TEMP", "gpu_temperature_celsius", "avg", "avg", false, "celsius", 0},
 };
 static const struct top_column process_columns[] = {
-    // of one processor: may be above 100
+    // of one processor; may exceed 100
     {"CPU %", "process_cpu_seconds_total", "sum", NULL, true, "number", 100},
     {"MEM", "process_resident_bytes", "sum", "avg", false, "bytes", 0},
     {"READ", "process_read_bytes_total", "sum", NULL, true, "bytes", 0},
@@ -183,14 +184,8 @@ struct top_row *top_table_row(struct top_table *t, struct str key, const char *n
         t->left_out++;
         return NULL;
     }
-    if (t->count == t->capacity) {
-        size_t capacity = t->capacity ? 2 * t->capacity : 16;
-        struct top_row *rows = realloc(t->rows, capacity * sizeof *rows);
-        if (!rows)
-            return NULL;
-        t->rows = rows;
-        t->capacity = capacity;
-    }
+    if (!array_room(&t->rows, &t->capacity, t->count + 1, sizeof *t->rows))
+        return NULL;
     struct str own = arena_str(&t->arena, key);
     size_t values = (t->own_columns ? TOP_COLUMNS_MAX : t->column_count) * TOP_BUCKETS;
     struct top_row row = {.name = arena_strdup(&t->arena, str_of(name)),
@@ -395,7 +390,7 @@ static bool finding_shown(const struct top_model *m, const struct top_finding *f
     return contains(f->member, m->filter) || contains(f->what, m->filter);
 }
 
-// qsort has no argument for the caller: one thread draws.
+// qsort passes no argument from the caller; only one thread draws.
 static const struct top_model *sorted;
 
 static int signum(int64_t a, int64_t b)
@@ -403,8 +398,8 @@ static int signum(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-// Spans first, by process and start, so that a span stands under its parent; annotations from the
-// newest on.
+// Spans first, by process and start, so that a span is below its parent; then annotations, newest
+// first.
 static int by_process(const struct top_event *x, const struct top_event *y)
 {
     if (x->annotation)
@@ -469,12 +464,12 @@ void top_model_nest(struct top_model *m)
         struct top_event *e = &m->events[i];
         int64_t parent = e->parent;
         e->depth = 0;
-        // A parent that has ended is not here. The bound ends a circle of damaged ids.
+        // An ended parent is not in the list. The limit stops at cycles of damaged ids.
         for (size_t k = 0; parent && k < m->event_count && e->depth < (int)m->event_count; k++)
             if (!m->events[k].annotation && m->events[k].id == parent) {
                 parent = m->events[k].parent;
                 e->depth++;
-                k = SIZE_MAX; // from the first one again
+                k = SIZE_MAX; // restarts from the first one
             }
     }
 }

@@ -18,7 +18,7 @@ enum {
     NAME_MOST = 40,
     UNIT_WIDTH = 8,
     LABEL_WIDTH = 15,
-    NARROW = 72, // columns that the names of all views and a time need
+    NARROW = 72, // columns for the names of all views and a time
     WIDE = 116,
 };
 
@@ -65,7 +65,7 @@ static void draw_facts(struct screen *s, const struct top_model *m)
     quantity_text((double)job->dropped, "", dropped);
     int at = screen_printf(s, 1, 0, s->columns, STYLE_PLAIN, "%zu node%s", job->nodes,
                            job->nodes == 1 ? "" : "s");
-    bool narrow = s->columns < NARROW; // what needs action comes first
+    bool narrow = s->columns < NARROW; // on a narrow screen, only what needs action
     if (job->level && !narrow)
         at += screen_printf(s, 1, at, s->columns - at, STYLE_PLAIN, "  level %d", job->level);
     if (!narrow)
@@ -78,6 +78,9 @@ static void draw_facts(struct screen *s, const struct top_model *m)
     if (m->slow_count)
         at += screen_printf(s, 1, at, s->columns - at, STYLE_ALARM, "  %zu slow (key 7)",
                             m->slow_count);
+    if (m->silent_count)
+        at += screen_printf(s, 1, at, s->columns - at, STYLE_ALARM, "  %zu silent (key 7)",
+                            m->silent_count);
     if (job->recording_ns) {
         char clock[32];
         quantity_time(job->recording_ns, clock);
@@ -89,7 +92,7 @@ static void draw_facts(struct screen *s, const struct top_model *m)
                       job->missing_count, job->missing);
 }
 
-// The view shown stands by its name, and the others by their digits where the screen is narrow.
+// Writes the name of the current view; on a narrow screen, only the digits of the others.
 static int draw_view_names(struct screen *s, const struct top_model *m)
 {
     static const char *const names[TOP_VIEWS] = {"Nodes",  "GPUs",  "Processes", "Metrics",
@@ -107,7 +110,7 @@ static int draw_view_names(struct screen *s, const struct top_model *m)
     return at;
 }
 
-// "> n1 > gpu 0 > loss": what was opened.
+// Writes the opened rows: "> n1 > gpu 0 > loss".
 static int draw_path(struct screen *s, const struct top_model *m)
 {
     struct buf path = {0};
@@ -133,7 +136,7 @@ static void draw_views(struct screen *s, const struct top_model *m)
     quantity_duration(m->bucket_ns, bucket);
     quantity_time(shown_ns(m), clock);
     snprintf(time, sizeof time, "%s %s, bars of %s", word, clock, bucket);
-    if ((int)strlen(time) > s->columns - at - 1) // the time of day is what matters
+    if ((int)strlen(time) > s->columns - at - 1) // only the time of day fits
         snprintf(time, sizeof time, "%s %s", word, clock + 11);
     int width = (int)strlen(time);
     screen_text(s, 2, s->columns - width, width, m->at_ns ? STYLE_ALARM : STYLE_PLAIN, time);
@@ -158,12 +161,11 @@ static void draw_foot(struct screen *s, const struct top_model *m)
 }
 
 static const char *const explanations[] = {
-    "",
     "A bar is a share of 100 %, a sparkline the last 60 bars of time at most.",
-    "- is no value, ! a member that is slow now (view 7 says why).",
+    "- is no value, ! a member that is slow or silent now (view 7 says why).",
 };
 
-// The line of the help; false: there is none.
+// Returns a line of the help; false behind the last one.
 static bool help_line(size_t line, char out[160])
 {
     for (size_t i = 0; i < top_key_count; i++)
@@ -195,9 +197,9 @@ static void draw_help(struct screen *s, struct top_model *m)
 
 struct layout {
     int name;
-    size_t count, columns[TOP_COLUMNS_MAX];               // that fit and have values
-    int graph[TOP_COLUMNS_MAX];                           // columns of bar or sparkline; 0: none
-    double least[TOP_COLUMNS_MAX], most[TOP_COLUMNS_MAX]; // of a column's sparklines
+    size_t count, columns[TOP_COLUMNS_MAX];               // columns that fit and have values
+    int graph[TOP_COLUMNS_MAX];                           // width of the bar or sparkline; 0: none
+    double least[TOP_COLUMNS_MAX], most[TOP_COLUMNS_MAX]; // scale of a column's sparklines
 };
 
 static bool is_share(const struct top_column *c)
@@ -205,7 +207,7 @@ static bool is_share(const struct top_column *c)
     return c->unit && strcmp(c->unit, "percent") == 0;
 }
 
-// Rows have units of their own, in a column behind the others.
+// True if rows have units of their own, in a column after the others.
 static bool has_units(const struct top_table *t)
 {
     return t->by_metric || t->all_tags;
@@ -220,8 +222,9 @@ static void widen_extent(const double *values, int count, double *least, double 
         }
 }
 
-// The rows of a column share a scale, so that they can be compared. Built-in metrics begin at 0, so
-// that the noise of an idle node is no mountain; those of users at their least value.
+// The rows of a column share a scale, so that they are comparable. The scale of built-in metrics
+// begins at 0, so that the noise of an idle node looks small; that of users' metrics begins at
+// their least value.
 static void scale(const struct top_table *t, struct layout *l)
 {
     double values[TOP_BUCKETS];
@@ -258,19 +261,19 @@ static void lay_out(const struct screen *s, const struct top_table *t, struct la
     for (int step = 0; step < GRAPH_MOST && l->count; step++)
         for (size_t i = 0; i < l->count; i++) {
             bool grows = step >= GRAPH_LEAST || step == 0;
-            int by = step == 0 ? GRAPH_LEAST + 1 : 1; // with the blank before it
+            int by = step == 0 ? GRAPH_LEAST + 1 : 1; // including the blank before it
             if (grows && left >= by && (step == 0 || l->graph[i])) {
                 l->graph[i] += step == 0 ? GRAPH_LEAST : 1;
                 left -= by;
             }
         }
-    // Of tables with few columns the first sparkline takes the rest.
+    // In tables with few columns, the first sparkline takes the remaining width.
     if (l->count && l->graph[0] && left > 0 && !is_share(&t->columns[l->columns[0]]))
         l->graph[0] = l->graph[0] + left < TOP_BUCKETS ? l->graph[0] + left : TOP_BUCKETS;
     scale(t, l);
 }
 
-// A metric among others has a scale of its own.
+// A metric in a table of metrics has a scale of its own.
 static void draw_spark(struct screen *s, int row, int at, int width, const struct top_table *t,
                        const struct layout *l, const struct top_row *r, size_t c)
 {
@@ -298,7 +301,7 @@ static void draw_cell(struct screen *s, int row, int at, int graph, const struct
     if (share && graph < 2 * GRAPH_LEAST) {
         screen_bar(s, row, at + VALUE_WIDTH + 1, graph, value / 100,
                    high ? STYLE_BAR_HIGH : STYLE_BAR);
-    } else if (share) { // room for both
+    } else if (share) { // width for both
         int bar = graph / 2;
         screen_bar(s, row, at + VALUE_WIDTH + 1, bar, value / 100,
                    high ? STYLE_BAR_HIGH : STYLE_BAR);
@@ -326,7 +329,7 @@ static void draw_titles(struct screen *s, int row, const struct top_model *m,
         int room = VALUE_WIDTH + (l->graph[i] ? l->graph[i] + 1 : 0);
         if (screen_width(title) <= VALUE_WIDTH)
             screen_right(s, row, at, VALUE_WIDTH, STYLE_TITLE, title);
-        else // the name of a metric reaches over its sparkline
+        else // the name of a metric extends over its sparkline
             screen_text(s, row, at, room, STYLE_TITLE, title);
         at += room + 1;
     }
@@ -349,12 +352,18 @@ static void draw_row(struct screen *s, int row, const struct top_table *t, const
         screen_text(s, row, l->name, 1, STYLE_ALARM, "!");
 }
 
-// Draws lines [m->scroll, m->scroll + page) of all tables below each other; a table's title and
-// rows are lines, and a blank between tables.
+static void note_row(struct top_model *m, int line, size_t row)
+{
+    if (line >= 0 && line < TOP_LINES_MAX)
+        m->row_of[line] = row + 1;
+}
+
+// Draws lines [m->scroll, m->scroll + page) of all tables: a table's title and rows are lines, and
+// a blank line is between tables.
 static void draw_tables(struct screen *s, struct top_model *m)
 {
     int top = HEAD, bottom = s->rows - 1;
-    size_t before = 0; // rows of the tables above
+    size_t before = 0; // number of rows in the tables above
     int line = top - (int)m->scroll;
     for (size_t k = 0; k < m->table_count; k++) {
         const struct top_table *t = &m->tables[k];
@@ -364,7 +373,7 @@ static void draw_tables(struct screen *s, struct top_model *m)
         size_t n = order ? top_table_order(m, t, order) : 0;
         struct layout l;
         lay_out(s, t, &l);
-        int title = line < top ? top : line; // stays in sight while its rows scroll
+        int title = line < top ? top : line; // stays visible while its rows scroll
         if (title < bottom && (line >= top || line + (int)n >= top))
             draw_titles(s, title, m, t, &l, n);
         if (!n && line + 1 < bottom && line + 1 > top)
@@ -372,9 +381,11 @@ static void draw_tables(struct screen *s, struct top_model *m)
                         m->filter[0] && t->count ? "no row has this in its name" : t->empty);
         for (size_t i = 0; i < n; i++) {
             int row = line + 1 + (int)i;
-            if (row > title && row < bottom)
-                draw_row(s, row, t, &l, &t->rows[order[i]], before + i == m->selected,
-                         top_model_marked(m, t, &t->rows[order[i]]));
+            if (row <= title || row >= bottom)
+                continue;
+            note_row(m, row, before + i);
+            draw_row(s, row, t, &l, &t->rows[order[i]], before + i == m->selected,
+                     top_model_marked(m, t, &t->rows[order[i]]));
         }
         free(order);
         before += n;
@@ -386,7 +397,7 @@ static void draw_event(struct screen *s, int row, const struct top_model *m,
                        const struct top_event *e, bool selected)
 {
     char when[32], length[QUANTITY_MAX];
-    // Nested spans stand together only in their own order.
+    // Nested spans are adjacent only in the default order.
     int indent = m->sort < 0 && !m->descending ? 2 * e->depth : 0, at = 17 + indent;
     quantity_time(e->start_ns, when);
     quantity_duration(shown_ns(m) > e->start_ns ? shown_ns(m) - e->start_ns : 0, length);
@@ -398,7 +409,7 @@ static void draw_event(struct screen *s, int row, const struct top_model *m,
     screen_text(s, row, at + 1, s->columns - at - 1, STYLE_DIM, e->tags);
 }
 
-static void draw_events(struct screen *s, const struct top_model *m)
+static void draw_events(struct screen *s, struct top_model *m)
 {
     static const char *const titles[2][3] = {
         {"SPANS THAT RUN, BY PROCESS", "SPANS THAT RUN, BY TIME", "SPANS THAT RUN, BY NAME"},
@@ -422,28 +433,36 @@ static void draw_events(struct screen *s, const struct top_model *m)
             if (row == bottom)
                 break;
         }
+        note_row(m, row, i);
         draw_event(s, row++, m, e, i == m->selected);
     }
 }
 
 // "slow  rank 3 on n2 takes 1.62 times the others' step_seconds since 03:00:12"
+// "silent  rank 3 on n2 gives no step_seconds since 03:00:12; the others go on"
 static void draw_finding(struct screen *s, int row, const struct top_finding *f, bool selected)
 {
     char when[32];
     int at = 9;
     quantity_time(f->now ? f->since_ns : f->until_ns, when);
-    screen_text(s, row, 0, at, f->now ? STYLE_ALARM : STYLE_DIM, f->now ? "slow" : "was slow");
+    screen_text(s, row, 0, at, f->now ? STYLE_ALARM : STYLE_DIM,
+                f->silent ? "silent"
+                : f->now  ? "slow"
+                          : "was slow");
     at +=
         screen_text(s, row, at, s->columns - at, selected ? STYLE_SELECTED : STYLE_BOLD, f->member);
-    at += screen_printf(s, row, at, s->columns - at, STYLE_PLAIN, " %s %.2f times %s ",
-                        f->now ? "takes" : "took", f->factor,
-                        strcmp(f->against, "others") == 0 ? "the others'" : "its own best");
+    if (f->silent)
+        at += screen_text(s, row, at, s->columns - at, STYLE_PLAIN, " gives no ");
+    else
+        at += screen_printf(s, row, at, s->columns - at, STYLE_PLAIN, " %s %.2f times %s ",
+                            f->now ? "takes" : "took", f->factor,
+                            strcmp(f->against, "others") == 0 ? "the others'" : "its own best");
     at += screen_text(s, row, at, s->columns - at, STYLE_SPARK, f->what);
-    screen_printf(s, row, at, s->columns - at, STYLE_DIM, " %s %s", f->now ? "since" : "until",
-                  when + 11);
+    screen_printf(s, row, at, s->columns - at, STYLE_DIM, " %s %s%s", f->now ? "since" : "until",
+                  when + 11, f->silent ? "; the others go on" : "");
 }
 
-static void draw_findings(struct screen *s, const struct top_model *m)
+static void draw_findings(struct screen *s, struct top_model *m)
 {
     static const char *const titles[] = {"FINDINGS, THE WORST FIRST", "FINDINGS BY TIME",
                                          "FINDINGS BY MEMBER"};
@@ -456,8 +475,10 @@ static void draw_findings(struct screen *s, const struct top_model *m)
                     m->findings_trouble[0]             ? m->findings_trouble
                     : m->filter[0] && m->finding_count ? "no finding has this in its text"
                                                        : "nothing unusual in the half hour before");
-    for (size_t i = m->scroll; i < n && row < bottom; i++)
+    for (size_t i = m->scroll; i < n && row < bottom; i++) {
+        note_row(m, row, i);
         draw_finding(s, row++, &m->findings[order[i]], i == m->selected);
+    }
 }
 
 size_t top_view_page(const struct screen *s)
@@ -465,7 +486,7 @@ size_t top_view_page(const struct screen *s)
     return s->rows > HEAD + 3 ? (size_t)(s->rows - HEAD - 2) : 1;
 }
 
-// The line of the selected row among those of draw_tables.
+// The line of the selected row, as draw_tables counts lines.
 static size_t selected_line(const struct top_model *m)
 {
     size_t before = 0, line = 0;
@@ -487,6 +508,7 @@ void top_view_draw(struct screen *s, struct top_model *m)
 {
     size_t rows = top_model_rows(m), page = top_view_page(s);
     screen_clear(s);
+    memset(m->row_of, 0, sizeof m->row_of);
     m->selected = rows && m->selected >= rows ? rows - 1 : rows ? m->selected : 0;
     size_t line = selected_line(m);
     if (line < m->scroll)

@@ -1,8 +1,8 @@
 // top_view.h - draws a top_model into a screen. Pure: the same model gives the same cells.
 //
 //   row 0          job, command, state, time
-//   row 1          nodes, level, points, drops, restarts, findings, missing nodes; or why there is
-//                  no answer
+//   row 1          nodes, level, points, drops, restarts, findings, missing nodes; or the
+//                  reason why the job does not answer
 //   row 2          views, or the opened rows; and the time that is shown
 //   rows 3 …       tables with a title each
 //   the last row   keys; or the filter while it is typed
@@ -12,9 +12,9 @@
 #include "cli/screen.h"
 #include "cli/top_model.h"
 
-// Brings m->selected and m->scroll within the rows, then draws.
+// Clamps m->selected and m->scroll to the rows, then draws.
 void top_view_draw(struct screen *s, struct top_model *m);
-// Rows of tables that a screen of this height shows.
+// The number of table rows on a screen of this height.
 size_t top_view_page(const struct screen *s);
 
 #endif

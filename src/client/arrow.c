@@ -3,17 +3,18 @@
 //   time timestamp[ns, UTC] | value float64 | metric dictionary<int32, utf8> | a dictionary column for each tag key
 //
 // A series of ARROW_COPY_BELOW points or more is a record batch whose time and value are the
-// answer's own bytes. Shorter ones that follow each other are copied into a batch together, as
-// thousands of batches of a point each would cost readers far more than the copy.
+// answer's own bytes. Consecutive shorter series are copied into a common batch, because thousands
+// of batches of a point each would cost readers far more than the copy.
 //
-// In the batch of one series all rows of a text column have the same word: its indexes are a run of
-// one number, which all columns and batches that need that number share.
+// In the batch of one series, all rows of a text column have the same word, so its indexes repeat
+// one number. All columns and batches that need that number share one such run.
 //
-//   frame (counted) ─┬─ the result (counted): times, values
-//                    ├─ words of each text column, as Arrow has a dictionary
-//                    └─ runs: number → that number over and over
+//   frame (counted) ─┬─ the result (reference-counted): times, values
+//                    ├─ words of each text column, as an Arrow dictionary
+//                    └─ runs: number → that number repeated
 //
-// Every array that is handed out holds the frame, so arrays may outlive stream, result and client.
+// Every exported array holds a reference to the frame, so arrays may outlive stream, result and
+// client.
 #include "base/map.h"
 #include "client/arrow_interface.h"
 #include "client/result.h"
@@ -24,9 +25,9 @@
 enum {
     COLUMN_TIME,
     COLUMN_VALUE,
-    COLUMN_TEXTS, // metric is the first of them
+    COLUMN_TEXTS, // metric is the first text column
     ARROW_COPY_BELOW = 1024,
-    ARROW_BATCH_ROWS = 64 * 1024, // of batches that are copied
+    ARROW_BATCH_ROWS = 64 * 1024, // rows of a batch that copies short series
 };
 
 struct words {
@@ -48,11 +49,12 @@ struct frame {
     struct arena arena;
     struct words *texts;
     size_t text_count;
-    int32_t *numbers; // of series i in text column k: numbers[i * text_count + k], -1: null
-    int32_t **runs;   // by number
+    // index of the word of series i in text column k: numbers[i * text_count + k], -1: null
+    int32_t *numbers;
+    int32_t **runs; // by their number
     size_t *run_sizes;
     size_t run_count;
-    uint8_t *no_bits; // a validity of nothing but nulls, as long as the longest series
+    uint8_t *no_bits; // a validity bitmap of nulls alone, as long as the longest series
     struct batch *batches;
     size_t batch_count;
 };
@@ -79,8 +81,8 @@ static struct frame *frame_use(struct frame *f)
 
 // ---------------------------------------------------------------- making a frame
 
-// The sorted keys of all tags become columns 1, 2, …; a key that is called like one of ours gets
-// "tag." in front.
+// The sorted keys of all tags become columns 1, 2, …; a key with the name of one of our columns
+// gets "tag." in front.
 static int find_keys(struct frame *f)
 {
     struct map seen = {0};
@@ -127,7 +129,7 @@ static int32_t number_of(struct frame *f, struct words *w, const char *word)
     return (int32_t)*number;
 }
 
-// Tags of a series and columns are sorted both.
+// Both the tags of a series and the columns are sorted.
 static int number_all(struct frame *f)
 {
     f->numbers = arena_array(&f->arena, f->result->count * f->text_count, sizeof *f->numbers);
@@ -198,13 +200,13 @@ static int cut_batches(struct frame *f)
     return 0;
 }
 
-// The runs that batches of one series need, each as long as the longest of them.
+// Makes the runs for batches of one series, each as long as the longest of these series.
 static int make_runs(struct frame *f)
 {
     size_t longest = 0;
     for (size_t k = 0; k < f->text_count; k++)
         f->run_count = f->texts[k].count > f->run_count ? f->texts[k].count : f->run_count;
-    f->run_count += f->run_count == 0; // nulls have the indexes of the first
+    f->run_count += f->run_count == 0; // nulls use the indexes of the first run
     f->runs = arena_zalloc(&f->arena, f->run_count * sizeof(int32_t *));
     f->run_sizes = arena_zalloc(&f->arena, f->run_count * sizeof *f->run_sizes);
     if (!f->runs || !f->run_sizes)
@@ -222,7 +224,7 @@ static int make_runs(struct frame *f)
     for (size_t n = 0; n < f->run_count; n++) {
         if (!f->run_sizes[n])
             continue;
-        // the first is all zeros: pages that nobody touches
+        // the first run is all zeros: its untouched pages take no memory
         f->runs[n] = calloc(f->run_sizes[n], sizeof(int32_t));
         for (size_t i = 0; n && f->runs[n] && i < f->run_sizes[n]; i++)
             f->runs[n][i] = (int32_t)n;
@@ -254,11 +256,11 @@ static int frame_make(struct sonde_result *result, struct frame **out)
 
 // ---------------------------------------------------------------- arrays
 
-// What an array owns beside its share of the frame.
+// The memory of an array beside its reference to the frame.
 struct held {
     struct frame *frame;
     const void *buffers[3];
-    void *owned; // its memory, where it is not the frame's
+    void *owned; // memory that does not belong to the frame
     struct ArrowArray dictionary;
     struct ArrowArray **children;
 };
@@ -296,7 +298,7 @@ static struct held *array_make(struct frame *f, struct ArrowArray *out, size_t l
     return h;
 }
 
-// Times or values, 8 bytes each: the answer's own, or copied together.
+// Times or values, 8 bytes each: the answer's own memory, or a copy of several series.
 static int make_numbers(struct frame *f, const struct batch *b, bool times, struct ArrowArray *out)
 {
     const struct sonde_series *all = f->result->series + b->first;
@@ -484,7 +486,7 @@ static int stream_next(struct ArrowArrayStream *stream, struct ArrowArray *out)
 static const char *stream_error(struct ArrowArrayStream *stream)
 {
     (void)stream;
-    return "out of memory"; // nothing else can happen
+    return "out of memory"; // the only possible failure
 }
 
 static void stream_release(struct ArrowArrayStream *stream)

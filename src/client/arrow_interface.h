@@ -1,8 +1,8 @@
 // arrow_interface.h - the structs of Arrow's C data and stream interfaces, as
-// https://arrow.apache.org/docs/format/CDataInterface.html lays them down.
+// https://arrow.apache.org/docs/format/CDataInterface.html defines them.
 //
-// Who makes one sets `release`; who has it calls that once and moves on. A struct may be moved by
-// copying it and clearing `release` in the old place.
+// The producer of a struct sets `release`; the consumer calls it once. To move a struct, copy it
+// and clear `release` in the old place.
 #ifndef SONDE_CLIENT_ARROW_INTERFACE_H
 #define SONDE_CLIENT_ARROW_INTERFACE_H
 
@@ -28,7 +28,7 @@ struct ArrowArray {
 
 struct ArrowArrayStream {
     int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
-    // at the end an array whose release is NULL
+    // after the last array, *out has release NULL
     int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
     const char *(*get_last_error)(struct ArrowArrayStream *);
     void (*release)(struct ArrowArrayStream *);

@@ -1,7 +1,9 @@
 #include "client/client.h"
 
+#include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "query/query.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +15,7 @@ static bool same_job(const struct target *a, const struct target *b)
            strcmp(http_client_url(a->client), http_client_url(b->client)) == 0;
 }
 
-// Each running job is an origin; the recordings are one together.
+// Each running job is an origin; all recordings together are one.
 static int open_origins(struct sonde_client *c, struct target *targets, size_t count,
                         struct error *e)
 {
@@ -71,7 +73,7 @@ int client_open(const char *const *where, size_t count, const struct target_opti
 int sonde_client_open(const char *where, const struct sonde_client_options *options,
                       struct sonde_client **out, struct sonde_error *error)
 {
-    // what is warned of (files that are left out) is in sonde_result_missing
+    // sonde_result_missing reports the subject of warnings (files that are left out)
     log_setup(LOG_ERROR, "sonde");
     return client_open(&where, where != NULL, NULL, options, out, error_inside(error));
 }
@@ -92,7 +94,7 @@ const char *sonde_client_name(const struct sonde_client *c)
     return origin_name(c->origins[0]);
 }
 
-// ---------------------------------------------------------------- questions
+// ---------------------------------------------------------------- queries
 
 static int ask_one(struct sonde_client *c, size_t i, const char *path, struct str body,
                    int timeout_ms, struct http_answer *out, struct error *e)
@@ -105,7 +107,8 @@ int client_ask(struct sonde_client *c, const char *path, struct str body, int ti
                struct http_answer *out, struct error *e)
 {
     if (c->count > 1)
-        return error_set(e, -ENOTSUP, "several running jobs cannot be asked this at once");
+        return error_set(e, -ENOTSUP,
+                         "this request takes a single running job: choose one with --job");
     return ask_one(c, 0, path, body, timeout_ms, out, e);
 }
 
@@ -208,7 +211,7 @@ int client_plan(const struct sonde_query *q, struct buf *out, struct error *e)
             e, -EINVAL,
             "what is asked stands in m; aggregator, downsample, rate and filters go with metric");
     if (!q->span && (q->span_tag_count || q->span_node))
-        return error_set(e, -EINVAL, "the spans that are asked about need a name");
+        return error_set(e, -EINVAL, "a query per span needs the name of the spans");
     json_begin_object(&w);
     if (q->m)
         json_key_string(&w, "m", str_of(q->m));
@@ -241,7 +244,7 @@ static int query_one(struct sonde_client *c, size_t i, struct str body, int time
                      struct sonde_result **out, struct error *e)
 {
     struct http_answer answer;
-    struct inside_points points;
+    struct embedded_server_points points;
     int rc =
         origin_points(c->origins[i], body, timeout_ms ? timeout_ms : c->timeout_ms, &points, e);
     if (!rc)
@@ -258,7 +261,7 @@ bool client_unknown_metric(const struct error *e)
     return e->code == -EINVAL && str_starts(str_of(e->text), STR("No such name for 'metrics'"));
 }
 
-// A metric that some of the jobs do not know has no series there.
+// A metric that some of the jobs do not know has no series in these jobs.
 static int query_all(struct sonde_client *c, struct str body, int timeout_ms,
                      struct sonde_result **out, struct error *e)
 {
@@ -317,8 +320,8 @@ void client_add_parameter(struct buf *path, const char *key, const char *value)
     }
 }
 
-// The digits that text begins with, as a number that only an unsigned one holds. False: they are
-// none.
+// Reads the digits at the beginning of a text as a number that only an unsigned integer holds.
+// Returns false for any other text.
 static bool large_number(struct str text, size_t *digits, uint64_t *number)
 {
     *digits = 0;
@@ -327,8 +330,8 @@ static bool large_number(struct str text, size_t *digits, uint64_t *number)
     return *digits >= 19 && str_to_u64(str_slice(text, 0, *digits), number) && *number > INT64_MAX;
 }
 
-// Parses an answer. Ids of spans take 64 bits, and jansson refuses integers above 2^63 - 1: the
-// negative number of the same bits stands for them. NULL: it is no JSON, or there is no memory.
+// Parses an answer. Ids of spans take 64 bits, and jansson rejects integers above 2^63 - 1: the
+// negative number with the same bits replaces them. NULL: invalid JSON, or out of memory.
 static json_t *parse(struct str text)
 {
     struct buf out = {0};
@@ -371,7 +374,7 @@ static int list_one(struct sonde_client *c, size_t i, const char *path, const ch
     json_t *root = parse(buf_str(&answer.body));
     json_t *rows = json_object_get(root, name);
     if (!json_is_array(rows) || json_array_extend(out, rows) != 0)
-        rc = error_set(e, -EBADMSG, "the answer is no list of %s", name);
+        rc = error_set(e, -EBADMSG, "the answer is not a list of %s", name);
     json_decref(root);
     if (!rc && answer.missing) {
         struct buf both = {0};
@@ -405,6 +408,34 @@ int client_list(struct sonde_client *c, const char *path, const char *name, json
         json_decref(rows);
     *out = rc ? NULL : rows;
     return rc;
+}
+
+int client_range(struct sonde_client *c, int64_t *first_ns, int64_t *last_ns, char **missing,
+                 struct error *e)
+{
+    json_t *nodes = NULL;
+    int rc = client_list(c, "/sonde/v1/nodes", "nodes", &nodes, missing, e);
+    *first_ns = INT64_MAX;
+    *last_ns = 0;
+    for (size_t i = 0; i < json_array_size(nodes); i++) {
+        const json_t *first = json_object_get(json_array_get(nodes, i), "first_ns");
+        const json_t *last = json_object_get(json_array_get(nodes, i), "last_ns");
+        if (first && json_integer_value(first) < *first_ns)
+            *first_ns = json_integer_value(first);
+        if (last && json_integer_value(last) > *last_ns)
+            *last_ns = json_integer_value(last);
+    }
+    json_decref(nodes);
+    return rc;
+}
+
+int client_read_time(const char *text, int64_t ns, int64_t otherwise_ns, int64_t *out_ns,
+                     struct error *e)
+{
+    bool given = text && strcmp(text, "first") != 0 && strcmp(text, "last") != 0;
+    *out_ns = ns ? ns : otherwise_ns;
+    return !ns && given ? query_parse_time(str_of(text), clock_realtime_ns(), STR(""), out_ns, e)
+                        : 0;
 }
 
 int sonde_client_query(struct sonde_client *c, const struct sonde_query *q,

@@ -1,8 +1,9 @@
-// client.h - what the parts of sonde_client.h share, and what the commands use beside it. A client
-// asks one origin, or several: running jobs, and all recordings together as one.
+// client.h - the functions that the parts of sonde_client.h share, and those that only the commands
+// use. A client has one origin or several: each running job is one, and all recordings together are
+// one.
 //
-// Several origins are asked one after the other, each with job_tag (docs/http.md), and their
-// answers stand beside each other: no value is made of the points of two running jobs.
+// A client asks several origins one after the other, each with job_tag (docs/http.md), and appends
+// their answers to each other: it never aggregates points of different running jobs.
 #ifndef SONDE_CLIENT_CLIENT_H
 #define SONDE_CLIENT_CLIENT_H
 
@@ -13,37 +14,48 @@
 
 struct sonde_client {
     struct origin **origins;
-    size_t count;   // of them, 1 at least
-    char *what;     // target.h; empty where arguments name all of it
+    size_t count;   // number of origins, at least 1
+    char *what;     // its description from target.h; empty if the arguments name it completely
     int timeout_ms; // 0: the default
     struct origin_look look;
 };
 
-// `where`: any number of names; none is what target.h calls nothing.
+// `where` is a list of names; an empty list means what target.h documents for no name.
 int client_open(const char *const *where, size_t count, const struct target_options *targets,
                 const struct sonde_client_options *options, struct sonde_client **out,
                 struct error *e);
 
-// As http_ask, of the one origin. timeout_ms 0: the client's. -ENOTSUP: there are several.
+// Does http_ask on the only origin. timeout_ms 0: the client's. -ENOTSUP: the client has several
+// origins.
 int client_ask(struct sonde_client *c, const char *path, struct str body, int timeout_ms,
                struct http_answer *out, struct error *e);
 
-// The query as one of "queries" in the body of a POST to /sonde/v1/query. -EINVAL: it cannot be
-// asked so.
+// Writes the query as an entry of "queries" in the body of a POST to /sonde/v1/query. -EINVAL: this
+// interface cannot express it.
 int client_plan(const struct sonde_query *q, struct buf *out, struct error *e);
 
-// Asks it.
+// Runs such a request.
 int client_query(struct sonde_client *c, const struct sonde_query *q, int timeout_ms,
                  struct sonde_result **out, struct error *e);
 
-// Whether a query failed because no node knows the metric.
+// True if a query failed because no node knows the metric.
 bool client_unknown_metric(const struct error *e);
 
-// The array `name` of the JSON that a GET of `path` answers, of all origins. *out: a new reference.
-// Integers above 2^63 - 1 (ids) are the negative ones of the same bits.
-// *missing (may be NULL): who was missing, which the caller frees; NULL: nobody.
+// Requests `path` from all origins and returns the array `name` of their JSON in *out, a new
+// reference. Integers above 2^63 - 1 (ids) become the negative integers with the same bits.
+// *missing (may be NULL) gets the missing nodes, which the caller frees; NULL: none.
 int client_list(struct sonde_client *c, const char *path, const char *name, json_t **out,
                 char **missing, struct error *e);
+
+// The times of the first and the last recorded point. *last_ns 0: nothing is recorded; damaged
+// files may say so only in an answer. *missing as for client_list.
+int client_range(struct sonde_client *c, int64_t *first_ns, int64_t *last_ns, char **missing,
+                 struct error *e);
+
+// A time of a query: `ns`, else the text. `otherwise_ns`: neither is given, or it is "first",
+// "last".
+int client_read_time(const char *text, int64_t ns, int64_t otherwise_ns, int64_t *out_ns,
+                     struct error *e);
 
 // "&key=value", escaped; nothing where there is no value.
 void client_add_parameter(struct buf *path, const char *key, const char *value);

@@ -10,13 +10,13 @@ enum { SIZE_BYTES = 8 };
 
 struct feed {
     struct http_stream *stream;
-    struct buf in; // what has come
-    size_t at;     // of it, what was given
+    struct buf in; // received data
+    size_t at;     // the part of it that was returned
 };
 
-// ---------------------------------------------------------------- what can be followed
+// ---------------------------------------------------------------- selections
 
-// A text that stands for itself in the selection of a stream and in that of a query.
+// True for a text without special meaning in the selection of a stream and in that of a query.
 static bool is_plain(struct str text)
 {
     static const char special[] = "*|(){},=\"";
@@ -45,7 +45,7 @@ static bool select_m(struct str m, struct buf *out)
     struct str metric = str_slice(m, sizeof "none:" - 1, m.size), tags = metric;
     metric = str_cut(&tags, '{');
     if (!is_plain(metric) || str_find_char(metric, ':') >= 0)
-        return false; // rates and intervals stand in front of a colon
+        return false; // a colon separates rates and intervals from the metric
     buf_add_str(out, metric);
     if (!tags.data)
         return true;
@@ -102,7 +102,7 @@ bool feed_path(const struct sonde_query *q, struct buf *out)
     return can;
 }
 
-// ---------------------------------------------------------------- what comes
+// ---------------------------------------------------------------- received data
 
 int feed_open(struct origin *o, const char *path, int since_ms, const struct origin_look *look,
               struct feed **out, struct error *e)
@@ -145,13 +145,13 @@ int feed_cut(struct str *rest, struct str *piece)
     return 1;
 }
 
-// The next piece that is there: 1 and *out, 0, or what is wrong.
+// Takes the next received chunk: 1 with *out, 0 if none is complete, or an error.
 static int take(struct feed *f, struct sonde_result **out, struct error *e)
 {
     struct str rest = str_slice(buf_str(&f->in), f->at, f->in.size), piece;
     int rc;
     while ((rc = feed_cut(&rest, &piece)) == 1 && piece.size == 0)
-        continue; // nothing new
+        continue; // no new points
     f->at = f->in.size - rest.size;
     if (rc == 0 && f->at) {
         memmove(f->in.data, rest.data, rest.size);

@@ -1,10 +1,8 @@
 #include "client/http.h"
 
 #include "base/clock.h"
-#include "client/forwarded.h"
+#include "client/http_address.h"
 #include "client/proved.h"
-#include "http/tokens.h"
-#include "launch/job.h"
 #include "wire/forwarder.h"
 
 #include <curl/curl.h>
@@ -17,141 +15,17 @@
 #include <unistd.h>
 
 enum {
-    WORDS_MAX = 64 * 1024, // bytes of an error's answer that are kept
+    WORDS_MAX = 64 * 1024, // maximum bytes of an error response that are kept
 };
 
 struct http_client {
-    char *url; // without a slash at the end
-    char *token;
-    char *certificate;     // of a job on this machine that has one of its own; NULL: none
-    char *socket;          // leads to the job's first node (forwarded.h); NULL: connect to the url
-    bool token_given;      // by the caller, for whatever stands at the address: a tunnel, a proxy
-    bool from_environment; // by SONDE_URL
-    bool of_job;           // by job.json, or SONDE_URL: on other nodes it may not be reached
-    pid_t pid;             // who opened the connection
+    struct http_address at;
+    pid_t pid; // who opened the connection
     CURL *easy;
     CURLM *multi;
     bool (*stop)(void *user);
     void *stop_user;
 };
-
-// ---------------------------------------------------------------- where the job is
-
-static int no_memory(struct error *e)
-{
-    return error_set(e, -ENOMEM, "out of memory");
-}
-
-static bool is_loopback(const char *url)
-{
-    static const char *const names[] = {"127.", "localhost", "[::1]"};
-    const char *host = strstr(url, "://") + 3;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strncasecmp(host, names[i], strlen(names[i])) == 0)
-            return true;
-    return false;
-}
-
-static int read_token(const char *path, char **out, struct error *e)
-{
-    char token[TOKEN_TEXT_MAX];
-    if (token_read(path, false, token, e) < 0)
-        return error_prefix(e, "the job's token");
-    *out = strdup(token);
-    explicit_bzero(token, sizeof token);
-    return *out ? 0 : no_memory(e);
-}
-
-static int take_job(struct http_client *c, const struct job *job, struct error *e)
-{
-    char path[FOLDER_PATH_MAX + 16];
-    if (!job->url[0])
-        return error_set(e, -ENOENT, "job %s answers nobody over HTTP", job->id);
-    snprintf(path, sizeof path, "%s/token", job->folder);
-    free(c->url);
-    c->url = strdup(job->url);
-    if (!c->url)
-        return no_memory(e);
-    c->of_job = true;
-    if (!c->socket && is_loopback(c->url))
-        c->socket = forwarded_socket(job->folder);
-    free(c->certificate);
-    c->certificate = job->certificate[0] ? strdup(job->certificate) : NULL;
-    return c->token ? 0 : read_token(path, &c->token, e);
-}
-
-// The token of the running job that has this address; none is no error: whoever answers there says
-// whether it needs one.
-static int find_token(struct http_client *c, struct error *e)
-{
-    const char *own = getenv("SONDE_URL"), *file = getenv("SONDE_TOKEN_FILE");
-    char base[FOLDER_PATH_MAX];
-    struct job *jobs;
-    size_t count, i = 0;
-    if (file && *file && (c->from_environment || (own && strcmp(own, c->url) == 0)))
-        return read_token(file, &c->token, e);
-    if (folder_base_path(getenv("SONDE_RUN_DIR"), base, NULL) < 0 ||
-        job_list(base, false, &jobs, &count, NULL) < 0)
-        return 0;
-    while (i < count && strcmp(jobs[i].url, c->url) != 0)
-        i++;
-    int rc = i < count ? take_job(c, &jobs[i], e) : 0;
-    job_list_free(jobs, count);
-    return rc;
-}
-
-// Takes "?token=…" (and what else stands behind '?' or '#') off the address.
-static int take_url(struct http_client *c, const char *url, struct error *e)
-{
-    size_t scheme = strncasecmp(url, "http://", 7) == 0    ? 7
-                    : strncasecmp(url, "https://", 8) == 0 ? 8
-                                                           : 0;
-    size_t size = strcspn(url, "?#");
-    if (!scheme || size == scheme)
-        return error_set(e, -EINVAL,
-                         "'%.200s' is no address: http://HOST:PORT or https://HOST:PORT", url);
-    struct str parameters = str_of(url + size + (url[size] == '?'));
-    parameters = str_cut(&parameters, '#');
-    while (parameters.data && !c->token) {
-        struct str part = str_cut(&parameters, '&');
-        if (str_starts(part, STR("token=")) && !(c->token = strndup(part.data + 6, part.size - 6)))
-            return no_memory(e);
-    }
-    while (size > scheme && url[size - 1] == '/')
-        size--;
-    c->url = strndup(url, size);
-    return c->url ? 0 : no_memory(e);
-}
-
-static int keep_token(struct http_client *c, const char *token, struct error *e)
-{
-    if (token && *token && !(c->token = strdup(token)))
-        return no_memory(e);
-    c->token_given = c->token != NULL;
-    return 0;
-}
-
-static int locate(struct http_client *c, const char *url, const char *token, struct error *e)
-{
-    const char *own = getenv("SONDE_URL");
-    int rc = keep_token(c, token, e);
-    if (rc)
-        return rc;
-    c->from_environment = !url;
-    rc = take_url(c, url ? url : own ? own : "", e);
-    c->token_given |= url && c->token;
-    bool is_own = !url || (own && !rc && strcmp(own, c->url) == 0);
-    if (!rc && !c->token && is_own && is_loopback(c->url))
-        c->socket = forwarded_socket_of_environment();
-    return rc || c->token || c->socket ? rc : find_token(c, e);
-}
-
-static int locate_job(struct http_client *c, const struct job *job, const char *token,
-                      struct error *e)
-{
-    int rc = keep_token(c, token, e);
-    return rc ? rc : take_job(c, job, e);
-}
 
 // ---------------------------------------------------------------- create, destroy
 
@@ -160,6 +34,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void start_curl(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static int no_memory(struct error *e)
+{
+    return error_set(e, -ENOMEM, "out of memory");
 }
 
 static struct http_client *make(struct error *e)
@@ -185,31 +64,21 @@ int http_client_create(const char *url, const char *token, struct http_client **
                        struct error *e)
 {
     struct http_client *c = make(e);
-    return done(c, c ? locate(c, url, token, e) : -ENOMEM, out);
+    return done(c, c ? http_address_of_url(&c->at, url, token, e) : -ENOMEM, out);
 }
 
 int http_client_create_for(const struct job *job, const char *token, struct http_client **out,
                            struct error *e)
 {
     struct http_client *c = make(e);
-    return done(c, c ? locate_job(c, job, token, e) : -ENOMEM, out);
+    return done(c, c ? http_address_of_job(&c->at, job, token, e) : -ENOMEM, out);
 }
 
 int http_client_create_like(const struct http_client *other, struct http_client **out,
                             struct error *e)
 {
     struct http_client *c = make(e);
-    if (!c)
-        return done(c, -ENOMEM, out);
-    c->from_environment = other->from_environment;
-    c->of_job = other->of_job;
-    c->certificate = other->certificate ? strdup(other->certificate) : NULL;
-    c->token_given = other->token_given;
-    c->url = strdup(other->url);
-    c->token = other->token ? strdup(other->token) : NULL;
-    c->socket = other->socket ? strdup(other->socket) : NULL;
-    bool copied = c->url && (c->token || !other->token) && (c->socket || !other->socket);
-    return done(c, copied ? 0 : no_memory(e), out);
+    return done(c, c ? http_address_copy(&c->at, &other->at, e) : -ENOMEM, out);
 }
 
 void http_client_on_look(struct http_client *c, bool (*stop)(void *user), void *user)
@@ -226,16 +95,13 @@ void http_client_destroy(struct http_client *c)
         curl_easy_cleanup(c->easy);
         curl_multi_cleanup(c->multi);
     }
-    free(c->url);
-    free(c->token);
-    free(c->certificate);
-    free(c->socket);
+    http_address_free(&c->at);
     free(c);
 }
 
 const char *http_client_url(const struct http_client *c)
 {
-    return c->url;
+    return c->at.url;
 }
 
 // ---------------------------------------------------------------- a request
@@ -243,11 +109,11 @@ const char *http_client_url(const struct http_client *c)
 struct transfer {
     struct http_client *client;
     struct http_answer *answer;
-    struct buf *body; // the answer's, or who follows a stream
+    struct buf *body; // of the response, or of the caller of a stream
     bool stream;
     int stopped; // -EFBIG, -ENOMEM
     int64_t connect_by_ns;
-    struct error unproved; // why the server is not given the token; code 0: it may be
+    struct error unproved; // why the server does not get the token; code 0: it may
     char words[CURL_ERROR_SIZE];
 };
 
@@ -290,14 +156,15 @@ static size_t on_header(char *data, size_t one, size_t size, void *user)
     return size;
 }
 
-// libcurl wants a connection: one to a server that knows the token, so that it can be sent there.
+// libcurl needs a connection. Makes one to a server that has proved that it knows the token, so
+// that libcurl may send the token.
 static curl_socket_t on_open(void *user, curlsocktype purpose, struct curl_sockaddr *address)
 {
     (void)purpose;
     struct transfer *t = user;
     struct error e;
-    int fd = proved_connect(&address->addr, address->addrlen, str_of(t->client->token),
-                            !t->client->token_given, t->connect_by_ns, &e);
+    int fd = proved_connect(&address->addr, address->addrlen, str_of(t->client->at.token),
+                            !t->client->at.token_given, t->connect_by_ns, &e);
     if (fd >= 0)
         return fd;
     if (e.code == -EACCES || e.code == -ETIMEDOUT)
@@ -314,7 +181,7 @@ static int on_opened(void *user, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_ALREADY_CONNECTED;
 }
 
-// The connection of a parent stays the parent's: what it says there would disturb it.
+// A child process makes its own connection, because its requests would disturb the parent's.
 static int open_connection(struct http_client *c, struct error *e)
 {
     if (c->easy && c->pid == getpid())
@@ -334,12 +201,12 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     if (rc)
         return rc;
     curl_easy_reset(c->easy);
-    buf_printf(&line, "%s%s", c->url, path);
+    buf_printf(&line, "%s%s", c->at.url, path);
     curl_easy_setopt(c->easy, CURLOPT_URL, buf_cstr(&line));
     line.size = 0;
     *headers = curl_slist_append(NULL, "Expect:"); // bodies go at once
-    if (c->token && *c->token && !c->socket) {
-        buf_printf(&line, "Authorization: Bearer %s", c->token);
+    if (c->at.token && *c->at.token && !c->at.socket) {
+        buf_printf(&line, "Authorization: Bearer %s", c->at.token);
         *headers = curl_slist_append(*headers, buf_cstr(&line));
         line.size = 0;
     }
@@ -356,7 +223,7 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
         return no_memory(e);
     const char *authorities = getenv("SONDE_CA");
     if (!authorities || !*authorities)
-        authorities = c->certificate ? c->certificate : getenv("CURL_CA_BUNDLE");
+        authorities = c->at.certificate ? c->at.certificate : getenv("CURL_CA_BUNDLE");
     if (authorities && *authorities)
         curl_easy_setopt(c->easy, CURLOPT_CAINFO, authorities);
     curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, *headers);
@@ -372,9 +239,10 @@ static int set_up(struct transfer *t, const char *path, struct str body, const c
     long whole_ms = timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS;
     curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS,
                      whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : (long)HTTP_CONNECT_TIMEOUT_MS);
-    if (c->socket) {
-        curl_easy_setopt(c->easy, CURLOPT_UNIX_SOCKET_PATH, c->socket);
-    } else if (c->token && *c->token && strncasecmp(c->url, "http://", strlen("http://")) == 0) {
+    if (c->at.socket) {
+        curl_easy_setopt(c->easy, CURLOPT_UNIX_SOCKET_PATH, c->at.socket);
+    } else if (c->at.token && *c->at.token &&
+               strncasecmp(c->at.url, "http://", strlen("http://")) == 0) {
         int64_t patience_ms =
             whole_ms < HTTP_CONNECT_TIMEOUT_MS ? whole_ms : HTTP_CONNECT_TIMEOUT_MS;
         t->connect_by_ns = clock_monotonic_ns() + patience_ms * NS_PER_MS;
@@ -396,7 +264,7 @@ static bool cancelled(const struct http_client *c, const atomic_bool *cancel)
     return (cancel && atomic_load(cancel)) || (c->stop && c->stop(c->stop_user));
 }
 
-// What became of a transfer that has ended.
+// Returns the result of a transfer that has ended.
 static CURLcode ending(struct http_client *c)
 {
     CURLcode code = CURLE_OUT_OF_MEMORY;
@@ -407,7 +275,7 @@ static CURLcode ending(struct http_client *c)
     return code;
 }
 
-// Until it is done (CURLE_OK or what went wrong), or cancelled.
+// Runs a transfer until it has ended (with CURLE_OK or an error) or is cancelled.
 static int run(struct http_client *c, const atomic_bool *cancel, CURLcode *out)
 {
     int running = 1;
@@ -425,20 +293,20 @@ static int run(struct http_client *c, const atomic_bool *cancel, CURLcode *out)
     return stopped ? -ECANCELED : 0;
 }
 
-// ---------------------------------------------------------------- what went wrong
+// ---------------------------------------------------------------- errors
 
 static int not_reached(const struct http_client *c, int code, const char *why, struct error *e)
 {
     const char *nodes = getenv("SONDE_NODELIST");
-    if (c->socket)
+    if (c->at.socket)
         return error_set(e, code,
                          "the relay of this node, which leads to %s on the job's first node, does "
                          "not answer at %s: %s",
-                         c->url, c->socket, why);
-    bool elsewhere =
-        is_loopback(c->url) && (c->from_environment ? nodes && strpbrk(nodes, ",[") : c->of_job);
+                         c->at.url, c->at.socket, why);
+    bool elsewhere = http_address_is_loopback(c->at.url) &&
+                     (c->at.from_environment ? nodes && strpbrk(nodes, ",[") : c->at.of_job);
     return error_set(
-        e, code, "nobody answers at %s: %s%s", c->url, why,
+        e, code, "no server answers at %s: %s%s", c->at.url, why,
         elsewhere
             ? "; if this is not the job's first node: the job's run folder here (SONDE_JOB in "
               "SONDE_RUN_DIR) has no " WIRE_FORWARDER_SOCKET ", which would lead there"
@@ -457,12 +325,12 @@ static int transport_failed(const struct transfer *t, CURLcode code, struct erro
     case CURLE_COULDNT_RESOLVE_HOST:
         return not_reached(c, -EHOSTUNREACH, words, e);
     case CURLE_OPERATION_TIMEDOUT:
-        return error_set(e, -ETIMEDOUT, "%s does not answer in time: %s", c->url, words);
+        return error_set(e, -ETIMEDOUT, "%s does not answer in time: %s", c->at.url, words);
     case CURLE_PEER_FAILED_VERIFICATION:
         return error_set(
             e, -EKEYREJECTED,
             "%s: %s; SONDE_CA names a file with certificates to trust, the job's own for one",
-            c->url, words);
+            c->at.url, words);
     case CURLE_SSL_CACERT_BADFILE:
         return error_set(e, -EKEYREJECTED, "the certificates to trust cannot be read: %s", words);
     case CURLE_OUT_OF_MEMORY:
@@ -471,13 +339,13 @@ static int transport_failed(const struct transfer *t, CURLcode code, struct erro
     case CURLE_RECV_ERROR:
     case CURLE_GOT_NOTHING:
         return error_set(e, -ECONNRESET, "%s ended the connection in the middle of its answer: %s",
-                         c->url, words);
+                         c->at.url, words);
     default:
-        return error_set(e, -EPROTO, "%s: %s", c->url, words);
+        return error_set(e, -EPROTO, "%s: %s", c->at.url, words);
     }
 }
 
-// {"error":{"message":…}} or the first line of what there is.
+// Takes {"error":{"message":…}} or the first line of the response.
 int http_refused(const struct http_answer *a, const char *who, struct error *e)
 {
     static const struct {
@@ -502,7 +370,7 @@ int http_refused(const struct http_answer *a, const char *who, struct error *e)
     return code;
 }
 
-// 0 or what it means that it ended so.
+// Returns 0, or converts the error of the transfer.
 static int outcome(struct transfer *t, CURLcode code, struct error *e)
 {
     long status = 0;
@@ -514,7 +382,7 @@ static int outcome(struct transfer *t, CURLcode code, struct error *e)
                    : error_set(e, -EFBIG, "the answer is larger than %d bytes", HTTP_ANSWER_MAX);
     if (code != CURLE_OK)
         return transport_failed(t, code, e);
-    return status < 200 || status > 299 ? http_refused(t->answer, t->client->url, e) : 0;
+    return status < 200 || status > 299 ? http_refused(t->answer, t->client->at.url, e) : 0;
 }
 
 int http_ask(struct http_client *c, const char *path, struct str body, const char *type,
@@ -527,7 +395,7 @@ int http_ask(struct http_client *c, const char *path, struct str body, const cha
     int rc = set_up(&t, path, body, type, timeout_ms, &headers, e);
     if (!rc) {
         rc = run(c, cancel, &code);
-        rc = rc ? error_set(e, rc, "the question to %s was cancelled", c->url)
+        rc = rc ? error_set(e, rc, "the request to %s was cancelled", c->at.url)
                 : outcome(&t, code, e);
         curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, NULL);
     }
@@ -551,7 +419,7 @@ void http_answer_free(struct http_answer *a)
 
 struct http_stream {
     struct transfer transfer;
-    struct http_answer answer; // words, where it is refused
+    struct http_answer answer; // message of a refused stream
     struct curl_slist *headers;
 };
 
@@ -602,10 +470,10 @@ int http_stream_next(struct http_stream *s, int timeout_ms, struct buf *out, str
             return 0;
         if (!running) {
             int rc = outcome(&s->transfer, ending(c), e);
-            return rc ? rc : error_set(e, -ECONNRESET, "%s has ended the stream", c->url);
+            return rc ? rc : error_set(e, -ECONNRESET, "%s has ended the stream", c->at.url);
         }
         if (cancelled(c, NULL))
-            return error_set(e, -ECANCELED, "the stream from %s was cancelled", c->url);
+            return error_set(e, -ECANCELED, "the stream from %s was cancelled", c->at.url);
         int64_t left_ms = (end_ns - clock_monotonic_ns() + NS_PER_MS - 1) / NS_PER_MS;
         if (left_ms <= 0)
             return -EAGAIN;

@@ -1,7 +1,7 @@
-// lists.c - the lists of the native face as arrays of structs: a table says which member of the
-// JSON goes where.
+// lists.c - the lists of the native face as arrays of structs. A table maps members of the JSON to
+// fields.
 //
-// A list is one block: the structs, their tags, their texts.
+// A list is one block of memory: the structs, their tags, their texts.
 #include "client/client.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ enum field_kind {
 
 struct field {
     const char *key;
-    size_t offset; // FIELD_TAGS: of the pointer; the count stands right behind it
+    size_t offset; // FIELD_TAGS: of the pointer; the count follows it directly
     enum field_kind kind;
 };
 
@@ -53,7 +53,7 @@ static const struct list annotations = {"annotations", sizeof(struct sonde_event
     FIELD(sonde_event, "node", node, FIELD_TEXT), FIELD(sonde_event, "tags", tags, FIELD_TAGS)}};
 // clang-format on
 
-// What is filled: NULL while it is only measured.
+// The block to fill; NULL while its size is measured.
 struct block {
     char *tags, *texts;
     size_t tag_bytes, text_bytes;
@@ -137,7 +137,7 @@ static int take_list(const struct list *l, json_t *rows, void **out, size_t *cou
 {
     struct block b = {0};
     if (!json_is_array(rows))
-        return error_set(e, -EBADMSG, "the answer is no list of %s", l->name);
+        return error_set(e, -EBADMSG, "the answer is not a list of %s", l->name);
     size_t n = json_array_size(rows);
     add_rows(&b, l, rows, NULL);
     char *block = calloc(1, n * l->size + b.tag_bytes + b.text_bytes + 1);

@@ -10,16 +10,16 @@
 #include <stdlib.h>
 
 struct origin {
-    struct http_client *first; // of a job: how others are made; never asked itself
-    _Atomic(struct http_client *)
-        kept[ORIGIN_CONNECTIONS_KEPT];  // slots rather than a lock: a fork may come at any time
-    _Atomic(struct drain_line *) drain; // to the agent around us; a slot, likewise
+    struct http_client *first; // of a job: the template of other clients; makes no requests itself
+    // Idle connections, in slots rather than under a lock, because a fork may come at any time.
+    _Atomic(struct http_client *) kept[ORIGIN_CONNECTIONS_KEPT];
+    _Atomic(struct drain_line *) drain; // to the agent of the job around this process; a slot, too
     char *agent_socket;                 // NULL: no agent
-    struct inside *inside;              // of a recording
+    struct embedded_server *inside;     // of a recording
     char *path;
 };
 
-// ---------------------------------------------------------------- what is meant
+// ---------------------------------------------------------------- open and close
 
 static struct str other_name(struct str name)
 {
@@ -30,12 +30,13 @@ static struct str other_name(struct str name)
 static int open_recordings(struct origin *o, const struct target *targets, size_t count,
                            struct error *e)
 {
-    static const struct inside_names names = {other_name, collect_alias, run_description_read};
+    static const struct embedded_server_names names = {other_name, collect_alias,
+                                                       run_description_read};
     const char **paths = calloc(count, sizeof *paths);
     o->path = strdup(targets[0].path);
     for (size_t i = 0; paths && i < count; i++)
         paths[i] = targets[i].path;
-    int rc = paths && o->path ? inside_open(paths, count, &names, &o->inside, e)
+    int rc = paths && o->path ? embedded_server_open(paths, count, &names, &o->inside, e)
                               : error_set(e, -ENOMEM, "out of memory");
     free(paths);
     return rc;
@@ -67,7 +68,7 @@ void origin_close(struct origin *o)
     for (size_t i = 0; i < ORIGIN_CONNECTIONS_KEPT; i++)
         http_client_destroy(atomic_load(&o->kept[i]));
     http_client_destroy(o->first);
-    inside_close(o->inside);
+    embedded_server_close(o->inside);
     drain_line_destroy(atomic_load(&o->drain));
     free(o->agent_socket);
     free(o->path);
@@ -99,8 +100,9 @@ static void give_back(struct origin *o, struct http_client *c)
     http_client_destroy(c);
 }
 
-// What this process has emitted is in its node's store, its cells included, wherever the job is
-// asked. If the agent does not answer in time, the question is answered without it.
+// Makes the store of this node take over everything that this process has emitted, including its
+// cells, even if the job is asked over the network. If the agent does not answer in time, the
+// request goes on without it.
 static void drain_own(struct origin *o)
 {
     if (!o->agent_socket)
@@ -149,7 +151,7 @@ static int64_t patience_ns(int timeout_ms)
     return (int64_t)(timeout_ms > 0 ? timeout_ms : HTTP_TIMEOUT_DEFAULT_MS) * NS_PER_MS;
 }
 
-// 0: the answer is in *out. Else why not, as http_ask has it.
+// Returns 0 with the answer in *out, or an error as from http_ask.
 static int take_answer(struct origin *o, struct answer *answer, struct http_answer *out,
                        struct error *e)
 {
@@ -169,18 +171,19 @@ static int ask_recording(struct origin *o, const char *path, struct str body, in
                          struct http_answer *out, struct error *e)
 {
     struct answer answer;
-    inside_ask(o->inside, str_of(path), body, patience_ns(timeout_ms), &answer, &out->missing);
+    embedded_server_ask(o->inside, str_of(path), body, patience_ns(timeout_ms), &answer,
+                        &out->missing);
     return take_answer(o, &answer, out, e);
 }
 
-int origin_points(struct origin *o, struct str body, int timeout_ms, struct inside_points *out,
-                  struct error *e)
+int origin_points(struct origin *o, struct str body, int timeout_ms,
+                  struct embedded_server_points *out, struct error *e)
 {
     struct answer answer;
     struct http_answer refused = {0};
     if (!o->inside)
         return -ENOTSUP;
-    return inside_query(o->inside, body, patience_ns(timeout_ms), out, &answer)
+    return embedded_server_query(o->inside, body, patience_ns(timeout_ms), out, &answer)
                ? 0
                : take_answer(o, &answer, &refused, e);
 }

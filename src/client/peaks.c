@@ -1,12 +1,14 @@
-// peaks.c - the highest point of each group, and when it was.
+// peaks.c - the highest point of each group, and its time.
 //
-// How high is one query, answered from the summaries of blocks (0all-max). When: the range is cut
-// into PEAK_PARTS, the part that has the value is cut again, until what is left can be read point
-// by point. From 1970 until today that is three steps. The ends of a range that are no whole part
-// are looked at when no whole part has the value.
+// One query returns the highest values from the summaries of blocks (0all-max). To find the time,
+// the range is divided into PEAK_PARTS, and the part with the value is divided again, until the
+// rest is short enough to read its points. A week takes one step. The ends of a range that are not
+// whole parts are searched like a part. Parts are searched in the order of time, so of equal points
+// the first one counts.
 #include "client/client.h"
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "query/query.h"
 
 #include <errno.h>
@@ -16,19 +18,19 @@
 
 enum {
     PEAK_PARTS = 1000,
-    PEAK_READ_S = 600, // so long a range is read point by point
+    PEAK_READ_S = 600, // a range up to this length is read point by point
     PEAK_STEPS_MAX = 16,
 };
 
 struct search {
     struct sonde_client *client;
     struct error *e;
-    const struct sonde_series *series; // whose highest value is looked for
+    const struct sonde_series *series; // the series whose highest point is searched
     double value;
-    int64_t from_ns, to_ns; // both inclusive; it is in there
+    int64_t from_ns, to_ns; // both inclusive; the point lies between them
 };
 
-// This one series, so downsampled, in [from, to].
+// Queries this series alone with this downsampling in [from, to].
 static int ask_series(const struct search *s, const char *downsample, int64_t from_ns,
                       int64_t to_ns, struct sonde_result **out)
 {
@@ -50,7 +52,7 @@ static int ask_series(const struct search *s, const char *downsample, int64_t fr
     return rc;
 }
 
-// The first place of the value or of one above it; -1: none.
+// The index of the first value that is at least this high; -1: none.
 static int64_t first_at(const struct sonde_result *r, double value)
 {
     const struct sonde_series *s = sonde_result_series(r, 0);
@@ -60,42 +62,40 @@ static int64_t first_at(const struct sonde_result *r, double value)
     return -1;
 }
 
-// Narrows the range to the part that has the value.
+// Narrows the range to its first part with the value: the rest before the whole parts, a whole
+// part, or the rest behind them.
 static int narrow(struct search *s)
 {
     int64_t part_ms = (s->to_ns - s->from_ns) / PEAK_PARTS / NS_PER_MS + 1,
             part_ns = part_ms * NS_PER_MS;
-    int64_t whole_ns = (s->from_ns + part_ns - 1) / part_ns * part_ns; // where whole parts begin…
-    int64_t last_ns = (s->to_ns + 1) / part_ns * part_ns;              // …and end
+    // the start of the whole parts…
+    int64_t whole_ns = (s->from_ns + part_ns - 1) / part_ns * part_ns;
+    int64_t last_ns = (s->to_ns + 1) / part_ns * part_ns; // …and their end
     char text[64];
     struct sonde_result *r = NULL;
     snprintf(text, sizeof text, "%lldms-max", (long long)part_ms);
+    int rc = whole_ns > s->from_ns ? ask_series(s, "0all-max", s->from_ns, whole_ns, &r) : 0;
+    if (rc)
+        return rc;
+    bool head = r && first_at(r, s->value) >= 0;
+    sonde_result_free(r);
+    if (head) {
+        s->to_ns = whole_ns - 1;
+        return 0;
+    }
     int64_t at = -1;
-    int rc = 0;
     if (whole_ns < last_ns) {
         rc = ask_series(s, text, whole_ns, last_ns - 1, &r);
         at = rc ? -1 : first_at(r, s->value);
         sonde_result_free(r);
     }
-    if (rc)
-        return rc;
     if (at >= 0) {
         s->from_ns = at;
         s->to_ns = at + part_ns - 1;
-        return 0;
-    }
-    r = NULL;
-    if (whole_ns > s->from_ns)
-        rc = ask_series(s, "0all-max", s->from_ns, whole_ns, &r);
-    if (rc)
-        return rc;
-    bool head = r && first_at(r, s->value) >= 0;
-    sonde_result_free(r);
-    if (head)
-        s->to_ns = whole_ns - 1;
-    else
+    } else {
         s->from_ns = last_ns > s->from_ns ? last_ns : s->from_ns;
-    return 0;
+    }
+    return rc;
 }
 
 static int when(struct search *s, int64_t *out_ns)
@@ -124,43 +124,82 @@ static const char *tag_of(const struct sonde_series *s, const char *key)
     return "";
 }
 
-static bool same_group(const struct sonde_series *a, const struct sonde_series *b,
-                       const char *const *by)
+// The first series of the group of each series. NULL: no memory.
+static size_t *find_groups(const struct sonde_result *r, const char *const *by, struct arena *arena)
 {
-    if (!by)
-        return a == b;
-    for (; *by; by++)
-        if (strcmp(tag_of(a, *by), tag_of(b, *by)) != 0)
-            return false;
-    return true;
-}
-
-// Of the series that are the highest of their group the first one each, to the front; how many
-// there are.
-static size_t keep_highest(struct sonde_series *all, size_t count, const char *const *by)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
-        size_t k = 0;
-        struct sonde_series s = all[i];
-        if (!s.count || isnan(s.values[0]))
+    struct map groups = {0};
+    struct buf key = {0};
+    size_t *first = arena_array(arena, r->count, sizeof *first);
+    for (size_t i = 0; first && i < r->count; i++) {
+        bool added;
+        first[i] = i;
+        if (!by)
             continue;
-        while (k < n && by && !same_group(&all[k], &s, by))
-            k++;
-        if (!by || k == n)
-            all[n++] = s;
-        else if (s.values[0] > all[k].values[0])
-            all[k] = s;
+        key.size = 0;
+        for (size_t k = 0; by[k]; k++) {
+            const char *value = tag_of(&r->series[i], by[k]);
+            buf_add(&key, value, strlen(value) + 1);
+        }
+        struct str text = key.size ? arena_str(arena, buf_str(&key)) : STR("");
+        uint64_t *at = text.data && !key.failed ? map_add(&groups, text, &added) : NULL;
+        if (!at)
+            first = NULL;
+        else if (added)
+            *at = i;
+        else
+            first[i] = (size_t)*at;
     }
-    return n;
+    buf_free(&key);
+    map_free(&groups);
+    return first;
 }
 
-static int read_time(const char *text, int64_t ns, int64_t otherwise_ns, int64_t *out_ns,
-                     struct error *e)
+static bool has_point(const struct sonde_series *s)
 {
-    *out_ns = ns ? ns : otherwise_ns;
-    return ns || !text ? 0
-                       : query_parse_time(str_of(text), clock_realtime_ns(), STR(""), out_ns, e);
+    return s->count && !isnan(s->values[0]);
+}
+
+// Keeps of each group the series that has the highest point, with its time: of equal points the
+// first one.
+static int keep_highest(const struct search *all, struct sonde_result *r, const char *const *by)
+{
+    size_t n = 0, *group = find_groups(r, by, &r->arena),
+           *best = arena_array(&r->arena, r->count, sizeof *best);
+    int64_t *times = arena_array(&r->arena, r->count, sizeof *times);
+    struct sonde_series *series = r->series;
+    if (!group || !best || !times)
+        return error_set(all->e, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < r->count; i++) {
+        size_t *of = &best[group[i]];
+        times[i] = -1;
+        if (group[i] == i)
+            *of = i;
+        else if (has_point(&series[i]) &&
+                 !(has_point(&series[*of]) && series[*of].values[0] >= series[i].values[0]))
+            *of = i;
+    }
+    for (size_t i = 0; i < r->count; i++) {
+        size_t *of = &best[group[i]];
+        if (!has_point(&series[i]) || series[i].values[0] < series[*of].values[0])
+            continue;
+        struct search s = *all;
+        s.series = &series[i];
+        s.value = series[i].values[0];
+        int rc = when(&s, &times[i]);
+        if (rc)
+            return rc;
+        if (times[*of] < 0 || (times[i] >= 0 && times[i] < times[*of]))
+            *of = i;
+    }
+    for (size_t i = 0; i < r->count; i++) {
+        size_t of = best[i];
+        if (group[i] != i || !has_point(&series[of]))
+            continue;
+        series[n] = series[of]; // n <= i <= of, and of later groups the places are behind i
+        series[n++].time_ns = &times[of];
+    }
+    r->count = n;
+    return 0;
 }
 
 int sonde_client_peaks(struct sonde_client *c, const struct sonde_query *query,
@@ -172,27 +211,27 @@ int sonde_client_peaks(struct sonde_client *c, const struct sonde_query *query,
                             .filters = query->filters,
                             .filter_count = query->filter_count};
     struct sonde_result *r = NULL;
+    int64_t first_ns, last_ns;
     *out = NULL;
     if (!query->metric)
-        return error_set(e, -EINVAL, "peaks are asked of a metric");
-    int rc = read_time(query->start, query->start_ns, 1, &q.start_ns, e);
+        return error_set(e, -EINVAL, "peaks need the name of a metric");
+    int rc = client_range(c, &first_ns, &last_ns, NULL, e);
     if (!rc)
-        rc = read_time(query->end, query->end_ns, clock_realtime_ns() + NS_PER_S, &q.end_ns, e);
+        rc =
+            client_read_time(query->start, query->start_ns, last_ns ? first_ns : 1, &q.start_ns, e);
+    if (!rc)
+        rc = client_read_time(query->end, query->end_ns, last_ns ? last_ns : 1, &q.end_ns, e);
     if (rc)
         return rc;
-    q.end_ns++; // 0all leaves out its end
+    if (!query->end && !query->end_ns && q.end_ns < q.start_ns)
+        q.end_ns =
+            q.start_ns; // after the last point: an empty result, unless no node has the metric
+    q.end_ns++;         // 0all leaves out its end
     rc = client_query(c, &q, 0, &r, e);
     if (rc)
         return rc;
-    r->count = keep_highest(r->series, r->count, by);
-    int64_t *times = arena_array(&r->arena, r->count, sizeof *times);
-    if (!times)
-        rc = error_set(e, -ENOMEM, "out of memory");
-    for (size_t i = 0; i < r->count && !rc; i++) {
-        struct search s = {c, e, &r->series[i], r->series[i].values[0], q.start_ns, q.end_ns - 1};
-        rc = when(&s, &times[i]);
-        r->series[i].time_ns = &times[i];
-    }
+    struct search all = {.client = c, .e = e, .from_ns = q.start_ns, .to_ns = q.end_ns - 1};
+    rc = keep_highest(&all, r, by);
     if (rc)
         sonde_result_free(r);
     else

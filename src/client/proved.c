@@ -16,7 +16,7 @@ enum { ANSWER_MAX = 4096 }; // bytes, headers included
 struct asking {
     int fd;
     int64_t deadline_ns;
-    const char *name; // of the address
+    const char *name; // text of the address
     struct error *e;
 };
 
@@ -67,7 +67,7 @@ static int ask(const struct asking *a, const char *nonce)
     return 0;
 }
 
-// The value of Content-Length, SIZE_MAX: none that makes sense.
+// The value of Content-Length; SIZE_MAX if it is missing or invalid.
 static size_t body_size(struct str head)
 {
     uint64_t size;
@@ -80,8 +80,8 @@ static size_t body_size(struct str head)
     return SIZE_MAX;
 }
 
-// Reads one answer, and not a byte more: the next one is libcurl's. The body, or an empty text: it
-// is no proof.
+// Reads one response, and not a byte more, because libcurl reads the next one. Returns its body, or
+// an empty text if it is not a proof.
 static int read_answer(const struct asking *a, char text[ANSWER_MAX], struct str *body)
 {
     size_t size = 0, head = 0, more = 1;
@@ -89,8 +89,8 @@ static int read_answer(const struct asking *a, char text[ANSWER_MAX], struct str
     while (more > 0) {
         if (size == ANSWER_MAX)
             return 0;
-        // Up to the end of the headers one by one: what is behind the body is not there before we
-        // ask.
+        // Reads the headers byte by byte; the server sends nothing behind the body before our next
+        // request.
         ssize_t n = recv(a->fd, text + size, head ? more : 1, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             int status = wait_for(a, POLLIN);

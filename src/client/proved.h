@@ -1,4 +1,4 @@
-// proved.h - a connection to a server that has proved that it knows the client's token
+// proved.h - connects to a server, and checks its proof that it knows the client's token
 // (http/server_proof.h), before the client sends the token.
 #ifndef SONDE_CLIENT_PROVED_H
 #define SONDE_CLIENT_PROVED_H
@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-// Connects, blocking until deadline_ns (clock_monotonic_ns) at most. With `same_address` the server
-// has to be at the address that the client connects to; without it, a tunnel or proxy that the user
-// has chosen may lie between. Returns the descriptor, or a negative errno with words: -EACCES (the
-// server does not know the token), -ECONNREFUSED, -ETIMEDOUT, …
+// Connects, and blocks until deadline_ns (clock_monotonic_ns) at most. With `same_address`, the
+// server must have the address that the client connects to; without it, a tunnel or proxy that the
+// user has chosen may be in between. Returns the descriptor, or a negative errno with a message:
+// -EACCES (the server does not know the token), -ECONNREFUSED, -ETIMEDOUT, …
 int proved_connect(const struct sockaddr *address, socklen_t size, struct str token,
                    bool same_address, int64_t deadline_ns, struct error *e);
 

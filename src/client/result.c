@@ -1,5 +1,6 @@
 #include "client/result.h"
 
+#include "base/array.h"
 #include "base/bytes.h"
 #include "faces/native/binary.h"
 
@@ -9,7 +10,7 @@
 
 static int damaged(struct error *e)
 {
-    return error_set(e, -EBADMSG, "the answer is damaged, or was cut");
+    return error_set(e, -EBADMSG, "the answer is damaged or truncated");
 }
 
 static int no_memory(struct error *e)
@@ -23,8 +24,8 @@ static const char *text(struct bytes *b, struct arena *arena)
     return b->failed ? NULL : arena_strdup(arena, s);
 }
 
-// A count of things that take at least `each` bytes of what is left, so that no damage makes us
-// take much memory.
+// Reads a count of items that each take at least `each` of the remaining bytes, so that damaged
+// data cannot make us allocate much memory.
 static size_t count_of(struct bytes *b, size_t each)
 {
     uint64_t count = bytes_varint(b);
@@ -63,7 +64,7 @@ static int read_description(struct str description, struct arena *arena, struct 
     return s->metric && s->unit && tags && keys ? 0 : no_memory(e);
 }
 
-// The columns where they lie; on machines of the other byte order turned where they lie.
+// Returns the columns in place, and on big-endian machines swaps their bytes in place.
 static const void *words(struct bytes *b, uint64_t count)
 {
     struct str raw = bytes_take(b, count * 8);
@@ -82,17 +83,10 @@ static const void *words(struct bytes *b, uint64_t count)
 static int add_series(struct sonde_result *r, size_t *capacity, const struct sonde_series *s,
                       size_t query, struct error *e)
 {
-    if (r->count == *capacity) {
-        *capacity = *capacity ? *capacity * 2 : 16;
-        struct sonde_series *more = realloc(r->series, *capacity * sizeof *more);
-        if (!more)
-            return no_memory(e);
-        r->series = more;
-        size_t *queries = realloc(r->queries, *capacity * sizeof *queries);
-        if (!queries)
-            return no_memory(e);
-        r->queries = queries;
-    }
+    size_t same = *capacity;
+    if (!array_room(&r->queries, &same, r->count + 1, sizeof *r->queries) ||
+        !array_room(&r->series, capacity, r->count + 1, sizeof *r->series))
+        return no_memory(e);
     r->queries[r->count] = query;
     r->series[r->count++] = *s;
     return 0;
@@ -104,7 +98,7 @@ static int read_all(struct sonde_result *r, struct error *e)
     size_t capacity = 0;
     uint64_t size, points = 0;
     if (!str_eq(bytes_take(&b, sizeof NATIVE_BINARY_MAGIC - 1), STR(NATIVE_BINARY_MAGIC)))
-        return error_set(e, -EBADMSG, "who answers is no sonde, or one of another version");
+        return error_set(e, -EBADMSG, "the server is not a sonde, or has another version");
     while ((size = bytes_u64(&b))) {
         struct sonde_series s = {0};
         struct str description = bytes_take(&b, size);
@@ -163,9 +157,9 @@ int result_read(struct http_answer *answer, struct sonde_result **out, struct er
     return rc;
 }
 
-// Texts end with a 0 here.
+// Adds a NUL to each text.
 static int take_series(struct sonde_result *r, const struct query_series *from,
-                       const struct inside_metric *metric, struct sonde_series *out,
+                       const struct embedded_server_metric *metric, struct sonde_series *out,
                        struct error *e)
 {
     struct sonde_tag *tags = arena_array(&r->arena, from->tag_count, sizeof *tags);
@@ -193,7 +187,8 @@ static int take_series(struct sonde_result *r, const struct query_series *from,
     return good ? 0 : no_memory(e);
 }
 
-int result_of_points(struct inside_points *points, struct sonde_result **out, struct error *e)
+int result_of_points(struct embedded_server_points *points, struct sonde_result **out,
+                     struct error *e)
 {
     struct sonde_result *r = make(e);
     int rc = r ? 0 : -ENOMEM;

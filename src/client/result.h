@@ -1,11 +1,11 @@
-// result.h - an answer of /sonde/v1/query?format=binary (faces/native/binary.h) as it came; series
-// are views into it.
+// result.h - a response of /sonde/v1/query?format=binary (faces/native/binary.h) as it was
+// received; series are views into it.
 //
-// A result is shared by whoever counts himself in: its owner and the Arrow arrays made of it.
+// A result has a reference count: its owner and each Arrow array made of it hold a reference.
 #ifndef SONDE_CLIENT_RESULT_H
 #define SONDE_CLIENT_RESULT_H
 
-#include "aggregator/inside.h"
+#include "aggregator/embedded_server.h"
 #include "client/http.h"
 #include "sonde_client.h"
 
@@ -14,33 +14,36 @@ struct sonde_result {
     struct buf body;
     struct arena arena; // texts and arrays of the series
     struct sonde_series *series;
-    size_t *queries; // of each series: which query of the request it answers; NULL: there was one
+    // for each series, the index of its query in the request; NULL: the request had one query
+    size_t *queries;
     size_t count;
     uint64_t points, points_read;
-    char *missing;                // NULL: nobody
-    struct sonde_result **joined; // whose series these are; NULL: none
+    char *missing; // NULL: no node was missing
+    // the results that this one joins, which own its series; NULL: none
+    struct sonde_result **joined;
     size_t joined_count;
 };
 
-// Takes over body and `missing` of *answer, also when it fails. -EBADMSG: it is none, or was cut.
-// Nothing in it is believed.
+// Takes over body and `missing` of *answer, also on failure. Returns -EBADMSG for a truncated or
+// invalid response: it checks everything in it.
 int result_read(struct http_answer *answer, struct sonde_result **out, struct error *e);
 
 // The same of an answer that was not written down, which it takes over.
-int result_of_points(struct inside_points *points, struct sonde_result **out, struct error *e);
+int result_of_points(struct embedded_server_points *points, struct sonde_result **out,
+                     struct error *e);
 
-// Several results as one. Takes them over, also when it fails.
+// Joins several results to one. Takes them over, also on failure.
 int result_join(struct sonde_result **parts, size_t count, struct sonde_result **out,
                 struct error *e);
 
-// Of which `keep` says true, and of those the points from the *first on that it sets; the others
-// go.
+// Keeps the series for which `keep` returns true, from the point *first on, which `keep` sets.
+// Removes the others.
 typedef bool result_keep_fn(void *user, const struct sonde_series *series, size_t *first);
 void result_narrow(struct sonde_result *r, result_keep_fn *keep, void *user);
 
 struct sonde_result *result_use(struct sonde_result *r);
 
-// struct sonde_error is struct error by another name, for those who have no base/error.h.
+// struct sonde_error is struct error under a public name, for callers without base/error.h.
 _Static_assert(sizeof(struct sonde_error) == sizeof(struct error) &&
                    offsetof(struct sonde_error, text) == offsetof(struct error, text),
                "struct sonde_error and struct error are the same");

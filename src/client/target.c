@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-enum { JOBS_SHOWN_MAX = 5 }; // ids in a message
+enum { JOBS_SHOWN_MAX = 5 }; // maximum number of ids in a message
 #define NEWEST_RECORDING "last"
 
-// What the caller says, else the environment; NULL: neither does.
+// The caller's value, else the environment's; NULL if both are unset.
 static const char *given(const char *option, const char *name)
 {
     const char *value = option ? option : getenv(name);
@@ -36,8 +36,8 @@ static bool has_name(const struct job *j, const char *name)
 
 typedef bool is_meant_fn(const struct job *j, const char *word);
 
-// The newest job that is meant, with word NULL the newest of all, that runs, or (dead) whose
-// launcher was killed. -ENOENT, without words: there is none.
+// The newest matching job (of all jobs if `word` is NULL) that runs, or with `dead` whose launcher
+// was killed. -ENOENT, without a message: none.
 static int look_here(const struct target_options *o, is_meant_fn *is_meant, const char *word,
                      bool dead, struct job *out, struct error *e)
 {
@@ -177,7 +177,7 @@ void target_describe_ids(const struct target_options *o, struct buf *out)
     }
 }
 
-// ---------------------------------------------------------------- what is meant
+// ---------------------------------------------------------------- resolving a name
 
 static int take_path(struct target *t, const char *path, struct error *e)
 {
@@ -201,8 +201,8 @@ static int take_job(struct target *t, struct job *job, const char *token,
     return rc;
 }
 
-// Runs, left behind, kept, by id and then by name: the first that there is. -ENOENT, without words:
-// none is.
+// Takes the first match: a running job, one with a dead launcher, a recorded one; by id, then by
+// name. -ENOENT, without a message: none.
 static int take_id(struct target *t, const char *id, const char *token,
                    const struct target_options *o, const char **state, struct error *e)
 {
@@ -239,7 +239,7 @@ static int no_job(const char *id, const struct target_options *o, struct error *
     return -ENOENT;
 }
 
-// Whether SONDE_URL says where the job is: not after its end.
+// True if SONDE_URL is the address of the job, which it no longer is after the job's end.
 static bool url_counts(const struct target_options *o, const char *id)
 {
     const char *own = given(NULL, "SONDE_JOB");
@@ -310,7 +310,7 @@ int target_find(const char *where, const char *token, const struct target_option
         return rc;
     struct buf others = {0};
     target_describe_ids(o, &others);
-    error_set(e, rc, "'%.200s' is no file, no folder, no job and no address%s%s", where,
+    error_set(e, rc, "'%.200s' is not a file, folder, job or address%s%s", where,
               others.size ? "; " : "", buf_cstr(&others));
     buf_free(&others);
     return rc;

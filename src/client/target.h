@@ -1,18 +1,18 @@
-// target.h - which job or recordings a user means. Every command, the C library and Python resolve
-// names here and nowhere else: target_find for those that read, target_running for those that need
-// what only the run folder of a job on this machine has (`sonde put` the agent's socket,
-// `sonde open` and `sonde token` the token).
+// target.h - finds the job or recordings that a user names. Every command, the C library and Python
+// resolve names only here: with target_find to read data, with target_running for data that only
+// the run folder of a job on this machine has (the agent's socket for `sonde put`, the token for
+// `sonde open` and `sonde token`).
 //
 //   nothing          the job of --job; else the job around this process (SONDE_URL, SONDE_JOB); else
 //                    the newest that runs on this machine; else the newest recording
 //   http(s)://…      a job, or a `sonde replay`, at that address; ?token=… may be part of it
 //   a path           a recording: a file, a folder of files, a folder of such folders
-//   a word           the id of a job: one that runs, one whose launcher was killed, a recorded one;
-//                    else `last`, the newest recording; else the newest run of that name, one that
-//                    runs before one that is recorded
+//   a word           the id of a running job, of a job whose launcher was killed, or of a recorded
+//                    job; else `last`, the newest recording; else the name of a run: the newest
+//                    running one, else the newest recorded one
 //
-// After the job SONDE_URL leads nowhere. If SONDE_JOB then names a recording on this machine, that
-// recording is meant.
+// After the end of a job, its SONDE_URL is dead. If SONDE_JOB then names a recording on this
+// machine, that recording is meant.
 #ifndef SONDE_CLIENT_TARGET_H
 #define SONDE_CLIENT_TARGET_H
 
@@ -22,11 +22,12 @@
 
 #include <stdbool.h>
 
-// Where jobs and recordings are looked for, and the job of --job. Each NULL: as the environment
-// says.
+// The folders to search for jobs and recordings, and the job of --job. NULL: the value of the
+// environment.
 struct target_options {
     const char *run_dir, *runs, *job;
-    // only what has files on this machine: a running job is a recording, in its run folder
+    // find only data in files on this machine: a running job counts as the recording in its run
+    // folder
     bool files;
 };
 
@@ -34,29 +35,30 @@ enum target_kind { TARGET_JOB, TARGET_RECORDING };
 
 struct target {
     enum target_kind kind;
-    struct http_client *client; // of a job; owned until it is taken (and set to NULL)
-    // of a recording; of a job on this machine its run folder; else empty
+    struct http_client *client; // for a job; owned until the caller takes it (and sets it to NULL)
+    // the path of a recording, or the run folder of a job on this machine; else empty
     char path[FOLDER_PATH_MAX];
-    // for people, of what no argument names: "running job 17"; else empty
+    // describes to people a target that no argument names: "running job 17"; else empty
     char what[FOLDER_PATH_MAX + 128];
 };
 
-// `where` and `token` may be NULL. -ENOENT: there is no such thing, and what there is instead. A
-// job is not connected to. A job that serves no HTTP is a recording, in its run folder.
+// `where` and `token` may be NULL. -ENOENT: no such target; the message lists the existing ones.
+// Does not connect to a job. A job without an HTTP server counts as the recording in its run
+// folder.
 int target_find(const char *where, const char *token, const struct target_options *options,
                 struct target *out, struct error *e);
 void target_free(struct target *t);
 
-// The job that runs on this machine under this id or name, for what only its run folder has. `word`
-// NULL: that of --job, else of SONDE_JOB, else the newest; SONDE_URL does not count, nor do
-// recordings. The caller frees *out with job_free. -ENOENT with words: it does not run here.
+// Finds the job that runs on this machine under this id or name, for data that only its run folder
+// has. `word` NULL: the job of --job, else of SONDE_JOB, else the newest. SONDE_URL and recordings
+// do not count. The caller frees *out with job_free. -ENOENT with a message: it does not run here.
 int target_running(const char *word, const struct target_options *options, struct job *out,
                    struct error *e);
 
-// The ids of all jobs that run on this machine, then of all recordings; newest first.
+// Lists the ids of all jobs that run on this machine, then of all recordings; newest first.
 typedef void target_id_fn(void *user, struct str id, bool running);
 void target_each_id(const struct target_options *options, target_id_fn *take, void *user);
-// "running: a, b; recorded: c": some of them, for messages.
+// Writes "running: a, b; recorded: c", the first few ids, for messages.
 void target_describe_ids(const struct target_options *options, struct buf *out);
 
 #endif

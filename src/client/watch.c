@@ -1,14 +1,14 @@
-// watch.c - new points as they come: from the job's stream, or where there is none, by a question
-// every WATCH_EVERY_MS for the last seconds.
+// watch.c - new points as they arrive: from the job's stream, or without a stream from a query for
+// the last seconds every WATCH_EVERY_MS.
 //
-//   look ─▶ what is there, or was missed ─▶ stream, from WATCH_WINDOW_MS ago ─▶ points … its end ─▶ look ─▶ …
+//   query ─▶ existing or missed points ─▶ stream, from WATCH_WINDOW_MS ago ─▶ points … its end ─▶ query ─▶ …
 //
-// What is had twice (of looks, that overlap, and of the stream's beginning) is left out: what
-// counts is the time of a series' last point, and nothing is told twice. A look asks for more than
-// it needs (WATCH_WINDOW_MS), as points of other nodes, and of sources that are slow, come late;
-// and for all that has been missed while the job could not be reached, up to WATCH_BACK_MS.
-// Recordings, selections that a stream cannot follow (feed.h) and jobs that have no stream left are
-// looked at again and again.
+// Queries overlap with each other and with the beginning of the stream. The time of each series'
+// last point decides which points are new, so none is returned twice. A query covers more than
+// necessary (WATCH_WINDOW_MS), because points of other nodes and of slow sources come late. It also
+// covers everything missed while the job could not be reached, up to WATCH_BACK_MS. For recordings,
+// for selections that a stream does not support (feed.h), and for jobs that accept no further
+// streams, the watch polls with queries.
 #include "client/client.h"
 #include "client/feed.h"
 
@@ -22,23 +22,24 @@
 
 enum {
     WATCH_EVERY_MS = 50,
-    WATCH_AGAIN_MS = 500, // after a failure
+    WATCH_AGAIN_MS = 500, // pause after a failure
     WATCH_WINDOW_MS = 5000,
     WATCH_BACK_MS = 60000,
-    WATCH_ANSWER_MS = 10000, // for one look
+    WATCH_ANSWER_MS = 10000, // timeout of a query
     WATCH_SERIES_MAX = 100000,
 };
 
 struct sonde_watch {
     struct sonde_client *client;
     char *plan;         // the query, as JSON
-    char *path;         // of its stream; NULL: there is none
-    struct feed *feed;  // the stream; NULL: it is not open
-    pid_t pid;          // who opened it
+    char *path;         // of its stream; NULL: no stream
+    struct feed *feed;  // NULL: the stream is not open
+    pid_t pid;          // process that opened it
     struct arena arena; // keys
-    struct map seen;    // a series → time of its last point that was told, + 2^63
-    int64_t asked_ns;   // CLOCK_MONOTONIC: so far nothing was missed; 0: nothing was had
-    bool begun;         // what was there before is known
+    struct map seen;    // series → time of its last returned point, + 2^63
+    // CLOCK_MONOTONIC: no point before it was missed; 0: no query has succeeded yet
+    int64_t asked_ns;
+    bool begun; // the existing points are known
 };
 
 static uint64_t *place_of(struct sonde_watch *w, const struct sonde_series *s, bool *added)
@@ -74,7 +75,7 @@ static bool is_new(void *user, const struct sonde_series *s, size_t *first)
     return w->begun;
 }
 
-// Leaves what is new.
+// Removes all points that are not new.
 static void narrow(struct sonde_watch *w, struct sonde_result **r)
 {
     if (*r)
@@ -95,7 +96,7 @@ static bool cured_by_waiting(int rc)
     return false;
 }
 
-// One look: 0, and *out has what is new, NULL: nothing.
+// Runs one query. Returns 0 with the new points in *out, or NULL if there are none.
 static int look(struct sonde_watch *w, struct sonde_result **out, struct error *e)
 {
     struct http_answer answer = {0};
@@ -111,7 +112,7 @@ static int look(struct sonde_watch *w, struct sonde_result **out, struct error *
                          : client_ask(w->client, "/sonde/v1/query?format=binary", buf_str(&body),
                                       WATCH_ANSWER_MS, &answer, e);
     buf_free(&body);
-    // A metric that nobody knows yet: whatever comes of it will be new.
+    // The metric is unknown so far, so all its later points will be new.
     bool unknown = rc == -EINVAL && e && str_starts(str_of(e->text), STR("No such name"));
     if (!rc)
         rc = result_read(&answer, out, e);
@@ -123,7 +124,8 @@ static int look(struct sonde_watch *w, struct sonde_result **out, struct error *
     return 0;
 }
 
-// What has come by the stream. 0 also where it has ended: a look says why, or that all is well.
+// Reads points from the stream. Returns 0 also if the stream has ended: a query then finds the
+// reason, or succeeds.
 static int listen_for(struct sonde_watch *w, int timeout_ms, struct sonde_result **out,
                       struct error *e)
 {
@@ -137,18 +139,18 @@ static int listen_for(struct sonde_watch *w, int timeout_ms, struct sonde_result
     feed_close(w->feed);
     w->feed = NULL;
     if (!cured_by_waiting(rc) || rc == -EBUSY) {
-        free(w->path); // this server gives us none
+        free(w->path); // this server accepts no stream for it
         w->path = NULL;
     }
     return 0;
 }
 
-// 0, and *out has what is new, NULL: nothing (with a stream, for timeout_ms).
+// Returns 0 with the new points in *out, or NULL if none arrive (on a stream: within timeout_ms).
 static int news(struct sonde_watch *w, int timeout_ms, struct sonde_result **out, struct error *e)
 {
     if (w->feed && w->pid == getpid())
         return listen_for(w, timeout_ms, out, e);
-    feed_close(w->feed); // a child has its own
+    feed_close(w->feed); // a child opens its own
     w->feed = NULL;
     int rc = look(w, out, e);
     if (!rc && w->path &&
@@ -172,7 +174,7 @@ int sonde_client_watch(struct sonde_client *c, const struct sonde_query *query,
     if (query->span || query->downsample || (query->m && strncmp(query->m, "none:", 5) != 0))
         return error_set(
             e, -EINVAL,
-            "points are watched as they come: a metric and filters (none:METRIC{TAG=VALUE})");
+            "cannot watch this query: a watch takes a metric and filters (none:METRIC{TAG=VALUE})");
     struct sonde_watch *w = calloc(1, sizeof *w);
     int rc = w ? client_plan(query, &plan, e) : error_set(e, -ENOMEM, "out of memory");
     if (!rc) {
@@ -190,7 +192,7 @@ int sonde_client_watch(struct sonde_client *c, const struct sonde_query *query,
     return rc;
 }
 
-// Naps as long as it may; true: it is over.
+// Sleeps for `ms`, or until end_ns if that is earlier; true: the time is over.
 static bool wait_ms(const struct sonde_watch *w, int64_t ms, int64_t end_ns)
 {
     int64_t until_ns = clock_monotonic_ns() + ms * NS_PER_MS, left_ns;
@@ -222,7 +224,7 @@ int sonde_watch_next(struct sonde_watch *w, int timeout_ms, struct sonde_result 
         if (wait_ms(w, rc ? WATCH_AGAIN_MS : w->feed ? 0 : WATCH_EVERY_MS, end_ns))
             return error_set(e, -ECANCELED, "the watch was ended");
         if (clock_monotonic_ns() >= end_ns) {
-            e->code = -ETIMEDOUT; // the words of a failure stay
+            e->code = -ETIMEDOUT; // keeps the message of the failure
             return rc ? -ETIMEDOUT : error_set(e, -ETIMEDOUT, "no new points in %d ms", timeout_ms);
         }
     }

@@ -1,8 +1,8 @@
-// amd.c - ROCm SMI as a way to ask AMD GPUs. What it leaves out (clocks, throttling, XGMI,
-// processes) is read beside it from the kernel's files of the same GPU.
+// amd.c - the backend for AMD GPUs with ROCm SMI. It reads metrics that the library lacks (clocks,
+// throttling, XGMI, processes) from the kernel's files of the same GPU.
 //
-// A reading that the first sample does not get has no series, unless the library was only busy.
-// Traffic on PCIe is not asked for: the library stops for a second to measure it.
+// A reading that fails in the first sample gets no series, unless the library was only busy. The
+// backend does not read PCIe traffic, because the library stops for a second to measure it.
 #include "collect/gpu_sysfs.h"
 #include "collect/rocm_smi.h"
 
@@ -32,7 +32,7 @@ struct amd_gpu {
     uint32_t index;
     bool begun;
     bool off[READINGS];
-    struct sysfs_gpu *files; // NULL = there are none
+    struct sysfs_gpu *files; // NULL = no files
 };
 
 static const char *words_of(int status)
@@ -69,8 +69,8 @@ static void stop(void *library, bool lost)
     free(amd);
 }
 
-// ROCm installs its libraries into a folder of its own, which is not always among those that are
-// searched.
+// ROCm installs its libraries into a folder of its own, which the dynamic loader does not always
+// search.
 static void *open_library(struct amd *amd, const char *root, char why[GPU_WORDS_MAX])
 {
     static const char *const names[] = {"librocm_smi64.so.7", "librocm_smi64.so.6",
@@ -153,7 +153,7 @@ static int read_memory(const struct rocm_smi *smi, uint32_t index, struct gpu_de
     return status;
 }
 
-// Newer GPUs tell what they draw now, older ones an average over a moment.
+// Newer GPUs report the current power, older ones an average over a short time.
 static int read_power(const struct rocm_smi *smi, uint32_t index, struct gpu_device *d)
 {
     uint64_t microwatts;
@@ -168,7 +168,7 @@ static int read_power(const struct rocm_smi *smi, uint32_t index, struct gpu_dev
 static int read_energy(const struct rocm_smi *smi, uint32_t index, struct gpu_device *d)
 {
     uint64_t count, time_ns;
-    float microjoules; // of one count
+    float microjoules; // per count
     int status =
         smi->energy ? smi->energy(index, &count, &microjoules, &time_ns) : ROCM_NOT_SUPPORTED;
     if (status == ROCM_SUCCESS)

@@ -1,22 +1,22 @@
-// amdgpu_metrics.c - the table that the amdgpu driver fills with one message to the GPU's firmware:
-// device/gpu_metrics, little-endian.
+// amdgpu_metrics.c - reads the table that the amdgpu driver fills with one message to the GPU's
+// firmware: device/gpu_metrics, little-endian.
 //
 //   0 size of the table, 16 bits │ 2 format (1 = GPUs, 2 and 3 = processors with graphics) │ 3 revision │ 4 … fields, by revision
 //
-// Each revision has a row of places below; 0 = it has no such field. All bits set = this GPU does
-// not say. The driver only ever adds revisions. The places are facts of its public header; a
-// revision that is not in the table is not read.
+// Each revision has a row of offsets below; 0 = the revision lacks the field. All bits set = this
+// GPU does not report it. The driver only adds revisions. The offsets are facts of its public
+// header; unknown revisions are not read.
 #include "collect/gpu_sysfs.h"
 
 enum { LINKS = 8 }; // XGMI
 static const double HERTZ_PER_MEGAHERTZ = 1e6, BYTES_PER_KILOBYTE = 1024;
 
-// The unit is said for revision 4 and later, and holds for older GPUs with HBM; for others nobody
-// says what it is.
+// The unit is documented for revision 4 and later, and also holds for older GPUs with HBM; for
+// others it is undocumented.
 static const double JOULES_PER_ENERGY_UNIT = 1. / 65536;
 
 struct layout {
-    // at least
+    // minimum
     uint16_t size;
     // 16 bits
     uint16_t temperature, memory_temperature, activity, memory_activity, power, sm_clock,
@@ -34,16 +34,16 @@ static const struct layout layouts[] = {
     [3] = {120,  4, 8, 16, 18, 22,  54,  58, 88, 24, 112,   0,   0},
     [4] = {288,  4, 6, 12, 14, 10, 240, 280,  6, 24,   0, 104, 168},
     [5] = {360,  4, 6, 12, 14, 10, 312, 352,  6, 88,   0, 176, 240},
-    // a first form of 384 bytes was taken back
+    // an earlier 384-byte form was withdrawn
     [6] = {1664, 4, 6, 12, 14, 10, 264, 304,  6, 16,   0, 128, 192},
-    // and behind it each partition's figures
+    // followed by the figures of each partition
     [7] = {344,  4, 6, 12, 14, 10, 296, 336,  6, 24,   0, 136, 200},
     [8] = {344,  4, 6, 12, 14, 10, 296, 336,  6, 24,   0, 136, 200},
 };
 // clang-format on
 enum { LAYOUTS = sizeof layouts / sizeof *layouts };
 
-// Bits of the throttle status that all GPUs have alike.
+// Bits of the throttle status that mean the same on all GPUs.
 static const struct {
     uint64_t mask;
     enum metric_symbol row;
@@ -76,7 +76,7 @@ static void fill_16(struct gpu_device *d, const unsigned char *table, size_t pla
         fill(d, row, (double)value * scale);
 }
 
-// Of all links; a link that is not there says so.
+// Sums over all links; an absent link has all bits set.
 static void fill_links(struct gpu_device *d, const unsigned char *table, size_t place,
                        enum metric_symbol row)
 {

@@ -1,7 +1,7 @@
-// catalogue.c - catalogue.def as a table, and who answers to a name.
+// catalogue.c - catalogue.def as a table, and the lookup of metrics by name.
 #include "collect/catalogue.h"
 
-// STR's braces, as a constant initialiser.
+// The braces of STR, as a constant initialiser.
 #define TEXT(literal)                  \
     {                                  \
         (literal), sizeof(literal) - 1 \

@@ -1,7 +1,7 @@
 // catalogue.h - the rows of catalogue.def by symbol: catalogue_metrics[METRIC_CPU_PERCENT].
 //
-// For the code that gives the values (src/collect, and src/agent for sonde's own); everybody else
-// asks collect_find.
+// For the code that produces the values (src/collect, and src/agent for sonde's own metrics); all
+// other code calls collect_find.
 #ifndef SONDE_COLLECT_CATALOGUE_H
 #define SONDE_COLLECT_CATALOGUE_H
 
@@ -16,7 +16,8 @@ enum metric_symbol {
 
 extern const struct collect_metric catalogue_metrics[METRIC_COUNT];
 
-// The rows of a source stand together: [*first, *first + the result). 0 when no row names it.
+// The rows of a source stand together: [*first, *first + the result). Returns 0 if no row has this
+// source.
 size_t catalogue_rows(struct str source, enum metric_symbol *first);
 
 #endif

@@ -1,14 +1,14 @@
-// cgroup.c - what the job's control group uses and may use: memory, processor time, throttling,
+// cgroup.c - usage and limits of the job's control group: memory, processor time, throttling,
 // out-of-memory kills; versions 1 and 2.
 //
 // /proc/self/cgroup says which group this process is in, for each controller:      4:memory:/slurm/uid_1000/job_42/step_0     (version 1)
 //                                                                                  0::/system.slice/job_42/step_0             (version 2)
 // /proc/self/mountinfo says where the groups' folders are:   … /ROOT /sys/fs/cgroup/memory … - cgroup cgroup rw,memory
-// The folder is the mount point and the group's path behind ROOT. Slurm puts the steps of a job,
-// and this agent as one of them, into groups of their own below "job_N": that one is the job's.
-// Elsewhere the own group is.
+// The folder is the mount point plus the group's path without ROOT. Slurm puts the steps of a job,
+// this agent among them, into groups below "job_N": then that is the job's group. Elsewhere it is
+// the agent's own group.
 //
-// A group can have no limit of its own and stand in one that has: the smallest counts.
+// A group without a limit may be inside one with a limit: the smallest limit counts.
 #include "collect/procfile.h"
 
 #include "base/clock.h"
@@ -21,19 +21,19 @@
 
 enum { PATH_SIZE = 1024, LEVELS_MAX = 8, CONTROLLERS = 4, US_PER_S = NS_PER_S / NS_PER_US };
 
-// Version 1 says "no limit" with the largest number that is whole pages.
+// Version 1 expresses "no limit" by the largest multiple of the page size.
 static const double NO_LIMIT_BYTES = 4611686018427387904.0; // 2^62
 
 enum controller { MEMORY, CPU, CPUACCT, PIDS };
 static const struct str controller_names[CONTROLLERS] = {
     {"memory", 6}, {"cpu", 3}, {"cpuacct", 7}, {"pids", 4}};
 
-// What stands where. Rows that share a file stand together.
+// The file and key of each metric. Rows of the same file are adjacent.
 static const struct item {
     int version;
     enum controller controller;
     const char *file;
-    struct str key; // "" = the file holds one number
+    struct str key; // "" = the file has one number
     enum metric_symbol row;
     double per; // the metric is the number divided by this
 } items[] = {
@@ -61,9 +61,9 @@ enum { ITEMS = sizeof items / sizeof *items };
 static const char *const limit_files[] = {[1] = "memory.limit_in_bytes", [2] = "memory.max"};
 
 struct group {
-    int version; // 0 = there is none
+    int version; // 0 = no group
     char path[PATH_SIZE];
-    size_t mount_size; // of the path: the part that is the mount point
+    size_t mount_size; // length of the mount point in the path
 };
 
 struct opened {
@@ -73,7 +73,7 @@ struct opened {
 
 struct cgroup {
     struct group groups[CONTROLLERS];
-    struct opened files[ITEMS]; // fd < 0: not there, or the same as the one before
+    struct opened files[ITEMS]; // fd < 0: missing, or the same file as the previous row's
     struct opened limits[LEVELS_MAX];
     size_t limit_count;
 };
@@ -131,7 +131,7 @@ static bool find_mount(struct str text, int version, struct str controller, stru
     return false;
 }
 
-// Up to and with "job_N", where there is one.
+// Up to and including "job_N", if the path has it.
 static struct str cut_at_job(struct str path)
 {
     for (size_t at = 0; at < path.size;) {
@@ -154,8 +154,8 @@ static void find_group(struct group *g, struct str groups, struct str mounts,
         return;
     if (str_eq(root, STR("/")))
         root = STR("");
-    // A path that does not begin with the root is outside of what is mounted here: the mount point
-    // is the nearest.
+    // A path that does not begin with the root is outside of this mount: the mount point is the
+    // nearest group.
     bool inside = str_starts(path, root) && str_find(path, STR("/..")) < 0;
     path = inside ? cut_at_job(str_slice(path, root.size, path.size)) : STR("");
     if (str_eq(path, STR("/")))
@@ -183,7 +183,7 @@ static bool same_file(size_t item)
            strcmp(items[item].file, items[item - 1].file) == 0;
 }
 
-// From the group up to where it is mounted.
+// Opens the limits from the group up to the mount point.
 static void open_limits(struct source *s, struct cgroup *c)
 {
     const struct group *g = &c->groups[MEMORY];

@@ -1,8 +1,8 @@
-// collect.c - the table of sources, and what all of them have alike: which are wanted, how often,
-// why they give nothing.
+// collect.c - the table of sources, and their common parts: selection, rates, reasons for missing
+// values.
 //
 // A source whose files may hang is sampled in a thread of its own (deadline.h) into values of its
-// own. While it hangs, nothing of it is touched here; its memory is then the thread's.
+// own. While it hangs, its memory belongs to the thread, and this file does not touch it.
 #include "base/clock.h"
 #include "collect/deadline.h"
 #include "collect/source.h"
@@ -36,7 +36,7 @@ static const struct source_kind *const kinds[] = {
     &source_processes,
     &source_amd,
     &source_intel,
-    &source_nvidia, // the last: it may be waited for
+    &source_nvidia, // the last, because it may be waited for
 };
 // clang-format on
 
@@ -44,13 +44,13 @@ enum { SOURCES = sizeof kinds / sizeof *kinds };
 
 static const double RATE_DEFAULT_S = 0.5;
 
-// How long the others wait for a source that hangs, once.
+// How long the others wait for a hanging source, once.
 static const int64_t DEADLINE_DEFAULT_NS = 20 * NS_PER_MS;
 
-// Where all processors are busy an answer takes its time: from when on that is spoken of.
+// A hang is reported only after this time, because answers are slow on a busy machine.
 static const int64_t SILENCE_DEFAULT_NS = NS_PER_S;
 
-// What the thread of a source works on.
+// The data of a source's thread.
 struct apart {
     struct source *source;
     int failed;
@@ -58,11 +58,11 @@ struct apart {
 };
 
 struct slot {
-    struct source *source; // also one that could not be opened, for its reason
+    struct source *source; // also for a source that could not be opened, because of its reason
     struct apart *apart;   // NULL: sampled in the caller's thread
     struct deadline *deadline;
-    char cut_off[SOURCE_REASON_MAX]; // "" unless it hangs
-    int64_t hangs_ns;                // then
+    char cut_off[SOURCE_REASON_MAX]; // "" unless the source hangs
+    int64_t hangs_ns;                // for how long
 };
 
 struct collect {
@@ -108,10 +108,10 @@ static void free_apart(void *user)
     free(apart);
 }
 
-// What the user says of one source.
+// The user's choice for one source.
 struct choice {
     bool off;
-    double rate_s; // 0 = its own
+    double rate_s; // 0 = the source's own rate
 };
 
 static bool is_named(const struct source_kind *kind, struct str name)
@@ -119,7 +119,7 @@ static bool is_named(const struct source_kind *kind, struct str name)
     return str_eq(kind->name, name) || str_eq(source_rows(kind), name);
 }
 
-// "NAME", "-NAME", "NAME=off", "NAME=on", "NAME=SECONDS". *alone: nothing but the name.
+// Parses "NAME", "-NAME", "NAME=off", "NAME=on", "NAME=SECONDS". *alone: only a name.
 static int parse_choice(struct str word, struct str *name, struct choice *choice, bool *alone,
                         struct error *e)
 {
@@ -194,7 +194,7 @@ double collect_source_rate(struct str source)
     return 0;
 }
 
-// The user's word, else the slower one of the source's own and the collector's.
+// The user's rate; without one, the slower of the source's own and the collector's.
 static int64_t rate_of(const struct collect *c, const struct source_kind *kind,
                        const struct choice *choice)
 {
@@ -210,7 +210,7 @@ static int open_source(struct collect *c, size_t index)
     struct source *s = slot->source;
     int failed = s->kind->open(s);
     if (failed)
-        return 0; // the others go on
+        return 0; // the other sources continue
     s->open = true;
     s->reason[0] = 0;
     if (series_make(s) != 0)

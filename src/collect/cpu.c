@@ -19,12 +19,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// guest time is in user's already
+// user time already includes guest time
 enum { MODE_IDLE = 3, MODE_IOWAIT = 4, MODES_SUMMED = 8, MODES = 10 };
 
 enum { CORES_MAX = 8192 };
 
-// What a busy share is counted from.
+// The columns from which a busy share is computed.
 struct reading {
     uint64_t ticks[MODES_SUMMED];
     bool is_there;
@@ -32,14 +32,14 @@ struct reading {
 
 struct core {
     struct reading last;
-    ptrdiff_t instance; // at level 4; else -1
+    ptrdiff_t instance; // at level 4; otherwise -1
 };
 
 struct cpu {
     struct procfile file;
     double ticks_per_second;
     struct reading last;
-    struct core *cores; // by number
+    struct core *cores; // by processor number
     size_t core_capacity;
 };
 
@@ -82,7 +82,7 @@ static bool busy_percent(struct reading *last, const uint64_t now[MODES], double
     return usable;
 }
 
-// Room for processor `number`; grows when processors come, which is seldom.
+// Finds the entry of processor `number`; grows the array when a processor comes, which is rare.
 static struct core *find_core(struct cpu *cpu, uint64_t number)
 {
     if (number >= CORES_MAX)
@@ -95,7 +95,7 @@ static struct core *find_core(struct cpu *cpu, uint64_t number)
     return &cpu->cores[number];
 }
 
-// "17 1462 0 692 …", behind "cpu". Whether it is a processor at all.
+// Reads "17 1462 0 692 …", the text after "cpu". Returns whether it is a processor.
 static bool sample_core(struct source *s, double *values, struct str line, struct spread *spread)
 {
     struct cpu *cpu = s->state;
@@ -155,7 +155,7 @@ static int cpu_sample(struct source *s, double *values)
                 mode++;
             }
             double percent;
-            // Without an idle column there is no share.
+            // Without an idle column no share can be computed.
             if (mode > MODE_IDLE && busy_percent(&cpu->last, now, &percent))
                 source_put(s, values, METRIC_CPU_PERCENT, percent);
             found += (size_t)mode;

@@ -17,9 +17,9 @@ struct deadline {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    // Under the lock:
-    bool busy; // asked for, and not back
-    bool stop; // nobody will ask again
+    // Protected by the lock:
+    bool busy; // a call has started and not returned
+    bool stop; // no more calls will come
     int64_t begun_ns;
 };
 
@@ -45,7 +45,7 @@ static void *run(void *user)
         pthread_mutex_lock(&d->lock);
         d->busy = false;
         pthread_cond_signal(&d->changed);
-        if (d->stop) { // it was given up while it hung, and its thread is detached
+        if (d->stop) { // the owner gave up during a hang, and the thread is detached
             pthread_mutex_unlock(&d->lock);
             dispose(d);
             return NULL;
@@ -58,7 +58,7 @@ static void *run(void *user)
 static int start_thread(struct deadline *d)
 {
     sigset_t all, before;
-    sigfillset(&all); // signals are for the thread with the event loop
+    sigfillset(&all); // the thread with the event loop handles signals
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&d->thread, NULL, run, d);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -114,7 +114,7 @@ void deadline_destroy(struct deadline *d)
     d->stop = true;
     bool hangs = d->busy;
     if (hangs)
-        pthread_detach(thread); // before the lock is given back: after that, d is the thread's
+        pthread_detach(thread); // before releasing the lock: after that, d belongs to the thread
     else
         pthread_cond_signal(&d->changed);
     pthread_mutex_unlock(&d->lock);

@@ -1,13 +1,13 @@
-// disk.c - /proc/diskstats: what went to and from each disk.
+// disk.c - /proc/diskstats: reads and writes of each disk.
 //
 //   254  0 vda 234169 19501 11196538 226346 677404 77721 48185504 137839 0 80664 401092 …
 //              │      │     │        │      └ the same for writes ┘    │ │     └ weighted
 //              reads  merged sectors ms                in flight now ──┘ └ ms with at least one
 //
-// The places are the format. Sectors are of 512 bytes, whatever the disk's are. Partitions are told
-// from disks by not being in /sys/block. Disks that stand on others (device mapper, software RAID)
-// and disks in memory are left out: their traffic would be counted twice or is none. So are disks
-// that have never done anything.
+// Columns have fixed positions. A sector here is 512 bytes, whatever the disk's own size. Unlike
+// disks, partitions are not in /sys/block. Disks on top of others (device mapper, software RAID)
+// and disks in memory are left out, because their traffic would be counted twice or is no disk
+// traffic. Disks without any traffic so far are left out, too.
 #include "collect/procfile.h"
 
 #include "base/clock.h"
@@ -21,8 +21,8 @@
 enum { SECTOR_BYTES = 512, NUMBERS = 10, MS_PER_S = NS_PER_S / NS_PER_MS };
 
 static const struct {
-    enum metric_symbol row; // METRIC_COUNT = not wanted
-    double times, per;      // the metric is the number times, and divided by, these
+    enum metric_symbol row; // METRIC_COUNT = unused
+    double times, per;      // the metric is number × times / per
 } places[NUMBERS] = {
     {METRIC_DISK_READS, 1, 1},
     {METRIC_COUNT, 1, 1},
@@ -67,7 +67,7 @@ static bool put_disk(struct source *s, double *values, struct str line)
     int count = 0;
     while (count < NUMBERS && scan_u64(&line, &numbers[count]))
         any |= numbers[count++];
-    // Of kernels before 2.6.25 partitions have four numbers of another meaning.
+    // Before kernel 2.6.25 partitions have four numbers with another meaning.
     if (name.size == 0 || count < NUMBERS)
         return false;
     ptrdiff_t instance = source_find(s, name, STR(""));

@@ -1,12 +1,12 @@
-// energy.c - what the node, its processors and memory draw: Intel and AMD RAPL through powercap,
-// Cray's pm_counters.
+// energy.c - power and energy of the node, its processors and memory: Intel and AMD RAPL through
+// powercap, Cray's pm_counters.
 //
-//   /sys/class/powercap/intel-rapl:0/{name, energy_uj, max_energy_range_uj}     a counter that starts anew at 0 behind the range
+//   /sys/class/powercap/intel-rapl:0/{name, energy_uj, max_energy_range_uj}     a counter that wraps to 0 after the range
 //   /sys/cray/pm_counters/{power, energy, cpu_power, cpu_energy, …}             "812 W 1700000000 us", "123456 J 1700000000 us"
 //
-// RAPL's counter wraps after minutes to hours; steps are added up, so that what is stored only
-// grows. Many systems let nobody but root read it. Zones: "package-0", "package-0/dram"; of Cray
-// "node", "cpu", "memory", "accel0".
+// RAPL's counter wraps after minutes to hours; the source adds up the differences, so that the
+// stored counter only grows. On many systems only root may read it. Zones: "package-0",
+// "package-0/dram"; on Cray "node", "cpu", "memory", "accel0".
 #include "collect/valuefiles.h"
 
 #include <errno.h>
@@ -41,13 +41,13 @@ static const struct {
 struct energy {
     struct valuefiles *values; // RAPL's first
     size_t rapl_count;
-    double range_uj[VALUEFILES_MAX]; // of RAPL's; 0 = not known
+    double range_uj[VALUEFILES_MAX]; // of RAPL's; 0 = unknown
     double last_uj[VALUEFILES_MAX], sum_uj[VALUEFILES_MAX];
     bool have_last[VALUEFILES_MAX];
 };
 
-// "intel-rapl:0" is a package, "intel-rapl:0:1" a part of it. The same counters come once more as
-// "intel-rapl-mmio".
+// "intel-rapl:0" is a package, "intel-rapl:0:1" a part of it. "intel-rapl-mmio" repeats the same
+// counters.
 static bool add_zone(struct source *s, const char *folder, const char *name, void *user)
 {
     (void)user;
@@ -119,7 +119,7 @@ static int energy_open(struct source *s)
 static double unwrap_uj(struct energy *e, size_t i, double now_uj)
 {
     double step = e->have_last[i] ? now_uj - e->last_uj[i] : now_uj;
-    if (step < 0) // wrapped; without a range, or below what it can be, it was reset
+    if (step < 0) // it wrapped; with no range, or out of range, it was reset
         step = e->range_uj[i] > e->last_uj[i] ? step + e->range_uj[i] : now_uj;
     e->have_last[i] = true;
     e->last_uj[i] = now_uj;

@@ -1,4 +1,4 @@
-// fields.c - lines by name, with a memory of where they stand.
+// fields.c - finds lines by name and remembers their positions.
 #include "collect/fields.h"
 
 #include "collect/procfile.h"

@@ -1,9 +1,9 @@
 // fields.h - files of lines "name value", like /proc/meminfo and /proc/vmstat: reads the numbers of
 // chosen lines.
 //
-// Lines are found by name, wherever they stand. Where each stood is remembered, so a line of no
-// interest costs the search for its end; when a name is not where it was, or the number of lines is
-// another, all lines are looked at again.
+// Lines are found by name, in any order. The reader remembers the position of each line, so an
+// unused line costs only the search for its end. If a name has moved, or the number of lines has
+// changed, it examines all lines again.
 #ifndef SONDE_COLLECT_FIELDS_H
 #define SONDE_COLLECT_FIELDS_H
 
@@ -12,10 +12,10 @@
 enum { FIELDS_MAX = 64, FIELDS_LINES_MAX = 1024 };
 
 struct field {
-    struct str name; // with what separates it from the value: "MemTotal:", "pgfault "
+    struct str name; // with its separator: "MemTotal:", "pgfault "
     enum metric_symbol row;
-    double scale;    // the metric is the number times this
-    struct str unit; // must stand behind the number; empty = nothing may
+    double scale;    // the metric is the number × scale
+    struct str unit; // must follow the number; empty = nothing may follow
 };
 
 // Zero-initialise; `table` has at most FIELDS_MAX entries.
@@ -23,15 +23,15 @@ struct fields {
     const struct field *table;
     size_t count;
     size_t lines;                   // of the text last read
-    uint8_t memo[FIELDS_LINES_MAX]; // 1 + the field of each line; 0 = of no interest
+    uint8_t memo[FIELDS_LINES_MAX]; // 1 + the field of each line; 0 = unused
     uint64_t numbers[FIELDS_MAX];   // of the text last read…
-    bool have[FIELDS_MAX];          // …where there is one
+    bool have[FIELDS_MAX];          // …if the text has it
 };
 
-// How many of the fields have a number.
+// Returns the number of fields with a number.
 size_t fields_read(struct fields *f, struct str text);
 
-// Puts all numbers that there are.
+// Puts all numbers of the text.
 void fields_put(const struct fields *f, const struct source *s, double *values);
 
 #endif

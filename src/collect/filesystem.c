@@ -1,8 +1,8 @@
-// filesystem.c - how full the file systems of the run folder and of /tmp are.
+// filesystem.c - usage of the file systems of the run folder and of /tmp.
 //
-// statvfs on a network file system whose server is gone does not return. Each folder is asked in a
-// thread of its own (deadline.h) every RATE_S seconds; one that does not answer is left out, with
-// its reason, until it does.
+// statvfs on a network file system does not return while the server is unreachable. So each folder
+// is read in a thread of its own (deadline.h) every RATE_S seconds; one that hangs is left out,
+// with its reason, until it answers.
 #include "collect/deadline.h"
 #include "collect/source.h"
 
@@ -44,8 +44,8 @@ static void put_folder(struct source *s, double *values, ptrdiff_t instance,
     double block = (double)(about->f_frsize ? about->f_frsize : about->f_bsize);
     source_put_at(s, values, instance, METRIC_FILESYSTEM_SIZE, (double)about->f_blocks * block);
     source_put_at(s, values, instance, METRIC_FILESYSTEM_FREE, (double)about->f_bavail * block);
-    // As df counts it: of what users can have. Some file systems have no sizes, or no fixed number
-    // of files.
+    // Like df, the share of the space that users can have. Some file systems have no sizes, or no
+    // fixed number of files.
     fsblkcnt_t used = about->f_blocks - about->f_bfree;
     if (about->f_blocks && about->f_bfree <= about->f_blocks && used + about->f_bavail > 0)
         source_put_at(s, values, instance, METRIC_FILESYSTEM_USED_PERCENT,
@@ -89,7 +89,7 @@ static void add_folder(struct source *s, const char *root, const char *path)
     if (!folder)
         return;
     int size = snprintf(folder->path, sizeof folder->path, "%s%s", root, path);
-    // A path too long for a tag keeps its end.
+    // If the path is too long for a tag, its end is used.
     size_t length = strlen(path),
            skipped = length < SOURCE_TAG_SIZE ? 0 : length - (SOURCE_TAG_SIZE - 1);
     struct str tag = str_of(path + skipped);
@@ -122,7 +122,7 @@ static int filesystem_open(struct source *s)
     if (f->count)
         return 0;
     free(f);
-    return -EAGAIN; // add_folder has said why
+    return -EAGAIN; // add_folder has set the reason
 }
 
 static void filesystem_close(struct source *s)

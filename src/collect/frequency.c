@@ -1,8 +1,8 @@
-// frequency.c - how fast the processors run:
+// frequency.c - clock frequencies of the processors:
 // /sys/devices/system/cpu/cpufreq/policyN/scaling_cur_freq, in kHz.
 //
-// Asking may wake a processor that sleeps; so it is done every RATE_S seconds, in a thread of its
-// own, and of at most FREQUENCY_MAX processors (policies), spread over all.
+// Reading may wake a sleeping processor. So the source reads only every RATE_S seconds, in a thread
+// of its own, and at most FREQUENCY_MAX processors (policies), spread over all.
 #include "collect/valuefiles.h"
 
 #include <errno.h>

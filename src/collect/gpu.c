@@ -1,25 +1,25 @@
-// gpu.c - GPUs: a source for each vendor, and the threads that ask its driver (gpu_way.h).
+// gpu.c - GPUs: a source for each vendor, and the threads that call its driver (gpu_way.h).
 //
-// Any call into the driver may block: a GPU that falls off the bus can hold it for minutes. So
-// nothing is asked in the sampling thread.
+// Any call into the driver may block: a GPU that falls off the bus can hold it for minutes. So the
+// sampling thread makes no such call.
 //
 //   sampling thread               one thread a GPU
-//   ask all that are idle  ───▶   read the GPU and its parts into their `values`
+//   start all idle GPUs    ───▶   read the GPU and its parts into their `values`
 //   wait, at most half a rate ◀── idle again
-//   copy the values of the idle
+//   copy the values of idle GPUs
 //
 // A GPU that does not answer within the wait is late: its values are missing at this instant, and
-// from now on it is not waited for; what it says later is taken at the next instant. When it
-// answers promptly again it is waited for again. After HANG_NS without an answer it is down (gpu_up
-// 0, and a line in the log). A GPU that is lost is down for good, and no longer asked. The others
-// notice nothing.
+// the sampling thread stops waiting for it; a later answer is used at the next instant. When the
+// GPU answers promptly again, the thread waits for it again. After HANG_NS without an answer the
+// GPU is down (gpu_up 0, and a line in the log). A lost GPU is down for good, and not read any
+// more. The other GPUs are not affected.
 //
-// State under the lock: what is asked and answered. A device's `values` belong to the GPU's thread
-// while it is asked and to the sampling thread otherwise. Whoever lets go last (a thread may be
-// stuck in the driver when the source is closed) frees everything.
+// The lock protects the states of requests and answers. A device's `values` belong to the GPU's
+// thread during a reading, and to the sampling thread otherwise. The last user frees everything,
+// because a thread may be stuck in the driver when the source is closed.
 //
-// Loading a library and starting the driver can take seconds, or hang: that has a thread too, and
-// START_WAIT_NS to be done before the agent goes on without it.
+// Loading a library and starting the driver can take seconds, or hang: that has a thread, too, and
+// the agent waits for it at most START_WAIT_NS.
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/condition.h"
@@ -39,7 +39,7 @@
 enum {
     GPUS_MAX = 64,
     THREAD_STACK_BYTES = 1 << 20,
-    OWN_LABELS_MAX = 5, // gpu, uuid, mig; of a process also pid, command
+    OWN_LABELS_MAX = 5, // gpu, uuid, mig; for a process also pid, command
 };
 static const int64_t START_WAIT_NS = NS_PER_S;
 static const int64_t CLOSE_WAIT_NS = NS_PER_S;
@@ -56,19 +56,19 @@ struct gpu {
     unsigned index;
     pthread_cond_t asked;
 
-    // Under the lock.
+    // Protected by the lock.
     enum gpu_state state;
     bool left;                // its thread is about to end
-    bool fresh;               // answered, and not yet taken
-    struct gpu_answer answer; // of the last sample
+    bool fresh;               // answered, and not yet used
+    struct gpu_answer answer; // to the last sample
     int64_t asked_ns, answered_ns;
 
-    // Of the GPU's thread while it is opening or asked; else the sampling thread's. The GPU itself
-    // comes first, then its parts.
+    // Owned by the GPU's thread while it opens or reads the GPU; otherwise by the sampling thread.
+    // The GPU itself comes first, then its parts.
     struct gpu_device *devices;
     size_t device_count;
 
-    // The sampling thread's.
+    // Owned by the sampling thread.
     bool late; // not waited for
     bool up;
     int16_t up_place;
@@ -78,18 +78,18 @@ struct gpus {
     const struct gpu_vendor *vendor;
     char *root;
     pthread_mutex_t lock;
-    pthread_cond_t changed; // something was answered, opened or has gone
-    unsigned users;         // the source and the threads
+    pthread_cond_t changed; // a GPU has answered, was opened, or is gone
+    unsigned users;         // the source and its threads
     bool stop;
-    bool started;                // or failed to
-    char why[SOURCE_REASON_MAX]; // of the start; "" = it went well
-    const struct gpu_way *way;   // NULL until it is started
+    bool started;                // or the start has failed
+    char why[SOURCE_REASON_MAX]; // of a failed start; "" = it succeeded
+    const struct gpu_way *way;   // NULL before the start
     void *library;
     struct gpu *gpus;
     unsigned gpu_count;
 
-    // The sampling thread's.
-    unsigned listed; // GPUs that were open when the series were made
+    // Owned by the sampling thread.
+    unsigned listed; // GPUs open when the series were made
     struct arena memory;
     int64_t wait_ns;
     int proc; // a descriptor of /proc; -1 = none
@@ -98,7 +98,7 @@ struct gpus {
 
 // ---- life ----
 
-static void let_go(struct gpus *n)
+static void release(struct gpus *n)
 {
     pthread_mutex_lock(&n->lock);
     bool last = --n->users == 0;
@@ -124,7 +124,8 @@ static void let_go(struct gpus *n)
     free(n);
 }
 
-// Threads that nobody joins: they may be stuck. Signals are for others.
+// Starts a detached thread, because it may get stuck. It blocks signals, which other threads
+// handle.
 static int start_thread(struct gpus *n, void *(*run)(void *), void *user)
 {
     pthread_attr_t attributes;
@@ -142,7 +143,7 @@ static int start_thread(struct gpus *n, void *(*run)(void *), void *user)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (failed)
-        let_go(n);
+        release(n);
     else
         pthread_setname_np(thread, "sonde-gpu");
     return failed;
@@ -211,7 +212,7 @@ static void *run_gpu(void *user)
     gpu->state = GPU_GONE;
     gpu->left = true;
     pthread_mutex_unlock(&n->lock);
-    let_go(n);
+    release(n);
     return NULL;
 }
 
@@ -253,7 +254,7 @@ static void *run_start(void *user)
     snprintf(n->why, sizeof n->why, "%s", count && !gpus ? "no memory" : why);
     n->started = true;
     pthread_mutex_unlock(&n->lock);
-    let_go(n);
+    release(n);
     return NULL;
 }
 
@@ -267,7 +268,7 @@ static unsigned count_open(const struct gpus *n)
 
 // ---- series ----
 
-// Under the lock. One series of the set, with the labels of its GPU; its place or -1.
+// Under the lock. Adds one series to the set, with the labels of its GPU; returns its place or -1.
 static int16_t add_series(struct source *s, enum metric_symbol row,
                           const struct store_label *labels, size_t count)
 {
@@ -298,7 +299,7 @@ static const struct store_label *make_labels(struct source *s, struct arena *mem
     return labels;
 }
 
-// One series for each of the job's processes that holds memory of it. `own`: the device's own
+// Adds one series for each process of the job that holds memory of the device. `own`: the device's
 // labels.
 static bool add_holders(struct source *s, struct gpus *n, struct gpu_device *d,
                         struct store_label own[OWN_LABELS_MAX])
@@ -343,8 +344,8 @@ static bool add_device(struct source *s, struct gpus *n, struct gpu *gpu, struct
     return !d || add_holders(s, n, d, own);
 }
 
-// Under the lock. Series for what is open now; a GPU that is still opening, or never opened, has
-// gpu_up only. gpu_count stands first.
+// Under the lock. Makes the series of the open GPUs; a GPU that is still opening, or failed to
+// open, has only gpu_up. gpu_count comes first.
 static int make_series(struct source *s, struct gpus *n)
 {
     const struct store_label own[] = {{STR("vendor"), str_of(n->vendor->tag)},
@@ -385,7 +386,7 @@ static int make_series(struct source *s, struct gpus *n)
 
 // ---- the source ----
 
-// Under the lock. Threads that hang already, and are left behind.
+// Under the lock. The number of threads that already hang, and are left behind.
 static unsigned count_stuck(const struct gpus *n)
 {
     unsigned count = !n->started;
@@ -405,11 +406,11 @@ static void gpus_close(struct source *s)
     n->stop = true;
     for (unsigned i = 0; i < n->gpu_count; i++)
         pthread_cond_signal(&n->gpus[i].asked);
-    // The others are in the middle of a call at most.
+    // The other threads are at most within a call.
     while (n->users > 1 + count_stuck(n) && condition_wait_until(&n->changed, &n->lock, until_ns))
         ;
     pthread_mutex_unlock(&n->lock);
-    let_go(n);
+    release(n);
 }
 
 static int gpus_open(struct source *s, const struct gpu_vendor *vendor)
@@ -435,7 +436,7 @@ static int gpus_open(struct source *s, const struct gpu_vendor *vendor)
     s->state = n;
     int failed = start_thread(n, run_start, n);
     if (failed) {
-        let_go(n);
+        release(n);
         return source_fail(s, -failed, "cannot start a thread: %s", strerror(failed));
     }
     int64_t until_ns = clock_monotonic_ns() + START_WAIT_NS;
@@ -450,7 +451,7 @@ static int gpus_open(struct source *s, const struct gpu_vendor *vendor)
     return failed;
 }
 
-// Under the lock. What the idle GPU said last goes to its places.
+// Under the lock. Copies the last values of an idle GPU to their places.
 static void take_values(struct source *s, const struct gpus *n, struct gpu *gpu, double *values)
 {
     gpu->fresh = false;
@@ -464,7 +465,7 @@ static void take_values(struct source *s, const struct gpus *n, struct gpu *gpu,
     }
 }
 
-// Under the lock. Asks the idle ones, and waits for those that were prompt so far.
+// Under the lock. Starts reading the idle GPUs, and waits for those that were prompt so far.
 static void ask(struct source *s, struct gpus *n, double *values)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -501,8 +502,7 @@ static void report(const char *vendor, struct gpu *gpu, bool up, int64_t silent_
                     (double)silent_ns / NS_PER_S);
 }
 
-// Under the lock. Takes what has been answered, and says what is wrong: with the first GPU that has
-// something.
+// Under the lock. Takes the answers, and sets the reason of the first GPU with a problem.
 static void gather(struct source *s, struct gpus *n, double *values)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -543,8 +543,7 @@ static int gpus_sample(struct source *s, double *values)
     } else if (n->why[0]) {
         result = source_fail(s, -ENODEV, "%s", n->why);
     } else if (count_open(n) != n->listed) {
-        // The set that this instant's values belong to is the older one: they begin with the next
-        // instant.
+        // This instant's values belong to the old set: the new series begin with the next instant.
         result = make_series(s, n);
         result =
             result ? result : source_fail(s, -EAGAIN, "more %s GPUs have come up", n->vendor->name);

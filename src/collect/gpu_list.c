@@ -16,8 +16,8 @@ struct listing {
     char root[1];
 };
 
-// CUDA counts GPUs in an order of its own, unless it is told their UUIDs; the others count as their
-// management libraries do.
+// CUDA numbers GPUs in an order of its own, so it gets their UUIDs; the others number them like
+// their management libraries.
 static const char *const variables[GPU_MAKES] = {
     [GPU_NVIDIA] = "CUDA_VISIBLE_DEVICES",
     [GPU_AMD] = "ROCR_VISIBLE_DEVICES",
@@ -99,7 +99,8 @@ int gpu_list_open(const char *root)
     sigset_t all, before;
     sigfillset(&all);
     pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED); // it may be stuck
+    // detached, because it may get stuck
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&thread, &attributes, run, l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -9,13 +9,13 @@ enum {
     GPU_LIST_LINE_MAX = 256,
 };
 
-// Asks the drivers in a thread of its own, as they may block. Returns a descriptor to read from, or
-// a negative errno. On it stands a line for each GPU, of whatever make, and then its end:
+// Calls the drivers in a thread of its own, because they may block. Returns a descriptor to read
+// from, or a negative errno. It delivers one line per GPU of any make, and then the end of the
+// file:
 //
 //   INDEX VARIABLE=VALUE        0 CUDA_VISIBLE_DEVICES=GPU-8f1…
 //
-// INDEX is the tag `gpu` of its metrics. A make of which there is none has no line. The caller may
-// close the descriptor early.
+// INDEX is the tag `gpu` of its metrics. The caller may close the descriptor early.
 //
 // If the environment has SONDE_PROBE_DEVICES (cpu:0,cpu:1), these devices stand in for the GPUs,
 // and no driver is loaded: "0 SONDE_PROBE_DEVICE=cpu:0".

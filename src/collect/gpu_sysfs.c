@@ -1,15 +1,14 @@
-// gpu_sysfs.c - AMD and Intel GPUs, as far as their kernel drivers (amdgpu, i915, xe) tell in /sys:
-// no library, no privileges.
+// gpu_sysfs.c - AMD and Intel GPUs from the files of their kernel drivers (amdgpu, i915, xe) in
+// /sys, without library or privileges.
 //
 //   /sys/class/drm/card0/device/vendor               0x1002 AMD, 0x8086 Intel
 //                               gpu_busy_percent …   one number a file
-//                               hwmon/hwmon3/temp2_input, and what it is in temp2_label
+//                               hwmon/hwmon3/temp2_input, and its name in temp2_label
 //                               gpu_metrics          amdgpu: a table (amdgpu_metrics.c)
 //                               ras/umc_err_count    amdgpu: errors of the memory, "ue: 0" and "ce: 0"
 //
-// Which sensor is which is read from its label, never from its number. The GPUs of a vendor are
-// numbered in the order of their cards; the tag uuid is the serial number that amdgpu gives, else
-// the PCI address.
+// A sensor is identified by its label, never by its number. The GPUs of a vendor are numbered in
+// the order of their cards; the tag uuid is amdgpu's serial number, otherwise the PCI address.
 //
 // Not read: pcie_bw, for which amdgpu stops for a second, and the table's own count of PCIe
 // traffic, whose unit differs from revision to revision.
@@ -32,7 +31,7 @@ enum {
     TABLE_SIZE = 4096
 };
 
-// In a card's folder. Of two files for one row the first that is there is taken.
+// Files in a card's folder. Of two files for one row the first existing one is used.
 static const struct {
     const char *path;
     enum metric_symbol row;
@@ -46,8 +45,8 @@ static const struct {
     {"device/tile0/gt0/freq0/act_freq", METRIC_GPU_SM_CLOCK, 1e6},
 };
 
-// In its hwmon folder: KIND, a number, ENDING; label NULL = where there is none to read, "" =
-// whatever it says. Likewise the first counts.
+// Files in its hwmon folder: KIND, a number, ENDING. label NULL = only without a label file, "" =
+// any label. Here, too, the first existing one is used.
 static const struct {
     const char *kind, *ending, *label;
     enum metric_symbol row;
@@ -68,22 +67,22 @@ static const struct {
 };
 
 struct sysfs_gpu {
-    int fds[GPU_ROWS]; // -1 = there is no such file
+    int fds[GPU_ROWS]; // -1 = no such file
     double scales[GPU_ROWS];
     int table, errors; // gpu_metrics, umc_err_count
-    struct kfd *kfd;   // NULL = it has no such part
+    struct kfd *kfd;   // NULL = kfd does not know the GPU
     bool offered[GPU_ROWS];
 };
 
 // The cards of a vendor, in the order of their numbers.
 struct sysfs_gpus {
-    const char *root; // the caller's
+    const char *root; // owned by the caller
     char drm[PATH_SIZE / 2];
     unsigned count;
     int cards[GPUS_MAX];
 };
 
-// One line without its end. False when there is nothing.
+// Reads one line without its end. Returns false for an empty file.
 static bool read_text(int fd, char out[TEXT_SIZE])
 {
     ssize_t got = pread(fd, out, TEXT_SIZE - 1, 0);
@@ -110,7 +109,7 @@ static bool read_file(const char *folder, const char *name, char out[TEXT_SIZE])
     return have;
 }
 
-// A whole number, and nothing else.
+// Reads a text that is only a whole number.
 static bool read_number(int fd, double *out)
 {
     char text[TEXT_SIZE], *end;
@@ -166,7 +165,7 @@ static void find_sensors(struct sysfs_gpu *gpu, const char *card)
         closedir(dir);
 }
 
-// The name of the folder that the link `device` leads to.
+// The name of the folder to which the link `device` leads.
 static void address_of(const char *card, char out[TEXT_SIZE])
 {
     char path[PATH_SIZE], target[PATH_SIZE];
@@ -187,7 +186,7 @@ static void fill(struct gpu_device *d, enum metric_symbol row, double value)
         gpu_put(d, row, value);
 }
 
-// Lines "ue: N" and "ce: N".
+// Reads lines "ue: N" and "ce: N".
 static void fill_errors(int fd, struct gpu_device *d)
 {
     char text[TEXT_SIZE];
@@ -261,8 +260,8 @@ static struct sysfs_gpu *open_card(const char *root, const char *card)
     gpu->errors = open_in(card, "device/ras/umc_err_count");
     address_of(card, address);
     gpu->kfd = kfd_open(root, address);
-    // What it says now is what it offers: a file that cannot be read now was not kept, and a table
-    // says of each field whether it is there.
+    // The GPU offers the values of this trial: unreadable files were dropped, and a table marks its
+    // absent fields.
     struct gpu_device trial;
     for (int row = 0; row < GPU_ROWS; row++)
         trial.values[row] = store_missing();
@@ -282,7 +281,7 @@ void sysfs_gpu_offer(const struct sysfs_gpu *gpu, struct gpu_device *d)
             d->off[row] = false;
 }
 
-// Which cards there are: 0, or a negative errno.
+// Finds the cards: returns 0, or a negative errno.
 static int list_cards(const char *drm, bool cards[CARDS_MAX])
 {
     DIR *dir = opendir(drm);
@@ -294,7 +293,7 @@ static int list_cards(const char *drm, bool cards[CARDS_MAX])
             continue;
         unsigned long number = strtoul(entry->d_name + 4, &end, 10);
         if (end != entry->d_name + 4 && *end == 0 && number < CARDS_MAX)
-            cards[number] = true; // card0-DP-1 is a socket of card0
+            cards[number] = true; // card0-DP-1 is a connector of card0
     }
     closedir(dir);
     return 0;
@@ -377,7 +376,7 @@ static bool start_intel(const char *root, void **library, unsigned *count, char 
 
 static void stop(void *library, bool lost)
 {
-    (void)lost; // only ever said of libraries
+    (void)lost; // only libraries use it
     free(library);
 }
 

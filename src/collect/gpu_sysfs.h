@@ -1,5 +1,5 @@
-// gpu_sysfs.h - one AMD or Intel GPU in /sys: all that gpu_sysfs.c knows of it, also beside a
-// library that leaves something out.
+// gpu_sysfs.h - one AMD or Intel GPU in /sys: all metrics of gpu_sysfs.c, also to complete a
+// library's.
 #ifndef SONDE_COLLECT_GPU_SYSFS_H
 #define SONDE_COLLECT_GPU_SYSFS_H
 
@@ -10,16 +10,16 @@ struct sysfs_gpu;
 // The GPU at a PCI address ("0000:c1:00.0"); NULL if it does not exist, or its driver has no files.
 // May block.
 struct sysfs_gpu *sysfs_gpu_at(const char *root, const char *address);
-void sysfs_gpu_close(struct sysfs_gpu *gpu); // NULL: nothing
+void sysfs_gpu_close(struct sysfs_gpu *gpu); // NULL is allowed
 
-// The rows that it has are offered.
+// Offers the rows that the GPU has.
 void sysfs_gpu_offer(const struct sysfs_gpu *gpu, struct gpu_device *d);
 
-// Fills rows that are still missing. False if it has no values.
+// Fills rows that are still missing. Returns false if the GPU has no values.
 bool sysfs_gpu_fill(struct sysfs_gpu *gpu, struct gpu_device *d);
 
 // amdgpu_metrics.c: the same from the table of an amdgpu driver (device/gpu_metrics), whose layout
-// has a version. Other versions: nothing.
+// has a version. Unknown versions fill nothing.
 bool amdgpu_metrics_fill(const unsigned char *table, size_t size, struct gpu_device *d);
 
 #endif

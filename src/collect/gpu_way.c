@@ -1,5 +1,5 @@
-// gpu_way.c - the ways to a vendor's GPUs (gpu_way.h): which vendors there are, which way serves
-// one on this node, and what all ways need: values by row, libraries that are opened at run time.
+// gpu_way.c - the ways to a vendor's GPUs (gpu_way.h): the list of vendors, the choice of a backend
+// on this node, and the code that all backends share: values by row, libraries opened at run time.
 #include "collect/gpu_way.h"
 #include "base/str.h"
 

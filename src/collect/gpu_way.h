@@ -21,17 +21,17 @@ enum {
     GPU_ROW_FIRST = METRIC_GPU_UP, // the catalogue's rows of one GPU, in the catalogue's order
     GPU_ROWS = METRIC_GPU_FP16_ACTIVE + 1 - GPU_ROW_FIRST,
     GPU_UUID_SIZE = 96,
-    GPU_PARTS_MAX = 16, // MIG instances a GPU; the driver's own limit is 7 today
+    GPU_PARTS_MAX = 16, // MIG instances per GPU; the driver's own limit is 7 today
     GPU_WORDS_MAX = 160,
-    GPU_WHY_MAX = 256,    // of all the ways of a vendor
+    GPU_WHY_MAX = 256,    // of all backends of a vendor together
     GPU_WAYS_MAX = 2,     // of a vendor
-    GPU_HOLDERS_MAX = 64, // processes with memory of a GPU, or of a part, that are told apart
+    GPU_HOLDERS_MAX = 64, // processes per GPU or part that are listed one by one
 };
 
 // The result of reading a GPU.
 struct gpu_answer {
     bool lost;         // for good: gpu.c does not read it again
-    bool down;         // it does not answer now
+    bool down;         // it does not respond now
     const char *words; // a constant error message; NULL = none
 };
 
@@ -40,47 +40,47 @@ struct gpu_holder {
     uint64_t pid;
     double bytes;
 
-    // gpu.c's:
+    // For gpu.c:
     bool of_job;
     int16_t place; // of its series in the set, -1 = none
     char command[JOB_COMMAND_SIZE];
 };
 
-// One GPU, or a part of it that has metrics of its own. Used by one thread at a time.
+// One GPU, or a part of it with metrics of its own. Used by one thread at a time.
 struct gpu_device {
     char uuid[GPU_UUID_SIZE];
-    char part[12]; // "" or, of a part, its index in its GPU (tag mig)
+    char part[12]; // "" or, for a part, its index within its GPU (tag mig)
     // not available; a row that is not off after the first sample gets a series
     bool off[GPU_ROWS];
     double values[GPU_ROWS]; // by row - GPU_ROW_FIRST; missing before each sample
     // pid and bytes, if the backend knows them; none before each sample
     struct gpu_holder holders[GPU_HOLDERS_MAX];
     size_t holder_count;
-    void *own; // the backend's own
+    void *own; // private to the backend
 
-    // gpu.c's:
+    // For gpu.c:
     bool listed[GPU_ROWS];
     int16_t place[GPU_ROWS];                  // of each row's series in the set, -1 = none
-    struct gpu_holder known[GPU_HOLDERS_MAX]; // as they were taken last
+    struct gpu_holder known[GPU_HOLDERS_MAX]; // as of the last sample
     size_t known_count;
 };
 
 struct gpu_way {
     const char *name; // tag library of gpu_count
 
-    // Starts it. False with `why` when it is not here, does not work or knows no GPU: *library is
-    // then not used. `root` as in collect_options, and there until `stop`.
+    // Starts the backend. Returns false with `why` if it is not installed, does not work or finds
+    // no GPU; *library is then unused. `root` as in collect_options; it stays valid until `stop`.
     bool (*start)(const char *root, void **library, unsigned *count, char why[GPU_WORDS_MAX]);
 
-    // `lost`: a GPU is, and the driver may never come back from a call.
+    // `lost`: a GPU is lost, and a call of the driver may never return.
     void (*stop)(void *library, bool lost);
 
-    // Opens GPU `index`: devices[0], with its parts behind it, and their number into *count, which
-    // stays 0 when it cannot be opened.
+    // Opens GPU `index`: devices[0], followed by its parts. Sets *count to their number, or leaves
+    // it 0 on failure.
     struct gpu_answer (*open)(void *library, unsigned index,
                               struct gpu_device devices[1 + GPU_PARTS_MAX], size_t *count);
 
-    // Reads all there is into d->values. `words` only when there was nothing at all.
+    // Reads all available values into d->values. Sets `words` only if it got none.
     struct gpu_answer (*sample)(void *library, struct gpu_device *d);
 
     void (*close)(void *library, struct gpu_device *d);
@@ -96,8 +96,8 @@ struct gpu_vendor {
 };
 extern const struct gpu_vendor gpu_vendors[GPU_MAKES];
 
-// The first of the vendor's ways that has a GPU, started, with their number in *count; NULL: none,
-// and `why`.
+// Starts the vendor's first backend that has a GPU, and sets *count to the number of GPUs. Returns
+// NULL with `why` if none has.
 const struct gpu_way *gpu_find_way(const struct gpu_vendor *vendor, const char *root,
                                    void **library, unsigned *count, char why[GPU_WHY_MAX]);
 
@@ -111,27 +111,27 @@ static inline double gpu_get(const struct gpu_device *d, enum metric_symbol row)
     return d->values[row - GPU_ROW_FIRST];
 }
 
-// Rows first … last can be had, or not.
+// Sets whether rows first … last are available.
 void gpu_offer(struct gpu_device *d, enum metric_symbol first, enum metric_symbol last,
                bool offered);
 
 // Memory in use, of `total` bytes, with its share.
 void gpu_put_memory(struct gpu_device *d, double total, double used);
 
-// The functions of a library by name: for each its place in a struct of pointers and its symbols,
-// newest first, separated by blanks.
+// A function of a library: its place in a struct of pointers, and its symbols, newest first,
+// separated by blanks.
 struct gpu_symbol {
     size_t offset;
     const char *names;
 };
 
-// Opens the library `name` and finds its functions (NULL where there is none). NULL with `why` when
-// it cannot.
+// Opens the library `name` and finds its functions (NULL for missing ones). Returns NULL with `why`
+// on failure.
 void *gpu_library(const char *name, const struct gpu_symbol *symbols, size_t count, void *functions,
                   char why[GPU_WORDS_MAX]);
 
-// The library to open: that of the environment variable or, unless the root folder is another one,
-// `name`. NULL with `why`.
+// The library to open: the environment variable's or, unless tests set another root folder, `name`.
+// Otherwise returns NULL with `why`.
 const char *gpu_library_name(const char *variable, const char *name, const char *root,
                              char why[GPU_WORDS_MAX]);
 

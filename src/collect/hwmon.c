@@ -1,9 +1,9 @@
 // hwmon.c - temperatures and fans: /sys/class/hwmon/hwmonN/{name, temp1_input, temp1_label,
 // fan1_input, …}.
 //
-// Temperatures are in thousandths of a degree, fans in turns a minute. Some sensors are asked over
-// slow buses: every RATE_S seconds, in a thread of its own. Chips of one name are told apart by
-// their folder's.
+// Temperatures are in thousandths of a degree, fans in turns a minute. Some sensors are on slow
+// buses, so the source reads every RATE_S seconds, in a thread of its own. Chips of the same name
+// get the names of their folders.
 #include "collect/valuefiles.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { RATE_S = 5 }; // seconds between samples
 
-// The rows of a kind of sensor: temp1_input, temp2_input, …
+// The files of a kind of sensor: temp1_input, temp2_input, …
 enum { SENSORS_MAX = 64, NAME_SIZE = 32 };
 
 static const struct sensors {
@@ -51,7 +51,8 @@ static bool add_sensor(struct source *s, const char *folder, const char *file, v
         snprintf(other, sizeof other, "%.40s/%.20s", chip, slash ? slash + 1 : folder);
         memcpy(chip, other, sizeof chip);
         if (source_find(s, str_of(chip), str_of(label)) >= 0)
-            snprintf(label, sizeof label, "%.*s", (int)stem, file); // two sensors of one label
+            // for two sensors with the same label
+            snprintf(label, sizeof label, "%.*s", (int)stem, file);
     }
     memcpy(h->names[h->count], file, size + 1);
     h->rows[h->count] =

@@ -1,8 +1,9 @@
 // infiniband.c - counters of InfiniBand and RoCE ports:
 // /sys/class/infiniband/DEVICE/ports/PORT/counters/NAME.
 //
-// port_rcv_data and port_xmit_data count words of 4 bytes. Asking the hardware takes some 10 us a
-// counter, and longer when the device is in trouble: once a second, in a thread of its own.
+// port_rcv_data and port_xmit_data count words of 4 bytes. Reading the hardware takes some 10 us a
+// counter, and longer if the device has a problem. So the source reads once a second, in a thread
+// of its own.
 #include "collect/valuefiles.h"
 
 #include <errno.h>

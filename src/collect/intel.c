@@ -1,14 +1,13 @@
-// intel.c - Sysman of Level Zero as a way to ask Intel GPUs. What it leaves out is read beside it
-// from the kernel's files of the same GPU.
+// intel.c - the backend for Intel GPUs with Sysman of Level Zero. It reads metrics that the library
+// lacks from the kernel's files of the same GPU.
 //
-// A GPU is made of parts that are asked one by one: engines, memory modules, sensors … Which are
-// there is found out once. Of parts that stand for the whole GPU and for each tile, those of the
-// whole are taken; where there are only tiles, they are put together: memory and traffic are
-// summed, activity is the mean, temperature and clocks are the highest, and one tile that is held
-// back holds back the GPU.
+// A GPU has parts that are read one by one: engines, memory modules, sensors … They are listed
+// once. If parts exist for the whole GPU and for each tile, those of the whole are used. If only
+// tiles have them, they are combined: memory and traffic are summed, activity is the mean,
+// temperature and clocks are the highest, and one throttled tile makes the GPU throttled.
 //
-// Utilisation, power and memory bandwidth come from counters with a time of their own: they are
-// missing in the first sample.
+// Utilisation, power and memory bandwidth are differences of counters with their own time stamps,
+// so they are missing in the first sample.
 #include "collect/gpu_sysfs.h"
 #include "collect/level_zero.h"
 
@@ -29,7 +28,7 @@ static const struct gpu_symbol symbols[] = {
 
 struct card {
     zes_handle handle;
-    char address[ADDRESS_SIZE]; // "" = not known
+    char address[ADDRESS_SIZE]; // "" = unknown
     uint8_t uuid[16];
 };
 
@@ -55,7 +54,7 @@ struct intel_gpu {
     struct zes_bandwidth bandwidth[PARTS_MAX];
     struct zes_energy energy;
     struct zes_process processes[PROCESSES_MAX];
-    struct sysfs_gpu *files; // NULL = there are none
+    struct sysfs_gpu *files; // NULL = no files
 };
 
 static const char *words_of(int result)
@@ -85,8 +84,8 @@ static const char *words_of(int result)
 
 // ---- start ----
 
-// Sysman alone or, in libraries that cannot do that yet, with the compute driver, whose devices are
-// then Sysman's.
+// Uses Sysman alone or, in older libraries that cannot, the compute driver, whose devices are then
+// Sysman's, too.
 static int list_drivers(const struct level_zero *zes, bool *older, zes_handle drivers[DRIVERS_MAX],
                         uint32_t *count)
 {
@@ -109,7 +108,7 @@ static int list_drivers(const struct level_zero *zes, bool *older, zes_handle dr
     return failed ? failed : zes->older_drivers(count, drivers);
 }
 
-// A GPU that two drivers know is taken once.
+// Adds a GPU once, even if two drivers list it.
 static void add_card(struct intel *intel, zes_handle handle)
 {
     const struct level_zero *zes = &intel->zes;
@@ -155,7 +154,7 @@ static int find_cards(struct intel *intel)
 static void stop(void *library, bool lost)
 {
     struct intel *intel = library;
-    if (!lost) // Sysman has no end of its own
+    if (!lost) // Sysman has no shutdown function
         dlclose(intel->library);
     free(intel);
 }
@@ -199,7 +198,7 @@ static size_t list(list_function *function, zes_handle device, zes_handle out[PA
     return count < PARTS_MAX ? count : PARTS_MAX;
 }
 
-// The parts of a kind that stand for the whole GPU; where there are none, those of its tiles.
+// The parts of a kind that belong to the whole GPU; if none exist, those of its tiles.
 static struct parts find_parts(list_function *enumerate, properties_function *describe,
                                enum zes_type type, uint32_t kind, zes_handle device)
 {
@@ -216,7 +215,7 @@ static struct parts find_parts(list_function *enumerate, properties_function *de
     return of_gpu.count ? of_gpu : of_tiles;
 }
 
-// Memory that is the GPU's own, of any technology.
+// The GPU's own memory, of any technology.
 static struct parts find_memories(const struct level_zero *zes, zes_handle device)
 {
     zes_handle all[PARTS_MAX];
@@ -283,7 +282,7 @@ static void find_all_parts(const struct level_zero *zes, struct intel_gpu *gpu)
 
 // ---- readings: the last result that was not a success, or ZES_SUCCESS ----
 
-// How much of the time between two readings of each part it was busy; the mean of the parts.
+// The share of time between two readings that each part was busy; the mean of the parts.
 static int read_activity(const struct level_zero *zes, struct intel_gpu *gpu, struct gpu_device *d)
 {
     int result = gpu->engines.count ? ZES_SUCCESS : ZES_UNSUPPORTED;
@@ -298,7 +297,8 @@ static int read_activity(const struct level_zero *zes, struct intel_gpu *gpu, st
             now.active_us >= before->active_us) {
             double share = 100 * (double)(now.active_us - before->active_us) /
                            (double)(now.time_us - before->time_us);
-            sum += share < 100 ? share : 100; // the two are not read at quite the same moment
+            // the two counters are not read at exactly the same moment
+            sum += share < 100 ? share : 100;
             counted++;
         }
         *before = now;
@@ -565,7 +565,7 @@ static struct gpu_answer sample(void *library, struct gpu_device *d)
             any = true;
         else
             answer.words = words_of(result);
-        // What is not to be had at first is not asked for again, unless the GPU only sleeps.
+        // A reading that fails in the first sample is not repeated, unless the GPU only sleeps.
         if (!own->begun && result != ZES_SUCCESS && result != ZES_LOW_POWER)
             own->off[i] = true;
         if (!own->begun)
@@ -573,7 +573,7 @@ static struct gpu_answer sample(void *library, struct gpu_device *d)
     }
     for (int row = 0; row < GPU_ROWS && !own->begun; row++)
         if (!store_is_missing(d->values[row]))
-            d->off[row] = false; // throttling, which comes with the clock
+            d->off[row] = false; // throttling comes with the clock
     if (own->gpu.files)
         any = sysfs_gpu_fill(own->gpu.files, d) || any;
     if (!own->begun && own->gpu.files)

@@ -1,12 +1,12 @@
-// interrupts.c - /proc/interrupts: how often each interrupt came, over all processors; at level 4.
+// interrupts.c - /proc/interrupts: the count of each interrupt, over all processors; at level 4.
 //
 //              CPU0       CPU1
 //    24:          1          0  IO-APIC   5-edge      ACPI:Ged
 //   LOC:    1020304    2030405   Local timer interrupts
 //   ERR:          0
 //
-// On large nodes the file has hundreds of lines of hundreds of numbers: every RATE_S seconds.
-// Interrupts that have never come are left out.
+// On large nodes the file has hundreds of lines of hundreds of numbers, so it is read only every
+// RATE_S seconds. Interrupts that have never occurred are left out.
 #include "collect/procfile.h"
 
 #include <errno.h>

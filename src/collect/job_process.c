@@ -17,7 +17,7 @@ void job_mark_set(struct job_mark *mark, const char *job)
 bool job_process_has(int proc, uint64_t pid, const struct job_mark *mark)
 {
     char path[32], text[ENVIRON_CHUNK];
-    size_t wanted = strlen(mark->text) + 1, kept = 0; // with the NUL behind it
+    size_t wanted = strlen(mark->text) + 1, kept = 0; // including the NUL
     bool found = false;
     snprintf(path, sizeof path, "%" PRIu64 "/environ", pid);
     int fd = mark->text[0] ? openat(proc, path, O_RDONLY | O_CLOEXEC) : -1;
@@ -31,7 +31,7 @@ bool job_process_has(int proc, uint64_t pid, const struct job_mark *mark)
         const char *hit = memmem(text, size, mark->text, wanted);
         found = hit && ((hit == text && offset == 0) || (hit > text && hit[-1] == 0));
         offset += got;
-        // one byte more than could be its beginning: what stands in front of it
+        // keeps one byte more than a partial mark can have: the byte in front of it
         kept = size < wanted ? size : wanted;
         memmove(text, text + size - kept, kept);
     }

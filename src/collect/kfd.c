@@ -1,11 +1,11 @@
-// kfd.c - processes that compute on an AMD GPU:
+// kfd.c - finds the processes that compute on an AMD GPU:
 //
 //   /sys/class/kfd/kfd/topology/nodes/2/gpu_id       56789; 0 = a processor
 //                                       properties   lines "location_id 49408", "domain 0": its PCI address in numbers
 //                     /proc/4711/vram_56789          bytes of that GPU's memory that process 4711 holds
 //
-// There is a file for each GPU and process that has opened kfd at all: those that hold nothing are
-// not counted.
+// Each process that has opened kfd has a file for every GPU; processes that hold no memory are not
+// counted.
 #include "collect/kfd.h"
 
 #include <dirent.h>
@@ -43,7 +43,7 @@ static bool read_number(int folder, const char *path, uint64_t *out)
     return str_to_u64(str_cut(&whole, '\n'), out);
 }
 
-// The lines' numbers by name; a name that is not there leaves its number as it was.
+// Reads the lines' numbers by name; leaves the number of a missing name unchanged.
 static void read_properties(int folder, const char *path, uint64_t *location, uint64_t *domain)
 {
     char text[PROPERTIES_SIZE];
@@ -62,7 +62,7 @@ static uint64_t find_gpu(int nodes, uint64_t location, uint64_t domain)
 {
     for (int number = 0; number < NODES_MAX; number++) {
         char path[64];
-        uint64_t id, its_location = UINT64_MAX, its_domain = 0; // older kernels name no domain
+        uint64_t id, its_location = UINT64_MAX, its_domain = 0; // older kernels give no domain
         snprintf(path, sizeof path, "%d/gpu_id", number);
         if (!read_number(nodes, path, &id) || id == 0)
             continue;

@@ -1,10 +1,10 @@
-// level_zero.h - what sonde needs of Sysman, the part of Intel's Level Zero that tells how its GPUs
-// are, opened at run time.
+// level_zero.h - the functions that sonde uses of Sysman, the monitoring part of Intel's Level
+// Zero, opened at run time.
 //
-// The declarations are sonde's own, made from the public specification: only the functions that are
-// used and the layouts that they take. Handles are opaque. Structures begin with their type and a
-// link to extensions, which is always NULL here. Every function but those that list drivers and
-// devices may be missing (NULL).
+// The declarations are sonde's own, made from the public specification: only the functions in use
+// and their layouts. Handles are opaque. Structures begin with their type and a link to extensions,
+// which is always NULL here. Every function but those that list drivers and devices may be missing
+// (NULL).
 #ifndef SONDE_COLLECT_LEVEL_ZERO_H
 #define SONDE_COLLECT_LEVEL_ZERO_H
 
@@ -24,7 +24,7 @@ enum zes_result {
     ZES_UNSUPPORTED = 0x78000003,
 };
 
-// Of structures.
+// Types of structures.
 enum zes_type {
     ZES_DEVICE_PROPERTIES = 0x1,
     ZES_PCI_PROPERTIES = 0x2,
@@ -48,7 +48,7 @@ enum { ZES_TEMPERATURE_GLOBAL = 0, ZES_TEMPERATURE_GPU = 1, ZES_TEMPERATURE_MEMO
 enum { ZES_MEMORY_DEVICE = 1 };
 enum { ZES_RAS_CORRECTABLE = 0, ZES_RAS_UNCORRECTABLE = 1 };
 
-// Bits of why a frequency is held down.
+// Reasons for a reduced frequency, as bits.
 enum {
     ZES_THROTTLE_POWER = 0x07, // average and burst power, current
     ZES_THROTTLE_THERMAL = 0x08,
@@ -95,15 +95,15 @@ struct zes_pci_stats {
     struct zes_pci_speed speed;
 };
 
-// Of engines, memory modules, error sets, power domains, temperature sensors and frequencies alike:
-// what each is, and whether it is of a tile.
+// The common form for engines, memory modules, error sets, power domains, temperature sensors and
+// frequencies: the kind of each, and whether it belongs to a tile.
 struct zes_part_properties {
     uint32_t type;
     void *next;
     uint32_t kind;
     uint8_t on_subdevice;
     uint32_t subdevice_id;
-    uint32_t more[16]; // of memory modules the location stands first
+    uint32_t more[16]; // for memory modules the location comes first
 };
 
 struct zes_power_properties {
@@ -125,7 +125,7 @@ struct zes_energy {
 struct zes_frequency_state {
     uint32_t type;
     const void *next;
-    double volt, request, tdp, efficient, actual; // MHz; negative = not known
+    double volt, request, tdp, efficient, actual; // MHz; negative = unknown
     uint32_t throttle;
 };
 
@@ -149,7 +149,7 @@ struct zes_ras_state {
     uint32_t type;
     const void *next;
     uint64_t categories[ZES_RAS_CATEGORIES];
-    uint64_t later[9]; // room for what newer libraries add
+    uint64_t later[9]; // room for fields of newer libraries
 };
 
 struct zes_throughput {

@@ -1,4 +1,4 @@
-// load.c - /proc/loadavg: "0.41 0.12 0.04 1/93 7740", the one file here that has places instead of
+// load.c - /proc/loadavg: "0.41 0.12 0.04 1/93 7740", the only file here with positions instead of
 // names.
 #include "collect/procfile.h"
 

@@ -1,12 +1,12 @@
-// lustre.c - the Lustre client: bytes and operations of each file system that is mounted.
+// lustre.c - the Lustre client: bytes and operations of each mounted file system.
 //
 //   LLITE/scratch-ffff8c1f/stats:
 //   snapshot_time             1700000000.123456789 secs.nsecs
 //   read_bytes                12 samples [bytes] 4096 1048576 8392704        count, …, smallest, largest, sum
 //   open                      34 samples [regs]                              (newer: [usecs] and times)
 //
-// LLITE is /proc/fs/lustre/llite, of newer clients /sys/kernel/debug/lustre/llite, which often only
-// root may read. In a thread of its own.
+// LLITE is /proc/fs/lustre/llite, for newer clients /sys/kernel/debug/lustre/llite, which often
+// only root may read. The source has a thread of its own.
 #include "collect/procfile.h"
 #include "collect/valuefiles.h"
 
@@ -22,7 +22,7 @@ static const char *const folders[] = {"/proc/fs/lustre/llite", "/sys/kernel/debu
 
 static const struct {
     struct str name;
-    enum metric_symbol count, sum; // METRIC_COUNT = not wanted
+    enum metric_symbol count, sum; // METRIC_COUNT = unused
 } lines[] = {
     {{"read_bytes", 10}, METRIC_LUSTRE_READS, METRIC_LUSTRE_READ_BYTES},
     {{"write_bytes", 11}, METRIC_LUSTRE_WRITES, METRIC_LUSTRE_WRITTEN_BYTES},
@@ -54,8 +54,8 @@ static bool add_mount(struct source *s, const char *folder, const char *name, vo
     if (size < 0 || (size_t)size >= sizeof mount->path ||
         procfile_open(&mount->file, s, mount->path) != 0)
         return true;
-    // "scratch-ffff8c1f": the file system, and a number of this mount that is another one after
-    // each boot.
+    // "scratch-ffff8c1f": the file system, and the number of this mount, which changes with each
+    // boot.
     struct str file_system = str_of(name);
     const char *dash = strrchr(name, '-');
     if (dash && dash > name)

@@ -78,7 +78,7 @@ static const struct field fields[FIELDS] = {
     [PER_CPU] = SIZE("Percpu", MEMORY_PER_CPU),
     [COMMITTED] = SIZE("Committed_AS", MEMORY_COMMITTED),
     [TRANSPARENT] = SIZE("AnonHugePages", MEMORY_TRANSPARENT_HUGE),
-    // Two are numbers of pages; their scale is the page size, which the third says.
+    // Two are numbers of pages; their scale is the page size, given by the third.
     [HUGE_PAGES] = {{"HugePages_Total:", 16}, METRIC_MEMORY_HUGE, 1, {"", 0}},
     [HUGE_PAGES_FREE] = {{"HugePages_Free:", 15}, METRIC_MEMORY_HUGE_FREE, 1, {"", 0}},
     [HUGE_PAGE_SIZE] = SIZE("Hugepagesize", MEMORY_HUGE_PAGE_SIZE),

@@ -4,9 +4,9 @@
 //    face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
 //     eth0: 132523858    2756    0    0    0     0          0         0   135489    1671    0    0    0     0       0          0
 //
-// Columns are found by their names in the second line. An interface that has never counted anything
-// (it is down, or nothing goes through it) is left out until it does. Interfaces of containers come
-// and go; their series go some samples after them.
+// Columns are found by their names in the second line. An interface without any traffic so far (for
+// example one that is down) is left out. Interfaces of containers come and go; their series are
+// removed some samples later.
 #include "collect/procfile.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ enum { WANTED = sizeof columns / sizeof *columns };
 
 struct network {
     struct procfile file;
-    // of each number behind the name; METRIC_COUNT = not wanted
+    // for each number after the name; METRIC_COUNT = unused
     enum metric_symbol rows[COLUMNS_MAX];
     size_t row_count;
 };
@@ -82,7 +82,7 @@ static int network_sample(struct source *s, double *values)
         if (colon > 0)
             interfaces += put_interface(s, values, line, colon);
         else if (str_find_char(line, '|') > 0)
-            read_titles(n, line); // of two lines with titles the second counts
+            read_titles(n, line); // the second of the two lines with titles is used
     }
     if (n->row_count == 0)
         return source_fail(s, -EBADMSG, "/proc/net/dev does not hold titles of columns");
@@ -96,7 +96,7 @@ static int network_open(struct source *s)
     struct network *n = calloc(1, sizeof *n);
     if (!n)
         return source_fail(s, -ENOMEM, "no memory");
-    // "net" is a link to "self/net": of the network that this process is in.
+    // "net" is a link to "self/net": the network namespace of this process.
     int failed = procfile_open(&n->file, s, "/proc/net/dev");
     if (failed) {
         free(n);

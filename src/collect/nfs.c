@@ -18,7 +18,7 @@ enum { RATE_S = 5 }; // seconds between samples
 enum { NUMBERS = 6, FROM_SERVER = 4, TO_SERVER = 5 };
 
 struct nfs {
-    struct procfile calls, mounts; // fd < 0 = not there
+    struct procfile calls, mounts; // fd < 0 = missing
 };
 
 static bool put_calls(struct source *s, double *values, struct str text)
@@ -36,7 +36,8 @@ static bool put_calls(struct source *s, double *values, struct str text)
     return false;
 }
 
-// "device server:/home mounted on /home with fstype nfs4 …": the folder, empty when it is no NFS.
+// "device server:/home mounted on /home with fstype nfs4 …": the folder, empty for other file
+// systems.
 static struct str nfs_folder(struct str line)
 {
     ptrdiff_t on = str_find(line, STR(" mounted on "));
@@ -110,7 +111,7 @@ static int nfs_open(struct source *s)
         return source_fail(s, -ENOMEM, "no memory");
     s->state = n;
     double unused[METRIC_COUNT];
-    // Without the first the kernel has no NFS client: then there are no mounts either.
+    // Without this file the kernel has no NFS client, and so no mounts.
     int failed = procfile_open(&n->calls, s, "/proc/net/rpc/nfs");
     n->mounts.fd = -1;
     if (failed) {

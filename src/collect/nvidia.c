@@ -1,5 +1,5 @@
-// nvidia.c - NVML as a way to ask NVIDIA GPUs: start and end, and the MIG instances of a GPU as its
-// parts.
+// nvidia.c - the backend for NVIDIA GPUs, which uses NVML: starts and stops it, and shows the MIG
+// instances of a GPU as parts of the GPU.
 #include "collect/nvidia_device.h"
 
 #include <stdio.h>
@@ -14,7 +14,8 @@ static struct gpu_answer answer_of(int result)
 static void stop(void *library, bool lost)
 {
     struct nvml *nvml = library;
-    if (!lost) { // else it stays as it is: to shut it down, or to unload it, would ask the lost GPU
+    // otherwise it stays open, because shutting down or unloading would access the lost GPU
+    if (!lost) {
         if (nvml->shutdown)
             nvml->shutdown();
         nvml_close(nvml);
@@ -72,7 +73,7 @@ static int open_device(const struct nvml *nvml, struct gpu_device *d, nvml_devic
     return result;
 }
 
-// No more than there is room for.
+// Opens at most as many instances as have room.
 static int open_mig(const struct nvml *nvml, nvml_device handle, struct gpu_device *devices,
                     size_t *count)
 {

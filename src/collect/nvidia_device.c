@@ -1,16 +1,16 @@
 // nvidia_device.c - the readings of one GPU: a table of calls, each for one or more rows of the
 // catalogue.
 //
-// A call that fails for good (not supported, no permission, too old a driver) is not made again,
-// and its rows get no series. One that fails otherwise leaves its rows missing this time. A GPU
-// that is lost ends the sample: each further call could block.
+// A call that fails permanently (not supported, no permission, too old a driver) is not repeated,
+// and its rows get no series. After any other failure the rows are missing in this sample. A lost
+// GPU ends the sample, because each further call could block.
 //
-// A MIG instance has memory, processes and GPM metrics of its own; what the driver says of it
-// besides is the whole GPU's, and would count twice.
+// A MIG instance has memory, processes and GPM metrics of its own; the driver's other values for it
+// are the whole GPU's, and would count twice.
 //
-// PCIe traffic is read from the driver's 64-bit counters. nvmlDeviceGetPcieThroughput would give it
-// on older drivers, but stops for 20 ms a call; 32-bit counters wrap several times a second and
-// would be wrong. Both are left out: then there is no PCIe metric.
+// PCIe traffic is read from the driver's 64-bit counters. Older drivers have only
+// nvmlDeviceGetPcieThroughput, which blocks for 20 ms a call, and 32-bit counters, which wrap
+// several times a second and would be wrong. With those drivers the PCIe metrics are left out.
 #include "collect/nvidia_device.h"
 
 #include "base/clock.h"
@@ -42,7 +42,7 @@ static int read_utilization(const struct nvml *nvml, struct nvidia_device *d)
     return result;
 }
 
-// The second layout's `used` leaves out what the driver keeps for itself, as nvidia-smi does.
+// The second layout's `used` excludes the driver's own memory, as nvidia-smi does.
 static int read_memory(const struct nvml *nvml, struct nvidia_device *d)
 {
     struct nvml_memory_v2 now = {.version = NVML_MEMORY_V2};
@@ -77,7 +77,7 @@ static int read_energy(const struct nvml *nvml, struct nvidia_device *d)
     return result;
 }
 
-// The newer call is the only one that newer libraries promise to keep.
+// Prefers the newer call, because newer libraries guarantee only that one.
 static int read_temperature(const struct nvml *nvml, struct nvidia_device *d)
 {
     struct nvml_temperature now = {.version = NVML_TEMPERATURE_V1, .sensor = NVML_TEMPERATURE_GPU};
@@ -165,7 +165,7 @@ static int read_processes(const struct nvml *nvml, struct nvidia_device *d)
     return result;
 }
 
-// What was counted stays when the driver fails to say whether there are more.
+// Events counted so far are kept if the driver then fails.
 static int read_events(const struct nvml *nvml, struct nvidia_device *d)
 {
     if (!d->events)
@@ -234,12 +234,12 @@ static int read_gpm(const struct nvml *nvml, struct nvidia_device *d)
 
 #define NEEDS(function) offsetof(struct nvml, function)
 
-// Rows first … last have one source, and none when the library lacks the function.
+// Rows first … last come from one function; without it in the library, they have no values.
 static const struct {
     enum metric_symbol first, last;
     int (*read)(const struct nvml *, struct nvidia_device *);
-    size_t function, instead; // either will do
-    bool mig;                 // also of an instance
+    size_t function, instead; // either one suffices
+    bool mig;                 // also for an instance
 } readings[] = {
     {METRIC_GPU_UTILIZATION, METRIC_GPU_MEMORY_ACTIVITY, read_utilization, NEEDS(utilization),
      NEEDS(utilization), false},
@@ -284,7 +284,7 @@ static const struct {
     uint32_t id, scope;
     enum metric_symbol row;
     double scale;
-    bool wide; // only a 64-bit counter will do
+    bool wide; // requires a 64-bit counter
 } fields[] = {
     {NVML_FIELD_MEMORY_TEMPERATURE, 0, METRIC_GPU_MEMORY_TEMPERATURE, 1, false},
     {NVML_FIELD_PCIE_TX, 0, METRIC_GPU_PCIE_TRANSMIT, 1, true},
@@ -324,8 +324,8 @@ static bool field_is_wide(const struct nvml_field *f)
     return f->type == NVML_U64 || f->type == NVML_ULONG || f->type == NVML_I64;
 }
 
-// Bytes over all NVLinks by the newer counters, which are one a link. Links that are not there, or
-// are off, say so.
+// Sums the bytes of all NVLinks from the newer counters, one per link. Absent and disabled links
+// return an error.
 static int read_links(const struct nvml *nvml, struct nvidia_device *d)
 {
     struct nvml_field asked[2 * NVML_LINKS_MAX];
@@ -355,7 +355,7 @@ static int read_links(const struct nvml *nvml, struct nvidia_device *d)
     return result;
 }
 
-// A field that is not to be had is not asked for again; NVLink's are then looked for link by link.
+// Stops reading an unavailable field; NVLink's fields are then read link by link.
 static void give_up_field(struct nvidia_device *d, size_t field)
 {
     enum metric_symbol row = fields[field].row;
@@ -444,7 +444,7 @@ int nvidia_device_open(const struct nvml *nvml, struct nvidia_device *d, nvml_de
                                 .parent = parent,
                                 .gpm_newest = -1,
                                 .xid_last = store_missing()};
-    // NVLink has its own
+    // NVLink has metrics of its own
     gpu_offer(d->gpu, METRIC_GPU_LINK_TRANSMIT, METRIC_GPU_LINK_RECEIVE, false);
     int result = nvml->device_uuid ? nvml->device_uuid(handle, d->gpu->uuid, sizeof d->gpu->uuid)
                                    : NVML_FUNCTION_NOT_FOUND;
@@ -476,7 +476,7 @@ int nvidia_device_sample(const struct nvml *nvml, struct nvidia_device *d)
     int failed = NVML_NOT_SUPPORTED;
     bool any = false;
     for (int i = 0; i <= READINGS; i++) {
-        // Rows of one reading go off together, or one by one as its call finds out.
+        // The rows of a reading become unavailable together; those of the fields one by one.
         bool is_fields = i == READINGS;
         if (is_fields ? !nvml->fields || d->parent
                       : all_off(d, readings[i].first, readings[i].last))

@@ -1,4 +1,4 @@
-// nvml.c - the library's functions by name, and its results in words.
+// nvml.c - finds the library's functions by name, and describes its results in words.
 #include "collect/nvml.h"
 
 #include <dlfcn.h>

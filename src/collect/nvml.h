@@ -1,10 +1,9 @@
-// nvml.h - what sonde needs of NVIDIA's management library, and the library opened at run time.
+// nvml.h - the functions that sonde uses of NVIDIA's management library, opened at run time.
 //
-// The declarations are sonde's own, made from NVML's public documentation: only the functions that
-// are used, only the layouts that they take. Handles are opaque. Every function but `init`,
-// `device_count` and `device_handle` may be missing (NULL) in an older library: that costs its
-// metrics only. Of several names of one function, which differ in nothing that is used, the first
-// that is there is taken.
+// The declarations are sonde's own, made from NVML's public documentation: only the functions in
+// use and their layouts. Handles are opaque. Every function but `init`, `device_count` and
+// `device_handle` may be missing (NULL) in an older library: only its metrics are lost then. Of
+// several names of a function, which behave alike for our use, the first existing one is used.
 #ifndef SONDE_COLLECT_NVML_H
 #define SONDE_COLLECT_NVML_H
 
@@ -27,7 +26,7 @@ enum nvml_return {
     NVML_GPU_IS_LOST = 15,
     NVML_RESET_REQUIRED = 16,
     NVML_OPERATING_SYSTEM = 17,
-    NVML_VERSION_MISMATCH = 18, // of library and kernel module
+    NVML_VERSION_MISMATCH = 18, // between library and kernel module
     NVML_ARGUMENT_VERSION_MISMATCH = 25,
     NVML_DEPRECATED = 26,
     NVML_UNKNOWN = 999,
@@ -112,11 +111,11 @@ struct nvml_temperature {
 };
 _Static_assert(sizeof(struct nvml_temperature) == 12, "as NVML lays it out");
 
-// As the second version of the call has it. The third's has had 32 bytes in some drivers (535.43 to
-// 535.86), and 24 in all others: it is not called while there is the second.
+// The structure of the call's second version. The third version's has 32 bytes in some drivers
+// (535.43 to 535.86), and 24 in all others, so the third is called only if the second is missing.
 struct nvml_process {
     uint32_t pid;
-    uint64_t memory; // NVML_NOT_AVAILABLE where the driver does not know
+    uint64_t memory; // NVML_NOT_AVAILABLE if the driver does not know it
     uint32_t gpu_instance, compute_instance;
 };
 _Static_assert(sizeof(struct nvml_process) == 24, "as NVML lays it out");
@@ -140,7 +139,7 @@ struct nvml_gpm_support {
     uint32_t supported;
 };
 
-// Percentages over the time between two samples, of which NVML wants ≥ 100 ms between them.
+// Percentages over the time between two samples, which must be ≥ 100 ms apart.
 enum {
     NVML_GPM_SM_ACTIVE = 2,
     NVML_GPM_SM_OCCUPANCY = 3,
@@ -158,7 +157,7 @@ struct nvml_gpm_metric {
     const char *names[3];
 };
 
-// The library's own array is longer with each version; it looks at `count` of them.
+// The library's own array grows with each version; it reads only `count` elements.
 enum { NVML_GPM_METRICS_MAX = 512 };
 struct nvml_gpm_get {
     uint32_t version; // NVML_GPM_VERSION
@@ -216,15 +215,14 @@ struct nvml {
 #undef FUNCTION
 };
 
-// Opens the library `name`; false with `why`.
+// Opens the library `name`; returns false with `why` on failure.
 bool nvml_open(struct nvml *nvml, const char *name, char why[GPU_WORDS_MAX]);
 void nvml_close(struct nvml *nvml);
 
-// In words that say what to do, where something can be done.
+// A message for the result, with advice where possible.
 const char *nvml_words(int result);
 
-// Whether asking again is of no use: the device, the library or the permissions are not made for
-// it.
+// Whether a retry is useless: the device, the library or the permissions do not support the call.
 bool nvml_is_final(int result);
 
 #endif

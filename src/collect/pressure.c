@@ -1,7 +1,7 @@
-// pressure.c - /proc/pressure/cpu, memory, io: how much time was lost to waiting for them.
+// pressure.c - /proc/pressure/cpu, memory, io: the time that tasks lost waiting for them.
 //
 //   some avg10=39.06 avg60=23.56 avg300=24.09 total=813822751     at least one task waited; total in microseconds
-//   full avg10=0.00 avg60=0.00 avg300=0.00 total=0                all that could run waited; older kernels have none for the processor
+//   full avg10=0.00 avg60=0.00 avg300=0.00 total=0                all non-idle tasks waited; older kernels lack it for the processor
 #include "collect/procfile.h"
 
 #include "base/clock.h"
@@ -66,7 +66,7 @@ static int pressure_sample(struct source *s, double *values)
             continue;
         int code = procfile_read(&p->files[i], s, &text);
         if (code) {
-            failed = code; // its reason stays, the others go on
+            failed = code; // its reason stays; the other files are read
             continue;
         }
         while (scan_line(&text, &line))
@@ -102,7 +102,7 @@ static int pressure_open(struct source *s)
     if (opened)
         return 0;
     pressure_close(s);
-    // A kernel that was started without it refuses with this when the files are read.
+    // A kernel started without pressure information returns this error for reads.
     return failed == -EOPNOTSUPP
                ? source_fail(s, failed,
                              "the kernel does not measure pressure (start it with psi=1)")

@@ -1,6 +1,6 @@
 #include "collect/process_choice.h"
 
-enum { SHOWN_EACH = 10 }; // by processor time, and by memory, of one choice
+enum { SHOWN_EACH = 10 }; // chosen at a time by processor time, and as many by memory
 
 static bool may_be_shown(const struct process *process)
 {
@@ -16,8 +16,8 @@ static void show(struct process_choice *c, struct process *process)
     c->ever++;
 }
 
-// Of the job's processes that are not picked yet the one that used most, or holds most; NULL when
-// none does.
+// Of the job's processes not chosen yet, the one with the most processor time or memory; NULL if
+// none uses any.
 static struct process *greatest(struct process *list, size_t count, bool by_memory)
 {
     struct process *best = NULL;

@@ -1,9 +1,9 @@
-// process_choice.h - which processes of the job have series of their own.
+// process_choice.h - chooses the processes of the job that get series of their own.
 //
-// A process of the job is shown from the second time that it is read until it ends: one that lives
-// shorter than two samples gets no series. Of more than PROCESS_SHOWN_MAX, those that used most
-// processor time since the last choice and those with most memory are shown, a few of both at a
-// time; at most PROCESS_SHOWN_EVER in all.
+// A process of the job is shown from its second reading until it ends: a process that lives for
+// less than two samples gets no series. If the job has more than PROCESS_SHOWN_MAX processes, those
+// with the most processor time since the last choice and those with the most memory are shown, a
+// few of each at a time; at most PROCESS_SHOWN_EVER in total.
 #ifndef SONDE_COLLECT_PROCESS_CHOICE_H
 #define SONDE_COLLECT_PROCESS_CHOICE_H
 
@@ -17,12 +17,12 @@ enum {
 };
 
 struct process_choice {
-    size_t shown; // now
+    size_t shown; // at present
     size_t ever;
 };
 
-// Marks processes of list[0..count), of which `of_job` belong to the job, as shown. To be called
-// after all of them were read, so that what they used is of the same time; sets `used` to 0.
+// Marks processes of list[0..count), of which `of_job` belong to the job, as shown. Call it after
+// reading all of them, so that `used` covers the same time for all; resets `used` to 0.
 void process_choice_make(struct process_choice *c, struct process *list, size_t count,
                          size_t of_job);
 

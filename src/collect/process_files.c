@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-// Numbers behind the closing bracket of /proc/PID/stat, counted from the state letter as 0.
+// Indices of the numbers after the closing bracket of /proc/PID/stat; the state letter is 0.
 enum {
     STAT_STATE = 0,
     STAT_PARENT = 1,
@@ -53,7 +53,7 @@ void process_file_close(struct process_files *f, int *file)
     f->open--;
 }
 
-// The name in brackets may contain anything, brackets and blanks too: the numbers begin behind the
+// The name in brackets may contain anything, brackets and blanks too: the numbers begin after the
 // last closing bracket.
 bool process_stat_parse(struct str line, struct process_stat *out)
 {

@@ -10,19 +10,19 @@
 #include <sys/types.h>
 
 enum {
-    PROCESS_FILES_MAX = 512,  // kept open: stat of each of ours, io of each that is shown
+    PROCESS_FILES_MAX = 512,  // files kept open: stat of each own process, io of each shown one
     PROCESS_STAT_SIZE = 1024, // a line of /proc/PID/stat is at most about 400 bytes
     PROCESS_IO_SIZE = 512,    // /proc/PID/io is at most about 200 bytes
 };
 
 struct process_files {
     int folder;  // a descriptor of /proc; the owner closes it
-    size_t open; // files that are kept open
+    size_t open; // number of files kept open
 };
 
-// Reads PID/name from its beginning. Keeps it open in *file (-1: it is not open yet) while fewer
-// than PROCESS_FILES_MAX are. The size, or a negative errno: -ESRCH or -ENOENT when the process is
-// gone.
+// Reads PID/name from its beginning. Keeps it open in *file (-1: not open yet) while fewer than
+// PROCESS_FILES_MAX are open. Returns the size, or a negative errno: -ESRCH or -ENOENT if the
+// process is gone.
 ssize_t process_file_read(struct process_files *f, uint64_t pid, int *file, const char *name,
                           char *text, size_t size);
 void process_file_close(struct process_files *f, int *file); // idempotent
@@ -35,11 +35,11 @@ struct process_stat {
     uint64_t pages; // resident
 };
 
-// A line of /proc/PID/stat. False: it is none.
+// Parses a line of /proc/PID/stat; returns false for anything else.
 bool process_stat_parse(struct str line, struct process_stat *out);
 
-// /proc/PID/io: the bytes that came from and went to storage, as pidstat counts them. False: one of
-// them is not there; files of other users and of hardened processes are not readable.
+// Parses /proc/PID/io: the bytes read from and written to storage, as pidstat counts them. Returns
+// false if one is missing. The files of other users and of hardened processes are not readable.
 bool process_io_parse(struct str text, uint64_t *read_bytes, uint64_t *write_bytes);
 
 #endif

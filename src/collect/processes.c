@@ -1,34 +1,33 @@
-// processes.c - the processes of this user and of this job: how many, their threads, memory,
+// processes.c - the processes of this user and of this job: their number, threads, memory,
 // processor time and I/O.
 //
-// Four steps, each only when it is needed:
+// Sampling has four steps, each only when necessary:
 //
-//   look     one read of /proc/loadavg: "0.41 0.12 0.04 1/93 7740" holds the number of threads and
-//            the last process number given out. When both are as at the last walk, no process has
-//            come or gone, and the counts still hold. (A process that ends here while another begins
-//            in another container could hide it: a walk is made every WALK_MAX_NS all the same.)
-//   walk     getdents64 over /proc. A process is known by its number and the number of its folder's
-//            inode, which the kernel makes anew for a new process: no file of a known one is touched.
+//   look     one read of /proc/loadavg: "0.41 0.12 0.04 1/93 7740" has the number of threads and
+//            the last assigned pid. If both are as at the last walk, no process has
+//            come or gone, and the counts are still valid. (A process that ends here while another begins
+//            in another container could hide this, so a walk is made at least every WALK_MAX_NS.)
+//   walk     getdents64 over /proc. A process is identified by its pid and the number of its folder's
+//            inode, which is new for a new process: no file of a known one is touched.
 //            A new one costs an fstatat (the owner of /proc/PID is the process's user) and, when it
-//            is ours, a look into its environment for the job, and at its parent.
+//            is ours, reading its environment for the job, and its parent.
 //   details  for each of ours, one pread of /proc/PID/stat. That file is kept open, up to
-//            PROCESS_FILES_MAX of them; reading it fails when the process has ended, even if its number has come back.
+//            PROCESS_FILES_MAX of them; reading it fails when the process has ended, even if its pid is in use again.
 //   shown    the job's processes that have series of their own: a pread of /proc/PID/stat and one of
 //            /proc/PID/io each, at every sample.
 //
-// Walks and details cost time in proportion to what runs on the node; both are measured, and at the
-// source's own rate they take at most 1/WALK_SHARE and 1/DETAILS_SHARE of a processor (at least
-// every PERIOD_MAX_NS). Where counts would be out of date they are missing. A rate that the user
-// asks for is kept instead, and one line says what it costs when that is more than 1/COST_SHARE of
-// a processor.
+// The cost of walks and details grows with the number of processes. Both are measured, and at the
+// source's own rate they take at most 1/WALK_SHARE and 1/DETAILS_SHARE of a processor, but run at
+// least every PERIOD_MAX_NS. Outdated counts are missing. A rate set by the user is kept, and one
+// line of the log reports the cost if it exceeds 1/COST_SHARE of a processor.
 //
-// Which processes are shown is chosen in process_choice.h. The reason of the source says when
-// PROCESS_SHOWN_EVER is reached.
+// process_choice.h chooses the shown processes. The source's reason reports when PROCESS_SHOWN_EVER
+// is reached.
 //
 //   arithmetic: 256 × 2 preads of some 2 µs in 2 s are 0.05 % of a core; a job of 4 processes, 0.001 %
 //
-// The processor time is a counter: what a process used since it was read last is added, so a
-// process that ends takes nothing away.
+// The processor time is a counter: it adds the time that each process used since its last reading,
+// so the end of a process does not decrease it.
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -47,16 +46,16 @@
 #include <unistd.h>
 
 enum {
-    // that are told apart; more are not looked at, and the counts are missing
+    // more are not examined, and the counts are missing
     PROCESSES_MAX = 131072,
     LIST_SIZE = 32768,
-    LOOK_AGAIN = 64, // walks after which the owner of a known process is looked at again
+    LOOK_AGAIN = 64, // walks after which the owner of a known process is checked again
     // walks in which the environment of a new process is read: it may not have called exec yet
     JOB_LOOKS = 3,
     WALK_SHARE = 20000,
     DETAILS_SHARE = 20000,
     COST_SHARE = 3333, // 0.03 % of a processor, the agent's budget
-    COST_SAMPLES = 10, // over which the cost is measured
+    COST_SAMPLES = 10, // samples over which the cost is measured
 };
 #define PERIOD_MAX_NS (INT64_C(10) * NS_PER_S)
 #define WALK_MAX_NS (INT64_C(2) * NS_PER_S)
@@ -72,16 +71,16 @@ static const struct {
 
 struct processes {
     struct process_files files;
-    struct procfile loadavg; // fd < 0: not there, so every sample walks
+    struct procfile loadavg; // fd < 0: missing, so every sample walks
     double ticks_per_second, page_bytes;
-    struct job_mark job;        // "" = there is none
+    struct job_mark job;        // "" = no job
     struct process *last, *now; // ascending by pid
     size_t last_count, last_capacity, now_capacity;
     size_t count[GROUPS]; // at the last walk
     uint64_t ticks_total[GROUPS];
     uint64_t walks, threads, last_pid; // of loadavg at the last walk
-    bool valid;                        // the last walk went through
-    bool unsure;                       // a process of ours may be of the job yet
+    bool valid;                        // the last walk succeeded
+    bool unsure;                       // a process of ours may still turn out to belong to the job
     struct process_choice choice;
     int64_t cost_ns; // of the samples so far
     unsigned samples;
@@ -89,7 +88,7 @@ struct processes {
     char list[LIST_SIZE] __attribute__((aligned(16)));
 };
 
-// This thread's: what it waits for others on a busy node costs nobody anything.
+// This thread's processor time: waiting for others on a busy node is not a cost.
 static int64_t cpu_time_ns(void)
 {
     return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -105,7 +104,7 @@ static int64_t wait_after(const struct source *s, int64_t begun_ns, int share)
     return wait < PERIOD_MAX_NS ? wait : PERIOD_MAX_NS;
 }
 
-// An instant far ahead was set before the clock stepped back.
+// A due time far ahead was set before the clock stepped back.
 static bool is_due(int64_t now_ns, int64_t due_ns)
 {
     return now_ns >= due_ns || due_ns - now_ns > PERIOD_MAX_NS;
@@ -113,7 +112,8 @@ static bool is_due(int64_t now_ns, int64_t due_ns)
 
 // ---- look ----
 
-// Whether nobody came or went since the last walk; takes down what the next look compares with.
+// Whether no process came or went since the last walk; remembers the values for the next
+// comparison.
 static bool is_unchanged(struct processes *p, struct source *s)
 {
     struct str text, line;
@@ -145,17 +145,17 @@ static void close_files(struct processes *p, struct process *process)
     process_file_close(&p->files, &process->io);
 }
 
-// The process as it was at the last walk, or NULL. *at: all before have smaller numbers.
+// The process as of the last walk, or NULL. *at: all earlier ones have smaller pids.
 static struct process *find_known(struct processes *p, size_t *at, uint64_t pid)
 {
     if (*at > 0 && p->last[*at - 1].pid >= pid)
-        *at = 0; // a recorded tree comes in any order
+        *at = 0; // a recorded tree may have any order
     while (*at < p->last_count && p->last[*at].pid < pid)
         ++*at;
     return *at < p->last_count && p->last[*at].pid == pid ? &p->last[*at] : NULL;
 }
 
-// Looks at a process that is not known, or not lately. False: it is gone.
+// Examines a process that is unknown, or was not examined lately. Returns false if it is gone.
 static bool look_at(struct processes *p, const char *name, uid_t uid, struct process *process)
 {
     struct stat about;
@@ -167,8 +167,8 @@ static bool look_at(struct processes *p, const char *name, uid_t uid, struct pro
 
 static int read_stat(struct processes *p, struct process *process, struct process_stat *now);
 
-// A child of the job is of the job, also where its environment was cleared or cannot be read.
-// `listed` of this walk so far.
+// A child of a process of the job belongs to the job, even if its environment was cleared or is
+// unreadable. `listed`: number of processes in this walk so far.
 static bool is_child_of_job(struct processes *p, struct process *process, size_t listed)
 {
     struct process_stat now;
@@ -177,7 +177,8 @@ static bool is_child_of_job(struct processes *p, struct process *process, size_t
     for (size_t i = listed; i-- > 0;)
         if (p->now[i].pid == now.parent)
             return p->now[i].of_job;
-    for (size_t i = 0; i < p->last_count; i++) // listed behind its child: known from the last walk
+    // a parent listed after its child is known from the last walk
+    for (size_t i = 0; i < p->last_count; i++)
         if (p->last[i].pid == now.parent)
             return p->last[i].of_job;
     return false;
@@ -186,7 +187,7 @@ static bool is_child_of_job(struct processes *p, struct process *process, size_t
 static void look_for_job(struct processes *p, struct process *process, size_t listed)
 {
     if (!process->ours || process->of_job || !p->job.text[0] || process->job_looks >= JOB_LOOKS ||
-        process->pid == (uint64_t)getpid()) // sonde is not the job
+        process->pid == (uint64_t)getpid()) // sonde itself does not belong to the job
         return;
     process->job_looks++;
     process->of_job = job_process_has(p->files.folder, process->pid, &p->job) ||
@@ -207,16 +208,16 @@ static int by_pid(const void *a, const void *b)
     return (left->pid > right->pid) - (left->pid < right->pid);
 }
 
-// Puts p->now[0..count) in the place of the last walk's.
+// Replaces the last walk's list by p->now[0..count).
 static void take_over(struct processes *p, size_t count)
 {
     bool ascending = true;
     for (size_t i = 1; i < count && ascending; i++)
         ascending = p->now[i - 1].pid < p->now[i].pid;
-    if (!ascending) // only a recorded tree comes in another order
+    if (!ascending) // only a recorded tree has another order
         qsort(p->now, count, sizeof *p->now, by_pid);
     for (size_t i = 0; i < p->last_count; i++)
-        close_files(p, &p->last[i]); // of those that are gone; the others' have moved on
+        close_files(p, &p->last[i]); // of processes that are gone; the others' files were moved
     struct process *list = p->last;
     size_t capacity = p->last_capacity;
     p->last = p->now;
@@ -250,7 +251,7 @@ static int walk_list(struct source *s, struct processes *p, size_t *count)
             if (same) {
                 *process = *known;
             } else if (
-                // the kernel forgot the inode, or it is another process: the start will tell
+                // the kernel dropped the inode, or it is another process: the start time tells
                 known) {
                 process->start = known->start;
                 process->ticks = known->ticks;
@@ -262,7 +263,7 @@ static int walk_list(struct source *s, struct processes *p, size_t *count)
                 !look_at(p, entry->d_name, s->options->uid, process))
                 continue;
             if (same)
-                known->stat = known->io = -1; // they have moved on
+                known->stat = known->io = -1; // the descriptors were moved
             look_for_job(p, process, *count);
             ++*count;
         }
@@ -278,7 +279,7 @@ static int walk(struct source *s)
     int failed = walk_list(s, p, &count);
     p->walks++;
     p->walked_ns = s->instant_ns;
-    // The first walks, which look at all environments, are no measure of the next ones.
+    // The first walks read all environments, so their cost does not predict the next ones.
     p->walk_due_ns = s->instant_ns + (p->walks <= JOB_LOOKS ? 0 : wait_after(s, begun, WALK_SHARE));
     p->valid = failed == 0;
     for (size_t i = 0; failed && i < count; i++)
@@ -299,7 +300,7 @@ static int walk(struct source *s)
 
 // ---- details ----
 
-// 0, or a negative errno: -ESRCH or -ENOENT when it is gone.
+// Returns 0, or a negative errno: -ESRCH or -ENOENT if the process is gone.
 static int read_stat(struct processes *p, struct process *process, struct process_stat *now)
 {
     char text[PROCESS_STAT_SIZE];
@@ -317,7 +318,7 @@ static int read_stat(struct processes *p, struct process *process, struct proces
     return 0;
 }
 
-// What it used since it was read last goes into the sums of processor time. 0, or as read_stat.
+// Adds the processor time since its last reading to the sums. Returns 0, or the error of read_stat.
 static int read_process(struct processes *p, struct process *process)
 {
     struct process_stat now;
@@ -395,7 +396,7 @@ static void put_shown(struct source *s, double *values)
 
 // ---- the whole ----
 
-// Of all of ours; puts the sums.
+// Reads the details of all own processes, and puts the sums.
 static void put_details(struct source *s, double *values)
 {
     struct processes *p = s->state;
@@ -418,7 +419,7 @@ static void put_details(struct source *s, double *values)
     }
     for (int group = OWN; group <= (p->job.text[0] ? JOB : OWN); group++) {
         if (sums[group].read + sums[group].gone < p->count[group])
-            continue; // a sum over some of them is not the sum
+            continue; // an incomplete sum is missing
         source_put(s, values, group_rows[group].threads, (double)sums[group].threads);
         source_put(s, values, group_rows[group].resident,
                    (double)sums[group].pages * p->page_bytes);
@@ -428,7 +429,7 @@ static void put_details(struct source *s, double *values)
     p->details_due_ns = s->instant_ns + wait_after(s, begun, DETAILS_SHARE);
 }
 
-// Those of the job that are shown, or will be when they are read once more.
+// Reads the job's processes that are shown, or will be after one more reading.
 static void read_shown(struct processes *p)
 {
     for (size_t i = 0; i < p->last_count; i++) {
@@ -449,7 +450,7 @@ static void put_each(struct source *s, double *values, bool details)
     put_shown(s, values);
 }
 
-// What the user asked for is done, and what it costs is said, once.
+// Keeps the user's rate, and logs its cost once.
 static void say_cost(struct source *s, int64_t cost_ns)
 {
     struct processes *p = s->state;

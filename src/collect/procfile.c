@@ -1,4 +1,4 @@
-// procfile.c - opening, re-reading, growing.
+// procfile.c - opens and re-reads files; grows the buffer.
 #include "collect/procfile.h"
 
 #include "base/array.h"

@@ -1,9 +1,9 @@
 // procfile.h - a file in /proc or /sys that is opened once and read again with one pread a sample;
 // and the numbers in it.
 //
-// The kernel makes the contents anew at every read from offset 0. One pread into a buffer with room
-// to spare gets all of it, of one moment. When the buffer turns out full it is doubled, up to
-// PROCFILE_SIZE_MAX: after the first reads nothing is allocated.
+// The kernel generates the contents at every read from offset 0. One pread into a buffer with room
+// to spare gets all of it, from one moment. A full buffer is doubled, up to PROCFILE_SIZE_MAX, so
+// after the first reads no memory is allocated.
 #ifndef SONDE_COLLECT_PROCFILE_H
 #define SONDE_COLLECT_PROCFILE_H
 
@@ -19,21 +19,21 @@ struct procfile {
     int fd; // -1 = not open
     char *data;
     size_t capacity;
-    const char *path; // a constant, without the root: for messages
+    const char *path; // a constant without the root, for messages
 };
 
-// Opens ROOT/path and reads it once. A failure is said with source_fail.
+// Opens ROOT/path and reads it once. Reports a failure with source_fail.
 int procfile_open(struct procfile *f, struct source *s, const char *path);
 void procfile_close(struct procfile *f);
 
-// Opens the folder ROOT/path: its file descriptor, or a negative errno and source_fail.
+// Opens the folder ROOT/path: returns its descriptor, or a negative errno after source_fail.
 int procfile_folder(struct source *s, const char *path);
 
-// Its contents now; valid until the next read. A failure (also: nothing in it) is said with
+// Reads the contents; valid until the next read. Reports a failure (also an empty file) with
 // source_fail.
 int procfile_read(struct procfile *f, struct source *s, struct str *out);
 
-// The next line of *rest, without its newline; false at the end.
+// Takes the next line of *rest, without its newline; returns false at the end.
 static inline bool scan_line(struct str *rest, struct str *line)
 {
     if (rest->size == 0)
@@ -47,8 +47,8 @@ static inline bool scan_line(struct str *rest, struct str *line)
     return true;
 }
 
-// Takes a decimal number and the blanks before it off the front of *s. False, and *s as it was,
-// when there is none or it is too big.
+// Takes a decimal number and the blanks before it off the front of *s. Returns false and leaves *s
+// unchanged if there is no number or it is too big.
 static inline bool scan_u64(struct str *s, uint64_t *out)
 {
     const char *at = s->data, *end = s->data + s->size;
@@ -67,7 +67,7 @@ static inline bool scan_u64(struct str *s, uint64_t *out)
     return true;
 }
 
-// A whole word like "0.41": digits, and at most so many behind the point that all fit into 2^53.
+// Parses a complete word like "0.41". All its digits, taken as one number, must fit into 2^53.
 bool scan_decimal(struct str word, double *out);
 
 #endif

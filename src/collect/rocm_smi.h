@@ -1,9 +1,9 @@
-// rocm_smi.h - what sonde needs of AMD's ROCm SMI library, opened at run time.
+// rocm_smi.h - the functions that sonde uses of AMD's ROCm SMI library, opened at run time.
 //
 // The declarations are sonde's own, made from the library's public documentation. Only functions
 // whose arguments have been the same since ROCm 4 are used, and no structure whose layout has
-// changed: clocks and XGMI, which the library tells in such ones, are read from /sys. Devices are
-// numbers from 0. Every function but `init` and `device_count` may be missing (NULL).
+// changed: clocks and XGMI, which the library returns in such structures, are read from /sys.
+// Devices are numbers from 0. Every function but `init` and `device_count` may be missing (NULL).
 #ifndef SONDE_COLLECT_ROCM_SMI_H
 #define SONDE_COLLECT_ROCM_SMI_H
 
@@ -13,7 +13,7 @@ enum rocm_status {
     ROCM_SUCCESS = 0,
     ROCM_INVALID_ARGS = 1,
     ROCM_NOT_SUPPORTED = 2,
-    ROCM_FILE_ERROR = 3, // also of a GPU that is gone
+    ROCM_FILE_ERROR = 3, // also for a lost GPU
     ROCM_PERMISSION = 4,
     ROCM_INIT_ERROR = 8,
     ROCM_NOT_YET_IMPLEMENTED = 9,
@@ -28,7 +28,7 @@ enum {
     ROCM_TEMPERATURE_CURRENT = 0,
 };
 
-// Locks are between threads only: with locks between processes, one that died could stop all
+// Uses locks between threads only: with locks between processes, a dead process could block all
 // others. Libraries without the flag ignore it.
 static const uint64_t ROCM_INIT_THREAD_LOCKS = 0x400000000000000;
 
@@ -36,7 +36,7 @@ static const uint64_t ROCM_BLOCK_MEMORY = 1; // the controller of the GPU's memo
 
 struct rocm_errors {
     uint64_t corrected, uncorrected;
-    uint64_t later[6]; // room for what newer libraries add
+    uint64_t later[6]; // room for fields of newer libraries
 };
 
 // FUNCTION(member, arguments, symbols)

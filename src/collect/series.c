@@ -2,8 +2,8 @@
 //
 //   values:  plain 0 … plain n-1 │ instance 0: row 0 … row k-1 │ instance 1: row 0 … row k-1 │ …
 //
-// Series are made anew when instances come or go, between two samples; nothing is allocated
-// otherwise.
+// Series are rebuilt between two samples when instances come or go; otherwise no memory is
+// allocated.
 #include "base/array.h"
 #include "collect/source.h"
 

@@ -1,8 +1,8 @@
 // slingshot.c - counters of HPE Slingshot network cards:
 // /sys/class/cxi/DEVICE/device/telemetry/NAME, "number@time".
 //
-// The driver asks the card at times of its own; more often than once a second tells nothing new. In
-// a thread of its own, as for InfiniBand.
+// The driver reads the card at its own intervals, so more than one reading a second gives no new
+// values. The source has a thread of its own, like InfiniBand.
 #include "collect/valuefiles.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 //
 //   plain rows    one series each, with the labels that all series have
 //   tagged rows   one series for each instance (a network interface, a disk) and row, with the instance's tags. An instance that
-//                 appears gets its series after the sample that it was found in (a new generation of the set).
+//                 appears gets its series after that sample (a new generation of the set).
 #ifndef SONDE_COLLECT_SOURCE_H
 #define SONDE_COLLECT_SOURCE_H
 
@@ -17,31 +17,31 @@ enum {
     SOURCE_TAGS_MAX = 2,  // of an instance
     SOURCE_TAG_SIZE = 64, // with its NUL
     SOURCE_INSTANCES_MAX = 2048,
-    SOURCE_GONE_AFTER = 20, // samples without an instance before its series go
+    SOURCE_GONE_AFTER = 20, // samples without an instance before its series are removed
 };
 
 struct source;
 
 struct source_kind {
-    // as in the catalogue; of "gpu-amd" only "gpu": sources that give the same metrics share the
-    // rows, and have only the tagged ones
+    // as in the catalogue; for "gpu-amd" only "gpu", because sources of the same metrics share the
+    // rows; these have only tagged rows
     struct str name;
 
-    // Opens what sampling needs. 0, or a negative errno and source_fail: then the source is left
-    // out, and close is not called.
+    // Opens the files for sampling. Returns 0, or a negative errno after source_fail: then the
+    // source is left out, and close is not called.
     int (*open)(struct source *s);
 
-    // Puts its values (source_put); other values are missing. 0, or a negative errno and
+    // Puts its values (source_put); other values are missing. Returns 0, or a negative errno after
     // source_fail if it has no values.
     int (*sample)(struct source *s, double *values);
 
     void (*close)(struct source *s);
 
-    // Of a kind with own_series that sets s->changed in `sample`: makes its series anew, for the
-    // samples to come. NULL: it never does.
+    // For a kind with own_series that sets s->changed in `sample`: rebuilds its series for later
+    // samples. NULL: the kind never sets it.
     int (*remake)(struct source *s);
 
-    // Tagged rows: [tagged_from, tagged_to] of the catalogue; keys[0] = NULL when there are none.
+    // Tagged rows: [tagged_from, tagged_to] of the catalogue; keys[0] = NULL without tagged rows.
     const char *keys[SOURCE_TAGS_MAX];
     enum metric_symbol tagged_from, tagged_to;
 
@@ -60,9 +60,9 @@ struct source_kind {
 
 struct source_instance {
     char tags[SOURCE_TAGS_MAX][SOURCE_TAG_SIZE];
-    int32_t base;    // place of its first series; -1 while it has none
-    uint32_t unseen; // samples since it was found last
-    bool ignored;    // known, and of no interest
+    int32_t base;    // place of its first series; -1 without series
+    uint32_t unseen; // samples since it was last found
+    bool ignored;    // known, but unwanted
 };
 
 struct source {
@@ -71,12 +71,12 @@ struct source {
     void *state;
     bool open;
     char reason[SOURCE_REASON_MAX]; // "" while it gives all its values
-    int64_t rate_ns;                // between two samples
-    bool rate_asked;                // by the user, for this source: it is kept, whatever it costs
-    int64_t instant_ns;             // of the sample that is being taken; not for sources apart
+    int64_t rate_ns;                // interval of samples
+    bool rate_asked;    // set by the user for this source: it is kept, whatever the cost
+    int64_t instant_ns; // of the current sample; unused for sources in their own thread
     enum metric_symbol first_row;
     size_t row_count;
-    // of each row, the index of its series, for a tagged row within its instance; -1 above the
+    // for each row the index of its series, for a tagged row within its instance; -1 above the
     // level
     int16_t *place;
     struct collect_series *series;
@@ -85,12 +85,12 @@ struct source {
     uint32_t generation;
 
     struct source_instance *instances;
-    size_t instance_count, instance_capacity, hint; // hint: where the next is probably found
-    size_t plain_rows, tagged_rows;                 // that are not above the level
-    // a part of it did not answer in time at this sample; for sources that are not apart
+    size_t instance_count, instance_capacity, hint; // hint: the probable index of the next lookup
+    size_t plain_rows, tagged_rows;                 // rows up to the level
+    // the part that did not answer in time at this sample; unused for sources in their own thread
     char hangs[SOURCE_TAG_SIZE];
-    int64_t hangs_ns; // how long it has hung by then
-    bool changed;     // instances came or went: the series are to be made anew
+    int64_t hangs_ns; // how long the part has hung
+    bool changed;     // instances came or went: the series must be rebuilt
 };
 
 extern const struct source_kind source_load, source_cpu, source_memory, source_processes,
@@ -99,11 +99,11 @@ extern const struct source_kind source_load, source_cpu, source_memory, source_p
     source_frequency, source_lustre, source_nfs, source_interrupts, source_amd, source_intel,
     source_nvidia;
 
-// Says why there is nothing; returns `code`.
+// Sets the reason for missing values; returns `code`.
 int source_fail(struct source *s, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// What the catalogue calls it: "gpu" for "gpu-nvidia".
+// The name in the catalogue: "gpu" for "gpu-nvidia".
 static inline struct str source_rows(const struct source_kind *kind)
 {
     struct str name = kind->name;
@@ -118,18 +118,18 @@ static inline void source_put(const struct source *s, double *values, enum metri
         values[place] = value;
 }
 
-// The index of the instance with these tags (`second` empty for kinds with one key), or -1. It
-// counts as seen.
+// The index of the instance with these tags (`second` empty for kinds with one key), or -1. Marks
+// it as seen.
 ptrdiff_t source_find(struct source *s, struct str first, struct str second);
 
-// The same, and makes it where there is none. -1: too many (then the reason says so), no memory, or
-// source_ignore was called for it.
+// The same, but adds a missing instance. Returns -1 with too many instances (then the reason
+// tells), without memory, or after source_ignore.
 ptrdiff_t source_instance(struct source *s, struct str first, struct str second);
 
-// It is known, and has no series.
+// Marks an instance that gets no series.
 void source_ignore(struct source *s, ptrdiff_t instance);
 
-// Instances not seen for SOURCE_GONE_AFTER calls go; indexes change. For sources that look
+// Removes instances not seen for SOURCE_GONE_AFTER calls; indices change. For sources that look
 // instances up in each sample.
 void source_forget_unseen(struct source *s);
 
@@ -142,8 +142,8 @@ static inline void source_put_at(const struct source *s, double *values, ptrdiff
         values[base + place] = value;
 }
 
-// series.c, for collect.c: which rows the level lets through (0, or -ENOMEM); makes the series of
-// all instances; frees all.
+// series.c, for collect.c. They select the rows up to the level (0, or -ENOMEM), make the series of
+// all instances, and free them.
 int series_begin(struct source *s);
 int series_make(struct source *s);
 void series_free(struct source *s);

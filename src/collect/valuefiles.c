@@ -1,4 +1,4 @@
-// valuefiles.c - small files in /sys: listing, opening, reading.
+// valuefiles.c - small files in /sys: lists, opens and reads them.
 #include "collect/valuefiles.h"
 
 #include "collect/procfile.h"

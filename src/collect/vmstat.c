@@ -1,5 +1,5 @@
-// vmstat.c - /proc/vmstat: what the memory had to do: faults, paging, swapping, pages from far NUMA
-// nodes, out-of-memory kills.
+// vmstat.c - /proc/vmstat: memory management: faults, paging, swapping, pages from far NUMA nodes,
+// out-of-memory kills.
 #include "collect/fields.h"
 #include "collect/procfile.h"
 
@@ -17,7 +17,7 @@ enum { KIB = 1024 };
         }                                             \
     }
 
-enum { PAGES = -1 }; // a scale: the size of a page
+enum { PAGES = -1 }; // a scale: the page size
 
 static const struct field fields[] = {
     COUNT("numa_hit", NUMA_HITS, 1),

@@ -9,9 +9,9 @@
 #include <string.h>
 
 enum {
-    JUMPS = 64,        // that a member remembers
-    JUDGED = 32,       // rounds that are judged anew
-    POOLED_MAX = 4096, // that are looked at in a round; of each member one at least
+    JUMPS = 64,        // jumps remembered per member
+    JUDGED = 32,       // past rounds that are judged again
+    POOLED_MAX = 4096, // jumps examined per round; at least one per member
 };
 
 // The median absolute deviation of normal noise, as a part of its standard deviation.
@@ -21,21 +21,21 @@ struct member {
     char *name;
     size_t name_size;
     bool gone;
-    // this round's value, as a logarithm, worse is larger; NaN: none
+    // this round's value as a logarithm, where larger is worse; NaN: no value
     double given;
     double last[DETECT_WINDOW_MAX]; // the newest values, a ring
     float jumps[JUMPS];             // |value - the one before|, a ring
-    unsigned values, jump_count;    // so many were there, in all
-    double widen;                   // how many times the noise of a full window the level's is
-    double stretch_sum;             // of the newest stretch
+    unsigned values, jump_count;    // total numbers, also of values no longer stored
+    double widen;                   // the level's noise as a multiple of a full window's
+    double stretch_sum;             // of the current stretch
     unsigned stretch_count;
-    double best;  // least mean of a stretch; NaN: none yet
+    double best;  // smallest mean of a stretch; NaN: none yet
     double level; // NaN: too few values
-    // A ring: up to which noise of levels it was over the line, in each of the newest rounds that
-    // had a value of it; 0: whatever the noise it was not.
+    // A ring with a number for each of the newest rounds with a value of this member: the largest
+    // noise of levels at which it was over the line; 0: it was not at any noise.
     float bearable[JUDGED];
-    unsigned judged;       // so many were there, in all
-    unsigned over, missed; // rounds running
+    unsigned judged;       // their total number
+    unsigned over, missed; // consecutive rounds
     struct detect_verdict verdict;
 };
 
@@ -44,8 +44,9 @@ struct detect {
     struct map numbers; // name → number
     struct member *members;
     size_t count, capacity;
-    double *pooled; // room for POOLED_MAX, and for one a member
-    double *room; // four columns of `column` doubles, at least one a member: what comparisons sort
+    double *pooled; // room for POOLED_MAX jumps, at least one per member
+    // four columns of `column` doubles, at least one per member: the sorted values of comparisons
+    double *room;
     size_t column, pooled_capacity, room_capacity;
 };
 
@@ -59,7 +60,7 @@ struct detect *detect_create(const struct detect_options *given)
     o.slowdown = o.slowdown != 0 ? o.slowdown : 1.25;
     o.score = o.score != 0 ? o.score : 4;
     o.noise_floor = o.noise_floor != 0 ? o.noise_floor : 0.02;
-    // Written so that NaN is refused as well.
+    // Phrased so that NaN fails, too.
     bool good = o.window <= DETECT_WINDOW_MAX && o.slowdown >= 1 && o.score > 0 &&
                 o.noise_floor > 0 && !(o.not_peers && o.not_own);
     struct detect *d = good ? calloc(1, sizeof *d) : NULL;
@@ -79,6 +80,14 @@ void detect_destroy(struct detect *d)
     free(d->pooled);
     map_free(&d->numbers);
     free(d);
+}
+
+// Arrays double, and one that grows exists twice for a moment.
+size_t detect_bytes(size_t members)
+{
+    enum { MAP_ENTRY = 64 };
+    size_t each = sizeof(struct member) + (4 + 1) * sizeof(double) + MAP_ENTRY;
+    return sizeof(struct detect) + 3 * (members * each + POOLED_MAX * sizeof(double));
 }
 
 static bool grow(struct detect *d)
@@ -152,7 +161,7 @@ void detect_leave(struct detect *d, size_t member)
     struct member *m = &d->members[member];
     m->gone = true;
     m->given = m->level = NAN;
-    m->values = 0; // if it comes back it starts anew, but its best is remembered
+    m->values = 0; // a returning member starts again, but its best is remembered
     m->stretch_count = 0;
     m->stretch_sum = 0;
     m->judged = m->over = m->missed = 0;
@@ -161,7 +170,7 @@ void detect_leave(struct detect *d, size_t member)
 
 // ---------------------------------------------------------------- medians
 
-// Of all but one of the sorted values, which is `without`; count > 1.
+// The median of all sorted values except one, which equals `without`; count > 1.
 static double median_without(const double *sorted, size_t count, double without)
 {
     const double *at = bsearch(&without, sorted, count, sizeof *sorted, median_ascending);
@@ -193,15 +202,15 @@ static void take(struct member *m, unsigned window)
     double sorted[DETECT_WINDOW_MAX];
     memcpy(sorted, m->last, there * sizeof *sorted);
     median_sort(sorted, there);
-    // Of a window that fills, the better of the two in the middle: its one outlier moves nothing
-    // either.
+    // While the window fills, uses the better of the two middle values, so that one outlier moves
+    // nothing.
     m->level = there < window ? sorted[(there - 1) / 2] : median_of(sorted, window);
     m->widen = sqrt((double)window / there);
 }
 
-// Standard deviation of a level that nothing disturbs, from what values jump by, of all members
-// together. (A jump is the difference of two values, so √2 times as wide as one; the median of n is
-// √(π/2n) as wide.)
+// Estimates the standard deviation of an undisturbed level from the jumps between values, over all
+// members. (A jump is the difference of two values, so its deviation is √2 times a value's; that of
+// the median of n is √(π/2n) times.)
 static double noise_of_levels(struct detect *d)
 {
     size_t count = 0, each = d->count < POOLED_MAX ? POOLED_MAX / d->count : 1;
@@ -218,14 +227,15 @@ static double noise_of_levels(struct detect *d)
     return d->o.window == 1 ? value : value * sqrt(M_PI_2 / d->o.window);
 }
 
-// One comparison of every member with the others: x[i] (NaN: not known) minus the median of the
-// others' x.
+// A comparison of every member with the others: x[i] (NaN: unknown) minus the median of the others'
+// x.
 struct comparison {
-    double *sorted, *apart; // of those that are known: x, and |x - their median|
+    double *sorted, *apart; // of the known ones: x, and |x - their median|
     size_t count;
     double median, noise; // noise: of a single x
     double floor;
-    // over it, who exceeds the others by that at least, and by so many times the noise
+    // a member over the line exceeds the others by at least `line`, and by at least `score` times
+    // the noise
     double line, score;
 };
 
@@ -243,13 +253,13 @@ static void compare_add(struct comparison *c, double x)
         c->sorted[c->count++] = x;
 }
 
-// `members`: so many are compared.
+// `members`: the number of compared members.
 static void compare_end(struct comparison *c, const struct detect_options *o, size_t members)
 {
     if (!c->count)
         return;
-    // Of many members some are far out by chance: the tail of n normal values begins √(2 ln n) out,
-    // and adds up like noise does.
+    // Of many members some deviate far by chance: the largest of n normal values is about √(2 ln n)
+    // deviations out, which adds up like noise.
     c->line = log(o->slowdown);
     c->score = sqrt(o->score * o->score + 2 * log((double)members));
     median_sort(c->sorted, c->count);
@@ -259,22 +269,23 @@ static void compare_end(struct comparison *c, const struct detect_options *o, si
     median_sort(c->apart, c->count);
 }
 
-// What x exceeds the others by, and what that is worth.
+// The amount by which x exceeds the others, and its significance.
 struct excess {
     double by;
     double score; // in units of the noise
-    // the noise of levels up to which that is over the line; 0: it is not, whatever that is
+    // the largest noise of levels at which it is over the line; 0: at none
     float bearable;
 };
 
-// Of x the noise is `widen` times as much. `alone`: what it exceeds when there are no others.
+// The noise of x is `widen` times the common one. `alone`: the excess of a member without others.
 static struct excess compare(const struct comparison *c, double x, double widen, double alone)
 {
     size_t others = c->count - 1;
     double by = others ? x - median_without(c->sorted, c->count, x) : alone;
-    // The median of the others scatters, too: one of them like a single value, of many less.
+    // The median of the others has noise, too: for one of them that of a single value, for many
+    // less.
     double wide = widen * sqrt(1 + (others ? (others < 3 ? 1.0 : M_PI_2) / (double)others : 0));
-    // What few others are apart by says little: it counts by half for two, more and more fully for
+    // The spread of few others is unreliable: it counts half for two, and increasingly fully for
     // many.
     double spread = 0;
     if (others > 1)
@@ -291,8 +302,8 @@ static bool is_over(float bearable, double noise)
     return bearable > 0 && (double)bearable >= noise;
 }
 
-// How many rounds running it has been over the line, by the noise as it is known now: that of the
-// first rounds is a guess.
+// The number of consecutive rounds over the line, by the current noise, because that of the first
+// rounds was a guess.
 static unsigned rounds_over(struct member *m, float bearable, double noise)
 {
     m->bearable[m->judged++ % JUDGED] = bearable;
@@ -343,8 +354,8 @@ void detect_round(struct detect *d)
     struct comparison peers = compare_begin(d, 0, noise), own = compare_begin(d, 1, noise);
     for (size_t i = 0; i < d->count; i++) {
         const struct member *m = &d->members[i];
-        // Who gives nothing in this round, but is not silent, is there by what it gave before: not
-        // all are equally fast.
+        // A member without a value in this round that is not silent takes part with its earlier
+        // values, because members differ in speed.
         if (m->gone || (isnan(m->given) && m->missed + 1 >= d->o.persistence))
             continue;
         compare_add(&peers, m->level);
@@ -362,7 +373,7 @@ void detect_round(struct detect *d)
         } else if (++m->missed >= d->o.persistence) {
             m->verdict.state = DETECT_SILENT;
             m->verdict.rounds =
-                // how often it was over the line is remembered: one that hangs each time gives few
+                // its rounds over the line are remembered: a member that hangs each time gives few
                 // values
                 m->missed;
         }

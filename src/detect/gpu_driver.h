@@ -1,10 +1,10 @@
-// gpu_driver.h - of the makers' driver libraries, what the probe calls: NVIDIA's libcuda.so.1,
-// AMD's libamdhip64. Opened at run time, never linked.
+// gpu_driver.h - the functions that the probe calls of the makers' driver libraries: NVIDIA's
+// libcuda.so.1, AMD's libamdhip64. Opened at run time, never linked.
 //
 // HIP is the CUDA driver's interface under other names: the same parameters, the same meaning, the
 // same numbers of errors. Each row below has both names. The CUDA ones are those of the driver API
-// since CUDA 9.2 (2018), the HIP ones those since ROCm 5.5; where a function has a second version,
-// its symbol ends in _v2.
+// since CUDA 9.2 (2018), the HIP ones those since ROCm 5.5; if a function has a second version, its
+// symbol ends in _v2.
 #ifndef SONDE_DETECT_GPU_DRIVER_H
 #define SONDE_DETECT_GPU_DRIVER_H
 
@@ -17,7 +17,7 @@
 enum {
     GPU_SUCCESS = 0,
     GPU_OUT_OF_MEMORY = 2,
-    // in a process that was forked after its parent had asked the driver, too
+    // also in a process forked after its parent had called the driver
     GPU_NOT_INITIALIZED = 3,
     GPU_UNAVAILABLE = 46, // CUDA only, as those of MPS
     GPU_NO_DEVICE = 100,
@@ -26,13 +26,13 @@ enum {
     GPU_MPS_CONNECTIONS = 809,
 };
 
-enum { GPU_EVENT_BLOCKING = 1 }; // who waits for it sleeps
+enum { GPU_EVENT_BLOCKING = 1 }; // threads that wait for it sleep
 
 enum { GPU_UUID_BYTES = 16 };
 
 typedef uint64_t gpu_memory; // an address on the device
 
-// Each row: our name, CUDA's symbol, HIP's, the parameters.
+// Each row has our name, CUDA's symbol, HIP's symbol, the parameters.
 #define GPU_FUNCTIONS(F)                                                                           \
     F(init, "cuInit", "hipInit", (unsigned flags))                                                 \
     F(device_count, "cuDeviceGetCount", "hipGetDeviceCount", (int *count))                         \
@@ -65,17 +65,17 @@ typedef uint64_t gpu_memory; // an address on the device
 
 enum { GPU_LIBRARY_NAMES_MAX = 5 };
 
-// What a maker's library is called and how it differs.
+// The names of a maker's library, and its differences.
 struct gpu_make {
-    const char *libraries[GPU_LIBRARY_NAMES_MAX]; // the first that is there
-    bool hip;                                     // its symbols are those of the second column
+    const char *libraries[GPU_LIBRARY_NAMES_MAX]; // the first existing one is used
+    bool hip;                                     // uses the symbols of the second column
     int multiprocessors;                          // the attribute
     bool uuid_is_text;                            // its 16 bytes are characters
-    unsigned rounds;                              // of the work, for some milliseconds
-    // that are read: half of it is twice the largest cache there is
+    unsigned rounds;                              // of the work, to take some milliseconds
+    // bytes to read: half of it is twice the largest cache of any GPU
     size_t memory_bytes;
-    // The work (two functions: sonde_compute, sonde_memory) in the form that module_load takes, for
-    // the GPU of the context. *allocated is for the caller to free, after module_load. 0, or a
+    // Makes the work (two functions: sonde_compute, sonde_memory) in the form for module_load, for
+    // the GPU of the context. The caller frees *allocated after module_load. Returns 0, or a
     // negative errno with words.
     int (*make_work)(const char **work, char **allocated, struct error *e);
 };
@@ -89,7 +89,7 @@ struct gpu_driver {
 #undef GPU_MEMBER
 };
 
-// The first of the names that can be opened; NULL: none.
+// Opens the first available library of the names; returns NULL if none can be opened.
 void *gpu_library_open(const char *const names[GPU_LIBRARY_NAMES_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-// median.h - the middle of some values.
+// median.h - the median of some values.
 #ifndef SONDE_DETECT_MEDIAN_H
 #define SONDE_DETECT_MEDIAN_H
 
@@ -15,7 +15,7 @@ static inline void median_sort(double *values, size_t count)
     qsort(values, count, sizeof *values, median_ascending);
 }
 
-// Of values that are sorted; count > 0.
+// `sorted` is ascending; count > 0.
 static inline double median_of(const double *sorted, size_t count)
 {
     return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;

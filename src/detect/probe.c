@@ -1,4 +1,4 @@
-// probe.c - the processor's probe, and which kind is asked for.
+// probe.c - the processor's probe, and the choice of the kind of device.
 #include "detect/probe.h"
 
 #include "base/clock.h"
@@ -11,13 +11,13 @@
 #include <string.h>
 
 enum {
-    CHAINS = 8, // of multiply-adds, as deep as an addition takes on any core there is
-    // of each chain in a stretch: some 12 ms, several times what a scheduler gives at a time
+    CHAINS = 8, // of multiply-adds: as many as the latency of an addition on any current core
+    // of each chain per stretch: some 12 ms, several time slices of a scheduler
     ROUNDS = 3000000,
     MEMORY_BYTES = 32 << 20,
-    PASSES = 2, // in a stretch
+    PASSES = 2, // per stretch
     STRETCHES = 3,
-    STRETCHES_MAX = 9, // where they differ
+    STRETCHES_MAX = 9, // if stretches differ
 };
 
 static int cpu_count(struct error *e)
@@ -29,7 +29,7 @@ static int cpu_count(struct error *e)
     return CPU_COUNT(&allowed);
 }
 
-// The index-th of the cores that this process may use.
+// Pins to the index-th of the cores that this process may use.
 static int pin(int index, struct error *e)
 {
     cpu_set_t allowed, one;
@@ -52,9 +52,9 @@ static int pin(int index, struct error *e)
 }
 
 static const double ALIKE = 1.1;      // the longest stretch, as a multiple of the shortest
-static const double DIFFER_MAX_S = 1; // for stretches that differ, in all
+static const double DIFFER_MAX_S = 1; // time limit for stretches that differ, in total
 
-// What the work comes to is kept, so that no compiler leaves it out.
+// Keeps the result of the work, so that no compiler removes it.
 static volatile double kept;
 
 static void compute(long rounds)
@@ -86,8 +86,8 @@ static void memory_stretch(const uint64_t *data)
     kept = (double)sum;
 }
 
-// Who shares a busy core gets his share in pieces: the more the stretches differ, the more of them
-// there are, as long as that takes no time to speak of.
+// A process on a busy core gets its share in time slices, so stretches differ. If they do, more of
+// them are timed, within a short time limit.
 static double time_stretches(void (*stretch)(const uint64_t *data), const uint64_t *data)
 {
     double sorted[STRETCHES_MAX], all_s = 0;
@@ -108,13 +108,13 @@ static int cpu_run(int index, struct probe_result *out, struct error *e)
     int status = pin(index, e);
     if (status < 0)
         return status;
-    compute(ROUNDS / 12); // the core wakes up
+    compute(ROUNDS / 12); // wakes up the core
     out->compute_s = time_stretches(compute_stretch, NULL);
     out->memory_s = NAN;
     uint64_t *data = malloc(MEMORY_BYTES);
     if (!data)
         return 0;
-    memset(data, 1, MEMORY_BYTES); // the pages are made here, not in the work
+    memset(data, 1, MEMORY_BYTES); // touches the pages before the timed work
     out->memory_s = time_stretches(memory_stretch, data);
     free(data);
     return 0;

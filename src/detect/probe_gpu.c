@@ -1,15 +1,14 @@
 // probe_gpu.c - the probe of GPUs, through their maker's own library.
 //
-// Times are taken by the GPU, between events in a queue that is filled ahead of it: what the
-// processor does meanwhile is not in them; other programs on the GPU are. A batch, for each kind of
-// work, and the median of its stretches is the time:
+// The GPU measures the times, between events in a queue that is filled in advance: they exclude
+// delays of the processor, but include other programs on the GPU. Each kind of work runs as a
+// batch, and the median of its stretches is the time:
 //
 //   warm-up  │ stretch │ stretch │ stretch │ stretch │ stretch │      stretch = some launches, longer than a GPU gives to one program at a time
 //            event     event     event     event     event     event
 //
-// Where its stretches are not alike (a clock still rises, a program comes or goes) there is another
-// batch, a few at most: the last one counts. The work itself is each maker's: work_cuda.c,
-// work_hip.c.
+// If its stretches differ (a clock still rises, a program starts or ends), another batch follows, a
+// few at most: the last one counts. Each maker has its own work: work_cuda.c, work_hip.c.
 #include "detect/gpu_driver.h"
 #include "detect/median.h"
 #include "detect/probe.h"
@@ -27,12 +26,12 @@ enum {
     THREADS = 256,
     // on every multiprocessor: eight chains of 1,024 threads keep its 128 lanes busy
     BLOCKS_EACH = 4,
-    // 2,048 threads with 16 bytes each on the way are 32 KB a multiprocessor; 4.8 TB/s in 700 ns
+    // 2,048 threads with 16 bytes in flight each are 32 KB per multiprocessor; 4.8 TB/s in 700 ns
     // are 25 KB for each of 132.
     MEMORY_BLOCKS_EACH = 8,
     STRETCHES = 5,
     BATCHES_MAX = 4,
-    LAUNCHES = 4, // of the arithmetic in a stretch
+    LAUNCHES = 4, // of the arithmetic per stretch
     WARM_UP = 12, // before the first batch: the clock rises while there is work
     MEMORY_WARM_UP = 4,
     VECTOR_BYTES = 16,
@@ -40,11 +39,11 @@ enum {
 
 static const double ALIKE = 1.02; // the longest stretch of a batch, as a multiple of the shortest
 
-static const size_t MEMORY_READ = (size_t)4 << 30; // bytes in a stretch: 1 ms on an H200
+static const size_t MEMORY_READ = (size_t)4 << 30; // bytes per stretch: 1 ms on an H200
 
 // ---------------------------------------------------------------- the library
 
-// What says that the GPU cannot be probed now, though nothing is wrong with it.
+// Results of an intact GPU that is unavailable now.
 static const struct {
     int error;
     const char *words;
@@ -74,7 +73,8 @@ void *gpu_library_open(const char *const names[GPU_LIBRARY_NAMES_MAX])
     return library;
 }
 
-// How many devices it has, or a negative errno with words; -ENOENT: it is not here.
+// Opens a driver. Returns its number of devices, or a negative errno with words; -ENOENT if it is
+// not installed.
 static int open_driver(const struct gpu_make *make, struct gpu_driver *g, struct error *e)
 {
     void *library = gpu_library_open(make->libraries);
@@ -91,7 +91,8 @@ static int open_driver(const struct gpu_make *make, struct gpu_driver *g, struct
     }
     GPU_FUNCTIONS(GPU_FIND)
 #undef GPU_FIND
-    // By default CUDA calls the fastest one 0; everybody else counts along the bus.
+    // By default CUDA numbers the fastest GPU 0; all other tools number them in the order of the
+    // bus.
     if (!make->hip)
         setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
     int count = 0, result = g->init(0);
@@ -105,7 +106,7 @@ static int open_driver(const struct gpu_make *make, struct gpu_driver *g, struct
                : failed(g, result, "the driver does not count its devices", e);
 }
 
-// The driver that has devices; of those that have none, the one that says most about it.
+// Finds the driver with devices; without any, the one with the most informative error.
 static int find_driver(struct gpu_driver *g, struct error *e)
 {
     static const struct gpu_make *const makes[] = {&gpu_make_cuda, &gpu_make_hip};
@@ -142,7 +143,7 @@ struct kernel {
     unsigned launches, warm_up;
 };
 
-// Puts a batch into the queue and waits for its end.
+// Queues a batch and waits for its end.
 static int time_batch(const struct gpu_driver *g, const struct kernel *k,
                       void *const events[STRETCHES + 1], unsigned warm_up,
                       double seconds[STRETCHES])
@@ -168,17 +169,17 @@ static int time_batch(const struct gpu_driver *g, const struct kernel *k,
     return result;
 }
 
-// A stretch of it, in seconds, on the device's own clock.
+// Times a stretch of the kernel, in seconds of the device's own clock.
 static int time_kernel(const struct gpu_driver *g, const struct kernel *k, double *seconds)
 {
-    void *events[STRETCHES + 1]; // the context takes them with it
+    void *events[STRETCHES + 1]; // freed with the context
     double sorted[STRETCHES];
     int result = GPU_SUCCESS;
     for (unsigned i = 0; i <= STRETCHES && result == GPU_SUCCESS; i++)
         result = g->event_create(&events[i], GPU_EVENT_BLOCKING);
     bool alike = false;
     for (unsigned batch = 0; batch < BATCHES_MAX && !alike && result == GPU_SUCCESS; batch++) {
-        // One launch at least: while it runs, the rest gets into the queue.
+        // At least one warm-up launch: while it runs, the rest is queued.
         result = time_batch(g, k, events, batch ? 1 : k->warm_up, sorted);
         if (result == GPU_SUCCESS) {
             median_sort(sorted, STRETCHES);
@@ -200,8 +201,8 @@ static int time_compute(const struct gpu_driver *g, void *module, unsigned block
     return result == GPU_SUCCESS ? time_kernel(g, &k, seconds) : result;
 }
 
-// Half as much where there is less room; fewer would time the cache. Without the room: success, and
-// NaN.
+// Reads half as much if memory is short; still less would time the cache. Without room for that,
+// returns success and NaN.
 static int time_memory(const struct gpu_driver *g, void *module, unsigned blocks, gpu_memory out,
                        double *seconds)
 {
@@ -265,7 +266,7 @@ static int run_in_context(const struct gpu_driver *g, int device, struct probe_r
     return result == GPU_SUCCESS ? 0 : failed(g, result, "the work failed", e);
 }
 
-// As nvidia-smi writes it, GPU-8-4-4-4-12; as rocm-smi does, GPU-16.
+// Writes it like nvidia-smi, GPU-8-4-4-4-12, or like rocm-smi, GPU-16.
 static void write_uuid(const struct gpu_make *make, const unsigned char bytes[GPU_UUID_BYTES],
                        char out[PROBE_UUID_MAX])
 {

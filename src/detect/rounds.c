@@ -39,7 +39,7 @@ void rounds_count_missed(struct rounds_record *r)
     add_bad(r, r->missed, r->missed_since_ns, r->missed_until_ns, true);
 }
 
-// Takes the verdict of the last round on a member.
+// Records the last round's verdict on a member.
 static void note_round(struct rounds_record *r, const struct detect_verdict *v, size_t round,
                        int64_t t_ns)
 {
@@ -49,7 +49,7 @@ static void note_round(struct rounds_record *r, const struct detect_verdict *v, 
         r->missed++;
         return;
     }
-    if (r->missed) // it gives values again, so it should have given them all the time
+    if (r->missed) // it gives values again, so it should have given them in the missed rounds, too
         rounds_count_missed(r);
     r->missed = 0;
     if (v->state != DETECT_SLOW) {

@@ -1,14 +1,14 @@
-// work_cuda.c - the probe's work for NVIDIA's GPUs: PTX, the driver's portable assembly, which it
-// translates for the GPU at hand (from compute capability 5.0, of 2014, on; translations are kept
-// in its cache). Its version is the first that knows that capability, so every driver takes it. No
-// toolkit, no runtime, no compiler.
+// work_cuda.c - the probe's work for NVIDIA's GPUs: PTX, the portable assembly that the driver
+// translates for the GPU (compute capability 5.0, of 2014, or later; the driver caches
+// translations). Its version is the first with that capability, so every driver accepts it. It
+// needs no toolkit, runtime or compiler.
 #include "detect/gpu_driver.h"
 
 static const char ptx[] =
     ".version 4.0\n"
     ".target sm_50\n"
     ".address_size 64\n"
-    // Eight chains of multiply-adds a thread; the result is written only if it is negative, which
+    // Eight chains of multiply-adds per thread; the result is written only if it is negative, which
     // it never is.
     ".visible .entry sonde_compute(.param .u64 out, .param .u32 rounds)\n"
     "{\n"
@@ -29,7 +29,8 @@ static const char ptx[] =
     " setp.lt.f32 %p1, %f0, 0f00000000; @%p1 st.global.f32 [%d0], %f0;\n"
     " ret;\n"
     "}\n"
-    // All threads together read `vectors` of 16 bytes, neighbours by neighbours.
+    // All threads together read `vectors` of 16 bytes; neighbouring threads read neighbouring
+    // vectors.
     ".visible .entry sonde_memory(.param .u64 data, .param .u64 vectors, .param .u64 out)\n"
     "{\n"
     " .reg .pred %p<2>; .reg .b32 %r<4>; .reg .f32 %f<6>; .reg .b64 %d<8>;\n"

@@ -1,7 +1,7 @@
-// work_hip.c - the probe's work for AMD's GPUs: HIP has no portable assembly, so its text is
-// compiled for the GPU at hand by the library that comes with ROCm for that (libhiprtc), in some
-// tenths of a second. Threads ask for their numbers by the compiler's own functions: no header is
-// needed. It has been compiled for gfx906 to gfx1030; it has not been run on a real GPU yet.
+// work_hip.c - the probe's work for AMD's GPUs: HIP has no portable assembly, so ROCm's libhiprtc
+// compiles the source for the GPU, in some tenths of a second. Threads get their numbers from
+// compiler built-ins, so no header is needed. It has been compiled for gfx906 to gfx1030; it has
+// not been run on a real GPU yet.
 #include "detect/gpu_driver.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char text[] =
-    // Eight chains of multiply-adds a thread; the result is written only if it is negative, which
+    // Eight chains of multiply-adds per thread; the result is written only if it is negative, which
     // it never is.
     "extern \"C\" __attribute__((global)) void sonde_compute(float *out, unsigned rounds)\n"
     "{\n"
@@ -24,8 +24,8 @@ static const char text[] =
     "    if (sum < 0)\n"
     "        *out = sum;\n"
     "}\n"
-    // All threads together read `vectors` of 16 bytes, neighbours by neighbours. There are 256 in a
-    // group.
+    // All threads together read `vectors` of 16 bytes; neighbouring threads read neighbouring
+    // vectors. A group has 256 threads.
     "typedef float sonde_vector __attribute__((ext_vector_type(4)));\n"
     "extern \"C\" __attribute__((global)) void sonde_memory(const sonde_vector *data, unsigned "
     "long long vectors, "

@@ -1,11 +1,11 @@
 // connection.c - the socket to the agent: a HELLO with the segment, then doorbells. Only the first
 // HELLO of a process may wait, and only for an agent whose queue of connections is full: a short
-// program would be over before it is found.
+// program would end before the agent finds it.
 //
-// The program may have closed our descriptors (daemons close all of them) and their numbers may be
-// other files' by now, so the inode is compared before every use. Whoever listens at the agent's
-// path gets a HELLO only if it is a process of our own user: when a job has ended, another user may
-// have made its folder again.
+// The program may have closed our descriptors (daemons close all of them), and their numbers may
+// belong to other files by now, so every use first compares the inode. A listener at the agent's
+// path gets a HELLO only if it is a process of our own user, because after the end of a job another
+// user may have recreated its folder.
 #include "base/agent_address.h"
 #include "base/clock.h"
 #include "base/descriptors.h"
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum { QUEUE_WAIT_MS = 100 };
-enum { FIRST_FREE_FD = 3 }; // 0, 1, 2 may be closed, and opened again by the program as its own
+enum { FIRST_FREE_FD = 3 }; // 0, 1, 2 may be closed, and later reopened by the program
 
 int emit_high_fd(int fd)
 {
@@ -50,8 +50,8 @@ void emit_close(struct emit_file *f)
     f->fd = -1;
 }
 
-// The descriptor of the segment that the agent may have; the caller closes it. A new one: with the
-// program's own, an agent could write.
+// Makes a descriptor of the segment for the agent; the caller closes it. It is a new one, because
+// an agent could write through the program's own.
 static int descriptor_to_pass(const struct emit_segment *s)
 {
     char path[64];
@@ -72,7 +72,7 @@ static bool send_hello(const struct emit_process *p, int fd, int segment_fd)
     return sent == (ssize_t)sizeof hello;
 }
 
-// 0, or an errno.
+// Returns 0, or an errno.
 static int try_connect(const struct emit_process *p, int fd)
 {
     int failed = agent_connect(fd, p->socket_path);
@@ -87,8 +87,8 @@ static int try_connect(const struct emit_process *p, int fd)
     return failed;
 }
 
-// A socket whose connect() waits for room in the listener's queue, or not at all. All else says
-// MSG_DONTWAIT.
+// A socket whose connect() waits for room in the listener's queue, or not at all. All other calls
+// pass MSG_DONTWAIT.
 static int make_socket(bool wait)
 {
     struct timeval most = {.tv_usec = QUEUE_WAIT_MS * 1000};
@@ -112,7 +112,8 @@ int emit_connect(struct emit_process *p, bool wait)
 {
     emit_close(&p->socket);
     if (!emit_is_open(&p->segment.file) || !emit_is_open(&p->segment.agent_file))
-        // the program has closed them: an agent that has them goes on, no other one can get them
+        // the program has closed them: an agent that already has them continues, others cannot get
+        // them
         return EBADF;
     int fd = make_socket(wait);
     if (fd < 0)
@@ -143,7 +144,7 @@ void emit_connection_tend(struct emit_process *p)
                                                  memory_order_relaxed, memory_order_relaxed))
         return;
     if (!emit_trylock(p))
-        return; // another time
+        return; // retried later
     if (!emit_is_connected(p))
         emit_connect(p, false);
     emit_unlock(p);

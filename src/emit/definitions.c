@@ -1,7 +1,7 @@
-// definitions.c - what handles mean: metrics, groups, and the process itself, written into the
-// segment once.
+// definitions.c - defines metrics, groups, and the process itself: writes the meaning of each
+// handle into the segment once.
 //
-// A definition is encoded straight behind the published ones (segment.h draws it). If its identity
+// A definition is encoded directly after the published ones (segment.h draws it). If its identity
 // (name and tags) is known already, the bytes are simply not published, and the next definition
 // overwrites them.
 #include "base/storable_name.h"
@@ -33,7 +33,7 @@ struct draft {
     char *start, *at;
 };
 
-// Room for one more definition of any size, and for its gauge cell.
+// Makes room for one more definition of any size, and for its gauge cell.
 static bool reserve_next(struct emit_process *p)
 {
     if (p->definitions_bytes + DEFINITION_BYTES_MAX > p->definitions_reserved) {
@@ -77,8 +77,8 @@ static void draft_tag(struct draft *d, struct sonde_tag tag)
     d->at = emit_put_str(d->at, str_of(tag.value));
 }
 
-// The handle of the drafted definition: an old one, or a new one after publishing it. -1: no
-// memory.
+// Returns the handle of the drafted definition: an existing one, or a new one after publishing it;
+// -1 without memory.
 static int64_t draft_publish(struct emit_process *p, struct draft *d, size_t identity_bytes)
 {
     bool added;
@@ -130,7 +130,7 @@ bool emit_define_process(struct emit_process *p)
     return draft_publish(p, &d, identity) == 0;
 }
 
-// NULL, or what is wrong with it.
+// Returns NULL for a valid metric, otherwise the error.
 static const char *check_metric(const struct sonde_metric *m, unsigned process_tags)
 {
     enum { TAGS_OF_AGENT = 1 }; // host
@@ -153,7 +153,7 @@ static const char *check_metric(const struct sonde_metric *m, unsigned process_t
     return NULL;
 }
 
-// By key, so that their order makes no difference; those without a value are left out.
+// Sorts tags by key, so that their order makes no difference, and leaves out tags without a value.
 static unsigned sorted_tags(const struct sonde_metric *m, struct sonde_tag tags[SEGMENT_TAGS_MAX])
 {
     unsigned count = 0;
@@ -175,7 +175,7 @@ sonde_handle sonde_define_sized(const struct sonde_metric *given, size_t size)
     struct sonde_metric m = {0};
     if (!given || !emit_on())
         return 0;
-    // a newer program's additions are not known here
+    // ignores fields that a newer program has added
     memcpy(&m, given, size < sizeof m ? size : sizeof m);
     if (m.level > p->level)
         return 0;

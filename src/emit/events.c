@@ -30,10 +30,10 @@ struct span_stack {
 
 _Static_assert(sizeof(struct span_stack) == STACK_BYTES, "whole pages");
 
-// By slot. The thread that has the slot uses it alone.
+// By slot. Only the thread that has the slot uses it.
 static struct {
-    struct span_stack *stack; // NULL: no span was begun here
-    uint32_t unrecorded;      // begun on top of a full stack, or without memory for one
+    struct span_stack *stack; // NULL: no span has begun here
+    uint32_t unrecorded;      // begun above a full stack, or without memory for one
 } open_spans[SEGMENT_SLOTS_MAX];
 
 void emit_spans_forget(uint32_t slot)
@@ -43,7 +43,7 @@ void emit_spans_forget(uint32_t slot)
         open_spans[slot].stack->depth = 0;
 }
 
-// NULL: no memory.
+// Returns NULL without memory.
 static struct span_stack *stack_of(const struct ring *r)
 {
     struct span_stack **stack = &open_spans[r->index].stack;
@@ -60,8 +60,8 @@ static void refuse(void)
     atomic_fetch_add_explicit(&emit_process.header->refused, 1, memory_order_relaxed);
 }
 
-// The text of a record, padded; returns its size. What is over a limit is cut (the name) or left
-// out (a tag), and counted.
+// The text of a record, padded; returns its size. A name over the limit is cut, a tag over a limit
+// is left out; both are counted.
 static size_t encode_text(char *out, const char *name, size_t name_max,
                           const struct sonde_tag *tags, size_t count)
 {
@@ -206,8 +206,8 @@ void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_
                          const struct sonde_tag *tags, size_t count)
 {
     struct ring *r = span->id && emit_on() ? emit_ring(1) : NULL;
-    if (!r || span->process !=
-                  emit_process.header->pid) // opened before a fork: it is the parent's to close
+    if (!r ||
+        span->process != emit_process.header->pid) // opened before a fork: the parent must close it
         return;
     char text[TEXT_BYTES_MAX];
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);

@@ -3,8 +3,9 @@
 //   tag   sonde=config
 //   text  KEY=VALUE KEY=VALUE …, a value as one word (base/escape.h), up to SEGMENT_TEXT_MAX bytes
 //
-// So a parameter survives whatever an annotation survives: a kill -9 of the program, of the agent,
-// of the launcher. More parameters than one text has room for are several annotations.
+// So a parameter survives everything that an annotation survives: a kill -9 of the program, of the
+// agent, of the launcher. If one text has no room for all parameters, several annotations are
+// written.
 #include "base/escape.h"
 #include "emit/ring.h"
 #include "emit/tags.h"
@@ -31,7 +32,7 @@ static void send_text(struct parameter_text *text)
     text->size = 0;
 }
 
-// False: the text has no room for it.
+// Returns false if the text has no room for it.
 static bool add(struct parameter_text *text, const struct sonde_tag *parameter)
 {
     struct str key = str_of(parameter->key), value = str_of(parameter->value);
@@ -82,7 +83,7 @@ void sonde_config_strings(const char *key, ...)
     while (key) {
         const char *value = va_arg(args, const char *);
         const struct sonde_tag parameter = {key, value};
-        sonde_config_tags(&parameter, 1); // without a value: refused, and counted
+        sonde_config_tags(&parameter, 1); // without a value: refused and counted
         key = value ? va_arg(args, const char *) : NULL;
     }
     va_end(args);

@@ -1,12 +1,12 @@
 // process.c - starts sonde in a process, gives rings to threads, and starts it again in forked
 // children.
 //
-// fork(): the handlers hold the lock over it, so that what the child inherits is whole. The child
-// closes its copies of our descriptors, forgets its ring and changes `mark`; nothing more, as most
-// children only exec. Its first call that has something to say finds `mark` changed and moves a
-// fresh segment, with the same definitions, to the place of the parent's: all pointers and handles
-// stay good. A child of a bare clone() runs no handlers, but `mark` lies in a page that the kernel
-// wipes (MADV_WIPEONFORK): it is found out at the next slow path, at most a quarter of a ring
+// The fork() handlers hold the lock during a fork, so that the child inherits a consistent state.
+// The child closes its copies of our descriptors, forgets its ring and changes `mark`; nothing
+// more, because most children only exec. The child's first call that emits finds `mark` changed and
+// moves a new segment, with the same definitions, to the address of the parent's: all pointers and
+// handles stay valid. A child of a bare clone() runs no handlers, but `mark` is in a page that the
+// kernel clears (MADV_WIPEONFORK): the next slow path notices that, at most a quarter of a ring
 // later.
 #include "emit/process.h"
 #include "base/clock.h"
@@ -34,10 +34,10 @@ __thread struct ring *emit_self = &emit_no_ring;
 
 static pthread_key_t thread_ends;
 
-// Past pthread_sigmask(), which never blocks the signal that glibc cancels threads with. Its
-// handler does not always ask whether the thread is cancellable by now (glibc 2.36), so to disable
-// cancellation is not enough. Signals of faults stay deliverable: the kernel ends a process that
-// has blocked them.
+// Bypasses pthread_sigmask(), which never blocks the signal with which glibc cancels threads. That
+// signal's handler does not always check whether the thread is cancellable (glibc 2.36), so
+// disabling cancellation is not enough. Signals of faults stay unblocked, because the kernel ends a
+// process that has blocked them.
 static uint64_t change_signals(int how, uint64_t set)
 {
     uint64_t before = 0;
@@ -98,7 +98,7 @@ void emit_say(const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    // an application does not expect to be cancelled in here
+    // because an application does not expect a cancellation within this library
     struct emit_interrupts before = disable_interrupts();
     log_line(LOG_WARNING, "%s", text);
     restore_interrupts(before);
@@ -109,7 +109,7 @@ static struct ring *slot(const struct emit_process *p, uint32_t i)
     return (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);
 }
 
-// All but the definitions.
+// Fills all but the definitions.
 static void fill_header(const struct emit_process *p, const struct emit_segment *s)
 {
     struct segment_header *h = (struct segment_header *)(void *)s->base;
@@ -142,7 +142,7 @@ static void close_descriptors(struct emit_process *p)
     emit_close(&p->segment.agent_file);
 }
 
-// In a child, with the lock: its own segment in the place of the parent's.
+// In a child, with the lock held: puts a segment of its own in the place of the parent's.
 static bool start_in_child(struct emit_process *p)
 {
     emit_self = &emit_no_ring;
@@ -173,15 +173,15 @@ static bool start_in_child(struct emit_process *p)
         }
     }
     emit_segment_destroy(&fresh);
-    // Not enough memory, descriptors, address space. Nothing may go into the parent's segment, so
-    // this process is off.
+    // The system lacks memory, descriptors or address space. The child must not write to the
+    // parent's segment, so sonde is off in this process.
     emit_say("off in the forked process %d: cannot make its shared memory", (int)getpid());
     atomic_store(&p->state, EMIT_OFF);
     return false;
 }
 
-// Handlers of this thread's fork() that have run: they may be registered more than once
-// (watch_forks).
+// The number of handlers of this thread's fork() that have run: they may be registered more than
+// once (watch_forks).
 static __thread unsigned fork_handlers;
 
 static void before_fork(void)
@@ -211,7 +211,7 @@ static void after_fork_in_child(void)
     emit_unlock(p);
 }
 
-// The page of the mark. If several threads make one, the first counts.
+// Makes the page of the mark. If several threads make one, the first one is used.
 static void make_mark(struct emit_process *p)
 {
     _Atomic uint8_t *none = NULL;
@@ -225,10 +225,11 @@ static void make_mark(struct emit_process *p)
         munmap(page, SEGMENT_PAGE);
 }
 
-// Before a thread takes the lock for the first time: a fork() beside that waits for the lock,
-// rather than leave a child with one that nobody holds. No thread waits for another one here: in a
-// forked child the other one does not exist. So several threads may register the handlers.
-// A fork() that has run its handlers already does not wait: its child finds the mark cleared.
+// Called before a thread takes the lock for the first time. From then on a concurrent fork() waits
+// for the lock, so that no child inherits a lock held by a thread that it lacks. No thread waits
+// for another one here, because in a forked child the other one does not exist. So several threads
+// may register the handlers. A fork() that has already run its handlers does not wait: its child
+// finds the mark cleared.
 static bool watch_forks(void)
 {
     static _Atomic bool watched;
@@ -237,7 +238,7 @@ static bool watch_forks(void)
     if (!p->mark)
         make_mark(p);
     if (p->mark && !watched) {
-        // if not: as after a bare clone()
+        // after a failure, forks are noticed as after a bare clone()
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
         watched = true;
     }
@@ -245,9 +246,9 @@ static bool watch_forks(void)
     return p->mark != NULL;
 }
 
-// For ThreadSanitizer in an application. It sees what a library copies with memcpy(), but not the
-// library's atomics, and so takes two threads that have a slot one after the other for a race. It
-// exports these; elsewhere they are NULL.
+// For ThreadSanitizer in an application. ThreadSanitizer sees a library's memcpy(), but not its
+// atomics, and so reports a race between two threads that use a slot one after the other. It
+// exports these functions; elsewhere they are NULL.
 extern void __tsan_acquire(void *at) __attribute__((weak, visibility("default")));
 extern void __tsan_release(void *at) __attribute__((weak, visibility("default")));
 
@@ -310,7 +311,7 @@ static bool read_environment(struct emit_process *p)
     return p->level > 0;
 }
 
-// With the lock; socket_path and level are known.
+// Called with the lock held; socket_path and level are known.
 static bool start(struct emit_process *p)
 {
     struct error e;
@@ -338,7 +339,8 @@ static bool start(struct emit_process *p)
     return true;
 }
 
-// False: a child that ran no fork handlers may have inherited it locked, for ever.
+// Returns false in a child that ran no fork handlers and may have inherited the lock locked
+// forever.
 static bool take_lock(struct emit_process *p)
 {
     if (atomic_load_explicit(p->mark, memory_order_relaxed) == MARK_CLEARED)
@@ -350,7 +352,7 @@ static bool take_lock(struct emit_process *p)
 bool emit_on(void)
 {
     struct emit_process *p = &emit_process;
-    // Acquire: whoever reads EMIT_ON also reads the segment that start() laid out.
+    // Acquire: a thread that reads EMIT_ON also reads the segment that start() laid out.
     int state = atomic_load_explicit(&p->state, memory_order_acquire);
     if (state == EMIT_OFF || (state == EMIT_NEW && !watch_forks()))
         return false;
@@ -379,7 +381,7 @@ int sonde_connect(const char *socket_path, int level)
         return -EINVAL;
     if (strlen(socket_path) >= sizeof p->socket_path)
         return -ENAMETOOLONG;
-    bool on = emit_on(); // also has a forked child get what is its own
+    bool on = emit_on(); // also gives a forked child its own segment
     if (!p->mark || !take_lock(p))
         return -ENOMEM;
     bool same = on && strcmp(p->socket_path, socket_path) == 0;
@@ -392,9 +394,9 @@ int sonde_connect(const char *socket_path, int level)
         p->attached_before = atomic_load_explicit(&p->agent->attached, memory_order_relaxed);
         p->said_no_agent = false;
         emit_connect(p, true);
-    } else if (same && !emit_is_connected(p)) { // its queue was full, or it has gone since
+    } else if (same && !emit_is_connected(p)) { // the agent's queue was full, or it has gone since
         emit_connect(p, true);
-    } else if (!on && !p->base) { // handles of another segment would mean nothing in this one
+    } else if (!on && !p->base) { // handles of another segment would have no meaning in this one
         p->level = level;
         on = start(p);
         if (!on)
@@ -418,8 +420,7 @@ static struct ring *claim(struct emit_process *p)
             __tsan_acquire(r);
         if (!emit_reserve(&p->segment.file, (size_t)((char *)r - p->base), SEGMENT_PAGE))
             return NULL;
-        // The head goes on from where the last thread left it, and so do the cells: nothing is lost
-        // in between.
+        // Head and cells continue from the last thread's values, so no data are lost in between.
         r->mask = p->ring_bytes - 1;
         r->index = i;
         r->ticks = p->header->clock == SEGMENT_CLOCK_TICKS;

@@ -1,21 +1,19 @@
 // rank.c - the innermost launcher's rank.
 //
-// A process inherits the variables of all launchers above it, and they disagree: under `srun
-// torchrun` each of the workers of a node has its node's SLURM_PROCID, and a worker that starts
-// `srun` leaves its RANK to every task. The launcher that set its variable last, nearest to this
-// process, started this process. When that was, the environments of the processes above tell
-// (/proc/PID/environ): the nearest one without the variable, or with another value, is the
-// launcher.
+// A process inherits the variables of all launchers above it, and these may disagree: under `srun
+// torchrun` each worker of a node has its node's SLURM_PROCID, and a worker that starts `srun`
+// leaves its RANK to every task. The launcher that set its variable last, nearest to this process,
+// started it. The environments of the ancestors show that (/proc/PID/environ): the nearest ancestor
+// without the variable, or with another value, is the launcher.
 //
 //   process        RANK  SLURM_PROCID    set
 //   worker (we)     5        1
 //   torchrun        -        1           RANK, at distance 1: it wins
 //   slurmstepd      -        -           SLURM_PROCID, at distance 2
 //
-// srun hands the environment that it was called with to its tasks, through a daemon that has
-// nothing of it; so all seem to be set at once. SLURM_TASK_PID says which process Slurm has
-// started: where they tie there, Slurm is the innermost. Other ties are decided by the table's
-// order.
+// srun passes its environment to its tasks through a daemon whose own environment lacks it; so all
+// variables seem to be set at once. SLURM_TASK_PID is the process that Slurm has started: if the
+// variables tie there, Slurm is the innermost launcher. The table's order decides other ties.
 #include "emit/rank.h"
 
 #include "base/str.h"
@@ -30,9 +28,9 @@
 
 enum {
     DIGITS_MAX = 20,
-    DISTANCE_MAX = 64,  // processes above us that are looked at
-    ENTRY_MAX = 64,     // bytes of NAME=VALUE that matter: longer ones are none of ours
-    PIECE_BYTES = 4096, // of an environment, read at a time
+    DISTANCE_MAX = 64,  // ancestors to check
+    ENTRY_MAX = 64,     // bytes of NAME=VALUE to keep: our variables are shorter
+    PIECE_BYTES = 4096, // read from an environment at a time
 };
 
 enum guard { RANK_PAIR, RANK_STEP, RANK_ALONE };
@@ -50,8 +48,8 @@ enum { SOURCES = sizeof sources / sizeof *sources };
 
 struct candidate {
     const char *value; // NULL: this source gives no rank
-    unsigned distance; // from the process that set it; DISTANCE_UNKNOWN while that was not found
-    bool present;      // in the environment that was read last
+    unsigned distance; // from the process that set it; DISTANCE_UNKNOWN until it is found
+    bool present;      // in the environment read last
 };
 
 enum { DISTANCE_UNKNOWN = DISTANCE_MAX + 1 };
@@ -64,8 +62,8 @@ static bool number_of(const char *name, uint64_t *out, const char **text)
 
 static const char *value_of(const struct source *s)
 {
-    // The numbers that Slurm gives to a batch script, an interactive shell and a prolog, which are
-    // not steps.
+    // The highest step numbers, which Slurm gives to a batch script, an interactive shell and a
+    // prolog; they are not steps.
     enum { SLURM_SPECIAL_STEPS = 16 };
     uint64_t rank, other;
     const char *text, *unused;
@@ -88,7 +86,7 @@ static void take_entry(struct str entry, struct candidate all[SOURCES])
             all[i].present = true;
 }
 
-// Finds those that are in the environment of the process's start. False: it may not be read.
+// Finds the variables in the process's initial environment. Returns false if it is not readable.
 static bool read_environment(long pid, struct candidate all[SOURCES])
 {
     char path[40], piece[PIECE_BYTES], entry[ENTRY_MAX];
@@ -120,7 +118,7 @@ static long parent_of(long pid)
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = 0;
-    const char *behind = strrchr(text, ')'); // the name may hold anything: ") S PPID"
+    const char *behind = strrchr(text, ')'); // the name may contain anything, such as ") S PPID"
     char state;
     long parent = 0;
     return behind && sscanf(behind + 1, " %c %ld", &state, &parent) == 2 ? parent : 0;

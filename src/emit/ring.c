@@ -1,10 +1,10 @@
 // ring.c - the hot paths: points, rows and cells.
 //
-// A point is: one comparison with `limit`, the clock, three stores, and the store of head that
-// publishes them. `limit` is the least of three marks, so that one comparison answers all of "is
-// there room, does it fit before the ring's end, is it time to look whether the agent sleeps, or
-// has gone". A thread that has no ring yet has emit_no_ring, whose limit is 0. Whatever is rare is
-// in emit_room().
+// A point costs one comparison with `limit`, the clock, three stores, and the store of head that
+// publishes them. `limit` is the least of three marks, so one comparison answers three questions:
+// whether the ring has room, whether the record fits before the ring's end, and whether to check
+// for an agent that sleeps or has gone. A thread without a ring uses emit_no_ring, whose limit is
+// 0. emit_room() handles all rare cases.
 #include "emit/ring.h"
 
 #include "sonde.h"
@@ -13,16 +13,17 @@
 
 enum {
     POINT_BYTES = 24,
-    // a thread that emits looks about so often for the agent, to connect again after a restart
+    // approximate interval at which an emitting thread checks for the agent, to connect again after
+    // a restart
     LOOK_MS = 100,
-    STEP_MIN = 64, // bytes; a look takes as long as some points
+    STEP_MIN = 64, // bytes; a check takes as long as some points
     STEP_MAX = 8192,
     RESERVE_BYTES = SEGMENT_RING_MIN,
 };
 
 _Static_assert(SEGMENT_MISSING_BITS == SONDE_MISSING_BITS, "a value that is missing");
 
-// How far the ring may be written until the next look. A slow ring looks at every record.
+// The number of bytes to write before the next check. A slow ring checks at every record.
 static uint64_t next_step(struct ring *r)
 {
     uint32_t now_ms = (uint32_t)(clock_read_ns(CLOCK_MONOTONIC_COARSE) / NS_PER_MS);
@@ -34,7 +35,8 @@ static uint64_t next_step(struct ring *r)
     return r->step;
 }
 
-// Reserves memory for the first `end` bytes of the ring's data, in steps. False: there is none.
+// Reserves memory for the first `end` bytes of the ring's data, in steps. Returns false without
+// memory.
 static bool reserve_data(struct emit_process *p, const struct ring *r, uint64_t end)
 {
     uint64_t *reserved = &p->ring_reserved[r->index];
@@ -55,7 +57,7 @@ __attribute__((noinline, cold)) struct ring *emit_room(size_t bytes, uint64_t po
         return NULL;
     uint64_t size = r->mask + 1;
     uint64_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
-    // Acquire: the agent has read what lies before its tail, so it may be overwritten.
+    // Acquire: the agent has read the bytes before its tail, so they may be overwritten.
     uint64_t tail = atomic_load_explicit(&p->agent->tails[r->index].bytes, memory_order_acquire);
     uint64_t used = head - tail <= size ? head - tail : size;
     uint64_t to_end = size - (head & r->mask);
@@ -150,15 +152,14 @@ void sonde_put_row_at(sonde_handle group, const double *values, int64_t time_ns)
 
 // ---- Cells ----
 
-// A page at a time: the agent looks no further, so it makes no pages that nobody has written.
+// A page at a time, because the agent reads no further and so touches no unwritten pages.
 static uint32_t cells_end_for(sonde_handle metric)
 {
     enum { CELLS_A_PAGE = SEGMENT_PAGE / 8 };
     return (metric / CELLS_A_PAGE + 1) * CELLS_A_PAGE;
 }
 
-// False for NaN and the infinities. A sum that has become one of them would never be a number
-// again.
+// False for NaN and the infinities. A sum that becomes one of them would stay one.
 static inline bool is_finite(double sum)
 {
     return sum - sum == 0;
@@ -235,8 +236,8 @@ void sonde_cell_add(sonde_handle metric, double amount)
         add_slow(metric, amount);
         return;
     }
-    // No other thread writes it, and an aligned double is stored whole: volatile is all that is
-    // needed for the agent to see it.
+    // No other thread writes it, and an aligned double is stored in one piece, so volatile suffices
+    // for the agent to see it.
     volatile double *cell = (volatile double *)(void *)((char *)r + SLOT_CELLS) + metric;
     double sum = *cell + amount;
     if (__builtin_expect(!is_finite(sum), 0))
@@ -247,7 +248,7 @@ void sonde_cell_add(sonde_handle metric, double amount)
 
 __attribute__((noinline, cold)) static bool set_slow(sonde_handle metric)
 {
-    // Acquire: the memory of the gauge of a valid handle is there.
+    // Acquire: the memory of a valid handle's gauge is reserved.
     return emit_on() &&
            metric < atomic_load_explicit(&emit_process.cells_end, memory_order_acquire);
 }

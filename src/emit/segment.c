@@ -25,7 +25,7 @@ static int make_memfd(const char *name)
     return emit_high_fd(fd);
 }
 
-// Growing a file over RLIMIT_FSIZE would raise SIGXFSZ in a program that did nothing wrong.
+// Growing a file over RLIMIT_FSIZE would raise SIGXFSZ in a correct program.
 static bool size_allowed(size_t bytes)
 {
     struct rlimit limit;
@@ -33,8 +33,8 @@ static bool size_allowed(size_t bytes)
            bytes <= limit.rlim_cur;
 }
 
-// After mlockall(MCL_FUTURE) the kernel fills a new mapping with memory at once, unless nobody may
-// touch it. So the mapping is made untouchable, released from the lock, and opened then.
+// After mlockall(MCL_FUTURE) the kernel fills a new mapping with memory at once, unless it is
+// inaccessible. So the mapping is made inaccessible, unlocked, and then made accessible.
 static void *map(int fd, size_t bytes)
 {
     if (!size_allowed(bytes) || ftruncate(fd, (off_t)bytes) != 0)
@@ -44,7 +44,7 @@ static void *map(int fd, size_t bytes)
         return NULL;
     munlock(base, bytes);
     if (mprotect(base, bytes, PROT_READ | PROT_WRITE) == 0) {
-        madvise(base, bytes, MADV_DONTDUMP); // a core dump has no use for it
+        madvise(base, bytes, MADV_DONTDUMP); // core dumps do not need it
         return base;
     }
     munmap(base, bytes);

@@ -7,14 +7,14 @@
 // The segment, "sonde": only the program can write it. The program seals it against every later
 // mapping for writing (F_SEAL_FUTURE_WRITE); before Linux 5.1 it passes a read-only descriptor
 // instead, and the file's mode keeps other users from opening it again. Everything that the program
-// relies on lies here: heads, limits, masks, sizes. The kernel makes pages when they are touched,
-// so the sizes below are address space, not memory. Emit writes it; ingest reads it and believes
-// nothing in it.
+// relies on is here: heads, limits, masks, sizes. The kernel allocates pages on first access, so
+// the sizes below are address space, not memory. Emit writes the segment; ingest reads it and
+// trusts nothing in it.
 //
 //    0 ┌─────────────────────────────┐
 //      │ header             64 KiB   │ struct segment_header: fixed, but for a few numbers that grow
 //      ├─────────────────────────────┤
-//      │ definitions        64 MiB   │ what the handles mean; append-only
+//      │ definitions        64 MiB   │ meaning of the handles; append-only
 //      ├─────────────────────────────┤
 //      │ gauge cells         1 MiB   │ a word a handle: double XOR SEGMENT_MISSING_BITS, 0: never set
 //      ├─────────────────────────────┤
@@ -29,7 +29,7 @@
 //      └─────────────────────────────┘
 //
 // The agent's area, "sonde-agent": the agent writes it, and so may any process that gets its
-// descriptor. The program takes its contents for a hint: a wrong tail costs points, never memory
+// descriptor. The program treats its contents as a hint: a wrong tail costs points, never memory
 // outside of the ring.
 //
 //    0 ┌─────────────────────────────┐
@@ -38,17 +38,17 @@
 //      │ accounts             6 MiB  │ a struct segment_account a handle; the agent reserves its pages
 //      └─────────────────────────────┘
 //
-// Definitions. Handles count from 1 in the order of the definitions; number 0 says what the process
-// itself is. Each starts on a multiple of 8 and is written whole before `definitions_bytes` is
-// raised over it (release):
+// Definitions. Handles count from 1 in the order of the definitions; number 0 describes the process
+// itself. Each starts on a multiple of 8 and is completely written before `definitions_bytes` is
+// raised past it (release):
 //
 //    u32 size (all of it, with padding; a multiple of 8)   u8 kind   u8 level   u8 what   u8 tags
 //    what = SEGMENT_PROCESS, SEGMENT_METRIC:  u16 size, name;  `tags` times (u16 size, key; u16 size, value);  u16 size, unit;  u16 size, help
-//    what = SEGMENT_GROUP:                    u32 count;  u32 handles[count]     (0 = a metric that is off: its values are passed over)
+//    what = SEGMENT_GROUP:                    u32 count;  u32 handles[count]     (0 = a metric that is off: its values are skipped)
 //
 // Records. A stream of 64-bit words in the ring data; `head` and the tail count bytes since the
-// ring was made, data[position % ring_bytes] is where a byte lies. No record wraps: what is left at
-// the end is filled with a pad.
+// ring was made, the byte at a position is data[position % ring_bytes]. No record wraps: a pad
+// fills the rest at the end.
 //
 //    63                        32 31            16 15     8 7      0
 //    ┌───────────────────────────┬────────────────┬────────┬────────┐
@@ -61,13 +61,14 @@
 //                text = u16 size, name;  u16 tags;  tags × (u16 size, key; u16 size, value);  zeros to the next multiple of 8
 //                Both records of a span carry all of it: either alone is enough.
 //    PAD         anything
-//    A time is what header.clock says; with SEGMENT_TIME_NS in flags it is ns since the epoch, given by the caller.
+//    header.clock is the clock of all times; with SEGMENT_TIME_NS in flags a time is ns since the epoch, given by the caller.
 //
-// HELLO, program → agent, the first thing on a connection to the agent's Unix socket (SOCK_STREAM):
-// struct segment_hello in one sendmsg with two descriptors (SCM_RIGHTS): the segment's, then the
-// agent's area's. The program sends it only to a listener of its own user. No text protocol begins
-// with its first byte. Every byte that follows is a doorbell: "a ring is filling up, and you said
-// that you sleep". The agent sends nothing back. An agent of another version closes the connection.
+// HELLO, program → agent, the first message on a connection to the agent's Unix socket
+// (SOCK_STREAM): struct segment_hello in one sendmsg with two descriptors (SCM_RIGHTS): the
+// segment's, then the agent's area's. The program sends it only to a listener of its own user. No
+// text protocol begins with its first byte. Every later byte is a doorbell: a ring is filling up,
+// and the agent has declared itself asleep. The agent sends nothing back. An agent of another
+// version closes the connection.
 #ifndef SONDE_EMIT_SEGMENT_H
 #define SONDE_EMIT_SEGMENT_H
 
@@ -77,7 +78,7 @@
 
 #define SEGMENT_MAGIC UINT64_C(0x67657365646e6f73)       // "sondeseg"
 #define SEGMENT_HELLO_MAGIC UINT64_C(0x0a1a65646e6f737f) // "\x7fsonde\x1a\n"
-// The advice if a program, or sonde put, does not see the folder of the job.
+// The advice if a program, or sonde put, cannot see the folder of the job.
 #define SEGMENT_FOLDER_HINT                                                                \
     "In a container, bind the folder above it (apptainer --bind DIR, podman or docker -v " \
     "DIR:DIR); where TMPDIR is "                                                           \
@@ -85,17 +86,17 @@
 
 #define SEGMENT_NAME "sonde"
 #define SEGMENT_AGENT_NAME "sonde-agent"
-#define SEGMENT_LINK "/memfd:sonde (deleted)" // how /proc/PID/fd shows them
+#define SEGMENT_LINK "/memfd:sonde (deleted)" // the link of the memfd in /proc/PID/fd
 #define SEGMENT_AGENT_LINK "/memfd:sonde-agent (deleted)"
 
-// The bits of the double that stands for none: SONDE_MISSING_BITS for programs, STORE_MISSING_BITS
-// for the agent.
+// The bits of the double that stands for a missing value: SONDE_MISSING_BITS for programs,
+// STORE_MISSING_BITS for the agent.
 #define SEGMENT_MISSING_BITS UINT64_C(0x7ff8736f6e646500)
 
 enum {
     SEGMENT_VERSION = 2,
     SEGMENT_PAGE = 4096,
-    SEGMENT_PAGE_MAX = 65536, // the largest page of the machines that we know
+    SEGMENT_PAGE_MAX = 65536, // the largest page size of the supported machines
     SEGMENT_LINE = 64,        // bytes of a cache line
     SEGMENT_PATH_MAX = 108,   // a Unix socket's path with its NUL
     SEGMENT_DEFINITIONS_MAX = 131072,
@@ -131,47 +132,49 @@ enum segment_type {
 
 enum { SEGMENT_TIME_NS = 1 }; // flags
 
-enum { SEGMENT_EVENT_WORDS = 5 }; // of a span or a note, in front of the text
+enum { SEGMENT_EVENT_WORDS = 5 }; // of a span or a note, before the text
 
 struct segment_header {
     uint64_t magic;
     uint32_t version;
     uint32_t pid;
-    // of the process, field 22 of /proc/PID/stat: a pid may come back, the pair does not
+    // of the process, field 22 of /proc/PID/stat: a pid may be reused, the pair of both is unique
     uint64_t start_ticks;
-    uint64_t bytes;      // of the segment, as segment_layout() has it
+    uint64_t bytes;      // of the segment, as computed by segment_layout()
     uint64_t ring_bytes; // a power of two
     uint32_t slots;
     uint32_t level;
     uint32_t clock;
-    // how often the program has gone over to another agent; raised behind socket_path
+    // how often the program has turned to another agent; raised after socket_path changes
     _Atomic uint32_t moves;
-    char socket_path[SEGMENT_PATH_MAX]; // whose agent this is for; up to here alike in all versions
-    // of the agent's area, for an agent that looks through /proc/PID/fd
+    // of the agent that this is for; the layout up to here is the same in all versions
+    char socket_path[SEGMENT_PATH_MAX];
+    // of the agent's area, for an agent that searches /proc/PID/fd
     uint64_t agent_inode;
 
     // Written by the program as it runs, read by the agent.
     _Alignas(SEGMENT_LINE) _Atomic uint64_t definitions_bytes; // published with release
-    // slots from here on were never touched
+    // slots from here on were never used
     _Atomic uint32_t slots_used;
     // definitions and tags over a limit or with a bad name
     _Atomic uint64_t refused;
-    // values lost outside of the rings: those of threads without a slot, and values that are no
+    // values lost outside of the rings: those of threads without a slot, and values that are not
     // numbers
     _Atomic uint64_t dropped;
-    _Atomic uint32_t common_end; // handles from here on were never added to in the common cells
+    _Atomic uint32_t common_end; // handles from here on were never used in the common cells
 };
 
 struct segment_agent {
-    // 1: the agent sleeps; the program that makes it 0 rings. One bell a sleep.
+    // 1: the agent sleeps; the program that changes it to 0 sends a doorbell. So each sleep gets
+    // one.
     _Alignas(SEGMENT_LINE) _Atomic uint32_t asleep;
     // agents that have attached this segment so far; 0: the emitted data may never be read
     _Atomic uint32_t attached;
-    // How far the agents so far have read what is counted elsewhere, for the next one: the header's
-    // counts, ring.dropped.
+    // The counts that agents have read so far (the header's counts, ring.dropped), for the next
+    // agent.
     _Atomic uint64_t dropped, refused;
-    // Of the accounts below. Stamps are boot time in ns, and each sample's is later than the one
-    // before.
+    // About the accounts below. Stamps are boot time in ns, and each sample's is later than its
+    // predecessor's.
 
     // the agents of one job share this number; accounts of other agents do not count
     _Atomic uint64_t recording;
@@ -179,53 +182,55 @@ struct segment_agent {
     // stamps up to this are from samples whose accounts were written in all programs
     _Atomic uint64_t complete;
     // How the agent turns the times of the records between a ring's `bytes` and `claimed` into
-    // those that it stores (ingest/conversion.h). The next agent repeats it: a record that is
-    // stored twice has the same time twice, and is one.
+    // those that it stores (ingest/conversion.h). The next agent repeats the conversion, so a
+    // record that is stored twice gets the same time twice and counts once.
     _Alignas(SEGMENT_LINE) _Atomic uint64_t conversion[SEGMENT_CONVERSION_WORDS];
     struct {
-        _Alignas(SEGMENT_LINE) _Atomic uint64_t bytes; // up to here the agent has read
+        _Alignas(SEGMENT_LINE) _Atomic uint64_t bytes; // the agent has read up to here
         _Atomic uint64_t dropped;
-        _Atomic uint64_t claimed; // up to here it was reading when it was killed
+        _Atomic uint64_t claimed; // the agent was taking records up to here, if it was killed
         struct {
-            _Atomic uint64_t bytes;  // that of the two counts whose `bytes` is the ring's
-            _Atomic uint64_t newest; // of the points before it: theirs are earlier
+            // of the two counts, the one whose `bytes` is the ring's is valid
+            _Atomic uint64_t bytes;
+            _Atomic uint64_t newest; // the newest time of the points before it
         } newest[2];
     } tails[];
 };
 
-// How much of a counter cell of this program is in the total of its series. The next agent
-// subtracts it from that total: the rest is what ended programs have added. The agent writes the
-// older of two entries before it records the total, so the other one holds if the agent is killed.
+// The part of a counter cell of this program that is in the total of its series. The next agent
+// subtracts it from that total: the rest was added by ended programs. The agent writes the older of
+// two entries before it records the total, so the other one holds if the agent is killed.
 struct segment_account {
     struct {
-        _Atomic uint64_t stamp; // 0: none; published with release behind the other two
-        _Atomic uint64_t value; // the cell's; bits of a double
-        _Atomic uint64_t total; // of the series, all programs; bits of a double
+        _Atomic uint64_t stamp; // 0: none; published with release after the other two
+        _Atomic uint64_t value; // of the cell; bits of a double
+        _Atomic uint64_t total; // of the series over all programs; bits of a double
     } of[2];
 };
 
 // The head of a slot. One thread writes it; the agent reads head, cells_end, dropped.
 struct ring {
-    _Alignas(SEGMENT_LINE) _Atomic uint64_t head; // published with release behind the record
-    // the producer's own: up to here it may write without looking; head + record ≤ limit and no
+    _Alignas(SEGMENT_LINE) _Atomic uint64_t head; // published with release after the record
+    // private to the producer: it may write up to here without checks; head + record ≤ limit and no
     // record wraps
     uint64_t limit;
     uint64_t mask;              // ring_bytes - 1
-    _Atomic uint32_t cells_end; // handles from here on were never added to in this slot
+    _Atomic uint32_t cells_end; // handles from here on were never used in this slot
     uint32_t index;             // of the slot
     _Atomic uint64_t dropped;   // points (a row of n counts n), spans and notes that did not fit
-    uint64_t spans;             // ever begun here: makes ids
-    // the producer's own: when it last looked whether the agent is there
+    uint64_t spans;             // ever begun here: for making ids
+    // private to the producer: time of its last check for the agent
     uint32_t looked_ms;
-    uint32_t step;     // so many bytes later it looks again
-    bool ticks;        // header.clock, close at hand
-    _Atomic bool used; // a thread has it
+    uint32_t step;     // bytes until the next check
+    bool ticks;        // a copy of header.clock in the same cache line
+    _Atomic bool used; // a thread owns it
 };
 
 struct segment_hello {
     uint64_t magic;
     uint32_t version;
-    uint32_t moves; // header.moves: of two agents, the one that got the last HELLO reads on
+    // a copy of header.moves: of two agents, the one that got the last HELLO continues
+    uint32_t moves;
 };
 
 _Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE,

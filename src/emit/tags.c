@@ -1,5 +1,5 @@
-// tags.c - which tags are valid (as the store has it), and the tags that everything from this
-// process carries.
+// tags.c - the rules for valid tags (like the store's), and the tags that all data of this process
+// carry.
 #include "emit/tags.h"
 
 #include "base/storable_name.h"

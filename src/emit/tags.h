@@ -1,5 +1,4 @@
-// tags.h - tags: which are valid, where those of the process come from, how they are written.
-// Internal to src/emit.
+// tags.h - tags: their validity, the tags of the process, their encoding. Internal to src/emit.
 #ifndef SONDE_EMIT_TAGS_H
 #define SONDE_EMIT_TAGS_H
 
@@ -10,11 +9,11 @@
 
 bool emit_tag_valid(const struct sonde_tag *tag);
 
-// At most `bytes` of s, without half a UTF-8 character at the end.
+// At most `bytes` of s, without an incomplete UTF-8 character at the end.
 struct str emit_cut(struct str s, size_t bytes);
 
-// Writes u16 size, then the bytes; returns the place behind them. s.size < 65536, and the caller
-// has made room.
+// Writes u16 size, then the bytes; returns the place after them. s.size < 65536, and the caller has
+// made room.
 static inline char *emit_put_str(char *at, struct str s)
 {
     uint16_t size = (uint16_t)s.size;
@@ -29,8 +28,8 @@ struct emit_tag_store {
     char text[EMIT_TAG_TEXT_MAX]; // the tags point into this text
 };
 
-// SONDE_TAGS, and `rank` where a launcher gives one (rank.h) and SONDE_TAGS does not. Returns how
-// many, at most SEGMENT_TAGS_MAX - 1; *refused is raised by those that are bad.
+// Reads SONDE_TAGS, and adds `rank` if only a launcher gives one (rank.h). Returns the number of
+// tags, at most SEGMENT_TAGS_MAX - 1; adds the number of bad tags to *refused.
 unsigned emit_tags_of_process(struct sonde_tag tags[SEGMENT_TAGS_MAX], struct emit_tag_store *store,
                               unsigned *refused);
 

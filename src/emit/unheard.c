@@ -1,9 +1,10 @@
-// unheard.c - whether an agent takes what this process emits, and how much waits in vain.
+// unheard.c - detects whether an agent takes this process's data, and counts the data that wait
+// without one.
 //
-// An agent is there when it has taken the segment (segment_agent.attached) since the process turned
-// to it, or while our connection to it is open: the HELLO may still be in its queue. Without one,
-// what no agent has read of the rings counts as dropped, until an agent finds this process. So do
-// the cells, if no agent has ever seen them.
+// The process has an agent if that agent has attached the segment (segment_agent.attached) since
+// the process turned to it, or while our connection to it is open, because the HELLO may still be
+// in its queue. Without an agent, unread records of the rings count as dropped, until an agent
+// finds this process. So do cells that no agent has ever seen.
 #include "emit/ring.h"
 
 #include "sonde.h"
@@ -19,13 +20,13 @@ static bool is_heard(struct emit_process *p)
            emit_is_connected(p);
 }
 
-// Points, spans and notes of a ring that nobody has read.
+// The number of points, spans and notes of a ring that no agent has read.
 static uint64_t count_records(const struct emit_process *p, struct ring *r)
 {
     uint64_t size = p->ring_bytes, count = 0,
              at = atomic_load_explicit(&p->agent->tails[r->index].bytes, memory_order_relaxed);
-    // Acquire: the records before head are whole. Its thread may go on behind it, but not past what
-    // nobody has read.
+    // Acquire: the records before head are complete. Its thread may write more, but never over
+    // unread records.
     uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
     while (head - at <= size && at != head) {
         uint64_t word = *emit_data(r, at), words = word >> 16 & 0xffff;
@@ -77,7 +78,7 @@ uint64_t emit_unheard_values(struct emit_process *p)
     return count;
 }
 
-// The folder of the job, and whether it is to be seen from here.
+// The folder of the job; returns whether it exists here.
 static bool folder_is_here(const char *socket_path, char folder[SEGMENT_PATH_MAX])
 {
     memcpy(folder, socket_path, SEGMENT_PATH_MAX);
@@ -93,7 +94,7 @@ int sonde_check(char *why, size_t size)
     struct emit_process *p = &emit_process;
     char folder[SEGMENT_PATH_MAX];
     snprintf(why, size, "%s", "");
-    // Acquire: whoever reads EMIT_ON also reads the segment that start() laid out.
+    // Acquire: a thread that reads EMIT_ON also reads the segment that start() laid out.
     if (atomic_load_explicit(&p->state, memory_order_acquire) != EMIT_ON || !emit_on())
         return 0;
     emit_lock(p);

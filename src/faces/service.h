@@ -1,4 +1,4 @@
-// service.h - what the handlers of all faces work on, and how they read what is recorded.
+// service.h - the state that the handlers of all faces share, and functions to read recorded data.
 #ifndef SONDE_FACES_SERVICE_H
 #define SONDE_FACES_SERVICE_H
 
@@ -8,73 +8,75 @@
 
 #include <stdatomic.h>
 
-// Somebody asks for a restart without these hosts: names separated by commas, or none.
+// A client requests a restart without these hosts: names separated by commas, or none.
 typedef void service_reboot_fn(void *user, struct str hosts);
 
-// Somebody asks for a collector, or for its end: what stands behind the verb
+// A client starts or stops a collector; `wanted` is the text behind the verb
 // (wire/collector_line.h).
 typedef void service_collector_fn(void *user, struct str wanted);
 
-// What the launcher wrote about the run whose files lie in a folder.
+// The launcher's description of the run that recorded a folder.
 struct service_run {
-    char *command;            // malloc'ed, as a shell would take it
-    int64_t start_ns, end_ns; // end: 0 while it runs
-    int exit_code;            // of the command, once it has ended
+    char *command;            // malloc'ed, quoted for a shell
+    int64_t start_ns, end_ns; // end: 0 while the run continues
+    int exit_code;            // of the command, after its end
     int level;
     char *host;  // malloc'ed: the node that it was started on; NULL: unknown
-    char *about; // malloc'ed JSON, launch/about.h; NULL: nothing is known
+    char *about; // malloc'ed JSON, launch/run_metadata.h; NULL: nothing is known
 };
 
-// False: nothing is known of a run in this folder.
+// False: the folder has no description of a run.
 typedef bool service_run_fn(const char *folder, struct service_run *out);
 
-// Each limit has a name, which errors give; 0 takes the default that stands behind it.
+// The names of the limits appear in error messages; 0 means the default in the comment.
 struct service_limits {
     size_t body_bytes;   // of a request, also after inflating: 16 MiB (413)
     size_t header_bytes; // request line and headers: 32 KiB (431)
-    // at a time: 256; past it the one that has been idle longest makes room
+    // at a time: 256; above it, the connection that has been idle longest is closed
     unsigned connections;
-    unsigned connections_per_client; // from one address: half of them, likewise
-    int64_t idle_timeout_ns;         // without a whole request: 30 s, then the connection is closed
-    int64_t query_deadline_ns;       // 30 s (408)
-    // 2 s: another node that has not answered a question by then is left out and named
+    unsigned connections_per_client; // from one address: half of them, in the same way
+    // without a complete request: 30 s, then the connection is closed
+    int64_t idle_timeout_ns;
+    int64_t query_deadline_ns; // 30 s (408)
+    // 2 s: another node that has not answered a request by then is left out and listed as missing
     int64_t node_deadline_ns;
     size_t query_memory_bytes; // 256 MiB (413)
     size_t answer_bytes;       // 512 MiB (413)
-    // of all queries and answers under way: 1 GiB, at least query_memory_bytes (503)
+    // of all running queries and answers: 1 GiB, at least query_memory_bytes (503)
     size_t total_memory_bytes;
-    // that may take longer than slow_after_ns at a time: 12; one more is ended (503)
+    // that may take longer than slow_after_ns at the same time: 12; the next one is ended (503)
     unsigned slow_queries;
     int64_t slow_after_ns; // 1 s
 };
 
-// What handlers may use. Constant after the start, except what is behind the pointers
-// (thread-safe).
+// The state for handlers. Constant after the start, except for the objects behind the pointers,
+// which are thread-safe.
 struct service {
     struct reading_from reads;
-    const struct site *site; // that serves us; NULL: none does (aggregator/inside.h)
+    const struct site *site; // that serves us; NULL: none does (aggregator/embedded_server.h)
     struct connections *connections;
     struct workers *workers;
-    struct memory_account memory;        // of requests and of what is kept for the next ones
-    struct memory_account stream_memory; // of it: what waits for clients that follow a stream
-    struct service_limits limits;        // no zeros
-    service_run_fn *describe_run;        // NULL: nothing is known of runs
-    struct dump *dump;                   // the one that is being made
+    struct memory_account memory; // of requests and caches
+    // the part of it for data that waits for clients of streams
+    struct memory_account stream_memory;
+    struct service_limits limits; // never 0
+    service_run_fn *describe_run; // NULL: runs are unknown
+    struct dump *dump;            // the current one
     // the destination of a dump that names none; empty: this node
     const char *dump_node, *dump_dir;
     struct str agent_socket; // NUL-terminated, empty for recordings
     int level;
     bool dragon_compatible;
-    service_reboot_fn *reboot; // NULL: the command cannot be started again
+    service_reboot_fn *reboot; // NULL: no launcher can restart the command
     void *reboot_user;
-    service_collector_fn *collector; // NULL: nobody can start any
+    service_collector_fn *collector; // NULL: no launcher can start collectors
     void *collector_user;
     int64_t started_ns;       // clock_monotonic_ns
-    _Atomic unsigned streams; // open now
-    int64_t shift_ns;         // recordings are shown so much later than they were made
+    _Atomic unsigned streams; // number of open streams
+    int64_t shift_ns;         // added to all times of recordings that are shown
 };
 
-// The time of a recording that is shown as `t_ns`. At the ends of time it stays there.
+// The recorded time of the shown time `t_ns`. The ends of time stay unchanged.
 static inline int64_t service_recorded_ns(const struct service *service, int64_t t_ns)
 {
     int64_t recorded_ns;
@@ -83,11 +85,11 @@ static inline int64_t service_recorded_ns(const struct service *service, int64_t
     return service->shift_ns > 0 ? INT64_MIN : INT64_MAX;
 }
 
-// reading_open for a request: under the limits of the service, with the request's memory.
+// Does reading_open for a request, under the limits of the service, with the request's memory.
 int service_read(struct service *service, struct request *r, int64_t until_ns, struct reading *out,
                  struct error *e);
 
-// reading_close; names in *a (NULL: nowhere) the nodes that were missing: X-Sonde-Missing.
+// Does reading_close. Adds the missing nodes to *a (NULL: to nothing) as X-Sonde-Missing.
 void service_read_end(struct reading *d, struct answer *a);
 
 #endif

@@ -1,9 +1,10 @@
-// acceptor.c - an epoll over the listening socket, those who have said nothing yet, clients of the
-// line protocol and where their lines go.
+// acceptor.c - an epoll over the listening socket, connections without a first byte, clients of the
+// line protocol, and the sockets that their lines go to.
 #include "http/acceptor.h"
 
 #include "base/agent_address.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -17,12 +18,12 @@ enum {
     EVENTS_MAX = 64,
     ACCEPTS_A_ROUND = 64,
     PIECE_BYTES = 16384,
-    WAITING_BYTES_MAX = 256 * 1024, // towards one side; past it the other side is not read
-    NO_DESCRIPTOR_MS = 100,         // no more is accepted for so long when none is left,
+    WAITING_BYTES_MAX = 256 * 1024, // towards one side; above it the other side is not read
+    NO_DESCRIPTOR_MS = 100,         // pause of accepting when no descriptor is left,
     NO_ROOM_MS = 5,                 // and when the table has no room
-    PLACE_LOOK_MS = 5,              // between two looks for a free place while connections wait,
+    PLACE_LOOK_MS = 5,              // between two checks for a free place while connections wait,
     SILENT_LOOK_MS = 1000,          // and while all of these are silent
-    // so many times as many connections may wait as the table has places
+    // the number of waiting connections is limited to this multiple of the table's places
     WAITING_SHARE = 4,
 };
 
@@ -30,20 +31,20 @@ struct side {
     struct client *client;
     int fd; // -1: none
     struct buf out;
-    uint32_t watched; // events asked for
+    uint32_t watched; // events that epoll watches
 };
 
 struct client {
-    struct client *next, *previous;
+    struct list_link of_all; // in acceptor.clients
     struct connection *entry;
     struct side here, agent; // .out of `agent`: points; of `here`: answers
-    void *session;           // of the line protocol; NULL: none has begun
-    struct buf said;         // by its socket, no whole line yet
+    void *session;           // of the line protocol; NULL: not begun
+    struct buf said;         // an incomplete line from its socket
     bool dead;
-    bool waits, has_said; // for a place in the table; and has sent something
-    struct peer peer;     // while it waits
-    int64_t since_ns;     // when it began to wait
-    bool agent_told;      // that nothing more comes
+    bool waits, has_said; // for a place in the table; has sent something
+    struct peer peer;     // set while it waits
+    int64_t since_ns;     // start of the wait
+    bool agent_told;      // of the end of input
     struct sockaddr_storage address;
     socklen_t address_size;
 };
@@ -52,10 +53,15 @@ struct acceptor {
     pthread_t thread;
     struct acceptor_options o;
     int epoll, stop;
-    int pause_ms;                // 0: it listens
-    struct client *first, *last; // as they came
-    unsigned waiting, ready;     // connections that wait; those of them that have sent something
+    int pause_ms;             // 0: it listens
+    struct list_link clients; // as they came
+    unsigned waiting, ready;  // connections that wait; those of them that have sent something
 };
+
+static struct client *client_of(struct list_link *link)
+{
+    return LIST_OF(link, struct client, of_all);
+}
 
 static bool watch(struct acceptor *a, struct side *side, uint32_t events)
 {
@@ -63,8 +69,8 @@ static bool watch(struct acceptor *a, struct side *side, uint32_t events)
     if (side->watched == events)
         return true;
     int how = side->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    // Errors and hang-ups come even where nothing is asked for; a side without interest is taken
-    // out.
+    // epoll reports errors and hang-ups even without requested events, so a side without any is
+    // removed.
     if (!events)
         how = EPOLL_CTL_DEL;
     side->watched = events;
@@ -90,26 +96,20 @@ static void drop(struct acceptor *a, struct client *c, bool close_it)
     if (c->waits)
         wait_no_more(a, c, WAIT_EVICTED);
     if (c->entry)
-        connections_remove(a->o.connections, c->entry); // before the number can be somebody else's
+        // before another connection can get the same descriptor number
+        connections_remove(a->o.connections, c->entry);
     if (close_it)
         close(c->here.fd);
-    c->dead = true; // freed after the round: it may have one more event in it
+    c->dead = true; // freed after the round, which may have one more event for it
 }
 
 static void free_dead(struct acceptor *a)
 {
-    for (struct client *c = a->first, *next; c; c = next) {
-        next = c->next;
+    LIST_EACH (link, &a->clients) {
+        struct client *c = client_of(link);
         if (!c->dead)
             continue;
-        if (c->next)
-            c->next->previous = c->previous;
-        else
-            a->last = c->previous;
-        if (c->previous)
-            c->previous->next = c->next;
-        else
-            a->first = c->next;
+        list_remove(link);
         if (c->session)
             a->o.lines->end(c->session);
         buf_free(&c->here.out);
@@ -129,21 +129,17 @@ static struct client *keep(struct acceptor *a, int fd, const struct sockaddr_sto
     c->address_size = size;
     c->here = (struct side){.client = c, .fd = fd};
     c->agent = (struct side){.client = c, .fd = -1};
-    c->previous = a->last;
-    if (a->last)
-        a->last->next = c;
-    else
-        a->first = c;
-    a->last = c;
+    list_append(&a->clients, &c->of_all);
     return c;
 }
 
 // ---- waiting for a place in the table
 
-// Closes the silent connection that has waited longest; false: all of them have sent something.
+// Closes the silent connection that has waited longest; false: all have sent something.
 static bool turn_away_one(struct acceptor *a)
 {
-    for (struct client *c = a->first; c; c = c->next) {
+    LIST_EACH (link, &a->clients) {
+        struct client *c = client_of(link);
         if (c->dead || !c->waits || c->has_said)
             continue;
         drop(a, c, true);
@@ -153,19 +149,18 @@ static bool turn_away_one(struct acceptor *a)
 }
 
 // False: it need not wait, or too many connections wait.
-static bool let_wait(struct acceptor *a, int fd, const struct sockaddr_storage *address,
-                     socklen_t size)
+static bool let_wait(struct acceptor *a, struct peer_lookup *peer,
+                     const struct sockaddr_storage *address, socklen_t size)
 {
     struct connections *table = a->o.connections;
-    struct peer peer;
-    if (!connections_should_wait(table, fd, (const struct sockaddr *)address, &peer))
+    if (!connections_should_wait(table, peer))
         return false;
     if (a->waiting / WAITING_SHARE >= a->o.connections_max && !turn_away_one(a))
         return false;
-    struct client *c = keep(a, fd, address, size);
+    struct client *c = keep(a, peer->fd, address, size);
     if (!c)
         return false;
-    c->peer = peer;
+    c->peer = *peer_lookup_get(peer);
     c->since_ns = clock_monotonic_ns();
     c->waits = true;
     a->waiting++;
@@ -197,7 +192,7 @@ static void hear_waiting(struct acceptor *a, struct client *c)
     watch(a, &c->here, 0); // until it has a place
 }
 
-// Whether its client on this machine has closed its socket. A client that has only shut down its
+// True if its client on this machine has closed its socket. A client that has only shut down its
 // sending side still reads answers.
 static bool has_gone(const struct client *c)
 {
@@ -220,7 +215,8 @@ static void admit(struct acceptor *a, struct client *c)
         a->o.give(a->o.user, c->here.fd, (struct sockaddr *)&c->address, c->address_size);
         return;
     }
-    c->entry = connections_add(a->o.connections, c->here.fd, (struct sockaddr *)&c->address);
+    struct peer_lookup peer = {.fd = c->here.fd, .done = true, .peer = c->peer};
+    c->entry = connections_add(a->o.connections, &peer);
     if (!c->entry) {
         drop(a, c, true);
         return;
@@ -235,7 +231,10 @@ static void admit_waiting(struct acceptor *a)
 {
     int64_t now_ns = clock_monotonic_ns();
     const struct peer *refused = NULL;
-    for (struct client *c = a->first; c && a->waiting; c = c->next) {
+    LIST_EACH (link, &a->clients) {
+        struct client *c = client_of(link);
+        if (!a->waiting)
+            break;
         if (c->dead || !c->waits)
             continue;
         bool ready = c->has_said && !(refused && peer_equal(refused, &c->peer));
@@ -244,7 +243,7 @@ static void admit_waiting(struct acceptor *a)
             continue;
         }
         if (ready)
-            refused = &c->peer; // alive until free_dead
+            refused = &c->peer; // valid until free_dead
         if (now_ns - c->since_ns >= a->o.idle_timeout_ns) {
             wait_no_more(a, c, WAIT_TIMED_OUT);
             drop(a, c, true);
@@ -252,7 +251,7 @@ static void admit_waiting(struct acceptor *a)
     }
 }
 
-// Closes it so that nothing of it stays in the kernel.
+// Closes it such that the kernel keeps no state of it.
 static void reset(int fd)
 {
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
@@ -262,18 +261,18 @@ static void reset(int fd)
 static void accept_one(struct acceptor *a, int fd, const struct sockaddr_storage *address,
                        socklen_t size)
 {
-    if (!connections_in_pace(a->o.connections, fd, (const struct sockaddr *)address)) {
+    struct peer_lookup peer = {.fd = fd, .client = (const struct sockaddr *)address};
+    if (!connections_in_pace(a->o.connections, &peer)) {
         reset(fd);
         return;
     }
-    if (let_wait(a, fd, address, size))
+    if (let_wait(a, &peer, address, size))
         return;
     if (!a->o.lines) {
         a->o.give(a->o.user, fd, (const struct sockaddr *)address, size);
         return;
     }
-    struct connection *entry =
-        connections_add(a->o.connections, fd, (const struct sockaddr *)address);
+    struct connection *entry = connections_add(a->o.connections, &peer);
     struct client *c = entry ? keep(a, fd, address, size) : NULL;
     if (!c) {
         if (entry)
@@ -309,7 +308,7 @@ static void accept_all(struct acceptor *a)
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-            log_warning("no more connections for a moment: %s", strerror(errno));
+            log_warning("accepting no connections for a moment: %s", strerror(errno));
             pause_for(a, NO_DESCRIPTOR_MS);
         }
         if (errno != EINTR && errno != ECONNABORTED)
@@ -317,7 +316,7 @@ static void accept_all(struct acceptor *a)
     }
 }
 
-// The first byte says what it is.
+// The first byte shows the protocol.
 static void recognise(struct acceptor *a, struct client *c)
 {
     char first;
@@ -352,7 +351,7 @@ static void read_client(struct acceptor *a, struct client *c)
         connections_prove(a->o.connections, c->entry);
 }
 
-// True: all of it is gone, or what is left waits.
+// Returns true if everything is sent, or the rest has to wait.
 static bool send_some(struct side *side)
 {
     ssize_t n = send(side->fd, side->out.data, side->out.size, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -397,7 +396,7 @@ static void hear_agent(struct acceptor *a, struct client *c)
         lose_agent(a, c, n == 0 && c->agent_told);
 }
 
-// After anything has happened: sends what can be sent, asks for what is wanted next.
+// After any event: sends pending data, and updates the watched events.
 static void settle(struct acceptor *a, struct client *c)
 {
     if (c->agent.out.size && c->agent.fd < 0)
@@ -448,7 +447,7 @@ static void deal_with(struct acceptor *a, struct side *side, uint32_t events)
              !a->o.lines->has_ended(c->session))
         read_client(a, c);
     else if (side == &c->here && events & EPOLLHUP)
-        drop(a, c, true); // nobody is there to be answered
+        drop(a, c, true); // the client is gone
     if (!c->dead)
         settle(a, c);
 }
@@ -489,6 +488,7 @@ int acceptor_create(const struct acceptor_options *options, struct acceptor **ou
     if (!a)
         return error_set(e, -ENOMEM, "no memory for the server");
     a->o = *options;
+    list_init(&a->clients);
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->stop = eventfd(0, EFD_CLOEXEC);
     struct epoll_event knock = {.events = EPOLLIN, .data.ptr = &a->o.listening},
@@ -520,9 +520,9 @@ void acceptor_destroy(struct acceptor *a)
         n = write(a->stop, &one, sizeof one);
     while (n < 0 && errno == EINTR);
     pthread_join(a->thread, NULL);
-    for (struct client *c = a->first; c; c = c->next)
-        if (!c->dead)
-            drop(a, c, true);
+    LIST_EACH (link, &a->clients)
+        if (!client_of(link)->dead)
+            drop(a, client_of(link), true);
     free_dead(a);
     close(a->epoll);
     close(a->stop);

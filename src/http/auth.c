@@ -102,8 +102,8 @@ static enum role header_role(const struct auth *auth, const struct request *r)
     return str_eq_nocase(scheme, STR("Basic")) ? basic_role(auth, str_trim(rest)) : ROLE_NOBODY;
 }
 
-// The target without its token parameters, however their name is written. NULL: no memory. Slashes
-// in front are folded into one: "//elsewhere/" would lead to another host.
+// The target without its token parameters, whatever the encoding of their name. NULL: out of
+// memory. Leading slashes are reduced to one, because "//elsewhere/" would lead to another host.
 static char *clean_target(struct request *r)
 {
     struct str rest = r->target, path = str_cut(&rest, '?');
@@ -113,7 +113,7 @@ static char *clean_target(struct request *r)
     buf_add_char(&out, '/');
     buf_add_str(&out, str_slice(path, 1, path.size));
     char separator = '?';
-    // Each part that is not empty is one of the parameters, which are decoded.
+    // Each non-empty part corresponds to one of the decoded parameters.
     for (size_t i = 0; rest.data && i < r->parameter_count;) {
         struct str part = str_cut(&rest, '&');
         if (!part.size || str_eq(r->parameters[i++].name, STR("token")))
@@ -127,7 +127,8 @@ static char *clean_target(struct request *r)
     return copy;
 }
 
-// What a browser says about the page that asks. `said`: whether it says anything.
+// Checks a browser's headers about the page that sends the request. `said`: the browser sent such
+// headers.
 static bool is_own_page(const struct auth *auth, const struct request *r, bool *said)
 {
     struct str site = str_trim(r->headers[HEADER_FETCH_SITE]),
@@ -145,7 +146,7 @@ static bool check_origin(const struct auth *auth, const struct request *r, struc
 {
     struct str header = r->headers[HEADER_HOST], host = host_name(header);
     bool said;
-    // Only programs leave Host out: no browser does.
+    // Only programs omit Host; all browsers send it.
     if (header.size && !auth_is_loopback(host) && !str_eq_nocase(host, auth->listen)) {
         answer_error(a, 403, "without a token this server answers only to its own name",
                      "The Host header names another host. Use http://localhost:PORT/.");
@@ -173,22 +174,22 @@ static bool check_cookie(const struct auth *auth, struct request *r, struct answ
     if (!own)
         return refuse_cookie(a, "a page of another server may not use this browser's session");
     if (!said && r->method != METHOD_GET && r->method != METHOD_HEAD)
-        return refuse_cookie(a, "the browser does not say which page asks");
+        return refuse_cookie(a, "the browser does not say which page sent the request");
     if (request_parameter(r, "jsonp", &callback))
-        return refuse_cookie(a, "jsonp is not answered to a browser's session");
+        return refuse_cookie(a, "jsonp is not available to a browser's session");
     r->role = ROLE_VIEW;
     r->by_cookie = true;
     return true;
 }
 
-// Of the root, relative: a proxy may show it below another path (/user/me/proxy/4242/), which only
-// the browser knows. The same goes for the path of the cookie.
+// Relative to the root, because a proxy may show it below another path (/user/me/proxy/4242/),
+// which only the browser knows. The same holds for the path of the cookie.
 static bool is_root(const char *target)
 {
     return target[0] == '/' && (!target[1] || target[1] == '?');
 }
 
-// The link stood in another page (a chat, a file): browsers send no SameSite=Strict cookie along a
+// The link was on another page (a chat, a file). Browsers send no SameSite=Strict cookie with a
 // redirect from there, but they do from a page of ours.
 static void lead_on(struct answer *a, const char *target)
 {
@@ -202,8 +203,8 @@ static void lead_on(struct answer *a, const char *target)
     buf_add_str(&a->body, STR("\"></html>\n"));
 }
 
-// A browser that opens a page with the token: it gets a session, and goes on to the page without
-// it.
+// For a browser that opens a page with the token: makes a session, and redirects to the page
+// without the token.
 static bool send_on(const struct auth *auth, struct request *r, struct answer *a,
                     const char *cookie)
 {
@@ -229,7 +230,7 @@ static bool send_on(const struct auth *auth, struct request *r, struct answer *a
     return true;
 }
 
-// Whether to let a request without any proof view: pages of other sites and other users may not.
+// True if a request without any proof may view; pages of other sites and other users may not.
 static bool is_open_view(const struct auth *auth, struct request *r)
 {
     struct str ignored;
@@ -240,7 +241,7 @@ static bool is_open_view(const struct auth *auth, struct request *r)
     return r->peer.local && peer_is_own(&r->peer);
 }
 
-// A request without a token that the connection itself vouches for.
+// Checks a request without a token whose connection itself is a proof.
 static bool check_tokenless(const struct auth *auth, struct request *r, struct answer *a,
                             enum role role)
 {
@@ -248,7 +249,7 @@ static bool check_tokenless(const struct auth *auth, struct request *r, struct a
     if (!check_origin(auth, r, a))
         return false;
     if (request_parameter(r, "jsonp", &callback)) {
-        answer_error(a, 403, "jsonp is not answered without a token",
+        answer_error(a, 403, "jsonp is not available without a token",
                      "Any page could run it as a script.");
         return false;
     }

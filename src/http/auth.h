@@ -9,8 +9,8 @@
 // The token's own role (tokens.h) is a second upper bound. A browser that opens a page with ?token=
 // gets a session (sessions.h) as its cookie. The server redirects it to the same page without the
 // token, so that the address bar does not keep the token. Browsers send cookies to every port of a
-// host, and with requests that other pages make. So a cookie is no token and only views; the server
-// ignores it where the browser names another page, and for JSONP.
+// host, and with requests that other pages make. So a cookie is not a token and
+// allows only viewing; the server ignores it if the browser names another page, and for JSONP.
 //
 // A client on another node has shown that it knows the job's key (peer.h), which is kept where the
 // control token is: it has the role CONTROL without a token, so that no token travels there.
@@ -31,30 +31,31 @@
 #include "http/tokens.h"
 
 struct auth {
-    char token[ROLE_COUNT][TOKEN_TEXT_MAX]; // by role; an empty control token: none is needed
-    struct sessions *sessions;              // NULL: browsers get none
-    struct str listen;                      // our address, one more name that Host may give
+    char token[ROLE_COUNT][TOKEN_TEXT_MAX]; // by role; an empty control token: requests need none
+    struct sessions *sessions;              // NULL: browsers get no session
+    // our address, which Host may have besides the loopback names
+    struct str listen;
     int port;
     bool tls;       // the cookie is for HTTPS only
-    bool open_view; // our own user's programs on this machine view without a token
+    bool open_view; // programs of our own user on this machine may view without a token
 };
 
-// Derives the others; empty = none is needed.
+// Sets the control token and derives the others; empty = requests need none.
 void auth_set_token(struct auth *auth, struct str control);
 bool auth_needs_token(const struct auth *auth);
 
-// Takes the same time for every `given` of one size: it tells nothing but the size of the token.
-// An empty token equals nothing.
+// Takes the same time for every `given` of one size, so it reveals only the size of the token. An
+// empty token equals nothing.
 bool auth_token_equal(struct str token, struct str given);
 
-// ROLE_NOBODY: it is none of the tokens.
+// Returns ROLE_NOBODY for any other text.
 enum role auth_role_of(const struct auth *auth, struct str given);
 
-// Whether the address, in digits or as "localhost", is only reachable from this machine.
+// True if the address, in digits or as "localhost", can be reached only from this machine.
 bool auth_is_loopback(struct str address);
 
-// True: go on, r->role and r->by_cookie are set. False: the answer is complete: 401, 403 or a
-// redirect.
+// Returns true to go on, with r->role and r->by_cookie set. Returns false if the answer is
+// complete: 401, 403 or a redirect.
 bool auth_check(const struct auth *auth, struct request *r, struct answer *a);
 
 #endif

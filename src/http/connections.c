@@ -1,13 +1,12 @@
-// connections.c - a list under one lock, and a thread that looks through it a few times per
-// time-out.
+// connections.c - a list under one lock, and a thread that checks it a few times per timeout.
 //
-// Phases change several times a request, so changing one wakes nobody: the watcher looks at fixed
-// intervals while there are connections (a time-out may come 1/8 late), and sleeps while there are
-// none.
+// Phases change several times a request, so a change of phase wakes no thread. The watcher checks
+// at fixed intervals while connections exist (so a timeout may be 1/8 late), and sleeps otherwise.
 #include "http/connections.h"
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/list.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,42 +14,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The list is short (hundreds), so it is searched, not indexed.
+// The list is short (hundreds), so a linear search is enough.
 enum {
-    MARGIN = 2,         // times as many, with those that are still to be closed
-    KNOWN_CLIENTS = 64, // that are remembered when they have no connection
+    MARGIN = 2,         // limit as a multiple, for connections that are still closing
+    KNOWN_CLIENTS = 64, // remembered clients without a connection
 };
 
 // The client of a younger silent connection may be about to send its request.
 static const int64_t YOUNG_NS = NS_PER_S;
-// If no connection has come for so long, the library has dropped the connections of the reserved
-// places.
+// After this time without a new connection, the library must have dropped the connections of the
+// reserved places.
 static const int64_t RESERVED_NS = 5 * (int64_t)NS_PER_S;
 
-// So many connections at once, then one each `interval`: `full_ns` is the time at which as many as
-// `burst` may come again.
+// Allows a burst of connections at once, then one each `interval`. At the time `full_ns`, a whole
+// burst is possible again.
 struct pace {
     int64_t full_ns;
 };
 
-// Lives as long as it has connections, and longer when it is known.
+// Lives as long as it has connections; a known client lives longer.
 struct client {
-    struct client *next;
+    struct list_link of_all; // in connections.clients
     struct peer peer;
     bool own;
     unsigned held, open, unproved; // connections: all; not shut; not shut and unproved
-    int64_t known_ns;              // when a connection of it was proved last; 0: never
-    struct pace pace;              // while it is strange
+    int64_t known_ns;              // time of its last proved connection; 0: never
+    struct pace pace;              // used while it is strange
 };
 
 struct connection {
-    struct connection *next, *previous;
+    struct list_link of_all; // in connections.all
     struct client *client;
     struct peer peer;
-    int64_t opened_ns, since_ns; // since: when its phase began
+    int64_t opened_ns, since_ns; // since: start of its phase
     int fd;
     enum connection_phase phase;
-    bool shut;   // told to go; no longer counted
+    bool shut;   // shut down; no longer counted
     bool proved; // written by its owner, under the lock
 };
 
@@ -59,13 +58,12 @@ struct connections {
     pthread_cond_t changed;
     pthread_t watcher;
     struct connection_options options;
-    struct connection *first;
-    struct client *clients;
-    unsigned unproved_strange; // of clients that are not known
-    struct pace pace;          // of all connections: within it nobody asks whose they are
-    unsigned held;             // how many connections there are, the shut ones among them
-    unsigned reserved;         // places of connections that are on their way here,
-    int64_t reserved_ns;       // the last since then
+    struct list_link all, clients; // the newest first
+    unsigned unproved_strange;     // of clients that are not known
+    struct pace pace;              // of all connections: within it nobody asks whose they are
+    unsigned held;                 // how many connections there are, the shut ones among them
+    unsigned reserved;             // places of connections that are on their way here,
+    int64_t reserved_ns;           // the last since then
     struct connection_counts counts;
     int64_t look_every_ns;
     bool stop, draining;
@@ -83,7 +81,7 @@ static bool is_strange(const struct client *client)
     return !client->own && !client->known_ns;
 }
 
-// Counts a connection of the client that is not shut as unproved, or no longer.
+// Adds to the counts of unproved connections (more is 1 or -1) for a connection that is not shut.
 static void count_unproved(struct connections *c, struct client *client, int more)
 {
     client->unproved += (unsigned)more;
@@ -93,12 +91,22 @@ static void count_unproved(struct connections *c, struct client *client, int mor
         c->unproved_strange += (unsigned)more;
 }
 
+static struct connection *connection_of(struct list_link *link)
+{
+    return LIST_OF(link, struct connection, of_all);
+}
+
+static struct client *client_of(struct list_link *link)
+{
+    return LIST_OF(link, struct client, of_all);
+}
+
 static struct client *look_for_client(struct connections *c, const struct peer *peer)
 {
-    struct client *client = c->clients;
-    while (client && !peer_equal(&client->peer, peer))
-        client = client->next;
-    return client;
+    LIST_EACH (link, &c->clients)
+        if (peer_equal(&client_of(link)->peer, peer))
+            return client_of(link);
+    return NULL;
 }
 
 static struct client *find_client(struct connections *c, const struct peer *peer)
@@ -108,22 +116,18 @@ static struct client *find_client(struct connections *c, const struct peer *peer
         return client;
     client->peer = *peer;
     client->own = peer_is_own(peer);
-    client->next = c->clients;
-    c->clients = client;
+    list_prepend(&c->clients, &client->of_all);
     return client;
 }
 
-static void free_client(struct connections *c, struct client *client)
+static void free_client(struct client *client)
 {
-    struct client **at = &c->clients;
-    while (*at != client)
-        at = &(*at)->next;
-    *at = client->next;
+    list_remove(&client->of_all);
     free(client);
 }
 
-// It has lost a connection, or got none. Of those that have none left the known ones stay, the
-// latest of them; a stranger stays while it is ahead of its pace.
+// Called when a client has lost a connection, or got none. Of clients without connections, it keeps
+// the most recent known ones, and strangers that are ahead of their pace.
 static void forget_clients(struct connections *c, struct client *client)
 {
     struct client *oldest = NULL;
@@ -132,10 +136,11 @@ static void forget_clients(struct connections *c, struct client *client)
         return;
     bool ahead = client->pace.full_ns > clock_monotonic_ns();
     if ((is_strange(client) && !ahead) || client->own) {
-        free_client(c, client);
+        free_client(client);
         return;
     }
-    for (struct client *i = c->clients; i; i = i->next) {
+    LIST_EACH (link, &c->clients) {
+        struct client *i = client_of(link);
         if (i->held)
             continue;
         known++;
@@ -143,7 +148,7 @@ static void forget_clients(struct connections *c, struct client *client)
             oldest = i;
     }
     if (known > KNOWN_CLIENTS)
-        free_client(c, oldest);
+        free_client(oldest);
 }
 
 // ---- closing
@@ -162,7 +167,8 @@ static void shut(struct connections *c, struct connection *connection)
 
 static void shut_overdue(struct connections *c, int64_t now_ns)
 {
-    for (struct connection *i = c->first; i; i = i->next) {
+    LIST_EACH (link, &c->all) {
+        struct connection *i = connection_of(link);
         int64_t timeout_ns = c->options.timeout_ns[i->phase],
                 unproved_ns = c->options.unproved_timeout_ns;
         bool late = timeout_ns && now_ns - i->since_ns >= timeout_ns;
@@ -180,14 +186,14 @@ static void *watch(void *user)
     struct connections *c = user;
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
-        if (!c->first) {
+        if (list_empty(&c->all)) {
             pthread_cond_wait(&c->changed, &c->lock);
             continue;
         }
         int64_t now_ns = clock_monotonic_ns();
         shut_overdue(c, now_ns);
         int64_t next_ns = now_ns + c->look_every_ns;
-        // Whatever wakes it, an early look does no harm.
+        // An early check does no harm, whatever wakes it.
         condition_wait_until(&c->changed, &c->lock, next_ns);
     }
     pthread_mutex_unlock(&c->lock);
@@ -213,6 +219,8 @@ int connections_create(const struct connection_options *options, struct connecti
     *out = NULL;
     if (!c)
         return error_set(e, -ENOMEM, "no memory for the table of connections");
+    list_init(&c->all);
+    list_init(&c->clients);
     c->options = *options;
     c->look_every_ns = look_interval_ns(options);
     pthread_mutex_init(&c->lock, NULL);
@@ -238,12 +246,10 @@ void connections_destroy(struct connections *c)
     pthread_cond_broadcast(&c->changed);
     pthread_mutex_unlock(&c->lock);
     pthread_join(c->watcher, NULL);
-    for (struct connection *i = c->first, *next; i; i = next) {
-        next = i->next;
-        free(i);
-    }
-    while (c->clients)
-        free_client(c, c->clients);
+    LIST_EACH (link, &c->all)
+        free(connection_of(link));
+    LIST_EACH (link, &c->clients)
+        free_client(client_of(link));
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
     free(c);
@@ -256,8 +262,8 @@ const struct peer *connection_peer(const struct connection *connection)
 
 // ---- making room
 
-// What goes first among a client's: the oldest unproved connection, whatever it does, else the one
-// that has been idle longest.
+// The order in which a client's connections are closed: unproved ones first, oldest first, whatever
+// their phase; then the one that has been idle longest.
 static bool goes_before(const struct connection *a, const struct connection *b)
 {
     if (!b || a->proved != b->proved)
@@ -265,12 +271,13 @@ static bool goes_before(const struct connection *a, const struct connection *b)
     return a->proved ? a->since_ns < b->since_ns : a->opened_ns < b->opened_ns;
 }
 
-// One of a client's (NULL: of all) connections; NULL when all of them are busy.
+// Finds an idle connection of a client (NULL: of any client); NULL if all are busy.
 static struct connection *find_idle(const struct connections *c, const struct client *client,
                                     bool unproved_only)
 {
     struct connection *first = NULL;
-    for (struct connection *i = c->first; i; i = i->next) {
+    LIST_EACH (link, &c->all) {
+        struct connection *i = connection_of(link);
         if (i->shut || i->phase == PHASE_ANSWERING ||
             (i->proved && (is_busy(i) || unproved_only)) || (client && i->client != client))
             continue;
@@ -280,7 +287,7 @@ static struct connection *find_idle(const struct connections *c, const struct cl
     return first;
 }
 
-// False when all of them are busy.
+// Returns false if all are busy.
 static bool evict(struct connections *c, const struct client *client, bool unproved_only)
 {
     struct connection *first = find_idle(c, client, unproved_only);
@@ -291,11 +298,12 @@ static bool evict(struct connections *c, const struct client *client, bool unpro
     return true;
 }
 
-// The client with the most unproved connections, our own user last. NULL: there is none.
+// The client with the most unproved connections, our own user last. NULL: none.
 static const struct client *find_crowd(const struct connections *c, bool strange_only)
 {
     const struct client *crowd = NULL;
-    for (const struct client *i = c->clients; i; i = i->next) {
+    LIST_EACH (link, &c->clients) {
+        const struct client *i = client_of(link);
         if (!i->unproved || (strange_only && !is_strange(i)))
             continue;
         if (!crowd || (crowd->own && !i->own) ||
@@ -327,7 +335,7 @@ static bool make_room(struct connections *c, const struct client *client)
 
 // ---- waiting for a place
 
-// Whether closing it loses no request.
+// True if closing it loses no request.
 static bool is_harmless(const struct connection *connection, int64_t now_ns)
 {
     char byte;
@@ -338,7 +346,7 @@ static bool is_harmless(const struct connection *connection, int64_t now_ns)
            recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
-// The clients of connections on their way are not known yet: all of them may be this client's.
+// The clients of reserved places are unknown, so all of them may be this client's.
 static bool is_full(struct connections *c, const struct client *client)
 {
     if (clock_monotonic_ns() - c->reserved_ns >= RESERVED_NS)
@@ -364,17 +372,17 @@ static bool may_wait(const struct peer *peer, const struct client *client)
     return peer_is_own(peer) || (client && client->known_ns);
 }
 
-bool connections_should_wait(struct connections *c, int fd, const struct sockaddr *client,
-                             struct peer *peer)
+bool connections_should_wait(struct connections *c, struct peer_lookup *lookup)
 {
     pthread_mutex_lock(&c->lock);
     unsigned least =
         c->options.most < c->options.most_per_client ? c->options.most : c->options.most_per_client;
-    bool room = c->counts.open + c->reserved < least; // for whomever: the kernel need not be asked
+    // room for any client: no need to ask the kernel
+    bool room = c->counts.open + c->reserved < least;
     pthread_mutex_unlock(&c->lock);
     if (room)
         return false;
-    peer_look(fd, client, peer);
+    const struct peer *peer = peer_lookup_get(lookup);
     pthread_mutex_lock(&c->lock);
     const struct client *known = look_for_client(c, peer);
     bool wait = may_wait(peer, known) && is_full(c, known);
@@ -450,9 +458,8 @@ static bool step(const struct connection_options *o, struct pace *pace, int64_t 
     return true;
 }
 
-bool connections_in_pace(struct connections *c, int fd, const struct sockaddr *address)
+bool connections_in_pace(struct connections *c, struct peer_lookup *lookup)
 {
-    struct peer peer;
     if (!c->options.strange_a_second)
         return true;
     pthread_mutex_lock(&c->lock);
@@ -460,11 +467,11 @@ bool connections_in_pace(struct connections *c, int fd, const struct sockaddr *a
     pthread_mutex_unlock(&c->lock);
     if (in_pace)
         return true;
-    peer_look(fd, address, &peer);
-    if (peer_is_own(&peer))
+    const struct peer *peer = peer_lookup_get(lookup);
+    if (peer_is_own(peer))
         return true;
     pthread_mutex_lock(&c->lock);
-    struct client *client = find_client(c, &peer);
+    struct client *client = find_client(c, peer);
     in_pace =
         client && (!is_strange(client) || step(&c->options, &client->pace, clock_monotonic_ns()));
     c->counts.refused += !in_pace;
@@ -474,15 +481,15 @@ bool connections_in_pace(struct connections *c, int fd, const struct sockaddr *a
     return in_pace;
 }
 
-struct connection *connections_add(struct connections *c, int fd, const struct sockaddr *client)
+struct connection *connections_add(struct connections *c, struct peer_lookup *lookup)
 {
     struct connection *connection = calloc(1, sizeof *connection);
     if (!connection)
         return NULL;
-    connection->fd = fd;
+    connection->fd = lookup->fd;
     connection->phase = PHASE_WAITING;
     connection->opened_ns = connection->since_ns = clock_monotonic_ns();
-    peer_look(fd, client, &connection->peer);
+    connection->peer = *peer_lookup_get(lookup);
     pthread_mutex_lock(&c->lock);
     connection->client = find_client(c, &connection->peer);
     if (!connection->client) {
@@ -494,12 +501,9 @@ struct connection *connections_add(struct connections *c, int fd, const struct s
     connection->client->held++;
     connection->client->open++;
     count_unproved(c, connection->client, 1);
-    connection->next = c->first;
-    if (c->first)
-        c->first->previous = connection;
-    else
+    if (list_empty(&c->all))
         pthread_cond_broadcast(&c->changed);
-    c->first = connection;
+    list_prepend(&c->all, &connection->of_all);
     c->held++;
     c->counts.open++;
     c->counts.accepted++;
@@ -522,12 +526,7 @@ bool connections_room(struct connections *c)
 void connections_remove(struct connections *c, struct connection *connection)
 {
     pthread_mutex_lock(&c->lock);
-    if (connection->next)
-        connection->next->previous = connection->previous;
-    if (connection->previous)
-        connection->previous->next = connection->next;
-    else
-        c->first = connection->next;
+    list_remove(&connection->of_all);
     struct client *client = connection->client;
     c->held--;
     client->held--;
@@ -547,14 +546,14 @@ void connections_remove(struct connections *c, struct connection *connection)
 
 void connections_prove(struct connections *c, struct connection *connection)
 {
-    if (connection->proved) // only its owner writes it
+    if (connection->proved) // no lock: only its owner writes it
         return;
     pthread_mutex_lock(&c->lock);
     struct client *client = connection->client;
     if (!connection->shut)
         count_unproved(c, client, -1);
     connection->proved = true;
-    if (is_strange(client)) // its other connections are no longer those of a stranger
+    if (is_strange(client)) // its other connections no longer count as a stranger's
         c->unproved_strange -= client->unproved;
     client->known_ns = clock_monotonic_ns();
     pthread_mutex_unlock(&c->lock);

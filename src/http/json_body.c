@@ -1,4 +1,4 @@
-// json_body.c - a body as a JSON tree, for a moment.
+// json_body.c - a temporary JSON tree of the body.
 #include "http/json_body.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ static int add(struct request *r, struct str name, const char *value, struct err
     return 0;
 }
 
-// Of a tag; absent or null: any.
+// The name of a tag; an absent or null one means any.
 static bool is_name(const json_t *name)
 {
     return !name || json_is_null(name) || json_is_string(name);
@@ -40,7 +40,7 @@ static int add_tags(struct request *r, const json_t *tags, struct error *e)
     return rc;
 }
 
-// ["a","b"] as "a,b".
+// Adds ["a","b"] as "a,b".
 static int add_list(struct request *r, struct str key, const json_t *list, struct error *e)
 {
     struct buf text = {.limit = JSON_BODY_MAX};
@@ -81,7 +81,7 @@ static int add_members(struct request *r, json_t *object, struct error *e)
     return rc;
 }
 
-// "queries" of /api/query/last, one by one.
+// Adds "queries" of /api/query/last, one by one.
 static int add_last_query(struct request *r, const json_t *query, struct error *e)
 {
     const char *metric = json_string_value(json_object_get(query, "metric")), *key;

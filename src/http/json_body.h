@@ -1,14 +1,14 @@
-// json_body.h - a small JSON body as more parameters, so that handlers need not care how they were
-// asked.
+// json_body.h - turns a small JSON body into parameters, so that handlers need not distinguish GET
+// and POST.
 #ifndef SONDE_HTTP_JSON_BODY_H
 #define SONDE_HTTP_JSON_BODY_H
 
 #include "http/request.h"
 
-// The members of a POST's JSON object become parameters, behind those of the address: texts and
-// whole numbers as they are, the list "tags":[{"key":k,"value":v},…] as one parameter "tag" each,
-// "k=v", other lists of texts as one, "a,b". The rest is passed over. Without a body: nothing to
-// do. -EINVAL: not a JSON object. -E2BIG: larger than JSON_BODY_MAX, or too many members.
+// Adds the members of a POST's JSON object to the parameters of the address: texts and whole
+// numbers unchanged, the list "tags":[{"key":k,"value":v},…] as one parameter "tag" each, "k=v",
+// other lists of texts as one, "a,b". Ignores the rest. Does nothing without a body. -EINVAL: not a
+// JSON object. -E2BIG: larger than JSON_BODY_MAX, or too many members.
 enum { JSON_BODY_MAX = 1 << 20 };
 int json_body_take(struct request *r, struct error *e);
 

@@ -4,9 +4,9 @@
 
 #include "base/str.h"
 
-// Adds `body` to `out` with quotes around NaN, Infinity, numbers past the range of a double, and
-// integers of more than 18 digits, so that a parser takes the rest of the body, and a range check
-// refuses these values one by one.
+// Appends `body` to `out` with quotes around NaN, Infinity, numbers outside the range of a double,
+// and integers of more than 18 digits. A parser then accepts the rest of the body, and a range
+// check rejects these values one by one.
 void json_quote_numbers(struct str body, struct buf *out);
 
 #endif

@@ -20,7 +20,7 @@ static void set_port(struct sockaddr *address, int port)
         ((struct sockaddr_in *)(void *)address)->sin_port = htons((uint16_t)port);
 }
 
-// The socket, or a negative errno.
+// Returns the socket, or a negative errno.
 static int listen_at(struct sockaddr *address, socklen_t size, int port)
 {
     int on = 1;
@@ -31,8 +31,8 @@ static int listen_at(struct sockaddr *address, socklen_t size, int port)
     int off = 0;
     if (address->sa_family == AF_INET6) // "::" takes both families
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    // A port whose last connections are still winding down is free; one that another program
-    // listens on is not.
+    // Allows a port whose last connections are still closing, but not one that another program
+    // listens on.
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(fd, address, size) != 0 || listen(fd, BACKLOG) != 0) {
         int rc = -errno;
@@ -61,21 +61,21 @@ int listen_take(int fd, struct listener *out, struct error *e)
     *out = (struct listener){.fd = -1};
     if (getsockname(fd, (struct sockaddr *)&address, &size) < 0 ||
         getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &one) < 0)
-        return error_set(e, -errno, "descriptor %d is no socket: %s", fd, strerror(errno));
+        return error_set(e, -errno, "descriptor %d is not a socket: %s", fd, strerror(errno));
     if (!listens || (address.ss_family != AF_INET && address.ss_family != AF_INET6))
         return error_set(e, -EINVAL, "descriptor %d does not listen on a port", fd);
     out->fd = fd;
-    // at the same place in both families
+    // the same offset in both families
     out->port = ntohs(((const struct sockaddr_in *)&address)->sin_port);
     out->loopback = is_loopback((const struct sockaddr *)&address);
     return 0;
 }
 
-// A port that the kernel chooses is ours only as long as we listen, one that we name until we
-// close: so it is named.
+// Binds an explicit port, because a port of the kernel's choice stays ours only while we listen,
+// and an explicit one until we close the socket.
 static int listen_anywhere(struct sockaddr *address, socklen_t size)
 {
-    enum { TRIES_MAX = 16 }; // another program may be faster
+    enum { TRIES_MAX = 16 }; // another program may take a port first
     struct listener chosen;
     int fd = -EADDRINUSE;
     for (int tries = 0; fd == -EADDRINUSE && tries < TRIES_MAX; tries++) {
@@ -106,7 +106,8 @@ int listen_for_nodes(const char *address, struct listener *out, struct error *e)
 
 void listen_refuse(int fd)
 {
-    // Without it, another program that sets it, too, could bind a port on which nobody listens.
+    // Clears SO_REUSEADDR, because another program that sets it, too, could bind a port on which no
+    // socket listens.
     int off = 0;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &off, sizeof off);
     shutdown(fd, SHUT_RDWR);

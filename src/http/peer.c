@@ -60,7 +60,8 @@ static void put_address(uint32_t out[4], const struct peer_end *end)
         memcpy(out, end->address, PEER_ADDRESS_BYTES);
 }
 
-// The kernel falls back to a listening socket where the connection is gone: that is not the one.
+// If the connection is gone, the kernel answers with a listening socket instead, which is not a
+// match.
 static bool is_answer(const struct inet_diag_msg *m, const struct inet_diag_sockid *asked)
 {
     enum { TCP_LISTENING = 10 };
@@ -68,7 +69,7 @@ static bool is_answer(const struct inet_diag_msg *m, const struct inet_diag_sock
            m->id.idiag_sport == asked->idiag_sport && m->id.idiag_dport == asked->idiag_dport;
 }
 
-// Fills *p where the socket is there, and the kernel tells.
+// Fills *p if the socket exists, and the kernel provides its data.
 static void ask_kernel(const struct peer_end *own, const struct peer_end *client, struct peer *p)
 {
     struct {
@@ -91,7 +92,7 @@ static void ask_kernel(const struct peer_end *own, const struct peer_end *client
     _Alignas(struct nlmsghdr) char answer[1024];
     struct sockaddr_nl from = {.nl_pid = 1};
     socklen_t from_size = sizeof from;
-    // The answer is there when send() comes back.
+    // The answer is available when send() returns.
     ssize_t n = send(fd, &ask, sizeof ask, 0) == (ssize_t)sizeof ask
                     ? recvfrom(fd, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from,
                                &from_size)
@@ -109,7 +110,7 @@ static void ask_kernel(const struct peer_end *own, const struct peer_end *client
 
 // ---- /proc/net/tcp
 
-// An address there: each 32 bits as a number of this machine.
+// Writes an address in the format of the file: each 32 bits as a number in host byte order.
 static void write_end(const struct peer_end *end, bool v4, char out[48])
 {
     size_t from = v4 ? sizeof mapped : 0, at = 0;
@@ -148,11 +149,11 @@ void peer_look_in_proc(struct peer *p)
 {
     if (p->local && !p->known && is_v4(&p->other))
         search_table("/proc/net/tcp", true, &p->own, &p->other, p);
-    if (p->local && !p->known) // also those of v6 sockets that speak v4
+    if (p->local && !p->known) // also v6 sockets with v4 addresses
         search_table("/proc/net/tcp6", false, &p->own, &p->other, p);
 }
 
-// ---- all of it
+// ---- peer_look
 
 void peer_look(int fd, const struct sockaddr *client, struct peer *out)
 {
@@ -160,7 +161,7 @@ void peer_look(int fd, const struct sockaddr *client, struct peer *out)
     socklen_t size = sizeof address;
     *out = (struct peer){0};
     bool named = getsockname(fd, (struct sockaddr *)&address, &size) == 0;
-    // The server listens on no Unix socket (listen_take): the hub has handed this one over.
+    // The server listens on no Unix socket (listen_take), so the hub has passed this connection on.
     out->holds_key =
         named && address.ss_family == AF_UNIX && client && client->sa_family == AF_UNIX;
     if (out->holds_key || !read_end(client, &out->other))
@@ -170,6 +171,14 @@ void peer_look(int fd, const struct sockaddr *client, struct peer *out)
                  (has_own && memcmp(out->own.address, out->other.address, PEER_ADDRESS_BYTES) == 0);
     if (has_own && out->local)
         ask_kernel(&out->own, &out->other, out);
+}
+
+const struct peer *peer_lookup_get(struct peer_lookup *lookup)
+{
+    if (!lookup->done)
+        peer_look(lookup->fd, lookup->client, &lookup->peer);
+    lookup->done = true;
+    return &lookup->peer;
 }
 
 bool peer_is_own(const struct peer *p)
@@ -196,7 +205,7 @@ static bool holds(int proc, const char *pid, const char *wanted)
     if (!fds) {
         if (fd >= 0)
             close(fd);
-        return false; // gone, or not to be looked into
+        return false; // ended, or protected from inspection
     }
     bool found = false;
     for (struct dirent *entry = readdir(fds); entry && !found; entry = readdir(fds)) {
@@ -214,7 +223,7 @@ static bool is_ssh(int proc, const char *pid)
     snprintf(path, sizeof path, "%.16s/exe", pid);
     ssize_t n = readlinkat(proc, path, target, sizeof target - 1);
     if (n <= 0)
-        return true; // what cannot be seen is not trusted
+        return true; // not trusted without inspection
     target[n] = 0;
     const char *name = strrchr(target, '/');
     return strncmp(name ? name + 1 : target, "ssh", 3) == 0;

@@ -1,15 +1,15 @@
 // peer.h - the process at the other end of a TCP connection within this machine.
 //
-//   source                         gives                           cost      used for
+//   source                         result                          cost      used for
 //   sock_diag (netlink)            address and port ─▶ uid, inode  10 µs     every local connection
 //   /proc/net/tcp, tcp6            the same, without sock_diag     some ms   control only
 //   /proc/PID/fd of our processes  inode ─▶ process                some ms   collectors only
 //
-// Nobody can make a socket of another uid, so other users cannot deceive peer_is_own(). A forwarder
-// can: the socket is its own. sshd runs `ssh -L` of a user under the user's uid, but forbids other
-// processes to look into it; the ssh of `ssh -R` is known by its name. So peer_is_program_here()
-// demands a process that we can see and that is not ssh. Any other forwarder that the user runs
-// (socat, a notebook server's proxy) counts as a program of the user.
+// No user can make a socket of another uid, so other users cannot deceive peer_is_own(). A
+// forwarder can, because its socket belongs to our user. sshd runs `ssh -L` under the user's uid,
+// but other processes may not inspect it; the ssh of `ssh -R` is known by its name. So
+// peer_is_program_here() requires a process that we can inspect and that is not ssh. Any other
+// forwarder that the user runs (socat, a notebook server's proxy) counts as a program of the user.
 #ifndef SONDE_HTTP_PEER_H
 #define SONDE_HTTP_PEER_H
 
@@ -20,16 +20,16 @@
 
 enum { PEER_ADDRESS_BYTES = 16 };
 
-// One end of a connection: an address (v4 as ::ffff:a.b.c.d), a port in network order.
+// One end of a connection: an address (IPv4 as ::ffff:a.b.c.d), a port in network order.
 struct peer_end {
     unsigned char address[PEER_ADDRESS_BYTES];
     uint16_t port;
 };
 
 struct peer {
-    struct peer_end other, own; // own: only where local
+    struct peer_end other, own; // own: only if local
     bool local;                 // its other end is on this machine
-    bool known;                 // the kernel told the rest
+    bool known;                 // the kernel provided the fields below
     uid_t uid;
     uint64_t inode; // of its socket
     // A client on another node, whose relay has proved for it that it knows the job's key. The hub
@@ -38,19 +38,28 @@ struct peer {
     bool holds_key;
 };
 
-// What the connection `fd` from `client` tells (NULL: nothing).
+// Describes the client of the connection `fd`. `client` NULL: nothing is known.
 void peer_look(int fd, const struct sockaddr *client, struct peer *out);
+
+// The peer of a connection, looked up at most once: when it is first needed.
+struct peer_lookup {
+    int fd;
+    const struct sockaddr *client;
+    bool done;
+    struct peer peer;
+};
+const struct peer *peer_lookup_get(struct peer_lookup *lookup);
 
 // A local one that is not known is looked for in /proc/net/tcp.
 void peer_look_in_proc(struct peer *p);
 
 bool peer_is_own(const struct peer *p);
 
-// The same client: one uid on this machine, whichever of its many addresses it comes from; else one
+// True for the same client: the same uid on this machine, from any of its addresses; else the same
 // address.
 bool peer_equal(const struct peer *a, const struct peer *b);
 
-// Looks through /proc: milliseconds.
+// Searches /proc, which takes milliseconds.
 bool peer_is_program_here(const struct peer *p);
 
 #endif

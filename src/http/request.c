@@ -1,4 +1,4 @@
-// request.c - taking a request apart: target, parameters, header lists, compressed bodies.
+// request.c - parses a request: target, parameters, header lists, compressed bodies.
 #include "http/request.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// %41 becomes A and, in parameters, + a blank.
+// %41 becomes A and, in parameters, + becomes a blank.
 static int decode(struct arena *arena, struct str text, bool plus_is_blank, struct str *out,
                   struct error *e)
 {
@@ -154,7 +154,7 @@ bool request_accepts(struct str header, struct str token, bool any)
                 weight = 0;
         }
         if (str_eq_nocase(name, token))
-            return weight > 0; // what is named outright counts for more than the star
+            return weight > 0; // an explicit entry overrides the star
         if (any && (str_eq(name, STR("*")) || str_eq(name, STR("*/*"))))
             by_star = weight > 0;
     }

@@ -72,7 +72,7 @@ void answer_failure(struct answer *a, const struct error *e)
         answer_header(a, "Retry-After", one_second);
 }
 
-// A JavaScript name, with dots and array indexes: nothing that could carry code.
+// A JavaScript name, with dots and array indexes: it cannot contain code.
 static bool is_callback(struct str name)
 {
     for (size_t i = 0; i < name.size; i++)
@@ -84,7 +84,7 @@ static bool is_callback(struct str name)
 static void wrap_for_jsonp(struct answer *a, struct str callback)
 {
     struct buf wrapped = {.limit = a->body.limit};
-    // The comment in front keeps the first bytes out of the caller's hands.
+    // The comment in front keeps the caller from choosing the first bytes.
     buf_add_str(&wrapped, STR("/**/"));
     buf_add_str(&wrapped, callback);
     buf_add_char(&wrapped, '(');
@@ -95,7 +95,7 @@ static void wrap_for_jsonp(struct answer *a, struct str callback)
     a->content_type = "application/javascript; charset=UTF-8";
 }
 
-// Where it cannot be done, or does not pay, the body stays as it is: that is an answer too.
+// Leaves the body uncompressed if compression fails, or does not pay.
 static void compress_body(struct answer *a)
 {
     enum { LEVEL_FAST = 1, WINDOW_GZIP = 15 + 16, MEMORY_DEFAULT = 8 };

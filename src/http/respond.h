@@ -1,5 +1,4 @@
-// respond.h - what goes back: a status, a body that handlers write with the JSON writer, a few
-// headers.
+// respond.h - a response: a status, a body that handlers write with the JSON writer, a few headers.
 //
 // A handler fills a struct answer and knows nothing of sockets. Errors have OpenTSDB's form:
 // {"error":{"code":…,"message":…}}.
@@ -11,7 +10,7 @@
 
 enum {
     ANSWER_HEADERS_MAX = 8,
-    ANSWER_GZIP_FROM_BYTES = 64 * 1024, // smaller bodies gain nothing
+    ANSWER_GZIP_FROM_BYTES = 64 * 1024, // compressing smaller bodies gains nothing
     JSONP_NAME_MAX = 128,
 };
 
@@ -28,31 +27,33 @@ struct answer {
     const char *content_type;
     struct answer_header headers[ANSWER_HEADERS_MAX];
     size_t header_count;
-    const char *policy; // Content-Security-Policy; NULL: nothing is loaded, nothing runs
+    const char *policy; // Content-Security-Policy; NULL: the page may load and run nothing
     const char *cache;  // Cache-Control; NULL: no-store
     bool jsonp;         // a script for pages of other servers (answer_finish)
-    // instead of a body: what comes, as it comes. The answer's until the server takes it
+    // instead of a body: data that is sent as it arrives. The answer owns it until the server takes
+    // it
     struct stream *stream;
 };
 
-// Adds a text to a page of HTML: its signs < > & " ' are escaped.
+// Appends a text to an HTML page, with < > & " ' escaped.
 void answer_add_html(struct buf *out, const char *text);
 
 void answer_begin(struct answer *a, size_t limit_bytes);
 void answer_free(struct answer *a);
 
-// Adds a header; `value` must live as long as the answer (NULL: no memory, the header is left out).
+// Adds a header; `value` must live as long as the answer (NULL, after a failed allocation: no
+// header is added).
 void answer_header(struct answer *a, const char *name, char *value);
 
-// Throws away what was written and writes the error instead. `details` may be NULL.
+// Discards the body and writes the error instead. `details` may be NULL.
 void answer_error(struct answer *a, int status, const char *message, const char *details);
 
-// The same for what a function reported: -EINVAL and -ENOENT are 400, -E2BIG 413, -ETIMEDOUT 408,
+// The same for the error of a function: -EINVAL and -ENOENT are 400, -E2BIG 413, -ETIMEDOUT 408,
 // -EBUSY and -ECANCELED 503, everything else 500.
 void answer_failure(struct answer *a, const struct error *e);
 
-// Last step: an answer that outgrew its limit becomes a 413; wraps it for ?jsonp=; compresses it
-// where the client takes gzip and it is large.
+// The last step: turns an answer above its limit into a 413, wraps it for ?jsonp=, and compresses a
+// large one if the client accepts gzip.
 void answer_finish(struct answer *a, const struct request *r);
 
 #endif

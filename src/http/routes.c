@@ -1,4 +1,4 @@
-// routes.c - the way from a request to its handler.
+// routes.c - dispatches a request to its handler.
 #include "http/routes.h"
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@ static const struct {
     {METHOD_PUT, "PUT"}, {METHOD_DELETE, "DELETE"},
 };
 
-// "/api/v1/x" is "/api/x"; of a higher version there is none: false, and the answer is made.
+// "/api/v1/x" becomes "/api/x". For a higher version it returns false, with the answer.
 static bool strip_version(struct request *r, struct str *path, struct answer *a)
 {
     static const struct str api = {"/api/v", sizeof "/api/v" - 1};
@@ -77,7 +77,7 @@ static bool allow_origin(const struct site *site, const struct request *r, struc
     return false;
 }
 
-// A browser asks before it sends a page's request; it cannot give the token there.
+// A browser sends a preflight request before a page's request; it cannot carry the token.
 static void answer_preflight(struct answer *a)
 {
     static char methods[] = "GET, POST, PUT, DELETE",
@@ -123,7 +123,7 @@ static bool refuse_role(struct answer *a, const struct request *r, enum role nee
     return false;
 }
 
-// A control token that was stolen is worth nothing to another user of this machine.
+// A stolen control token is useless to another user of this machine.
 static bool check_role(const struct route *route, struct request *r, struct answer *a)
 {
     enum role needed = role_needed(route, r);
@@ -134,8 +134,8 @@ static bool check_role(const struct route *route, struct request *r, struct answ
     peer_look_in_proc(&r->peer);
     if (peer_is_own(&r->peer))
         return true;
-    answer_error(a, 403, "on this machine only the job's own user may ask this",
-                 r->peer.known ? NULL : "The kernel does not tell which user asks.");
+    answer_error(a, 403, "only the job's own user on this machine may send this request",
+                 r->peer.known ? NULL : "The kernel does not tell which user sent it.");
     return false;
 }
 
@@ -144,12 +144,12 @@ static bool check_here(const struct request *r, struct answer *a)
     if (!request_is_proxied(r) && peer_is_program_here(&r->peer))
         return true;
     answer_error(
-        a, 403, "only programs on this machine may ask this",
+        a, 403, "only programs on this machine may send this request",
         "It has to come from the node that sonde run runs on, through no tunnel and no proxy.");
     return false;
 }
 
-// OpenTSDB's clients that can only GET name the method in the address, where that changes
+// OpenTSDB's clients that can only GET put the method into the address, for requests that change
 // something.
 static bool override_method(const struct route *route, struct request *r, struct answer *a)
 {
@@ -170,7 +170,7 @@ static bool override_method(const struct route *route, struct request *r, struct
     return false;
 }
 
-// NULL when the answer is made already.
+// Returns NULL if the answer is complete.
 static const struct route *admit(const struct site *site, struct request *r, struct answer *a)
 {
     if (allow_origin(site, r, a) && r->method == METHOD_OPTIONS) {
@@ -180,14 +180,14 @@ static const struct route *admit(const struct site *site, struct request *r, str
     struct str path;
     const struct route *route = strip_version(r, &path, a) ? find(site, path) : NULL;
     bool open = route && route->access == ACCESS_OPEN;
-    // Without the token nobody learns which routes there are.
+    // Without the token, a client cannot learn which routes exist.
     if (!open && !auth_check(&site->auth, r, a)) {
         if (site->refused)
             site->refused(r, a);
         return NULL;
     }
     if (a->status != 200)
-        return NULL; // the version
+        return NULL; // unknown version
     if (!route) {
         answer_error(a, 404, "Endpoint not found", "/sonde/v1/openapi.json lists the endpoints.");
         return NULL;
@@ -210,8 +210,8 @@ bool routes_admit(const struct site *site, struct request *r, struct answer *a, 
     return route != NULL;
 }
 
-// What needs no token is answered in a thread that serves all connections: nothing is inflated for
-// it.
+// Does not inflate bodies for routes without a token, because a thread that serves all connections
+// answers them.
 static int decode_body(const struct site *site, const struct route *route, struct request *r,
                        struct error *e)
 {

@@ -1,4 +1,4 @@
-// secrets.c - opening, looking at and reading files that hold secrets.
+// secrets.c - opens, checks and reads files that hold secrets.
 #include "http/secrets.h"
 
 #include "base/whole.h"
@@ -29,7 +29,7 @@ static int check_private(int fd, const char *path, struct error *e)
 int secrets_read(const char *path, enum secrets_how how, struct buf *out, struct error *e)
 {
     *out = (struct buf){.limit = SECRETS_FILE_MAX};
-    // O_NONBLOCK: a pipe must not keep us waiting.
+    // O_NONBLOCK, because opening a pipe must not block.
     int fd =
         open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (how == SECRETS_NO_LINK ? O_NOFOLLOW : 0));
     if (fd < 0 && errno == ELOOP)

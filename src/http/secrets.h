@@ -1,5 +1,5 @@
-// secrets.h - reads files that hold secrets, and checks them through the same descriptor: no other
-// file can take their place in between.
+// secrets.h - reads files that hold secrets, and checks them through the same descriptor, so that
+// no other file can replace them in between.
 #ifndef SONDE_HTTP_SECRETS_H
 #define SONDE_HTTP_SECRETS_H
 
@@ -9,17 +9,17 @@
 enum { SECRETS_FILE_MAX = 1 << 20 };
 
 enum secrets_how {
-    SECRETS_PUBLIC, // a certificate: everybody may read it
+    SECRETS_PUBLIC, // a certificate, which every user may read
     // a key: a regular file of this user that no other user can open; links are followed
     SECRETS_PRIVATE,
-    SECRETS_NO_LINK, // a token: the same, but links are refused
+    SECRETS_NO_LINK, // a token: like a key, but links are refused
 };
 
-// Reads the whole file and adds a NUL. -EPERM: the file is not private; -ELOOP: a link; -EFBIG:
+// Reads the whole file and appends a NUL. -EPERM: the file is not private; -ELOOP: a link; -EFBIG:
 // larger than SECRETS_FILE_MAX. The caller frees *out.
 int secrets_read(const char *path, enum secrets_how how, struct buf *out, struct error *e);
 
-// Overwrites and frees.
+// Overwrites the memory and frees it.
 void secrets_free(struct buf *secret);
 
 #endif

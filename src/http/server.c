@@ -1,15 +1,15 @@
 // server.c - the HTTP server: libmicrohttpd's threads on one side, the table of routes on the
 // other.
 //
-// A few threads with an epoll each serve all connections. A request goes through calls of
-// receive(): its headers (where what needs no body, such as a missing token, is decided), the
-// pieces of its body, its end. Then its connection sleeps, and it is answered in a worker
-// (workers.h), whatever that takes; when the answer is there receive() is called once more, and
-// sends it. Routes that need no token (/healthz) do next to nothing, so they are answered at once,
-// however busy the workers are.
+// A few threads with an epoll each serve all connections. The library calls receive() for the
+// headers of a request, for each piece of its body, and at its end. If the headers are enough to
+// decide (a missing token), the answer is made at once. Otherwise the connection is suspended, and
+// a worker (workers.h) answers the request, however long that takes; then the library calls
+// receive() once more, which sends the answer. Routes without a token (/healthz) do next to
+// nothing, so they are answered at once, however busy the workers are.
 //
 //   socket ── libmicrohttpd ── receive ── workers ── routes_answer ── handlers
-//                  └── connections: limits and time-outs
+//                  └── connections: limits and timeouts
 #include "http/server.h"
 
 #include "base/clock.h"
@@ -33,13 +33,13 @@
 enum {
     THREADS_MIN = 2,
     THREADS_MAX = 4,
-    // What the library needs per connection beside the headers' text: a node for each parameter and
-    // header, the read buffer's slack, the answer's headers. Mapped, so that only what is used
-    // takes memory.
+    // The library's memory for a connection beside the text of the headers: a node for each
+    // parameter and header, the slack of the read buffer, the headers of the response. It is
+    // mapped, so only used pages take memory.
     POOL_EXTRA_BYTES = 128 * 1024,
     STALL_EXTRA_S = 30, // without any progress, beyond the query deadline
-    // so many times the largest body is read and thrown away to be able to say that it was too
-    // large
+    // an oversized body is read and discarded up to this multiple of the limit, so that its client
+    // gets the 413
     OVERSIZE_FACTOR = 4,
 };
 
@@ -49,38 +49,38 @@ struct server {
     struct acceptor *acceptor;
 };
 
-// One request on its way.
+// The state of one request.
 struct exchange {
     struct request request;
     struct answer answer;
     struct buf body;
-    size_t body_seen; // also what did not fit
+    size_t body_seen; // including bytes that did not fit
     struct connection *connection;
     struct server *server;
     struct MHD_Connection *http;
     struct job job;
     bool began;
     bool open;    // the route needs no token
-    bool decided; // the answer is there, the body is only read to its end
-    bool worked;  // the answer is there, finished, made by a worker
+    bool decided; // the answer is known; the body is only read to its end
+    bool worked;  // a worker has finished the answer
 };
 
 static void free_exchange(struct exchange *x)
 {
     if (x->answer.stream)
         x->server->o.streams.close(x->answer.stream);
-    workers_let_all_go(&x->job);
+    workers_release_all(&x->job);
     answer_free(&x->answer);
     buf_free(&x->body);
     request_free(&x->request);
     free(x);
 }
 
-// ---- answering
+// ---- answers
 
 static struct MHD_Response *response_of_body(struct answer *a)
 {
-    // The buffer was made with malloc, so the library can take it over.
+    // The buffer is from malloc, so the library can take it over.
     struct MHD_Response *response =
         MHD_create_response_from_buffer(a->body.size, a->body.data, MHD_RESPMEM_MUST_FREE);
     if (response)
@@ -93,8 +93,8 @@ static void add_headers(struct MHD_Response *response, const struct answer *a)
     if (a->content_type)
         MHD_add_response_header(response, "Content-Type", a->content_type);
     MHD_add_response_header(response, "Cache-Control", a->cache ? a->cache : "no-store");
-    // No page may frame an answer, run a script in it, or include it (but for JSONP, which is made
-    // for that).
+    // No page may frame a response, run a script in it, or include it (except JSONP, whose purpose
+    // that is).
     MHD_add_response_header(response, "Content-Security-Policy",
                             a->policy ? a->policy
                                       : "default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -103,7 +103,7 @@ static void add_headers(struct MHD_Response *response, const struct answer *a)
     if (!a->jsonp)
         MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    // an address may hold the token
+    // an address may contain the token
     MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
     for (size_t i = 0; i < a->header_count; i++)
         MHD_add_response_header(response, a->headers[i].name, a->headers[i].value);
@@ -123,9 +123,9 @@ static enum MHD_Result send_answer(struct server *g, struct exchange *x,
         response = response_of_body(&x->answer);
     }
     if (!response)
-        return MHD_NO; // no memory: the connection is closed
+        return MHD_NO; // out of memory: the connection is closed
     add_headers(response, &x->answer);
-    // A stranger without a token that works begins anew, at the pace of strangers' connections.
+    // A stranger without a valid token has to reconnect, at the pace for strangers' connections.
     bool refused = x->answer.status == 401 && !peer_is_own(connection_peer(x->connection));
     if (refused || connections_wanted(g->o.connections))
         MHD_add_response_header(response, "Connection", "close");
@@ -135,7 +135,7 @@ static enum MHD_Result send_answer(struct server *g, struct exchange *x,
     return rc;
 }
 
-// ---- receiving
+// ---- requests
 
 static void read_headers(struct exchange *x, struct MHD_Connection *connection)
 {
@@ -172,7 +172,7 @@ static void refuse_size(struct exchange *x)
     x->decided = true;
 }
 
-// What can be said from the headers alone.
+// Decides everything that the headers alone can decide.
 static enum MHD_Result begin(struct server *g, struct exchange *x,
                              struct MHD_Connection *connection, const char *method)
 {
@@ -203,8 +203,8 @@ static enum MHD_Result begin(struct server *g, struct exchange *x,
     if (x->request.role)
         connections_prove(g->o.connections, x->connection);
     too_large = has_length && length > body_max(x);
-    // A body that is small is read to its end all the same, for clients that read no answer before
-    // they have sent everything.
+    // A small body is read to its end nevertheless, for clients that read no response before they
+    // have sent everything.
     if (x->decided && (too_large || asks))
         return send_answer(g, x, connection);
     return MHD_YES;
@@ -218,7 +218,7 @@ static void add_to_body(struct server *g, struct exchange *x, const char *data, 
         return;
     }
     buf_free(&x->body);
-    workers_let_all_go(&x->job);
+    workers_release_all(&x->job);
     answer_failure(&x->answer, &e);
     x->decided = true;
 }
@@ -238,7 +238,7 @@ static enum MHD_Result take_body(struct server *g, struct exchange *x, const cha
 
 // ---- in a worker
 
-static _Thread_local struct error refused; // why the answer that this thread makes may not grow
+static _Thread_local struct error refused; // why the answer of this thread may not grow
 
 static bool hold_answer(size_t bytes)
 {
@@ -260,7 +260,7 @@ static void work_on(void *user)
         if (workers_hold_answer(x->answer.body.capacity, &e) != 0)
             answer_failure(&x->answer, &e);
     }
-    workers_let_go(&x->job, x->answer.body.capacity);
+    workers_release_queries(&x->job, x->answer.body.capacity);
     x->worked = true;
 }
 
@@ -310,7 +310,7 @@ static enum MHD_Result receive(void *user, struct MHD_Connection *connection, co
     return x->decided || x->worked ? send_answer(g, x, connection) : answer(g, x, connection);
 }
 
-// ---- what the library tells about connections and requests
+// ---- the library's callbacks for connections and requests
 
 static void *begin_exchange(void *user, const char *target, struct MHD_Connection *connection)
 {
@@ -356,7 +356,11 @@ static void notice_connection(void *user, struct MHD_Connection *connection, voi
     int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     const union MHD_ConnectionInfo *client =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    *context = connections_add(g->o.connections, fd, client ? client->client_addr : NULL);
+    // The acceptor's lookup does not come along: nothing but the descriptor's number would lead to
+    // it, and the library may have closed that descriptor without a notice, so that the number is
+    // another connection's now.
+    struct peer_lookup peer = {.fd = fd, .client = client ? client->client_addr : NULL};
+    *context = connections_add(g->o.connections, &peer);
     connections_release(g->o.connections);
     if (!*context)
         shutdown(fd, SHUT_RDWR);
@@ -370,7 +374,7 @@ static void log_library(void *user, const char *format, va_list args)
     char text[256];
     vsnprintf(text, sizeof text, format, args);
     text[strcspn(text, "\n")] = 0;
-    log_debug("http: %s", text); // what clients do wrong is not worth a line otherwise
+    log_debug("http: %s", text); // clients' mistakes deserve no other message
 }
 
 // ---- start and stop
@@ -385,7 +389,7 @@ static void give_connection(void *user, int fd, const struct sockaddr *address, 
 {
     struct server *g = user;
     connections_reserve(g->o.connections);
-    if (MHD_add_connection(g->daemon, fd, address, size) != MHD_YES) // it has closed it
+    if (MHD_add_connection(g->daemon, fd, address, size) != MHD_YES) // the library has closed it
         connections_release(g->o.connections);
 }
 
@@ -417,15 +421,15 @@ static int start_daemon(struct server *g, struct error *e)
                                          .lines = g->o.lines,
                                          .give = give_connection,
                                          .user = g};
-    // The library's threads are to take no signals: those are the process' own business.
+    // The library's threads receive no signals, because signals are the process' own business.
     sigset_t before;
     thread_signals_block(&before);
     struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert},
                                    {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
                                    {MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem none = {MHD_OPTION_END, 0, NULL};
-    // It has no limit of its own: one that is reached stops the library for good, which then waits
-    // for a lock that it holds (0.9.75). The acceptor sees to it.
+    // The library gets no limit of its own, because it deadlocks when it reaches it (0.9.75). The
+    // acceptor enforces the limit.
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
                      MHD_USE_NO_LISTEN_SOCKET;
     g->daemon = MHD_start_daemon(
@@ -459,7 +463,7 @@ int server_start(const struct server_options *options, struct server **out, stru
         return error_set(e, -ENOMEM, "no memory for the server");
     g->o = *options;
     int rc = start_daemon(g, e);
-    g->o.cert = g->o.key = NULL; // the library has read them
+    g->o.cert = g->o.key = NULL; // the library has copied them
     if (rc)
         free(g);
     else

@@ -1,4 +1,4 @@
-// server.h - the HTTP server: serves a site (routes.h) on a socket that listens.
+// server.h - the HTTP server: serves a site (routes.h) on a listening socket.
 #ifndef SONDE_HTTP_SERVER_H
 #define SONDE_HTTP_SERVER_H
 
@@ -16,24 +16,24 @@ struct site;
 struct stream;
 struct workers;
 
-// What answers that never end need of the layer above (struct answer's `stream`).
+// Functions of the layer above for responses without an end (struct answer's `stream`).
 struct server_streams {
     void *user;
-    // The response that sends `stream`; takes the stream over. NULL: no memory, the stream is
-    // closed.
+    // Makes the response that sends `stream`, and takes the stream over. NULL: out of memory, and
+    // the stream is closed.
     struct MHD_Response *(*response)(void *user, struct stream *stream, struct MHD_Connection *http,
                                      struct connection *connection);
-    void (*close)(struct stream *stream); // one that was not taken over
+    void (*close)(struct stream *stream); // for a stream that was not taken over
 };
 
-// What pointers lead to outlives the server.
+// The objects behind the pointers must outlive the server.
 struct server_options {
-    int fd; // listens; the server's once it has started
+    int fd; // listens; the server owns it once it has started
     const struct site *site;
     struct connections *connections;
     struct workers *workers; // of `threads` and more
     struct server_streams streams;
-    const struct line_protocol *lines; // NULL: only HTTP is spoken
+    const struct line_protocol *lines; // NULL: the server speaks only HTTP
     const char *cert, *key;            // PEM: HTTPS; NULL: HTTP
     size_t header_bytes, answer_bytes; // limits
     unsigned connections_max;
@@ -42,19 +42,19 @@ struct server_options {
 
 struct server;
 
-// As many threads as should work at a time.
+// The default number of threads that work at a time.
 unsigned server_processors(void);
 
-// -ENOTSUP: the HTTP library cannot speak TLS.
+// -ENOTSUP: the HTTP library was built without TLS.
 int server_check_tls(struct error *e);
 
 int server_start(const struct server_options *options, struct server **out, struct error *e);
 
-// Takes over a connection that another part of the process has accepted: one end of a pair of Unix
-// sockets, which does not block. From any thread, until server_destroy.
+// Takes over a connection that another part of the process has accepted: a non-blocking end of a
+// pair of Unix sockets. Any thread may call it, until server_destroy.
 void server_take(struct server *s, int fd);
 
 void server_stop_accepting(struct server *s);
-void server_destroy(struct server *s); // no request may be with the workers any more
+void server_destroy(struct server *s); // no worker may have a request any more
 
 #endif

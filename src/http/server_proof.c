@@ -57,7 +57,7 @@ void server_proof_make(struct str token, struct str nonce, struct str address,
     uint8_t digest[SHA256_DIGEST_SIZE];
     hmac_sha256_set_key(&mac, token.size, (const uint8_t *)token.data);
     hmac_sha256_update(&mac, sizeof label - 1, (const uint8_t *)label);
-    hmac_sha256_update(&mac, nonce.size, (const uint8_t *)nonce.data); // of one size always
+    hmac_sha256_update(&mac, nonce.size, (const uint8_t *)nonce.data); // its size is fixed
     hmac_sha256_update(&mac, address.size, (const uint8_t *)address.data);
     hmac_sha256_digest(&mac, sizeof digest, digest);
     hex_write(digest, sizeof digest, out);

@@ -6,9 +6,9 @@
 //     ── the same connection: Authorization: …  ───▶   PROOF = HMAC-SHA-256(token, label, NONCE, ADDRESS), for each token
 //
 // When a server has died, a program of another user can take its port. That program does not know
-// the token, so it cannot make a proof. A proof that it gets from the real server names the real
-// server's address, and not the one that the client has connected to. The client chooses the nonce,
-// so an old proof is worth nothing. NONCE and PROOF are hexadecimal.
+// the token, so it cannot make a proof. If it requests a proof from the real server, the proof
+// contains the real server's address instead of the one that the client has connected to. The
+// client chooses the nonce, so an old proof is worthless. NONCE and PROOF are hexadecimal.
 #ifndef SONDE_HTTP_SERVER_PROOF_H
 #define SONDE_HTTP_SERVER_PROOF_H
 
@@ -22,22 +22,22 @@
 enum {
     SERVER_NONCE_CHARACTERS = 32, // 128 random bits
     SERVER_PROOF_CHARACTERS = 64,
-    SERVER_PROOFS_MAX = 8,   // tokens of a server
+    SERVER_PROOFS_MAX = 8,   // maximum number of tokens of a server
     SERVER_ADDRESS_MAX = 64, // with the NUL: "[IPv6 address]:port"
 };
 
-// False: the kernel gives no random bits.
+// False: the kernel provides no random bits.
 bool server_nonce_make(char out[SERVER_NONCE_CHARACTERS + 1]);
 bool server_nonce_valid(struct str nonce);
 
-// "127.0.0.1:4242", "[::1]:4242"; writes an IPv4 address inside IPv6 as IPv4. False: not a network
-// address.
+// Writes "127.0.0.1:4242" or "[::1]:4242", and an IPv4 address inside IPv6 as IPv4. False: not a
+// network address.
 bool server_address_text(const struct sockaddr *address, char out[SERVER_ADDRESS_MAX]);
 
 void server_proof_make(struct str token, struct str nonce, struct str address,
                        char out[SERVER_PROOF_CHARACTERS + 1]);
 
-// Whether an answer (ADDRESS and PROOFs) proves the token for this nonce. *address is the server's
+// True if an answer (ADDRESS and PROOFs) proves the token for this nonce. *address is the server's
 // end of the connection, as the server sees it: the caller compares it with the address that it has
 // connected to.
 bool server_proof_check(struct str answer, struct str token, struct str nonce, struct str *address);

@@ -1,8 +1,8 @@
-// sessions.h - browsers that have opened the address with a token: each holds a random id as its
-// cookie, and may view.
+// sessions.h - sessions of browsers that have opened the address with a token: each browser has a
+// random id as its cookie, and may view.
 //
-// A stolen id is worth nothing: it is no token, it works for one client alone (peer_equal), and the
-// process forgets it at its end. There are at most SESSIONS_MAX; a new one replaces the least
+// A stolen id is worthless: it is not a token, it works for one client alone (peer_equal), and it
+// becomes invalid when the process ends. At most SESSIONS_MAX exist; a new one replaces the least
 // recently used.
 #ifndef SONDE_HTTP_SESSIONS_H
 #define SONDE_HTTP_SESSIONS_H
@@ -18,10 +18,10 @@ enum {
 
 struct sessions;
 
-struct sessions *sessions_create(void); // NULL: no memory
+struct sessions *sessions_create(void); // NULL: out of memory
 void sessions_destroy(struct sessions *s);
 
-// Makes a session for this client. False: no random numbers. Thread-safe, like the next functions.
+// Makes a session for this client. False: no random numbers. Thread-safe, like the functions below.
 bool sessions_open(struct sessions *s, const struct peer *peer, char id[SESSION_ID_SIZE + 1]);
 
 bool sessions_check(struct sessions *s, struct str id, const struct peer *peer);

@@ -1,7 +1,7 @@
-// workers.c - a queue, a list of what runs, one lock.
+// workers.c - a queue, a list of running requests, one lock.
 //
-// As long as there may be more threads, one is always idle: it is the one that notices, after
-// slow_after_ns, that what runs is slow.
+// Until the maximum number of threads runs, one is always idle: it notices, after slow_after_ns,
+// that running requests are slow.
 #include "http/workers.h"
 
 #include "base/clock.h"
@@ -17,7 +17,7 @@
 
 enum {
     THREADS_BOUND = 64,
-    LOOK_MS = 20, // between two looks whether the client is still there
+    LOOK_MS = 20, // between two checks of the client's connection
 };
 
 struct workers {
@@ -26,27 +26,26 @@ struct workers {
     pthread_cond_t changed;
     pthread_t threads[THREADS_BOUND];
     unsigned thread_count, idle;
-    struct job *queue, **queue_end;
-    struct job *running;
+    struct list_link queue, running;
     unsigned running_count, slow_count, queued;
     uint64_t answered, hung_up, refused_slow, refused_memory;
     _Atomic bool stop;
-    int64_t ended_ns;    // when the last request ended
-    unsigned idle_calls; // of options.idle since then
+    int64_t ended_ns;    // end of the last request
+    unsigned idle_calls; // number of options.idle that were called since then
 };
 
 static _Thread_local struct job *current;
 
 static void *work(void *user);
 
-// Under the lock.
+// Call with the lock held.
 static void start_thread(struct workers *w)
 {
     if (w->thread_count == w->options.threads_max)
         return;
     int rc = pthread_create(&w->threads[w->thread_count], NULL, work, w);
     if (rc)
-        // there is one at least: it goes slower
+        // at least one thread exists, so requests only take longer
         log_warning("cannot start a thread for requests: %s", strerror(rc));
     else
         w->thread_count++;
@@ -63,7 +62,8 @@ int workers_create(const struct workers_options *options, struct workers **out, 
         w->options.threads_max = THREADS_BOUND;
     if (w->options.slow_max >= w->options.threads_max)
         w->options.slow_max = w->options.threads_max - 1;
-    w->queue_end = &w->queue;
+    list_init(&w->queue);
+    list_init(&w->running);
     pthread_mutex_init(&w->lock, NULL);
     condition_init(&w->changed);
     pthread_mutex_lock(&w->lock);
@@ -84,7 +84,7 @@ void workers_stop(struct workers *w)
     atomic_store(&w->stop, true);
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock);
-    // None is started any more once stop is set.
+    // No thread starts after stop is set.
     for (unsigned i = 0; i < w->thread_count; i++)
         pthread_join(w->threads[i], NULL);
     w->thread_count = 0;
@@ -102,7 +102,7 @@ void workers_destroy(struct workers *w)
 
 // ---- memory
 
-// *part, of a job's memory, grows by `bytes`.
+// Increases *part, of a job's memory, by `bytes`.
 static int grow(struct workers *w, size_t *part, size_t bytes, struct error *e)
 {
     if (memory_account_take(w->options.memory, bytes)) {
@@ -147,11 +147,11 @@ int workers_hold_body(struct workers *w, struct job *job, size_t bytes, struct e
     return grow_to(w, &job->body_bytes, bytes, e);
 }
 
-void workers_let_go(struct job *job, size_t bytes)
+void workers_release_queries(struct job *job, size_t bytes)
 {
     if (!job->workers)
         return;
-    // What an answer took beyond what was asked for is counted, if late.
+    // An answer's memory beyond its reservation counts, too, although late.
     struct memory_account *memory = job->workers->options.memory;
     size_t held = job->query_bytes + job->answer_bytes;
     if (bytes > held)
@@ -162,22 +162,24 @@ void workers_let_go(struct job *job, size_t bytes)
     job->answer_bytes = bytes;
 }
 
-void workers_let_all_go(struct job *job)
+void workers_release_all(struct job *job)
 {
-    workers_let_go(job, 0);
+    workers_release_queries(job, 0);
     if (job->workers)
         memory_account_give(job->workers->options.memory, job->body_bytes);
     job->body_bytes = 0;
 }
 
-// ---- who is slow
+// ---- slow requests
 
-// How many run that are not slow; *next_ns is when the oldest of them will be. Under the lock.
+// Counts the running requests that are not slow; *next_ns is when the oldest of them becomes slow.
+// Call with the lock held.
 static unsigned count_young(struct workers *w, int64_t now_ns, int64_t *next_ns)
 {
     unsigned young = 0;
     *next_ns = INT64_MAX;
-    for (struct job *job = w->running; job; job = job->next) {
+    LIST_EACH (link, &w->running) {
+        struct job *job = LIST_OF(link, struct job, in_workers);
         int64_t slow_ns = job->began_ns + w->options.slow_after_ns;
         if (job->slow)
             continue;
@@ -195,7 +197,7 @@ static unsigned count_young(struct workers *w, int64_t now_ns, int64_t *next_ns)
     return young;
 }
 
-// ---- looking
+// ---- the watch of a request
 
 static bool hung_up(const struct job *job)
 {
@@ -239,7 +241,7 @@ const struct work_watch *workers_watch(void)
 
 // ---- the queue
 
-// When the next call of options.idle is due; 0: none is.
+// The time of the next call of options.idle; 0: none.
 static int64_t next_idle_ns(const struct workers *w)
 {
     int64_t after_ns = w->ended_ns && w->idle_calls < WORKERS_IDLE_MAX
@@ -248,7 +250,7 @@ static int64_t next_idle_ns(const struct workers *w)
     return after_ns ? w->ended_ns + after_ns : 0;
 }
 
-// Nothing has run for a while. Under the lock, which it lets go of meanwhile.
+// Calls the callbacks for idle times. Call with the lock held; it is released during the calls.
 static void tell_idle(struct workers *w)
 {
     int64_t at_ns = next_idle_ns(w);
@@ -260,28 +262,25 @@ static void tell_idle(struct workers *w)
     pthread_mutex_lock(&w->lock);
 }
 
-// The next job that may run; waits for one. NULL: the end. Under the lock.
+// Waits for the next job that may run. NULL: the workers stop. Call with the lock held.
 static struct job *next_job(struct workers *w)
 {
     for (;;) {
         int64_t now_ns = clock_monotonic_ns(), next_ns;
         bool stop = atomic_load(&w->stop);
-        if (w->queue && (stop || count_young(w, now_ns, &next_ns) < w->options.at_once)) {
-            struct job *job = w->queue;
-            w->queue = job->next;
-            if (!w->queue)
-                w->queue_end = &w->queue;
+        bool waits = !list_empty(&w->queue), runs = !list_empty(&w->running);
+        if (waits && (stop || count_young(w, now_ns, &next_ns) < w->options.at_once)) {
             w->queued--;
-            return job;
+            return LIST_OF(list_take_first(&w->queue), struct job, in_workers);
         }
         if (stop)
             return NULL;
         w->idle++;
-        if (w->running && w->queue) {
+        if (runs && waits) {
             condition_wait_until(&w->changed, &w->lock, next_ns);
-        } else if (!w->running && next_idle_ns(w)) {
-            if (!condition_wait_until(&w->changed, &w->lock, next_idle_ns(w)) && !w->running &&
-                !w->queue)
+        } else if (!runs && next_idle_ns(w)) {
+            if (!condition_wait_until(&w->changed, &w->lock, next_idle_ns(w)) &&
+                list_empty(&w->running) && list_empty(&w->queue))
                 tell_idle(w);
         } else {
             pthread_cond_wait(&w->changed, &w->lock);
@@ -292,22 +291,13 @@ static struct job *next_job(struct workers *w)
 
 static void note_running(struct workers *w, struct job *job)
 {
-    job->previous = NULL;
-    job->next = w->running;
-    if (w->running)
-        w->running->previous = job;
-    w->running = job;
+    list_prepend(&w->running, &job->in_workers);
     w->running_count++;
 }
 
 static void note_ended(struct workers *w, struct job *job)
 {
-    if (job->next)
-        job->next->previous = job->previous;
-    if (job->previous)
-        job->previous->next = job->next;
-    else
-        w->running = job->next;
+    list_remove(&job->in_workers);
     w->running_count--;
     w->slow_count -= job->slow;
     w->answered++;
@@ -343,7 +333,6 @@ static void *work(void *user)
 bool workers_put(struct workers *w, struct job *job)
 {
     job->workers = w;
-    job->next = job->previous = NULL;
     job->slow = job->judged = false;
     job->query_bytes = job->answer_bytes = 0;
     atomic_store(&job->refused, false);
@@ -352,8 +341,7 @@ bool workers_put(struct workers *w, struct job *job)
     pthread_mutex_lock(&w->lock);
     bool open = !atomic_load(&w->stop);
     if (open) {
-        *w->queue_end = job;
-        w->queue_end = &job->next;
+        list_append(&w->queue, &job->in_workers);
         w->queued++;
         pthread_cond_signal(&w->changed);
     }

@@ -1,22 +1,22 @@
-// accounts.c - how much of each program's counter cells is in the totals, kept where it survives a
-// killed agent.
+// accounts.c - accounts of the part of each program's counter cells that is in the totals; they
+// survive a killed agent.
 //
 // An agent that takes over knows the total of a series from the recording, and each living
-// program's cell. The total holds what ended programs have added, too, and what it holds of the
-// living ones is in their accounts (struct segment_account):
+// program's cell. The total also includes the additions of ended programs. The accounts (struct
+// segment_account) hold the part from living ones:
 //
-//     what ended programs have added = total − Σ accounts of the programs that live
+//     additions of ended programs = total − Σ accounts of the living programs
 //
-// so a total is exact after any number of agents, whatever the programs add meanwhile. The same
-// rule serves a program that was let go and comes back: its account is subtracted from what counts
-// as added by ended programs.
+// So a total is exact after any number of agents, whatever the programs add meanwhile. The same
+// rule applies to a program that was released and comes back: its account is subtracted from the
+// additions of ended programs.
 //
-// A sample writes the accounts of all programs, then says in each that they are complete, then
-// records the totals. An account carries the total, so it does not matter whether the agent is
-// killed before or after a row is recorded. Accounts of a sample that was never complete do not
-// count: the entry before them does, and so does the row before.
+// A sample writes the accounts of all programs, then marks them as complete in each, then records
+// the totals. An account carries the total, so it does not matter whether the agent is killed
+// before or after a row is recorded. Accounts of an incomplete sample do not count: the previous
+// entry does, and so does the previous row.
 //
-// Totals do not fall, so of two totals the greater one is the later one.
+// Totals never decrease, so of two totals the greater one is the later one.
 #include "ingest/ingest_internal.h"
 
 #include <errno.h>
@@ -64,13 +64,13 @@ void accounts_resume(struct ingest *in, struct program *p)
         // Release: an agent that reads our number also reads `since`.
         atomic_store_explicit(&agent->recording, in->recording, memory_order_release);
     }
-    // After our first sample we know which samples are complete; our own stamps must not vouch for
-    // those of others.
+    // After our first sample we know the complete samples; our own stamps must not confirm those of
+    // others.
     if (in->epoch == 0 && p->accounts_complete > in->complete && p->accounts_complete < in->began)
         in->complete = p->accounts_complete;
 }
 
-// The page of an account gets memory before it is touched: without, the touch would be a SIGBUS.
+// Reserves the page of an account before the first access, which would otherwise raise SIGBUS.
 static bool reserve(struct program *p, uint32_t definition)
 {
     struct cells *c = &p->cells;
@@ -99,7 +99,7 @@ bool accounts_join(const struct ingest *in, struct program *p, uint32_t definiti
         return false;
     struct segment_account *account = account_of(p, definition);
     uint64_t complete = in->complete > p->accounts_complete ? in->complete : p->accounts_complete;
-    // the program itself may have written anything there
+    // a program can write anything there
     complete = complete < in->stamp ? complete : in->stamp;
     uint64_t since = a->goes_on || in->began < p->accounts_since ? p->accounts_since : in->began;
     uint64_t stamps[2];
@@ -110,7 +110,8 @@ bool accounts_join(const struct ingest *in, struct program *p, uint32_t definiti
                           !isfinite(number_of(&account->of[i].value)) ||
                           !isfinite(number_of(&account->of[i].total)))) {
             stamps[i] = 0;
-            // The next one to be written. Release: after the checks above have read the numbers.
+            // Clears the next entry to be written. Release: the checks above have read the numbers
+            // before.
             atomic_store_explicit(&account->of[i].stamp, 0, memory_order_release);
         }
     }
@@ -139,7 +140,7 @@ void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, doub
     uint64_t first = atomic_load_explicit(&account->of[0].stamp, memory_order_relaxed),
              second = atomic_load_explicit(&account->of[1].stamp, memory_order_relaxed);
     unsigned older = first > second;
-    // An account that says the same already holds.
+    // An account with the same contents is already valid.
     if ((first || second) && number_of(&account->of[!older].value) == value &&
         number_of(&account->of[!older].total) == total)
         return;

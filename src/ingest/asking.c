@@ -1,10 +1,10 @@
-// asking.c - a process that asks a question: which programs' cells it expects to read.
+// asking.c - finds the programs whose cells a requesting process expects to read.
 #include "base/process_start.h"
 #include "ingest/ingest_internal.h"
 
-enum { ANCESTORS_MAX = 16 }; // from a command to the program that has started it
+enum { ANCESTORS_MAX = 16 }; // between a command and the program that has started it
 
-// 0: there is none, or it is not to be seen.
+// Returns 0 if there is no parent, or it is not visible.
 static pid_t parent_of(pid_t pid)
 {
     char path[64];
@@ -12,7 +12,7 @@ static pid_t parent_of(pid_t pid)
     return (pid_t)process_stat_number(path, PROCESS_STAT_PARENT);
 }
 
-// Whether there is one.
+// Marks the programs of this process. Returns whether it has any.
 static bool mark(struct ingest *in, pid_t pid)
 {
     bool any = false;

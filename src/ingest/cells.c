@@ -37,8 +37,8 @@ static struct accumulator *accumulator(struct ingest *in, uint32_t series)
     return &in->accumulators[in->accumulator_of[series] - 1];
 }
 
-// A new total goes on from the recorded one. All of it counts as added by ended programs until
-// those that live join.
+// Starts a total from the recorded one. All of it counts as added by ended programs until the
+// living ones join.
 static void begin_total(const struct ingest *in, const struct definition *d, struct accumulator *a)
 {
     if (a->begun || d->kind != STORE_COUNTER)
@@ -65,7 +65,7 @@ static bool add_cell(struct ingest *in, struct program *p, uint32_t definition)
         return false;
     p->definitions[definition].has_cell = true;
     begin_total(in, d, a);
-    double counted; // kept where the cell is no number now
+    double counted; // keeps its value if the cell is now not a number
     bool joined = d->kind == STORE_COUNTER && accounts_join(in, p, definition, a, &counted);
     c->values[c->count] = joined ? counted : store_missing();
     c->definitions[c->count++] = definition;
@@ -113,7 +113,7 @@ static void read_cells(struct ingest *in, struct program *p)
         if (word)
             c->sums[i] += value_of(word);
         else if (!d->has_sum)
-            c->sums[i] = store_missing(); // set to that
+            c->sums[i] = store_missing(); // the program set it to the missing value
     }
     // A counter that was set to NaN or infinity keeps its last value: otherwise the totals that
     // other programs add to would be lost.
@@ -121,7 +121,7 @@ static void read_cells(struct ingest *in, struct program *p)
         double value = c->sums[c->definitions[k]];
         if (p->definitions[c->definitions[k]].kind == STORE_COUNTER && !isfinite(value))
             continue;
-        uint64_t before, now; // bits: a value that is no number equals itself
+        uint64_t before, now; // bits, because a NaN must equal itself
         memcpy(&before, &c->values[k], sizeof before);
         memcpy(&now, &value, sizeof now);
         c->unrecorded = c->unrecorded || now != before;
@@ -135,7 +135,7 @@ static double total_of(double total, double more)
     return isfinite(total + more) ? total + more : total;
 }
 
-// Whether a sample is about the program.
+// Whether a sample includes the program.
 static bool concerns(const struct program *p, enum cells_whose whose)
 {
     return whose == CELLS_ALL ||
@@ -170,7 +170,7 @@ static bool is_due(const struct ingest *in, const struct accumulator *a)
     return a->due == in->epoch;
 }
 
-// Written for the next agent, before anything of this sample is recorded.
+// Writes the accounts for the next agent, before any value of this sample is recorded.
 static void write_accounts(struct ingest *in)
 {
     uint64_t stamp = accounts_stamp(in);
@@ -220,9 +220,9 @@ static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, i
     return owned;
 }
 
-// A question may come between an instant and its sample, which is then the later one of the two: it
-// takes the place of the earlier one, so that no counter falls. A clock that was set back by more
-// is believed.
+// A question may cause a sample between an instant and that instant's regular sample. The regular
+// sample then gets the time of the earlier one and replaces it, so that no counter decreases. If
+// the clock was set back by more than a second, its time is used.
 static int64_t not_before(const struct ingest *in, int64_t t_ns)
 {
     return t_ns < in->sampled_ns && in->sampled_ns - t_ns < NS_PER_S ? in->sampled_ns : t_ns;
@@ -265,7 +265,7 @@ size_t cells_sample(struct ingest *in, int64_t t_ns, enum cells_whose whose)
     return cells;
 }
 
-void cells_let_go(struct ingest *in, struct program *p)
+void cells_release(struct ingest *in, struct program *p)
 {
     for (size_t k = 0; k < p->cells.count; k++) {
         const struct definition *d = &p->definitions[p->cells.definitions[k]];

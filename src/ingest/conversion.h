@@ -1,9 +1,9 @@
-// conversion.h - from the time words of a record to the time that the store gets.
+// conversion.h - converts the time words of a record to the time for the store.
 //
 // Cycle counts become boot time, which never steps. Boot time becomes the time of day
 // (base/clock.h). Two rules follow:
 //
-//   - If somebody sets the wall clock, forwards or back, that changes the times of points from the
+//   - If the wall clock is set,  forwards or back, that changes the times of points from the
 //     agent's last look at the rings on (at most half a second ago), and nothing else. Distances
 //     between points stay the same.
 //   - A given time is stored unchanged, unless it is more than INGEST_FUTURE_MAX_NS ahead of the
@@ -16,27 +16,27 @@
 //     (a power of two, at least twice the number of rings in use). Programs that define the same
 //     series take turns in the same way (turns.c).
 //   - The offset to the time of day is even at first. It becomes odd when the wall clock is set
-//     back, so a moment that comes twice has two sets of nanoseconds.
+//     back, so a repeated moment has two sets of nanoseconds.
 //
 // The error: with one ring a time is off by 1 ns, with eight rings by at most 16 ns, less than the
-// difference between the counters of two processors. A program that for a long time writes more
-// than one record in `lanes` ns gets ahead of the clock. The agent drops and counts a point that
-// would be more than INGEST_FUTURE_MAX_NS ahead.
+// difference between the counters of two processors. A program that writes more than one record per
+// `lanes` ns for a long time gets ahead of the clock. The agent drops and counts a point that would
+// be more than INGEST_FUTURE_MAX_NS ahead.
 //
 // A conversion is plain data: the same conversion gives the same times in any process (rings.c
-// repeats that of a dead agent).
+// repeats the conversion of a dead agent).
 #ifndef SONDE_INGEST_CONVERSION_H
 #define SONDE_INGEST_CONVERSION_H
 
 #include "base/clock.h"
 
 #define INGEST_FUTURE_MAX_NS \
-    ((int64_t)NS_PER_S) // what clocks of one machine or of its neighbours may differ
+    ((int64_t)NS_PER_S) // possible difference between clocks of one machine or of its neighbours
 
 struct conversion {
     struct clock_map map;
-    int64_t start_ns; // of the program, boot time: nothing is earlier
-    int64_t now_ns;   // boot time: nothing is later
+    int64_t start_ns; // of the program, boot time: lower bound of all times
+    int64_t now_ns;   // boot time: upper bound of all times
     int64_t lanes;
     // of programs that define the same series: half of a time, modulo `unit`, is `turn`
     int64_t unit, turn;
@@ -55,9 +55,9 @@ static inline bool conversion_sane(const struct conversion *c)
     return true;
 }
 
-// Whose times are converted.
+// The ring whose times are converted.
 struct conversion_source {
-    bool ticks;   // its times are cycle counts; else the wall clock's
+    bool ticks;   // its times are cycle counts; otherwise the wall clock's
     int64_t lane; // of the ring: even, below `lanes`
 };
 
@@ -68,7 +68,7 @@ static inline int64_t conversion_now_ns(const struct conversion *c,
     return from->ticks ? c->now_ns : clock_map_real_ns(&c->map, c->now_ns);
 }
 
-// The time of a word by that clock. One that cannot be is put to the nearest that can, and sets
+// The time of a word by that clock. An impossible time becomes the nearest possible one, and sets
 // *clamped.
 static inline int64_t conversion_clock_ns(const struct conversion *c,
                                           const struct conversion_source *from, uint64_t word,
@@ -78,7 +78,7 @@ static inline int64_t conversion_clock_ns(const struct conversion *c,
     if (__builtin_expect(from->ticks, 1)) {
         t = clock_map_boot_ns(&c->map, word, last);
     } else {
-        // It may be from before the clock was set.
+        // The time may be from before the clock was set.
         int64_t offset = c->map.real_minus_boot_ns, other = c->map.set_after_ns == INT64_MIN
                                                                 ? offset
                                                                 : c->map.real_minus_boot_before_ns;
@@ -92,7 +92,7 @@ static inline int64_t conversion_clock_ns(const struct conversion *c,
     return t < first ? first : conversion_now_ns(c, from);
 }
 
-// From that clock to the time of day.
+// Converts from that clock to the time of day.
 static inline int64_t conversion_real_ns(const struct conversion *c,
                                          const struct conversion_source *from, int64_t clock_ns)
 {

@@ -1,8 +1,8 @@
-// definitions.c - from a program's definitions to series and sets of the store.
+// definitions.c - turns a program's definitions into series and sets of the store.
 //
-// A definition is copied out of the shared memory before it is looked at. One that makes no sense
-// ends the reading of this program's definitions for good: their sizes are the only way from one to
-// the next. What it defined before goes on.
+// A definition is copied out of the shared memory before it is checked. An invalid one ends the
+// reading of this program's definitions for good, because their sizes are the only way from one to
+// the next. Earlier definitions stay in use.
 #include "base/array.h"
 #include "base/bytes.h"
 #include "ingest/ingest_internal.h"
@@ -12,7 +12,7 @@
 
 enum { DEFINITION_BYTES_MAX = 32 << 10 };
 
-// What libsonde accepts, the store takes.
+// The store accepts every name that libsonde accepts.
 _Static_assert((int)SEGMENT_NAME_MAX == (int)STORE_NAME_MAX &&
                    (int)SEGMENT_UNIT_MAX == (int)STORE_UNIT_MAX,
                "metrics");
@@ -44,7 +44,7 @@ static bool take_tags(struct bytes *b, unsigned count, struct store_label tags[S
     return !b->failed;
 }
 
-// Keeps the process' tags; their text is copied.
+// Keeps the tags of the process with a copy of their text.
 static bool define_process(struct program *p, const struct store_label *tags, size_t count)
 {
     size_t size = 1;
@@ -123,7 +123,7 @@ static bool define_group(struct ingest *in, struct program *p, struct bytes *b,
     return good || !g;
 }
 
-// Takes one definition, a copy of `size` bytes. False: it is invalid.
+// Takes one definition, a copy of `size` bytes. Returns false if it is invalid.
 static bool define(struct ingest *in, struct program *p, const char *copy, size_t size)
 {
     struct bytes b = bytes_of(copy, size);

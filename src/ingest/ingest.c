@@ -1,4 +1,4 @@
-// ingest.c - the ingest as a whole: its life, and one round over all programs.
+// ingest.c - the ingest as a whole: its lifetime, and one round over all programs.
 #include "base/hash.h"
 #include "ingest/ingest_internal.h"
 
@@ -69,12 +69,13 @@ void ingest_destroy(struct ingest *in)
     if (!in)
         return;
     for (size_t i = 0; i < in->program_count; i++)
-        program_look(in->programs[i]); // the spans of those that have ended end here
+        program_look(in->programs[i]); // closes the spans of ended programs
     in->closing = true;
     if (in->points)
         ingest_drain(in, NULL);
     for (size_t i = 0; i < in->program_count; i++)
         program_free(in, in->programs[i]);
+    open_spans_end(in, &in->line_spans, clock_realtime_ns());
     open_spans_free(in, &in->recorded_spans);
     if (in->lines_free)
         in->lines_free(in);
@@ -124,15 +125,15 @@ size_t ingest_drain(struct ingest *in, double *fullest)
             program_look(in->programs[i]);
     }
     size_t points = 0;
-    // Shared series are known before any point is stored: all definitions that the heads cover are
-    // read, and every program has its turn.
+    // Before any point is stored, all definitions up to the heads are read and every program gets
+    // its turn, so shared series are known.
     for (size_t i = 0; i < in->program_count; i++)
         program_read_heads(in, in->programs[i]);
     for (size_t i = 0; i < in->program_count; i++)
         program_definitions(in, in->programs[i]);
     for (size_t i = 0; i < in->program_count; i++)
         turns_take(in, in->programs[i]);
-    // The end of a program is noticed before its rings are read, so all its records are there now.
+    // The end of a program was noticed before its rings are read, so they contain all its records.
     for (size_t i = 0; i < in->program_count; i++)
         points += program_drain(in, in->programs[i], &full);
     points += programs_gone(in);

@@ -1,7 +1,7 @@
 // ingest.h - the agent's side of emitting: rings and cells of programs, and text lines.
 //
-// Called by the one thread that owns the store. Everything read from a program is untrusted:
-// whatever is in its shared memory, only that program's own data suffer, and it is counted.
+// Called by the one thread that owns the store. Everything read from a program is untrusted: bad
+// contents of its shared memory damage only that program's own data, and are counted.
 #ifndef SONDE_INGEST_INGEST_H
 #define SONDE_INGEST_INGEST_H
 
@@ -14,20 +14,20 @@ struct ingest_descriptors;
 
 struct ingest_options {
     const char *socket_path;          // a program with another path in its segment is not ours
-    const struct store_label *labels; // put on every series (host)
+    const struct store_label *labels; // added to every series (host)
     size_t label_count;
-    int level;           // metrics above it are not taken
+    int level;           // metrics above it are ignored
     size_t programs_max; // 0 = 4096
 
     // The last value of a series in the recording when this agent began; false: none. NULL: of no
-    // series. The totals of counters go on from it (accounts.c), and so do StatsD's counters and
+    // series. The totals of counters continue from it (accounts.c), and so do StatsD's counters and
     // gauges.
     bool (*recorded)(void *user, uint32_t series, double *value);
     // Calls `each` with the events of the recording from before this agent, until it returns false.
-    // NULL: there are none.
+    // NULL: none.
     void (*open_spans)(void *user, bool (*each)(const struct store_event *event, void *each_user),
                        void *each_user);
-    void *recorded_user; // of both
+    void *recorded_user; // for both callbacks
 
     // Called when a program is attached, and (forget) when it has been read to its end, so that the
     // launcher can keep its memory for the next agent. The descriptors are valid during the call.
@@ -39,7 +39,7 @@ struct ingest_options {
 
 struct ingest_stats {
     uint64_t programs;         // attached now
-    uint64_t programs_total;   // ever
+    uint64_t programs_total;   // since the start
     uint64_t points;           // taken from rings (a row of n counts n)
     uint64_t dropped_full;     // by programs whose ring was full
     uint64_t dropped_corrupt;  // invalid ring contents (bytes / 8)
@@ -56,7 +56,7 @@ void ingest_destroy(struct ingest *in); // drains once more
 // The descriptors of the two memfds of a program (src/emit/segment.h).
 struct ingest_descriptors {
     int segment, agent_area; // -1 = none
-    // how often the program had gone over to another agent (sonde_connect) when it passed them
+    // how often the program had turned to another agent (sonde_connect) when it passed them
     uint32_t moves;
 };
 
@@ -67,8 +67,8 @@ void ingest_descriptors_close(struct ingest_descriptors *fds);
 // -EPROTONOSUPPORT: of another version of sonde; -ENFILE: programs_max.
 int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid);
 
-// Finds programs that started before this agent, or that a dead agent left behind. Looks through
-// /proc for segments of our user and our socket, also in containers. Returns how many it attached.
+// Finds programs that started before this agent, or that a dead agent left behind. Searches /proc
+// for segments of our user and our socket, also in containers. Returns how many it attached.
 int ingest_adopt(struct ingest *in);
 
 // Moves the contents of the rings into the store, and returns the number of points. It drains a
@@ -76,14 +76,14 @@ int ingest_adopt(struct ingest *in);
 // fullest ring was, 0..1: the caller comes back sooner when it was high.
 size_t ingest_drain(struct ingest *in, double *fullest);
 
-// The program with this pid has closed its connection: look at once whether it is gone. A program
-// that we cannot see (a negative pid) is let go with its connection, also if it has run another
-// program or was only told to close all descriptors; it may connect again.
+// Called when the program with this pid has closed its connection: checks at once whether it has
+// ended. A program that we cannot see (a negative pid) is released with its connection, even if it
+// only called exec or closed all descriptors; it may connect again.
 void ingest_hangup(struct ingest *in, pid_t pid);
 
 // Records all cells at t_ns: counters summed over threads and programs (ended ones included),
-// gauges as they are. Time does not run backwards between two samples: within a second, an earlier
-// t_ns replaces the sample before.
+// gauges as they are. The times of samples never decrease: within a second, a sample with an
+// earlier t_ns gets the time of the previous one.
 size_t ingest_sample_cells(struct ingest *in, int64_t t_ns);
 
 // Process `pid` sends a query: the next ingest_sample_asked records its cells, or those of its
@@ -99,13 +99,13 @@ void ingest_get_stats(const struct ingest *in, struct ingest_stats *out);
 void ingest_counts_recorded(struct ingest *in);
 
 // Text: OpenTSDB ("put m ts v k=v"), StatsD ("m:1|c|@0.1|#k:v"), Influx ("m,k=v f=1 ts"), plain ("m
-// 0.5 k=v"), told apart line by line.
+// 0.5 k=v"), distinguished line by line.
 struct ingest_lines;
-int ingest_lines_create(struct ingest *in, struct ingest_lines **out); // one a connection
+int ingest_lines_create(struct ingest *in, struct ingest_lines **out); // one per connection
 void ingest_lines_destroy(struct ingest_lines *l);
 
-// Any piece of the stream; a line cut in two is put together. Answers for the sender (bad lines:
-// one clear line each) are appended to *reply.
+// Takes any piece of the stream, and joins lines cut between two pieces. Answers for the sender
+// (bad lines: one clear line each) are appended to *reply.
 void ingest_lines_feed(struct ingest_lines *l, struct str piece, struct buf *reply);
 // the last line may lack its newline
 void ingest_lines_end(struct ingest_lines *l, struct buf *reply);

@@ -14,10 +14,10 @@ enum {
     INGEST_ENDED_EARLY_MAX = 1024,
     INGEST_NOBODY = UINT32_MAX,
 };
-#define INGEST_START_SLACK_NS NS_PER_S // so much earlier than it seems may a process have begun
+#define INGEST_START_SLACK_NS NS_PER_S // a process may have started this much earlier than it seems
 
 enum definition_state {
-    DEFINITION_OFF,   // above the level: its values are not taken, and not missed
+    DEFINITION_OFF,   // above the level: its values are ignored and not counted as lost
     DEFINITION_LIMIT, // refused by the store: its values are counted as dropped_limit
     DEFINITION_METRIC,
     DEFINITION_GROUP,
@@ -27,26 +27,26 @@ enum definition_state {
 struct group {
     uint32_t set;
     uint32_t members; // values in a record
-    uint32_t columns; // values in a row of the set: the members that are on, each series once
-    uint32_t from[];  // columns: which member
+    uint32_t columns; // values in a row of the set: the enabled members, each series once
+    uint32_t from[];  // the member of each column
 };
 
 struct definition {
     uint8_t state, kind;
-    bool has_cell;   // its cell has been seen in use
+    bool has_cell;   // its cell has been used
     bool has_sum;    // …added to
-    uint32_t series; // of a metric
+    uint32_t series; // for a metric
     struct group *group;
 };
 
-// The cells in use of one program, in the order in which they were found. A chunk of them is a set
-// of the store; only the last one grows, so few sets are ever made.
+// The cells in use of one program, in the order of discovery. A chunk of them is a set of the
+// store; only the last one grows, so few sets are ever made.
 struct cells {
-    uint32_t *definitions; // which
+    uint32_t *definitions; // of each cell
     double *values;        // as last read
     size_t count, capacity;
     uint32_t *sets;        // by chunk
-    uint32_t *set_columns; // how many the set was made for; 0 = none yet
+    uint32_t *set_columns; // columns of the set when it was made; 0 = not made yet
     size_t chunks;
     double *sums; // scratch, by definition
     size_t sums_capacity;
@@ -57,49 +57,50 @@ struct cells {
 struct program {
     uint32_t id; // of this program in this ingest; never used twice
     pid_t pid;
-    uint64_t start_ticks; // of the process; 0 = not to be seen
-    int pidfd;            // -1 = gone, or none could be had
-    bool gone;            // seen dead: the next drain is the last
+    uint64_t start_ticks; // of the process; 0 = not visible
+    int pidfd;            // -1 = the process is gone, or none was available
+    bool gone;            // the process has ended: the next drain is the last
     bool asked;           // it sends a query: the next ingest_sample_asked records its cells
-    bool warned;          // that it writes nonsense
+    bool warned;          // that its data are malformed
     bool warned_ahead;    // that its times are ahead
     dev_t device;
     ino_t inode, agent_inode;
-    uint64_t salt;    // makes span ids of programs differ
-    int64_t start_ns; // boot time; no record is older
+    uint64_t salt;    // makes the span ids of programs differ
+    int64_t start_ns; // boot time; no record is earlier
     uint32_t clock, slots;
     uint64_t ring_bytes;
     struct segment_layout at;
-    const char *base; // all of it, read-only
+    const char *base; // the whole segment, read-only
     struct segment_agent *agent;
-    // the agent's area once more: the holder of its lock reads the segment; -1 = it could not be
-    // opened
+    // the agent's area, opened again: the holder of its lock reads the segment; -1 = it could not
+    // be opened
     int lock_fd;
-    bool owned;     // we hold the lock, and the members below come from the agent before us
-    uint32_t moves; // header.moves when the program handed itself over to us
+    bool owned;     // we hold the lock, and the members below have the previous agent's values
+    uint32_t moves; // header.moves when the program connected to us
 
     uint64_t *heads; // of this round, by slot
-    uint32_t used;   // slots that have a ring, as of this round
-    // ours; those in the segment are for the program and for the next agent
+    uint32_t used;   // slots with a ring, as of this round
+    // our own; the segment has copies for the program and the next agent
     uint64_t *tails;
     uint64_t *dropped;      // as last read, by slot
     int64_t *newest;        // time of the last point or row by the program's clock, by slot
     uint64_t lost, refused; // header.dropped, header.refused as last read
-    // which of the two counts in the segment was written last, by slot
+    // the count in the segment that was written last (of two), by slot
     uint8_t *commits;
-    struct conversion conversion; // of this drain; at first, of the agent before us
-    // another program defines one of its series: it has a turn (conversion.h)
+    struct conversion conversion; // of this drain; initially the previous agent's
+    // another program defines one of its series, so it needs a turn (conversion.h)
     bool shares;
     uint32_t turn;
-    uint64_t sharing_seen; // in->sharing when that was looked at
-    // that was killed in its drain: what it had claimed is taken by its conversion
+    uint64_t sharing_seen; // in->sharing at the last check
+    // the previous agent was killed during a drain: its claimed records are taken with its
+    // conversion
     bool interrupted;
     uint64_t accounts_since,
-        // stamps of the accounts that count (segment.h), as another agent left them
+        // stamps of the valid accounts (segment.h), as left by another agent
         accounts_complete;
 
     size_t definitions_at; // bytes read
-    bool definitions_bad;  // they made no sense; no more are read
+    bool definitions_bad;  // one was invalid; no more are read
     struct definition *definitions;
     size_t definition_count, definition_capacity;
     struct store_label tags[SEGMENT_TAGS_MAX]; // of the process
@@ -108,21 +109,21 @@ struct program {
 
     struct cells cells;
     struct open_spans open_spans;
-    // Numbers of spans whose end this drain has read in an earlier slot than their begin: another
-    // thread has closed them.
+    // Numbers of spans whose end this drain has read in an earlier slot than their begin, because
+    // another thread closed them.
     uint64_t *ended_early;
     size_t ended_early_count, ended_early_capacity;
 };
 
-// One a series that has cells: programs come and go, its total does not fall.
+// One per series with cells: programs come and go, but its total never decreases.
 struct accumulator {
-    double gone;    // counters: what programs that are gone had added
-    double base;    // the total that `gone` goes on from
+    double gone;    // counters: the sum that ended programs had added
+    double base;    // the total from which `gone` continues
     bool begun;     // gone and base are set
-    bool goes_on;   // the recording held a total
+    bool goes_on;   // the recording had a total
     double sum;     // of this sample
-    uint64_t epoch; // the sample that sum belongs to
-    uint64_t due;   // the last sample that is about a program with a part in it
+    uint64_t epoch; // the sample of this sum
+    uint64_t due;   // the last sample that includes a program with a part in it
     uint32_t owner; // id of the program whose set has the series; INGEST_NOBODY
     uint32_t column;
 };
@@ -149,15 +150,15 @@ struct ingest {
     struct program **programs;
     size_t program_count, program_capacity;
     uint32_t next_id;
-    bool closing; // in the last drain
+    bool closing; // during the last drain
 
     struct clock_fit fit;
-    uint32_t *definers; // by series: programs that define it
+    uint32_t *definers; // by series: number of programs that define it
     size_t definers_capacity;
-    uint64_t sharing;           // how often a series has got a second one
+    uint64_t sharing;           // how often a series has got a second definer
     uint8_t *turns_taken;       // by turn; programs_max of them
-    uint32_t turns;             // a power of two above all that were ever taken
-    int64_t checked_at_ns;      // when programs were looked at last, monotonic
+    uint32_t turns;             // a power of two above all turns ever taken
+    int64_t checked_at_ns;      // time of the last check of programs, monotonic
     struct store_point *points; // INGEST_BATCH_POINTS
     size_t point_count;
 
@@ -166,25 +167,27 @@ struct ingest {
     struct accumulator *accumulators;
     size_t accumulator_count, accumulator_capacity;
     uint64_t epoch;
-    int64_t sampled_ns; // when cells were recorded last
-    uint64_t recording; // names the agents of this job (segment.h)
-    uint64_t began;     // stamp: later ones are ours
+    int64_t sampled_ns; // time of the last recording of cells
+    uint64_t recording; // identifies the agents of this job (segment.h)
+    uint64_t began;     // a stamp: later ones are ours
     uint64_t stamp;     // of the last sample
-    // the last stamp that agents before this one have completed, as far as we have seen
+    // the last stamp that earlier agents completed, as far as known
     uint64_t complete;
 
-    struct open_spans recorded_spans; // open in the recording, and not yet given to their programs
+    // open in the recording, and not yet assigned to their programs
+    struct open_spans recorded_spans;
     bool recorded_spans_read;
-    size_t open_span_bytes; // of all copies
+    struct open_spans line_spans; // begun by lines of text
+    size_t open_span_bytes;       // of all copies
     bool open_spans_warned;
 
-    // For lines*.c: its state, and how ingest_destroy frees it.
+    // For lines*.c: its state, and the function with which ingest_destroy frees it.
     struct ingest_lines_state *lines;
     void (*lines_free)(struct ingest *in);
 };
 
-// Labels of a series: the agent's, then those given, then those of the program, of which each key
-// is taken once, first come. False: over STORE_LABELS_MAX. `out` has room for STORE_LABELS_MAX.
+// Collects the labels of a series: the agent's, then the given ones, then the program's; of equal
+// keys the first counts. Returns false above STORE_LABELS_MAX, which is the size of `out`.
 bool ingest_labels(const struct ingest *in, const struct program *p, const struct store_label *own,
                    size_t own_count, struct store_label *out, size_t *count);
 
@@ -193,30 +196,31 @@ void program_free(struct ingest *in, struct program *p);
 void program_look(struct program *p); // sets gone
 // 0; -EBUSY: another agent still reads it; -ENOMEM
 int program_own(struct ingest *in, struct program *p);
-size_t programs_gone(struct ingest *in); // lets go of them
+size_t programs_gone(struct ingest *in); // releases ended programs
 
 // definitions.c: reads new definitions.
 void program_definitions(struct ingest *in, struct program *p);
 
-void program_warn(struct program *p, const char *what); // once a program
+void program_warn(struct program *p, const char *what); // once per program
 
 // turns.c
-void turns_define(struct ingest *in, struct program *p, uint32_t series); // p defines it
-void turns_let_go(struct ingest *in, struct program *p);                  // all that it has defined
+void turns_define(struct ingest *in, struct program *p, uint32_t series); // adds p to the definers
+void turns_release(struct ingest *in, struct program *p); // removes p from all definers
 // if p shares a series and has no turn yet
 void turns_take(struct ingest *in, struct program *p);
-// Those of the program's rings in use, in p->conversion. True: they have changed. All programs have
-// taken theirs.
+// Sets the turns of the program's rings in use in p->conversion. Returns true if they have changed.
+// Call it after all programs have their turns.
 bool turns_share(const struct ingest *in, struct program *p, uint32_t rings);
 bool turns_valid(const struct conversion *c);
 
 // rings.c
-bool program_resume(struct program *p);  // where the agent before us has stopped; false: no memory
-void program_counted(struct program *p); // the next agent does not count these again
-// How far each ring in use is written. A ring that is begun meanwhile holds nothing that is older.
-// Takes the program, if it is free.
+// continues where the previous agent stopped; false: no memory
+bool program_resume(struct program *p);
+void program_counted(struct program *p); // marks drops as counted for the next agent
+// Reads the head of each ring in use. A ring that starts meanwhile has no older records. Takes over
+// the program if no other agent owns it.
 void program_read_heads(struct ingest *in, struct program *p);
-uint64_t program_spans_begun(const struct program *p, uint32_t slot);        // as the program says
+uint64_t program_spans_begun(const struct program *p, uint32_t slot); // as reported by the program
 size_t program_drain(struct ingest *in, struct program *p, double *fullest); // up to these heads
 void ingest_flush_points(struct ingest *in);
 
@@ -227,7 +231,7 @@ uint64_t accounts_stamp(struct ingest *in); // later than all before
 void accounts_resume(struct ingest *in, struct program *p);
 bool accounts_join(const struct ingest *in, struct program *p, uint32_t definition,
                    struct accumulator *a,
-                   double *value); // a new cell; true: *value of it is in the total
+                   double *value); // for a new cell; true: the total already includes *value of it
 void accounts_write(struct program *p, uint32_t definition, uint64_t stamp, double value,
                     double total);
 void accounts_complete(struct program *p, uint64_t stamp);
@@ -235,11 +239,11 @@ void accounts_complete(struct program *p, uint64_t stamp);
 // cells.c
 enum cells_whose {
     CELLS_ALL,
-    CELLS_ENDING, // series of programs that are gone
-    CELLS_ASKED,  // series of programs that ask, and whose cells have changed
+    CELLS_ENDING, // series of ended programs
+    CELLS_ASKED,  // series of requesting programs whose cells have changed
 };
 size_t cells_sample(struct ingest *in, int64_t t_ns, enum cells_whose whose);
-void cells_let_go(struct ingest *in, struct program *p); // its counters stay in the totals
+void cells_release(struct ingest *in, struct program *p); // its counters stay in the totals
 void cells_free(struct cells *c);
 
 #endif

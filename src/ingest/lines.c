@@ -1,12 +1,13 @@
-// lines.c - text lines from a connection into the store, with an answer for every bad one.
+// lines.c - reads text lines from a connection into the store, and answers every bad one.
 //
-// The first line of a connection is line 1. A bad line costs itself: "line 3: value 'abc' is not a
-// number" goes back, it is counted, and the lines behind it are taken. After ANSWERS_MAX answers
-// bad lines are only counted, and ingest_lines_end says how many there were.
+// The first line of a connection is line 1. Only the bad line is lost: it is counted, the sender
+// gets "line 3: value 'abc' is not a number", and later lines are taken. After ANSWERS_MAX answers
+// bad lines are only counted, and ingest_lines_end reports their number.
 #include "ingest/lines_cells.h"
 #include "ingest/lines_split.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "ingest/ingest.h"
 #include "ingest/ingest_internal.h"
 
@@ -16,21 +17,21 @@
 enum { ANSWERS_MAX = 100 };
 
 // A time further ahead than this comes from a mistake (a wrong unit, a wrong date), not from a
-// clock: the sender is told.
+// clock, so the sender gets an error.
 #define MISTAKE_NS (INT64_C(3600) * NS_PER_S)
 
 // One for all connections of an agent.
 struct ingest_lines_state {
-    struct line line; // the one being taken
+    struct line line; // the current line
     struct line_cells *cells;
-    int64_t last_ns; // the last "now" that was given out
+    int64_t last_ns; // the last "now" used
 };
 
 struct ingest_lines {
     struct ingest *in;
     struct lines_split split;
     uint64_t bad;
-    struct buf *reply; // of the call that is going on
+    struct buf *reply; // of the current call
 };
 
 static void free_state(struct ingest *in)
@@ -82,7 +83,7 @@ void ingest_lines_destroy(struct ingest_lines *l)
 static int64_t stamp_now(struct ingest_lines_state *state)
 {
     int64_t now = clock_realtime_ns();
-    // A clock that was set back by more than a moment is believed.
+    // If the clock was set back by more than a moment, its time is used.
     if (now <= state->last_ns && state->last_ns - now < NS_PER_MS)
         now = state->last_ns + 1;
     state->last_ns = now;
@@ -109,7 +110,7 @@ static const char *store_words(int code)
     return "a bad name, tag or time";
 }
 
-// The line's own tags stand above those that everything on this node has: a relay may say host=.
+// The line's own tags override the node's tags, because a relay may send host=.
 static size_t all_labels(const struct ingest *in, const struct line *line,
                          struct store_label out[2 * STORE_LABELS_MAX])
 {
@@ -148,8 +149,8 @@ static void count_refusal(struct ingest *in, int code)
         in->stats.dropped_store++;
 }
 
-// The time of the line: its own, or now. One that is ahead of the wall clock is put to now
-// (conversion.h says why).
+// The time of the line: its own, or now. A time ahead of the wall clock becomes now (conversion.h
+// gives the reason).
 static int64_t time_of_line(struct ingest *in, const struct line *line)
 {
     if (line->has_time && line->t_ns <= clock_realtime_ns() + INGEST_FUTURE_MAX_NS)
@@ -172,7 +173,50 @@ static bool take_annotation(struct ingest *in, struct line *line)
     return line_fail(line, "the annotation is not stored: %s", store_words(failed));
 }
 
-// Everything the line says; false and line->error when something of it was refused.
+static bool begin_span(struct ingest *in, struct line *line)
+{
+    struct store_label labels[2 * STORE_LABELS_MAX];
+    // An id of a line may be any number; the table of open spans wants a hash.
+    struct store_event event = {.kind = STORE_SPAN,
+                                .text = line->span_name,
+                                .id = hash_u64(line->span_id),
+                                .parent = line->span_parent ? hash_u64(line->span_parent) : 0,
+                                .end_ns = INT64_MAX,
+                                .labels = labels};
+    event.start_ns = time_of_line(in, line);
+    event.label_count = all_labels(in, line, labels);
+    int failed = store_append_event(in->store, &event);
+    if (failed) {
+        count_refusal(in, failed);
+        return line_fail(line, "the span is not stored: %s", store_words(failed));
+    }
+    open_spans_add(in, &in->line_spans, &event);
+    return true;
+}
+
+static bool end_span(struct ingest *in, struct line *line)
+{
+    uint64_t id = hash_u64(line->span_id);
+    struct open_spans *spans = &in->line_spans;
+    const struct store_event *begun = open_spans_find(spans, id);
+    if (!begun) { // begun under an agent that was killed
+        spans = open_spans_recorded(in);
+        begun = open_spans_find(spans, id);
+    }
+    if (!begun)
+        return line_fail(line, "no open span has the id %llx", (unsigned long long)line->span_id);
+    struct store_event event = *begun;
+    int64_t end_ns = time_of_line(in, line);
+    event.end_ns = end_ns > event.start_ns ? end_ns : event.start_ns;
+    int failed = store_append_event(in->store, &event);
+    open_spans_remove(in, spans, id);
+    if (!failed)
+        return true;
+    count_refusal(in, failed);
+    return line_fail(line, "the end of the span is not stored: %s", store_words(failed));
+}
+
+// Takes all items of the line; returns false and sets line->error if one was refused.
 static bool take_items(struct ingest *in, struct line *line)
 {
     struct ingest_lines_state *state = in->lines;
@@ -182,6 +226,8 @@ static bool take_items(struct ingest *in, struct line *line)
         return line_fail(line, "the time is more than an hour in the future");
     if (line->annotation.size)
         return take_annotation(in, line);
+    if (line->span != LINE_NO_SPAN)
+        return line->span == LINE_SPAN_BEGIN ? begin_span(in, line) : end_span(in, line);
     for (size_t i = 0; i < line->item_count; i++) {
         const struct line_item *item = &line->items[i];
         uint32_t series;
@@ -189,7 +235,7 @@ static bool take_items(struct ingest *in, struct line *line)
         if (!failed && item->kind != LINE_POINT)
             failed = line_cells_apply(state->cells, series, item);
         else if (!failed) {
-            // Values of one line are of one moment, unless they are of one series.
+            // The values of one line share one time, unless they belong to one series.
             if (t_ns == 0 || str_eq(item->name, item[-1].name))
                 t_ns = time_of_line(in, line);
             failed = store_append(in->store, series, t_ns, item->value);
@@ -223,7 +269,7 @@ static void take_line(void *user, struct str text, bool too_long)
         line_fail(line, "longer than %d bytes", LINE_SIZE_MAX);
         answer(l, line->error);
     } else if (str_eq(bare, STR("version"))) {
-        // how OpenTSDB's collectors ask whether anybody is there
+        // OpenTSDB's collectors send this to check for a server
         buf_printf(l->reply, "sonde %s\n", SONDE_VERSION);
     } else if (!line_parse(line, text) || !take_items(l->in, line)) {
         answer(l, line->error);

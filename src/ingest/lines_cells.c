@@ -1,8 +1,7 @@
 // lines_cells.c - the table of cells and their sampling.
 //
-// Series are numbers that the store gave out; a map leads from them to the cells, which stand in
-// one array. A set keeps only the hashes of its members: two members in 4 billion pairs being taken
-// for one is good enough for a count.
+// A map leads from the store's series numbers to the cells, which are in one array. A set keeps
+// only the hashes of its members: one collision in 4 billion pairs is good enough for a count.
 #include "ingest/lines_cells.h"
 
 #include "base/array.h"
@@ -23,7 +22,7 @@ struct cell {
     enum line_kind kind; // LINE_COUNT, LINE_GAUGE or LINE_MEMBER
     double value;
     struct members *members;
-    bool quiet; // a set that was empty at the last sample too
+    bool quiet; // a set that was also empty at the last sample
 };
 
 struct line_cells {
@@ -83,7 +82,7 @@ static int find_cell(struct line_cells *c, uint32_t series, enum line_kind kind,
     double value;
     if (kind != LINE_MEMBER && c->recorded && c->recorded(c->recorded_user, series, &value) &&
         isfinite(value))
-        (*out)->value = value; // an agent before this one has added up to it
+        (*out)->value = value; // continues from the previous agent's value
     return 0;
 }
 

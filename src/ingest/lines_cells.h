@@ -1,7 +1,7 @@
-// lines_cells.h - what StatsD lines add up to between two samples: counters, gauges, sets.
+// lines_cells.h - the state of StatsD's counters, gauges and sets between two samples.
 //
-// One cell a series. Counters and gauges go on from the recorded value; sets are counted and
-// emptied at every sample.
+// Each series has one cell. Counters and gauges continue from the recorded value; sets are counted
+// and emptied at every sample.
 #ifndef SONDE_INGEST_LINES_CELLS_H
 #define SONDE_INGEST_LINES_CELLS_H
 
@@ -14,16 +14,16 @@ enum {
 
 struct line_cells;
 
-// `recorded` (may be NULL) is that of struct ingest_options. NULL: no memory.
+// `recorded` (may be NULL) is that of struct ingest_options. Returns NULL without memory.
 struct line_cells *line_cells_create(bool (*recorded)(void *user, uint32_t series, double *value),
                                      void *user);
 void line_cells_destroy(struct line_cells *c);
 
-// Takes an item of any kind but LINE_POINT to the series' cell. 0; -EEXIST: the series has a cell
-// of another type; -EOVERFLOW: the set is full; -ENOSPC: LINE_CELLS_MAX; -ENOMEM.
+// Applies an item of any kind except LINE_POINT to the series' cell. Returns 0; -EEXIST: the series
+// has a cell of another type; -EOVERFLOW: the set is full; -ENOSPC: LINE_CELLS_MAX; -ENOMEM.
 int line_cells_apply(struct line_cells *c, uint32_t series, const struct line_item *item);
 
-// Appends every cell's value at t_ns. Returns how many the store refused.
+// Appends every cell's value at t_ns. Returns the number of values that the store refused.
 size_t line_cells_sample(struct line_cells *c, struct store *store, int64_t t_ns);
 
 #endif

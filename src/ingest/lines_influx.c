@@ -1,9 +1,9 @@
 // lines_influx.c - "measurement,tag=value field=1.5,other=2i,text=\"skipped\" 1700000000000000000".
 //
 // A backslash makes the next byte ordinary where that is a comma, a blank, a '=' or a backslash;
-// anywhere else it stands for itself. Text fields are passed over. Numbers, whole numbers (i, u)
-// and truth values each are a point: named like the measurement when the field is called "value",
-// else measurement_field. The time is in nanoseconds.
+// anywhere else it stands for itself. Text fields are ignored. Each number, integer (i, u) or
+// boolean is a point, named like the measurement if the field is called "value", otherwise
+// measurement_field. The time is in nanoseconds.
 #include "ingest/lines_parse.h"
 
 static bool is_escape(struct str text, size_t at)
@@ -11,7 +11,7 @@ static bool is_escape(struct str text, size_t at)
     return text.data[at] == '\\' && at + 1 < text.size && memchr(", =\\", text.data[at + 1], 4);
 }
 
-// The first of `stops` that no backslash stands before.
+// The place of the first of `stops` without a backslash before it.
 static size_t find_stop(struct str text, const char *stops)
 {
     size_t at = 0;
@@ -28,7 +28,7 @@ size_t line_influx_word(struct str text)
     return at < text.size ? at : text.size;
 }
 
-// Without its escapes: a view where there are none.
+// Removes the escapes; the result points into the line if it has none.
 static bool unescape(struct line *l, struct str *text)
 {
     if (str_find_char(*text, '\\') < 0)
@@ -60,7 +60,7 @@ static bool skip(struct str *rest, char c)
     return true;
 }
 
-// The size of "…" at the front with both quotes; 0 when it does not end.
+// The size of "…" at the front with both quotes; 0 if the closing quote is missing.
 static size_t quoted_size(struct str text)
 {
     for (size_t at = 1; at < text.size; at++) {

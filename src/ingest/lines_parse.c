@@ -1,4 +1,5 @@
-// lines_parse.c - telling the protocols apart; OpenTSDB and plain lines; what all of them share.
+// lines_parse.c - detects the protocol; parses OpenTSDB and plain lines; has the code that all
+// protocols share.
 #include "ingest/lines_parse.h"
 
 #include "base/clock.h"
@@ -7,12 +8,21 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void line_init(struct line *l)
+static void clear(struct line *l)
 {
     l->item_count = 0;
     l->annotation = STR("");
+    l->span = LINE_NO_SPAN;
+    l->span_name = STR("");
+    l->span_id = l->span_parent = 0;
     l->label_count = 0;
+    l->has_time = false;
     l->error[0] = 0;
+}
+
+void line_init(struct line *l)
+{
+    clear(l);
     l->arena = arena_limited(LINE_ARENA_MAX);
 }
 
@@ -73,7 +83,7 @@ bool line_add_label(struct line *l, struct str key, struct str value)
                          STORE_VALUE_MAX);
     for (size_t i = 0; i < l->label_count; i++)
         if (str_eq(l->labels[i].key, key))
-            return line_fail(l, "tag '%s' is there twice", line_quote(key));
+            return line_fail(l, "tag '%s' is used twice", line_quote(key));
     if (value.size == 0)
         return true; // as everywhere in sonde: an empty tag is no tag
     if (l->label_count == STORE_LABELS_MAX)
@@ -92,9 +102,9 @@ bool line_add_item(struct line *l, const struct line_item *item)
     return true;
 }
 
-// A time as OpenTSDB has it: seconds since the epoch, with a fraction or not, or milliseconds. How
-// large the number is says which; micro- and nanoseconds are told in the same way. (1e11 s is the
-// year 5138; 1e11 ms, 1973.)
+// Parses a time in OpenTSDB's form: seconds since the epoch, with or without a fraction, or
+// milliseconds. The magnitude of the number decides, also for micro- and nanoseconds. (1e11 s is
+// the year 5138; 1e11 ms, 1973.)
 static bool parse_time(struct line *l, struct str text)
 {
     static const struct {
@@ -180,8 +190,9 @@ static bool parse_plain(struct line *l, struct str rest)
     return parse_tag_words(l, rest) && line_add_item(l, &item);
 }
 
-// [time] [tag=value …] -- text
-static bool parse_annotation(struct line *l, struct str rest)
+// Parses [time] [tag=value …] -- text. `expected`: the form of the line, for the sender.
+static bool parse_event(struct line *l, struct str rest, const char *expected, size_t text_max,
+                        struct str *out)
 {
     struct str behind = rest, word = str_word(&behind);
     if (word.size && !str_eq(word, STR("--")) && str_find_char(word, '=') < 0) {
@@ -192,9 +203,7 @@ static bool parse_annotation(struct line *l, struct str rest)
     for (; word.size && !str_eq(word, STR("--")); word = str_word(&behind)) {
         struct str value = word, key = str_cut(&value, '=');
         if (!value.data)
-            return line_fail(
-                l, "'%s' is not a tag (expected: annotate [time] [tag=value ...] -- text)",
-                line_quote(word));
+            return line_fail(l, "'%s' is not a tag (expected: %s)", line_quote(word), expected);
         value = unescape_word(value, &l->arena);
         if (!value.data)
             return line_fail(l, "too many bytes in tags");
@@ -203,11 +212,58 @@ static bool parse_annotation(struct line *l, struct str rest)
     }
     struct str text = unescape_word(str_trim(behind), &l->arena);
     if (!text.size)
-        return line_fail(l,
-                         "the text is missing (expected: annotate [time] [tag=value ...] -- text)");
-    if (text.size > STORE_TEXT_MAX)
-        return line_fail(l, "the text is longer than %d bytes", STORE_TEXT_MAX);
-    l->annotation = text;
+        return line_fail(l, "the text is missing (expected: %s)", expected);
+    if (text.size > text_max)
+        return line_fail(l, "the text is longer than %zu bytes", text_max);
+    *out = text;
+    return true;
+}
+
+static bool parse_annotation(struct line *l, struct str rest)
+{
+    return parse_event(l, rest, "annotate [time] [tag=value ...] -- text", STORE_TEXT_MAX,
+                       &l->annotation);
+}
+
+static const char HEX[] = "0123456789abcdef";
+
+// 1 to 16 hexadecimal digits, not 0.
+static bool parse_span_id(struct line *l, struct str text, uint64_t *out)
+{
+    uint64_t id = 0;
+    bool good = text.size >= 1 && text.size <= 16;
+    for (size_t i = 0; good && i < text.size; i++) {
+        const char *digit = memchr(HEX, text.data[i], 16);
+        good = digit != NULL;
+        if (good)
+            id = id << 4 | (uint64_t)(digit - HEX);
+    }
+    if (!good || id == 0)
+        return line_fail(l, "'%s' is not the id of a span", line_quote(text));
+    *out = id;
+    return true;
+}
+
+static bool parse_span_begin(struct line *l, struct str rest)
+{
+    struct str parent = str_word(&rest), id = str_cut(&parent, '/');
+    if (!parse_span_id(l, id, &l->span_id) ||
+        (parent.data && !parse_span_id(l, parent, &l->span_parent)) ||
+        !parse_event(l, rest, "span begin id[/parent] [time] [tag=value ...] -- name",
+                     STORE_NAME_MAX, &l->span_name))
+        return false;
+    l->span = LINE_SPAN_BEGIN;
+    return true;
+}
+
+static bool parse_span_end(struct line *l, struct str rest)
+{
+    struct str id = str_word(&rest), time = str_word(&rest);
+    if (!parse_span_id(l, id, &l->span_id) || (time.size && !parse_time(l, time)))
+        return false;
+    if (str_trim(rest).size)
+        return line_fail(l, "words behind the end of a span (expected: span end id [time])");
+    l->span = LINE_SPAN_END;
     return true;
 }
 
@@ -224,14 +280,15 @@ static bool is_influx(struct str text)
     return str_find_char(str_slice(rest, 0, line_influx_word(rest)), '=') >= 0;
 }
 
+void line_reset(struct line *l)
+{
+    clear(l);
+    arena_reset(&l->arena);
+}
+
 bool line_parse(struct line *l, struct str text)
 {
-    l->item_count = 0;
-    l->annotation = STR("");
-    l->label_count = 0;
-    l->has_time = false;
-    l->error[0] = 0;
-    arena_reset(&l->arena);
+    line_reset(l);
     if (text.size > LINE_SIZE_MAX)
         return line_fail(l, "longer than %d bytes", LINE_SIZE_MAX);
     text = str_trim(text);
@@ -239,6 +296,10 @@ bool line_parse(struct line *l, struct str text)
         return parse_opentsdb(l, str_slice(text, 4, text.size));
     if (str_starts(text, STR("annotate ")))
         return parse_annotation(l, str_slice(text, sizeof "annotate", text.size));
+    if (str_starts(text, STR("span begin ")))
+        return parse_span_begin(l, str_slice(text, sizeof "span begin", text.size));
+    if (str_starts(text, STR("span end ")))
+        return parse_span_end(l, str_slice(text, sizeof "span end", text.size));
     if (is_statsd(text))
         return line_parse_statsd(l, text);
     if (is_influx(text))

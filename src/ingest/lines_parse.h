@@ -1,15 +1,22 @@
-// lines_parse.h - one line of text, in any of four protocols, as items; or an annotation.
+// lines_parse.h - parses one line of text, in any of four protocols, to items or an annotation.
 //
 //   put loss 1700000000 0.5 rank=3            OpenTSDB: name, time (s, s.fraction or ms), value, tags
 //   requests:1|c|@0.1|#path:/x,cached         StatsD and DogStatsD: counters, gauges, timers, sets
 //   loss,rank=3 value=0.5 1700000000000000000 Influx: measurement and tags, fields, time in ns
 //   loss 0.5 1700000000 rank=3                plain: name, value, time if any (as OpenTSDB), tags if any
-//   annotate 1700000000 rank=3 -- rate halved an annotation: time if any, tags if any, "--", the text. In the text and in the values of its
-//                                             tags \s \n \r \t \\ stand for bytes that end words and lines (base/escape.h)
+//   annotate 1700000000 rank=3 -- rate halved an annotation: time if any, tags if any, "--", the
+//                                             text. In the text and in values of tags, \s \n \r
+//                                             \t \\ stand for bytes that end words and lines
+//                                             (base/escape.h)
 //
-// Told apart line by line: "put " or "annotate " in front; a ':' and then a '|' in the first word;
-// a '=' in the second word; else plain. Pure: knows no store, no sockets, no clock. The line is
-// hostile; nothing outside of it is read, and every count has a limit.
+//   span begin 5f3a/11c2 rank=3 -- epoch      a span begins: its id and that of the span around
+//                                             it, if any (hexadecimal); the rest as an annotation
+//   span end 5f3a 1700000000                  it ends: its id, time if any
+//
+// The protocol of a line follows from its text: "put ", "annotate ", "span begin " or "span end "
+// in front; a ':' and then a '|' in the first word; a '=' in the second word; otherwise plain. The
+// parser uses no store, sockets or clock. Lines may be hostile: it reads nothing outside of the
+// line, and every count has a limit.
 #ifndef SONDE_INGEST_LINES_PARSE_H
 #define SONDE_INGEST_LINES_PARSE_H
 
@@ -31,6 +38,8 @@ enum line_kind {
     LINE_MEMBER,    // StatsD s: one more member of a set
 };
 
+enum line_span { LINE_NO_SPAN, LINE_SPAN_BEGIN, LINE_SPAN_END };
+
 struct line_item {
     struct str name;
     double value;
@@ -43,6 +52,9 @@ struct line {
     struct line_item items[LINE_ITEMS_MAX];
     size_t item_count;
     struct str annotation; // its text; empty if the line is no annotation
+    enum line_span span;
+    struct str span_name;          // of a begin
+    uint64_t span_id, span_parent; // parent 0: none
     struct store_label labels[STORE_LABELS_MAX];
     size_t label_count;
     bool has_time;
@@ -54,27 +66,29 @@ struct line {
 void line_init(struct line *l);
 void line_free(struct line *l);
 
-// Takes `text` (no newline in it, at most LINE_SIZE_MAX bytes) apart. True: the items, labels and
-// time in *l, which are views of `text` or of the arena and hold until the next call. There may be
-// no items (an Influx line with nothing but text fields). False: l->error says what is wrong, in
-// words for the sender.
+// Parses `text` (without newline, at most LINE_SIZE_MAX bytes). Returns true with items, labels and
+// time in *l, which point into `text` or the arena and are valid until the next call. A line may
+// have no items (an Influx line with only text fields). Returns false with an error for the sender
+// in l->error.
 bool line_parse(struct line *l, struct str text);
 
-// For the files of the single protocols.
+// The single protocols; line_reset first.
+void line_reset(struct line *l);
 bool line_parse_statsd(struct line *l, struct str text);
 bool line_parse_influx(struct line *l, struct str text);
 
-// The place of the first blank that is not behind a backslash; the size if there is none.
+// The place of the first blank without a backslash before it; the size if there is none.
 size_t line_influx_word(struct str text);
 
 // Sets the error message; returns false.
 bool line_fail(struct line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Text of the sender's for line_fail's "%s": cut, and without bytes that a terminal would act on.
-// Four can be in use at once.
+// Prepares text of the sender for line_fail's "%s": cut, and without bytes that a terminal would
+// interpret. Four results can be in use at once.
 const char *line_quote(struct str text);
 
-// Whether the text can name a metric or a tag; sets the error if not. `what`: "name", "tag".
+// True if the text is a valid name of a metric or a tag; sets the error if not. `what`: "name",
+// "tag".
 bool line_check_name(struct line *l, const char *what, struct str name, size_t limit);
 
 bool line_add_label(struct line *l, struct str key, struct str value);

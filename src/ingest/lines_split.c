@@ -1,4 +1,5 @@
-// lines_split.c - whole lines in a piece are given out as views of it; only a cut line is copied.
+// lines_split.c - returns complete lines as views of the piece; copies only lines cut between
+// pieces.
 #include "ingest/lines_split.h"
 
 static void give(struct lines_split *s, struct str line, size_t size_max, lines_split_fn *each,
@@ -35,7 +36,7 @@ void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max,
             give(s, front, size_max, each, user);
             continue;
         }
-        // One byte longer than a line may be: the carriage return.
+        // One byte more than the limit, for the carriage return.
         bool fits = s->partial.size + front.size <= size_max + 1;
         if (fits)
             buf_add_str(&s->partial, front);

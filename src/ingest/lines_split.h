@@ -1,23 +1,23 @@
-// lines_split.h - a stream of bytes cut into lines of bounded size.
+// lines_split.h - cuts a stream of bytes into lines of bounded size.
 #ifndef SONDE_INGEST_LINES_SPLIT_H
 #define SONDE_INGEST_LINES_SPLIT_H
 
 #include "base/str.h"
 
 struct lines_split {
-    struct buf partial; // the front of a line whose newline has not come yet
-    bool skipping;      // in the rest of a line that was too long
-    uint64_t number;    // of the last line given out, from 1
+    struct buf partial; // the beginning of a line whose newline has not arrived yet
+    bool skipping;      // within the rest of a line that was too long
+    uint64_t number;    // of the last line delivered, counted from 1
 };
 
-// `line` comes without its newline (and the carriage return before it). too_long: the line was
-// dropped because it was too long.
+// `line` excludes its newline (and a carriage return before it). too_long: the line was dropped
+// because it was too long.
 typedef void lines_split_fn(void *user, struct str line, bool too_long);
 
 void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max,
                       lines_split_fn *each, void *user);
 void lines_split_end(struct lines_split *s, size_t size_max, lines_split_fn *each,
-                     void *user); // gives out a last line without newline
+                     void *user); // delivers a last line without newline
 void lines_split_free(struct lines_split *s);
 
 #endif

@@ -1,9 +1,9 @@
-// lines_statsd.c - "name:value|type|@rate|#tag:value,tag": StatsD as Etsy wrote it, with Datadog's
+// lines_statsd.c - "name:value|type|@rate|#tag:value,tag": Etsy's StatsD protocol with Datadog's
 // tags.
 //
 // Types: c counter, g gauge, ms and h and d timers and distributions (each value is a point), s
-// set. One line may hold several values ("m:1:2:3|ms"). What Datadog's clients add and nothing here
-// needs (container ids, time stamps, cardinality) is passed over.
+// set. One line may hold several values ("m:1:2:3|ms"). Datadog's other additions (container ids,
+// time stamps, cardinality) are ignored.
 #include "ingest/lines_parse.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static bool parse_tags(struct line *l, struct str rest)
         struct str value = str_cut(&rest, ','), key = str_cut(&value, ':');
         if (key.size == 0 && !value.data)
             continue; // "#a:b," ends in a comma
-        // A tag without a value is a mark.
+        // A tag without a value gets the value "true".
         if (!line_add_label(l, key, value.data ? value : STR("true")))
             return false;
     }

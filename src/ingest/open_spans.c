@@ -20,7 +20,7 @@ static size_t place_of(const struct open_spans *s, uint64_t id)
     return id & (s->capacity - 1); // an id is a hash
 }
 
-// The slot of this id, or the free one where it belongs. The table has a free slot.
+// The slot of this id, or the free slot for it. The table always has a free slot.
 static size_t find(const struct open_spans *s, uint64_t id)
 {
     size_t at = place_of(s, id);
@@ -100,6 +100,12 @@ void open_spans_add(struct ingest *in, struct open_spans *s, const struct store_
     in->open_span_bytes += copy->bytes;
 }
 
+const struct store_event *open_spans_find(const struct open_spans *s, uint64_t id)
+{
+    const struct open_span *span = s->count ? s->slots[find(s, id)] : NULL;
+    return span ? &span->event : NULL;
+}
+
 void open_spans_remove(struct ingest *in, struct open_spans *s, uint64_t id)
 {
     size_t at = s->count ? find(s, id) : 0, mask = s->capacity - 1;
@@ -163,14 +169,17 @@ static bool is_of(const struct program *p, uint64_t id)
     return slot < p->slots && nth > 0 && nth <= program_spans_begun(p, (uint32_t)slot);
 }
 
-void open_spans_resume(struct ingest *in, struct program *p)
+struct open_spans *open_spans_recorded(struct ingest *in)
 {
-    if (!in->open_spans)
-        return;
-    if (!in->recorded_spans_read)
+    if (in->open_spans && !in->recorded_spans_read)
         in->open_spans(in->recorded_user, take_recorded, in);
     in->recorded_spans_read = true;
-    struct open_spans *all = &in->recorded_spans;
+    return &in->recorded_spans;
+}
+
+void open_spans_resume(struct ingest *in, struct program *p)
+{
+    struct open_spans *all = open_spans_recorded(in);
     for (size_t i = 0; i < all->capacity; i++) {
         // A removal may move a later span here.
         while (all->slots[i] && is_of(p, all->slots[i]->event.id)) {

@@ -2,10 +2,10 @@
 //
 // A process that is killed writes no ends. So the ingest keeps a copy of each begin that it has
 // stored without an end; when the process has ended, it stores each copy once more, with that time
-// as the end and with the tag STORE_UNFINISHED_TAG. The end that a program writes itself takes the
-// place of such a record, as the last record of a span counts.
+// as the end and with the tag STORE_UNFINISHED_TAG. An end that the program itself writes replaces
+// such a record, because the last record of a span counts.
 //
-// An agent that goes on with the recording of another one finds the open spans there
+// An agent that continues another one's recording finds the open spans there
 // (ingest_options.open_spans). Which program they belong to follows from their ids: hash_u64(number
 // ^ salt of the program), where the number has the slot in its upper bits.
 #ifndef SONDE_INGEST_OPEN_SPANS_H
@@ -18,7 +18,7 @@ struct program;
 struct open_span;
 
 enum {
-    // of all programs: some 10,000 spans; more stay open. The agent has 16 MiB in all
+    // over all programs: some 10,000 spans; further ones stay open. The agent has 16 MiB in all
     OPEN_SPANS_BYTES_MAX = 4 << 20,
     OPEN_SPANS_SLOT_SHIFT = 40, // of a span's number in its process (emit/events.c)
 };
@@ -30,12 +30,18 @@ struct open_spans {
 };
 
 void open_spans_add(struct ingest *in, struct open_spans *s, const struct store_event *event);
+// NULL: no such span is open. Valid until the next call that changes *s.
+const struct store_event *open_spans_find(const struct open_spans *s, uint64_t id);
 void open_spans_remove(struct ingest *in, struct open_spans *s, uint64_t id);
-// stores their ends; empty then
+// stores their ends, and empties the list
 void open_spans_end(struct ingest *in, struct open_spans *s, int64_t end_ns);
-void open_spans_free(struct ingest *in, struct open_spans *s); // empty then
+void open_spans_free(struct ingest *in, struct open_spans *s); // empties the list
 
-// Gives a program, which another agent has read before, its spans that are open in the recording.
+// The spans that were open in the recording when this agent began with it, of no program that it
+// knows. They are read at the first call.
+struct open_spans *open_spans_recorded(struct ingest *in);
+
+// Assigns the open spans in the recording to a program that another agent has read before.
 void open_spans_resume(struct ingest *in, struct program *p);
 
 #endif

@@ -1,9 +1,9 @@
-// programs.c - programs come, are found, are watched, and go.
+// programs.c - attaches, finds, watches and releases programs.
 //
-// A descriptor can be mapped without fear if it is a memfd of tmpfs (a hole in one of hugetlbfs may
-// raise SIGBUS), is sealed against shrinking (reading behind its end would), and has the size that
-// its header gives, which follows from two bounded numbers. They are read once. The agent's area
-// has one fixed size.
+// A descriptor is safe to map if it is a memfd of tmpfs (a hole in one of hugetlbfs may raise
+// SIGBUS), is sealed against shrinking (reading beyond its end would raise it, too), and has the
+// size that its header gives, which follows from two bounded numbers. They are read once. The
+// agent's area has one fixed size.
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -25,7 +25,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { ADOPT_FDS_MAX = 65536 }; // of one process
+enum { ADOPT_FDS_MAX = 65536 }; // per process
 
 static uint64_t start_ticks_of(pid_t pid)
 {
@@ -55,7 +55,7 @@ static bool maps_segment(const struct program *p)
     return found;
 }
 
-// Whether the program has gone over to another agent (sonde_connect).
+// Whether the program has turned to another agent (sonde_connect).
 static bool has_moved(const struct program *p)
 {
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
@@ -63,9 +63,9 @@ static bool has_moved(const struct program *p)
     return atomic_load_explicit(&h->moves, memory_order_acquire) != p->moves;
 }
 
-// A program that moves has two agents for a while. Both would take what lies between the tail and
-// the head, so the second waits until the first has let go. The kernel drops the lock of an agent
-// that is killed.
+// A program that changes its agent has two agents for a while. Both would take the records between
+// the tail and the head, so the second waits until the first has released the lock. The kernel
+// releases the lock of a killed agent.
 int program_own(struct ingest *in, struct program *p)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -86,7 +86,7 @@ void program_look(struct program *p)
     struct pollfd f = {p->pidfd, POLLIN, 0};
     if (p->pidfd >= 0)
         p->gone = p->gone || poll(&f, 1, 0) > 0;
-    else if (p->pid > 0) // no descriptor could be had
+    else if (p->pid > 0) // no pidfd was available
         p->gone = p->gone || start_ticks_of(p->pid) != p->start_ticks;
 }
 
@@ -98,8 +98,7 @@ void ingest_hangup(struct ingest *in, pid_t pid)
             continue;
         program_look(p);
         if (!p->gone &&
-            !maps_segment(
-                p)) // of one that we cannot see, the end of the connection is all that we learn
+            !maps_segment(p)) // for a program that we cannot see, only the connection's end tells
             p->gone = true;
     }
 }
@@ -148,7 +147,7 @@ size_t programs_gone(struct ingest *in)
         any = any || in->programs[i]->gone;
     if (!any)
         return 0;
-    // The last state of its cells, whenever it ended between two samples.
+    // Records the last state of its cells, because it may have ended between two samples.
     cells = cells_sample(in, clock_realtime_ns(), CELLS_ENDING);
     for (size_t i = 0; i < in->program_count;) {
         struct program *p = in->programs[i];
@@ -156,11 +155,11 @@ size_t programs_gone(struct ingest *in)
             i++;
             continue;
         }
-        cells_let_go(in, p);
-        turns_let_go(in, p);
-        if (!has_moved(p)) // the other agent sees its end
+        cells_release(in, p);
+        turns_release(in, p);
+        if (!has_moved(p)) // otherwise the other agent handles its end
             open_spans_end(in, &p->open_spans, clock_realtime_ns());
-        program_counted(p); // it may live on with another agent
+        program_counted(p); // it may continue with another agent
         if (in->forget)
             in->forget(in->keep_user, p->inode);
         program_free(in, p);
@@ -178,7 +177,7 @@ static bool is_mappable(int fd, struct stat *st)
            (seals & F_SEAL_SHRINK);
 }
 
-// The fixed part of the header. 0, -EPROTO, or -EPROTONOSUPPORT: of another version.
+// Reads the fixed part of the header. Returns 0, -EPROTO, or -EPROTONOSUPPORT for another version.
 static int read_header(int fd, struct segment_header *h)
 {
     enum { FIXED = offsetof(struct segment_header, definitions_bytes) };
@@ -227,8 +226,8 @@ static int map_agent_area(struct program *p, int fd)
     if (agent == MAP_FAILED)
         return -errno;
     p->agent = agent;
-    // An open file of its own, as the lock belongs to that: the program and the other agent share
-    // the one that was passed.
+    // Opens the file again, because a lock belongs to an open file: the program and the other agent
+    // share the passed one.
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     p->lock_fd = open(path, O_RDWR | O_CLOEXEC);
@@ -246,13 +245,14 @@ static int64_t start_of(uint64_t start_ticks)
     return (since_boot <= up ? since_boot : 0) - INGEST_START_SLACK_NS;
 }
 
-// How a process came by a segment: it made the segment and connected, it made the segment and was
-// found, or it only holds the descriptors (it inherited them, or keeps them: launch/keeper.h).
+// The relation of a process to a segment: it made the segment and connected, it made the segment
+// and was found, or it only holds the descriptors (it inherited them, or keeps them:
+// launch/keeper.h).
 enum whose { CONNECTED, MADE_BY_IT, HELD_BY_IT };
 
 static void watch(struct program *p, uint64_t start_ticks, enum whose whose)
 {
-    p->start_ns = start_of(0); // of one that we cannot see nothing is known
+    p->start_ns = start_of(0); // for a process that we cannot see, the start is unknown
     if (p->pid <= 0)
         return;
     p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
@@ -260,9 +260,9 @@ static void watch(struct program *p, uint64_t start_ticks, enum whose whose)
         p->gone = true;
     p->start_ticks = start_ticks_of(p->pid);
     p->start_ns = start_of(p->start_ticks);
-    // Another start than the header says: the number belongs to another process by now, or the
-    // process lives in a time namespace. A process that only holds the segment may have started in
-    // the same clock tick as the program.
+    // If the start differs from the header's, the pid belongs to another process by now, or the
+    // process is in a time namespace. A process that only holds the segment may have started in the
+    // same clock tick as the program.
     bool other = whose == HELD_BY_IT || (start_ticks && p->start_ticks != start_ticks);
     if (p->start_ticks && other && !maps_segment(p))
         p->gone = true;
@@ -299,7 +299,7 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
         if (whose == CONNECTED)
             watch_anew(known, p->pid);
         if ((int32_t)(fds.moves - known->moves) >
-            0) // it has come back from another agent before we let go of it
+            0) // it has come back from another agent before we released it
             known->moves = fds.moves;
         known->gone = false;
         program_look(known);
@@ -308,7 +308,7 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
     const volatile struct segment_header *h =
         (const volatile struct segment_header *)(const volatile void *)p->base;
     uint64_t start_ticks = h->start_ticks;
-    // the next agent gets the same
+    // deterministic, so that the next agent gets the same salt
     p->salt = hash_u64((uint64_t)h->pid << 32 ^ start_ticks ^ hash_u64(p->inode));
     p->moves = fds.moves;
     if (program_own(in, p) == -ENOMEM ||
@@ -358,7 +358,7 @@ int ingest_attach(struct ingest *in, struct ingest_descriptors fds, pid_t pid)
     return attach_program(in, fds, pid, CONNECTED);
 }
 
-// Opens the next memfd of this name in a /proc/PID/fd; -1: there are no more.
+// Opens the next memfd of this name in a /proc/PID/fd; returns -1 after the last one.
 static int next_memfd(DIR *folder, const char *link, int flags)
 {
     char text[64];
@@ -372,7 +372,7 @@ static int next_memfd(DIR *folder, const char *link, int flags)
     return fd;
 }
 
-// The agent's area with this inode; -1: the process has closed it.
+// Opens the agent's area with this inode; returns -1 if the process has closed it.
 static int open_agent_area(const char *folder_path, uint64_t inode)
 {
     struct stat st;
@@ -386,8 +386,7 @@ static int open_agent_area(const char *folder_path, uint64_t inode)
     return fd;
 }
 
-// The number that the process has for itself, in the innermost of its PID namespaces; 0: it is not
-// to be seen.
+// The pid of the process in its innermost PID namespace; 0 if the process is not visible.
 static uint32_t own_pid_of(pid_t pid)
 {
     char path[64], line[256];
@@ -421,8 +420,8 @@ static bool is_our_socket(const struct ingest *in, pid_t pid, const char *path)
            S_ISSOCK(theirs.st_mode) && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
-// Children may have inherited their parent's descriptors: adoption first looks for the makers, and
-// takes a segment from another holder only if its maker is gone.
+// Children may have inherited their parent's descriptors. So adoption first searches for the
+// makers, and takes a segment from another holder only if its maker is gone.
 static bool is_ours(const struct ingest *in, int fd, pid_t pid, enum whose whose,
                     struct segment_header *h)
 {

@@ -17,9 +17,9 @@
 #include <stdlib.h>
 
 enum {
-    PUBLISH_BYTES = 128 << 10, // how often a busy program learns that there is room again
-    // records behind a span's begin among which its end is looked for: those of 16 threads with a
-    // short one each
+    PUBLISH_BYTES = 128 << 10, // interval in bytes at which a busy program gets new room
+    // number of records after a span's begin that are searched for its end: those of 16 threads
+    // with a short span each
     ENDS_SOON = 32,
 };
 
@@ -44,8 +44,8 @@ struct taking {
     struct ingest *in;
     struct program *p;
     struct conversion_source source;
-    int64_t newest;    // of the points so far, by the source's clock
-    int64_t future_ns; // a time that is given with a point and is later cannot be
+    int64_t newest;    // newest time of the points so far, by the source's clock
+    int64_t future_ns; // given times later than this are impossible
     uint32_t slot;
 };
 
@@ -77,7 +77,8 @@ __attribute__((noinline, cold)) static int64_t too_far_ahead(struct taking *t)
     return conversion_now_ns(&t->p->conversion, &t->source);
 }
 
-// The time of a point. False: it cannot be told from another one, and is lost.
+// The time of a point. Returns false if it cannot be distinguished from another time; then the
+// point is lost.
 __attribute__((always_inline)) static inline bool time_of(struct taking *t, uint64_t word,
                                                           unsigned flags, int64_t *out)
 {
@@ -124,8 +125,8 @@ static void take_row(struct taking *t, const uint64_t *data, unsigned flags, uin
 }
 
 // A span may be closed by another thread than the one that opened it. Slots are read in their
-// order, so the end may come before the begin; both are there then, as the heads were read in that
-// order, too.
+// order, so the end may come before the begin; this drain has both, because the heads were read in
+// that order, too.
 static void note_early_end(struct program *p, uint32_t slot, uint64_t number)
 {
     if (number >> OPEN_SPANS_SLOT_SHIFT > slot && p->ended_early_count < INGEST_ENDED_EARLY_MAX &&
@@ -172,7 +173,7 @@ static void take_event(struct taking *t, const uint64_t *data, unsigned type, un
         e.parent = copy[4] ? hash_u64(copy[4] ^ p->salt) : 0;
     }
     if (!ingest_labels(in, p, own, tags, all, &e.label_count)) {
-        // The event matters more than the last of its tags.
+        // The event is more important than its last tags, so it is stored without them.
         in->stats.dropped_limit++;
         e.label_count = STORE_LABELS_MAX;
     }
@@ -188,9 +189,8 @@ static void take_event(struct taking *t, const uint64_t *data, unsigned type, un
     }
 }
 
-// Whether the end of a span that begins at `begin` is among the next records. The end says
-// everything that the begin says, so a short span, which has ended before anybody has looked, is
-// stored once.
+// Whether the end of a span that begins at `begin` is among the next records. The end repeats all
+// data of the begin, so a short span that has ended before the drain is stored once.
 static bool ends_soon(const struct program *p, const char *base, uint64_t begin,
                       uint64_t begin_words, uint64_t head)
 {
@@ -211,7 +211,7 @@ static bool ends_soon(const struct program *p, const char *base, uint64_t begin,
     return false;
 }
 
-// Takes one record that is not a point. False: it is invalid.
+// Takes one record that is not a point. Returns false if it is invalid.
 static bool take_record(struct taking *t, const uint64_t *data, uint64_t word, uint64_t words)
 {
     unsigned type = word & 0xff, flags = word >> 8 & 0xff;
@@ -293,7 +293,8 @@ bool program_resume(struct program *p)
     for (size_t i = 0; i < SEGMENT_CONVERSION_WORDS; i++)
         words[i] = atomic_load_explicit(&p->agent->conversion[i], memory_order_relaxed);
     memcpy(&p->conversion, words, sizeof p->conversion);
-    if (!turns_valid(&p->conversion) || !conversion_sane(&p->conversion)) { // no agent wrote that
+    // not written by an agent
+    if (!turns_valid(&p->conversion) || !conversion_sane(&p->conversion)) {
         p->conversion = (struct conversion){.lanes = 1, .unit = 1};
         p->interrupted = false;
     }
@@ -347,13 +348,13 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
                 in->stats.dropped_corrupt += words;
             }
         } else if ((word & 0xff) == SEGMENT_SPAN_BEGIN && ends_soon(p, base, tail, words, head)) {
-            // what its end says is stored
+            // the span's end in the ring has the same data
         } else if (!take_record(&t, data, word, words)) {
             break;
         }
         tail += words * 8;
-        // After every flush, so that the next agent takes little again; and at once behind an
-        // annotation, which would be there twice.
+        // Publishes after every flush, so that the next agent repeats little, and at once after an
+        // annotation, which would otherwise be stored twice.
         if (__builtin_expect(in->point_count == INGEST_BATCH_POINTS ||
                                  tail - published >= PUBLISH_BYTES || (word & 0xff) == SEGMENT_NOTE,
                              0)) {
@@ -370,14 +371,13 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
     publish_tail(p, slot, head, t.newest);
 }
 
-// A count that only grows, in memory that is not ours: how much it has grown. Nonsense counts as
-// nothing.
+// The growth of a count that only grows, in memory that is not ours. An impossible value counts as
+// no growth.
 static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic uint64_t *count)
 {
     enum { PLAUSIBLE_SHIFT = 48 };
     uint64_t now = atomic_load_explicit(count, memory_order_relaxed), more = now - *last;
-    if (!more ||
-        in->closing) // nobody will read our numbers any more: they are left for the next agent
+    if (!more || in->closing) // our counts end with us: the growth is left for the next agent
         return 0;
     *last = now;
     return more >> PLAUSIBLE_SHIFT ? 0 : more;
@@ -429,22 +429,22 @@ void program_read_heads(struct ingest *in, struct program *p)
         return;
     const struct segment_header *h = (const struct segment_header *)(const void *)p->base;
     uint32_t used = 0, now;
-    // Again until none is new: a thread whose ring we have not seen reads its clock after all heads
-    // that we have.
-    // Acquire: these rings have been laid out.
+    // Repeats until no ring is new: a thread whose ring we have not seen reads its clock after all
+    // heads that we have read. Acquire: these rings have been laid out.
     while ((now = atomic_load_explicit(&h->slots_used, memory_order_acquire)) > used &&
            used < p->slots) {
         used = now < p->slots ? now : p->slots;
         for (uint32_t i = 0; i < used; i++) {
-            // Acquire: the records before the head, and the definitions that they name, are whole.
+            // Acquire: the records before the head, and the definitions that they refer to, are
+            // complete.
             p->heads[i] = atomic_load_explicit(&ring_of(p, i)->head, memory_order_acquire);
         }
     }
     p->used = used;
 }
 
-// The agent before us was killed while it took records. Those that it may have stored are stored
-// once more, at the same times.
+// The previous agent was killed while it took records. Those that it may have stored are stored
+// again, with the same times.
 static void repeat_claimed(struct ingest *in, struct program *p)
 {
     for (uint32_t i = 0; i < p->used; i++) {
@@ -490,7 +490,7 @@ size_t program_drain(struct ingest *in, struct program *p, double *fullest)
         if (full > *fullest)
             *fullest = full < 1 ? full : 1;
         // Release: the next agent that reads this claim also reads the conversion that belongs to
-        // it. What is stored from here on is claimed.
+        // it. All records stored from here on are claimed.
         atomic_store_explicit(&p->agent->tails[i].claimed, heads[i], memory_order_release);
         drain_slot(in, p, i, r, heads[i]);
     }

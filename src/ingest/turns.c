@@ -1,11 +1,11 @@
-// turns.c - which nanoseconds belong to which program and ring (conversion.h).
+// turns.c - distributes nanoseconds among programs and rings (conversion.h).
 //
-// A boot time that is stored is even. The bits above bit 0 tell apart the programs that define a
-// common series, and the bits above those the rings of a program. A program that shares no series
-// needs none of the former, a program with one ring none of the latter. Both grow as needed and
-// never shrink. Before the agent takes records from any ring, it reads the definitions of all
-// programs and gives out the turns, so only points from before the second program came are without
-// a turn.
+// A stored boot time is even. The bits above bit 0 distinguish the programs that define a common
+// series, and the bits above those distinguish the rings of a program. A program without common
+// series needs no bits of the first kind, and a program with one ring none of the second kind. Both
+// grow as needed and never shrink. Before the agent takes records from any ring, it reads the
+// definitions of all programs and assigns the turns, so only points from before the second
+// program's arrival lack a turn.
 #include "base/array.h"
 #include "ingest/ingest_internal.h"
 
@@ -17,12 +17,12 @@ void turns_define(struct ingest *in, struct program *p, uint32_t series)
                            sizeof *in->definers))
         return;
     uint32_t definers = ++in->definers[series];
-    in->sharing += definers == 2; // the first one has to look, too
+    in->sharing += definers == 2; // the first program must check, too
     if (definers > 1)
         p->sharing_seen = 0;
 }
 
-void turns_let_go(struct ingest *in, struct program *p)
+void turns_release(struct ingest *in, struct program *p)
 {
     for (size_t i = 0; i < p->definition_count; i++) {
         const struct definition *d = &p->definitions[i];

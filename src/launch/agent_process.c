@@ -56,12 +56,12 @@ void agent_process_read(struct agent_process *a)
     if (was_ready || a->child.state != CHILD_READY)
         return;
     keeper_home_settle(&a->keeper);
-    wanted_tell(&a->wanted, tell_collector, a);
+    collector_requests_tell(&a->collectors, tell_collector, a);
 }
 
 int agent_process_collect(struct agent_process *a, struct str wanted, struct error *e)
 {
-    int status = wanted_take(&a->wanted, wanted, e);
+    int status = collector_requests_take(&a->collectors, wanted, e);
     if (status == 0 && a->child.state == CHILD_READY)
         child_tell(&a->child, COLLECTOR_VERB " %.*s", STR_ARG(wanted));
     return status;
@@ -83,5 +83,5 @@ void agent_process_free(struct agent_process *a)
 {
     agent_socket_close(&a->listening);
     keeper_home_close(&a->keeper);
-    wanted_free(&a->wanted);
+    collector_requests_free(&a->collectors);
 }

@@ -11,9 +11,9 @@
 #define SONDE_LAUNCH_AGENT_PROCESS_H
 
 #include "launch/child.h"
+#include "launch/collector_requests.h"
 #include "launch/job.h"
 #include "launch/keeper.h"
-#include "launch/wanted.h"
 
 struct agent_process {
     struct child child;
@@ -21,24 +21,26 @@ struct agent_process {
     char socket[FOLDER_PATH_MAX + 128]; // its path; empty before the first start
     int listening;                      // on the socket, for every agent (agent_socket.h); -1: none
     struct keeper_home keeper;
-    struct wanted wanted;
+    struct collector_requests collectors;
 };
 
 void agent_process_init(struct agent_process *a);
 
 // Begins the command line "sonde agent …" in *c with the places and names of the job. The first
-// call makes the socket. 0, or a negative errno with words: then *c needs no child_command_free.
+// call makes the socket. Returns 0, or a negative errno with a message: then *c needs no
+// child_command_free.
 int agent_process_command(struct agent_process *a, const struct job *job, struct child_command *c,
                           struct error *e);
 
-// Starts an agent with that command line, and frees *c. 0 or a negative errno with words.
+// Starts an agent with that command line, and frees *c. Returns 0 or a negative errno with a
+// message.
 int agent_process_start(struct agent_process *a, struct child_command *c, struct error *e);
 
 // Reads the agent's messages. Sends the requested collectors to an agent that has become ready.
 void agent_process_read(struct agent_process *a);
 
 // Takes a line of wire/collector_line.h, without its verb, and sends it to the running agent and to
-// those that are started later. 0 or a negative errno with words.
+// those that are started later. Returns 0 or a negative errno with a message.
 int agent_process_collect(struct agent_process *a, struct str wanted, struct error *e);
 
 // Asks the agent to end. After its end, new programs are refused. Idempotent.

@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 // Listens at `path`. Returns a descriptor that can be handed to children, or a negative errno with
-// words.
+// a message.
 int agent_socket_open(const char *path, struct error *e);
 
 // Called when no more agents will be started: closes *fd and sets it to -1. The kernel refuses

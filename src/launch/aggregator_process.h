@@ -32,7 +32,7 @@ struct aggregator_process {
 void aggregator_process_init(struct aggregator_process *a);
 
 // Starts an aggregator; the first call opens the listeners. Calls take(user, LINE) for each line
-// that the aggregator writes once it is ready. 0 or a negative errno with words.
+// that the aggregator writes once it is ready. Returns 0 or a negative errno with a message.
 int aggregator_process_start(struct aggregator_process *a, const struct aggregator_setup *setup,
                              void (*take)(void *user, const char *line), void *user,
                              struct error *e);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// ---------------------------------------------------------------- here
+// ---------------------------------------------------------------- this machine
 
 static bool is_our_address(const char *text)
 {
@@ -34,7 +34,7 @@ static bool is_our_address(const char *text)
 
 bool allocation_is_here(const char *name)
 {
-    // What Slurm calls this node may differ from what the node calls itself.
+    // Slurm's name for this node may differ from the node's own name.
     const char *slurm = getenv("SLURMD_NODENAME");
     if (slurm && strcmp(slurm, name) == 0)
         return true;
@@ -47,13 +47,13 @@ bool allocation_is_here(const char *name)
         return false;
     if (strcmp(name, "localhost") == 0 || str_eq_nocase(str_of(name), str_of(own)))
         return true;
-    // One with a domain and one without; two different domains are two hosts.
+    // "n1" and "n1.domain" are the same host; names with two different domains are not.
     bool both = strchr(own, '.') && strchr(name, '.');
     struct str a = {own, strcspn(own, ".")}, b = {name, strcspn(name, ".")};
     return !both && str_eq_nocase(a, b);
 }
 
-// Puts the host that we run on first.
+// Moves this machine to the front.
 static void put_here_first(struct allocation *a)
 {
     struct hosts *h = &a->hosts;
@@ -69,7 +69,7 @@ static void put_here_first(struct allocation *a)
         *map_get(&h->known, str_of(h->names[i])) = i;
 }
 
-// ---------------------------------------------------------------- who says so
+// ---------------------------------------------------------------- sources of the list
 
 int allocation_read_hostfile(const char *path, struct hosts *out, struct error *e)
 {
@@ -150,7 +150,7 @@ void allocation_free(struct allocation *a)
     *a = (struct allocation){0};
 }
 
-// ---------------------------------------------------------------- one of several
+// ---------------------------------------------------------------- copies
 
 static long variable(const char *name, long otherwise)
 {

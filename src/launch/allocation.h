@@ -16,18 +16,18 @@ enum allocation_kind { ALLOCATION_LOCAL, ALLOCATION_SSH, ALLOCATION_SLURM, ALLOC
 struct allocation {
     enum allocation_kind kind;
     struct hosts hosts; // the node that we run on first; empty when local
-    // hosts.names[0] is this machine; false: this machine is none of them (a login node with
+    // hosts.names[0] is this machine; false: this machine is not in the list (a login node with
     // salloc)
     bool here;
 };
 
 // Finds the allocation. `hosts` and `hostfile` are the options (NULL: not given); giving both is an
-// error. 0 or a negative errno with words.
+// error. Returns 0 or a negative errno with a message.
 int allocation_find(const char *hosts, const char *hostfile, struct allocation *out,
                     struct error *e);
 void allocation_free(struct allocation *a);
 
-// What the launcher calls a node; `own` is the name of this machine, which is the only node of a
+// The launcher's name of a node; `own` is the name of this machine, which is the only node of a
 // local allocation.
 static inline const char *allocation_name(const struct allocation *a, size_t node, const char *own)
 {
@@ -44,11 +44,11 @@ static inline bool allocation_is_own(const struct allocation *a, size_t node)
 // '#' begins a comment, and repeated names are skipped.
 int allocation_read_hostfile(const char *path, struct hosts *out, struct error *e);
 
-// Whether this is one of several copies that mpirun or srun has started: their number, else 0.
-// *rank says which one.
+// Returns the number of copies if this process is one of several that mpirun or srun has started,
+// else 0. *rank is its index.
 int allocation_copies(long *rank);
 
-// Whether the name (or address) is this machine's: its own name, with or without domain, or an
+// True if the name (or address) is this machine's: its own name, with or without domain, or an
 // address of its interfaces.
 bool allocation_is_here(const char *name);
 

@@ -34,8 +34,8 @@ struct channel {
 };
 
 // Starts argv (found in PATH); `death_signal` (0 = none) is sent to it if the launcher dies. 0, or
-// a negative errno with words; then the channel is as channel_none made it. A program that cannot
-// be executed says so on its standard error and ends.
+// a negative errno with a message; then the channel is as channel_none made it. A program that
+// cannot be executed says so on its standard error and ends.
 int channel_start(struct channel *c, char *const argv[], int death_signal, struct error *e);
 void channel_none(struct channel *c);
 

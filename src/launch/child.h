@@ -27,10 +27,10 @@ enum {
     CHILD_CONTROL_FD = 3, // its end of the socket pair, as it sees it
     CHILD_HANDED_FD = 4,  // the first of the descriptors that are handed to it
     CHILD_HANDED_MAX = 3,
-    CHILD_HIGH_FD = 16, // above all of them
+    CHILD_HIGH_FD = 16, // above all of these numbers
     CHILD_ARGUMENTS_MAX = 48,
     CHILD_TELL_MS = 1000,
-    CHILD_STEADY_S = 60, // a child that has lived this long has worked
+    CHILD_STEADY_S = 60, // a child that has lived this long counts as working
     // a child that ends sooner this many times in a row is not started again
     CHILD_EARLY_ENDS_MAX = 5,
 };
@@ -60,13 +60,12 @@ struct child_command {
     char *argv[CHILD_ARGUMENTS_MAX + 1];
     int argc;
     bool failed; // too many, or no memory
-    int handed
-        // descriptors (from CHILD_HIGH_FD on) that the child gets as CHILD_HANDED_FD and the
-        // following numbers; ours stay open
-        [CHILD_HANDED_MAX];
+    // Descriptors (from CHILD_HIGH_FD on) that the child gets as CHILD_HANDED_FD and the following
+    // numbers; ours stay open.
+    int handed[CHILD_HANDED_MAX];
     int handed_count;
 };
-// The number that our descriptor `fd` will have in the child.
+// Passes our descriptor `fd` to the child; returns its number there.
 int child_command_hand(struct child_command *c, int fd);
 void child_command_add(struct child_command *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -74,8 +73,8 @@ void child_command_free(struct child_command *c);
 
 // Runs this program again (/proc/self/exe) with the arguments; its standard input and output are
 // /dev/null, its standard error is ours, the signals are unblocked and at their defaults. It gets
-// SIGTERM when we die. 0 or a negative errno with words; *c is STARTING or GONE. The caller zeroes
-// *c before the first start; later starts find the history of the former ones in it.
+// SIGTERM when we die. Returns 0 or a negative errno with a message; *c is STARTING or GONE. The
+// caller zeroes *c before the first start; later starts find the history of the former ones in it.
 int child_start(struct child *c, const char *what, struct child_command *command, struct error *e);
 
 // Reads the control socket; call it when that is readable. After "ready …" the state is READY, and
@@ -96,8 +95,8 @@ void child_stop(struct child *c);
 // left in its session.
 void child_reaped(struct child *c, int status);
 
-// Whether to start it once more. Only ends in quick succession count, so a long job survives any
-// number of ends that are far apart.
+// True if it should be started once more. Only ends in quick succession count, so a long job
+// survives any number of ends that are far apart.
 static inline bool child_is_worth_it(const struct child *c)
 {
     return c->early_ends <= CHILD_EARLY_ENDS_MAX;

@@ -42,7 +42,7 @@ static bool is_python_file(const char *name)
     return str_ends(str_of(name), STR(".py")) && stat(name, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-static char *python(void)
+char *command_python(void)
 {
     const char *environment = getenv("VIRTUAL_ENV");
     char *path = NULL;
@@ -64,7 +64,7 @@ char **command_arguments(char *const *command)
         return NULL;
     bool failed = false;
     if (is_python_file(command[0]))
-        failed |= !(arguments[at++] = python());
+        failed |= !(arguments[at++] = command_python());
     for (size_t i = 0; i < count; i++)
         failed |= !(arguments[at++] = strdup(command[i]));
     if (failed) {
@@ -109,7 +109,7 @@ static int cannot_run(const char *name, int code, struct error *e)
     if (code == EACCES && !strchr(name, '/') && !in_path(name))
         code = ENOENT;
     if (code == ENOENT && strchr(name, '/'))
-        return error_set(e, -code, "cannot run %s: it is not there, or its interpreter is not",
+        return error_set(e, -code, "cannot run %s: the file or its interpreter does not exist",
                          name);
     if (code == ENOENT)
         return error_set(e, -code, "cannot run %s: there is no such command in PATH", name);

@@ -23,13 +23,17 @@ void command_set(struct command_environment *env, const char *name, const char *
     __attribute__((format(printf, 3, 4)));
 void command_environment_free(struct command_environment *env);
 
-// The arguments for exec: those of the command; if it is a .py file, with python3 (of $VIRTUAL_ENV,
-// else of $PATH) in front. The array is freed with command_arguments_free; NULL: no memory.
+// The Python that programs run with: python3 of $VIRTUAL_ENV, else of $PATH. The caller frees it;
+// NULL: no memory.
+char *command_python(void);
+
+// The arguments for exec: those of the command; if it is a .py file, with command_python() in
+// front. The array is freed with command_arguments_free; NULL: no memory.
 char **command_arguments(char *const *command);
 void command_arguments_free(char **arguments);
 
 // Starts the command in the launcher's process group, so that the terminal's signals reach it; it
-// gets SIGTERM if the launcher dies. Returns the pid, or a negative errno with words. After a
+// gets SIGTERM if the launcher dies. Returns the pid, or a negative errno with a message. After a
 // failure, *unstarted tells whether fork failed (else exec did).
 pid_t command_start(char *const *command, const struct command_environment *env,
                     const struct signals *signals, bool *unstarted, struct error *e);

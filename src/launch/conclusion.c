@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "launch/brief_report.h"
 #include "launch/folder.h"
 #include "launch/run.h"
 #include "launch/summary.h"
@@ -56,7 +57,7 @@ static void print_where(const struct job *job, const char *runs, const struct su
 {
     const char *path = runs[0] ? job->id : job->record;
     log_say("recorded in %s", job->record);
-    log_say("try: sonde open %s; sonde query --list %s%s%s", path, path,
+    log_say("try: sonde open %s; sonde report %s; sonde query --list %s%s%s", path, path, path,
             s->cpu_percent.count ? "; sonde query 'avg:1s-avg:cpu_percent' " : "",
             s->cpu_percent.count ? path : "");
 }
@@ -105,6 +106,8 @@ void conclusion(struct job *job, const struct launch_options *o, const struct no
         else if (!o->quiet)
             print_where(job, runs, &summary);
     }
+    if (!o->quiet && !o->no_report && recorded && kept)
+        brief_report(job->record[0] ? job->record : job->folder, job->start_ns, job->end_ns);
     nodes_report(nodes);
     if (kept && folder_remove(job->folder, &e) < 0)
         log_warning("%s", e.text);

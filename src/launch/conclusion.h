@@ -9,10 +9,11 @@
 struct launch_options;
 
 // Call it when agents and aggregator have ended. Prints the summary (unless the options say quiet),
-// moves the recording to job->record, reports where the recordings of other nodes are, and removes
-// the run folder and an empty `base`. If a recording cannot be moved, it stays in the run folder,
-// and a message says so. `runs` is the folder of the kept runs (empty: the recording goes
-// elsewhere); old recordings there make room for the new one.
+// moves the recording to job->record, prints the findings of a report (brief_report.h), reports
+// where the recordings of other nodes are, and removes the run folder and an empty `base`. If a
+// recording cannot be moved, it stays in the run folder, and a message says so. `runs` is the
+// folder of the kept runs (empty: the recording goes elsewhere); old recordings there make room for
+// the new one.
 void conclusion(struct job *job, const struct launch_options *o, const struct nodes *nodes,
                 const char *base, const char *runs);
 

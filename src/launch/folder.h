@@ -39,8 +39,8 @@ int folder_make_private(const char *path, struct error *e);
 // that failed.
 int folder_make_all(const char *path, struct error *e);
 
-// Checks that files can be made in the folder: makes one and removes it. 0 or a negative errno with
-// the reason.
+// Checks that files can be made in the folder: makes one and removes it. Returns 0 or a negative
+// errno with the reason.
 int folder_check_writable(const char *path, struct error *e);
 
 // Writes FOLDER/NAME whole or not at all, mode 0600 (base/atomic_file.h).

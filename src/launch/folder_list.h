@@ -23,7 +23,7 @@ struct folder_list_kind {
 
 // Makes *out, an array of *count elements in the kind's order that the caller frees; NULL if there
 // is none. Entries whose names begin with a dot are passed over. Closes the folder.
-// 0, or -ENOMEM with words; then `release` (may be NULL) was called for each element.
+// 0, or -ENOMEM with a message; then `release` (may be NULL) was called for each element.
 int folder_list(DIR *folder, const struct folder_list_kind *kind, void *user,
                 void (*release)(void *element), void **out, size_t *count, struct error *e);
 

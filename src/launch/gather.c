@@ -133,7 +133,7 @@ void gather_ask_anew(struct gather *g)
 }
 
 // Ends a leaving node, unless its file is still being fetched.
-static void let_go(struct gather *g, size_t node)
+static void end_leaving(struct gather *g, size_t node)
 {
     struct gathered *one = &g->all[node];
     enum node_finish finish = placement_finishing(g->placement, node);
@@ -161,7 +161,7 @@ bool gather_turn(struct gather *g, void (*tell)(void *user, const char *verb, co
             tell(user, "fetch", text);
             one->state = FILE_ASKED;
         }
-        let_go(g, i);
+        end_leaving(g, i);
         bool silent = one->leaving && placement_state(g->placement, i) == NODE_SILENT;
         closing += finish == NODE_CLOSING || silent;
         asked += finish == NODE_CLOSED && one->state == FILE_ASKED;

@@ -245,8 +245,11 @@ int job_read(const char *path, struct job *j, struct error *e)
     buf_free(&text);
     const char *format = json_string_value(json_object_get(root, "format"));
     if (!format || strcmp(format, JOB_FORMAT) != 0) {
+        bool newer = format && str_starts(str_of(format), STR("sonde run "));
+        error_set(e, -EBADMSG,
+                  newer ? "%s is of a newer version of sonde" : "%s is not a file of sonde", path);
         json_decref(root);
-        return error_set(e, -EBADMSG, "%s is not a file of sonde", path);
+        return -EBADMSG;
     }
     take_text(root, "job", j->id, sizeof j->id);
     take_text(root, "host", j->host, sizeof j->host);

@@ -46,7 +46,7 @@ struct job {
     int agent_restarts;
     bool keep;                // --keep: the recording is never removed to make room
     enum job_emitted emitted; // whether the user's programs emitted any data
-    struct json_t *about;     // about.h; owned; NULL: no facts
+    struct json_t *about;     // run_metadata.h; owned; NULL: no facts
 };
 
 // Clears it; frees what it owns.

@@ -4,8 +4,8 @@
 
 #include "launch/launch.h"
 
-// Makes l->base, the run folder in it, and its files. 0, or a negative errno with words; on
-// failure, what was made stays.
+// Makes l->base, the run folder in it, and its files. Returns 0, or a negative errno with a
+// message; on failure, what was made stays.
 int launch_folder_make(struct launch *l, struct error *e);
 
 // Finds the files of --tls-cert and --tls-key. It runs before any process starts, so the user can

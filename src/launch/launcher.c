@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "launch/about.h"
 #include "launch/attempt.h"
 #include "launch/command.h"
 #include "launch/conclusion.h"
@@ -12,6 +11,7 @@
 #include "launch/launch_folder.h"
 #include "launch/plain.h"
 #include "launch/record_place.h"
+#include "launch/run_metadata.h"
 #include "launch/shutdown.h"
 #include "launch/substitute.h"
 #include "launch/supervisor.h"
@@ -48,7 +48,7 @@ static void start_nodes(struct launch *l)
         add_node_argument(l, "--verbose");
     struct error e;
     const char *const *arguments = (const char *const *)l->node_arguments;
-    if (nodes_place(l->nodes, &l->job, l->token, l->key, arguments, &l->agent.wanted, &e) < 0)
+    if (nodes_place(l->nodes, &l->job, l->token, l->key, arguments, &l->agent.collectors, &e) < 0)
         log_warning("%s; the other nodes are without telemetry", e.text);
 }
 
@@ -196,7 +196,7 @@ static int run_command(struct launch *l)
             l->ended_ns = ended_ns;
             return verdict == RESTART_GIVE_UP ? LAUNCH_GAVE_UP : code;
         }
-        shutdown_command(l); // processes that it has left running
+        shutdown_command(l); // processes that the command has left running
         while (nodes_starting(l->nodes) && !l->interrupted)
             supervisor_turn(l, 0);
     }
@@ -307,7 +307,7 @@ int launch_run(const struct launch_options *options, struct error *e)
     l->job.command = options->title ? strdup(options->title) : job_command_text(options->command);
     job_host(l->job.host);
     status = nodes_find(&options->nodes, &l->job, &l->nodes, e);
-    l->job.about = about_run(options->name, options->note, options->tags);
+    l->job.about = run_metadata_run(options->name, options->note, options->tags);
     if (status == 0)
         json_object_set_new(l->job.about, "nodes", json_integer((json_int_t)nodes_count(l->nodes)));
     if (status == 0)

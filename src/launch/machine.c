@@ -69,7 +69,7 @@ static void add_filled(json_t *to, const char *key, json_t *value)
 
 // ---------------------------------------------------------------- GPUs
 
-// Calls `each` with the path of every entry of a folder whose name begins so.
+// Calls `each` with the path of every entry of a folder whose name begins with `beginning`.
 static void each_entry(const char *root, const char *folder, const char *beginning,
                        void each(const char *root, const char *entry, json_t *counts),
                        json_t *counts)
@@ -109,7 +109,7 @@ static void count_nvidia(const char *root, const char *entry, json_t *counts)
     buf_free(&text);
 }
 
-// AMD's cards say what they are; those of NVIDIA are counted above.
+// The cards of AMD have a name of their own; those of NVIDIA are counted above.
 static void count_card(const char *root, const char *entry, json_t *counts)
 {
     char path[FOLDER_PATH_MAX];

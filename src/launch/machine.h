@@ -1,5 +1,5 @@
 // machine.h - the hardware and the software below a run, of the first node. The member "machine" of
-// "about" (about.h):
+// "about" (run_metadata.h):
 //
 //   { "kernel": "6.1.0-28-amd64", "system": "Debian GNU/Linux 12 (bookworm)",
 //     "cpu": "AMD EPYC 9654 96-Core Processor", "gpus": [ "4 x NVIDIA H100 80GB HBM3" ],

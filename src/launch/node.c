@@ -6,7 +6,7 @@
 #include "launch/agent_process.h"
 #include "launch/codes.h"
 #include "launch/job.h"
-#include "launch/node_told.h"
+#include "launch/node_input.h"
 #include "launch/runs.h"
 #include "launch/signals.h"
 #include "launch/sweep.h"
@@ -27,7 +27,7 @@ enum {
 
 struct node {
     struct job job;
-    struct told told;
+    struct node_input input;
     bool ending;
     int64_t heard_ns, beaten_ns;
     struct signals signals;
@@ -98,26 +98,26 @@ static void take_url(struct node *n, struct str url)
         log_warning("%s", e.text);
 }
 
-static void on_news(void *user, enum told_news news, struct str value)
+static void on_news(void *user, enum node_input_news news, struct str value)
 {
     struct node *n = user;
     bool relays = n->relay.state == CHILD_READY;
-    if (news == TOLD_PARENT && relays) {
+    if (news == NODE_INPUT_PARENT && relays) {
         child_tell(&n->relay, "parent %.*s", STR_ARG(value));
-    } else if (news == TOLD_CHILDREN && relays && n->told.children) {
+    } else if (news == NODE_INPUT_CHILDREN && relays && n->input.children) {
         // First the nodes that are no longer children; then those that stay are expected again.
-        tell_each(n, "exclude", str_of(n->told.children));
+        tell_each(n, "exclude", str_of(n->input.children));
         tell_each(n, "expect", value);
-    } else if (news == TOLD_HOSTS && n->told.whole) {
+    } else if (news == NODE_INPUT_HOSTS && n->input.whole) {
         write_hostfile(n, value);
-    } else if (news == TOLD_FINISH) {
+    } else if (news == NODE_INPUT_FINISH) {
         n->finishing = n->ready;
         n->finish_ns = clock_monotonic_ns();
-    } else if (news == TOLD_DROP) {
+    } else if (news == NODE_INPUT_DROP) {
         n->dropped = n->ending = true;
-    } else if (news == TOLD_COLLECTOR) {
+    } else if (news == NODE_INPUT_COLLECTOR) {
         take_collector(n, value);
-    } else if (news == TOLD_URL) {
+    } else if (news == NODE_INPUT_URL) {
         take_url(n, value);
     }
 }
@@ -134,7 +134,7 @@ static int read_input(struct node *n, struct error *e)
         return 0;
     }
     n->heard_ns = clock_monotonic_ns();
-    return told_take(&n->told, (struct str){piece, (size_t)size}, on_news, n, e);
+    return node_input_take(&n->input, (struct str){piece, (size_t)size}, on_news, n, e);
 }
 
 // ---------------------------------------------------------------- the agent
@@ -153,8 +153,8 @@ static int start_agent(struct node *n, struct error *e)
     int status = agent_process_command(&n->agent, &n->job, &c, e);
     if (status < 0)
         return status;
-    for (size_t i = 0; i < n->told.argument_count; i++)
-        child_command_add(&c, "%s", n->told.arguments[i]);
+    for (size_t i = 0; i < n->input.argument_count; i++)
+        child_command_add(&c, "%s", n->input.arguments[i]);
     status = agent_process_start(&n->agent, &c, e);
     n->agent.child.take = take_from_agent;
     n->agent.child.user = n;
@@ -165,21 +165,21 @@ static int start_agent(struct node *n, struct error *e)
 // ends unexpectedly, it is started again a few times.
 static void start_relay(struct node *n)
 {
-    if (n->ending || !n->told.key[0] || !n->told.parents[0] || child_runs(&n->relay) ||
+    if (n->ending || !n->input.key[0] || !n->input.parents[0] || child_runs(&n->relay) ||
         n->relay_refused || !child_is_worth_it(&n->relay))
         return;
     struct child_command c = {0};
     child_command_add(&c, "sonde");
     child_command_add(&c, "relay");
     child_command_add(&c, "--key-file=%s/key", n->job.folder);
-    child_command_add(&c, "--parent=%s", n->told.parents);
-    if (n->told.children)
+    child_command_add(&c, "--parent=%s", n->input.parents);
+    if (n->input.children)
         child_command_add(&c, "--children");
-    child_command_add(&c, "--host=%s", n->told.name[0] ? n->told.name : n->job.host);
+    child_command_add(&c, "--host=%s", n->input.name[0] ? n->input.name : n->job.host);
     child_command_add(&c, "--job=%s", n->job.id);
-    if (n->told.transport[0])
-        child_command_add(&c, "--transport=%s", n->told.transport);
-    child_command_add(&c, "--tsdb-server-port=%d", atoi(n->told.dragon_port)); // 0: none
+    if (n->input.transport[0])
+        child_command_add(&c, "--transport=%s", n->input.transport);
+    child_command_add(&c, "--tsdb-server-port=%d", atoi(n->input.dragon_port)); // 0: none
     child_command_add(&c, "--control-fd=%d", CHILD_CONTROL_FD);
     child_command_add(&c, "--");
     child_command_add(&c, "%s", n->job.folder);
@@ -192,9 +192,9 @@ static void start_relay(struct node *n)
 // "ready PORT": other nodes can connect.
 static void on_relay_ready(struct node *n)
 {
-    if (!n->told.children || n->hub_said || n->relay.state != CHILD_READY)
+    if (!n->input.children || n->hub_said || n->relay.state != CHILD_READY)
         return;
-    tell_each(n, "expect", str_of(n->told.children));
+    tell_each(n, "expect", str_of(n->input.children));
     say("hub %d", atoi(n->relay.line));
     n->hub_said = true;
 }
@@ -289,35 +289,35 @@ static int be_told(struct node *n, struct error *e)
 {
     int64_t deadline_ns = clock_monotonic_ns() + (int64_t)NODE_TOLD_MS * NS_PER_MS;
     int status = 0;
-    while (status == 0 && !n->told.whole && !n->ending && clock_monotonic_ns() < deadline_ns)
+    while (status == 0 && !n->input.whole && !n->ending && clock_monotonic_ns() < deadline_ns)
         status = turn(n, deadline_ns, e);
     if (status < 0 || n->ending)
         return status;
-    if (!n->told.whole)
+    if (!n->input.whole)
         return error_set(
             e, -ETIMEDOUT,
             "no job arrived on standard input within %d s (sonde run starts this command)",
             NODE_TOLD_MS / 1000);
     struct job *job = &n->job;
-    if (!n->told.job[0] || n->told.folder[0] != '/' || !n->told.token[0])
-        return error_set(e, -EPROTO, "the job, its folder or its token was not told");
-    memcpy(job->id, n->told.job, sizeof job->id);
-    memcpy(job->record, n->told.record, sizeof job->record);
-    job->command = n->told.command ? strdup(n->told.command) : NULL;
+    if (!n->input.job[0] || n->input.folder[0] != '/' || !n->input.token[0])
+        return error_set(e, -EPROTO, "the setup lacks the job, its folder or its token");
+    memcpy(job->id, n->input.job, sizeof job->id);
+    memcpy(job->record, n->input.record, sizeof job->record);
+    job->command = n->input.command ? strdup(n->input.command) : NULL;
     return 0;
 }
 
 static int write_key(const struct node *n, struct error *e)
 {
     char key[WIRE_KEY_BYTES];
-    bool sound = strlen(n->told.key) == 2 * sizeof key;
+    bool sound = strlen(n->input.key) == 2 * sizeof key;
     for (size_t i = 0; i < sizeof key && sound; i++) {
         unsigned byte;
-        sound = sscanf(n->told.key + 2 * i, "%2x", &byte) == 1;
+        sound = sscanf(n->input.key + 2 * i, "%2x", &byte) == 1;
         key[i] = (char)byte;
     }
     int status = sound ? folder_write(n->job.folder, "key", (struct str){key, sizeof key}, e)
-                       : error_set(e, -EPROTO, "the job's key that was told is none");
+                       : error_set(e, -EPROTO, "the job's key in the setup is not valid");
     explicit_bzero(key, sizeof key);
     return status;
 }
@@ -325,7 +325,7 @@ static int write_key(const struct node *n, struct error *e)
 static int make_folder(struct node *n, struct error *e)
 {
     char base[FOLDER_PATH_MAX];
-    snprintf(base, sizeof base, "%s", n->told.folder);
+    snprintf(base, sizeof base, "%s", n->input.folder);
     char *slash = strrchr(base, '/');
     *slash = 0;
     snprintf(n->job.id, sizeof n->job.id, "%s", slash + 1);
@@ -338,23 +338,23 @@ static int make_folder(struct node *n, struct error *e)
     int status = job_make_folder(&n->job, base, NULL, &n->lock_fd, e);
     if (status < 0)
         return status;
-    if (strcmp(n->job.folder, n->told.folder) != 0)
+    if (strcmp(n->job.folder, n->input.folder) != 0)
         return error_set(
             e, -EEXIST,
             "the run folder %s is there already: nodes share it (set TMPDIR or --run-dir to a "
             "folder that "
             "every node has to itself), or another run of this job uses it (set SONDE_JOB)",
-            n->told.folder);
-    memcpy(n->job.id, n->told.job, sizeof n->job.id);
-    char line[sizeof n->told.token + 1];
-    snprintf(line, sizeof line, "%s\n", n->told.token);
+            n->input.folder);
+    memcpy(n->job.id, n->input.job, sizeof n->job.id);
+    char line[sizeof n->input.token + 1];
+    snprintf(line, sizeof line, "%s\n", n->input.token);
     status = folder_write(n->job.folder, "token", str_of(line), e);
-    if (status == 0 && n->told.key[0])
+    if (status == 0 && n->input.key[0])
         status = write_key(n, e);
     if (status == 0)
         status = job_write(&n->job, n->job.folder, JOB_FILE, e);
     if (status == 0)
-        write_hostfile(n, str_of(n->told.hosts ? n->told.hosts : ""));
+        write_hostfile(n, str_of(n->input.hosts ? n->input.hosts : ""));
     return status;
 }
 
@@ -379,9 +379,9 @@ static int wait_for_agent(struct node *n, struct error *e)
 // here belongs to this node alone, which then writes run.json itself.
 static bool is_shared(const struct node *n)
 {
-    char path[FOLDER_PATH_MAX + sizeof n->told.mark];
+    char path[FOLDER_PATH_MAX + sizeof n->input.mark];
     struct stat info;
-    snprintf(path, sizeof path, "%s/%s", n->job.record, n->told.mark);
+    snprintf(path, sizeof path, "%s/%s", n->job.record, n->input.mark);
     return n->job.record[0] && stat(path, &info) == 0;
 }
 
@@ -392,7 +392,7 @@ static void finish(struct node *n)
         return;
     agent_process_stop(&n->agent);
     if (child_runs(&n->agent.child)) {
-        if (clock_monotonic_ns() > n->finish_ns + n->told.stop_ms * NS_PER_MS)
+        if (clock_monotonic_ns() > n->finish_ns + n->input.stop_ms * NS_PER_MS)
             kill(n->agent.child.pid, SIGKILL); // the data that it had taken over are in its file
         return;
     }
@@ -413,22 +413,22 @@ static int serve(struct node *n, struct error *e)
         finish(n);
         if (n->ending)
             break;
-        int64_t beat_ns = n->beaten_ns + n->told.beat_ms * NS_PER_MS,
-                orphan_ns = n->heard_ns + n->told.orphan_ms * NS_PER_MS;
+        int64_t beat_ns = n->beaten_ns + n->input.beat_ms * NS_PER_MS,
+                orphan_ns = n->heard_ns + n->input.orphan_ms * NS_PER_MS;
         int64_t next_ns = beat_ns < orphan_ns ? beat_ns : orphan_ns,
-                stop_ns = n->finish_ns + n->told.stop_ms * NS_PER_MS;
+                stop_ns = n->finish_ns + n->input.stop_ms * NS_PER_MS;
         if (n->finishing && !n->closed && stop_ns < next_ns)
             next_ns = stop_ns;
         status = turn(n, next_ns, e);
         int64_t now_ns = clock_monotonic_ns();
-        if (now_ns >= n->beaten_ns + n->told.beat_ms * NS_PER_MS) {
+        if (now_ns >= n->beaten_ns + n->input.beat_ms * NS_PER_MS) {
             say("beat");
             n->beaten_ns = now_ns;
         }
-        if (now_ns >= n->heard_ns + n->told.orphan_ms * NS_PER_MS)
+        if (now_ns >= n->heard_ns + n->input.orphan_ms * NS_PER_MS)
             return error_set(e, -ETIMEDOUT,
                              "nothing was heard from the first node for %lld s; this one ends",
-                             (long long)(n->told.orphan_ms / 1000));
+                             (long long)(n->input.orphan_ms / 1000));
     }
     return status;
 }
@@ -438,7 +438,7 @@ static void stop_children(struct node *n)
     n->ending = true;
     child_stop(&n->relay);
     agent_process_stop(&n->agent);
-    int64_t deadline_ns = clock_monotonic_ns() + n->told.stop_ms * NS_PER_MS;
+    int64_t deadline_ns = clock_monotonic_ns() + n->input.stop_ms * NS_PER_MS;
     while ((child_runs(&n->agent.child) || child_runs(&n->relay)) &&
            clock_monotonic_ns() < deadline_ns)
         turn(n, deadline_ns, NULL);
@@ -511,7 +511,7 @@ int node_run(struct error *e)
     }
     agent_process_init(&n->agent);
     n->lock_fd = n->relay.control = -1;
-    told_init(&n->told);
+    node_input_init(&n->input);
     n->job.start_ns = clock_realtime_ns();
     n->job.pid = getpid();
     n->job.exit_code = -1;
@@ -537,7 +537,7 @@ int node_run(struct error *e)
     agent_process_free(&n->agent);
     if (n->lock_fd >= 0)
         close(n->lock_fd);
-    told_free(&n->told);
+    node_input_free(&n->input);
     job_free(&n->job);
     free(n);
     return status < 0 ? 1 : 0;

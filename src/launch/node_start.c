@@ -2,7 +2,7 @@
 
 #include "base/escape.h"
 #include "base/ssh.h"
-#include "launch/node_told.h"
+#include "launch/node_input.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ static void add_line(struct buf *text, const char *key, const char *value)
 char *node_start_text(const struct node_setup *s)
 {
     struct buf text = {0};
-    buf_printf(&text, "sonde-node %d\n", TOLD_VERSION);
+    buf_printf(&text, "sonde-node %d\n", NODE_INPUT_VERSION);
     add_line(&text, "job", s->job);
     add_line(&text, "folder", s->folder);
     add_line(&text, "token", s->token);

@@ -22,7 +22,7 @@ struct node_setup {
 char *node_start_text(const struct node_setup *s);
 
 // Starts srun or ssh for one node of the allocation. `program` is `sonde` on that node. 0, or a
-// negative errno with words.
+// negative errno with a message.
 int node_start(const struct allocation *allocation, size_t node, const char *program,
                struct channel *channel, struct error *e);
 

@@ -47,7 +47,7 @@ static const char *name_of(const struct node_tree *t, size_t node)
 void node_tree_find_address(struct node_tree *t)
 {
     for (size_t i = 0; i < t->restart->count && i < ADDRESS_TRIES_MAX; i++)
-        if (!allocation_is_own(t->allocation, i) && reach_address(name_of(t, i), t->address))
+        if (!allocation_is_own(t->allocation, i) && source_address(name_of(t, i), t->address))
             return;
     t->address[0] = 0;
 }

@@ -10,8 +10,8 @@
 
 #include "launch/gather.h"
 #include "launch/placement.h"
-#include "launch/reach.h"
 #include "launch/restart.h"
+#include "launch/source_address.h"
 
 struct node_branch;
 
@@ -26,14 +26,14 @@ struct node_tree {
     struct gather *gather;       // NULL: not begun
     int port;                    // the aggregator's port for nodes; 0: not known yet
 
-    char address[REACH_ADDRESS_MAX]; // our address for the other nodes; empty: not known
-    struct node_branch *branches;    // one for each node of the allocation
+    char address[SOURCE_ADDRESS_MAX]; // our address for the other nodes; empty: not known
+    struct node_branch *branches;     // one for each node of the allocation
     struct buf line;
     bool changed; // since the last report to the aggregator
 };
 
-// A `fanout` of 0 means WIRE_FANOUT_DEFAULT. All that *t points to outlives it. 0, or -ENOMEM with
-// words.
+// A `fanout` of 0 means WIRE_FANOUT_DEFAULT. All that *t points to outlives it. Returns 0, or
+// -ENOMEM with a message.
 int node_tree_init(struct node_tree *t, const struct allocation *allocation,
                    const struct restart *restart, int fanout, const char *own_name,
                    struct error *e);

@@ -74,7 +74,7 @@ int nodes_find(const struct nodes_options *options, const struct job *job, struc
     int status = allocation_find(options->hosts, options->hostfile, &n->allocation, e);
     if (status < 0 && status != -ENOMEM && !options->hosts && !options->hostfile &&
         !options->strict) {
-        // The batch system made the mistake, not the user.
+        // Only a warning, because the batch system made the mistake and not the user.
         log_warning("the job's nodes are not known: %s; there is telemetry of this node only "
                     "(--hosts names others)",
                     e->text);
@@ -271,7 +271,8 @@ void nodes_tell_expected(struct nodes *n, bool anew,
 }
 
 int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *key,
-                const char *const *agent_arguments, const struct wanted *wanted, struct error *e)
+                const char *const *agent_arguments, const struct collector_requests *collectors,
+                struct error *e)
 {
     if (!nodes_others(n))
         return 0;
@@ -285,7 +286,7 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
         ssize_t size = readlink("/proc/self/exe", n->program, sizeof n->program - 1);
         if (size < 0)
             return error_set(e, -errno,
-                             "cannot find out where this program lies (--remote-sonde says it): %s",
+                             "cannot find the path of this program (--remote-sonde sets it): %s",
                              strerror(errno));
     }
     struct placement_options options = {
@@ -301,7 +302,7 @@ int nodes_place(struct nodes *n, const struct job *job, const char *token, const
                  .dragon_port = n->o->dragon_port,
                  .agent_arguments = agent_arguments,
                  .stop_ms = (int64_t)(n->o->stop_timeout_s * 1000)},
-        .wanted = wanted,
+        .collectors = collectors,
         .node_timeout_ms = (int64_t)(n->o->node_timeout_s * 1000),
         .verbose = n->o->verbose,
         .on_event = on_event,
@@ -464,10 +465,10 @@ void nodes_reboot(struct nodes *n, const char *hosts)
         struct str name = str_trim(str_cut(&rest, ','));
         ptrdiff_t node = name.size ? find_node(n, name) : -1;
         if (node < 0 && name.size)
-            log_warning("a restart without %.*s is requested, which is none of the nodes",
+            log_warning("a restart without %.*s is requested, but the job has no such node",
                         name.size > 80 ? 80 : (int)name.size, name.data);
         else if (node == 0)
-            log_warning("a restart without %.*s is requested, which is the first node and stays",
+            log_warning("a restart without %.*s is requested, but the first node always stays",
                         STR_ARG(name));
         if (node > 0) {
             excluded[count++] = (size_t)node;

@@ -12,9 +12,9 @@
 #define SONDE_LAUNCH_NODES_H
 
 #include "base/str.h"
+#include "launch/collector_requests.h"
 #include "launch/job.h"
 #include "launch/restart.h"
-#include "launch/wanted.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,18 +36,19 @@ struct nodes_options {
     bool quiet, verbose;
 };
 
-// Finds the nodes of the run. 0, or a negative errno with words: a wrong option, or -ENOMEM. If the
-// batch system gives wrong data, a warning says so, and the other nodes have no telemetry, unless
-// the run is strict. `options` has to outlive *out.
+// Finds the nodes of the run. Returns 0, or a negative errno with a message: a wrong option, or
+// -ENOMEM. If the batch system gives wrong data, a warning says so, and the other nodes have no
+// telemetry, unless the run is strict. `options` has to outlive *out.
 int nodes_find(const struct nodes_options *options, const struct job *job, struct nodes **out,
                struct error *e);
 void nodes_close(struct nodes *n);
 
 // Starts agents on the other nodes that take part. `job` (id, folder, record, command),
-// `agent_arguments` and `wanted` (the collectors, also for nodes that start later) outlive it.
-// `key` is the job's for the aggregator's hub, in hexadecimal.
+// `agent_arguments` and `collectors` (those that are requested, also for nodes that start later)
+// outlive it. `key` is the job's for the aggregator's hub, in hexadecimal.
 int nodes_place(struct nodes *n, const struct job *job, const char *token, const char *key,
-                const char *const *agent_arguments, const struct wanted *wanted, struct error *e);
+                const char *const *agent_arguments, const struct collector_requests *collectors,
+                struct error *e);
 
 // Tells all other nodes the job's HTTP address.
 void nodes_tell_url(struct nodes *n, const char *url);
@@ -64,9 +65,9 @@ const char *nodes_own_name(const struct nodes *n); // of this machine, as the la
 const char *nodes_address(const struct nodes *n);
 void nodes_tell_port(struct nodes *n, int port); // the aggregator listens there
 
-// Reports changes since the last call: tell("expect", HOST) for each other node that takes part,
-// tell("behind RELAY", HOST) if it is behind a relay, tell("exclude", HOST) if it no longer takes
-// part. With `anew` it reports all nodes again.
+// Reports to the aggregator the changes since the last call: tell("expect", HOST) for each other
+// node that takes part, tell("behind RELAY", HOST) if it is behind a relay, tell("exclude", HOST)
+// if it no longer takes part. With `anew` it reports all nodes again.
 void nodes_tell_expected(struct nodes *n, bool anew,
                          void (*tell)(void *user, const char *verb, const char *host), void *user);
 
@@ -89,7 +90,7 @@ char **nodes_substitute(const struct nodes *n, const char *hostfile, char *const
 bool nodes_hostfile_text(const struct nodes *n, struct buf *out);
 
 // Begins an attempt: writes FOLDER/hostfile on this node (if there is a folder) and on the others.
-// 0 or a negative errno with words.
+// 0 or a negative errno with a message.
 int nodes_begin(struct nodes *n, struct error *e);
 int nodes_restarts(const struct nodes *n);     // SONDE_RESTART
 bool nodes_restartable(const struct nodes *n); // the rules allow restarts

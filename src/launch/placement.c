@@ -5,7 +5,7 @@
 #include "launch/child.h"
 #include "launch/job.h"
 #include "launch/node.h"
-#include "launch/node_told.h"
+#include "launch/node_input.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -45,12 +45,12 @@ struct placement {
     size_t next_waiting; // nodes before it do not wait
     int epoll, timer;
     int64_t tick_ms, beat_ms, beaten_ns;
-    char *told;  // owned: the first lines for every node, without its hosts
-    char *hosts; // owned: the newest list
-    char *url;   // owned; NULL: no HTTP server yet
+    char *start_text; // owned: the first lines for every node, without its hosts
+    char *hosts;      // owned: the newest list
+    char *url;        // owned; NULL: no HTTP server yet
 };
 
-// epoll's user data: the node and which of its descriptors.
+// epoll's user data: the node and the kind of its descriptor.
 enum { FROM, WORDS, TO, KINDS };
 static const uint64_t TIMER_KEY = UINT64_MAX;
 
@@ -238,7 +238,7 @@ static void start_one(struct node_process *n)
     watch(p, n->channel.from, EPOLLIN, n->index, FROM);
     watch(p, n->channel.words, EPOLLIN, n->index, WORDS);
     watch(p, n->channel.to, 0, n->index, TO);
-    channel_send(&n->channel, str_of(p->told));
+    channel_send(&n->channel, str_of(p->start_text));
     channel_send(&n->channel, STR("name "));
     channel_send(&n->channel, str_of(p->o.allocation->hosts.names[n->index]));
     channel_send(&n->channel, STR("\n"));
@@ -251,7 +251,7 @@ static void start_one(struct node_process *n)
     }
     if (p->url)
         send_line(n, "url", p->url);
-    wanted_tell(p->o.wanted, tell_wanted, n);
+    collector_requests_tell(p->o.collectors, tell_wanted, n);
     send_text(n, STR("go\n"));
 }
 
@@ -341,7 +341,7 @@ void placement_tell_children(struct placement *p, size_t node, const char *child
     tell_and_keep(&p->nodes[node], &p->nodes[node].children, "children", children);
 }
 
-// ---------------------------------------------------------------- what happens
+// ---------------------------------------------------------------- events
 
 bool placement_reaped(struct placement *p, pid_t pid, int status)
 {
@@ -494,7 +494,7 @@ void placement_kill_all(struct placement *p)
     }
 }
 
-// ---------------------------------------------------------------- the whole
+// ---------------------------------------------------------------- create and destroy
 
 int placement_create(const struct placement_options *options, struct placement **out,
                      struct error *e)
@@ -514,12 +514,12 @@ int placement_create(const struct placement_options *options, struct placement *
     p->o.node.orphan_ms = options->node_timeout_ms * PLACEMENT_ORPHAN_FACTOR;
     if (p->o.node.orphan_ms < PLACEMENT_ORPHAN_MIN_MS)
         p->o.node.orphan_ms = PLACEMENT_ORPHAN_MIN_MS;
-    p->told = node_start_text(&p->o.node);
+    p->start_text = node_start_text(&p->o.node);
     p->epoll = epoll_create1(EPOLL_CLOEXEC);
     p->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.u64 = TIMER_KEY};
     int status = 0;
-    if (!p->nodes || !p->told)
+    if (!p->nodes || !p->start_text)
         status = error_set(e, -ENOMEM, "out of memory");
     else if (p->epoll < 0 || p->timer < 0 ||
              epoll_ctl(p->epoll, EPOLL_CTL_ADD, p->timer, &event) < 0)
@@ -554,7 +554,7 @@ void placement_destroy(struct placement *p)
     if (p->timer >= 0)
         close(p->timer);
     free(p->nodes);
-    free(p->told);
+    free(p->start_text);
     free(p->hosts);
     free(p->url);
     free(p);

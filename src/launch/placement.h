@@ -21,9 +21,9 @@
 #define SONDE_LAUNCH_PLACEMENT_H
 
 #include "launch/allocation.h"
+#include "launch/collector_requests.h"
 #include "launch/folder.h"
 #include "launch/node_start.h"
-#include "launch/wanted.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -76,7 +76,7 @@ struct placement_options {
     const char *program;                 // `sonde` on the other nodes
     struct node_setup node;              // without its times, which placement sets
     // the collectors that a node gets when it starts
-    const struct wanted *wanted;
+    const struct collector_requests *collectors;
     int64_t node_timeout_ms;
     bool verbose; // pass on all messages of srun and ssh
     void (*on_event)(void *user, size_t node, enum node_event event, const char *words);

@@ -62,7 +62,7 @@ struct restart {
     bool pending;               // the answer was RESTART_AGAIN, and the next attempt has not begun
 };
 
-// `nodes` of `count` (at least 1) take part. -EINVAL with words if the rules ask for more nodes
+// `nodes` of `count` (at least 1) take part. -EINVAL with a message if the rules ask for more nodes
 // than there are, or a number makes no sense.
 int restart_init(struct restart *r, const struct restart_rules *rules, size_t count,
                  struct error *e);

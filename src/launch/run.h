@@ -12,7 +12,7 @@
 struct launch_options {
     char *const *command; // ends with NULL, not empty
     const char *title;    // shown to people in its place; NULL: the command
-    // about.h, checked; `tags`: KEY=VALUE, one a line; each may be NULL
+    // run_metadata.h, checked; `tags`: KEY=VALUE, one a line; each may be NULL
     const char *name, *note, *tags;
     int level; // 0..4; 0: only the command, without telemetry
     double rate_s;
@@ -52,6 +52,7 @@ struct launch_options {
     double query_deadline_s, node_deadline_s;
     int connections;
     bool quiet, verbose;
+    bool no_report; // no lines of `sonde report` at the end
     double stop_timeout_s;
     struct nodes_options nodes;
 };

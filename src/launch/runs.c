@@ -62,8 +62,7 @@ bool runs_is_run(const char *folder)
 
 // ---------------------------------------------------------------- keeping
 
-// Across file systems.
-static int copy_file(const char *from, const char *to, struct error *e)
+int runs_copy_file(const char *from, const char *to, struct error *e)
 {
     struct atomic_file out;
     int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -87,7 +86,7 @@ static int move_file(const char *from, const char *to, struct error *e)
         return 0;
     if (errno != EXDEV)
         return error_set(e, -errno, "cannot move %s to %s: %s", from, to, strerror(errno));
-    int status = copy_file(from, to, e);
+    int status = runs_copy_file(from, to, e);
     if (status == 0)
         unlink(from);
     return status;
@@ -120,8 +119,7 @@ static int move_all(const char *run_folder, const char *to, struct error *e)
     return status;
 }
 
-// run.json, with the parameters that the recordings beside it hold.
-static int describe(const struct job *j, const char *to, struct error *e)
+int runs_describe(const struct job *j, const char *to, struct error *e)
 {
     struct parameters parameters = {0};
     struct job run = *j;
@@ -137,7 +135,7 @@ static int describe(const struct job *j, const char *to, struct error *e)
 int runs_keep(const struct job *j, const char *run_folder, const char *to, struct error *e)
 {
     int status = move_all(run_folder, to, e);
-    return status == 0 ? describe(j, to, e) : status;
+    return status == 0 ? runs_describe(j, to, e) : status;
 }
 
 int runs_join(const struct job *j, const char *run_folder, const char *to, bool told,
@@ -147,26 +145,26 @@ int runs_join(const struct job *j, const char *run_folder, const char *to, bool 
     if (!told && runs_is_run(to))
         return error_set(e, -EEXIST, "%s holds a recording already", to);
     int status = move_all(run_folder, to, e);
-    return status == 0 && !told ? describe(j, to, e) : status;
+    return status == 0 && !told ? runs_describe(j, to, e) : status;
 }
 
 // ---------------------------------------------------------------- pruning
 
-// Bytes that the files of a recording take on the disk.
-static uint64_t folder_bytes(const char *path)
+struct runs_size runs_measure(const char *path, bool follow)
 {
+    struct runs_size size = {0};
     DIR *folder = opendir(path);
-    if (!folder)
-        return 0;
-    uint64_t bytes = 0;
-    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+    for (struct dirent *entry = folder ? readdir(folder) : NULL; entry; entry = readdir(folder)) {
         struct stat info;
-        if (fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(info.st_mode))
-            bytes += (uint64_t)info.st_blocks * 512;
+        if (fstatat(dirfd(folder), entry->d_name, &info, follow ? 0 : AT_SYMLINK_NOFOLLOW) < 0 ||
+            !S_ISREG(info.st_mode))
+            continue;
+        size.bytes += (uint64_t)info.st_blocks * 512;
+        size.files += folder_is_recording(entry->d_name);
     }
-    closedir(folder);
-    return bytes;
+    if (folder)
+        closedir(folder);
+    return size;
 }
 
 static const char *name_of(const struct runs_entry *one)
@@ -188,31 +186,62 @@ static int grade_of(const struct job *j)
     return is_short && nothing ? 2 + unstarted : is_short || nothing;
 }
 
+struct looking {
+    const char *runs;
+    bool described;
+    bool failed;          // no memory
+    struct buf *left_out; // NULL: nobody wants to know
+};
+
 // Ours: a folder, no link, that belongs to us and carries our run.json.
 static bool look_at(void *user, const char *name, void *element)
 {
-    const char *runs = user;
+    struct looking *l = user;
     struct runs_entry *out = element;
     struct stat info;
-    int n = snprintf(out->path, sizeof out->path, "%s/%s", runs, name);
+    int n = snprintf(out->path, sizeof out->path, "%s/%s", l->runs, name);
     if (n < 0 || n >= (int)sizeof out->path || lstat(out->path, &info) < 0 ||
         !S_ISDIR(info.st_mode) || info.st_uid != geteuid())
         return false;
     char path[FOLDER_PATH_MAX + 16];
     snprintf(path, sizeof path, "%s/" JOB_RUN_FILE, out->path);
     struct job j;
-    bool is = job_read(path, &j, NULL) == 0;
+    struct error why;
+    int rc = job_read(path, &j, &why);
+    bool is = rc == 0;
+    if (l->left_out && rc && rc != -ENOENT && rc != -ENOTDIR)
+        buf_printf(l->left_out, "%s\n", why.text);
     snprintf(out->name, sizeof out->name, "%s", job_name(&j));
     out->start_ns = j.start_ns;
     out->grade = grade_of(&j);
     out->keep = j.keep;
-    job_free(&j);
+    out->job = is && l->described ? malloc(sizeof *out->job) : NULL;
+    l->failed |= is && l->described && !out->job;
+    if (out->job)
+        *out->job = j;
+    else
+        job_free(&j);
     if (is)
-        out->bytes = folder_bytes(out->path);
+        out->size = runs_measure(out->path, false);
     return is;
 }
 
-int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct error *e)
+static void release(void *element)
+{
+    struct runs_entry *one = element;
+    if (one->job)
+        job_free(one->job);
+    free(one->job);
+}
+
+void runs_list_free(struct runs_entry *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        release(&list[i]);
+    free(list);
+}
+
+static int list_runs(struct looking *l, struct runs_entry **out, size_t *count, struct error *e)
 {
     static const struct folder_list_kind kind = {.size = sizeof(struct runs_entry),
                                                  .most = FOLDER_LIST_ENTRIES_MAX,
@@ -220,15 +249,33 @@ int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct e
                                                  .compare = newest_first};
     *out = NULL;
     *count = 0;
-    DIR *folder = opendir(runs);
+    DIR *folder = opendir(l->runs);
     if (!folder)
         return errno == ENOENT
                    ? 0
-                   : error_set(e, -errno, "cannot read folder %s: %s", runs, strerror(errno));
+                   : error_set(e, -errno, "cannot read folder %s: %s", l->runs, strerror(errno));
     void *list;
-    int status = folder_list(folder, &kind, (void *)(uintptr_t)runs, NULL, &list, count, e);
+    int status = folder_list(folder, &kind, l, release, &list, count, e);
     *out = list;
+    if (l->failed && !status) {
+        runs_list_free(*out, *count);
+        *out = NULL;
+        *count = 0;
+        return error_set(e, -ENOMEM, "out of memory");
+    }
     return status;
+}
+
+int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct error *e)
+{
+    return list_runs(&(struct looking){.runs = runs}, out, count, e);
+}
+
+int runs_list_described(const char *runs, struct runs_entry **out, size_t *count,
+                        struct buf *left_out, struct error *e)
+{
+    return list_runs(&(struct looking){.runs = runs, .described = true, .left_out = left_out}, out,
+                     count, e);
 }
 
 bool runs_being_written(const char *path)
@@ -271,7 +318,7 @@ int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_n
         return status;
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
-        bytes += list[i].keep ? 0 : list[i].bytes;
+        bytes += list[i].keep ? 0 : list[i].size.bytes;
         minor += !list[i].keep && list[i].grade >= 2;
     }
     if (count > 0)
@@ -290,11 +337,11 @@ int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_n
         status = removed->dry ? 0 : folder_remove(one->path, e);
         if (status < 0)
             break;
-        bytes -= one->bytes;
+        bytes -= one->size.bytes;
         minor -= one->grade >= 2;
         removed->count++;
         removed->worthy += one->grade < 2;
-        removed->bytes += one->bytes;
+        removed->bytes += one->size.bytes;
         buf_printf(&removed->names, "%s%s", removed->names.size ? ", " : "", name_of(one));
         one->keep = true; // removed: later reasons skip it
     }

@@ -18,9 +18,9 @@
 #ifndef SONDE_LAUNCH_RUNS_H
 #define SONDE_LAUNCH_RUNS_H
 
-#include "launch/about.h"
 #include "launch/folder.h"
 #include "launch/job.h"
+#include "launch/run_metadata.h"
 
 enum {
     RUNS_MINOR_MAX = 20,
@@ -43,6 +43,12 @@ int runs_keep(const struct job *j, const char *run_folder, const char *to, struc
 int runs_join(const struct job *j, const char *run_folder, const char *to, bool told,
               struct error *e);
 
+// Writes run.json into `to`, with the parameters that the recordings there hold.
+int runs_describe(const struct job *j, const char *to, struct error *e);
+
+// Copies a file, also to another file system: complete and synced, or not at all.
+int runs_copy_file(const char *from, const char *to, struct error *e);
+
 // Whether a writer has one of the folder's *.sonde files open (true also if that cannot be
 // determined).
 bool runs_being_written(const char *folder);
@@ -61,21 +67,38 @@ struct runs_removed {
 };
 
 // Removes runs beyond the limits, but never `spare` (the newest; may be NULL). Adds the removed
-// runs to *removed, which the caller zero-initialises. 0 or a negative errno with words.
+// runs to *removed, which the caller zero-initialises. Returns 0 or a negative errno with a
+// message.
 int runs_prune(const char *runs, const struct runs_limits *limits, int64_t now_ns,
                const char *spare, struct runs_removed *removed, struct error *e);
 
+// How many bytes the files of a folder take on the disk, and how many of them are recordings.
+// `follow`: a link counts as the file that it leads to, as in a run folder whose agent moved its
+// file; else it counts as nothing, because its removal frees nothing.
+struct runs_size {
+    uint64_t bytes;
+    size_t files;
+};
+struct runs_size runs_measure(const char *folder, bool follow);
+
 struct runs_entry {
     char path[FOLDER_PATH_MAX];
-    char name[ABOUT_NAME_MAX + 1]; // of --name; empty: none
+    char name[RUN_METADATA_NAME_MAX + 1]; // of --name; empty: none
     int64_t start_ns;
-    uint64_t bytes;
+    struct runs_size size;
     int grade;
     bool keep;
+    struct job *job; // of runs_list_described; else NULL
 };
 
 // Lists the recordings in `runs`, the newest first, those with equal start times in the natural
 // order of their names. The caller frees *out, which is NULL if there are none.
 int runs_list(const char *runs, struct runs_entry **out, size_t *count, struct error *e);
+
+// The same with what run.json says of each; runs_list_free frees the list, and the jobs that are
+// still in it. Adds a line to *left_out for each run.json that cannot be read.
+int runs_list_described(const char *runs, struct runs_entry **out, size_t *count,
+                        struct buf *left_out, struct error *e);
+void runs_list_free(struct runs_entry *list, size_t count);
 
 #endif

@@ -37,7 +37,7 @@ static void add_run(struct summary_figure *figure, double *sum, const struct sto
     }
 }
 
-// Counts the points of one series; with a figure, also takes its mean and peak.
+// Counts the points of one series; with a figure, also updates its mean and peak.
 static uint64_t walk(struct store_snapshot *s, uint32_t series, struct summary_figure *figure)
 {
     struct store_cursor *cursor = store_cursor_open(s, series, INT64_MIN, INT64_MAX);

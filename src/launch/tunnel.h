@@ -22,7 +22,7 @@ enum {
     TUNNEL_LINE_MAX = 256,
 };
 
-// ---- the line
+// ---- the command for people
 
 // Writes the line. False, and an empty line: the server listens on other addresses than loopback,
 // or there is none.
@@ -32,7 +32,7 @@ bool tunnel_line(const struct job *job, char out[TUNNEL_LINE_MAX]);
 // this is a node of an allocation.
 bool tunnel_needed(void);
 
-// ---- the reverse one
+// ---- the reverse tunnel
 
 struct tunnel {
     const char *node; // NULL: there is none; outlives it
@@ -53,9 +53,8 @@ void tunnel_init(struct tunnel *t, const char *node, int port);
 void tunnel_target(struct tunnel *t, const char *address, int bind);
 
 int tunnel_fd(const struct tunnel *t); // to be watched for reading; -1: nothing to watch
-int64_t tunnel_due_ns(
-    // when to call tunnel_turn, CLOCK_MONOTONIC; 0: when tunnel_fd is readable only
-    const struct tunnel *t);
+// When to call tunnel_turn, CLOCK_MONOTONIC; 0: only when tunnel_fd is readable.
+int64_t tunnel_due_ns(const struct tunnel *t);
 void tunnel_turn(struct tunnel *t);
 bool tunnel_reaped(struct tunnel *t, pid_t pid, int status); // true: it was ours
 

@@ -1,7 +1,8 @@
-// The second half of a plan: what is left to fold is folded, and out come time stamps and values.
+// aggregate.c - the second half of a plan: folds the remaining series and produces time stamps and
+// values.
 //
-// Series that are not on a listed grid meet on an axis of their own: all their time stamps, each
-// once. From then on there is one way for all: columns over places, or, for quantiles, all series
+// Series that are not on a listed grid get a common axis: all their time stamps, each once. From
+// then on both kinds are handled alike: as columns over places, or, for quantiles, as all series
 // side by side, a tile of places at a time.
 #include "query/partial.h"
 
@@ -21,7 +22,7 @@ static bool same_times(const int64_t *a, size_t a_count, const int64_t *b, size_
     return a_count == b_count && (a == b || memcmp(a, b, a_count * sizeof *a) == 0);
 }
 
-// Both ascend; each time stamp comes out once.
+// Both lists ascend; the union contains each time stamp once.
 static size_t unite(const struct times_list *a, const struct times_list *b, int64_t *out)
 {
     if (same_times(a->t, a->count, b->t, b->count)) {
@@ -41,7 +42,7 @@ static size_t unite(const struct times_list *a, const struct times_list *b, int6
     return n + b->count - j;
 }
 
-// Pairs of lists become one list, until one is left: from one buffer into the other and back.
+// Merges pairs of lists until one list is left, from one buffer into the other and back.
 static int make_axis(struct query_context *c, struct query_points *series, size_t count,
                      struct times_list *axis)
 {
@@ -108,11 +109,11 @@ static void place_on(const struct times_list *axis, struct query_points *p)
     }
 }
 
-// ---- what comes out ----
+// ---- results ----
 
-// `values` at the places that are real (all, when `real` is NULL). The time stamps are shared where
-// they can be: with the grid's, which live in c->result (times_live), or with those of the series
-// that came out before.
+// Adds `values` to the result at the places that are real (all, when `real` is NULL). The result
+// shares the time stamps where it can: with the grid, whose time stamps live in c->result
+// (times_live), or with the series added before.
 static int emit(struct query_context *c, const int64_t *times, bool times_live, size_t count,
                 const uint8_t *real, const double *values, struct query_series *out)
 {
@@ -163,7 +164,7 @@ static int emit_columns(struct query_context *c, const struct query_fold_row *fo
     return emit(c, times, times_live, columns->count, columns->real, columns->x, out);
 }
 
-// The fold of one value; mostly that value.
+// The fold of a single value; for most folds the value itself.
 static void fold_each(const struct query_aggregator_row *row, double *values, size_t count)
 {
     static const bool changes[FOLD_COUNT_OF] = {
@@ -285,7 +286,7 @@ static struct str put_text(char **at, struct str text)
     return copy;
 }
 
-// Copies: the snapshots' texts go with them.
+// Copies the tags, because their texts go away with the snapshots.
 static int emit_tags(struct query_context *c, const struct query_partial *p,
                      struct query_series *out)
 {

@@ -1,4 +1,4 @@
-// aggregator_table.h - everything that tells one aggregator from another, one row each.
+// aggregator_table.h - the properties of each aggregator, one row each.
 #ifndef SONDE_QUERY_AGGREGATOR_TABLE_H
 #define SONDE_QUERY_AGGREGATOR_TABLE_H
 
@@ -27,17 +27,19 @@ enum query_between {
     BETWEEN_LINEAR,   // on the line from its last to its next point
     BETWEEN_ZERO,     // 0
     BETWEEN_PREVIOUS, // its last point
-    BETWEEN_NOTHING   // it is left out (min of "type maximum", max of "type minimum")
+    // nothing: the series is left out (min of "type maximum", max of "type minimum")
+    BETWEEN_NOTHING
 };
 
 // How a quantile is read off n sorted values.
 enum query_quantile {
     QUANTILE_NONE,
     QUANTILE_UPPER_MIDDLE, // x[n/2], counted from 0
-    // at p(n+1), between neighbours linear; of whole numbers cut to one, as OpenTSDB's p50 … are
+    // linear between neighbours at p(n+1); the result of whole numbers is truncated to one, as for
+    // OpenTSDB's p50 …
     QUANTILE_R6,
-    QUANTILE_R3, // the value at pn, rounded to the nearest even
-    QUANTILE_R7  // at 1 + p(n-1), between neighbours linear
+    QUANTILE_R3, // the value at pn, rounded to the nearest even index
+    QUANTILE_R7  // linear between neighbours at 1 + p(n-1)
 };
 
 struct query_aggregator_row {
@@ -48,10 +50,10 @@ struct query_aggregator_row {
     unsigned per_mille; // of the quantile
 };
 
-// For every enum query_aggregator below QUERY_AGGREGATOR_COUNT.
+// `a` is any enum query_aggregator below QUERY_AGGREGATOR_COUNT.
 const struct query_aggregator_row *query_aggregator_row(enum query_aggregator a);
 
-// Rates hold until the next one, whatever the aggregator.
+// A rate holds until the next rate, whatever the aggregator.
 static inline enum query_between query_between_of(const struct query *q)
 {
     return q->rate.on ? BETWEEN_PREVIOUS : query_aggregator_row(q->aggregator)->between;

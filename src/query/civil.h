@@ -1,5 +1,4 @@
-// civil.h - days since 1970-01-01 and the dates of the Gregorian calendar, with no time zone in
-// them.
+// civil.h - days since 1970-01-01 and the dates of the Gregorian calendar, without time zones.
 #ifndef SONDE_QUERY_CIVIL_H
 #define SONDE_QUERY_CIVIL_H
 
@@ -13,7 +12,7 @@ static inline int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-// Howard Hinnant's arithmetic: years that begin in March put the leap day at the end, eras of 400
+// Howard Hinnant's arithmetic: years begin in March, so that the leap day comes last; eras of 400
 // years (146,097 days) repeat.
 static inline int64_t days_of_civil(int64_t year, int month, int day)
 {

@@ -21,7 +21,7 @@ int query_columns_init(struct query_context *c, struct arena *arena,
     return 0;
 }
 
-// The values of the series at places from..to, which lie between its point before `next` and its
+// Computes the series' values at places from..to, which lie between its point before `next` and its
 // point `next`.
 static void bridge(const struct query_points *p, size_t next, const int64_t *times,
                    enum query_between between, size_t from, size_t to, double *out)

@@ -1,11 +1,11 @@
-// columns.h - many series into one, instant by instant.
+// columns.h - combines many series into one, instant by instant.
 //
 //   places      0     1     2     3     4          a list of instants: the grid's buckets, or all time stamps of the group
-//   series a    5     6     7     -     -          before its first and after its last point a series is not there
+//   series a    5     6     7     -     -          - absent: before its first and after its last point
 //   series b    -     1     ·     3     -          · a hole: filled as the aggregator says (enum query_between)
-//   series c  2 ·     ·     4     ·     · 6        so are the places between its points and its neighbours outside (edges.h)
+//   series c  2 ·     ·     4     ·     · 6        so are places between its points and its neighbours out of range (edges.h)
 //   n x y       …                                  one fold state a place (fold.h): a column each of n, x, y
-//   real        1     1     1     1     0          places at which some series has a point: only these come out
+//   real        1     1     1     1     0          places at which some series has a point: only these are results
 #ifndef SONDE_QUERY_COLUMNS_H
 #define SONDE_QUERY_COLUMNS_H
 
@@ -28,8 +28,8 @@ int query_columns_add(struct query_context *c, struct query_columns *columns,
                       const int64_t *times, const struct query_points *series,
                       struct query_points *line);
 
-// The series' values at places from..to, exclusive: NaN where it is not there. *next is the index
-// of its first point at or behind `from` (0 to begin with) and is moved on to `to`.
+// Writes the series' values at places from..to, exclusive: NaN where the series is absent. *next is
+// the index of its first point at or after `from` (initially 0); the call advances it to `to`.
 void query_line(const struct query_points *series, const int64_t *times, enum query_between between,
                 size_t from, size_t to, size_t *next, double *out);
 

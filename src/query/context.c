@@ -63,18 +63,18 @@ int query_memory_limit(struct query_context *c)
                      c->memory_bytes >> 20);
 }
 
-// Sets and returns the most bytes that the arena may have.
+// Sets and returns the limit of the arena in bytes.
 static size_t limit_arena(struct query_context *c, struct arena *arena)
 {
     size_t left = memory_left(c), limit = arena->used_bytes + left;
     if (arena == c->result && c->result_limit && limit > c->result_limit)
         limit = c->result_limit;
-    arena->limit_bytes = limit ? limit : 1; // 0 would mean none
+    arena->limit_bytes = limit ? limit : 1; // 0 would mean no limit
     return limit;
 }
 
-// After the arena gave memory. Arenas take memory by the chunk. It is reserved afterwards, because
-// untouched memory costs nothing yet.
+// Reserves memory after the arena has grown. Arenas grow by chunks. The reservation may come
+// afterwards, because untouched memory costs nothing yet.
 static bool reserve_taken(struct query_context *c)
 {
     int r = reservation_grow(&c->reservation, memory_used(c), c->e);
@@ -82,12 +82,12 @@ static bool reserve_taken(struct query_context *c)
     return r == 0;
 }
 
-// After the arena gave no memory for `count` things of `size` bytes.
+// Records the reason after the arena failed to give `count` elements of `size` bytes.
 static void note_failure(struct query_context *c, const struct arena *arena, size_t limit,
                          size_t count, size_t size)
 {
-    // The arena does not say whether its limit or the system refused; the head of a chunk and
-    // rounding make the limit bite a little early.
+    // The arena does not report whether its limit or the system refused; because of the chunk's
+    // header and of rounding, the limit applies a little early.
     size_t wanted, slack = 4096;
     bool over = __builtin_mul_overflow(count, size, &wanted) || arena->used_bytes > limit ||
                 wanted > limit - arena->used_bytes || limit - arena->used_bytes - wanted < slack;
@@ -109,7 +109,7 @@ bool query_grow(struct query_context *c, struct arena *arena, void *array, size_
                 size_t count, size_t needed, size_t each)
 {
     size_t limit = limit_arena(c, arena);
-    size_t wanted = needed / 2 < *capacity ? 2 * *capacity : needed; // at least
+    size_t wanted = needed / 2 < *capacity ? 2 * *capacity : needed; // a lower bound
     if (arena_room(arena, array, capacity, count, needed, each))
         return reserve_taken(c);
     note_failure(c, arena, limit, wanted, each);

@@ -1,7 +1,8 @@
-// decoded.c - a hash table of entries and a list of them, the latest used first, under one lock.
+// decoded.c - a hash table of entries and a list in order of use, most recent first, under one
+// lock.
 //
-// Series that are sampled together have the same time stamps. An entry shares them with the entry
-// kept before it of the same file or block. That halves both the memory and the traffic through the
+// Series that are sampled together have the same time stamps. An entry shares them with the
+// previous entry of the same file or block. That halves both the memory and the traffic through the
 // processor's caches.
 #include "query/decoded.h"
 
@@ -16,26 +17,27 @@
 #include <string.h>
 
 enum {
-    // chains are short: 64 MiB hold a few thousand series of files, some ten thousand of blocks
+    // chains are short: 64 MiB hold a few thousand series of files, or some ten thousand series of
+    // blocks
     SLOTS = 1 << 14,
     RECLAIM_BYTES = 4 << 20,
-    LATEST = 256, // files and blocks whose latest time stamps are remembered
+    LATEST = 256, // number of files and blocks whose latest time stamps the cache remembers
 };
 
 struct times {
-    unsigned users; // entries
+    unsigned users; // number of entries
     size_t count;
     int64_t *t_ns;
-    struct times **latest; // the place that remembers it, or did
+    struct times **latest; // the slot that remembers these time stamps, or once did
 };
 
 struct kept {
-    struct decoded_entry entry; // first: what callers hold points here
-    struct times *times;        // the entry's t_ns
+    struct decoded_entry entry; // the first member, because callers hold pointers to it
+    struct times *times;        // own the entry's t_ns
     uint64_t store;
     uint32_t series;
     unsigned users;
-    bool gone; // replaced or evicted: freed with its last user
+    bool gone; // replaced or evicted: its last user frees it
     size_t bytes;
     struct kept *chain, *newer, *older;
 };
@@ -43,9 +45,9 @@ struct kept {
 struct query_cache {
     pthread_mutex_t lock;
     size_t limit_bytes, bytes;
-    struct memory_account *account; // NULL: nobody counts
+    struct memory_account *account; // NULL: no accounting
     struct kept *slots[SLOTS], *newest, *oldest;
-    struct times *latest[LATEST]; // uses none of them
+    struct times *latest[LATEST]; // does not count as a user of them
 };
 
 int query_cache_create(size_t limit_bytes, struct query_cache **out)
@@ -90,7 +92,7 @@ static size_t times_bytes(const struct times *times)
     return sizeof *times + times->count * sizeof *times->t_ns;
 }
 
-// Under the lock.
+// The caller holds the lock.
 static void let_times_go(struct query_cache *c, struct times *times)
 {
     assert(times->users);
@@ -103,7 +105,7 @@ static void let_times_go(struct query_cache *c, struct times *times)
     free(times);
 }
 
-// Likewise.
+// The caller holds the lock.
 static void free_kept(struct query_cache *c, struct kept *k)
 {
     take_bytes_off(c, k->bytes);
@@ -147,7 +149,7 @@ static void put_first(struct query_cache *c, struct kept *k)
     c->newest = k;
 }
 
-// An entry in use counts until its last user releases it.
+// An entry in use counts towards the cache's size until its last user releases it.
 static void drop(struct query_cache *c, struct kept *k)
 {
     *slot_of(c, k->store, k->series) = k->chain;
@@ -173,7 +175,7 @@ const struct decoded_entry *decoded_find(struct query_cache *c, uint64_t store, 
     return k ? &k->entry : NULL;
 }
 
-void decoded_let_go(struct query_cache *c, const struct decoded_entry *entry)
+void decoded_release(struct query_cache *c, const struct decoded_entry *entry)
 {
     struct kept *k = (struct kept *)(uintptr_t)entry;
     pthread_mutex_lock(&c->lock);
@@ -183,8 +185,8 @@ void decoded_let_go(struct query_cache *c, const struct decoded_entry *entry)
     pthread_mutex_unlock(&c->lock);
 }
 
-// The kept time stamps if they are equal, else these; NULL: no memory. Not under the lock, because
-// comparing takes time.
+// Returns the cached time stamps if they are equal, otherwise the entry's own; NULL without memory.
+// The caller does not hold the lock, because comparing takes time.
 static struct times *share_times(struct query_cache *c, uint64_t store, struct decoded_entry *entry)
 {
     struct times **latest = &c->latest[hash_u64(store) % LATEST];
@@ -252,7 +254,7 @@ void query_cache_shrink(struct query_cache *c, size_t bytes)
 }
 
 // Entries are small blocks of malloc: a request can use their memory only after malloc has returned
-// it to the system, which takes a millisecond. So entries are dropped in large steps.
+// it to the system, which takes a millisecond. So reclaim drops entries in large steps.
 static void reclaim(void *user, size_t bytes)
 {
     size_t before = query_cache_bytes(user);

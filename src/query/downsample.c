@@ -1,6 +1,5 @@
-// Points to buckets. A run that lies in one bucket comes in as its summary, without being decoded;
-// the others are cut at the buckets' borders, and what lies between two borders is folded in one
-// go.
+// Folds points into buckets. A run within one bucket is folded by its summary, without decoding.
+// Other runs are cut at the buckets' borders, and each piece is folded in one call.
 #include "base/search.h"
 #include "query/series.h"
 
@@ -15,16 +14,16 @@ struct folding {
     const struct query_grid *g;
     const struct query_aggregator_row *function;
     const struct query_fold_row *fold; // NULL: quantiles
-    struct query_points *bucket;       // values so far, for quantiles
+    struct query_points *bucket;       // values so far; only for quantiles
     struct query_points *out;
-    bool open;      // a bucket is in hand
-    size_t k;       // it
-    int64_t border; // its end, exclusive
+    bool open;      // there is a current bucket
+    size_t k;       // index of the current bucket
+    int64_t border; // end of the current bucket, exclusive
     struct query_fold_state state;
 };
 
-// A bucket's length in points is mostly that of the one before: looks there first. Returns how many
-// of t[0..n) lie before the border, at least 1: the caller knows that t[0] does.
+// Returns how many of t[0..n) lie before the border: at least 1, because the caller knows that t[0]
+// does. Most buckets are as long as their predecessor, so the search begins there.
 static size_t count_before(const int64_t *t, size_t n, int64_t border, size_t guess)
 {
     size_t low = 1, high = n; // t[low - 1] < border; border <= t[high], or high == n
@@ -78,7 +77,7 @@ static void close_bucket(struct folding *f)
     f->open = false;
 }
 
-// Makes the bucket that holds t the one in hand. Room for it was reserved.
+// Makes the bucket that contains t the current one. The caller has reserved room for it.
 static inline void go_to(struct folding *f, int64_t t)
 {
     if (f->open && t < f->border)
@@ -108,8 +107,8 @@ static int gather(struct folding *f, const double *v, size_t n)
 }
 
 // The common case, regular points and a fixed grid: buckets that begin and end in this array and
-// hold as many points as the one before. The bucket in hand begins at t[i]. Returns where the first
-// begins that is not of this kind.
+// have as many points as their predecessor. The current bucket begins at t[i]. Returns the index of
+// the first bucket's begin that is not of this kind.
 static size_t fold_equal_buckets(struct folding *f, const int64_t *t, const double *v, size_t i,
                                  size_t n, size_t length)
 {
@@ -118,7 +117,7 @@ static size_t fold_equal_buckets(struct folding *f, const int64_t *t, const doub
     double *values = f->out->values + f->out->count;
     size_t k = f->k, first = k;
     const int64_t *borders = f->g->times + 1;
-    // The bucket behind must be the next: t[i + length] lies in it.
+    // The current bucket's successor must be the next in the grid: it contains t[i + length].
     while (length < n - i && k + 1 < f->g->count && t[i + length - 1] < borders[k] &&
            t[i + length] >= borders[k] && t[i + length] < borders[k + 1]) {
         double value = sum || avg ? query_add_up(v + i, length) : NAN;
@@ -159,7 +158,7 @@ static int fold_points(struct folding *f, const int64_t *t, const double *v, siz
     return r;
 }
 
-// True when the run's summary was taken in place of its points.
+// Returns true if the run's summary replaced its points.
 static bool fold_summary(struct folding *f, const struct store_run *run)
 {
     if (!run->has_summary || !f->fold || !f->fold->summary)

@@ -4,11 +4,11 @@
 
 #include "base/str.h"
 
-// Units: 'a' milliseconds (written "ms"), s, m, h, d, w, n (30 days), y (365 days).
-// The whole of `text` must be digits and a unit; the count is at least 1. False when it is not.
+// Units: 'a' milliseconds (written "ms"), s, m, h, d, w, n (30 days), y (365 days). The whole of
+// `text` must be digits and a unit; the count is at least 1. Returns false otherwise.
 bool query_duration_parse(struct str text, int64_t *count, char *unit);
 
-// In ns; false when that does not fit.
+// Converts to ns; returns false on overflow.
 bool query_duration_ns(int64_t count, char unit, int64_t *ns);
 
 #endif

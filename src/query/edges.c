@@ -27,9 +27,9 @@ static int64_t later(int64_t t, int64_t by)
 // ---- one point, or the bucket around it ----
 
 struct neighbour {
-    int64_t t_ns;           // of the point that was found
-    struct query_seed seed; // it, or its bucket
-    int64_t from_ns, to_ns; // what it takes up, both inclusive
+    int64_t t_ns;           // of the point found
+    struct query_seed seed; // that point, or its bucket
+    int64_t from_ns, to_ns; // the time it covers, both ends inclusive
 };
 
 static int bucket_around(struct query_context *c, const struct query_grid *g,
@@ -46,7 +46,8 @@ static int bucket_around(struct query_context *c, const struct query_grid *g,
     return r ? r : 1;
 }
 
-// The last at or before at_ns, but not before reach_ns. 1, 0, or a negative errno.
+// Finds the last point at or before at_ns, but not before reach_ns. Returns 1, 0, or a negative
+// errno.
 static int find_before(struct query_context *c, const struct query_grid *g,
                        const struct query_selected *series, int64_t at_ns, int64_t reach_ns,
                        struct query_series_work *work, struct neighbour *out)
@@ -58,7 +59,7 @@ static int find_before(struct query_context *c, const struct query_grid *g,
     return bucket_around(c, g, series, work, out);
 }
 
-// The first behind at_ns, but not behind reach_ns.
+// Finds the first point after at_ns, but not after reach_ns.
 static int find_after(struct query_context *c, const struct query_grid *g,
                       const struct query_selected *series, int64_t at_ns, int64_t reach_ns,
                       struct query_series_work *work, struct neighbour *out)
@@ -69,7 +70,7 @@ static int find_after(struct query_context *c, const struct query_grid *g,
 
 // ---- rates ----
 
-// Computes the rate at `at`. False: there is no rate, because the counter fell.
+// Computes the rate at `at`. Returns false if there is no rate, because the counter fell.
 static bool rate_at(const struct query_context *c, const struct query_seed *before,
                     const struct query_seed *at, struct query_edge *out)
 {
@@ -82,7 +83,7 @@ static bool rate_at(const struct query_context *c, const struct query_seed *befo
     return out->there;
 }
 
-// The last before at_ns that is a number, however old: rates span NaN.
+// Finds the last number before at_ns, however old: rates span NaN.
 static int find_seed(struct query_context *c, const struct query_grid *g,
                      const struct query_selected *series, int64_t at_ns,
                      struct query_series_work *work, struct neighbour *out)
@@ -111,7 +112,7 @@ static int rate_before(struct query_context *c, const struct query_grid *g,
     return r < 0 ? r : 0;
 }
 
-// The rate behind the range does not matter: the one before it holds until then.
+// The rate after the range does not matter: the rate before it holds until then.
 static int rate_after(struct query_context *c, const struct query_grid *g,
                       const struct query_selected *series, int64_t at_ns, int64_t reach_ns,
                       struct query_series_work *work, struct query_edge *out)
@@ -173,7 +174,7 @@ int query_edges_find(struct query_context *c, const struct query_grid *g,
     if (after)
         r = (rate ? rate_after : point_after)(c, g, series, g->read_to, later(g->read_to, reach),
                                               work, &p->after);
-    bool needless = p->count == 0 && !p->after.there; // it is not there without both
+    bool needless = p->count == 0 && !p->after.there; // without both the series is absent
     if (r == 0 && before && !needless && g->read_from > INT64_MIN)
         r = (rate ? rate_before : point_before)(c, g, series, g->read_from - 1,
                                                 earlier(first, reach), work, &p->before);

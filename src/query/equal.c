@@ -1,5 +1,4 @@
-// equal.c - whether two queries ask the same: OpenTSDB answers a query that stands twice in a
-// request once.
+// equal.c - compares two queries: OpenTSDB answers a query that a request repeats only once.
 #include "query/query.h"
 
 static bool equal_downsample(const struct query_downsample *a, const struct query_downsample *b)

@@ -1,5 +1,5 @@
-// exp.h - OpenTSDB's /api/query/exp: metrics, formulas over them and over each other, and what of
-// it is wanted.
+// exp.h - OpenTSDB's /api/query/exp: metrics, formulas over metrics and over other formulas, and
+// the selected outputs.
 //
 //   {"time":{"start":"1h-ago","aggregator":"sum","downsampler":{"interval":"1m","aggregator":"avg","fillPolicy":{"policy":"nan"}}},
 //    "filters":[{"id":"f1","tags":[{"type":"wildcard","tagk":"host","filter":"*","groupBy":true}]}],
@@ -7,8 +7,8 @@
 //    "expressions":[{"id":"e","expr":"a / b * 100","join":{"operator":"intersection"}}],
 //    "outputs":[{"id":"e","alias":"used, %"}]}
 //
-// Metrics and formulas are nodes of one list, metrics first; a formula only speaks of nodes that
-// are worked out before it (`order`).
+// Metrics and formulas are nodes of one list, metrics first; a formula only uses nodes that are
+// computed before it (`order`).
 #ifndef SONDE_QUERY_EXP_H
 #define SONDE_QUERY_EXP_H
 
@@ -22,10 +22,10 @@ enum {
     EXP_OUTPUTS_MAX = 128,
 };
 
-// What stands for a value that is not there.
+// The substitute for a missing value.
 struct exp_fill {
-    double value; // NaN: nothing does
-    bool null;    // nothing is written as null, else as "NaN"
+    double value; // NaN: no substitute
+    bool null;    // a missing value is written as null, otherwise as "NaN"
 };
 
 struct exp_node {
@@ -33,30 +33,31 @@ struct exp_node {
     struct exp_fill fill;
     bool is_formula;
     struct query query;     // of a metric
-    struct formula formula; // of a formula, and which nodes its names are
+    struct formula formula; // of a formula, and the nodes that its names stand for
     size_t operands[FORMULA_NAMES_MAX];
     struct query_join join;
 };
 
 struct exp_output {
     size_t node;
-    struct str alias; // empty: none
+    struct str alias; // empty: no alias
 };
 
 struct exp {
     struct exp_node *nodes;
     size_t node_count;
-    size_t *order; // in which the nodes can be worked out
+    size_t *order; // in which the nodes can be computed
     struct exp_output *outputs;
     size_t output_count;
 };
 
-// Everything in *out lives in `arena`. -EINVAL with the reason.
+// Everything in *out lives in `arena`. Returns -EINVAL with the reason.
 int exp_parse(struct str body, int64_t now_ns, struct arena *arena, struct exp *out,
               struct error *e);
 
-// The series of all nodes, in the order of x->nodes; those of one node have the same times. `query`
-// runs the query of a metric (as query_run). -E2BIG past `memory_bytes` of the arena.
+// Computes the series of all nodes, in the order of x->nodes; the series of one node share their
+// times. `query` runs the query of a metric (like query_run). Returns -E2BIG past `memory_bytes` of
+// the arena.
 typedef int exp_query_fn(void *user, const struct query *q, struct arena *arena,
                          struct query_result *out, struct error *e);
 int exp_run(const struct exp *x, exp_query_fn *query, void *user, size_t memory_bytes,

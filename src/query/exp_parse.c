@@ -1,6 +1,6 @@
-// exp_parse.c - the body of /api/query/exp. What it says of a metric is what a query of /api/query
-// says in other words: it is put into those words and parsed there, so that both take and refuse
-// the same.
+// exp_parse.c - the body of /api/query/exp. It describes a metric like /api/query, but in other
+// words. The parser translates them into a body of /api/query and parses that, so that both accept
+// and reject the same queries.
 #include "query/exp.h"
 
 #include <ctype.h>
@@ -47,7 +47,7 @@ static bool true_unless(const json_t *value, bool otherwise)
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
 }
 
-// The list of that name; *count 0 where it is not there.
+// The list of this name; *count is 0 if it is missing.
 static int list(const struct parser *p, const char *key, size_t most, const json_t **out,
                 size_t *count)
 {
@@ -85,7 +85,7 @@ static int add_node(const struct parser *p, const json_t *json, struct exp_node 
                          "is used in expressions",
                          STR_ARG(str_slice(id, 0, SHOWN_MAX)));
     if (find_node(p->out, id) < p->out->node_count)
-        return error_set(p->e, -EINVAL, "The id '%.*s' is there twice",
+        return error_set(p->e, -EINVAL, "The id '%.*s' is used twice",
                          STR_ARG(str_slice(id, 0, SHOWN_MAX)));
     *out = &p->out->nodes[p->out->node_count];
     **out = (struct exp_node){.id = arena_str(p->arena, id)};
@@ -136,7 +136,7 @@ static const json_t *find_filter(const struct parser *p, struct str id)
     return NULL;
 }
 
-// Adds "key":value to the object that is being written; nothing if there is no value.
+// Adds "key":value to the object under construction; nothing without a value.
 static void put(struct buf *out, const char *key, const json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
@@ -156,7 +156,7 @@ static int put_downsample(const struct parser *p, const json_t *downsampler, str
                function = text_of(json_object_get(downsampler, "aggregator"));
     if (!interval.size || !function.size)
         return bad(p, "A downsampler must be an object with interval and aggregator");
-    // Empty buckets are needed if they are to be filled; the value is chosen later.
+    // A fill policy needs the empty buckets; their value is chosen later.
     const json_t *fill = member(downsampler, "fillPolicy");
     bool filled = fill && !str_eq_nocase(text_of(json_object_get(fill, "policy")), STR("none"));
     const char *text = arena_printf(p->arena, "%.*s-%.*s%s", STR_ARG(interval), STR_ARG(function),
@@ -192,7 +192,7 @@ static int put_query(const struct parser *p, const json_t *time, const json_t *m
     return r;
 }
 
-// All metrics as one body of /api/query.
+// Parses all metrics as one body of /api/query.
 static int parse_queries(const struct parser *p, int64_t now_ns, const json_t *time,
                          const json_t *metrics, struct query_request *out)
 {
@@ -247,7 +247,7 @@ static int parse_metrics(struct parser *p, int64_t now_ns)
             return r;
         node->query = request.queries[i];
         if (own || common)
-            r = parse_fill(p, own ? own : common, &node->fill); // else 0, as OpenTSDB has it
+            r = parse_fill(p, own ? own : common, &node->fill); // otherwise 0, like OpenTSDB
         for (size_t k = 0; k < node->query.filter_count; k++)
             p->filter_keys[p->filter_key_count++] = node->query.filters[k].key;
     }
@@ -285,14 +285,14 @@ static int parse_formula(const struct parser *p, const json_t *json)
                          STR_ARG(str_slice(node->id, 0, SHOWN_MAX)));
     r = formula_parse(text, p->arena, &node->formula, p->e);
     if (!r && !node->formula.name_count)
-        r = error_set(p->e, -EINVAL, "The expression '%.*s' speaks of no metric",
+        r = error_set(p->e, -EINVAL, "The expression '%.*s' uses no metric",
                       STR_ARG(str_slice(node->id, 0, SHOWN_MAX)));
     if (!r && member(json, "fillPolicy"))
         r = parse_fill(p, member(json, "fillPolicy"), &node->fill);
     return r ? r : parse_join(p, member(json, "join"), &node->join);
 }
 
-// Appends the node to the order, behind the nodes that it uses. The depth is at most the number of
+// Appends the node to the order, after the nodes that it uses. The depth is at most the number of
 // formulas.
 static int put_in_order(const struct parser *p, size_t index, char *seen, size_t *count)
 {
@@ -302,7 +302,7 @@ static int put_in_order(const struct parser *p, size_t index, char *seen, size_t
         return 0;
     if (seen[index] == BEGUN)
         return error_set(p->e, -EINVAL,
-                         "The expression '%.*s' speaks of itself, by itself or by others",
+                         "The expression '%.*s' refers to itself, directly or through others",
                          STR_ARG(str_slice(node->id, 0, SHOWN_MAX)));
     seen[index] = BEGUN;
     for (size_t i = 0; i < node->formula.name_count; i++) {
@@ -310,7 +310,7 @@ static int put_in_order(const struct parser *p, size_t index, char *seen, size_t
         node->operands[i] = find_node(p->out, name);
         if (node->operands[i] == p->out->node_count)
             return error_set(p->e, -EINVAL,
-                             "The expression '%.*s' speaks of '%.*s', which no metric or "
+                             "The expression '%.*s' uses '%.*s', which no metric or "
                              "expression has as its id",
                              STR_ARG(str_slice(node->id, 0, SHOWN_MAX)),
                              STR_ARG(str_slice(name, 0, SHOWN_MAX)));
@@ -358,7 +358,7 @@ static int parse_outputs(const struct parser *p)
     }
     if (r || count)
         return r;
-    // All expressions; the metrics if there are none.
+    // All expressions; the metrics if there are no expressions.
     bool formulas = x->node_count && x->nodes[x->node_count - 1].is_formula;
     for (size_t i = 0; i < x->node_count; i++)
         if (x->nodes[i].is_formula == formulas)

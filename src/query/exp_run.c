@@ -1,5 +1,5 @@
-// exp_run.c - node by node: a metric's series are brought onto the same times, a formula is worked
-// out row by row over the series that match.
+// computes node by node: aligns the series of a metric on common times; computes a formula row by
+// row over the matching series.
 #include "base/clock.h"
 #include "query/exp.h"
 
@@ -31,7 +31,7 @@ static int no_memory(const struct runner *r)
     return error_set(r->e, -ENOMEM, "no memory for the expressions");
 }
 
-// The times of all series of the sets together.
+// The union of the times of all series of the sets.
 static int times_of(const struct runner *r, const struct query_set *sets, size_t set_count,
                     const int64_t **t_ns, size_t *rows)
 {

@@ -37,7 +37,7 @@ static bool in_map(const struct query_matcher *m, struct str value)
 {
     char text[STORE_VALUE_MAX];
     if (value.size > sizeof text)
-        return false; // none that can be stored
+        return false; // no stored value has this length
     for (size_t i = 0; i < value.size; i++)
         text[i] = fold_case(value.data[i], kinds[m->filter->kind].any_case);
     return value.size && map_get(&m->list, (struct str){text, value.size});
@@ -64,7 +64,8 @@ static bool not_in_list(const struct query_matcher *m, struct str value)
 
 static bool like(const struct query_matcher *m, struct str value)
 {
-    // At a mismatch behind an asterisk, that asterisk takes one byte more; earlier asterisks stay.
+    // After a mismatch behind an asterisk, that asterisk takes one byte more; earlier asterisks
+    // stay.
     bool any_case = kinds[m->filter->kind].any_case;
     struct str pattern = m->filter->text;
     size_t p = 0, v = 0, star = SIZE_MAX, star_v = 0;
@@ -90,7 +91,7 @@ static bool like(const struct query_matcher *m, struct str value)
 
 static bool matches_regexp(const struct query_matcher *m, struct str value)
 {
-    char text[STORE_VALUE_MAX + 1]; // regexec wants a NUL
+    char text[STORE_VALUE_MAX + 1]; // regexec needs a terminating NUL
     size_t size = value.size < STORE_VALUE_MAX ? value.size : STORE_VALUE_MAX;
     if (size)
         memcpy(text, value.data, size);
@@ -107,7 +108,7 @@ static bool never(const struct query_matcher *m, struct str value)
 {
     (void)m;
     (void)value;
-    return false; // it has the key
+    return false; // the series has the key
 }
 
 bool query_matcher_test(const struct query_matcher *m, struct str value)
@@ -138,16 +139,16 @@ struct str query_filter_name(enum query_filter_kind kind)
 // and so are the branches inside a repeat. POSIX has no repeat of a repeat (x++).
 
 struct regexp_cost {
-    // of the group in hand: atoms before its last one, and in its last one
+    // of the current group: atoms before its last atom, and in its last atom
     uint64_t before, last;
-    // repeats and alternatives in the group so far, and in its last atom
+    // repeats and alternatives in the current group, and in its last atom
     unsigned branches, last_branches;
-    bool repeated; // the last atom has its repeat
+    bool repeated; // the last atom already has its repeat
 };
 
 static uint64_t times_at_most(uint64_t atoms, uint64_t factor)
 {
-    uint64_t product = atoms * (factor < 1 ? 1 : factor); // both are bounded below
+    uint64_t product = atoms * (factor < 1 ? 1 : factor); // both factors are bounded below
     return product > QUERY_REGEXP_NODES_MAX ? QUERY_REGEXP_NODES_MAX + 1 : product;
 }
 
@@ -168,7 +169,7 @@ static bool drops(char c, bool repeated)
     return repeated && (c == '?' || c == '+');
 }
 
-// False when the atom has a repeat already or holds too many branches.
+// Returns false if the atom already has a repeat or holds too many branches.
 static bool add_repeat(struct regexp_cost *c, char repeat, uint64_t factor)
 {
     if (c->repeated || (repeat != '?' && c->last_branches > QUERY_REGEXP_BRANCHES_MAX))
@@ -180,8 +181,8 @@ static bool add_repeat(struct regexp_cost *c, char repeat, uint64_t factor)
     return true;
 }
 
-// The index behind the bracket expression that opens at `i`. "[]x]", "[^]x]" and "[[:alpha:]]" hold
-// a ']' that does not close.
+// The index after the bracket expression that opens at `i`. "[]x]", "[^]x]" and "[[:alpha:]]"
+// contain a ']' that does not close the expression.
 static size_t behind_bracket(struct str p, size_t i)
 {
     i++;
@@ -200,7 +201,7 @@ static size_t behind_bracket(struct str p, size_t i)
     return i + 1;
 }
 
-// The largest number of the interval that opens at *i, which is moved to its end.
+// The largest number of the interval that opens at *i, which the call moves to its end.
 static uint64_t largest_repeat(struct str p, size_t *i)
 {
     uint64_t n = 0, most = 0;
@@ -321,8 +322,7 @@ int query_filter_old_style(struct str key, struct str text, bool group_by, struc
 
 // ---- regular expressions ----
 
-// POSIX extended ones know no \d, and no lazy or possessive repeats; people write them all the
-// same.
+// POSIX extended regular expressions lack \d and lazy or possessive repeats, but users write them.
 static void write_pattern(char *out, struct str p)
 {
     bool repeated = false;
@@ -358,7 +358,7 @@ static bool is_list(const struct query_filter *f)
     return kinds[f->kind].test == in_list || kinds[f->kind].test == not_in_list;
 }
 
-// A long list is tried with many values.
+// A long list is tested against many values.
 static int make_list(struct query_matcher *m, struct error *e)
 {
     struct str rest = m->filter->text;

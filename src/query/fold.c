@@ -1,5 +1,5 @@
-// The loops are plain, without branches, over arrays that do not overlap: compilers turn them into
-// vector code. A sum that is not NaN had no NaN in it, so the common case adds without looking.
+// The loops are plain, without branches, over arrays that do not overlap: compilers vectorize them.
+// A sum that is not NaN had no NaN among its values, so the common case adds without checking.
 #include "query/fold.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ static bool count_summary(struct query_fold_state *s, const struct store_run *ru
 
 static double count_finish(const struct query_fold_state *s)
 {
-    return s->n; // of nothing but NaN: 0, as OpenTSDB says
+    return s->n; // 0 for nothing but NaN, like OpenTSDB
 }
 
 static void count_column(column_t n, column_t x, column_t y, values_t v, size_t count)
@@ -295,7 +295,7 @@ static bool dev_summary(struct query_fold_state *s, const struct store_run *run)
     if (run->summary.min == run->summary.max)
         m2 = 0;
     else if (!(m2 > 1e-6 * run->summary.sum_squares))
-        return false; // too few digits would be left of the difference
+        return false; // the difference would have too few significant digits
     dev_join(s, n, mean, m2);
     return true;
 }

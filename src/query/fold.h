@@ -1,10 +1,10 @@
-// fold.h - many values into one: what is kept, how values, summaries and other folds come in, what
-// comes out.
+// fold.h - reduces many values to one: the state, how it takes in values, summaries and other
+// folds, and the result.
 //
 // Every fold keeps three numbers: n (how many values are in it; for min and max only whether there
-// are any), x and y. It is used two ways: as one state, for the values of a bucket in time, and as
-// columns of n, x and y, for many series at many instants. NaN values are skipped; the fold of none
-// is NaN.
+// are any), x and y. A fold has two forms: one state, for the values of a bucket in time, and
+// columns of n, x and y, for many series at many instants. NaN values are skipped; a fold without
+// values gives NaN.
 //
 //   sum, avg  x = sum          dev   x = mean, y = sum of squared deviations     first, last  x
 //   squares   x = sum of v²    mult  x = product      min, max  x                diff         x = first, y = last
@@ -18,20 +18,21 @@ struct query_fold_state {
 };
 
 struct query_fold_row {
-    double start; // x of no values; n and y start with 0
+    double start; // x without values; n and y start with 0
 
-    // More values, later in time than all before.
+    // Adds values, later in time than all values before.
     void (*span)(struct query_fold_state *s, const double *values, size_t count);
 
-    // A run's summary in place of its values; false when these are needed themselves. NULL: always.
+    // Takes in a run's summary in place of its values; returns false if it needs the values. NULL:
+    // it always needs them.
     bool (*summary)(struct query_fold_state *s, const struct store_run *run);
 
     double (*finish)(const struct query_fold_state *s);
 
-    // One more series: values[i] into column i.
+    // Adds one more series: values[i] goes to column i.
     void (*column)(double *n, double *x, double *y, const double *values, size_t count);
 
-    // Columns of other series, which come after those in n, x, y in order.
+    // Merges columns of other series, which come after those in n, x, y in order.
     void (*merge)(double *n, double *x, double *y, const double *n2, const double *x2,
                   const double *y2, size_t count);
 };

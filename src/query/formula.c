@@ -1,5 +1,5 @@
-// formula.c - precedence climbing over one table of operators; what comes out is in the order in
-// which a stack works it off.
+// formula.c - precedence climbing over one table of operators; the result is in the order in which
+// a stack machine executes it.
 #include "query/formula.h"
 
 #include <ctype.h>
@@ -32,7 +32,7 @@ struct formula_step {
     double number;
 };
 
-// Longer texts first: "<=" is not "<".
+// Longer operators come first: "<=" must not be read as "<".
 static const struct {
     struct str text;
     int strength;
@@ -76,7 +76,7 @@ static int emit(struct compiler *c, struct formula_step step)
                          FORMULA_STEPS_MAX);
     if (step.operation <= PUSH_NAME && ++c->stack > FORMULA_STACK_MAX)
         return wrong(c, "Too many operands wait for their operator");
-    c->stack -= step.operation > NOT; // two in, one out
+    c->stack -= step.operation > NOT; // pops two, pushes one
     c->steps[c->step_count++] = step;
     return 0;
 }
@@ -148,7 +148,7 @@ static int take_operand(struct compiler *c)
     return r;
 }
 
-// Index of the operator that stands here; the size of the table when none does.
+// Index of the operator at the current place; the size of the table if there is no operator.
 static size_t operator_here(struct compiler *c)
 {
     size_t i = 0;
@@ -159,8 +159,9 @@ static size_t operator_here(struct compiler *c)
     return i;
 }
 
-// Operands joined by operators at least as strong as `weakest`. Operators of one strength go from
-// left to right. It calls itself at most once for every strength between two parentheses.
+// Parses operands joined by operators at least as strong as `weakest`. Operators of equal strength
+// associate to the left. The recursion is at most one call deep for every strength between two
+// parentheses.
 static int take_operations(struct compiler *c, int weakest)
 {
     int r = take_operand(c);
@@ -225,7 +226,7 @@ static double apply(enum operation operation, double a, double b)
     case MULTIPLY:
         return a * b;
     case DIVIDE:
-        return b == 0 ? 0 : a / b; // as OpenTSDB says
+        return b == 0 ? 0 : a / b; // like OpenTSDB
     default:
         return b == 0 ? 0 : fmod(a, b);
     }

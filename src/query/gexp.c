@@ -1,4 +1,4 @@
-// gexp.c - the parser, and the table of functions that says what each takes.
+// gexp.c - the parser, and the table of functions with their parameters.
 #include "query/duration.h"
 #include "query/gexp_internal.h"
 
@@ -18,8 +18,9 @@ enum parameter {
 static const struct {
     struct str name;
     enum gexp_function function;
-    enum parameter parameter; // behind the one set of series; without one, sets alone
-    bool several;             // 2 to GEXP_ARGUMENTS_MAX sets, else one
+    // follows the one set of series; functions without a parameter take only sets
+    enum parameter parameter;
+    bool several; // takes 2 to GEXP_ARGUMENTS_MAX sets, otherwise one
 } functions[] = {
     {STR("absolute"), GEXP_ABSOLUTE, PARAMETER_NONE, false},
     {STR("scale"), GEXP_SCALE, PARAMETER_NUMBER, false},
@@ -72,8 +73,8 @@ static char here(const struct parser *p)
     return p->at < p->text.size ? p->text.data[p->at] : 0;
 }
 
-// Up to the comma or the parenthesis that ends an argument; those inside of braces, parentheses and
-// quotes belong to it.
+// Takes the text up to the comma or the parenthesis that ends an argument; commas within braces,
+// parentheses and quotes belong to the argument.
 static struct str take_argument(struct parser *p)
 {
     size_t from = p->at, depth = 0;
@@ -95,8 +96,8 @@ static struct str take_argument(struct parser *p)
     return str_trim(str_slice(p->text, from, p->at));
 }
 
-// The function called here, and p->at behind its "("; FUNCTION_COUNT and p->at unmoved when this is
-// no call.
+// Finds the function called here and moves p->at behind its "("; if this is no call, returns
+// FUNCTION_COUNT and leaves p->at.
 static int take_function(struct parser *p, size_t *out)
 {
     size_t end = p->at;

@@ -1,12 +1,12 @@
-// gexp.h - Graphite's way to say it:
+// gexp.h - Graphite's notation:
 // "divideSeries(sum:1s-avg:used{host=*},timeShift(sum:1s-avg:used{host=*},'1h'))".
 //
 //   expression = function "(" argument { "," argument } ")"  |  a query as in m= (parse_m.c)
 //   argument   = expression  |  number  |  'text'  |  "text"
 //
-// Parsed to a tree whose calls are checked against one table of functions (gexp.c); run from the
-// leaves up, series by series. A function of one set of series keeps their metric; one of several
-// is called by its own text.
+// The parser builds a tree and checks its calls against one table of functions (gexp.c); the runner
+// works from the leaves up, series by series. A function of one set of series keeps their metric;
+// the result of a function of several sets is named after the function's text.
 #ifndef SONDE_QUERY_GEXP_H
 #define SONDE_QUERY_GEXP_H
 
@@ -16,7 +16,7 @@ enum {
     GEXP_TEXT_MAX = 64 * 1024,
     GEXP_DEPTH_MAX = 32,
     GEXP_QUERIES_MAX = 64,   // in one expression
-    GEXP_ARGUMENTS_MAX = 26, // of one function: as many as OpenTSDB takes
+    GEXP_ARGUMENTS_MAX = 26, // of one function, like OpenTSDB
 };
 
 struct gexp_node;
@@ -26,23 +26,23 @@ struct gexp {
     size_t query_count;
 };
 
-// Everything in *out lives in `arena`. -EINVAL with the reason.
+// Everything in *out lives in `arena`. Returns -EINVAL with the reason.
 int gexp_parse(struct str text, struct arena *arena, struct gexp *out, struct error *e);
 
-// Runs a query of the expression whose times lie `shift_ns` before the others' ; results live in
-// `arena`. As query_run.
+// Runs a query of the expression with its times `shift_ns` earlier than the expression's; results
+// live in `arena`. Otherwise like query_run.
 typedef int gexp_query_fn(void *user, const struct query *q, int64_t shift_ns, struct arena *arena,
                           struct query_result *out, struct error *e);
 
 struct gexp_run {
     gexp_query_fn *query;
     void *user;
-    struct arena *arena; // for all that comes up on the way, and the result
-    size_t memory_bytes; // most that `arena` may take: -E2BIG past it
+    struct arena *arena; // for intermediate results and the result
+    size_t memory_bytes; // limit of `arena`; past it: -E2BIG
     int64_t deadline_ns; // CLOCK_MONOTONIC; 0 = none. -ETIMEDOUT
 };
 
-// The first query of the expression, as it was written.
+// The first query of the expression, as written.
 const struct query *gexp_first_query(const struct gexp *x);
 
 int gexp_evaluate(const struct gexp *x, const struct gexp_run *run, struct query_set *out,

@@ -1,4 +1,4 @@
-// gexp_internal.h - what gexp.c makes and gexp_run.c works off.
+// gexp_internal.h - the tree that gexp.c makes and gexp_run.c runs.
 #ifndef SONDE_QUERY_GEXP_INTERNAL_H
 #define SONDE_QUERY_GEXP_INTERNAL_H
 
@@ -22,12 +22,12 @@ enum gexp_function {
 
 struct gexp_node {
     enum gexp_function function;
-    struct str text;               // as it was written
+    struct str text;               // as written
     struct query query;            // of a leaf
     const struct gexp_node **sets; // arguments that are series
     size_t set_count;
     double number;       // the argument of scale, highest…, movingAverage by points
-    int64_t duration_ns; // of timeShift, movingAverage by time; else 0
+    int64_t duration_ns; // otherwise 0
     struct str alias;
 };
 

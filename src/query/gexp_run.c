@@ -1,4 +1,4 @@
-// gexp_run.c - the functions, each from a set of series to another.
+// gexp_run.c - the functions; each turns sets of series into another set.
 #include "base/clock.h"
 #include "query/gexp_internal.h"
 
@@ -22,7 +22,7 @@ static int check(const struct runner *r)
     return 0;
 }
 
-// A query over the limit is refused before its memory is taken.
+// Refuses a query over the limit before it takes memory.
 static bool fits(const struct runner *r, size_t count, size_t size)
 {
     size_t bytes, used = r->run->arena->used_bytes;
@@ -75,7 +75,7 @@ static size_t scale(const struct query_series *in, const struct gexp_node *node,
     return in->count;
 }
 
-// The difference to the point before; the first has none and is left out.
+// The difference to the preceding point; the first point has none and is left out.
 static size_t first_diff(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns,
                          double *values)
 {
@@ -87,7 +87,7 @@ static size_t first_diff(const struct query_series *in, const struct gexp_node *
     return in->count ? in->count - 1 : 0;
 }
 
-// Moves the points forward by as much as the query asked for earlier ones.
+// Moves the points forward in time by the shift of the query.
 static size_t shift(const struct query_series *in, const struct gexp_node *node, int64_t *t_ns,
                     double *values)
 {
@@ -101,9 +101,9 @@ static size_t shift(const struct query_series *in, const struct gexp_node *node,
 }
 
 struct window {
-    size_t first, end;   // of the series' points
-    size_t present;      // those that have a value
-    size_t since_summed; // values that were taken out of `sum` since it was last added up anew
+    size_t first, end;   // indices into the series' points
+    size_t present;      // points with a value
+    size_t since_summed; // values removed from `sum` since its last recomputation
     double sum;
 };
 
@@ -123,14 +123,14 @@ static void window_drop(struct window *w, const double *values)
     double gone = values[w->first++];
     w->present -= isfinite(gone) ? 1u : 0u;
     w->sum -= isfinite(gone) ? gone : 0;
-    // The sum is added up anew once in each length of the window, which removes rounding errors and
-    // costs one more addition a point.
+    // The sum is recomputed once per length of the window. This removes rounding errors and costs
+    // one more addition a point.
     if (++w->since_summed > w->end - w->first)
         window_sum(w, values);
 }
 
-// The mean of the last so many points, or of those in (t - window, t]. Points before the first
-// whole window are left out.
+// The mean of the last N points, or of the points in (t - window, t]. Points before the first
+// complete window are left out.
 static size_t moving_average(const struct query_series *in, const struct gexp_node *node,
                              int64_t *t_ns, double *values)
 {
@@ -184,7 +184,7 @@ static int map_set(const struct runner *r, const struct gexp_node *node, map_fn 
 
 struct ranked {
     size_t place;
-    double value; // NaN: none
+    double value; // NaN: no value
 };
 
 static int highest_first(const void *a, const void *b)
@@ -224,7 +224,7 @@ static int highest(const struct runner *r, const struct gexp_node *node, struct 
     return 0;
 }
 
-// "@host" stands for the value of the tag.
+// "@host" stands for the value of the tag `host`.
 static bool fill_in(const struct query_series *s, struct str name, struct buf *out)
 {
     while (name.size) {
@@ -255,7 +255,7 @@ static int alias(const struct runner *r, const struct gexp_node *node, struct qu
         buf_free(&text);
         if (!all[i].metric.data)
             return error_set(r->e, -ENOMEM, "no memory for the expression");
-        // The name stands for the tags, as in OpenTSDB: clients show it as it is.
+        // The name replaces the tags, as in OpenTSDB: clients show it unchanged.
         all[i].tag_count = all[i].aggregate_tag_count = 0;
     }
     set->series = all;
@@ -283,7 +283,7 @@ static int combine_row(const struct runner *r, const struct gexp_node *node,
 {
     const int64_t *t_ns;
     size_t rows, points = 0;
-    // Merging the times takes as much as all points together.
+    // Merging the times takes at most as much memory as all points together.
     for (size_t i = 0; i < node->set_count; i++)
         points += row->members[i] ? row->members[i]->count : 0;
     if (!fits(r, points, sizeof *t_ns))

@@ -53,7 +53,7 @@ static int64_t day_of_month(int64_t months_since_1970)
     return days_of_civil(1970 + year, (int)(months_since_1970 - year * MONTHS_PER_YEAR) + 1, 1);
 }
 
-// Seconds since 1970.
+// In seconds since 1970.
 static int64_t base_of(const struct query_downsample *d, int64_t start)
 {
     int64_t length, base_s = floor_div(start, NS_PER_S);
@@ -64,8 +64,9 @@ static int64_t base_of(const struct query_downsample *d, int64_t start)
     return floor_div(base_s, SECONDS_PER_HOUR) * SECONDS_PER_HOUR;
 }
 
-// Hours and shorter: whether the interval divides the next longer unit. If it does not, it is
-// counted from the beginning of the base's period of the returned length in seconds; 0 is a month.
+// For intervals of hours and shorter: returns whether the interval divides the next longer unit. If
+// it does not, buckets are counted from the beginning of the base's period; the return value is
+// that period's length in seconds, or 0 for a month.
 static int64_t round_length(const struct query_downsample *d, bool *divides)
 {
     switch (d->unit) {
@@ -137,8 +138,8 @@ static void calendar_bucket(const struct query_grid *g, int64_t t, int64_t *from
         bucket_of_days(g, day, &from_day, &to_day);
         *from = begin_of_day(g->zone, from_day);
         *to = begin_of_day(g->zone, to_day);
-        // If clocks are put back across midnight, a day's last hour comes again after the next day
-        // has begun.
+        // If clocks are set back across midnight, a day's last hour repeats after the next day has
+        // begun.
         while (*to <= t && *to < INT64_MAX) {
             bucket_of_days(g, to_day, &from_day, &to_day);
             *from = *to;
@@ -163,7 +164,7 @@ static void calendar_bucket(const struct query_grid *g, int64_t t, int64_t *from
     }
     day_ns = SECONDS_PER_DAY * (int64_t)NS_PER_S;
     if (!query_duration_ns(d->interval, d->unit, &length) || length > 2 * day_ns)
-        length = 2 * day_ns; // ends at the next midnight anyway
+        length = 2 * day_ns; // the bucket ends at the next midnight anyway
     *from = midnight + floor_div(t - midnight, length) * length;
     *to = saturating_add(*from, length);
     if (*to > next)
@@ -176,7 +177,7 @@ void query_grid_bucket(const struct query_grid *g, int64_t t, int64_t *from, int
         calendar_bucket(g, t, from, to);
         return;
     }
-    int64_t interval = g->interval, rest = t % interval, aligned = t - rest; // towards 0
+    int64_t interval = g->interval, rest = t % interval, aligned = t - rest; // rounded towards 0
     *from = rest < 0 ? saturating_add(aligned, -interval) : aligned;
     *to = rest < 0 ? aligned : saturating_add(aligned, interval);
 }
@@ -198,7 +199,7 @@ static int too_many(struct query_context *c)
         QUERY_GRID_CALENDAR_MAX);
 }
 
-// 0all: one bucket, stamped start, that leaves out the point at `end`.
+// 0all: one bucket, stamped `start`, which excludes the point at `end`.
 static int make_all(struct query_context *c, struct query_grid *g)
 {
     int64_t *times = query_alloc(c, c->result, 2, sizeof *times);
@@ -228,7 +229,7 @@ static int make_calendar(struct query_context *c, struct query_grid *g)
     while (from <= end) {
         if (count == QUERY_GRID_CALENDAR_MAX)
             return too_many(c);
-        size_t held = count ? count + 1 : 0; // with the end of the last bucket
+        size_t held = count ? count + 1 : 0; // one more for the end of the last bucket
         if (!query_room(c, c->result, &times, &capacity, held, count + 2, sizeof *times))
             return query_alloc_failed(c);
         times[count++] = from;
@@ -254,7 +255,7 @@ static int make_fixed(struct query_context *c, struct query_grid *g)
                          "Invalid downsampling interval: it must be longer than nothing");
     query_grid_bucket(g, c->q->start_ns, &first, &to);
     if (first < c->q->start_ns ||
-        first % g->interval) // at the beginning of time a bucket is cut off
+        first % g->interval) // the first bucket is cut off at the beginning of time
         first = to;
     query_grid_bucket(g, end, &last, &to);
     g->first = first;

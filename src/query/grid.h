@@ -1,4 +1,4 @@
-// grid.h - the buckets of a downsampling: where they begin, and which of them an answer holds.
+// grid.h - the buckets of a downsampling: their begins, and the choice of those in an answer.
 //
 // A bucket's stamp is the time at which it begins. An answer holds the buckets whose stamps lie in
 // [start, end]. Whole buckets are read, even if the last one reaches beyond `end`. The grid follows
@@ -10,23 +10,24 @@
 #include "query/time_zone.h"
 
 enum {
-    QUERY_GRID_LISTED_MAX = 1 << 20,  // buckets up to which `times` lists them all (8 MiB)
-    QUERY_GRID_CALENDAR_MAX = 1 << 20 // calendar buckets: they are always listed
+    QUERY_GRID_LISTED_MAX = 1 << 20,  // most buckets that `times` lists (8 MiB)
+    QUERY_GRID_CALENDAR_MAX = 1 << 20 // calendar buckets, which are always listed
 };
 
 struct query_grid {
     size_t count;
     int64_t first;    // stamp of bucket 0
-    int64_t interval; // ns; 0 where buckets differ in length (calendar, 0all)
-    // Stamps of all buckets, and one more: where the last ends. NULL when there are too many to
-    // list; then a point's place is its bucket's stamp, else its bucket's number.
+    int64_t interval; // ns; 0 if buckets differ in length (calendar, 0all)
+    // Stamps of all buckets and the end of the last one. NULL if they are too many to list. With a
+    // list, a point's place is its bucket's number, otherwise its bucket's stamp.
     const int64_t *times;
-    int64_t read_from, read_to; // points of the buckets, both inclusive; empty when from > to
-    // To find buckets outside the list.
+    // time range of the buckets' points, both ends inclusive; empty when from > to
+    int64_t read_from, read_to;
+    // For finding buckets outside the list.
     const struct query_downsample *downsample;
     const struct time_zone *zone;
     // The origin of calendar buckets. Days and weeks: a local day since 1970. Months and years: a
-    // month since 1970. Shorter ones: ns, unless they begin anew at each local midnight.
+    // month since 1970. Shorter ones: ns, unless they restart at each local midnight.
     int64_t origin;
     bool from_midnight;
 };
@@ -34,10 +35,10 @@ struct query_grid {
 // *out is all zero when the query does not downsample.
 int query_grid_make(struct query_context *c, struct query_grid *out);
 
-// The bucket that holds t, anywhere in time: [*from, *to).
+// The bucket [*from, *to) that contains t, also outside the answer.
 void query_grid_bucket(const struct query_grid *g, int64_t t, int64_t *from, int64_t *to);
 
-// The length of a bucket in ns; in a calendar with months of 30 and years of 365 days.
+// The length of a bucket in ns; calendar months count as 30 days, years as 365.
 int64_t query_grid_length(const struct query_grid *g);
 
 // The place of bucket k, and the time of a place.

@@ -1,4 +1,4 @@
-// join.c - a hash map from what is compared of a series' tags to the row of series that share it.
+// join.c - a hash map from the compared tags of a series to the row of series that share them.
 #include "query/join.h"
 
 #include "base/map.h"
@@ -26,8 +26,8 @@ static bool counts(const struct query_join *join, struct str key)
     return !join->keys;
 }
 
-// The key of a comparison: "key NUL value NUL" for each tag, and, where they count, "NUL key" for
-// each aggregated tag. No tag holds a NUL.
+// The key of a comparison: "key NUL value NUL" for each tag, and, with aggregate_tags, "NUL key"
+// for each aggregated tag. No tag holds a NUL.
 static struct str key_of(struct joiner *j, const struct query_series *s)
 {
     struct buf text = {0};
@@ -97,7 +97,7 @@ static void add_key(struct str *keys, size_t *count, struct str key)
     ++*count;
 }
 
-// Tags that all members have stay tags; keys of the others are aggregated.
+// Tags that all members share stay tags; the other keys become aggregated.
 static bool describe(struct joiner *j, struct query_joined *out, size_t set_count)
 {
     size_t most = 0;
@@ -206,7 +206,7 @@ int query_join_times(const struct query_series *const *series, size_t count, str
     size_t total = 0, different = 0;
     *out = NULL;
     *rows = 0;
-    // Mostly they are the same everywhere.
+    // Most series share their times.
     for (size_t i = 0; i < count; i++) {
         if (!series[i] || !series[i]->count || (last && same_times(last, series[i])))
             continue;

@@ -16,31 +16,31 @@ struct query_set {
 };
 
 struct query_join {
-    bool intersection;      // only what every set has; else what any set has
-    bool aggregate_tags;    // series match only when the same keys were aggregated in them
+    bool intersection;      // keep rows that every set has; otherwise rows that any set has
+    bool aggregate_tags;    // series match only if they have the same aggregated keys
     const struct str *keys; // only these tags are compared; NULL: all
     size_t key_count;
 };
 
 struct query_joined {
-    const struct query_series **members; // one of each set, NULL where the set has none
-    const struct store_label *tags;      // those that all members have, sorted by key
+    const struct query_series **members; // one of each set, NULL if the set has none
+    const struct store_label *tags;      // shared by all members, sorted by key
     size_t tag_count;
     const struct str *aggregate_tags; // the other keys, sorted
     size_t aggregate_tag_count;
 };
 
-// The result is ordered by tags and lives in `arena`; it copies nothing of the series. -EINVAL: two
-// series of one set match the same others, -E2BIG: QUERY_JOIN_SETS_MAX.
+// The result is ordered by tags and lives in `arena`; it points into the series. Returns -EINVAL if
+// two series of one set match the same others, -E2BIG past QUERY_JOIN_SETS_MAX.
 int query_join(const struct query_join *join, const struct query_set *sets, size_t set_count,
                struct arena *arena, struct query_joined **out, size_t *count, struct error *e);
 
-// The times of all series together, ascending, each once. NULL series are passed over. -ENOMEM.
+// The times of all series together, ascending, each once. Skips NULL series. Returns 0 or -ENOMEM.
 int query_join_times(const struct query_series *const *series, size_t count, struct arena *arena,
                      const int64_t **out, size_t *rows);
 
-// The values of a series at those times, `fill` where it has none or NaN. NULL: a series without
-// points.
+// The values of a series at those times, with `fill` for missing values and NaN. NULL: a series
+// without points.
 void query_join_values(const struct query_series *s, const int64_t *t_ns, size_t rows, double fill,
                        double *out);
 

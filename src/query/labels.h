@@ -1,29 +1,28 @@
-// labels.h - the labels of series: their order, what a store adds to those of all its series, and
-// which series carry some tags.
+// labels.h - the labels of series: their order, the label that a store adds to all its series, and
+// the test whether a series carries some tags.
 #ifndef SONDE_QUERY_LABELS_H
 #define SONDE_QUERY_LABELS_H
 
 #include "store/read.h"
 
-enum { QUERY_LABELS_MAX = STORE_LABELS_MAX + 1 }; // of a series: its own and its store's
+enum { QUERY_LABELS_MAX = STORE_LABELS_MAX + 1 }; // of a series: its own and its store's label
 
 // Order by labels: keys first, then values.
 int query_labels_compare(const struct store_label *a, size_t a_count, const struct store_label *b,
                          size_t b_count);
 
-// The value of that key; NULL: there is none.
+// The value of that key; NULL if the series lacks it.
 const struct str *query_labels_get(const struct store_series_info *s, struct str key);
 
-// Whether to add `more`, a label of all series of the store (NULL or an empty key: none). A label
-// of the series itself has precedence.
+// Whether to add `more`, a label of all series of the store (NULL or an empty key: no label). The
+// series' own label has precedence.
 bool query_labels_lack(const struct store_series_info *s, const struct store_label *more);
 
-// Adds it in its place. `room` takes s->label_count + 1 labels and has to live as long as `s` is
-// used.
+// Adds `more` in its place. `room` has space for s->label_count + 1 labels and must outlive `s`.
 void query_labels_add(struct store_series_info *s, const struct store_label *more,
                       struct store_label *room);
 
-// Whether the labels contain all `tags`; the value "*" means any.
+// Whether the labels contain all `tags`; the value "*" matches any value.
 bool query_labels_carry(const struct store_series_info *s, const struct store_label *tags,
                         size_t count);
 

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-// Goes on to the next metric that is asked for. False: there are no more.
+// Advances to the next requested metric. Returns false after the last one.
 static bool find_metric(struct query_listing *l)
 {
     for (; l->store < l->count; l->store++, l->metric = 0) {
@@ -26,7 +26,7 @@ static void count_off_grid(struct store_cursor *cursor, int64_t grid_ns,
     const double *values;
     size_t count;
     if (store_cursor_points(cursor, &t_ns, &values, &count) < 0)
-        return; // damaged: the store counts it
+        return; // damaged: the store counts the damage
     for (size_t i = 0; i < count; i++)
         out->off_grid += t_ns[i] % grid_ns != 0;
 }

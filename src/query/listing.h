@@ -4,35 +4,36 @@
 
 #include "query/labels.h"
 
-enum { QUERY_LISTING_LOOKS = 1024 }; // series that a step looks at
+enum { QUERY_LISTING_LOOKS = 1024 }; // series that one step examines
 
 struct query_series_filter {
     struct str metric;              // empty: any
-    const struct store_label *tags; // all of them have to be there; "*" is any value
+    const struct store_label *tags; // a series needs all of them; "*" matches any value
     size_t tag_count;
-    bool latest;     // with the latest point
-    int64_t from_ns; // with `latest`: only series with a point at or after it
-    size_t most;     // of the list; 0: as many as the asked one gives at all
-    bool points;     // with the figures of query_listed_points, of the points in the range
+    bool latest;     // with the latest point of each series
+    int64_t from_ns; // with `latest`: only series with a point at this time or later
+    size_t most;     // most entries of the list; 0: the limit of the process that answers
+    bool points;     // with query_listed_points for the points in the range
     int64_t points_from_ns, points_to_ns;
-    int64_t grid_ns; // with `points`: also how many do not lie on whole multiples of it; 0: not
+    // with `points`: also counts the points that are not on multiples of it; 0: does not
+    int64_t grid_ns;
 };
 
 struct query_listed_points {
     uint64_t count, off_grid;
-    int64_t first_ns, last_ns; // where count > 0
-    int64_t node_last_ns;      // the last point of any series in the file that has last_ns
+    int64_t first_ns, last_ns; // valid if count > 0
+    int64_t node_last_ns;      // the last point of any series in the file that contains last_ns
 };
 
 struct query_listed {
     const struct store_metric *metric;
-    uint32_t id;                      // in its store; of no meaning where it comes from other nodes
+    uint32_t id;                      // in its store; meaningless for series of other nodes
     const struct store_label *labels; // sorted by key
     size_t label_count;
-    bool has_point; // with `latest`; without it always false
+    bool has_point; // only with `latest`; otherwise false
     int64_t t_ns;
     double value;
-    struct query_listed_points points; // zeros unless they were asked for
+    struct query_listed_points points; // zeros unless requested
 };
 
 struct query_listing {
@@ -40,20 +41,21 @@ struct query_listing {
     const struct store_label *store_labels; // as in struct query; NULL: none
     size_t count;
     const struct query_series_filter *filter;
-    size_t store; // the next of each, from 0
+    size_t store; // the next store and metric, counted from 0
     uint32_t metric;
     size_t series;
     struct store_label room[QUERY_LABELS_MAX];
 };
 
-// The next series that matches: 1; *out is valid until the next call. 0: there are no more.
-// -EAGAIN: QUERY_LISTING_LOOKS series did not match; time to look at a clock.
+// Returns 1 for the next matching series; *out is valid until the next call. Returns 0 at the end.
+// Returns -EAGAIN after QUERY_LISTING_LOOKS series without a match, so that the caller can check
+// the clock.
 int query_listing_next(struct query_listing *l, struct query_listed *out);
 
-// Adds the data of another file for the same series.
+// Adds the figures of the same series from another file.
 void query_listed_merge(struct query_listed_points *into, const struct query_listed_points *more);
 
-// By metric, then by labels.
+// Orders by metric, then by labels.
 int query_listed_compare(const void *left, const void *right);
 
 #endif

@@ -1,4 +1,4 @@
-// "<interval>-<function>[-<fill>]": "1s-avg", "5m-p99-nan", "0all-sum", "1dc-max-zero".
+// Parses "<interval>-<function>[-<fill>]": "1s-avg", "5m-p99-nan", "0all-sum", "1dc-max-zero".
 #include "base/clock.h"
 #include "query/aggregator_table.h"
 #include "query/duration.h"

@@ -1,6 +1,6 @@
-// OpenTSDB's POST /api/query body. What clients differ in is taken as they send it: times as
-// numbers or strings, seconds or milliseconds, "tags":[] for none, null for absent; unknown keys
-// are passed over. Size and depth are bounded before a tree is made.
+// Parses OpenTSDB's POST /api/query body. It accepts the variants that clients send: times as
+// numbers or strings, seconds or milliseconds, "tags":[] for no tags, null for an absent member. It
+// ignores unknown keys. It checks size and depth before it builds a tree.
 #include "query/aggregator_table.h"
 #include "query/filter.h"
 
@@ -40,7 +40,7 @@ static struct str view(const json_t *text)
     return (struct str){json_string_value(text), json_string_length(text)};
 }
 
-// NULL also where the key is there and its value is null.
+// Returns NULL also if the key's value is null.
 static json_t *member(const json_t *object, const char *key)
 {
     json_t *value = json_object_get(object, key);
@@ -54,7 +54,7 @@ static bool flag(const json_t *object, const char *key)
            (json_is_string(value) && str_eq_nocase(view(value), STR("true")));
 }
 
-// A copy in the arena; empty where the key is absent.
+// A copy in the arena; empty if the key is absent.
 static int text_member(const struct parser *p, const json_t *object, const char *key,
                        struct str *out)
 {
@@ -197,7 +197,7 @@ static int parse_rate(const struct parser *p, const json_t *json, struct query_r
     return r ? r : number_member(p, options, "resetValue", &rate->reset_value);
 }
 
-// ["A","B"] as "A,B"; as in OpenTSDB they count, not the metric beside them.
+// Reads ["A","B"] as "A,B"; as in OpenTSDB, tsuids take precedence over a metric in the same query.
 static int parse_tsuids(const struct parser *p, const json_t *query, struct query *q)
 {
     const json_t *tsuids = member(query, "tsuids");
@@ -221,7 +221,7 @@ static int parse_tsuids(const struct parser *p, const json_t *query, struct quer
     return 0;
 }
 
-// {"name":"epoch","tags":{"phase":"train"},"node":true}
+// Reads {"name":"epoch","tags":{"phase":"train"},"node":true}.
 static int parse_spans(const struct parser *p, const json_t *query, struct query *q)
 {
     json_t *json = member(query, "spans"), *tags = member(json, "tags");
@@ -252,7 +252,7 @@ static int parse_spans(const struct parser *p, const json_t *query, struct query
     return r;
 }
 
-// {"m":"avg:1s-avg:cpu"}: the words of an address.
+// Reads {"m":"avg:1s-avg:cpu"}: the same text as in an URL.
 static int parse_expression(const struct parser *p, const json_t *text, struct query *q)
 {
     if (!json_is_string(text))
@@ -369,7 +369,7 @@ static int parse_body(struct parser *p, json_t *body, struct query_request *out)
     return r;
 }
 
-// jansson goes down the tree by recursion: the depth is bounded before it does.
+// jansson parses recursively, so the depth is checked first.
 static bool too_deep(struct str body)
 {
     size_t depth = 0;

@@ -1,10 +1,10 @@
-// The `m=` expression of OpenTSDB's GET requests:
+// Parses the `m=` expression of OpenTSDB's GET requests:
 //
 //   aggregator ':' { option ':' } metric [ '{' grouping '}' ] [ '{' filters '}' ]
 //
 //   option    a downsampling ("1m-avg-nan"), "rate", "rate{counter,max,reset}", "explicit_tags": each at most once, in any order
-//   grouping  key=value,… : these keys group; value as in old-style tags: "*", "web*", "a|b", "regexp(…)"
-//   filters   the same, but they do not group
+//   grouping  key=value,… : results are grouped by these keys; value as in old-style tags: "*", "web*", "a|b", "regexp(…)"
+//   filters   the same, without grouping
 //
 // The case of option words does not matter. Names of metrics here may hold ':': the first part that
 // is not an option begins the metric, and the last part always belongs to it.
@@ -41,7 +41,7 @@ static int repeated(const char *what, struct error *e)
     return error_set(e, -EINVAL, "The m expression has %s twice", what);
 }
 
-// 1 when `part` is an option and was taken, 0 when it is none.
+// Returns 1 if `part` is an option (then taken), 0 if not.
 static int take_option(struct str part, struct query *q, struct error *e)
 {
     if (str_eq_nocase(part, STR("explicit_tags"))) {
@@ -108,7 +108,7 @@ static int parse_tags(struct str text, bool group_by, struct query_filter *filte
     return 0;
 }
 
-// metric[{grouping}][{filters}]
+// Parses metric[{grouping}][{filters}].
 static int parse_metric(struct str text, struct arena *arena, struct query *q, struct error *e)
 {
     ptrdiff_t open = str_find_char(text, '{');

@@ -1,4 +1,4 @@
-// Points in time as people and dashboards write them. What is written:
+// Parses points in time as people and dashboards write them:
 //
 //   now                         1h-ago 30m-ago …          2012/12/20  2012/12/20-12:42  2012/12/20 12:42:42
 //   1356007362 (s, ≤ 10 digits)  1356007362000 (ms)       1356007362000ms  1356007362.5 (s)
@@ -29,7 +29,7 @@ static size_t count_digits(struct str s)
     return n;
 }
 
-// Takes `width` digits off the front; -1 if there are fewer.
+// Takes `width` digits off the front; returns -1 if there are fewer digits.
 static int take_digits(struct str *rest, size_t width)
 {
     if (rest->size < width || count_digits(str_slice(*rest, 0, width)) != width)

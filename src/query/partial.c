@@ -7,8 +7,8 @@
 static int add_tag(struct query_context *c, struct arena *arena, struct query_partial *p,
                    const struct query_partial_tag *tag, size_t *hint)
 {
-    // Series of one metric mostly carry the same keys in the same order: look behind the last one
-    // first.
+    // Series of one metric mostly carry the same keys in the same order, so the search begins after
+    // the last match.
     size_t i = *hint < p->tag_count && str_compare(p->tags[*hint].key, tag->key) <= 0 ? *hint : 0;
     int order = 1;
     while (i < p->tag_count && (order = str_compare(p->tags[i].key, tag->key)) < 0)
@@ -112,7 +112,7 @@ static int sketch_series(struct query_context *c, const struct query_grid *g, st
                               line);
 }
 
-// The series that are kept become sketches.
+// Turns the kept series into sketches.
 static int start_sketches(struct query_context *c, const struct query_grid *g, struct arena *arena,
                           struct query_partial *p, struct query_points *line)
 {
@@ -146,8 +146,8 @@ struct extent {
     int64_t first, last;
 };
 
-// The widest that the group can have, for when not all series are known. A series with a point at
-// each end needs no neighbours.
+// The widest extent that the group can have, for groups with unknown series. A series with a point
+// at each end needs no neighbours.
 static struct extent widest(const struct query_context *c, const struct query_grid *g)
 {
     return g->times ? (struct extent){0, (int64_t)g->count - 1}
@@ -165,7 +165,7 @@ static int find_neighbours(struct query_context *c, const struct query_grid *g,
 
 // Without a grid, the extent is known only after all series. Series that are sampled together have
 // the same extent and need no neighbours. If the extent so far, *x, already shows that a series
-// needs some, the search comes while the block that the range cuts is still decoded.
+// needs some, they are searched now, while the block at the range's edge is still decoded.
 static int find_neighbours_so_far(struct query_context *c, const struct query_grid *g,
                                   const struct query_selected *series, struct extent *x,
                                   struct query_series_work *work, struct query_points *p)
@@ -179,7 +179,8 @@ static int find_neighbours_so_far(struct query_context *c, const struct query_gr
     return r;
 }
 
-// Looks up the other neighbours when x is the extent of all. selected[i] is the kept series i.
+// Finds the remaining neighbours once x is the extent of all series. selected[i] is the kept series
+// i.
 static int find_neighbours_of_kept(struct query_context *c, const struct query_grid *g,
                                    const struct query_selected *const *selected, struct extent x,
                                    struct query_series_work *work, struct query_partial *p)
@@ -218,8 +219,8 @@ int query_partial_make(struct query_context *c, const struct query_grid *g,
             kept[out->source_series] = &group->series[i];
         out->source_series++;
         r = add_labels(c, out, &group->series[i]);
-        // A single series is used in its place. Otherwise the first series is kept until there is a
-        // second.
+        // A single series is used in place. Otherwise the first series is kept until a second one
+        // comes.
         if (r == 0 && group->count == 1) {
             out->series = points;
             out->series_count = 1;
@@ -250,7 +251,7 @@ int query_partial_merge(struct query_context *c, const struct query_grid *g, str
     int r = 0;
     for (size_t i = 0; i < from->tag_count && r == 0; i++)
         r = add_tag(c, arena, into, &from->tags[i], &hint);
-    // Folded series stay in order: single series are folded in before a later partial.
+    // Series are folded in order: single series before a later partial.
     const struct query_fold_row *fold = column_fold(c, g);
     if (fold && (into->source_series || from->folded)) {
         struct query_points line = {0};

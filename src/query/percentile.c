@@ -1,6 +1,6 @@
-// Only the one or two values at the wanted rank are put in place (quickselect: partition, go on in
-// the part that holds the rank). When partitions turn out badly too often, the rest is sorted by
-// heap, so that no data can make it quadratic.
+// percentile.c - quickselect: partitions the values and continues in the part with the wanted rank,
+// so only one or two values reach their sorted place. After too many unbalanced partitions it sorts
+// the rest with heapsort, so that no data makes it quadratic.
 #include "query/percentile.h"
 
 #include <math.h>
@@ -46,10 +46,10 @@ static void heap_sort(double *v, size_t n)
 }
 
 // Puts the value of rank k (from 0) at v[k], smaller or equal ones before it, larger or equal ones
-// behind.
+// after it.
 static void put_rank(double *v, size_t n, size_t k)
 {
-    size_t bad_left = 2; // partitions that may shrink little, times the logarithm of n
+    size_t bad_left = 2; // unbalanced partitions allowed: at most twice the logarithm of n
     for (size_t m = n; m > 1; m /= 2)
         bad_left += 2;
     while (n > INSERTION_MAX) {
@@ -66,8 +66,8 @@ static void put_rank(double *v, size_t n, size_t k)
             swap(&v[n - 1], &v[middle]);
         double pivot = v[middle];
         size_t i = 0, j = n - 1;
-        // Hoare's: both scans stop at values equal to the pivot, so that many equal values split
-        // evenly.
+        // Hoare's partition: both scans stop at values equal to the pivot, so that many equal
+        // values split evenly.
         for (;;) {
             while (v[i] < pivot)
                 i++;
@@ -98,7 +98,7 @@ static double smallest(const double *v, size_t n)
     return x;
 }
 
-// Between the values of rank floor(h) and the next, h counted from 1.
+// Interpolates between the values of rank floor(h) and the next, h counted from 1.
 static double at_rank(double *v, size_t n, double h)
 {
     if (!(h > 1))
@@ -117,7 +117,7 @@ static double at_rank(double *v, size_t n, double h)
 
 double query_quantile_rank(uint64_t n, const struct query_aggregator_row *row)
 {
-    // In whole numbers, because n × 0.999 would miss where n × 999 / 1000 hits.
+    // Computed in integers, because n × 0.999 can miss a rank that n × 999 / 1000 hits.
     uint64_t upper_middle = n / 2 + 1;
     switch (row->quantile) {
     case QUANTILE_UPPER_MIDDLE:

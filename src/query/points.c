@@ -11,6 +11,7 @@ int query_points_reserve(struct query_context *c, struct query_points *p, size_t
     size_t need = p->count + more;
     if (need <= p->capacity)
         return 0;
+    // Not array_room: a doubled array would count against the query's memory with its empty half.
     size_t capacity = p->capacity + p->capacity / 4;
     capacity = capacity < need ? need : capacity;
     capacity = capacity < POINTS_MIN ? POINTS_MIN : capacity;

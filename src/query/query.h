@@ -1,9 +1,9 @@
-// query.h - one plan for every question.
+// query.h - one query plan for all interfaces.
 //
 //   select (metric, tag filters, time range) → downsample each series → rate of each series → group and aggregate with
 //   interpolation → results
 //
-// Points just outside of the range count as neighbours, to which series are interpolated (edges.h).
+// Series are interpolated to their neighbours, the points just outside of the range (edges.h).
 //
 // The semantics are OpenTSDB's (docs/query.md). A plan comes from an `m=` expression, from
 // OpenTSDB's JSON or is filled in by hand; it runs over snapshots of any number of stores (nodes,
@@ -55,7 +55,7 @@ enum query_aggregator {
     QUERY_AGGREGATOR_COUNT
 };
 
-// "avg" … as OpenTSDB spells them; QUERY_AGGREGATOR_COUNT when unknown.
+// "avg" … in OpenTSDB's spelling; QUERY_AGGREGATOR_COUNT for an unknown name.
 enum query_aggregator query_aggregator_of(struct str name);
 struct str query_aggregator_name(enum query_aggregator a);
 
@@ -65,7 +65,7 @@ struct query_downsample {
     bool on;
     bool all;         // "0all": one bucket
     bool calendar;    // "1dc"
-    int64_t interval; // count of units when calendar, else ns
+    int64_t interval; // number of units if calendar, otherwise ns
     char unit;        // as written: 'a' ms, s, m, h, d, w, n, y
     enum query_aggregator function;
     enum query_fill fill;
@@ -97,9 +97,9 @@ struct query_filter {
     bool group_by;
 };
 
-// One value for each span of this name and with these tags ("*": any value). spans.h says how.
+// One value for each span of this name and with these tags ("*": any value); see spans.h.
 struct query_spans {
-    struct str name; // empty: no question per span
+    struct str name; // empty: the query is not per span
     const struct store_label *tags;
     size_t tag_count;
     bool node; // only series of the span's node
@@ -118,16 +118,16 @@ struct query {
     struct query_spans spans;
     int64_t start_ns, end_ns; // both inclusive
     // Labels that the stores do not contain: all series of stores[i] also carry store_labels[i],
-    // unless they have its key. NULL, or an empty key: none. (Each of several jobs' recordings gets
-    // a "job".)
+    // unless they have its key. NULL, or an empty key: no label. (With recordings of several jobs,
+    // each gets a "job".)
     const struct store_label *store_labels;
 };
 
-// 'avg:1s-avg:rate:loss{host=*}{job=literal_or(a|b)}'. Strings in *out live in `arena`, start and
-// end are left alone. -EINVAL with the reason.
+// Parses 'avg:1s-avg:rate:loss{host=*}{job=literal_or(a|b)}'. Strings in *out live in `arena`;
+// start and end stay unchanged. Returns -EINVAL with the reason.
 int query_parse_m(struct str expression, struct arena *arena, struct query *out, struct error *e);
 
-// "1s-avg-nan", "0all-sum", "1dc-max". -EINVAL with OpenTSDB's words.
+// Parses "1s-avg-nan", "0all-sum", "1dc-max". Returns -EINVAL with OpenTSDB's words.
 int query_parse_downsample(struct str text, struct query_downsample *out, struct error *e);
 
 // Whether both queries select and compute the same over the same time range.
@@ -137,13 +137,13 @@ bool query_equal(const struct query *a, const struct query *b);
 // a calendar, stay unchanged.
 void query_downsample_use_calendar(struct query_downsample *d);
 
-// For an answer in whole seconds with one value a second: makes a bucket of less than a second a
-// whole second. Otherwise the value would be that of the last bucket of the second, and a rate that
-// of a fraction of the time.
+// For answers with one value per whole second: lengthens buckets of less than a second to a second.
+// Otherwise the value would be that of the last bucket of the second, and a rate would cover a
+// fraction of the second.
 void query_downsample_to_seconds(struct query_downsample *d);
 
-// "now", "1h-ago", "2012/12/20-12:42:42", seconds or milliseconds since the epoch: to ns. -EINVAL
-// with the reason.
+// Converts "now", "1h-ago", "2012/12/20-12:42:42", or seconds or milliseconds since the epoch to
+// ns. Returns -EINVAL with the reason.
 int query_parse_time(struct str text, int64_t now_ns, struct str time_zone, int64_t *out_ns,
                      struct error *e);
 
@@ -153,17 +153,17 @@ struct query_request {
     size_t count;
     bool ms_resolution, show_query, show_tsuids, show_summary, show_stats;
     bool no_annotations, global_annotations, delete_requested;
-    // a wildcard filter groups, whatever its groupBy says. Not in the body: the caller sets it
+    // a wildcard filter groups even without groupBy. Not part of the body: the caller sets it
     // before parsing
     bool dragon_compatible;
-    // Not in the body either: "first" and "last" may stand for times, and set the two flags below.
-    // The caller, who knows the data, fills in start_ns and end_ns then.
+    // Not part of the body either: allows the times "first" and "last", which set the two flags
+    // below. The caller knows the data and then fills in start_ns and end_ns.
     bool named_times;
     bool from_first, to_last;
     bool job_tag; // every series carries the tag job
 };
-// Reads *out for dragon_compatible and named_times, so it must be initialised. -EINVAL with the
-// reason.
+// Reads out->dragon_compatible and out->named_times, so the caller initialises them. Returns
+// -EINVAL with the reason.
 int query_parse_json(struct str body, int64_t now_ns, struct arena *arena,
                      struct query_request *out, struct error *e);
 
@@ -173,18 +173,18 @@ struct query_limits {
     size_t memory_bytes; // 0 = 256 MiB
     uint64_t series_max; // 0 = 1,000,000 matched series
     uint64_t points_max; // 0 = 100,000,000 points read
-    // 0 = 4096: quantiles of more series than that at once are estimated (sketch.h)
+    // 0 = 4096: quantiles over more series than that are estimated (sketch.h)
     size_t exact_max;
-    int64_t deadline_ns;            // CLOCK_MONOTONIC; 0 = none. Passed: -ETIMEDOUT
-    const struct work_watch *watch; // looked at between blocks of points; NULL = nobody
+    int64_t deadline_ns;            // CLOCK_MONOTONIC; 0 = none. After it: -ETIMEDOUT
+    const struct work_watch *watch; // checked between blocks of points; NULL = none
     struct query_cache *cache;      // NULL = none
     // The number of stores[i] in `cache`: below 2^63, and never used for another file. 0 if points
-    // may still be added: then only sealed blocks are kept. NULL: nothing is kept.
+    // may still be added: then only sealed blocks are cached. NULL: nothing is cached.
     const uint64_t *store_ids;
 };
 
 // A cache of decoded points that no longer change (closed files, sealed blocks). Answers do not
-// depend on it. Thread-safe. -ENOMEM.
+// depend on it. Thread-safe. Returns 0 or -ENOMEM.
 int query_cache_create(size_t limit_bytes, struct query_cache **out);
 void query_cache_destroy(struct query_cache *c);
 size_t query_cache_bytes(struct query_cache *c); // in use
@@ -193,8 +193,7 @@ size_t query_cache_bytes(struct query_cache *c); // in use
 // the first use; the account outlives the cache.
 struct memory_account;
 void query_cache_charge(struct query_cache *c, struct memory_account *account);
-// Drops the least recently used entries that are not in use, until `bytes` are free or none is
-// left.
+// Drops unused entries, least recently used first, until `bytes` are free or none is left.
 void query_cache_shrink(struct query_cache *c, size_t bytes);
 
 struct query_series {
@@ -204,9 +203,9 @@ struct query_series {
     const struct str *aggregate_tags; // sorted
     size_t aggregate_tag_count;
     const int64_t *t_ns;  // ascending, in [start, end]
-    const double *values; // NaN where a fill policy put it (query_fill says how to write it)
+    const double *values; // NaN where a fill policy inserted it (query_fill gives its notation)
     size_t count;
-    size_t source_series; // how many series went into it
+    size_t source_series; // number of series in this result
     bool estimated;       // quantiles of too many series: values may be off by 0.5 %
 };
 
@@ -216,15 +215,15 @@ struct query_result {
     uint64_t points_read, points_from_summaries, series_read;
 };
 
-// Everything in *out lives in `arena`. -ENOENT: no such metric (e says "No such name for 'metrics':
-// 'x'"); a known metric without data in the range gives an empty result. -E2BIG: a limit, named in
-// e. -ETIMEDOUT: the deadline. Or the error of limits->watch.
+// Everything in *out lives in `arena`. Returns -ENOENT: no such metric (e says "No such name for
+// 'metrics': 'x'"); a known metric without data in the range gives an empty result. -E2BIG: a
+// limit, named in e; -ETIMEDOUT: past the deadline; or the error of limits->watch.
 int query_run(const struct query *q, struct store_snapshot *const *stores, size_t store_count,
               const struct query_limits *limits, struct arena *arena, struct query_result *out,
               struct error *e);
 
-// Names that match, sorted, each once: for /api/suggest and completion. `kind` is "metrics", "tagk"
-// or "tagv"; text is a prefix, or with `anywhere` a substring. At most `max`.
+// Finds matching names, sorted, each once: for /api/suggest and completion. `kind` is "metrics",
+// "tagk" or "tagv"; `text` is a prefix, or with `anywhere` a substring. At most `max` names.
 int query_suggest(struct store_snapshot *const *stores, size_t store_count, struct str kind,
                   struct str text, bool anywhere, size_t max, struct arena *arena,
                   const struct str **out, size_t *count, struct error *e);

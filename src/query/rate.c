@@ -1,8 +1,9 @@
 // v'(t) = (v(t) - v(before)) / seconds between them.
 //
-// A counter that falls has wrapped at its maximum, or was reset: with dropResets the point only
-// seeds the next one; else the difference goes through the maximum, and a rate above resetValue is
-// taken for a reset and becomes 0. NaN (a filled gap) stays NaN, and the next rate spans the gap.
+// A counter that falls has wrapped at its maximum, or was reset. With dropResets the point only
+// seeds the next rate. Otherwise the difference is taken across the maximum, and a rate above
+// resetValue counts as a reset and becomes 0. NaN (a filled gap) stays NaN, and the next rate spans
+// the gap.
 #include "query/series.h"
 
 #include "base/clock.h"

@@ -1,6 +1,6 @@
-// Every distinct value of a filtered key is judged once and the verdict kept in a map; a filter
-// that names its values goes through the store's index instead when that is shorter than the
-// metric's list of series.
+// A filter tests every distinct value of its key once and keeps the verdict in a map. A filter that
+// names its values uses the store's index instead, if that is shorter than the metric's list of
+// series.
 #include "query/select.h"
 
 #include "base/map.h"
@@ -20,17 +20,17 @@ struct judge {
 struct selector {
     struct query_context *c;
     const struct query *q;
-    struct judge *judges; // one a filter
+    struct judge *judges; // one per filter
     size_t judge_count;
     const struct str *group_keys; // sorted, each once
     size_t group_key_count;
     struct map groups;   // key bytes → index + 1
-    struct map identity; // label bytes → index + 1, when there are several stores
+    struct map identity; // label bytes → index + 1, with several stores
     bool several_stores;
-    uint64_t store_id; // of the store in hand
+    uint64_t store_id; // of the current store
     struct query_selected *all;
     size_t count, capacity;
-    char *key; // of the series in hand
+    char *key; // of the current series
     size_t key_capacity;
 };
 
@@ -64,7 +64,8 @@ static int judge_value(struct selector *s, struct judge *j, struct str value, bo
     if (fresh)
         *verdict = query_matcher_test(&j->matcher, value) ? VERDICT_YES : VERDICT_NO;
     *yes = *verdict == VERDICT_YES;
-    // A regular expression may take long over one value, a long list or pattern some time.
+    // A regular expression may take long for one value, a long list or pattern a little less; so
+    // the clock is checked more often.
     const struct query_filter *f = j->matcher.filter;
     return fresh ? query_tick(s->c, f->kind == QUERY_REGEXP ? QUERY_TICK_POINTS
                                                             : f->text.size / JUDGE_BYTES)
@@ -109,8 +110,8 @@ static int passes(struct selector *s, const struct store_series_info *series, bo
     return 0;
 }
 
-// Through the index: the metric's series among those that carry one of the literal's values. Leaves
-// *ids alone when the index does not help.
+// Uses the index: intersects the metric's series with those that carry one of the literal's values.
+// Leaves *ids unchanged if the index does not help.
 static int narrow(struct selector *s, struct store_snapshot *store, const struct query_filter *f,
                   const uint32_t **ids, size_t *count)
 {
@@ -160,14 +161,11 @@ static void put_text(char **at, struct str text)
 
 static int reserve_key(struct selector *s, const struct store_series_info *series)
 {
-    size_t need = s->group_key_count + 1; // never none at all: a key's text is not NULL
+    size_t need = s->group_key_count + 1; // at least one, because a key's text must not be NULL
     for (size_t i = 0; i < series->label_count; i++)
         need += series->labels[i].key.size + series->labels[i].value.size + 2 * sizeof(uint32_t);
-    if (s->key && need <= s->key_capacity)
-        return 0;
-    s->key_capacity = need * 2;
-    s->key = query_alloc(s->c, &s->c->plan, s->key_capacity, 1);
-    return s->key ? 0 : query_alloc_failed(s->c);
+    bool room = query_room(s->c, &s->c->plan, &s->key, &s->key_capacity, 0, need, 1);
+    return room ? 0 : query_alloc_failed(s->c);
 }
 
 // All labels: size, key, size, value, …
@@ -196,7 +194,7 @@ static struct str group_key(struct selector *s, const struct store_series_info *
     return (struct str){s->key, (size_t)(at - s->key)};
 }
 
-// The key's number in the map, counted from 1; *added when it is new.
+// Returns the key's number in the map, counted from 1; *added is true for a new key.
 static int number_of(struct selector *s, struct map *map, struct str key, uint64_t **number,
                      bool *added)
 {
@@ -233,7 +231,7 @@ static int group_keys(struct selector *s)
 
 // ---- series ----
 
-// *one is the place of the next series, or NULL.
+// Makes room for one more series; *one is its place, or NULL.
 static int room_for_one(struct selector *s, struct query_selected **one)
 {
     *one = NULL;
@@ -246,7 +244,7 @@ static int room_for_one(struct selector *s, struct query_selected **one)
     if (!query_room(s->c, &s->c->plan, &s->all, &s->capacity, s->count, s->count + 1,
                     sizeof *s->all))
         return query_alloc_failed(s->c);
-    // A series' last part may be the one inside itself, which has moved.
+    // A series' last part may be the one embedded in it, which has moved.
     for (size_t i = 0; s->all != old && i < s->count; i++)
         if (s->all[i].last_part == &old[i].part)
             s->all[i].last_part = &s->all[i].part;
@@ -300,7 +298,7 @@ static int add_series(struct selector *s, struct store_snapshot *store, uint32_t
     return 0;
 }
 
-// The series' labels and the one that its store as a whole has.
+// Adds the store's label to the series' labels.
 static int add_label(struct selector *s, const struct store_label *label,
                      struct store_series_info *series)
 {
@@ -314,7 +312,7 @@ static int add_label(struct selector *s, const struct store_label *label,
     return 0;
 }
 
-// `label`: of all series in this store; NULL = none.
+// `label`: carried by all series in this store; NULL = none.
 static int select_in(struct selector *s, struct store_snapshot *store,
                      const struct store_label *label, bool *known)
 {
@@ -349,7 +347,7 @@ static int select_in(struct selector *s, struct store_snapshot *store,
     return 0;
 }
 
-// Sorted series to groups: runs of one group number.
+// Cuts the sorted series into groups: runs of one group number.
 static int cut_into_groups(struct selector *s, struct query_selection *out)
 {
     size_t group_count = s->groups.count;

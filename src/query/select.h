@@ -1,4 +1,4 @@
-// select.h - which series a query speaks of, and in which groups they are aggregated.
+// select.h - selects the series of a query and divides them into groups for aggregation.
 //
 // A series (a metric and its labels) may lie in several stores: these parts are one series. The
 // result is an array ordered by group, and within a group by labels; a group's key is the same
@@ -12,8 +12,10 @@
 struct query_part {
     struct store_snapshot *store;
     uint32_t series;
-    uint64_t store_id;       // in the cache; 0: not kept
-    struct query_part *next; // in the order of the stores
+    uint64_t store_id; // in the cache; 0: not cached
+    // In the order of the stores. Singly linked, because parts are never removed, and there are
+    // millions.
+    struct query_part *next;
 };
 
 struct query_selected {
@@ -31,11 +33,11 @@ struct query_group {
 };
 
 struct query_selection {
-    struct query_group *groups; // those with series; at least one series each
+    struct query_group *groups; // only groups with series
     size_t count;
 };
 
-// -ENOENT: no store knows the metric.
+// Returns -ENOENT if no store knows the metric.
 int query_select(struct query_context *c, struct store_snapshot *const *stores, size_t store_count,
                  struct query_selection *out);
 

@@ -38,7 +38,8 @@ int query_series_bucket(struct query_context *c, const struct query_selected *se
     return r;
 }
 
-// The point before the range, for the rate: downsampled if the series is. 1 if there is one.
+// Reads the point before the range, for the rate: downsampled if the series is. Returns 1 if such a
+// point exists.
 static int read_seed(struct query_context *c, const struct query_grid *g,
                      const struct query_selected *series, struct query_series_work *work,
                      struct query_seed *out)

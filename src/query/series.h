@@ -6,11 +6,11 @@
 #include "query/points.h"
 #include "query/source.h"
 
-// Buffers that series after series goes through.
+// Buffers that all series use in turn.
 struct query_series_work {
     struct query_points points, filled;
-    struct query_points bucket; // values of the bucket in hand, for quantiles
-    struct query_points line;   // a series with its holes filled
+    struct query_points bucket; // values of the current bucket, for quantiles
+    struct query_points line;   // a series with its gaps filled
 };
 
 struct query_seed {
@@ -20,13 +20,13 @@ struct query_seed {
 
 void query_series_work_free(struct query_context *c, struct query_series_work *work);
 
-// The points of the series as the aggregation wants them. *out points into `work` and is valid
-// until the next call. No points where the range holds none.
+// Reads the points of the series in the form that aggregation needs. *out points into `work` and is
+// valid until the next call. It has no points if the range has none.
 int query_series_read(struct query_context *c, const struct query_grid *g,
                       const struct query_selected *series, struct query_series_work *work,
                       struct query_points **out);
 
-// Computes one bucket at any time: of the points in from_ns..to_ns, both inclusive. Leaves
+// Computes one bucket at any time from the points in from_ns..to_ns, both inclusive. Leaves
 // work->points unchanged.
 int query_series_bucket(struct query_context *c, const struct query_selected *series,
                         int64_t from_ns, int64_t to_ns, struct query_series_work *work,
@@ -34,16 +34,16 @@ int query_series_bucket(struct query_context *c, const struct query_selected *se
 
 // ---- the operators ----
 
-// Everything that `s` has, into buckets of the grid.
+// Folds all points of `s` into buckets of the grid.
 int query_downsample_run(struct query_context *c, const struct query_grid *g,
                          struct query_source *s, struct query_points *bucket,
                          struct query_points *out);
 
-// A place in *out for every bucket of the grid.
+// Gives every bucket of the grid a place in *out.
 int query_fill_run(struct query_context *c, const struct query_grid *g,
                    const struct query_points *in, struct query_points *out);
 
-// Differences per second, in place. `seed` (may be NULL) is the point before the first.
+// Computes differences per second, in place. `seed` (may be NULL) is the point before the first.
 void query_rate_run(const struct query_rate *rate, const struct query_grid *g,
                     const struct query_seed *seed, struct query_points *p);
 

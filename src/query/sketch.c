@@ -14,8 +14,8 @@ enum {
     BUCKETS_MIN = 16,
 };
 
-// gamma = (1 + error) / (1 - error): a bucket's middle is then off from both its ends by that part
-// of them.
+// gamma = (1 + error) / (1 - error): then the middle of a bucket differs from both ends by that
+// relative error.
 static double log_gamma(void)
 {
     static const double error = QUERY_SKETCH_ERROR;
@@ -36,15 +36,15 @@ static double middle_of(int32_t key)
     if (key == KEY_ZERO)
         return 0;
     int32_t magnitude = key < 0 ? -key : key;
-    // 2 gamma^k / (gamma + 1), which is gamma^k × (1 - error). exp of the sum: gamma^k alone may be
-    // too large for a double.
+    // 2 gamma^k / (gamma + 1), which is gamma^k × (1 - error). Computed as exp of a sum, because
+    // gamma^k alone may overflow.
     double middle = magnitude == KEY_INFINITY
                         ? INFINITY
                         : exp((magnitude - KEY_OF_ONE) * log_gamma() + log1p(-QUERY_SKETCH_ERROR));
     return key < 0 ? -middle : middle;
 }
 
-// The bucket's place, or where it would have to be.
+// The bucket's place, or the place to insert it.
 static uint32_t place_of(const struct query_sketch *s, int32_t key)
 {
     size_t i;
@@ -83,7 +83,7 @@ static int count_in(struct query_context *c, struct arena *arena, struct query_s
     return 0;
 }
 
-// Also where there is nothing yet (NaN).
+// Also correct for an empty sketch, whose bounds are NaN.
 static void widen(struct query_sketch *s, double smallest, double largest)
 {
     s->smallest = s->total == 0 || smallest < s->smallest ? smallest : s->smallest;
@@ -116,7 +116,7 @@ int query_sketch_merge(struct query_context *c, struct arena *arena, struct quer
     return 0;
 }
 
-// Of the value with that rank, counted from 1.
+// The value with that rank, counted from 1.
 static double value_at(const struct query_sketch *s, uint64_t rank)
 {
     if (rank <= 1)

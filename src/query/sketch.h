@@ -1,17 +1,17 @@
-// sketch.h - quantiles of more series than can be kept, by counting values in buckets whose widths
-// grow with the values.
+// sketch.h - estimates quantiles of more series than fit in memory: counts values in buckets whose
+// widths grow with the values.
 //
 //   … │ 100.0 … 101.0 │ 101.0 … 102.0 │ 102.0 … 103.0 │ …      bucket k: gamma^(k-1) < |v| <= gamma^k, gamma = 1.01…
 //            n = 7           n = 31           n = 12           negative values mirrored, 0 and infinities on their own
 //
-// The counts of two sketches add up, in any order, to the sketch of all values: what comes out does
-// not depend on who merged what first. Buckets are in the order of values, so the value of any rank
-// is known to its bucket: to a relative error of at most QUERY_SKETCH_ERROR. A quantile between two
-// neighbours is off by at most that part of the larger magnitude of the two. Smallest and largest
-// are exact.
+// Adding the counts of two sketches, in any order, gives the sketch of all values: the result does
+// not depend on the order of merges. Buckets are in the order of values, so a sketch knows the
+// bucket of any rank and thereby its value with a relative error of at most QUERY_SKETCH_ERROR. For
+// a quantile between two neighbours, the error is at most that fraction of the larger magnitude.
+// Smallest and largest are exact.
 //
-// Only buckets with values are kept; their number is bounded by the query's memory, nothing is
-// collapsed.
+// Only buckets with values are stored; the query's memory limits their number, and buckets are
+// never collapsed.
 #ifndef SONDE_QUERY_SKETCH_H
 #define SONDE_QUERY_SKETCH_H
 
@@ -21,7 +21,7 @@
 
 #define QUERY_SKETCH_ERROR 0.005
 
-// of a bucket, either side of 0; the last one is of infinity
+// largest key of a bucket on either side of 0, reserved for infinity
 enum { QUERY_SKETCH_KEY_MAX = 200000 };
 
 struct query_sketch {
@@ -29,19 +29,20 @@ struct query_sketch {
     uint64_t *counts;
     uint32_t used, capacity;
     uint64_t total;
-    double smallest, largest; // of the values; without any, NaN
+    double smallest, largest; // of the values; NaN without values
 };
 
-// NaN is skipped. Memory is taken from `arena`, here and below.
+// Adds a value; skips NaN. Takes memory from `arena`, like the functions below.
 int query_sketch_add(struct query_context *c, struct arena *arena, struct query_sketch *s,
                      double value);
 int query_sketch_merge(struct query_context *c, struct arena *arena, struct query_sketch *into,
                        const struct query_sketch *from);
 
-// The quantile that the row names, estimated; of none NaN. Not cut to a whole number.
+// Estimates the quantile that the row names; NaN for an empty sketch. Does not truncate it to a
+// whole number.
 double query_sketch_quantile(const struct query_sketch *s, const struct query_aggregator_row *row);
 
-// One for each place, as columns.h has them.
+// One sketch for each place (columns.h).
 struct query_sketches {
     size_t count;
     struct query_sketch *all;
@@ -51,7 +52,7 @@ struct query_sketches {
 int query_sketches_init(struct query_context *c, struct arena *arena, size_t count,
                         struct query_sketches *out);
 
-// One more series, as query_columns_add has it.
+// Adds one more series, like query_columns_add.
 int query_sketches_add(struct query_context *c, struct arena *arena,
                        struct query_sketches *sketches, enum query_between between,
                        const int64_t *times, const struct query_points *series,

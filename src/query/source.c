@@ -15,7 +15,7 @@ static int store_fault(struct query_context *c, int r)
 static void let_block_go(struct query_source *s)
 {
     if (s->block)
-        decoded_let_go(s->c->cache, s->block);
+        decoded_release(s->c->cache, s->block);
     s->block = NULL;
 }
 
@@ -35,7 +35,8 @@ static int open_cursor(struct query_source *s, const struct query_part *part)
     return s->cursor ? query_tick(s->c, SERIES_WORK) : store_fault(s->c, -ENOMEM);
 }
 
-// First and last time stamp and the number of points of a part in the range, from its runs' heads.
+// First and last time stamp and the number of points of a part in the range, from the headers of
+// its runs.
 struct extent {
     const struct query_part *part;
     int64_t first_ns, last_ns;
@@ -60,8 +61,8 @@ static int measure(struct query_source *s, const struct query_part *part, struct
     return r;
 }
 
-// Points of one part after `done` merged ones, into t and v: both ascending, so it is one pass from
-// behind. Returns how many there are now. Equal time stamps: the part's point stands.
+// Merges points of one part into the `done` points in t and v: both ascend, so one pass from the
+// end suffices. Returns the new number of points. At equal time stamps the part's point wins.
 static size_t merge_behind(int64_t *t, double *v, size_t done, const int64_t *t2, const double *v2,
                            size_t n)
 {
@@ -78,8 +79,8 @@ static size_t merge_behind(int64_t *t, double *v, size_t done, const int64_t *t2
         else
             j--;
     }
-    // If pairs were equal, a gap remains between the untouched front [0, i) and the merged points
-    // from `to` on.
+    // Equal time stamps leave a gap between the untouched front [0, i) and the merged points from
+    // `to` on.
     if (i < to) {
         memmove(t + i, t + to, (done + n - to) * sizeof *t);
         memmove(v + i, v + to, (done + n - to) * sizeof *v);
@@ -128,9 +129,9 @@ static int merge_parts(struct query_source *s, const struct query_selected *seri
     return 0;
 }
 
-// ---- what is kept, and what is to be ----
+// ---- current and pending state ----
 
-// Cut to the range, as the store would cut it.
+// Cuts the cached runs to the range, as the store would.
 static int next_decoded(struct query_source *s)
 {
     const struct decoded_entry *e = s->decoded;
@@ -181,7 +182,7 @@ static bool room_for_run(struct query_source *s, size_t points)
            array_room(&e->values, &s->points_capacity, e->count + points, sizeof *e->values);
 }
 
-// The run in hand was decoded. A damaged one is not kept.
+// Keeps the current run, which was decoded. A damaged run is not kept.
 static void keep_run(struct query_source *s, const int64_t *t, const double *v, size_t n)
 {
     struct decoded_entry *e = &s->fresh;
@@ -203,7 +204,7 @@ static void keep_all(struct query_source *s)
     s->keeps = NULL;
 }
 
-// All points of the series in a sealed block of a live file have been decoded.
+// Keeps all points of the series in a sealed block of a live file, which have been decoded.
 static void keep_block(struct query_source *s, uint64_t block, const int64_t *t, const double *v)
 {
     struct decoded_entry e = {
@@ -223,7 +224,8 @@ static void keep_block(struct query_source *s, uint64_t block, const int64_t *t,
     decoded_keep(s->c->cache, decoded_block(block), s->open->series, e);
 }
 
-// The run in hand: from the cache where it is all that a block has, else decoded.
+// The points of the current run: from the cache if the cached entry covers all of the block,
+// otherwise decoded.
 static int cursor_points(struct query_source *s, const int64_t **t_ns, const double **values,
                          size_t *count)
 {
@@ -241,13 +243,13 @@ static int cursor_points(struct query_source *s, const int64_t **t_ns, const dou
         return 0;
     }
     int r = store_cursor_points(s->cursor, t_ns, values, count);
-    // If the block is gone or damaged, the points are from another place, and are not kept.
+    // If the block is gone or damaged, the points come from another block and are not kept.
     if (r == 0 && block && *count == s->run.count && store_cursor_block(s->cursor) == block)
         keep_block(s, block, *t_ns, *values);
     return r < 0 ? store_fault(s->c, r) : 0;
 }
 
-// Whether the series has nothing behind to_ns.
+// Whether the series has no points after to_ns.
 static bool ends_before(const struct query_part *part, int64_t to_ns)
 {
     struct store_run run;
@@ -263,8 +265,8 @@ static bool ends_before(const struct query_part *part, int64_t to_ns)
 static int open_one(struct query_source *s, const struct query_part *part)
 {
     struct query_cache *cache = part->store_id ? s->c->cache : NULL;
-    // Behind the end of the series the range may go on: "until now" is the same range a moment
-    // later.
+    // A range may extend beyond the end of the series. Then the entry covers all later times,
+    // because "until now" is the same range a moment later.
     int64_t to_ns = cache && ends_before(part, s->to_ns) ? INT64_MAX : s->to_ns;
     if (cache)
         s->decoded = decoded_find(cache, part->store_id, part->series, s->from_ns, to_ns);
@@ -298,7 +300,7 @@ static int open_parts(struct query_source *s, const struct query_selected *serie
         points += x[used].points;
         used += x[used].points > 0;
     }
-    // By insertion: stores mostly come in order of time already.
+    // Insertion sort, because stores are usually in order of time already.
     for (size_t i = 1; i < used; i++) {
         struct extent one = x[i];
         size_t j = i;
@@ -329,7 +331,7 @@ void query_source_close(struct query_source *s)
 {
     close_cursor(s);
     if (s->decoded)
-        decoded_let_go(s->c->cache, s->decoded);
+        decoded_release(s->c->cache, s->decoded);
     s->decoded = NULL;
     keep_nothing(s);
 }
@@ -406,7 +408,7 @@ bool query_point_before(const struct query_selected *series, int64_t at_ns, int6
     return found;
 }
 
-// The first point that the cursor gives.
+// The first point of the cursor.
 static int first_point(struct query_context *c, struct store_cursor *cursor, int64_t *t_ns,
                        double *value)
 {
@@ -433,7 +435,7 @@ int query_point_after(struct query_context *c, const struct query_selected *seri
 {
     int found = 0;
     for (const struct query_part *part = &series->part; part; part = part->next) {
-        // Most questions are about the last minutes until now: nothing has to be looked up then.
+        // Most queries cover the last minutes until now and need no lookup here.
         if (from_ns >= store_newest_ns(part->store) || from_ns >= to_ns)
             continue;
         int64_t t = 0;
@@ -448,7 +450,7 @@ int query_point_after(struct query_context *c, const struct query_selected *seri
         if (r < 0)
             return r;
         if (r > 0) {
-            *t_ns = to_ns = t; // of a later store the point at the same time stamp stands
+            *t_ns = to_ns = t; // at the same time stamp, the later store's point wins
             *value = v;
             found = 1;
         }

@@ -53,7 +53,7 @@ static int compare_keys(const void *a, const void *b)
     return str_compare(((const struct store_label *)a)->key, ((const struct store_label *)b)->key);
 }
 
-// Takes away the tag of this key.
+// Removes the tag of this key.
 static void drop(struct store_label *tags, size_t *count, struct str key)
 {
     size_t n = 0;
@@ -89,7 +89,7 @@ int query_span_take(struct query_span_list *list, const struct store_event *even
         drop(tags, &s.tag_count, STR("host"));
     if (list->count == QUERY_SPANS_MAX)
         return error_set(e, -E2BIG,
-                         "The query speaks of more than %d spans (limit spans): ask for a shorter "
+                         "The query matches more than %d spans (limit spans): ask for a shorter "
                          "range, or by tags",
                          QUERY_SPANS_MAX);
     if (!arena_room(list->arena, &list->spans, &list->capacity, list->count, list->count + 1,
@@ -106,7 +106,7 @@ int query_span_take(struct query_span_list *list, const struct store_event *even
     qsort(kept, s.tag_count, sizeof *kept, compare_keys);
     s.tags = kept;
     if (s.end_ns > q->end_ns)
-        // it goes on behind the range: so far
+        // the span continues beyond the range
         s.end_ns = q->end_ns == INT64_MAX ? q->end_ns : q->end_ns + 1;
     list->spans[list->count++] = s;
     return 0;
@@ -130,8 +130,7 @@ struct values {
     uint64_t points_read, points_from_summaries, series_read;
 };
 
-// The query of one span: its range, and filters that keep series out whose tags contradict the
-// span.
+// The query of one span: its range, and filters that exclude series whose tags contradict the span.
 static int make_query(const struct query *q, const struct query_span *s, struct arena *arena,
                       struct query *out, struct error *e)
 {
@@ -156,7 +155,7 @@ static int make_query(const struct query *q, const struct query_span *s, struct 
     return 0;
 }
 
-// The series' tags and those of the span, sorted. What both have is the same.
+// Merges the series' tags with those of the span, sorted. A tag that both have appears once.
 static size_t join_tags(const struct query_series *series, const struct query_span *s,
                         struct store_label *out)
 {
@@ -170,7 +169,7 @@ static size_t join_tags(const struct query_series *series, const struct query_sp
     return n;
 }
 
-// The number of the series of these tags; SIZE_MAX: no memory.
+// The number of the series with these tags; SIZE_MAX without memory.
 static size_t series_of(struct values *v, const struct query_series *series,
                         const struct store_label *tags, size_t count)
 {
@@ -242,7 +241,7 @@ static int compare_values(const void *a, const void *b)
     return (x->t_ns > y->t_ns) - (x->t_ns < y->t_ns);
 }
 
-// By the time of the first span, then by tags as people sort them.
+// Orders by the time of the first span, then by tags in natural order.
 static int compare_series(const void *a, const void *b)
 {
     const struct query_series *x = a, *y = b;
@@ -258,7 +257,7 @@ static int compare_series(const void *a, const void *b)
     return (x->tag_count > y->tag_count) - (x->tag_count < y->tag_count);
 }
 
-// Keeps one of several values of a series at one time (of spans with equal tags).
+// If spans with equal tags give a series several values at one time, keeps one of them.
 static int finish(struct values *v, struct query_result *out, struct error *e)
 {
     int64_t *t_ns = arena_array(v->arena, v->value_count, sizeof *t_ns);

@@ -3,11 +3,11 @@
 //
 //   spans of q->spans ─▶ each: the query over [start, end) with 0all-FUNCTION ─▶ a point at the span's start, with the span's tags
 //
-// A span speaks of the series that agree with it: of tags that both have the values are equal. Its
-// `host`, the node on which it was, counts only when q->spans.node says so: the span of a driver is
-// about all nodes.
+// A span covers the series whose tags agree with it: where both have a tag, the values are equal.
+// The span's `host`, its node, counts only with q->spans.node, because the span of a driver covers
+// all nodes.
 //
-// Whoever has the data gives the spans and runs the queries: the same for snapshots here and for
+// The caller supplies the spans and runs the queries, so the same code serves local snapshots and
 // all nodes of a job.
 #ifndef SONDE_QUERY_SPANS_H
 #define SONDE_QUERY_SPANS_H
@@ -22,7 +22,8 @@ struct query_span {
     size_t tag_count;
 };
 
-// Spans that a query asks about, in memory of `arena`. Zero-initialise it but for query and arena.
+// Spans that a query asks about, in memory of `arena`. Zero-initialise it except for query and
+// arena.
 struct query_span_list {
     const struct query *query;
     struct arena *arena;
@@ -30,17 +31,18 @@ struct query_span_list {
     size_t count, capacity;
 };
 
-// Takes the event if the query asks about it; copies it. `host`: its node. `file_label` (may be
-// NULL, or have an empty key): what all of its file carries. -E2BIG, -ENOMEM.
+// Copies the event into the list if it matches the query. `host`: its node. `file_label` (may be
+// NULL, or have an empty key): a label of the whole file. Returns 0, -E2BIG or -ENOMEM.
 int query_span_take(struct query_span_list *list, const struct store_event *event, struct str host,
                     const struct store_label *file_label, struct error *e);
 
-// Runs one plain query; as query_run.
+// Runs one plain query, like query_run.
 typedef int query_run_fn(void *user, const struct query *q, struct arena *arena,
                          struct query_result *out, struct error *e);
 
-// Series of one point a span; spans with the same tags are one series, in order of time. Results go
-// into `arena`. -EINVAL: it cannot be asked per span. -ENOENT: nobody knows the metric.
+// Computes series with one point per span; spans with the same tags form one series, in order of
+// time. Results go to `arena`. Returns -EINVAL for a query that cannot be per span, -ENOENT if no
+// node knows the metric.
 int query_per_span(const struct query *q, const struct query_span_list *list, query_run_fn *run,
                    void *user, struct arena *arena, struct query_result *out, struct error *e);
 

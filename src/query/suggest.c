@@ -1,6 +1,5 @@
-// Names for completion. Matches are gathered until there are some times as many as wanted, then
-// sorted, each kept once, and all beyond `max` forgotten: memory stays bounded however many names
-// there are.
+// Names for completion. The search gathers a few times `max` matches, then sorts them, removes
+// duplicates and all beyond `max`, and continues. So memory stays bounded for any number of names.
 #include "query/query.h"
 
 #include <errno.h>

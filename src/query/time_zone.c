@@ -34,11 +34,11 @@ struct rule_date {
 struct time_zone {
     size_t count;           // transitions
     const int64_t *at;      // UTC seconds, ascending
-    const int32_t *offsets; // from at[i] on
-    int32_t before;         // the first transition
-    // After the last transition.
+    const int32_t *offsets; // valid from at[i] on
+    int32_t before;         // offset before the first transition
+    // For times after the last transition.
     bool has_rule, has_summer;
-    int32_t standard, summer; // seconds east
+    int32_t standard, summer; // seconds east of UTC
     struct rule_date summer_begins, summer_ends;
 };
 
@@ -84,7 +84,7 @@ static bool rule_name(const char **p)
     return *p - from >= 3;
 }
 
-// [+-]hh[:mm[:ss]]
+// Parses [+-]hh[:mm[:ss]].
 static bool rule_clock(const char **p, int32_t *seconds)
 {
     int sign = **p == '-' ? -1 : 1, h, m = 0, s = 0;
@@ -163,7 +163,7 @@ static int64_t rule_local(const struct rule_date *d, int64_t year)
     if (d->kind == RULE_DAY) {
         days += d->day;
     } else if (d->kind == RULE_JULIAN) {
-        // 29 February is never counted.
+        // 29 February never counts.
         days += d->day - 1 + (leap_year(year) && d->day >= 60);
     } else {
         days = days_of_civil(year, d->month, 1);
@@ -316,7 +316,7 @@ int time_zone_load(struct str name, struct arena *arena, const struct time_zone 
     if (!bytes)
         r = error_set(e, -ENOMEM, "no memory for the time zone %.*s", STR_ARG(name));
     else if (got < 0)
-        r = unknown(name, e); // a folder, such as "Europe"
+        r = unknown(name, e); // a folder such as "Europe"
     else
         r = parse_file(bytes, size, name, arena, z, e);
     free(bytes);
@@ -336,7 +336,7 @@ int32_t time_zone_offset(const struct time_zone *z, int64_t utc_s)
 
 int64_t time_zone_to_utc(const struct time_zone *z, int64_t local_s)
 {
-    // No zone is more than a day off, and none changes twice within two days.
+    // No zone is more than a day from UTC, and none changes twice within two days.
     int32_t before = time_zone_offset(z, local_s - SECONDS_PER_DAY);
     if (time_zone_offset(z, local_s - before) == before)
         return local_s - before;

@@ -1,7 +1,7 @@
-// conclusions.c - how much of its nodes a run used, and the energy.
+// conclusions.c - how much of its nodes a run used, and its energy.
 //
 // Sums over lines: a mean is the sum of the lines' means, a peak the sum of the lines' peaks (which
-// need not be at one time), so each is the sum of what one `sonde query` prints.
+// need not occur at the same time), so each is the sum of the figures of `sonde query`.
 #include "report/findings.h"
 #include "report/gather.h"
 
@@ -23,8 +23,6 @@ static struct sum sum_of(const struct report *r, enum report_measure_id id)
     struct sum s = {(double)NAN, (double)NAN, 0};
     for (size_t i = 0; i < r->measures[id].count; i++) {
         const struct report_line *l = &r->measures[id].lines[i];
-        if (str_eq(l->part, STR("lo")) && (id == REPORT_NETWORK_IN || id == REPORT_NETWORK_OUT))
-            continue;
         add(&s.mean, l->mean);
         add(&s.peak, l->peak);
         s.lines++;
@@ -39,7 +37,7 @@ static void use(struct report *r, const char *key, const char *name, const char 
         r->uses[r->use_count++] = (struct report_use){key, name, unit, mean, peak, total};
 }
 
-// Cores of all nodes that say how many they have.
+// Sum of the cores of all nodes with a known number of cores.
 static double all_cores(const struct report *r)
 {
     double cores = (double)NAN, given = report_environment(r, STR("SLURM_CPUS_ON_NODE"));
@@ -88,8 +86,8 @@ static bool is_part(struct str zone)
     return str_find_char(zone, '/') >= 0;
 }
 
-// What a zone counts for: Cray's "node" is all of a node, GPUs included; RAPL's packages and their
-// memory add up, and a package has its cores in it.
+// The energy of a node: Cray's zone "node" covers all of it, GPUs included; RAPL's packages and
+// their memory add up, and a package includes its cores.
 static double node_joules(const struct report *r, struct str host, bool *with_gpus)
 {
     const struct report_measure *m = &r->measures[REPORT_ENERGY];
@@ -110,7 +108,7 @@ static double node_joules(const struct report *r, struct str host, bool *with_gp
     return parts;
 }
 
-// A GPU's counter, else its mean power over the run.
+// A GPU's energy: from its counter, else from its mean power over the run.
 static double gpu_joules(const struct report *r, const struct report_line *power)
 {
     const struct report_measure *m = &r->measures[REPORT_GPU_ENERGY];

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double INTERVAL_P = 0.05;      // outside of the interval
-static const double FALSE_VERDICTS = 0.005; // of all verdicts
-static const double ALIKE = 0.2;            // neighbouring batches: above, they are made longer
+static const double INTERVAL_P = 0.05;      // probability outside of the interval
+static const double FALSE_VERDICTS = 0.005; // allowed share of all verdicts
+// correlation of neighbouring batches above which batches are made longer
+static const double ALIKE = 0.2;
 
 // ---------------------------------------------------------------- Student's distribution
 
@@ -71,7 +72,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Of sorted values: between the two nearest ones.
+// Interpolates between the two nearest of sorted values.
 static double quantile(const double *sorted, size_t count, double q)
 {
     double at = q * (double)(count - 1);
@@ -88,7 +89,7 @@ static double mean_of(const double *values, size_t count)
     return sum / (double)count;
 }
 
-// `room`: of `count` elements.
+// `room` has space for `count` values.
 static double median_of(const double *values, size_t count, double *room)
 {
     memcpy(room, values, count * sizeof *room);
@@ -121,7 +122,7 @@ static double statistic_of(enum difference_statistic which, const double *values
 
 // ---------------------------------------------------------------- one run
 
-// The medians of `batches` parts.
+// Computes the statistic of each of `batches` parts.
 static void batch_statistics(enum difference_statistic which, const struct difference_run *run,
                              size_t batches, double *out, double *room)
 {
@@ -149,8 +150,8 @@ static size_t warm_up(const struct difference_run *run, double *room)
     size_t warm = 0;
     while (warm < batches / 4 && fabs(medians[warm] - middle) > limit)
         warm++;
-    // Unlike up to the end of the quarter: that is a drift, not a warm-up. The batch in which the
-    // warm-up ends is left out, too.
+    // If the values differ until the end of the quarter, that is a drift and not a warm-up. The
+    // batch in which the warm-up ends is left out, too.
     return warm == 0 || warm == batches / 4 ? 0 : run->count * (warm + 1) / batches;
 }
 
@@ -164,11 +165,12 @@ size_t difference_warm_up(const struct difference_run *run)
 
 struct run_estimate {
     double value;
-    double variance; // of the value
+    double variance; // of the statistic
     double freedom;  // 0: the variance is unknown
 };
 
-// Of successive values; the estimate of a short sequence is too low by (1 + 3 r) / n.
+// Of consecutive values; corrects the estimate, which is too low by (1 + 3 r) / n for a short
+// sequence.
 static double autocorrelation(const double *values, size_t count, double mean, double sum_squares)
 {
     double products = 0;
@@ -217,11 +219,11 @@ static struct run_estimate estimate_run(enum difference_statistic which,
 struct side {
     const struct difference_run *runs;
     struct difference_run *steady; // without warm-up
-    struct run_estimate *each;     // of one statistic
+    struct run_estimate *each;     // estimates of one statistic
     size_t count;
     double mean;
     double within,
-        within_freedom; // variance of the mean by the values of the runs; freedom 0: unknown
+        within_freedom; // variance of the mean from the values within runs; freedom 0: unknown
     double spread;      // sum of squares between the runs
 };
 
@@ -246,7 +248,7 @@ static void estimate_side(enum difference_statistic which, struct side *s, doubl
         s->spread += (s->each[i].value - s->mean) * (s->each[i].value - s->mean);
 }
 
-// The variance of after - before by the spread between runs: one relative spread for both sides,
+// The variance of after - before from the spread between runs: one relative spread for both sides,
 // because noise grows with the value. Degrees of freedom 0: no side has two runs.
 static double between_runs(const struct side *before, const struct side *after, double *freedom)
 {
@@ -351,8 +353,8 @@ double difference_relative(double before, double after)
     return before == after ? 0 : before == 0 ? NAN : (after - before) / fabs(before);
 }
 
-// The probability of the surer one of mean and median, of those that have changed enough; 1: none
-// has. Two looks at the same values: twice the probability.
+// The smaller probability of mean and median, if they have changed enough; 1: neither has. Doubled,
+// because two tests use the same values.
 static double surest(const struct difference *d, double least,
                      const struct difference_estimate **of)
 {

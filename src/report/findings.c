@@ -148,6 +148,7 @@ void report_find(struct report *r)
     r->finding_count = 0;
     for (size_t i = 0; i < sizeof finders / sizeof *finders; i++)
         finders[i](r);
+    report_say_once(r);
     if (r->finding_count)
         qsort(r->findings, r->finding_count, sizeof *r->findings, surest_first);
 }

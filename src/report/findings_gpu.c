@@ -1,12 +1,12 @@
-// findings_gpu.c - GPUs: not used, idle from a time on, idle within the steps, slowed down.
+// findings_gpu.c - GPUs: unused, idle after some time, idle within steps, throttled.
 #include "report/findings.h"
 
 #include <stdlib.h>
 
 enum {
     IDLE_LEAST_S = 60,
-    GROUP_BUCKETS = 2,     // GPUs that fall idle so close to each other are one finding
-    NAMES_HOSTS_MAX = 4,   // nodes in a title
+    GROUP_BUCKETS = 2,     // GPUs that become idle this close to each other are one finding
+    NAMES_HOSTS_MAX = 4,   // nodes in a title, at most
     FILTER_HOSTS_MAX = 16, // and in an expression
     WAIT_SAMPLES_LEAST = 100,
 };
@@ -14,7 +14,7 @@ enum {
 static const double idle_percent = 5;
 static const double idle_share = 0.1;      // of the run
 static const double wait_share = 0.25;     // of the samples within spans
-static const double wait_span_share = 0.3; // of the run: what the spans cover
+static const double wait_span_share = 0.3; // share of the run that the spans must cover
 static const double throttle_share = 0.02;
 
 // ---------------------------------------------------------------- names
@@ -51,7 +51,7 @@ static struct str names_of(struct report *r, const struct report_line *const *li
     return list_of(r, &b);
 }
 
-// Values of the lines' hosts or parts, each once, separated by `separator`.
+// The lines' hosts or parts without duplicates, joined by `separator`.
 static struct str values_of(struct report *r, const struct report_line *const *lines, size_t count,
                             bool parts, const char *separator)
 {
@@ -86,7 +86,7 @@ static struct str expression(struct report *r, const char *function, struct str 
                         STR_ARG(hosts), STR_ARG(gpus));
 }
 
-// ---------------------------------------------------------------- idle from a time on
+// ---------------------------------------------------------------- idle after some time
 
 struct idle {
     const struct report_line *line;
@@ -176,7 +176,7 @@ void find_idle_gpus(struct report *r)
         if (l->mean < idle_percent / 10)
             from = -1;
         else if (idle_s < IDLE_LEAST_S || idle_s < idle_share * report_seconds(r) ||
-                 (quiet >= 0 && from + GROUP_BUCKETS >= quiet)) // find_idle_end says it
+                 (quiet >= 0 && from + GROUP_BUCKETS >= quiet)) // find_idle_end reports it
             continue;
         idle[count++] = (struct idle){l, from};
     }
@@ -227,7 +227,7 @@ void find_gpu_waits(struct report *r)
     }
 }
 
-// ---------------------------------------------------------------- slowed down
+// ---------------------------------------------------------------- throttled
 
 void find_throttling(struct report *r)
 {
@@ -269,6 +269,6 @@ void find_throttling(struct report *r)
         f->unit = "ratio";
         f->hosts = values_of(r, hit, count, false, ",");
         f->m = expression(r, "0all-avg", m->metric, hit, count);
-        return; // the causes overlap: the first names the worst
+        return; // the causes overlap, and the first one is the worst
     }
 }

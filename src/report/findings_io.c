@@ -1,12 +1,13 @@
 // findings_io.c - disks and networks that a run waits for.
 #include "report/findings.h"
 
-static const double disk_wait_share = 0.2; // of the run: some task waited for a disk
+static const double disk_wait_share = 0.2; // of the run: a task waited for a disk
 static const double disk_busy_share = 0.8;
-static const double disk_iowait_share = 0.1;                      // of all processor time
-static const double link_share_least = 0.85, link_share_most = 1; // of a link's rate, as payload
-static const double plateau_width = 0.95;                         // of the peak
-static const double plateau_share = 0.25;                         // of the buckets
+static const double disk_iowait_share = 0.1; // of all processor time
+// payload as a share of a link's rate
+static const double link_share_least = 0.85, link_share_most = 1;
+static const double plateau_width = 0.95; // minimum share of the peak
+static const double plateau_share = 0.25; // minimum share of the buckets
 
 // ---------------------------------------------------------------- disks
 
@@ -112,7 +113,7 @@ void find_full_network(struct report *r)
         for (size_t i = 0; i < r->measures[ids[k]].count; i++) {
             const struct report_line *l = &r->measures[ids[k]].lines[i];
             double share = filled_link(l->peak) > 0 ? plateau_of(r, l) : 0;
-            if (str_eq(l->part, STR("lo")) || share < plateau_share || share <= worst_share)
+            if (share < plateau_share || share <= worst_share)
                 continue;
             worst = l;
             worst_share = share;

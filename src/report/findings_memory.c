@@ -1,4 +1,4 @@
-// findings_memory.c - memory: more asked for than used, growth until the end, killed processes,
+// findings_memory.c - memory: requested but unused, growing until the end, killed processes,
 // swapping.
 #include "report/findings.h"
 
@@ -8,15 +8,15 @@ enum {
 };
 
 static const double gib = 1 << 30, mib = 1 << 20;
-static const double request_share = 0.5;      // of the limit; more is well used
-static const double request_margin = 1.25;    // of the peak, in the advice
-static const double growth_fit = 0.9;         // share of the variance that a line explains
+static const double request_share = 0.5;      // of the limit; above it, the memory is well used
+static const double request_margin = 1.25;    // the recommended memory as a multiple of the peak
+static const double growth_fit = 0.9;         // share of the variance that the line explains
 static const double growth_least_share = 0.2; // of the last value
 static const double pressure_share = 0.1;     // of the run
 
-// ---------------------------------------------------------------- asked for and not used
+// ---------------------------------------------------------------- requested but unused
 
-// What a node's memory is limited to; NaN: to nothing that somebody asked for.
+// The memory limit that the user requested for a node; NaN: none.
 static double limit_of(const struct report *r, struct str host)
 {
     const struct report_line *l = measure_line(r, REPORT_MEMORY_LIMIT, host),
@@ -47,7 +47,7 @@ void find_memory_request(struct report *r)
     for (size_t i = 0; i < m->count && finding_is_long_enough(r); i++) {
         double of = limit_of(r, m->lines[i].host);
         if (isnan(of) || line_values(r, &m->lines[i]) < FINDING_LEAST_BUCKETS)
-            return; // of one node it is not known
+            return; // unknown for one of the nodes
         limit = fmin(limit, of);
         if (m->lines[i].peak > peak) {
             peak = m->lines[i].peak;
@@ -113,7 +113,8 @@ void find_memory_growth(struct report *r)
         ptrdiff_t end = line_last_at_least(r, l, 0);
         if (end < 0 || line_values(r, l) < GROWTH_LEAST_BUCKETS)
             continue;
-        // The beginning loads data; the last bucket may hold the end of the program.
+        // Skips the beginning, which loads data, and the last bucket, which may contain the end of
+        // the program.
         size_t to = (size_t)end, from = to / 4;
         struct fit all = fit_line(r, l, from, to), half = fit_line(r, l, to / 2 + from / 2, to);
         double last = to ? l->buckets[to - 1] : (double)NAN,
@@ -196,7 +197,7 @@ void find_out_of_memory(struct report *r)
         f->unit = "processes";
         f->hosts = host;
         f->m = finding_text(r, "none:0all-diff:%.*s", STR_ARG(m->metric));
-        return; // the group's are the node's, too
+        return; // the kills of the node already include those of the group
     }
 }
 

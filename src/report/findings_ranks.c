@@ -1,8 +1,8 @@
-// findings_ranks.c - members that are slower than the others, and work that is not divided evenly.
+// findings_ranks.c - members that are slower than the others, and unevenly divided work.
 #include "report/findings.h"
 
 enum {
-    STRAGGLERS_MAX = 4, // findings of their own; the table has all
+    STRAGGLERS_MAX = 4, // findings of single members; the table lists all
     ROUNDS_SURE = 16,
     SPANS_A_MEMBER = 10,
 };
@@ -34,6 +34,7 @@ void find_stragglers(struct report *r)
             STR("Compare its node with the others (sonde probe, temperatures, clocks, other "
                 "programs on it). If it is the node, exclude it: sonde detect --exclude-file.");
         f->value = s->factor;
+        f->member = s->member;
         f->unit = "ratio";
         f->start_ns = s->since_ns / 1000000000 * 1000000000;
         f->end_ns = (s->until_ns / 1000000000 + 1) * 1000000000;
@@ -75,6 +76,7 @@ void find_imbalance(struct report *r)
         f->advice = STR("Divide the work evenly: the others wait for the slowest member. If its "
                         "share is not larger, see sonde detect --span.");
         f->value = s->imbalance;
+        f->member = s->slowest;
         f->unit = "ratio";
         f->span = s->name;
     }

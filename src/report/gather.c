@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// ---------------------------------------------------------------- for the parts
+// ---------------------------------------------------------------- requests
 
 void gather_note_missing(struct gather *g, const char *names)
 {
@@ -79,7 +79,7 @@ static int list(struct gather *g, const char *path, const char *name, json_t **o
     return rc;
 }
 
-// ---------------------------------------------------------------- what ran
+// ---------------------------------------------------------------- the run
 
 static int take_pairs(struct gather *g, const json_t *object, const struct report_key **out,
                       size_t *count)
@@ -125,8 +125,8 @@ static int several(struct gather *g, const json_t *runs)
     for (size_t i = 0; i < json_array_size(runs); i++)
         buf_printf(&names, "%s%s", i ? ", " : "",
                    json_string_value(json_object_get(json_array_get(runs, i), "job")));
-    error_set(g->e, -ENOTSUP, "these are %zu runs (%s): a report is of one", json_array_size(runs),
-              buf_cstr(&names));
+    error_set(g->e, -ENOTSUP, "a report covers one run, but these are %zu: %s",
+              json_array_size(runs), buf_cstr(&names));
     buf_free(&names);
     return -ENOTSUP;
 }
@@ -142,7 +142,7 @@ static int take_status(struct gather *g)
     const json_t *runs = json_object_get(root, "runs"), *files = json_object_get(root, "files");
     struct buf unreadable = {0};
     if (!root)
-        rc = error_set(g->e, -EBADMSG, "the status of the job is no JSON");
+        rc = error_set(g->e, -EBADMSG, "the status of the job is not JSON");
     else if (json_array_size(runs) > 1)
         rc = several(g, runs);
     else if (json_array_size(runs) == 1)
@@ -174,6 +174,16 @@ static int by_host(const void *a, const void *b)
     return order ? order : (x->first_ns > y->first_ns) - (x->first_ns < y->first_ns);
 }
 
+// A node may have several recordings.
+static void join_node(struct report_node *n, const struct report_node *more)
+{
+    if (!str_eq(n->state, STR("live")))
+        n->state = more->state;
+    if (!n->first_ns || (more->first_ns && more->first_ns < n->first_ns))
+        n->first_ns = more->first_ns;
+    n->last_ns = more->last_ns > n->last_ns ? more->last_ns : n->last_ns;
+}
+
 // The nodes, and the range of their points.
 static int take_nodes(struct gather *g, int64_t *first_ns, int64_t *last_ns)
 {
@@ -188,21 +198,28 @@ static int take_nodes(struct gather *g, int64_t *first_ns, int64_t *last_ns)
         rc = error_set(g->e, -ENOMEM, "no memory");
     for (size_t i = 0; i < json_array_size(rows) && !rc; i++) {
         const json_t *row = json_array_get(rows, i);
-        struct report_node *n = &nodes[r->node_count++];
-        *n = (struct report_node){gather_text(g, row, "host"), gather_text(g, row, "state"),
-                                  number(row, "first_ns"), number(row, "last_ns")};
+        nodes[i] = (struct report_node){gather_text(g, row, "host"), gather_text(g, row, "state"),
+                                        number(row, "first_ns"), number(row, "last_ns")};
         if (!r->job.size)
             r->job = gather_text(g, row, "job");
-        r->running |= str_eq(n->state, STR("live"));
-        if (!n->first_ns)
+        r->running |= str_eq(nodes[i].state, STR("live"));
+        if (!nodes[i].first_ns)
             continue;
-        *first_ns = n->first_ns < *first_ns ? n->first_ns : *first_ns;
-        *last_ns = n->last_ns > *last_ns ? n->last_ns : *last_ns;
+        *first_ns = nodes[i].first_ns < *first_ns ? nodes[i].first_ns : *first_ns;
+        *last_ns = nodes[i].last_ns > *last_ns ? nodes[i].last_ns : *last_ns;
     }
+    size_t count = rc ? 0 : json_array_size(rows);
     json_decref(rows);
+    if (count)
+        qsort(nodes, count, sizeof *nodes, by_host);
+    for (size_t i = 0; i < count; i++) {
+        struct report_node *last = r->node_count ? &nodes[r->node_count - 1] : NULL;
+        if (last && str_eq(last->host, nodes[i].host))
+            join_node(last, &nodes[i]);
+        else
+            nodes[r->node_count++] = nodes[i];
+    }
     r->nodes = nodes;
-    if (r->node_count)
-        qsort(nodes, r->node_count, sizeof *nodes, by_host);
     return rc;
 }
 
@@ -240,14 +257,16 @@ static int take_stragglers(struct gather *g)
 {
     json_t *rows = NULL;
     int rc = list(g, "/sonde/v1/findings", "findings", &rows);
-    size_t count = json_array_size(rows);
+    size_t count = json_array_size(rows), found = 0;
     struct report_straggler *all = rc ? NULL : arena_array(g->arena, count, sizeof *all);
     if (!rc && !all)
         rc = error_set(g->e, -ENOMEM, "no memory");
     for (size_t i = 0; i < count && !rc; i++) {
         const json_t *row = json_array_get(rows, i);
         bool span = json_object_get(row, "span") != NULL;
-        all[i] = (struct report_straggler){
+        if (!json_object_get(row, "factor")) // silent: not slower than others
+            continue;
+        all[found++] = (struct report_straggler){
             .what = gather_text(g, row, span ? "span" : "metric"),
             .member = member_of(g, json_object_get(row, "tags")),
             .span = span,
@@ -261,7 +280,7 @@ static int take_stragglers(struct gather *g)
     }
     json_decref(rows);
     g->report->stragglers = all;
-    g->report->straggler_count = rc ? 0 : count;
+    g->report->straggler_count = rc ? 0 : found;
     return rc;
 }
 
@@ -279,7 +298,7 @@ static int64_t sample_interval_s(struct gather *g, int64_t first_ns, int64_t las
         const char *expression = text;
         struct sonde_result *result = NULL;
         snprintf(text, sizeof text, "mimmax:0all-count:%s", tried[i]);
-        // Without an answer, charts may have gaps; the requests that follow say what is wrong.
+        // Without an answer, charts may have gaps; later requests report the error.
         if (gather_ask(g, &expression, 1, NULL, first_ns / NS_PER_S * NS_PER_S,
                        (last_ns / NS_PER_S + 1) * NS_PER_S, &result) == 0)
             for (size_t k = 0; k < result->count; k++)
@@ -291,8 +310,8 @@ static int64_t sample_interval_s(struct gather *g, int64_t first_ns, int64_t las
     return interval_s < 1.5 ? 1 : (int64_t)(interval_s + 0.5);
 }
 
-// Buckets of whole seconds that begin at whole multiples since 1970, as queries have them, and
-// multiples of the sample interval: then each bucket of a counter covers as many samples.
+// Chooses buckets of whole seconds that begin at whole multiples since 1970, as in queries, and are
+// multiples of the sample interval, so that each bucket of a counter covers as many samples.
 static void cut_range(struct report *r, int64_t first_ns, int64_t last_ns, int64_t interval_s)
 {
     size_t most = r->node_count ? REPORT_CELLS_MAX / r->node_count : REPORT_BUCKETS_MAX;
@@ -329,7 +348,7 @@ int report_gather(struct sonde_client *client, const struct gather_options *opti
         if (!rc)
             rc = take_stragglers(&g);
         if (!rc)
-            rc = gather_spans(&g);
+            rc = gather_spans(&g, &(struct gather_spans_request){0});
     }
     if (!out->start_ns)
         out->start_ns = out->from_ns;
@@ -344,5 +363,23 @@ int report_gather(struct sonde_client *client, const struct gather_options *opti
         report_conclude(out);
         report_find(out);
     }
+    return rc;
+}
+
+int report_gather_spans(struct sonde_client *client, const char *name, int64_t start_ns,
+                        int64_t end_ns, struct arena *arena, struct report *out, struct error *e)
+{
+    struct gather g = {.client = client, .report = out, .arena = arena, .e = e};
+    const struct gather_spans_request request = {name, start_ns, end_ns};
+    int64_t first_ns, last_ns;
+    *out = (struct report){.arena = arena, .grams_per_kwh = (double)NAN};
+    int rc = take_nodes(&g, &first_ns, &last_ns);
+    if (!rc && first_ns <= last_ns) {
+        cut_range(out, start_ns ? start_ns : first_ns, end_ns ? end_ns : last_ns, 1);
+        rc = gather_spans(&g, &request);
+    }
+    if (g.missing.size)
+        out->missing = arena_str(arena, buf_str(&g.missing));
+    buf_free(&g.missing);
     return rc;
 }

@@ -1,7 +1,7 @@
-// gather.h - asks a job or a recording for everything that a report is made of.
+// gather.h - requests everything that a report needs from a job or a recording.
 //
 //   status, nodes, metrics, annotations, findings, spans      one request each
-//   a measure      one request of four queries: mean, peak, count, and buckets; of those that are
+//   a measure      one request of four queries: mean, peak, count, and buckets; for those that are
 //                  drawn also the least and greatest of each bucket
 //
 // Requests: at most 5 + measures + the user's metrics + spans. Memory: REPORT_CELLS_MAX values a
@@ -16,13 +16,18 @@
 struct gather_options {
     const char *where;    // the name that the user gave; NULL: none
     double grams_per_kwh; // NaN: not given
-    bool brief;           // nothing that is only drawn
+    bool brief;           // leave out data that are only drawn
 };
 
-// Fills *out, conclusions included; its memory is of `arena`. What single requests could not answer
-// is in out->missing. -ENOTSUP: several runs.
+// Fills *out, including conclusions; its memory is in `arena`. out->missing lists the requests that
+// failed. -ENOTSUP: several runs.
 int report_gather(struct sonde_client *client, const struct gather_options *options,
                   struct arena *arena, struct report *out, struct error *e);
+
+// Fills only the nodes, the range and the spans of *out: the table of spans. `name`: only spans of
+// this name; NULL: all. Only spans that overlap the range; 0: from the first, to the last point.
+int report_gather_spans(struct sonde_client *client, const char *name, int64_t start_ns,
+                        int64_t end_ns, struct arena *arena, struct report *out, struct error *e);
 
 // ---- its parts
 
@@ -35,23 +40,28 @@ struct gather {
     struct error *e;
 };
 
-void gather_note_missing(struct gather *g, const char *names); // NULL: nobody
+void gather_note_missing(struct gather *g, const char *names); // NULL: none
 struct str gather_text(struct gather *g, const json_t *object, const char *key);
 
 // gather_measures.c
 int gather_measures(struct gather *g, bool drawn);
 // gather_spans.c
-int gather_spans(struct gather *g);
+struct gather_spans_request {
+    const char *name;         // NULL: all names
+    int64_t start_ns, end_ns; // 0: no limit
+};
+int gather_spans(struct gather *g, const struct gather_spans_request *request);
 
-// The row of a metric in g->metrics; NULL: the run does not have it.
+// The row of a metric in g->metrics; NULL: the run does not have the metric.
 const json_t *gather_metric(const struct gather *g, const char *name);
 
-// A request of several queries, each an expression (and the spans of a name, if not NULL), over the
-// report's range. 0 and *out; the answers' queries are numbered.
+// Sends a request of several queries over the report's range. Each is an expression; `spans`, if
+// not NULL, restricts them to spans of that name. Returns 0 with *out, whose series have the
+// numbers of their queries.
 int gather_ask(struct gather *g, const char *const *expressions, size_t count, const char *span,
                int64_t start_ns, int64_t end_ns, struct sonde_result **out);
 
-// conclusions.c: uses and energy, from the measures.
+// conclusions.c: resource use and energy, from the measures.
 void report_conclude(struct report *r);
 
 #endif

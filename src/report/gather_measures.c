@@ -10,11 +10,11 @@ enum {
     QUERIES_MAX = 6,
     EXPRESSION_MAX = 320,
     REQUEST_MEASURES_MAX = 40,
-    // values of a request, so that a server with 32 MiB a query answers
+    // values in a request, so that a server with 32 MiB per query can answer
     REQUEST_CELLS = 500000,
 };
 
-// The queries of a request, by their places. The last two only of measures that are drawn.
+// The queries of a request, in their order. Only measures that are drawn have the last two.
 enum { OF_MEAN, OF_PEAK, OF_COUNT, OF_BUCKETS, OF_LEAST, OF_GREATEST };
 
 static const struct {
@@ -36,21 +36,21 @@ static bool is_drawn(enum report_measure_id id)
            id == REPORT_GPU_MEMORY || id == REPORT_GPU_POWER;
 }
 
-// A line and what it was made from, while the answer is there.
+// A line and its source data, valid while the answer exists.
 struct taken {
     struct report_line line;
     const struct sonde_series *series;
     double *buckets;
 };
 
-// The lines of one measure while its answers come.
+// The lines of one measure while its answers arrive.
 struct taking {
     struct taken *all;
-    size_t count, capacity, hint; // hint: where the next series probably is
+    size_t count, capacity, hint; // hint: likely index of the next series
     double *least, *greatest;
 };
 
-// A measure to ask for.
+// A measure to request.
 struct wanted {
     struct report_measure *measure;
     const char *tag; // NULL: all tags but the host
@@ -107,8 +107,8 @@ static void fill(const struct report *r, const struct sonde_series *s, double *b
     }
 }
 
-// The lines are those of the first query; of every other query the same series come in the same
-// order, some perhaps missing.
+// The first query defines the lines; every other query has the same series in the same order,
+// perhaps without some.
 static size_t find_line(const struct taken *all, size_t count, size_t hint,
                         const struct sonde_series *s)
 {
@@ -149,10 +149,19 @@ static bool take_series(struct gather *g, const struct sonde_series *s, const st
     return true;
 }
 
+// What a node sends to itself is no use of a network.
+static bool is_loopback(const struct sonde_series *s, const struct wanted *want)
+{
+    return want->tag && strcmp(want->tag, "interface") == 0 &&
+           str_eq(tag_of(s, "interface"), STR("lo"));
+}
+
 static bool take_answer(struct gather *g, const struct sonde_series *s, size_t query,
                         const struct wanted *want, struct taking *t)
 {
     struct report *r = g->report;
+    if (is_loopback(s, want))
+        return true;
     if (query == OF_MEAN)
         return take_series(g, s, want, t);
     if (query == OF_LEAST || query == OF_GREATEST) {
@@ -165,7 +174,7 @@ static bool take_answer(struct gather *g, const struct sonde_series *s, size_t q
     size_t at = t->count ? find_line(t->all, t->count, t->hint, s) : t->count;
     t->hint = at + 1;
     if (at == t->count)
-        return true; // it has begun since
+        return true; // it has begun after the first query
     double value = s->count ? s->values[0] : (double)NAN;
     if (query == OF_PEAK)
         t->all[at].line.peak = value;
@@ -186,7 +195,7 @@ static bool finish(struct gather *g, const struct wanted *want, struct taking *t
         if (!want->counter)
             continue;
         lines[i].mean = lines[i].total / report_seconds(r);
-        lines[i].peak = (double)NAN; // that of the rates, not of the values
+        lines[i].peak = (double)NAN; // replaced by the peak of the rates
         for (size_t k = 0; k < r->bucket_count; k++)
             lines[i].peak = fmax(lines[i].peak, lines[i].buckets[k]);
     }
@@ -221,7 +230,7 @@ static size_t queries_of(const struct wanted *want)
     return want->drawn && !want->counter ? QUERIES_MAX : OF_BUCKETS + 1;
 }
 
-// What a request is refused for that smaller ones may do.
+// True for errors that smaller requests may avoid.
 static bool is_too_much(int rc)
 {
     return rc == -EFBIG || rc == -ETIME || rc == -ETIMEDOUT || rc == -EBUSY || rc == -EINVAL;
@@ -246,8 +255,8 @@ static int take_result(struct gather *g, const struct sonde_result *result,
     return good ? 0 : error_set(g->e, -ENOMEM, "no memory");
 }
 
-// All of them in one request; if that is too much, in halves. One measure that is too much, alone,
-// does not cost the others: it is missing.
+// Sends all of them in one request; if that is too large, in halves. If a single measure is too
+// large, only this measure is missing.
 static int request(struct gather *g, const struct wanted *all, size_t count)
 {
     char(*text)[EXPRESSION_MAX] = malloc(count * QUERIES_MAX * sizeof *text);
@@ -308,7 +317,7 @@ static struct wanted want(struct report_measure *m, struct str metric, const cha
     return (struct wanted){m, tag, counter, drawn};
 }
 
-// The metrics that no source of sonde's gives: the programs'.
+// The metrics that are not from sonde's own sources, but from programs.
 static size_t want_own(struct gather *g, struct wanted *out)
 {
     struct report *r = g->report;

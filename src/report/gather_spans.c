@@ -1,9 +1,12 @@
-// gather_spans.c - the spans of a report: a row for each name, and how idle the GPUs were within.
+// gather_spans.c - the spans of a report: a row for each name, with the idle share of the GPUs
+// within them.
 //
-// A member is what gives one span after another: the rank, worker or process of a node, as in
+// A member is the source of consecutive spans: the rank, worker or process of a node, as in
 // /sonde/v1/findings.
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/map.h"
+#include "client/distribution.h"
 #include "report/gather.h"
 
 #include <errno.h>
@@ -11,19 +14,26 @@
 #include <stdlib.h>
 
 enum {
-    SPANS_READ_MAX = 100000, // 50 MB as JSON; the first ones
-    GPU_NAMES_MAX = 4,       // names whose GPUs are asked for
+    SPANS_READ_MAX = 100000, // 50 MB as JSON; later ones are ignored
+    GPU_NAMES_MAX = 4,       // names whose GPU data are requested
     GPU_CELLS_MAX = 40000,   // spans x GPUs of such a request
     GPU_SPANS_MAX = 1000,
-    MEMBER_SPANS_LEAST = 3, // fewer say nothing of a member
+    MEMBER_SPANS_LEAST = 3, // a member with fewer spans is not judged
 };
 
-static const double used_percent = 5; // a GPU with less is none of the spans'
+static const double used_percent = 5; // a GPU below this does not work for the spans
 static const double gpu_share_least = 0.3;
 static const double inner_share_least = 0.1;
 
+// Ids are unique only within the recording of a node. No padding: it is a key of a map.
+struct span_key {
+    uint64_t node; // a hash of its name
+    int64_t id;
+};
+
 struct span {
-    int64_t id, parent, start_ns, end_ns; // end 0: it has none
+    struct span_key key, parent;
+    int64_t start_ns, end_ns; // end 0: open
     size_t name, member;
 };
 
@@ -36,7 +46,7 @@ struct member {
 
 struct name {
     struct str text;
-    size_t order; // of struct span, sorted by name: the first one
+    size_t order; // index of the first struct span, sorted by name
     size_t count, unfinished;
     double sum_s;
 };
@@ -53,6 +63,11 @@ struct spans {
 static int no_memory(struct gather *g)
 {
     return error_set(g->e, -ENOMEM, "no memory for the spans");
+}
+
+static double seconds_of(const struct span *p)
+{
+    return (double)(p->end_ns - p->start_ns) / 1e9;
 }
 
 // ---------------------------------------------------------------- reading
@@ -115,8 +130,10 @@ static int take_member(struct spans *s, const json_t *row, size_t name, size_t *
 static int take_span(struct spans *s, const json_t *row)
 {
     struct span *p = &s->all[s->count];
-    *p = (struct span){.id = json_integer_value(json_object_get(row, "id")),
-                       .parent = json_integer_value(json_object_get(row, "parent")),
+    const char *host = json_string_value(json_object_get(row, "node"));
+    uint64_t node = host ? hash_bytes(host, strlen(host), 0) : 0;
+    *p = (struct span){.key = {node, json_integer_value(json_object_get(row, "id"))},
+                       .parent = {node, json_integer_value(json_object_get(row, "parent"))},
                        .start_ns = json_integer_value(json_object_get(row, "start_ns")),
                        .end_ns = json_integer_value(json_object_get(row, "end_ns"))};
     int rc = take_name(s, row, &p->name);
@@ -124,12 +141,12 @@ static int take_span(struct spans *s, const json_t *row)
         rc = take_member(s, row, p->name, &p->member);
     if (rc)
         return rc;
-    // A span that ended with its process did not end by itself.
+    // The span ended only because its process ended.
     if (!p->end_ns || json_object_get(json_object_get(row, "tags"), STORE_UNFINISHED_TAG)) {
         s->names[p->name].unfinished++;
         return 0;
     }
-    double seconds = (double)(p->end_ns - p->start_ns) / 1e9;
+    double seconds = seconds_of(p);
     s->names[p->name].count++;
     s->names[p->name].sum_s += seconds;
     s->members[p->member].count++;
@@ -146,21 +163,6 @@ static int by_name_and_start(const void *a, const void *b)
     if (x->name != y->name)
         return x->name < y->name ? -1 : 1;
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-// Linear between neighbours, as numpy has it.
-static double quantile(const double *sorted, size_t count, double p)
-{
-    double at = p * (double)(count - 1);
-    size_t below = (size_t)at;
-    double above = below + 1 < count ? sorted[below + 1] : sorted[below];
-    return sorted[below] + (above - sorted[below]) * (at - (double)below);
 }
 
 static void compare_members(const struct spans *s, size_t name, struct report_span *out)
@@ -187,7 +189,8 @@ static void compare_members(const struct spans *s, size_t name, struct report_sp
     out->imbalance = judged > 1 && sum > 0 ? most / (sum / (double)judged) : (double)NAN;
 }
 
-static int make_row(struct spans *s, size_t name, double *seconds, struct report_span *out)
+static int make_row(struct spans *s, size_t name, struct distribution_room *room,
+                    struct report_span *out)
 {
     const struct name *n = &s->names[name];
     *out = (struct report_span){.name = n->text,
@@ -199,40 +202,60 @@ static int make_row(struct spans *s, size_t name, double *seconds, struct report
     out->mean_s = out->p50_s = out->p95_s = out->max_s = (double)NAN;
     if (!n->count)
         return 0;
-    for (size_t i = 0; i < n->count; i++)
-        seconds[i] = (double)(s->all[n->order + i].end_ns - s->all[n->order + i].start_ns) / 1e9;
-    qsort(seconds, n->count, sizeof *seconds, ascending);
-    out->mean_s = n->sum_s / (double)n->count;
-    out->p50_s = quantile(seconds, n->count, 0.5);
-    out->p95_s = quantile(seconds, n->count, 0.95);
-    out->max_s = seconds[n->count - 1];
+    struct distribution lengths = {0};
+    int rc = 0;
+    for (size_t i = 0; i < n->count && !rc; i++)
+        rc = distribution_add(room, &lengths, seconds_of(&s->all[n->order + i]), true, s->g->e);
+    out->mean_s = (double)lengths.mean;
+    out->p50_s = distribution_quantile(&lengths, QUERY_P50);
+    out->p95_s = distribution_quantile(&lengths, QUERY_P95);
+    out->max_s = lengths.largest;
+    distribution_free(room, &lengths);
     compare_members(s, name, out);
-    return 0;
+    return rc;
 }
 
-// The name whose spans lie within those of `name` and take the most time.
-static int find_inner(struct spans *s, size_t name, struct report_span *out)
+static size_t largest(const double *values, size_t count)
 {
-    double *inner = calloc(s->name_count, sizeof *inner);
-    if (!inner)
+    size_t most = 0;
+    for (size_t i = 1; i < count; i++)
+        most = values[i] > values[most] ? i : most;
+    return most;
+}
+
+// The name whose spans lie within those of `name` and take the most time; and the name whose spans
+// contain most of the time of `name`.
+static int find_nested(struct spans *s, size_t name, struct report_span *out)
+{
+    double *inner = calloc(s->name_count, sizeof *inner),
+           *outer = calloc(s->name_count, sizeof *outer);
+    if (!inner || !outer) {
+        free(inner);
+        free(outer);
         return no_memory(s->g);
+    }
     for (size_t i = 0; i < s->count; i++) {
         const struct span *p = &s->all[i];
         const uint64_t *at =
-            p->parent
+            p->parent.id
                 ? map_get(&s->span_of, (struct str){(const char *)&p->parent, sizeof p->parent})
                 : NULL;
-        if (at && s->all[*at].name == name && p->name != name)
-            inner[p->name] += (double)(p->end_ns - p->start_ns) / 1e9;
+        if (!at || s->all[*at].name == p->name)
+            continue;
+        if (s->all[*at].name == name)
+            inner[p->name] += seconds_of(p);
+        if (p->name == name)
+            outer[s->all[*at].name] += seconds_of(p);
     }
-    size_t most = 0;
-    for (size_t i = 1; i < s->name_count; i++)
-        most = inner[i] > inner[most] ? i : most;
+    size_t most = largest(inner, s->name_count), around = largest(outer, s->name_count);
     if (out->total_s > 0 && inner[most] >= inner_share_least * out->total_s) {
         out->inner = s->names[most].text;
         out->inner_share = inner[most] / out->total_s;
     }
+    if (outer[around] > out->total_s / 2)
+        out->outer = s->names[around].text;
     free(inner);
+    free(outer);
     return 0;
 }
 
@@ -274,7 +297,7 @@ static int ask_gpus(struct spans *s, size_t name, struct report_span *out)
     const struct name *n = &s->names[name];
     size_t gpus = r->measures[REPORT_GPU].count, most = GPU_CELLS_MAX / gpus, count = 0;
     most = most > GPU_SPANS_MAX ? GPU_SPANS_MAX : most < 1 ? 1 : most;
-    // Those in the middle, where there are more.
+    // Selects the middle ones if there are more.
     size_t from = n->count > most ? (n->count - most) / 2 : 0,
            to = n->count > most ? from + most : n->count;
     struct sonde_result *result = NULL;
@@ -316,46 +339,61 @@ static int longest_first(const void *a, const void *b)
 static int make_rows(struct spans *s)
 {
     struct report *r = s->g->report;
-    double *seconds = malloc((s->count + 1) * sizeof *seconds);
+    struct distribution_room room;
     struct report_span *rows = calloc(s->name_count + 1, sizeof *rows);
-    int rc = seconds && rows ? 0 : no_memory(s->g);
+    int rc = rows ? 0 : no_memory(s->g);
+    distribution_room_begin(&room, DISTRIBUTION_VALUES_MAX);
     if (s->count)
         qsort(s->all, s->count, sizeof *s->all, by_name_and_start);
     for (size_t i = s->count; i > 0; i--)
         s->names[s->all[i - 1].name].order = i - 1;
     for (size_t i = 0; i < s->count && !rc; i++) {
         uint64_t *at = map_add(
-            &s->span_of, (struct str){(const char *)&s->all[i].id, sizeof s->all[i].id}, NULL);
+            &s->span_of, (struct str){(const char *)&s->all[i].key, sizeof s->all[i].key}, NULL);
         if (at)
             *at = i;
         else
             rc = no_memory(s->g);
     }
     for (size_t i = 0; i < s->name_count && !rc; i++)
-        rc = make_row(s, i, seconds, &rows[i]);
+        rc = make_row(s, i, &room, &rows[i]);
     if (!rc && s->name_count)
         qsort(rows, s->name_count, sizeof *rows, longest_first);
     r->span_total = s->name_count;
     for (size_t i = 0, asked = 0; i < s->name_count && i < REPORT_SPANS_MAX && !rc; i++) {
         size_t name = (size_t)*map_get(&s->name_of, rows[i].name);
-        rc = find_inner(s, name, &rows[i]);
+        rc = find_nested(s, name, &rows[i]);
         if (!rc && r->measures[REPORT_GPU].count && rows[i].count &&
             rows[i].share >= gpu_share_least && asked++ < GPU_NAMES_MAX)
             rc = ask_gpus(s, name, &rows[i]);
         r->spans[r->span_count++] = rows[i];
     }
-    free(seconds);
+    distribution_room_end(&room);
     free(rows);
     return rc;
 }
 
-int gather_spans(struct gather *g)
+static void add_time(struct buf *path, const char *key, int64_t t_ns)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%lld.%09lld", (long long)(t_ns / 1000000000),
+             (long long)(t_ns % 1000000000));
+    client_add_parameter(path, key, t_ns ? text : NULL);
+}
+
+int gather_spans(struct gather *g, const struct gather_spans_request *request)
 {
     struct spans s = {.g = g};
     json_t *rows = NULL;
-    char path[64], *missing = NULL;
-    snprintf(path, sizeof path, "/sonde/v1/spans?limit=%d", SPANS_READ_MAX);
-    int rc = client_list(g->client, path, "spans", &rows, &missing, g->e);
+    char *missing = NULL;
+    struct buf path = {0};
+    buf_printf(&path, "/sonde/v1/spans?limit=%d", SPANS_READ_MAX);
+    client_add_parameter(&path, "name", request->name);
+    add_time(&path, "start", request->start_ns);
+    add_time(&path, "end", request->end_ns);
+    int rc = path.failed ? no_memory(g)
+                         : client_list(g->client, buf_cstr(&path), "spans", &rows, &missing, g->e);
+    buf_free(&path);
     gather_note_missing(g, missing);
     free(missing);
     g->report->spans_cut = json_array_size(rows) >= SPANS_READ_MAX;

@@ -37,14 +37,19 @@ static const char style[] =
     "code{color:var(--dim)}"
     "table{border-collapse:collapse;width:100%;font-size:14px}th{color:var(--dim);font-weight:500}"
     "td,th{text-align:right;padding:3px 8px;border-bottom:1px solid var(--line)}"
-    "td:first-child,th:first-child,.t{text-align:left;overflow-wrap:anywhere}.s{overflow-x:auto}"
+    "td,th{white-space:nowrap}td:first-child,th:first-child,.t{text-align:left;white-space:normal;"
+    "overflow-wrap:break-word;min-width:7em;max-width:28em}.s{overflow-x:auto}"
+    "@media print{.s{overflow:visible}table{font-size:12px}td,th{white-space:normal;padding:2px "
+    "4px}"
+    "td:first-child,th:first-child,.t{min-width:5em}}"
     "meter{width:110px}figure{margin:16px 0}figcaption{font-weight:600}"
     ".c{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr));gap:0 24px}"
-    "svg{width:100%;height:auto;display:block}text{font:11px system-ui,sans-serif;fill:var(--dim)}"
+    "svg{width:100%;height:auto;display:block}text{font:15px system-ui,sans-serif;fill:var(--dim)}"
+    "@media(max-width:600px){body{padding:12px}text{font-size:18px}.o{display:none}}"
     ".r{text-anchor:end}.m{text-anchor:middle}.g{stroke:var(--line);stroke-width:1}"
     ".f{stroke:var(--mark);stroke-width:1.5;stroke-dasharray:3 3}.l{fill:none;stroke-width:1.6;"
     "stroke-linejoin:round}.b{fill:var(--c0);opacity:.15}.b2{fill:var(--c0);opacity:.3}"
-    ".k{margin:2px 0;font-size:13px}.k span{margin-right:12px}"
+    ".k{margin:2px 0;font-size:13px}.k span{margin-right:12px;display:inline-block}"
     "i{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px}"
     ".h{display:flex;gap:8px}.hl{display:flex;flex-direction:column;justify-content:space-between;"
     "font-size:12px;color:var(--dim);max-width:130px;overflow-wrap:anywhere}"
@@ -93,7 +98,7 @@ static void write_head(const struct report *r, struct buf *out)
     html_escape(out, title);
     buf_add_str(out, STR(" - sonde report</title>"));
     write_style(out);
-    buf_add_str(out, STR("</head><body>\n"));
+    buf_add_str(out, STR("</head><body><main>\n"));
     put(out, "h1", r->command.size ? r->command : title);
 }
 
@@ -157,8 +162,9 @@ static void write_uses(const struct report *r, struct buf *out)
     char text[WORDS_MAX];
     if (!r->use_count)
         return;
-    buf_add_str(out, STR("<h2>Use of the nodes</h2><div class=\"s\"><table><tr><th>resource<th>mean"
-                         "<th>peak<th>of<th>mean share<th></tr>"));
+    buf_add_str(out, STR("<h2>Use of the nodes</h2><div class=\"s\" tabindex=\"0\" role=\"group\" "
+                         "aria-label=\"use of the nodes\"><table><tr><th>resource<th>mean"
+                         "<th>peak<th>of<th>mean share<td></tr>"));
     for (size_t i = 0; i < r->use_count; i++) {
         const struct report_use *u = &r->uses[i];
         double share = u->total > 0 ? u->mean / u->total : (double)NAN;
@@ -236,7 +242,8 @@ static void write_spans(const struct report *r, struct buf *out)
 {
     if (!r->span_count)
         return;
-    buf_add_str(out, STR("<h2>Spans</h2><div class=\"s\"><table><tr><th>name<th>count<th>mean s"
+    buf_add_str(out, STR("<h2>Spans</h2><div class=\"s\" tabindex=\"0\" role=\"group\" "
+                         "aria-label=\"spans\"><table><tr><th>name<th>count<th>mean s"
                          "<th>p50 s<th>p95 s<th>max s<th>share<th>members<th>slowest / mean"
                          "<th class=\"t\">slowest<th>GPUs idle</tr>"));
     for (size_t i = 0; i < r->span_count; i++) {
@@ -265,9 +272,11 @@ static void write_stragglers(const struct report *r, struct buf *out)
     char since[WORDS_MAX];
     if (!r->straggler_count)
         return;
-    buf_add_str(out, STR("<h2>Slower than the others</h2><div class=\"s\"><table><tr><th>member"
-                         "<th class=\"t\">measure<th>factor<th class=\"t\">against<th>rounds"
-                         "<th>since</tr>"));
+    buf_add_str(out,
+                STR("<h2>Slower than the others</h2><div class=\"s\" tabindex=\"0\" role=\"group\" "
+                    "aria-label=\"slower than the others\"><table><tr><th>member"
+                    "<th class=\"t\">measure<th>factor<th class=\"t\">against<th>rounds"
+                    "<th>since</tr>"));
     for (size_t i = 0; i < r->straggler_count && i < SHOWN; i++) {
         const struct report_straggler *s = &r->stragglers[i];
         words_time(s->since_ns, since);
@@ -294,7 +303,7 @@ void report_html(const struct report *r, struct buf *out)
     } else {
         buf_add_str(out, STR("<p>The recording has no points.</p>\n"));
     }
-    buf_add_str(out, STR("<footer>Made by sonde "));
+    buf_add_str(out, STR("</main><footer>Made by sonde "));
     html_escape(out, r->version);
     buf_add_str(out, STR(". Times in charts count from the start of the command."));
     if (r->bucket_ns)

@@ -8,10 +8,10 @@
 
 enum {
     WIDTH = 640,
-    HEIGHT = 140,
-    LEFT = 70, // labels of values
-    TOP = 8,
-    BOTTOM = 18,    // labels of times
+    HEIGHT = 160,
+    LEFT = 116, // labels of values: "953.7 MiB/s" with the letters of a small screen
+    TOP = 10,
+    BOTTOM = 26,    // labels of times
     ROWS_TALL = 24, // of a heat map; more rows are lower
 };
 
@@ -95,8 +95,8 @@ static double y_of(const struct scale *s, double value)
 
 // ---------------------------------------------------------------- shapes
 
-// Buckets from one value to the next: as many as nine of ten need. A metric that is sampled less
-// often than there are buckets has gaps that are none.
+// The typical number of buckets between two values: nine of ten distances are at most this. A
+// metric that is sampled less often than the buckets would otherwise seem to have gaps.
 static size_t usual_step(const double *values, size_t count)
 {
     size_t distances[REPORT_BUCKETS_MAX + 2] = {0}, all = 0, last = 0;
@@ -193,12 +193,13 @@ static void draw_axes(const struct report *r, const struct scale *s, const char 
                    LEFT + (WIDTH - LEFT) * i / 4.0, HEIGHT - 4,
                    i == 0   ? ""
                    : i == 4 ? "r"
-                            : "m",
+                   : i == 2 ? "m"
+                            : "m o", // not on a small screen
                    text);
     }
 }
 
-// Where findings begin that are not about the whole run.
+// Marks the beginnings of findings that do not cover the whole run.
 static void draw_marks(const struct report *r, struct buf *out)
 {
     double length = (double)r->bucket_count * (double)r->bucket_ns;
@@ -271,7 +272,7 @@ void chart_lines(const struct report *r, const struct report_measure *m, const c
     char unit[WORDS_MAX], class[24];
     if (isnan(s.least) || r->bucket_count > REPORT_BUCKETS_MAX + 2)
         return;
-    bool watts = m->counter && str_eq(m->unit, STR("joules")); // a rate of energy
+    bool watts = m->counter && str_eq(m->unit, STR("joules")); // a rate of energy is power
     snprintf(unit, sizeof unit, "%.*s%s", watts ? 5 : (int)m->unit.size,
              watts ? "watts" : m->unit.data, m->counter && !watts ? "/s" : "");
     begin_figure(title, m->metric, out);

@@ -2,7 +2,7 @@
 //
 //   up to 8 lines       each in a colour of its own, labelled below
 //   more                the range of their means, and the mean of all in the middle
-//   a paler shade       from the least to the greatest point of each bucket
+//   a paler shade       the range of the points in each bucket
 //
 // A heat map has a row for each line, as a PNG with a palette: 1,000 rows of 120 buckets take at
 // most 160 KB.
@@ -15,10 +15,11 @@ enum { CHART_LINES_MAX = 8 };
 
 void html_escape(struct buf *out, struct str text);
 
-// Nothing where no bucket has a value.
+// Draws nothing if no bucket has a value.
 void chart_lines(const struct report *r, const struct report_measure *m, const char *title,
                  struct buf *out);
-// Nothing for fewer than two lines. `most`: the value of the last colour; NaN: the largest.
+// Draws nothing for fewer than two lines. `most` is the value of the last colour; NaN: the largest
+// value.
 void chart_heat(const struct report *r, const struct report_measure *m, const char *title,
                 double most, struct buf *out);
 

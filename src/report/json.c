@@ -1,5 +1,5 @@
-// json.c - a report as JSON; docs/report.md has its members. A value that is not known is not
-// there.
+// json.c - writes a report as JSON; docs/report.md describes its members. Unknown values are left
+// out.
 #include "base/json_writer.h"
 #include "report/words.h"
 
@@ -160,9 +160,9 @@ static void write_measures(struct json_writer *w, const struct report *r)
     json_end_array(w);
 }
 
-static void write_spans(struct json_writer *w, const struct report *r)
+static void write_span_rows(struct json_writer *w, const struct report *r)
 {
-    begin_list(w, "spans");
+    json_begin_array(w);
     for (size_t i = 0; i < r->span_count; i++) {
         const struct report_span *s = &r->spans[i];
         json_begin_object(w);
@@ -185,6 +185,13 @@ static void write_spans(struct json_writer *w, const struct report *r)
         json_end_object(w);
     }
     json_end_array(w);
+}
+
+void report_spans_json(const struct report *r, struct buf *out)
+{
+    struct json_writer w = json_to(out);
+    write_span_rows(&w, r);
+    buf_add_char(out, '\n');
 }
 
 static void write_stragglers(struct json_writer *w, const struct report *r)
@@ -216,7 +223,8 @@ void report_json(const struct report *r, struct buf *out)
     json_key_i64(&w, "to_ns", r->to_ns);
     write_findings(&w, r);
     write_uses(&w, r);
-    write_spans(&w, r);
+    json_key(&w, STR("spans"));
+    write_span_rows(&w, r);
     write_stragglers(&w, r);
     write_measures(&w, r);
     json_end_object(&w);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-// Dark blue to yellow: rising in brightness, and apart for colour-blind people.
+// Dark blue to yellow: brightness increases, and colour-blind people can distinguish the colours.
 static const uint8_t anchors[][3] = {{0x30, 0x12, 0x50},
                                      {0x3b, 0x52, 0x8b},
                                      {0x21, 0x91, 0x8c},

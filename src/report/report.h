@@ -1,10 +1,10 @@
-// report.h - a run as a report: what ran, how well it used its nodes, and what to change.
+// report.h - a report on a run: its command, its use of the nodes, and recommended changes.
 //
 //   a job or a recording ─▶ gather.h ─▶ struct report ─▶ findings.h ─▶ text, JSON, one HTML file
 //
-// The time of the run is cut into buckets of whole seconds. A measure is one metric; it has a line
-// for each of its series, with statistics of all points and a value for each bucket. NaN is a
-// missing value everywhere, never 0. All memory is the report's arena.
+// The time of the run is divided into buckets of whole seconds. A measure is one metric; it has a
+// line for each of its series, with statistics of all points and a value for each bucket. NaN
+// always means a missing value, never 0. All memory is in the report's arena.
 #ifndef SONDE_REPORT_REPORT_H
 #define SONDE_REPORT_REPORT_H
 
@@ -24,8 +24,8 @@ enum {
     REPORT_TEXT_COLUMNS = 80,
 };
 
-// MEASURE(ID, metric, tag, kind): `tag` tells the series of a node apart; COUNTER: buckets are the
-// change per second, `total` is the growth over the run.
+// MEASURE(ID, metric, tag, kind): `tag` distinguishes the series of a node; COUNTER: buckets have
+// the change per second, `total` is the growth over the run.
 #define REPORT_MEASURES(MEASURE)                                                \
     MEASURE(CPU, "cpu_percent", "", GAUGE)                                      \
     MEASURE(CPU_BUSIEST, "cpu_core_max_percent", "", GAUGE)                     \
@@ -69,10 +69,10 @@ enum report_measure_id {
 
 struct report_line {
     struct str host, part; // part: the value of the measure's tag; empty: the node itself
-    double points;         // that its statistics are made of
-    double mean, peak;     // of all points; of a counter: of the buckets' rates
-    double total;          // of a counter: its growth; else NaN
-    const double *buckets; // report.bucket_count of them
+    double points;         // number of points in its statistics
+    double mean, peak;     // of all points; for a counter: of the buckets' rates
+    double total;          // for a counter: its growth; else NaN
+    const double *buckets; // report.bucket_count values
 };
 
 struct report_measure {
@@ -80,7 +80,7 @@ struct report_measure {
     bool counter;
     const struct report_line *lines; // sorted by host and part, in the natural order
     size_t count;
-    // of all points of all lines, bucket by bucket; NULL: not asked
+    // of all points of all lines, for each bucket; NULL: not requested
     const double *least, *greatest;
 };
 
@@ -93,19 +93,22 @@ struct report_span {
     struct str name;
     uint64_t count, unfinished;
     double total_s, mean_s, p50_s, p95_s, max_s;
-    double share;       // of the run: the longest sum of one member over the time of the run
-    size_t members;     // ranks, workers, processes or nodes
-    double imbalance;   // largest mean of a member over the mean of all members; NaN: one member
+    // of the run: the largest total time of a member, divided by the time of the run
+    double share;
+    size_t members; // number of ranks, workers, processes or nodes
+    // largest mean of a member divided by the mean of all members; NaN: one member
+    double imbalance;
     struct str slowest; // that member, "host=n1,rank=3"
-    double gpu_idle;    // share of GPU samples within the spans below 5 %; NaN: unknown
+    double gpu_idle;    // share of GPU samples within the spans that are below 5 %; NaN: unknown
     double gpu_samples;
+    struct str outer;   // the span that most of its time is within; empty: none
     struct str inner;   // the span within it that takes the most time; empty: none
     double inner_share; // of its time
 };
 
 struct report_straggler {
     struct str what, member; // metric or span; "host=n2,rank=3"
-    bool span, now;          // now: until the end
+    bool span, now;          // now: until the end of the run
     double factor;
     struct str against; // "others", "own best"
     uint64_t rounds;
@@ -115,27 +118,29 @@ struct report_straggler {
 enum report_sureness { REPORT_POSSIBLE, REPORT_LIKELY, REPORT_SURE };
 
 struct report_finding {
-    const char *kind; // stable: "gpu_idle"
+    const char *kind; // a stable identifier: "gpu_idle"
     enum report_sureness sureness;
-    double weight;       // share of the run or of the resource that it is about, 0 to 1
-    struct str title;    // one line: what is the matter, with the figure
+    double weight;       // share of the run or of the resource, 0 to 1
+    struct str title;    // one line: the problem with its figure
     struct str evidence; // the figures behind it
     struct str advice;
-    double value;             // the figure of the title
-    const char *unit;         // of the value: "ratio", "bytes", "seconds", …
-    struct str hosts;         // "n1,n2"; empty: all
-    struct str m;             // expression of the evidence, for sonde query; empty: none
+    double value;     // the figure in the title
+    const char *unit; // of the value: "ratio", "bytes", "seconds", …
+    struct str hosts; // "n1,n2"; empty: all
+    // the expression for `sonde query` that shows the evidence; empty: none
+    struct str m;
     struct str span;          // name for --per-span; empty: none
+    struct str member;        // that is slow, "host=n1,rank=3"; empty: it is about all
     int64_t start_ns, end_ns; // range of the evidence, whole seconds
 };
 
 struct report_energy {
     double node_joules, gpu_joules, total_joules; // NaN: unknown
-    double grams_co2;                             // NaN: no factor
+    double grams_co2;                             // NaN: no emission factor
     struct str covers;                            // "processors, memory, GPUs"
 };
 
-struct report_use {                // of one resource, over all nodes
+struct report_use {                // The use of one resource, over all nodes.
     const char *key, *name, *unit; // key: its name in JSON
     double mean, peak, total;      // NaN: unknown
 };
@@ -148,26 +153,26 @@ enum { REPORT_USES_MAX = 16 };
 
 struct report {
     struct arena *arena;
-    struct str where; // the name that a command takes for this run; empty: the default
-    // what ran
+    struct str where; // the argument that selects this run in commands; empty: the default
+    // the run
     struct str job, name, command, note, commit, branch, directory, version;
     const struct report_key *tags, *environment;
     size_t tag_count, environment_count;
     int level;
-    bool running, ended;      // neither: the launcher was killed, or nothing is known of a run
-    int64_t start_ns, end_ns; // of the command; while it runs, and if unknown, of the points
-    int exit_code;            // if it ended
+    bool running, ended;      // both false: the launcher was killed, or the run is unknown
+    int64_t start_ns, end_ns; // of the command; while it runs, or if unknown, of the points
+    int exit_code;            // valid if it ended
     unsigned restarts;
     // where
     const struct report_node *nodes;
     size_t node_count;
     struct str missing;    // "n2 (late), n7 (unreadable)"; empty: none
-    struct str unreadable; // files, with reasons
+    struct str unreadable; // unreadable files, with reasons
     uint64_t damaged_blocks;
     // data
-    int64_t first_ns, bucket_ns; // of the first bucket, and the length of each
-    size_t bucket_count;         // 0: there are no points
-    int64_t from_ns, to_ns; // the range of all statistics, whole seconds; to_ns is not part of it
+    int64_t first_ns, bucket_ns; // start of the first bucket; length of a bucket
+    size_t bucket_count;         // 0: no points
+    int64_t from_ns, to_ns;      // the range of all statistics, whole seconds; to_ns is exclusive
     struct report_measure measures[REPORT_MEASURES_COUNT];
     struct report_measure own[REPORT_OWN_MAX];
     size_t own_count, own_total;
@@ -180,8 +185,9 @@ struct report {
     struct report_use uses[REPORT_USES_MAX];
     size_t use_count;
     struct report_energy energy;
-    double grams_per_kwh;                                // NaN: not given
-    struct report_finding findings[REPORT_FINDINGS_MAX]; // the surest and weightiest first
+    double grams_per_kwh; // NaN: not given
+    // sorted by sureness and weight, the highest first
+    struct report_finding findings[REPORT_FINDINGS_MAX];
     size_t finding_count;
 };
 
@@ -190,15 +196,17 @@ static inline double report_seconds(const struct report *r)
     return (double)(r->to_ns - r->from_ns) / 1e9;
 }
 
-// The `sonde query` line of a finding, for a shell. Empty if it has no expression.
+// Writes the `sonde query` command for a finding, quoted for a shell. Empty if it has no
+// expression.
 void report_query_line(const struct report *r, const struct report_finding *f, struct buf *out);
 
 void report_text(const struct report *r, struct buf *out);
 void report_json(const struct report *r, struct buf *out);
+void report_spans_json(const struct report *r, struct buf *out); // its member "spans" alone
 // One file without references to others.
 void report_html(const struct report *r, struct buf *out);
-// The lines at the end of `sonde run`, each with "sonde: " in front; none if there is nothing to
-// say.
+// Writes the lines at the end of `sonde run`, each with the prefix "sonde: "; none if the report
+// has no findings.
 void report_brief(const struct report *r, struct buf *out);
 
 #endif

@@ -130,7 +130,7 @@ static void write_findings(const struct report *r, struct buf *out)
         wrap(out, "    > ", 6, f->advice);
         b.size = 0;
         report_query_line(r, f, &b);
-        if (b.size) { // one line, to copy
+        if (b.size) { // one line, so that users can copy it
             buf_add_str(out, STR("    $ "));
             printable_add(out, buf_str(&b));
             buf_add_char(out, '\n');
@@ -239,7 +239,7 @@ void report_brief(const struct report *r, struct buf *out)
     for (size_t i = 0; i < r->use_count; i++) {
         const struct report_use *u = &r->uses[i];
         if (strcmp(u->name, "GPU") != 0 && strcmp(u->name, "GPU memory") != 0)
-            continue; // the lines above have the others
+            continue; // earlier lines contain the others
         words_share(u->mean / u->total, text);
         buf_printf(&b, "%s%s %s", b.size ? "; " : "", u->name, text);
     }

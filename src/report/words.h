@@ -1,4 +1,4 @@
-// words.h - figures of a report as people read them.
+// words.h - formats the figures of a report for people.
 #ifndef SONDE_REPORT_WORDS_H
 #define SONDE_REPORT_WORDS_H
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { NODE_MEMORY_BYTES = 4 << 20 }; // of its writer; what it needs is far less
+enum { NODE_MEMORY_BYTES = 4 << 20 }; // of its writer; it needs far less
 
-// Nothing of it has to outlive a crash: nobody waits for the disk.
+// The file need not survive a crash, so nothing waits for the disk.
 static int no_sync(void *user, int fd)
 {
     (void)user, (void)fd;
@@ -85,8 +85,8 @@ void simulated_node_sample(struct simulated_node *n, const struct simulated_metr
                            int64_t start_ns, int64_t t_ns, double *row)
 {
     simulated_row(metrics, n->number, start_ns, t_ns, row);
-    store_append_row(n->store, n->set, t_ns, row); // what is refused is counted there
-    // Not all nodes at the same time.
+    store_append_row(n->store, n->set, t_ns, row); // the store counts refused values
+    // Spread over the nodes, so that they do not all tick at the same time.
     if ((n->samples++ + n->number) % SIMULATED_TICK_EACH == 0)
         store_tick(n->store, t_ns);
 }

@@ -1,5 +1,5 @@
-// node.h - a simulated node: a store as an agent's, its values, and what a relay answers from. No
-// processes, no sockets.
+// node.h - a simulated node: a store like an agent's, its values, and the source of its link's
+// answers. It has no processes and no sockets.
 #ifndef SONDE_SIMULATE_NODE_H
 #define SONDE_SIMULATE_NODE_H
 
@@ -8,9 +8,9 @@
 
 enum {
     SIMULATED_HOST_MAX = 16,
-    SIMULATED_FILE_BYTES = 1 << 20,   // most of a node's file,
-    SIMULATED_METRIC_BYTES = 8 << 10, // and for each metric so much more
-    SIMULATED_TICK_EACH = 8,          // samples between two rounds of a store's own work
+    SIMULATED_FILE_BYTES = 1 << 20,   // the most bytes of a node's file,
+    SIMULATED_METRIC_BYTES = 8 << 10, // plus this many per metric
+    SIMULATED_TICK_EACH = 8,          // samples between two ticks of a store
 };
 
 struct simulated_node {
@@ -29,19 +29,19 @@ static inline uint64_t simulated_file_bytes(size_t metrics)
 }
 
 // Makes FOLDER/HOST.sonde and fills it with samples every interval_ns from from_ns until before
-// to_ns. On failure what was made is removed.
+// to_ns. On failure it removes the file.
 int simulated_node_make(struct simulated_node *n, const char *folder, size_t number,
                         const struct simulated_metrics *metrics, const char *job,
                         int64_t interval_ns, int64_t from_ns, int64_t to_ns, struct error *e);
 
-// One more sample. `row` has room for the metrics' values.
+// Appends one more sample. `row` has room for the metrics' values.
 void simulated_node_sample(struct simulated_node *n, const struct simulated_metrics *metrics,
                            int64_t start_ns, int64_t t_ns, double *row);
 
-// Its file goes, too.
+// Also removes its file.
 void simulated_node_remove(struct simulated_node *n);
 
-// What a link answers from: the node's file as it is when it is asked.
+// The source of a link's answers: the node's current file.
 struct wire_source simulated_node_source(struct simulated_node *n);
 
 void simulated_host(size_t number, char out[SIMULATED_HOST_MAX]);

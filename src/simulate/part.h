@@ -1,14 +1,13 @@
-// part.h - a process with its share of the simulated nodes: every parts-th of them. Beside it are
-// the others, and the one that has the aggregator.
+// part.h - a process with its share of the simulated nodes: every parts-th of them. Other processes
+// have the other parts and the aggregator.
 //
 //   sonde simulate ─┬─ aggregator, hub ◀──TCP── links ┐
-//                   ├─ part 0: nodes 1, 4, 7, …       ├ each node a link; who has children a hub, too (wire/tree.h)
+//                   ├─ part 0: nodes 1, 4, 7, …       ├ each node has a link; relays also have a hub (wire/tree.h)
 //                   ├─ part 1: nodes 2, 5, 8, …       │
 //                   └─ part 2: nodes 3, 6, 9, …       ┘
 //
-// Several, because a process may have only so many descriptors and mappings, and because there are
-// several processors. What one has to know of another (at which ports its hubs listen) lies in
-// memory that all share.
+// A simulation has several parts, because descriptors and mappings are limited per process, and to
+// use several processors. Parts exchange the ports of their hubs through shared memory.
 #ifndef SONDE_SIMULATE_PART_H
 #define SONDE_SIMULATE_PART_H
 
@@ -18,9 +17,9 @@
 #include <stdatomic.h>
 
 struct part_shared {
-    atomic_int hub_port;        // of the aggregator; 0: not known yet
-    atomic_size_t filled, open; // nodes that have their history; that are connected
-    atomic_ushort ports[];      // of node i's hub; 0: it has none, or none yet
+    atomic_int hub_port;        // of the aggregator; 0: unknown yet
+    atomic_size_t filled, open; // nodes with a complete history; connected nodes
+    atomic_ushort ports[];      // of node i's hub; 0: none, or none yet
 };
 
 struct part_options {
@@ -30,16 +29,18 @@ struct part_options {
     uint8_t key[WIRE_KEY_BYTES];
     size_t fanout;
     int64_t interval_ns, start_ns; // start_ns: of the history
-    // its end; the first new sample is the first multiple of the interval from it on
+    // end of the history; the first new sample is at the first multiple of the interval from here
+    // on
     int64_t now_ns;
     int control_fd;
     struct part_shared *shared;
 };
 
-enum { PART_NODE_DESCRIPTORS = 4 }; // the file, written and read, and both ends of a connection
+// the file, for writing and reading, and both ends of a connection
+enum { PART_NODE_DESCRIPTORS = 4 };
 
-// In the new process: "ready" or "error TEXT" on the control descriptor, then samples until that is
-// closed. Returns the exit code.
+// Runs in the new process: writes "ready" or "error TEXT" to the control descriptor, then samples
+// until that is closed. Returns the exit code.
 int part_run(const struct part_options *o);
 
 #endif

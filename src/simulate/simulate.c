@@ -22,18 +22,18 @@
 #include <unistd.h>
 
 enum {
-    SPARE_DESCRIPTORS = 300, // of each process, for all that is no node
+    SPARE_DESCRIPTORS = 300, // of each process, for all other uses than nodes
     LINE_BYTES = 600,
     PROGRESS_MS = 500,
     STOP_MS = 10000,
-    NODE_MAPPINGS = 8, // of memory, most
+    NODE_MAPPINGS = 8, // of memory, upper limit
     MAPPINGS_DEFAULT = 65530,
 };
 
 struct process {
     pid_t pid; // 0: it has ended
     int control;
-    char line[LINE_BYTES]; // what it has said
+    char line[LINE_BYTES]; // its output so far
     size_t size;
     bool ready;
 };
@@ -71,7 +71,7 @@ static size_t mappings_max(void)
     return most;
 }
 
-// As many processes as there are processors, more where one may not have enough descriptors or
+// Chooses as many processes as processors, or more if one cannot have enough descriptors or
 // mappings for its share.
 static int choose_parts(struct simulation *s, struct error *e)
 {
@@ -150,7 +150,7 @@ static void run_part(struct simulation *s, size_t number, int control)
                              .control_fd = control,
                              .shared = s->shared};
     memcpy(o.key, s->key, sizeof o.key);
-    setsid(); // Ctrl-C is for the first process alone
+    setsid(); // Ctrl-C must reach only the first process
     signals_close(&s->signals);
     for (size_t i = 0; i < number; i++)
         close(s->parts[i].control);
@@ -211,7 +211,7 @@ static int serve(struct simulation *s, struct error *e)
 
 // ---- what happens ----
 
-// What a part has said. Its failure at the start is ours.
+// Reads the output of a part. Its failure at the start becomes ours.
 static int read_part(struct process *p, struct error *e)
 {
     ssize_t n = recv(p->control, p->line + p->size, sizeof p->line - 1 - p->size, MSG_DONTWAIT);
@@ -253,7 +253,7 @@ static void reap(struct simulation *s)
     }
 }
 
-// Waits for the next thing to happen, at most until deadline_ns.
+// Waits for the next event, at most until deadline_ns.
 static int turn(struct simulation *s, int64_t deadline_ns, struct error *e)
 {
     struct pollfd fds[1 + SIMULATE_PARTS_MAX] = {{.fd = s->signals.fd, .events = POLLIN}};
@@ -345,7 +345,7 @@ static int start_command(struct simulation *s, struct error *e)
     return pid < 0 ? (int)pid : 0;
 }
 
-// Node 0 is sampled here.
+// This process samples node 0.
 static int go_on(struct simulation *s, struct error *e)
 {
     int64_t next_ns = (s->now_ns / s->interval_ns + 1) * s->interval_ns;
@@ -402,7 +402,7 @@ static void clean_up(struct simulation *s)
         simulated_node_remove(&s->own);
     if (s->folder[0] && (rmdir(s->head), folder_remove(s->folder, &e) < 0))
         log_warning("%s", e.text);
-    rmdir(s->base); // where nobody else uses it
+    rmdir(s->base); // unless another process uses it
     if (s->shared)
         munmap(s->shared, s->shared_bytes);
     simulated_metrics_free(&s->metrics);

@@ -19,11 +19,11 @@ struct simulate_options {
     double rate_s, history_s;
     uint64_t seed;
     bool quiet;
-    struct aggregator_options serve; // listen, port, limits, …; the rest is filled in
-    char *const *command;            // ends with NULL; NULL or empty: until Ctrl-C
+    struct aggregator_options serve; // listen, port, limits, …; this module sets the rest
+    char *const *command;            // ends with NULL; NULL or empty: run until Ctrl-C
 };
 
-// The exit code: the command's, 0 after Ctrl-C, 1 with e set when it could not begin.
+// Returns the exit code: the command's, 0 after Ctrl-C, 1 with e set if it could not start.
 int simulate_run(const struct simulate_options *options, struct error *e);
 
 #endif

@@ -74,8 +74,8 @@ uint64_t append_tail_limit(const struct store *s)
     return limit > s->limits.size_bytes / 4 ? s->limits.size_bytes / 4 : limit;
 }
 
-// As many rows as memory allows: each new tail takes at most an eighth of the memory that is left,
-// or an even share of all of it.
+// As many rows as memory allows: each new tail takes at most an eighth of the remaining memory, or
+// an even share of all memory.
 static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
 {
     uint64_t limit = append_tail_limit(s), rows_max = TAIL_VALUES_MAX * sizeof(double) / row_bytes;
@@ -90,7 +90,7 @@ static uint32_t rows_of_tail(const struct store *s, uint64_t row_bytes)
     return rows > rows_max ? (uint32_t)rows_max : rows ? (uint32_t)rows : 1;
 }
 
-// Seals tails of sets in turn, those that are not smaller than the average, until a tail of `bytes`
+// Seals tails of sets in turn, skipping tails smaller than the average, until a new tail of `bytes`
 // fits within the limit.
 static int make_memory(struct store *s, uint64_t bytes)
 {
@@ -223,8 +223,9 @@ int store_append(struct store *s, uint32_t series, int64_t t_ns, double value)
     return 0;
 }
 
-// Appends the first points as far as they fit into the tail and need no special treatment, with one
-// publication. Returns how many points are done with. store_append takes the next one.
+// Appends leading points with one publication, up to the first point that does not fit into the
+// tail or needs special treatment. Returns the number of points appended; store_append handles the
+// next one.
 static size_t append_run(struct store *s, const struct store_point *points, size_t count)
 {
     if (writer_is_cut(s) || spill_in_use(s) || s->tails.points.slot == EXTENT_NO_SLOT)
@@ -240,7 +241,7 @@ static size_t append_run(struct store *s, const struct store_point *points, size
             break;
         if (p->t_ns > newest) {
             if (s->limits.window_ns)
-                break; // what is too old changes with it
+                break; // this point changes the limit for too old points
             newest = p->t_ns;
         }
         if (store_is_missing(p->value))

@@ -1,8 +1,8 @@
 // before.c - the last point of a series at or before a time: "latest value", and the point before a
 // range.
 //
-// Works like a cursor that keeps no pieces: from_ns is the best time so far, so pieces that end
-// earlier are not even looked up.
+// Works like a cursor that keeps no pieces. from_ns is the best time so far, so pieces that end
+// earlier are skipped without a lookup.
 #include "store/cursor.h"
 
 #include <errno.h>

@@ -135,7 +135,7 @@ int block_put_set(struct buf *out, const struct block_source *source, const int6
     return block_end(out, start, &h);
 }
 
-// The bytes of a time stamp of the block, counted from its first time stamp.
+// Bytes per time stamp, stored relative to the block's first time stamp.
 static unsigned width_of(const struct block_header *h)
 {
     uint64_t range = (uint64_t)h->last_ns - (uint64_t)h->first_ns;
@@ -148,7 +148,7 @@ static uint8_t *put_short_group(uint8_t *at, const struct block_header *h, unsig
     *at++ = (uint8_t)(n | width << 3);
     for (uint32_t i = 0; i < n; i++) {
         uint64_t since = (uint64_t)points[i].t_ns - (uint64_t)h->first_ns;
-        memcpy(at, &since, sizeof since); // what is too much is written over
+        memcpy(at, &since, sizeof since); // the next stamp overwrites the surplus bytes
         at += width;
     }
     for (uint32_t i = 0; i < n; i++, at += sizeof points->value)
@@ -284,7 +284,7 @@ uint64_t block_next(const uint8_t *extent, uint64_t at, uint64_t used)
     return used;
 }
 
-bool block_header_fits(const struct block_header *h, uint64_t left)
+static bool header_fits(const struct block_header *h, uint64_t left)
 {
     if (left < sizeof *h || h->magic != BLOCK_MAGIC || h->size < sizeof *h || h->size > left ||
         h->size % 8 || h->kind < BLOCK_SET || h->kind > BLOCK_EVENTS ||
@@ -299,10 +299,28 @@ bool block_header_fits(const struct block_header *h, uint64_t left)
     bool set = h->kind == BLOCK_SET;
     if (set && (h->rows > CODEC_VALUES_MAX || h->columns > STORE_SET_SERIES_MAX))
         return false;
+    if (h->flags & BLOCK_STRIPED)
+        return !set && !h->directory_bytes;
     if (h->flags & BLOCK_COLD)
         return true;
     return h->directory_bytes >= (set ? 8 + h->columns * sizeof(struct column_entry)
                                       : (2 * (uint64_t)h->columns + 1) * 4);
+}
+
+bool block_header_fits(const struct block_header *h, uint64_t left)
+{
+    return header_fits(h, left) && !(h->flags & BLOCK_STRIPE);
+}
+
+bool block_stripe_fits(const struct block_header *h, const struct block_header *stripe,
+                       uint64_t left)
+{
+    return header_fits(stripe, left) && stripe->flags & BLOCK_STRIPE &&
+           stripe->flags & BLOCK_COLD && !(stripe->flags & BLOCK_STRIPED) &&
+           stripe->kind == h->kind && stripe->owner == h->owner && stripe->order == h->order &&
+           stripe->sequence_first == h->sequence_first &&
+           stripe->sequence_last == h->sequence_last && stripe->first_ns >= h->first_ns &&
+           stripe->last_ns <= h->last_ns;
 }
 
 int block_by_number(const struct block_header *x, const struct block_header *y)

@@ -1,17 +1,17 @@
 // buffers.c - memory for decoded columns, reused while a snapshot is open.
 //
-// A reader decodes a column, looks at it, and gives it back. The buffer given back last is handed
-// out first, so the next column is decoded into memory that is still in the nearest cache. Sizes
-// are powers of two, so any buffer of a level serves.
+// A reader decodes a column, reads it, and returns the buffer. The buffer returned last is reused
+// first, so the next column is decoded into memory that is still in the nearest cache. Sizes are
+// powers of two, so any buffer of a level fits.
 #include "store/reader.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 enum {
-    FIRST_LEVEL_WORDS = 1024, // a hot column
+    FIRST_LEVEL_WORDS = 1024, // the length of a hot column
     ALIGNMENT = 64,
-    IDLE_BYTES_MAX = 8 << 20, // kept for later
+    IDLE_BYTES_MAX = 8 << 20, // kept for reuse
 };
 
 struct buffer {

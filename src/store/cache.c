@@ -1,8 +1,8 @@
-// cache.c - what the cursors of a snapshot share: time stamps of set blocks, unpacked parts of cold
-// blocks, sorted tails.
+// cache.c - data shared by the cursors of a snapshot: time stamps of set blocks, unpacked parts of
+// cold blocks, sorted tails.
 //
-// So a hundred series of a set decode its time stamps once. At most CACHE_BYTES_MAX, pinned items
-// not counted.
+// So a hundred series of a set decode its time stamps once. The cache holds at most
+// CACHE_BYTES_MAX, not counting pinned items.
 #include "base/hash.h"
 #include "store/codec_table.h"
 #include "store/reader.h"
@@ -40,8 +40,7 @@ static void item_free(struct cache_item *item)
     free(item);
 }
 
-// Moves the items into a table of `capacity` slots. With `evict` it drops those that nothing has
-// pinned.
+// Moves the items into a table of `capacity` slots. With `evict` it drops unpinned items.
 static bool rebuild(struct cache *c, size_t capacity, bool evict)
 {
     struct cache bigger = {.capacity = capacity,

@@ -9,7 +9,7 @@
 enum {
     PACK_LEVEL = 19,
     PACK_LEVEL_LARGE = 6,
-    PACK_LARGE_BYTES = 4 << 20, // from here on time matters more
+    PACK_LARGE_BYTES = 4 << 20, // above this size time matters more than space
 };
 
 static void put(struct buf *out, enum catalog_type type, struct buf *payload)
@@ -120,7 +120,7 @@ int catalog_next(struct bytes *in, struct catalog_entry *out)
     if (b.failed || crc != crc32c(0, start, covered))
         return -EBADMSG;
     struct bytes p = bytes_of(payload.data, payload.size);
-    // Skips an entry of a later minor version.
+    // Skips an entry of a newer minor version.
     if (out->type <= CATALOG_SET && !parse(out, &p))
         return -EBADMSG;
     *in = b;

@@ -1,7 +1,7 @@
-// codec.c - chooses the codec of a column, and calls the codecs, which are in files of their own.
+// codec.c - chooses the codec of a column and calls it; each codec has a file of its own.
 //
-// An encoded column begins with its enum codec_id, to which COLD_FORM is added where the rest is a
-// table of one column (codec_table.h). Two codecs need no thought:
+// An encoded column begins with its enum codec_id, plus COLD_FORM if the rest is a table of one
+// column (codec_table.h). Two codecs are simple enough to live here:
 //
 //   constant  +----+----------------+        plain  +----+----------------+----+----------------+
 //             | id | value, 8 bytes |               | id | value 0        | …  | value n-1      |
@@ -15,11 +15,11 @@
 #include <stdlib.h>
 
 enum {
-    // values a run, on average, from which on hot columns are runs: 0.16 bytes a value
+    // hot columns with runs at least this long on average are encoded as runs: 0.16 bytes a value
     RUN_LENGTH = 64,
     BOUND_BYTES = 128, // for headers
     CONSTANT_START = 64,
-    STACK_VALUES = 2048, // longer columns are encoded with scratch of their own
+    STACK_VALUES = 2048, // longer columns are encoded with allocated scratch
 };
 
 static const char *const names[CODEC_COUNT] = {"constant", "runs", "integer",
@@ -95,7 +95,8 @@ void codec_sums_finish(const struct codec_sums *sums, size_t n, struct codec_sum
         min = sums->min[i] < min ? sums->min[i] : min;
         max = sums->max[i] > max ? sums->max[i] : max;
     }
-    // -0 and 0 are equal, and the order decides which of them is the minimum: always 0.
+    // -0 and 0 are equal, so their order would decide which is the minimum: the minimum is always
+    // 0.
     out->min = min + 0.0;
     out->max = max + 0.0;
     out->sum = total_of(sums->sum);
@@ -125,8 +126,8 @@ static int decode_constant(const uint8_t *in, size_t size, size_t n, double *out
     if (size != 1 + sizeof value)
         return -EBADMSG;
     memcpy(&value, in + 1, sizeof value);
-    // Writes a line, then copies of all before it, each twice as long: memcpy has the widest stores
-    // of the machine.
+    // Writes the first CONSTANT_START values, then doubles them by copies, because memcpy uses the
+    // machine's widest stores.
     size_t done = n < CONSTANT_START ? n : CONSTANT_START;
     for (size_t i = 0; i < done; i++)
         out[i] = value;
@@ -156,7 +157,8 @@ size_t codec_bound(size_t n)
     return hot > cold ? hot : cold;
 }
 
-// A thread-local scratch would be cleared, and so take memory, in every thread of the process.
+// The scratch is not thread-local, because every thread of the process would clear one and so use
+// its memory.
 static size_t encode_numbers(const double *values, size_t n, int64_t *scratch, uint8_t *out)
 {
     uint8_t code;
@@ -189,7 +191,7 @@ size_t codec_encode(const double *values, size_t n, enum codec_aim aim, uint8_t 
         return encode_hot(values, n, changes, out);
     struct codec_column column = {values, (uint32_t)n, false};
     size_t size = codec_table_encode(&column, 1, out + 1);
-    if (size == 0) // no memory
+    if (size == 0) // out of memory
         return encode_raw(CODEC_PLAIN, values, n, out);
     out[0] = (uint8_t)(COLD_FORM | codec_table_first(out + 1, size));
     return 1 + size;

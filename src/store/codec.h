@@ -1,17 +1,17 @@
-// codec.h - columns of values and time stamps to bytes and back.
+// codec.h - encodes columns of values and time stamps to bytes and decodes them.
 //
-// A column is n doubles, bit patterns kept exactly (NaN payloads, -0, infinities), or n time
-// stamps. The encoder chooses a codec by the values and writes it as the first byte, so that
-// decoding needs only the bytes and n. Two aims: HOT is for blocks just sealed: encoded at ≥ 300
-// million values/s, decoded at billions of values/s. COLD is for merged blocks that a general
-// compressor (zstd) goes over afterwards: smallest wins. Pure functions; no allocation but the
+// A column is n doubles, whose bit patterns are preserved (NaN payloads, -0, infinities), or n time
+// stamps. The encoder chooses a codec by the values and writes its id as the first byte, so that
+// decoding needs only the bytes and n. It has two aims. HOT is for freshly sealed blocks: it
+// encodes ≥ 300 million values/s and decodes billions of values/s. COLD is for merged blocks that
+// zstd compresses afterwards: it chooses the smallest result. Pure functions; they allocate only
 // scratch.
 //
-// Decoders read hostile bytes: they never read outside the input or write outside the output, and
+// Decoders accept hostile bytes: they never read outside the input or write outside the output, and
 // return -EBADMSG for bytes that no encoder writes. (The block's checksum detects wrong bytes.)
 //
-// The formats are drawn in docs/format-codecs.md. AVX2/AVX-512 variants are chosen at run time;
-// codec_force_scalar is for the tests that compare them with the plain C ones.
+// The formats are in docs/format-codecs.md. AVX2/AVX-512 variants are chosen at run time; tests use
+// codec_force_scalar to compare them with the plain C loops.
 #ifndef SONDE_STORE_CODEC_H
 #define SONDE_STORE_CODEC_H
 
@@ -19,15 +19,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CODEC_VALUES_MAX = 65536 }; // a column
+enum { CODEC_VALUES_MAX = 65536 }; // per column
 
 enum codec_aim { CODEC_HOT, CODEC_COLD };
 
 enum codec_id {
     CODEC_CONSTANT, // one value
-    CODEC_RUNS,     // few changes: where and to what
+    CODEC_RUNS,     // rare changes: their places and values
     // whole numbers: frame of reference, delta or delta of delta, scaled by their common divisor,
-    // bit-packed, exceptions aside
+    // bit-packed, exceptions apart
     CODEC_INTEGER,
     CODEC_DECIMAL, // short decimals as integers and an exponent, then as above
     CODEC_BITS,    // arbitrary doubles
@@ -41,25 +41,25 @@ const char *codec_name(enum codec_id id); // "constant", "runs", …
 size_t codec_bound(size_t n);
 
 struct codec_summary {
-    double min, max, sum, sum_squares; // over values that are not NaN; 0 if there are none
+    double min, max, sum, sum_squares; // over all values but NaN; 0 without such values
     uint32_t nans;
 };
 
-// n in 1..CODEC_VALUES_MAX, out has codec_bound(n) bytes. Returns the bytes written; *summary (may
-// be NULL) is made on the way.
+// n in 1..CODEC_VALUES_MAX, out has codec_bound(n) bytes. Returns the bytes written; also computes
+// *summary (may be NULL).
 size_t codec_encode(const double *values, size_t n, enum codec_aim aim, uint8_t *out,
                     struct codec_summary *summary);
 int codec_decode(const uint8_t *in, size_t size, size_t n, double *out);
 
-// The codec that `in` was written with (for inspection); CODEC_COUNT when it is none.
+// The codec of `in` (for inspection); CODEC_COUNT for an unknown id.
 enum codec_id codec_of(const uint8_t *in, size_t size);
 
-// Time stamps, ascending or not. Regular ones (constant step) take a few bytes in all.
+// Encodes time stamps, ascending or not. Regular ones (constant step) take a few bytes in total.
 size_t codec_encode_times(const int64_t *t_ns, size_t n, enum codec_aim aim, uint8_t *out);
 int codec_decode_times(const uint8_t *in, size_t size, size_t n, int64_t *out);
 
-// The summary of plain values, as codec_encode makes it: one definition for sealed and for live
-// data. The sum is added up in 8 interleaved partial sums (value i into partial i mod 8), then
+// The summary of plain values, equal to codec_encode's: sealed and live data share one definition.
+// The sum is added up in 8 interleaved partial sums (value i into partial i mod 8), then
 // ((0+4)+(2+6))+((1+5)+(3+7)): the same bits on every machine.
 void codec_summarise_plain(const double *values, size_t n, struct codec_summary *out);
 

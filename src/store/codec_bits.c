@@ -1,8 +1,8 @@
-// codec_bits.c - arbitrary doubles, hot: their bit patterns taken as whole numbers and packed
-// (codec_integer.c).
+// codec_bits.c - encodes arbitrary doubles for hot blocks: packs their bit patterns as whole
+// numbers (codec_integer.c).
 //
-// The common parts of a column are removed: the high bits (sign, exponent, the first of the
-// mantissa) as the smallest pattern or as what was before, and low bits that are zero everywhere
+// It removes the common parts of a column: the high bits (sign, exponent, top of the mantissa), by
+// subtracting the smallest pattern or the preceding value, and low bits that are zero everywhere
 // (single precision).
 //
 //     +----+---------+--------------------+

@@ -1,18 +1,18 @@
-// codec_decimal.c - doubles as whole numbers and a scale.
+// codec_decimal.c - represents doubles as whole numbers and a scale.
 //
 // Most measured doubles are short decimals: 37.5 is 375 / 10. A column gets one scale, and each
-// value the whole number x that gives back exactly its bits; the few that have none are kept aside
-// by the caller. The idea is ALP's (SIGMOD 2024); dividing by 10^k instead of multiplying twice
-// needs one exponent, no search for a pair, and is right for every decimal that a person or a
-// program wrote with at most 15 digits, since both round correctly.
+// value the whole number x that reproduces its bits exactly; the caller stores the few exceptions
+// separately. The idea is ALP's (SIGMOD 2024). Dividing by 10^k instead of multiplying twice needs
+// one exponent and no search for a pair. It is exact for every decimal written with at most 15
+// digits, because parsing and dividing both round correctly.
 //
 // A scale is one byte:
 //     0            x                                      whole numbers
-//     k            x / 10^k      k of 1 2 3 4 6 7 8 10 12 13 14    what was parsed, or divided
-//     0x40 + k     x * 10^-k     k of 1..14               what was multiplied by 0.001 and the like, which rounds otherwise
-//     0x80 + j     x * 2^-j      j of 1..63               parts of a power of two; single precision
+//     k            x / 10^k      k of 1 2 3 4 6 7 8 10 12 13 14    parsed or divided values
+//     0x40 + k     x * 10^-k     k of 1..14               values multiplied by 0.001 etc., which round differently
+//     0x80 + j     x * 2^-j      j of 1..63               fractions of a power of two; single precision
 // k = 5, 9 and 11 are left out: a decoder that corrects x times the rounded 10^-k once would round
-// some quotients wrongly. The next k does as well.
+// some quotients wrongly. The next k works as well.
 #include "store/codec_parts.h"
 
 #include <math.h>
@@ -20,8 +20,9 @@
 enum {
     EXPONENT_MAX = 14,
     SAMPLES = 32,
-    SAMPLE_MISSES = 8, // one in so many may be no whole number
-    // 1/8 of a column may be kept aside: 10 bytes each against at least 1 saved on the rest
+    SAMPLE_MISSES = 8, // one sample in this many may be no whole number
+    // up to 1/8 of a column may be exceptions: each takes 10 bytes, and saves at least 1 byte on
+    // every other value
     MISSES_FRACTION = 8,
     TENTHS = 0x40,
     BINARY = 0x80
@@ -31,13 +32,22 @@ static const double powers[EXPONENT_MAX + 1] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,
                                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14};
 static const double tenths[EXPONENT_MAX + 1] = {1e-0, 1e-1, 1e-2,  1e-3,  1e-4,  1e-5,  1e-6, 1e-7,
                                                 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14};
-// What these lack of 10^-k, rounded.
-// clang-format off
-static const double rests[EXPONENT_MAX + 1] = {
-    0, -0x1.999999999999ap-58, -0x1.eb851eb851eb8p-63, -0x1.89374bc6a7efap-66,
-    -0x1.6a161e4f765fep-68, -0x1.ee78183f91e64p-71, 0x1.b5a63f9a49c2cp-75, 0x1.5e1e99483b023p-78,
-    -0x1.03023df2d4c94p-82, -0x1.34674bfabb83bp-84, -0x1.20a5465df8d2cp-88, 0x1.7f7bc7b4d28aap-91,
-    0x1.97f27f0f6e886p-96, -0x1.ecd79a5a0df95p-99, 0x1.ea70909833de7p-107};
+// The differences between 10^-k and these inverses, rounded. clang-format off
+static const double rests[EXPONENT_MAX + 1] = {0,
+                                               -0x1.999999999999ap-58,
+                                               -0x1.eb851eb851eb8p-63,
+                                               -0x1.89374bc6a7efap-66,
+                                               -0x1.6a161e4f765fep-68,
+                                               -0x1.ee78183f91e64p-71,
+                                               0x1.b5a63f9a49c2cp-75,
+                                               0x1.5e1e99483b023p-78,
+                                               -0x1.03023df2d4c94p-82,
+                                               -0x1.34674bfabb83bp-84,
+                                               -0x1.20a5465df8d2cp-88,
+                                               0x1.7f7bc7b4d28aap-91,
+                                               0x1.97f27f0f6e886p-96,
+                                               -0x1.ecd79a5a0df95p-99,
+                                               0x1.ea70909833de7p-107};
 // clang-format on
 static const uint8_t divisors[] = {1, 2, 3, 4, 6, 7, 8, 10, 12, 13, 14};
 static const uint8_t factors[] = {TENTHS + 1,  TENTHS + 2,  TENTHS + 3,  TENTHS + 4, TENTHS + 5,
@@ -72,7 +82,7 @@ bool codec_is_whole(double v, int64_t x, const struct codec_scale *scale)
     return bits_of(scale->divide ? whole / scale->down : whole * scale->down) == bits_of(v);
 }
 
-// Whether nearly all samples are whole at this scale.
+// Whether nearly all samples are whole numbers at this scale.
 static bool fits(const double *samples, size_t n, uint8_t code)
 {
     struct codec_scale scale;
@@ -81,7 +91,7 @@ static bool fits(const double *samples, size_t n, uint8_t code)
     return codec_kernels()->integers(samples, n, &scale, x) <= n / SAMPLE_MISSES;
 }
 
-// The first of the codes that fits.
+// The first code that fits.
 static bool find(const double *samples, size_t n, const uint8_t *codes, size_t n_codes,
                  uint8_t *code)
 {
@@ -93,7 +103,7 @@ static bool find(const double *samples, size_t n, const uint8_t *codes, size_t n
 
 static bool find_binary(const double *samples, size_t n, uint8_t *code)
 {
-    int places = 0; // behind the binary point
+    int places = 0; // after the binary point
     for (size_t i = 0; i < n; i++) {
         int exponent;
         double mantissa = frexp(samples[i], &exponent);
@@ -128,7 +138,7 @@ size_t codec_wholes(const double *v, size_t n, uint8_t *code, int64_t *x)
         return SIZE_MAX;
     if (misses == 0)
         return 0;
-    misses = 0; // counted again as codec_is_whole sees it, with the repeated x
+    misses = 0; // counted again by the test of codec_is_whole, with the repeated x
     int64_t before = 0;
     for (size_t i = 0; i < n; i++) {
         bool in_range = x[i] > -(INT64_C(1) << 51) && x[i] < INT64_C(1) << 51;

@@ -1,4 +1,4 @@
-// codec_integer.c - whole numbers packed into bits, for hot blocks.
+// codec_integer.c - packs whole numbers into bits, for hot blocks.
 //
 // A packed section holds n 64-bit numbers x. All arithmetic is modulo 2^64 (modulo 2^32 on c, u and
 // p unless wide).
@@ -10,23 +10,24 @@
 //     +-------+-------+-------+------+-------------+-----------+----------+-----------+-----------+
 //     | flags | width | shift | 0    | patches u32 | base i64  | step u64 | start u64 | range u64 |    40 bytes
 //     +-------+-------+-------+------+-------------+-----------+----------+-----------+-----------+
-//     | groups of 512 numbers p, width bits each (codec_kernels.h); the last group has the rows that it needs     |
+//     | groups of 512 numbers p, width bits each (codec_kernels.h); the last group has as many rows as it needs   |
 //     +-----------------------------------------------------------------------------------------------------------+
-//     | patches × u16: where p is larger, ascending    | patches × u32 (u64 when wide): what p is there             |
+//     | patches × u16: where p is larger, ascending    | patches × u32 (u64 when wide): the p at that place         |
 //     +-----------------------------------------------------------------------------------------------------------+
 //
-// With width > 32 a group is two: the low 32 bits of all its numbers, then the width - 32 high
-// ones. `range` is the largest c, so that a decoder knows whether all fit 32 bits, signed. Patches
-// are what makes columns cheap whose deltas are mostly 0 and now and then huge: the width is chosen
-// from how long the deltas are, so that packing and patching together take least.
+// With width > 32 a group has two parts: the low 32 bits of all its numbers, then their width - 32
+// high bits. `range` is the largest c, so that a decoder knows whether all numbers fit 32 bits,
+// signed. Patches keep columns small whose deltas are mostly 0 and occasionally huge: the encoder
+// chooses the width from the lengths of the deltas, so that packing and patching together take the
+// fewest bytes.
 //
-// A column of wholes (codecs INTEGER and DECIMAL) is such a section and the values that are not
-// whole:
+// A column of whole numbers (codecs INTEGER and DECIMAL) is such a section and the exceptions
+// (misses):
 //
 //     +----+-------+------------+----------------+----------------+-------------------+
 //     | id | scale | misses u16 | packed section | misses × u16   | misses × 8 bytes  |
 //     +----+-------+------------+----------------+----------------+-------------------+
-//                                                  where            the doubles there
+//                                                  their places     their doubles
 #include "store/codec_parts.h"
 
 #include <errno.h>
@@ -53,11 +54,11 @@ struct plan {
     uint8_t flags;
     uint64_t step, range;
     size_t patches;
-    size_t size; // bytes in all
+    size_t size; // in total
 };
 
-// Number i relative to the number before, shifted. Numbers differ by multiples of 2^shift, so
-// nothing is lost.
+// Number i relative to its predecessor, shifted. Numbers differ by multiples of 2^shift, so the
+// shift loses no bits.
 static inline int64_t delta_at(const int64_t *x, size_t i, unsigned shift)
 {
     return (int64_t)((uint64_t)x[i] - (uint64_t)x[i - 1]) >> shift;
@@ -77,11 +78,11 @@ static int64_t usual_delta(const int64_t *x, size_t n, unsigned shift)
     return samples[DELTA_SAMPLES / 2];
 }
 
-// The width that takes the fewest bytes for the distances of the deltas from the most frequent one,
-// with longer ones patched.
+// The width that takes the fewest bytes: deltas are stored as distances from the most frequent
+// delta, longer distances as patches.
 static void plan_patched(const int64_t *x, size_t n, bool wide, struct plan *plan)
 {
-    // four, so that equal neighbours do not wait for each other
+    // four, so that an increment does not wait for the previous one of the same counter
     uint32_t lengths[4][WIDTH_MAX + 1] = {{0}};
     uint64_t usual = (uint64_t)usual_delta(x, n, plan->shift), numbers[GROUP];
     for (size_t first = 1; first < n; first += GROUP) {
@@ -116,8 +117,8 @@ static struct plan plan_packing(const int64_t *x, size_t n)
     bool wide = plan.range > UINT32_MAX;
     plan.width = bit_length(plan.range);
     plan.size = PACKED_HEADER + groups_size(n, plan.width);
-    // Deltas of numbers that are further apart would wrap around, and their distances from each
-    // other need two more bits.
+    // Deltas of numbers further apart would wrap around, and the distances between deltas need two
+    // more bits.
     bool wraps = ((uint64_t)s->max - (uint64_t)s->min) >> 61 != 0;
     if (!wraps && n > 1) {
         unsigned width =
@@ -129,7 +130,7 @@ static struct plan plan_packing(const int64_t *x, size_t n)
             plan.flags = DELTA;
             plan.step = (uint64_t)(s->min_delta >> plan.shift);
         }
-        // Below 2 bits there is almost nothing left to save.
+        // Below 2 bits almost nothing is left to save.
         if (plan.size > PACKED_HEADER + groups_size(n, 1))
             plan_patched(x, n, wide, &plan);
     }
@@ -172,7 +173,7 @@ size_t codec_pack(const int64_t *x, size_t n, uint8_t *out)
         size_t count = n - first < GROUP ? n - first : GROUP;
         _Alignas(WORD_BYTES) uint64_t numbers[GROUP];
         _Alignas(WORD_BYTES) uint32_t low[GROUP], high[GROUP];
-        size_t skip = first == 0 && what != NUMBERS ? 1 : 0; // there is no delta before the first
+        size_t skip = first == 0 && what != NUMBERS ? 1 : 0; // the first number has no delta
         numbers[0] = 0;
         k->numbers(x + first + skip, count - skip, base, plan.shift, what, numbers + skip);
         if (k->split(numbers, count, limit, low, high))
@@ -242,7 +243,7 @@ static size_t packed_count(const struct codec_packed *p, size_t group)
     return left < GROUP ? left : GROUP;
 }
 
-// The next patch of this group: its place in it, GROUP when there is none. Places that do not
+// The place of the next patch within this group, or GROUP if it has no more. Places that do not
 // ascend are skipped.
 static inline size_t next_patch(struct codec_packed *p, size_t group, size_t *patch)
 {
@@ -345,7 +346,7 @@ size_t codec_integer_encode(const double *v, const int64_t *x, size_t n, uint8_t
 struct column {
     struct codec_packed packed;
     struct codec_walk walk;
-    const uint8_t *positions, *values; // of the misses
+    const uint8_t *positions, *values; // of the exceptions
     size_t misses, next_miss;
 };
 
@@ -378,7 +379,7 @@ static int column_open(const uint8_t *in, size_t size, size_t n, struct column *
     return 0;
 }
 
-// Values of one group, with the misses in place.
+// Values of one group, with the exceptions in place.
 static void column_group(struct column *c, size_t group, double *out)
 {
     const struct codec_kernels *k = codec_kernels();

@@ -1,17 +1,17 @@
 // codec_kernels.h - the inner loops of the codecs. codec_loops.c is compiled once for each
-// instruction set; the best set that the processor has is taken at run time. All sets give the same
+// instruction set; the best set of the processor is chosen at run time. All sets give the same
 // bits.
 //
-// Sixteen lanes. A group of up to 512 numbers of w bits is packed so that 512-bit registers unpack
-// it in place: number i is in lane i mod 16, row i / 16. Each lane is a stream of 32-bit words of
-// its own, rows one after another from the low bits up; the words of the 16 lanes take turns in
-// memory.
+// Loops use sixteen lanes. A group of up to 512 numbers of w bits is packed so that 512-bit
+// registers unpack it in place: number i is in lane i mod 16, row i / 16. Each lane is a stream of
+// 32-bit words of its own, rows one after another from the low bits up; the words of the 16 lanes
+// take turns in memory.
 //
 //     word 0: lane 0 | lane 1 | … | lane 15     row 0 in bits 0..w-1, row 1 in bits w..2w-1, …
-//     word 1: lane 0 | lane 1 | … | lane 15     rows that straddle go on in the low bits here
+//     word 1: lane 0 | lane 1 | … | lane 15     rows that straddle continue in the low bits here
 //
-// r rows take ceil(r * w / 32) words of 64 bytes. Numbers come out in the order that they went in,
-// as running sums need them. Only for the files codec*.c.
+// r rows take ceil(r * w / 32) words of 64 bytes. Unpacking preserves the order of the numbers,
+// because running sums need it. Only for the files codec*.c.
 #ifndef SONDE_STORE_CODEC_KERNELS_H
 #define SONDE_STORE_CODEC_KERNELS_H
 
@@ -32,13 +32,13 @@ static inline size_t group_bytes(size_t n, unsigned width)
     return (rows * width + 31) / 32 * WORD_BYTES;
 }
 
-// The relation of a double and a whole number x: value = x / down, or x * down. Made by
-// codec_decimal.c.
+// The relation between a double and a whole number x: value = x / down, or x * down.
+// codec_decimal.c makes it.
 struct codec_scale {
     double up;      // x = round(value * up)
-    double down;    // what x is divided by or multiplied with
-    double inverse; // 1 / down, where it divides…
-    double rest;    // …and what the inverse lacks of it
+    double down;    // divisor or factor of x
+    double inverse; // 1 / down, if it divides…
+    double rest;    // …and the error of the inverse
     bool divide;
 };
 
@@ -51,50 +51,51 @@ struct codec_sums {
 struct codec_shape {
     int64_t min, max;
     int64_t min_delta, max_delta;
-    uint64_t delta_bits; // all deltas or-ed: its trailing zeros are those of every delta
+    uint64_t delta_bits; // bitwise or of all deltas: its trailing zeros are those of every delta
 };
 
 enum codec_numbers { NUMBERS, DELTAS, ZIGZAG_DELTAS };
 
-// From packed numbers to values. base + step * (q + addend), or the same of the running sum of
-// deltas, is exact and is then scaled. `narrow`: all of them fit 32 bits, signed; then addend or
+// Converts packed numbers to values. base + step * (q + addend), or the same with the running sum
+// of deltas, is exact and is then scaled. `narrow`: all numbers fit 32 bits, signed; then addend or
 // carry contains the base, modulo 2^32, and the sum is the whole number.
 struct codec_walk {
     enum codec_numbers what;
     bool narrow;
-    uint32_t addend, carry; // the carry goes on from group to group
+    uint32_t addend, carry; // carried from group to group
     double base, step;      // step is a power of two
     struct codec_scale scale;
 };
 
 struct codec_kernels {
     const char *name;
-    // Packing: q has n numbers below 2^width, filled up with zeros to a multiple of LANES; width
-    // 0..32, n 1..GROUP.
+    // Packs n numbers below 2^width; q is padded with zeros to a multiple of LANES. width 0..32, n
+    // 1..GROUP.
     void (*pack)(const uint32_t *q, size_t n, unsigned width, uint8_t *out);
     // writes up to the multiple of LANES
     void (*unpack)(const uint8_t *in, size_t n, unsigned width, uint32_t *q);
-    // Running sums in place, n a multiple of LANES: u = q (or unzigzag(q)) + step; result = *carry
-    // += u.
+    // Computes running sums in place, n a multiple of LANES: u = q (or unzigzag(q)) + step; result
+    // = *carry += u.
     void (*prefix32)(uint32_t *q, size_t n, bool zigzag, uint32_t step, uint32_t *carry);
     void (*prefix64)(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t *carry);
-    // Whole numbers to values. q has places up to the multiple of LANES, and is spoilt.
+    // Converts whole numbers to values. q has room up to the multiple of LANES and is overwritten.
     void (*values32)(uint32_t *q, size_t n, struct codec_walk *walk, double *out);
     // |x| < 2^51
     void (*values64)(const int64_t *x, size_t n, const struct codec_scale *scale, double *out);
-    // Doubles to whole numbers; returns how many do not come back bit by bit (their x is
-    // meaningless).
+    // Converts doubles to whole numbers; returns the number of doubles that x does not reproduce
+    // bit by bit (their x is meaningless).
     size_t (*integers)(const double *v, size_t n, const struct codec_scale *scale, int64_t *x);
     void (*shape)(const int64_t *x, size_t n, struct codec_shape *out);
-    // (x[i] - base) >> shift, or the same of deltas (x[-1] is read), zigzagged or not; exact where
-    // all that is shifted is a multiple of 2^shift and its zigzag fits 64 bits.
+    // Computes (x[i] - base) >> shift, or the same of deltas (reads x[-1]), zigzagged or not. Exact
+    // if every shifted number is a multiple of 2^shift and its zigzag fits 64 bits.
     void (*numbers)(const int64_t *x, size_t n, uint64_t base, unsigned shift,
                     enum codec_numbers what, uint64_t *out);
-    // Lower and upper halves; true if any number has bits that are not in `limit`.
+    // Splits numbers into lower and upper halves; returns true if any number has bits outside
+    // `limit`.
     bool (*split)(const uint64_t *numbers, size_t n, uint64_t limit, uint32_t *low, uint32_t *high);
-    // places where the bits differ from those of the value before
+    // the number of places whose bits differ from those of the preceding value
     size_t (*changes)(const double *v, size_t n);
-    // n a multiple of 8 but in the last call
+    // n is a multiple of 8 except in the last call
     void (*accumulate)(const double *v, size_t n, struct codec_sums *sums);
 };
 

@@ -1,5 +1,5 @@
-// codec_loops_pack.h - 32-bit numbers packed in fewer bits, and unpacked.
-// Part of codec_loops.c, which is compiled once for each instruction set.
+// codec_loops_pack.h - packs 32-bit numbers in fewer bits, and unpacks them. Part of codec_loops.c,
+// which is compiled once for each instruction set.
 #ifndef SONDE_STORE_CODEC_LOOPS_PACK_H
 #define SONDE_STORE_CODEC_LOOPS_PACK_H
 
@@ -39,7 +39,7 @@ static void unpack_rows(const uint8_t *restrict in, size_t rows, unsigned width,
         size_t bit = row * width;
         unsigned shift = bit % 32;
         const word *at = (const word *)(in + bit / 32 * WORD_BYTES);
-        // Where the number does not straddle, what is or-ed in lies above the mask.
+        // If the number does not straddle two words, the bits or-ed in lie above the mask.
         const word *next = shift + width > 32 ? at + LANES : at;
         for (size_t lane = 0; lane < LANES; lane++)
             q[row * LANES + lane] = (at[lane] >> shift | next[lane] << 1 << (31 - shift)) & mask;
@@ -48,7 +48,7 @@ static void unpack_rows(const uint8_t *restrict in, size_t rows, unsigned width,
 
 #if defined __AVX2__
 
-// Full groups: a function for each width, unrolled, so that all shifts are constants.
+// Full groups have one unrolled function per width, so that all shifts are constants.
 
 static inline __attribute__((always_inline)) void unpack_group(const uint8_t *restrict in,
                                                                unsigned width, uint32_t *restrict q)

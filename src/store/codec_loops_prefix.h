@@ -55,7 +55,7 @@ static inline vector sum_lanes(vector x)
 {
     x = _mm256_add_epi32(x, _mm256_slli_si256(x, 4)); // within each half
     x = _mm256_add_epi32(x, _mm256_slli_si256(x, 8));
-    // its sum goes to the upper half
+    // the sum of the low half, to be added to the upper half
     __m256i low_half = _mm256_permutevar8x32_epi32(x, _mm256_set1_epi32(3));
     return _mm256_add_epi32(x, _mm256_blend_epi32(_mm256_setzero_si256(), low_half, 0xf0));
 }
@@ -112,7 +112,7 @@ static void prefix64(uint64_t *q, size_t n, bool zigzag, uint64_t step, uint64_t
 
 #if defined __AVX2__
 
-// The next vector of numbers: as they are, or the running sum of deltas (see codec_integer.c).
+// The next vector of numbers: unchanged, or the running sum of deltas (see codec_integer.c).
 static inline __attribute__((always_inline)) vector next_numbers(vector x, enum codec_numbers what,
                                                                  vector steps, vector *before)
 {

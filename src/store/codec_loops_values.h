@@ -1,5 +1,5 @@
-// codec_loops_values.h - whole numbers to values.
-// Part of codec_loops.c, which is compiled once for each instruction set.
+// codec_loops_values.h - converts whole numbers to values. Part of codec_loops.c, which is compiled
+// once for each instruction set.
 #ifndef SONDE_STORE_CODEC_LOOPS_VALUES_H
 #define SONDE_STORE_CODEC_LOOPS_VALUES_H
 
@@ -8,24 +8,27 @@
 static inline double double_of_u32(uint32_t q)
 {
 #if defined __AVX2__ && !defined __AVX512F__
-    return (double)(int32_t)(q ^ 0x80000000u) + 0x1p31; // this vectorises, unsigned does not
+    // a signed conversion vectorises, an unsigned one does not
+    return (double)(int32_t)(q ^ 0x80000000u) + 0x1p31;
 #else
     return (double)q;
 #endif
 }
 
-// Exact for |x| < 2^51, and vectorises where the processor has no such conversion.
+// Exact for |x| < 2^51, and vectorises also if the processor lacks this conversion.
 static inline double double_of_i64(int64_t x)
 {
     return (union bits){.u = (uint64_t)x + magic_bits}.f - magic;
 }
 
-// x / down, correctly rounded, for down = 10^k, k <= 14. With a fused multiply-add: 1/down is known
-// to 2^-106 of it as the sum of two doubles, inverse + rest, so before the one rounding that counts
-// the quotient is off by less than 2^-105 of itself. That can only matter where x / 10^k is as near
-// to the middle of two doubles. It never is: a middle has 54 bits, m * 2^e with m odd, and x has at
-// most 53, so that x and m * 5^k * 2^(e+k) are different multiples of 2^(e+k), which makes 2^-54 /
-// 5^k > 2^-87 of the quotient. Two operations instead of a division's sixteen cycles.
+// x / down, correctly rounded, for down = 10^k, k <= 14: two operations instead of a division's
+// sixteen cycles.
+//
+// With a fused multiply-add: the sum of two doubles, inverse + rest, gives 1/down with a relative
+// error of 2^-106. So before its only rounding the quotient has a relative error below 2^-105. The
+// error can change the result only if x / 10^k is that close to the middle of two doubles. It never
+// is: a middle has 54 bits, m * 2^e with m odd, and x has at most 53. So x and m * 5^k * 2^(e+k)
+// are different multiples of 2^(e+k), and their relative distance is at least 2^-54 / 5^k > 2^-87.
 static inline double divided(double x, const struct codec_scale *scale)
 {
 #if defined __FMA__ || defined __aarch64__
@@ -35,8 +38,8 @@ static inline double divided(double x, const struct codec_scale *scale)
 #endif
 }
 
-// What is done to whole numbers; a constant where it is used, so that each loop is compiled for its
-// own.
+// The scaling of whole numbers; a constant at each call, so that each loop is compiled for its own
+// scaling.
 enum scaling { UNSCALED, DIVIDED, MULTIPLIED };
 
 static inline enum scaling scaling_of(const struct codec_scale *scale)
@@ -112,7 +115,8 @@ static inline doubles doubles_of_u32(half_vector q)
 #endif
 }
 
-// A constant for each way that it is used: numbers or deltas, scaled or not.
+// The last arguments are constants at each call (numbers or deltas, scaled or not), so that each
+// combination is compiled apart.
 static inline __attribute__((always_inline)) void walk32_as(const uint32_t *restrict q, size_t n,
                                                             struct codec_walk *restrict w,
                                                             enum codec_numbers what,

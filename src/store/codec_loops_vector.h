@@ -16,7 +16,7 @@ union bits {
     uint64_t u;
 };
 
-// Added to a number of size < 2^51, this leaves it rounded to a whole one in the low bits.
+// Added to a number of size < 2^51, it leaves that number, rounded to a whole one, in the low bits.
 static const double magic = 0x1.8p52;
 static const uint64_t magic_bits = 0x4338000000000000;
 

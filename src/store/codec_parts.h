@@ -47,21 +47,22 @@ static inline uint64_t bits_of(double v)
 
 // ---- codec.c
 
-const struct codec_kernels *codec_kernels(void); // the loops in use
+const struct codec_kernels *codec_kernels(void); // the loops chosen for this processor
 void codec_use_kernels(
-    // for tests and benches; the caller knows that they run here
+    // for tests and benchmarks; the caller knows that the processor supports them
     const struct codec_kernels *kernels);
 void codec_sums_start(struct codec_sums *sums);
 void codec_sums_finish(const struct codec_sums *sums, size_t n, struct codec_summary *out);
 
 // ---- codec_decimal.c: doubles as whole numbers and a scale
 
-// A scale is one byte. False for one that means nothing.
+// Decodes the byte of a scale. Returns false for an undefined byte.
 bool codec_scale_of(uint8_t code, struct codec_scale *out);
 
-// Looks at a sample of the values and writes each as a whole number x of size < 2^51, such that x
-// scaled gives back its bits. Returns how many do not (their x repeats the one before;
-// codec_is_whole tells which they are), SIZE_MAX when they are too many for this to pay.
+// Chooses a scale from a sample of the values and writes each value as a whole number x of size <
+// 2^51 whose scaled value has the same bits. Returns the number of exceptions (their x repeats the
+// previous one; codec_is_whole finds them), or SIZE_MAX if they are too many for the form to save
+// bytes.
 size_t codec_wholes(const double *v, size_t n, uint8_t *code, int64_t *x);
 bool codec_is_whole(double v, int64_t x, const struct codec_scale *scale);
 
@@ -77,23 +78,23 @@ struct codec_packed {
     bool delta, zigzag, wide;
     int64_t base;
     uint64_t step, start, range;
-    uint64_t carry; // where a walk over the groups is
+    uint64_t carry; // the state of a walk over the groups
     size_t next_patch;
 };
 
 // At most this many bytes; codec_pack never writes more.
 size_t codec_packed_bound(size_t n);
 size_t codec_pack(const int64_t *x, size_t n, uint8_t *out);
-// checks all sizes
+// validates all sizes
 int codec_packed_open(const uint8_t *in, size_t size, size_t n, struct codec_packed *out);
-// Walk over the groups in order. In group g, number i is base + (q[i] << shift); q has GROUP
-// places. The first is for those that are not wide, the second for those that are.
+// Callers walk over the groups in order. In group g, number i is base + (q[i] << shift); q has
+// GROUP places. The first function is for narrow sections, the second for wide ones.
 void codec_packed_group32(struct codec_packed *p, size_t group, uint32_t *q);
 void codec_packed_group64(struct codec_packed *p, size_t group, uint64_t *q);
-// The same, the numbers themselves modulo 2^64.
+// The same walk; returns the numbers themselves modulo 2^64.
 void codec_packed_numbers(struct codec_packed *p, size_t group, uint64_t *x);
 
-// A column of wholes: the codecs INTEGER and DECIMAL.
+// Encodes a column of whole numbers: the codecs INTEGER and DECIMAL.
 size_t codec_integer_encode(const double *v, const int64_t *x, size_t n, uint8_t code,
                             size_t misses, uint8_t *out);
 int codec_integer_decode(const uint8_t *in, size_t size, size_t n, double *out);
@@ -111,7 +112,8 @@ int codec_bits_decode(const uint8_t *in, size_t size, size_t n, double *out);
 
 // ---- codec_table.c: a table of one column
 
-enum codec_id codec_table_first(const uint8_t *table, size_t size); // the codec of its first column
+// the codec of the table's first column
+enum codec_id codec_table_first(const uint8_t *table, size_t size);
 int codec_table_only(const uint8_t *in, size_t size, size_t n, double *out);
 int codec_table_only_times(const uint8_t *in, size_t size, size_t n, int64_t *out);
 

@@ -1,4 +1,4 @@
-// codec_runs.c - columns that rarely change: where, and to what.
+// codec_runs.c - encodes columns that rarely change: the places of changes and their values.
 //
 //     +----+---------+----------+----------------+-----------------------+
 //     | id | 0, 0, 0 | runs u32 | runs × 8 bytes | (runs - 1) × u16      |

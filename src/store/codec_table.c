@@ -1,17 +1,16 @@
 // codec_table.c - reading tables. The layout is in codec_table_parts.h.
 //
-// Opening walks the directory and finds where each column's part of each stream begins; all sizes
-// are checked there, so that decoding only has to watch the extras and the positions, which depend
-// on what is read.
+// Opening walks the directory and finds the start of each column's part of each stream. It checks
+// all sizes, so that decoding checks only the extras and the positions, which depend on the data.
 #include "store/codec_table_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-typedef uint64_t number __attribute__((may_alias)); // in memory that will hold doubles
+typedef uint64_t number __attribute__((may_alias)); // for memory that will hold doubles
 
 struct column {
-    const uint8_t *stream[STREAMS]; // where its part begins
+    const uint8_t *stream[STREAMS]; // the start of its part of each stream
     size_t extras;
     uint64_t first, centre, factor, value;
     uint32_t n, count, misses;
@@ -93,7 +92,7 @@ static bool read_column(struct bytes *in, struct column *c, size_t n_columns)
     }
 }
 
-// How many bytes of each stream are the column's.
+// The size of the column's part of each stream.
 static void sizes_of(const struct column *c, size_t size[STREAMS])
 {
     memset(size, 0, STREAMS * sizeof size[0]);
@@ -241,7 +240,7 @@ static inline uint64_t low_bits(const uint8_t *in, size_t size, size_t at, unsig
     return window >> at % 8 & ((UINT64_C(1) << low) - 1);
 }
 
-// Number z of a series that is added (sign 0) or subtracted (all bits).
+// Number z of a series that is added (sign 0) or subtracted (sign: all bits set).
 static inline uint64_t signed_number(uint64_t z, uint64_t sign)
 {
     return ((uint64_t)unzigzag(z) ^ sign) - sign;
@@ -257,8 +256,8 @@ static bool all_short(const uint8_t *tokens)
     return long_ones == 0;
 }
 
-// The common case of a dense column: so many tokens of one byte each from the i-th on, with all the
-// low bits well within the stream. False: it is not.
+// Handles the common case of a dense column: from token i on a run of one-byte tokens, with all low
+// bits well within the stream. Returns false in other cases.
 static bool add_short_run(const struct column *c, size_t i, size_t low_size, uint64_t sign,
                           number *restrict q)
 {
@@ -319,7 +318,7 @@ static bool add_sparse(const struct column *c, uint64_t sign, struct bytes *extr
     return true;
 }
 
-// Adds what is written for column c to q, or subtracts it.
+// Adds the stored numbers of column c to q, or subtracts them.
 static bool add_own(const struct column *c, uint64_t sign, number *q)
 {
     struct bytes extras = bytes_of(c->stream[EXTRAS], c->extras);
@@ -328,8 +327,8 @@ static bool add_own(const struct column *c, uint64_t sign, number *q)
     return ok && bytes_left(&extras) == 0;
 }
 
-// q of a column and of all that it refers to, added up: one sum, whatever leads where. The walk is
-// bounded, so that a circle (which no encoder writes) ends.
+// Adds up q of a column and of all columns that it refers to, directly or indirectly. The walk is
+// bounded, so that it ends on a circle (which no encoder writes).
 static bool add_all(const struct column *columns, const struct column *c, number *q)
 {
     struct {
@@ -357,15 +356,15 @@ static bool add_all(const struct column *columns, const struct column *c, number
     return true;
 }
 
-// A walk over the groups of a series: from q to the whole numbers.
+// A walk over the groups of a series, which converts q to the whole numbers.
 struct walk {
     uint64_t sum, delta;
 };
 
 static struct walk walk_of(const struct column *c)
 {
-    // The first number of a series has no change before it: what every step adds is taken off
-    // beforehand.
+    // The first number of a series has no preceding change, so the amount that every step adds is
+    // subtracted beforehand.
     return (struct walk){order_of(c) == 1 ? c->first - c->centre : c->first, 0 - c->centre};
 }
 

@@ -1,28 +1,32 @@
 // codec_table_encode.c - writing tables. The layout is in codec_table_parts.h.
 //
-// Each column goes through four steps:
-//   1. As what: constant, whole numbers (codec_decimal.c), bit patterns, plain.
-//   2. Whole numbers become a series q: of the numbers, their deltas or the deltas' deltas, whichever would take least;
-//      less what they have in common (centre), over their common divisor (factor). So pages and kilobytes become the same q.
-//   3. Columns of deltas are compared with those that change less often, and written as the difference
-//      where that is cheaper: sums of columns and copies vanish.
-//   4. What is left is written into the streams.
+// Each column goes through five steps:
+//   1. It becomes constant, whole numbers (codec_decimal.c), bit patterns, or plain.
+//   2. Whole numbers become a series q: of the numbers, their deltas or the deltas' deltas,
+//      the smallest; minus their common part (centre), divided by their common divisor (factor). So pages and kilobytes become the same q.
+//   3. Columns of deltas are compared with columns that change less often, and stored as the
+//      difference if that is cheaper: sums of columns and copies vanish.
+//   4. Columns that lose little by it cut off the most common number of low bits, so that their
+//      tokens share one code.
+//   5. The remaining numbers go to the streams.
 #include "store/codec_table_parts.h"
 
 #include <stdlib.h>
 
 enum {
-    ENTRY_BYTES_MAX = 96, // in the directory: 13 varints at most, few of them long
+    ENTRY_BYTES_MAX = 96, // in the directory: at most 13 varints, few of them long
     TABLE_BYTES_MAX = 128,
-    RUN_LENGTH = 8, // values a run, on average, from which on what is not whole is runs
+    // columns of non-whole values become runs if runs are at least this long on average
+    RUN_LENGTH = 8,
     REFERENCE_BITS = 24,
-    CANDIDATES_MAX = 256 // columns that one is compared with, those that change nearly as often
+    // columns that one column is compared with: those that change nearly as often
+    CANDIDATES_MAX = 256
 };
 
 struct column {
     const struct codec_column *from;
     int64_t *q;      // the series
-    uint64_t *marks; // a bit for each k where the series is not 0
+    uint64_t *marks; // a bit for each k at which the series is not 0
     size_t changes;
     size_t own_bytes; // in the streams
     int64_t first, centre;
@@ -53,7 +57,7 @@ static bool is_series(const struct column *c)
 
 // ---- Whole numbers to a series
 
-// Puts the best series of x into c. `spare` has n places.
+// Stores the best series of x in c. `spare` has n places.
 static void choose_series(struct column *c, int64_t *x, int64_t *spare)
 {
     struct series best = {.order = 0};
@@ -99,7 +103,7 @@ static void patterns_of(const uint64_t *bits, size_t n, unsigned form, uint64_t 
 static void choose_bits(struct column *c, int64_t *spare)
 {
     size_t n = c->from->n;
-    double best = 8.0 * (double)n * 0.995; // bytes below which it is worth it
+    double best = 8.0 * (double)n * 0.995; // the form is used only below this many bytes
     c->id = CODEC_PLAIN;
     for (unsigned form = 0; form < BITS_FORMS; form++) {
         uint32_t counts[8][256];
@@ -109,8 +113,8 @@ static void choose_bits(struct column *c, int64_t *spare)
         planes_count((const uint64_t *)spare, n, counts);
         for (unsigned plane = 0; plane < 8; plane++) {
             double plane_bytes = codec_entropy_bits(counts[plane], n) / 8;
-            // With few values the entropy looks small; half the values being different ones tells
-            // nothing either.
+            // With few values the entropy is underestimated, and the share of distinct values means
+            // little, too.
             bool random =
                 plane_bytes > 0.97 * (double)n || (n < 1024 && plane_bytes > 0.75 * (double)n);
             apart |= (uint8_t)((random ? 1 : 0) << plane);
@@ -215,7 +219,7 @@ static size_t measure(const int64_t *q, size_t n, uint64_t *marks, uint64_t *cos
     return changes;
 }
 
-// What q costs once the series of `other` is subtracted (0) or added (1).
+// The cost of q after subtracting (0) or adding (1) the series of `other`.
 static void difference_costs(const int64_t *q, uint64_t own_cost, const struct column *other,
                              uint64_t cost[2])
 {
@@ -243,7 +247,7 @@ static bool may_refer(const struct column *c, const struct column *other)
            c->expansions + other->expansions <= EXPANSIONS_MAX;
 }
 
-// rest = q less the series of the columns that c refers to.
+// Computes rest = q minus the series of the columns that c refers to.
 static void rest_of(const struct column *columns, const struct column *c, int64_t *rest)
 {
     size_t n = c->from->n;
@@ -257,7 +261,7 @@ static void rest_of(const struct column *columns, const struct column *c, int64_
     }
 }
 
-// `earlier` are the columns that may be referred to. `rest` has n places, `marks` a bit for each.
+// `earlier` lists the allowed references. `rest` has n places, `marks` a bit for each.
 static void find_references(struct column *columns, struct column *c, const uint32_t *earlier,
                             size_t n_earlier, int64_t *rest, uint64_t *marks)
 {
@@ -267,7 +271,7 @@ static void find_references(struct column *columns, struct column *c, const uint
         size_t best = SIZE_MAX, best_sign = 0;
         rest_of(columns, c, rest);
         measure(rest, n, marks, &cost);
-        best_cost = cost - cost / 10; // less than a tenth is not worth following it
+        best_cost = cost - cost / 10; // a gain of less than a tenth is not worth a reference
         for (size_t i = 0; i < n_earlier; i++) {
             const struct column *other = &columns[earlier[i]];
             if (!may_refer(c, other) ||
@@ -291,7 +295,7 @@ static void find_references(struct column *columns, struct column *c, const uint
     rest_of(columns, c, rest);
     struct cost own = codec_form_of(rest, 1, n, &c->dense, &c->low);
     c->own_bytes = own.bytes;
-    if (own.bytes + c->misses.size > n * 8) { // hardly possible, but the bound is a promise
+    if (own.bytes + c->misses.size > n * 8) { // nearly impossible, but the bound is a promise
         c->n_refers = 0;
         c->expansions = 1;
         c->own_bytes = codec_form_of(c->q, 1, n, &c->dense, &c->low).bytes;
@@ -325,7 +329,40 @@ static void find_all_references(struct column *columns, size_t n_columns, struct
     }
 }
 
-// ---- Step 4: writing
+// ---- Step 4: low bits that many columns share
+
+enum { FORMS = 2 }; // sparse, dense
+
+// The tokens of all columns of a form lie in one stream and get one code. Columns of alike numbers
+// that differ in `low` have different tokens, which costs more than the best `low` of each saves.
+static const double AGREEMENT_COST = 1.01;
+
+static void agree_on_low_bits(struct column *columns, size_t n_columns, int64_t *rest)
+{
+    size_t uses[FORMS][LOW_MAX + 1] = {0}, usual[FORMS] = {0};
+    for (size_t i = 0; i < n_columns; i++)
+        if (is_series(&columns[i]))
+            uses[columns[i].dense][columns[i].low] += columns[i].changes;
+    for (size_t form = 0; form < FORMS; form++)
+        for (size_t low = 1; low <= LOW_MAX; low++)
+            if (uses[form][low] > uses[form][usual[form]])
+                usual[form] = low;
+    for (size_t i = 0; i < n_columns; i++) {
+        struct column *c = &columns[i];
+        if (!is_series(c) || c->low == usual[c->dense])
+            continue;
+        size_t from = c->order == 0 ? 0 : 1, n = c->from->n;
+        rest_of(columns, c, rest);
+        struct cost own = codec_cost_of(rest, from, n, c->dense, c->low);
+        struct cost same = codec_cost_of(rest, from, n, c->dense, (unsigned)usual[c->dense]);
+        if (same.bits > own.bits * AGREEMENT_COST || same.bytes + c->misses.size > n * 8)
+            continue;
+        c->low = (uint8_t)usual[c->dense];
+        c->own_bytes = same.bytes;
+    }
+}
+
+// ---- Step 5: writing
 
 static void write_token(struct buf *tokens, struct buf *extras, uint64_t v)
 {
@@ -406,7 +443,7 @@ static void write_runs(struct streams *s, const struct column *c)
         if (pattern[k] != pattern[k - 1]) {
             write_token(&s->of[GAPS], &s->of[EXTRAS], gap);
             buf_u64(&s->of[RAW], pattern[k]);
-            gap = SIZE_MAX; // 0 for the next
+            gap = SIZE_MAX; // becomes 0 for the next
         }
     buf_varint(&s->directory, s->of[GAPS].size - gaps_before);
     buf_varint(&s->directory, s->of[EXTRAS].size - extras_before);
@@ -457,7 +494,7 @@ static size_t join(const struct streams *s, size_t n_columns, uint8_t *out)
     return size;
 }
 
-// All scratch in one piece: a series and marks a column, and what the steps need besides.
+// All scratch in one piece: a series and marks per column, and the buffers of the steps.
 struct scratch {
     struct column *columns;
     struct place *places;
@@ -508,6 +545,7 @@ size_t codec_table_encode(const struct codec_column *columns, size_t n_columns, 
         }
         if (n_columns > 1)
             find_all_references(s.columns, n_columns, s.places, s.order, s.spare, s.marks);
+        agree_on_low_bits(s.columns, n_columns, s.spare);
         for (size_t i = 0; i < n_columns; i++) {
             streams.directory.failed |= s.columns[i].misses.failed;
             write_column(&streams, s.columns, &s.columns[i], s.spare);

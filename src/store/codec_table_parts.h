@@ -1,16 +1,16 @@
-// codec_table_parts.h - the layout of a table, for the two files that write and read it.
+// codec_table_parts.h - the layout of a table, for the files that write and read it.
 //
 //     +---------+---------+-----------+------------------+-----------+---------------------+
 //     | version | columns | directory | bytes of each of | directory | the streams         |
 //     | u8      |         | bytes     | the 6 streams    |           | one after another   |
 //     +---------+---------+-----------+------------------+-----------+---------------------+
-//     Numbers are varints (LEB128) but where a size is said; signed ones are zigzagged before.
+//     Numbers are varints (LEB128) unless a size is given; signed ones are zigzagged first.
 //
-// The directory has an entry a column: kind (u8: enum codec_id, + KIND_TIMES), n, and then
+// The directory has one entry per column: kind (u8: enum codec_id, + KIND_TIMES), n, and then
 //     CONSTANT            the 8 bytes of the value
 //     PLAIN               nothing; 8n bytes in RAW
-//     RUNS                how many changes, bytes in EXTRAS; the gaps between them (as below) in GAPS; in RAW the first
-//                         value and what follows each change, 8 bytes each
+//     RUNS                number of changes, bytes in EXTRAS; the gaps between them (as below) in GAPS; in RAW the first
+//                         value and the value after each change, 8 bytes each
 //     BITS                form u8, apart u8; byte planes in RAW, those of `apart` in LOW
 //     INTEGER, DECIMAL    scale u8, form u8, low u8, first, centre, factor, misses, count if sparse,
 //                         bytes in EXTRAS, references, then for each: column << 1 | subtract
@@ -19,15 +19,15 @@
 //     order 0: x[k] = centre + factor * q[k]
 //     order 1: x[0] = first, x[k] = x[k-1] + centre + factor * q[k]          (q[0] is 0)
 //     order 2: x[0] = first, d[0] = 0, d[k] = d[k-1] + centre + factor * q[k], x[k] = x[k-1] + d[k]
-// and q is what is written for the column itself, plus or minus the q of each column that it refers
-// to.
+// and q is the sum of the numbers stored for the column itself (own q) and, plus or minus, the q of
+// each column that it refers to.
 //
-// What is written: numbers z = zigzag(own q), for all k from (order 0: 0, else 1) on if the form is
-// dense; if it is sparse only those that are not 0, as z - 1, with the gap (how many zeros are
-// skipped) before each. A number's lowest `low` bits go to LOW, lowest first, each column beginning
-// at a byte; the rest is a token in CHANGES or DENSE. Gaps are tokens in GAPS. A token is one byte
-// when below 192; else the byte is 191 + k and the number less 192 follows in EXTRAS, in k bytes,
-// lowest first. In EXTRAS what belongs to a gap stands before what belongs to the change after it.
+// The file stores numbers z = zigzag(own q). The dense form stores all k from 0 (order 0) or 1
+// (other orders) on. The sparse form stores only numbers other than 0, as z - 1, each after its gap
+// (the number of skipped zeros). A number's lowest `low` bits go to LOW, lowest first, each column
+// starting at a byte; the rest is a token in CHANGES or DENSE. Gaps are tokens in GAPS. A token
+// below 192 is one byte; otherwise the byte is 191 + k, and the number less 192 follows in EXTRAS,
+// in k bytes, lowest first. In EXTRAS the bytes of a gap precede those of the change after it.
 //
 // Misses (values that are not whole) are in RAW: their positions as u16, then their 8 bytes each.
 #ifndef SONDE_STORE_CODEC_TABLE_PARTS_H
@@ -44,7 +44,8 @@ enum { ORDER_MASK = 3, FORM_DENSE = 4 };                     // form of whole nu
 enum { BITS_AS_THEY_ARE, BITS_XOR, BITS_DELTA, BITS_FORMS }; // form of patterns
 enum { TOKEN_LONG = 120, TOKEN_EXTRA_MAX = 8, MISS_BYTES = 10, LOW_MAX = 56 };
 
-// Following references from one column may meet this many columns, itself and repetitions counted.
+// Following the references of one column reaches at most this many columns, itself and repetitions
+// included.
 enum { EXPANSIONS_MAX = 64, REFERENCES_MAX = 3 };
 
 static inline size_t low_bytes(size_t count, unsigned low)
@@ -52,8 +53,8 @@ static inline size_t low_bytes(size_t count, unsigned low)
     return (count * low + 7) / 8;
 }
 
-// Where the directory and each stream end. The number of these places, 0 for bytes that are no
-// table.
+// Finds the ends of the directory and of each stream. Returns the number of these places, 0 for
+// bytes that are no table.
 size_t codec_table_ends(const uint8_t *in, size_t size, size_t ends[STREAMS + 1]);
 
 // ---- Writing: codec_table_series.c
@@ -68,7 +69,7 @@ static inline uint8_t token_byte(uint64_t v)
     return (uint8_t)(v < TOKEN_LONG ? v : TOKEN_LONG - 1 + token_extra(v));
 }
 
-// The size of a number, also of INT64_MIN.
+// The magnitude of a number, also of INT64_MIN.
 static inline uint64_t size_of(int64_t v)
 {
     return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
@@ -93,11 +94,14 @@ struct series {
     struct cost cost;
 };
 
-// Of n bytes with these counts.
+// The entropy of n bytes with these counts.
 double codec_entropy_bits(const uint32_t counts[256], size_t n);
 
-// The best way to write q[from..n-1]: dense if most of it is not 0, and with how many bits cut off;
-// and what it costs.
+// The cost of numbers q[from..n-1] in dense or sparse form with `low` bits cut off.
+struct cost codec_cost_of(const int64_t *q, size_t from, size_t n, bool dense, unsigned low);
+
+// The cheapest form of q[from..n-1]: dense if most numbers are not 0, and the number of low bits to
+// cut off. Returns the cost.
 struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, uint8_t *low);
 
 // Makes the series of the given order from whole numbers x. x and q may not overlap.

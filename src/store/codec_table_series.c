@@ -1,7 +1,7 @@
-// codec_table_series.c - whole numbers as a series, and what it would cost to write it.
+// codec_table_series.c - turns whole numbers into a series and estimates its cost.
 //
-// Step 2 of codec_table_encode.c. Costs are the entropy of the bytes, in bits: near what the
-// general compressor makes of them. They are computed from the numbers, never by compressing.
+// Step 2 of codec_table_encode.c. Costs are the entropy of the bytes, in bits, which is close to
+// their compressed size. They are computed from the numbers, without compressing.
 #include "store/codec_table_parts.h"
 
 #include <math.h>
@@ -9,11 +9,12 @@
 
 enum {
     CENTRE_SAMPLES = 255,
-    LOW_BITS_FROM = 6, // mean length of numbers from which cutting off low bits is looked at
+    LOW_BITS_FROM = 6, // mean length of numbers from which on cutting off low bits is tried
     LOW_BITS_TRIED = 6
 };
 
-static const double WORTH_IT = 0.997; // what a smaller cost has to be to count as smaller
+// a cost counts as smaller only below this fraction of the other
+static const double WORTH_IT = 0.997;
 
 // ---- What bytes would cost after the general compressor: their entropy
 
@@ -26,8 +27,7 @@ double codec_entropy_bits(const uint32_t counts[256], size_t total)
     return bits;
 }
 
-// What numbers q[from..n-1] cost when written dense or sparse with `low` bits cut off.
-static struct cost cost_of(const int64_t *q, size_t from, size_t n, bool dense, unsigned low)
+struct cost codec_cost_of(const int64_t *q, size_t from, size_t n, bool dense, unsigned low)
 {
     uint32_t counts[256] = {0};
     size_t count = 0, extras = 0, gap_extras = 0, gap = 0;
@@ -56,7 +56,6 @@ static struct cost cost_of(const int64_t *q, size_t from, size_t n, bool dense, 
     return cost;
 }
 
-// The best way to write a series: dense if most of it is not 0, and with how many bits cut off.
 struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, uint8_t *low)
 {
     size_t count = 0, length = 0;
@@ -66,14 +65,14 @@ struct cost codec_form_of(const int64_t *q, size_t from, size_t n, bool *dense, 
     }
     *dense = count * 2 > n;
     *low = 0;
-    struct cost best = cost_of(q, from, n, *dense, 0);
+    struct cost best = codec_cost_of(q, from, n, *dense, 0);
     unsigned mean = count == 0 ? 0 : (unsigned)(length / count);
     if (mean < LOW_BITS_FROM)
         return best;
     for (unsigned tried = 0; tried < LOW_BITS_TRIED; tried++) {
         unsigned bits = mean - 2 - tried < LOW_MAX ? mean - 2 - tried : LOW_MAX;
-        struct cost cost = cost_of(q, from, n, *dense, bits);
-        // Longer first: bits that are noise anyway cost no time in the general compressor.
+        struct cost cost = codec_cost_of(q, from, n, *dense, bits);
+        // Most cut bits first, because noise that is cut off costs the compressor no time.
         if (cost.bits < best.bits * WORTH_IT) {
             best = cost;
             *low = (uint8_t)bits;
@@ -90,7 +89,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// What most of them are, or else their median; of a sample.
+// The most frequent number of a sample, or else its median.
 static int64_t centre_of(const int64_t *y, size_t from, size_t n)
 {
     int64_t samples[CENTRE_SAMPLES];
@@ -123,7 +122,6 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-// Makes the series of the given order from whole numbers x. x and q may not overlap.
 struct series codec_series_of(const int64_t *x, size_t n, unsigned order, int64_t *q)
 {
     size_t from = order == 0 ? 0 : 1;

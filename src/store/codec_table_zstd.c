@@ -1,8 +1,7 @@
-// codec_table_zstd.c - a table as one zstd frame, cut where its streams end.
+// codec_table_zstd.c - compresses a table to one zstd frame whose blocks end with its streams.
 //
-// zstd makes one Huffman code a block. Short gaps, long numbers and bits that are noise want
-// different ones, so each stream gets blocks of its own; the window goes on over them. To whoever
-// reads it, it is an ordinary frame.
+// zstd makes one Huffman code per block. Short gaps, long numbers and noise need different codes,
+// so each stream gets its own blocks; the window spans them. The result is an ordinary frame.
 #include "store/codec_table_parts.h"
 
 #include <errno.h>
@@ -34,5 +33,5 @@ size_t codec_table_compress(const uint8_t *table, size_t size, int level, uint8_
         left = ZSTD_compressStream2(context, &to, &in, i + 1 < n_ends ? ZSTD_e_flush : ZSTD_e_end);
     }
     ZSTD_freeCCtx(context);
-    return left == 0 ? to.pos : 0; // anything else is an error: the output is large enough
+    return left == 0 ? to.pos : 0; // more is an error, because the output is large enough
 }

@@ -11,8 +11,8 @@
 enum {
     DIRECTORY_RAW_MAX = 256 << 20,
     PARTS_MAX = 65536,
-    PACK_BYTES = 128 << 10, // of the directory at a time: about a millisecond
-    PART_SERIES_MAX = 2000, // each has at most two columns, and the time stamps make one
+    PACK_BYTES = 128 << 10, // of the directory per call: about a millisecond
+    PART_SERIES_MAX = 2000, // each series has at most two columns, and the time stamps one
 };
 _Static_assert(2 * (int)PART_SERIES_MAX + 1 <= (int)CODEC_TABLE_COLUMNS_MAX,
                "the columns of a part are one table");
@@ -21,20 +21,20 @@ _Static_assert(2 * (int)PART_SERIES_MAX + 1 <= (int)CODEC_TABLE_COLUMNS_MAX,
 
 struct cold_writer {
     struct buf *out;
-    // of the block; of its data, while the directory is not there yet: of the scratch
+    // start of the block, and of its data; of the scratch until the directory is written
     size_t start, data_at;
     struct block_header header;
     struct buf data, directory, parts;
     uint32_t part_count;
     int level;
-    size_t part_values, part_series_max; // the most in a part
+    size_t part_values, part_series_max; // limits of a part
     size_t part_series, values_in_part;
-    const int64_t *t_ns; // SET: of the rows
+    const int64_t *t_ns; // SET: of all rows
     struct block_entry previous;
     struct codec_column columns[CODEC_TABLE_COLUMNS_MAX];
     uint32_t column_count; // of the part being filled
-    struct arena memory;   // of its columns
-    // The end: the directory as it is, how far it has been compressed.
+    struct arena memory;   // for its columns
+    // For the end: the unpacked directory, and how far it has been compressed.
     ZSTD_CCtx *packer;
     struct buf raw;
     size_t packed;
@@ -200,7 +200,7 @@ int cold_pack(struct cold_writer *w)
     size_t more =
         ZSTD_compressStream2(w->packer, &to, &in, n == left ? ZSTD_e_end : ZSTD_e_continue);
     if (ZSTD_isError(more) || in.pos < in.size || (n == left && more))
-        return -ENOMEM; // the output has room, so no other reason is left
+        return -ENOMEM; // the output has room, so memory is the only possible reason
     w->out->size = to.pos;
     w->packed += n;
     return 1;
@@ -233,12 +233,12 @@ int cold_end(struct cold_writer *w)
         rc = block_end(w->out, w->start, &w->header);
     }
     if (!rc)
-        w->start = w->out->size; // nothing of it is taken back
+        w->start = w->out->size; // later failures leave the block in the output
     cold_cancel(w);
     return rc;
 }
 
-// Before one more column or series: finishes the part if it has no room for it.
+// Called before one more column or series: finishes the part if it has no room left.
 static int make_room(struct cold_writer *w, size_t values)
 {
     if (w->part_series &&
@@ -247,8 +247,8 @@ static int make_room(struct cold_writer *w, size_t values)
     return 0;
 }
 
-// One column of a set into the part: the values that are there, and where some are not, which rows
-// have one.
+// Adds one column of a set to the part: its values, and, if some are missing, the rows that have
+// one.
 static int add_set_column(struct cold_writer *w, const int64_t *t_ns, const double *column,
                           struct block_entry *e)
 {
@@ -270,7 +270,7 @@ static int add_set_column(struct cold_writer *w, const int64_t *t_ns, const doub
     if (!e->count)
         return 0;
     if (e->count < rows) {
-        // Often many columns lack the same rows.
+        // Columns often lack values in the same rows.
         for (uint32_t c = 1; c < w->column_count && !e->presence_column; c++)
             if (w->columns[c].n == rows &&
                 !memcmp(w->columns[c].data, presence, rows * sizeof *presence))

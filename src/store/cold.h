@@ -1,25 +1,26 @@
-// cold.h - merged blocks: thousands of rows, as small as they get.
+// cold.h - merged blocks: thousands of rows in the smallest form.
 //
-// The data of a cold block are parts, each a zstd frame around a table of columns (codec_table.h);
-// the directory is one zstd frame around what follows, all numbers varints (signed ones zigzagged)
-// but where a size is said:
+// The data of a cold block are parts, each a zstd frame around a table of columns (codec_table.h).
+// The directory is one zstd frame with the following contents; numbers are varints (signed ones
+// zigzagged) unless a size is given:
 //
 //   number of parts, then for each: bytes as stored, bytes unpacked
 //   then for each column of a set or each series of a points block:
-//     POINTS only: series, less the series before and one (the first: as it is)
-//     count          SET: rows less the values present; POINTS: values
-//     part           less the part of the entry before
-//     time column, value column (in the part's table) less those of the entry before
-//     SET only, where values are missing: the column (in the same part) that says which rows have one: 1, the others 0
-//     POINTS, or where values are missing: first_ns less the block's, the block's last_ns less last_ns
-//     u8 shape of the summary: see enum cold_shape; nans, where SHAPE_NANS says so
-//     the numbers of the summary that the shape leaves open, in the order first, last, min, max, sum, sum_squares
+//     POINTS only: series, minus the previous series and one (the first: unchanged)
+//     count          SET: rows minus values present; POINTS: values
+//     part           minus the part of the previous entry
+//     time column, value column (in the part's table) minus those of the previous entry
+//     SET only, if values are missing: the presence column (in the same part): 1 for rows with a value, otherwise 0
+//     POINTS, or if values are missing: first_ns minus the block's, the block's last_ns minus last_ns
+//     u8 shape of the summary: see enum cold_shape; nans, with SHAPE_NANS
+//     the numbers of the summary that the shape does not give, in the order first, last, min, max, sum, sum_squares
 //
-// A column without any value has nothing behind its count. A number is: u8 k in 0..8 and k bytes,
-// the double's most significant ones, lowest first (short for whole numbers, which end in zeros).
+// A column without values has nothing after its count. A number of a summary is: u8 k in 0..8 and k
+// bytes, the double's most significant ones, lowest first (short for whole numbers, which end in
+// zeros).
 //
-// The entries are read once, into the same struct as the hot ones, so the small form costs nothing
-// at a query.
+// The entries are read once, into the same struct as hot ones, so the small form costs a query
+// nothing.
 #ifndef SONDE_STORE_COLD_H
 #define SONDE_STORE_COLD_H
 
@@ -31,7 +32,7 @@ enum cold_shape {
     SHAPE_MAX_LAST = 4,  // max is the last
     SHAPE_MIN_LAST = 8,
     SHAPE_MAX_FIRST = 16,
-    SHAPE_NANS = 32, // there are some: their number follows
+    SHAPE_NANS = 32, // NaN values exist: their number follows
 };
 
 struct cold_part {
@@ -42,17 +43,17 @@ struct cold_directory {
     uint32_t part_count, entry_count;
     struct cold_part *parts;
     struct block_entry *entries; // SET: by column; POINTS: by series
-    size_t bytes;                // of memory
+    size_t bytes;                // memory that it takes
 };
 
-// Reads the directory of a cold block, whose stored bytes were already checked: 0, -EBADMSG,
-// -ENOMEM. It is one allocation; free() it.
+// Reads the directory of a cold block, whose stored bytes were already checked. Returns 0, -EBADMSG
+// or -ENOMEM. The directory is one allocation; free() it.
 int cold_directory_open(const struct block_header *h, const uint8_t *stored,
                         struct cold_directory **out);
 
-// Writing is divided into pieces, so that a merge can be spread over many short calls: begin, give
-// the rows or times, put each column or series, end. A part is compressed when the next column does
-// not fit into it. That, and cold_end, take most of the time.
+// A writer works in steps, so that a merge can be spread over many short calls: begin, give the
+// rows or times, put each column or series, end. It compresses a part when the next column does not
+// fit. Compressing and cold_end take most of the time.
 struct cold_writer;
 
 struct cold_effort {
@@ -62,27 +63,29 @@ struct cold_effort {
     size_t part_values, part_series;
 };
 
-// Writes to `out`, from out->size on. NULL: no memory. Until cold_end or cold_cancel nothing else
-// may be written there.
+// Writes to `out`, from out->size on. Returns NULL without memory. Until cold_end or cold_cancel
+// the caller writes nothing else to `out`.
 struct cold_writer *cold_begin(struct buf *out, const struct block_source *source,
                                enum block_kind kind, const struct cold_effort *effort);
 
-// Rows in ascending order of time, each time once; t_ns has to stay until the end. Then each column
-// with `rows` values, missing cells as store_missing().
+// Gives the rows in ascending order of time, each time once; t_ns must stay valid until the end.
+// Then put each column with `rows` values; missing cells are store_missing().
 void cold_rows(struct cold_writer *w, const int64_t *t_ns, uint32_t rows, uint32_t columns);
 int cold_put_column(struct cold_writer *w, const double *values);
 
-// The least and the greatest time of all points. Then each series, ascending, with all its points
-// in order of time, each time once. -EFBIG: more than CODEC_VALUES_MAX.
+// Gives the smallest and the largest time of all points. Then put each series, ascending, with all
+// its points in order of time, each time once. -EFBIG: a series has more than CODEC_VALUES_MAX
+// points.
 void cold_points(struct cold_writer *w, int64_t first_ns, int64_t last_ns);
 int cold_put_series(struct cold_writer *w, const struct point_record *points, uint32_t n);
 
-// After the last column or series, before cold_end: does a piece of the remaining work. 1: there is
-// more, 0: there is none, or a negative errno.
+// Called after the last column or series, before cold_end: does a piece of the remaining work.
+// Returns 1 if more is left, 0 if none is, or a negative errno.
 int cold_pack(struct cold_writer *w);
 
-// Does the remaining work. 0; or -ENOMEM, -EFBIG: then `out` is as it was. Frees w either way.
+// Does the remaining work. Returns 0, or -ENOMEM or -EFBIG with `out` as it was before cold_begin.
+// Frees w either way.
 int cold_end(struct cold_writer *w);
-void cold_cancel(struct cold_writer *w); // NULL is fine
+void cold_cancel(struct cold_writer *w); // NULL is allowed
 
 #endif

@@ -1,4 +1,4 @@
-// column.c - one series' part of a block: found, checked, copied, decoded. (Of a tail: tail.c.)
+// column.c - finds, checks, copies and decodes one series' part of a block. (For a tail: tail.c.)
 #include "base/hash.h"
 #include "base/search.h"
 #include "store/codec_table.h"
@@ -9,14 +9,15 @@
 #include <zstd.h>
 
 enum {
-    // of a block, copied and added to the checksum: fits the nearest cache
+    // of a block, copied and added to the checksum at a time: fits the nearest cache
     CHECK_PIECE_BYTES = 32 << 10,
-    PART_RAW_MAX = 256 << 20, // no part is larger: values and columns of a part are limited
+    // upper bound of any part, because values and columns of a part are limited
+    PART_RAW_MAX = 256 << 20,
 };
 
 // ---- Copies ----
 
-// Two words at a time. Each is read once, whatever the compiler might prefer.
+// Two words at a time. Each is read once, because the copy is volatile to the compiler.
 typedef uint64_t word_pair __attribute__((vector_size(16), aligned(8), may_alias));
 
 void reader_copy_words(void *to, const uint8_t *from, size_t bytes)
@@ -33,7 +34,7 @@ void reader_copy_words(void *to, const uint8_t *from, size_t bytes)
 }
 
 // Copies content of a block. The words count only if the generation is unchanged after the copy, so
-// they may be read in pieces of any width. The barrier: later code reads the copy, even if the
+// they may be read in pieces of any width. The barrier makes later code read the copy, even if the
 // compiler could see through memcpy.
 static void copy_block(void *to, const uint8_t *from, size_t bytes)
 {
@@ -48,11 +49,11 @@ static void copy_block(void *to, const uint8_t *from, size_t bytes)
 static int standing(const struct extent_entry *entry, uint32_t generation, struct remains *remains,
                     uint64_t end)
 {
-    // Acquire: the bytes were read before the generation is. If it is the old one, the writer had
-    // not begun to overwrite them (extent_reuse).
+    // Acquire: the bytes are read before the generation. If the generation is still the old one,
+    // the writer had not begun to overwrite them (extent_reuse).
     atomic_thread_fence(memory_order_acquire);
     bool same = __atomic_load_n(&entry->generation, __ATOMIC_RELAXED) == generation;
-    // Acquire: the mapping that the witness lies in was made before its address was stored.
+    // Acquire: the witness's mapping was made before its address was stored.
     const volatile uint8_t *witness = atomic_load_explicit(&remains->witness, memory_order_acquire);
     if (*witness != atomic_load_explicit(&remains->value, memory_order_relaxed))
         remains_look(remains);
@@ -154,7 +155,7 @@ int block_check(struct store_reader *r, struct block_ref *b, bool data)
     return checked(r, b, ok, BLOCK_DATA_INTACT, "a block");
 }
 
-// What the checksum covers is wrong in itself.
+// The checksum is right, but the contents that it covers are malformed.
 static int malformed(struct store_snapshot *s, struct block_ref *b)
 {
     return checked(s->reader, b, false, 0, "a block (well kept, but written wrongly)");
@@ -176,8 +177,8 @@ int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold
     rc = cold_directory_open(&b->header, stored, &d);
     if (rc)
         return rc == -EBADMSG ? malformed(s, b) : rc;
-    // Another thread may have been faster. Release: ours is filled before its pointer is seen;
-    // acquire: so is theirs.
+    // Another thread may have been faster. Release: our directory is filled before readers see its
+    // pointer. Acquire: the other thread's directory is filled before we see its pointer.
     if (!__atomic_compare_exchange_n(&b->directory, &none, d, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
         free(d);
@@ -265,7 +266,7 @@ int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t id,
     return rc == -EBADMSG ? malformed(s, b) : rc;
 }
 
-// Merging relies on the order. Without a branch, so that many are compared at a time.
+// Merging relies on the order. The loop has no branch, so that it vectorises.
 static bool ascending(const int64_t *t, size_t n)
 {
     bool ok = true;
@@ -307,6 +308,18 @@ static int hot_times(struct store_snapshot *s, struct block_ref *b, struct cache
     return *pin ? 0 : -ENOMEM;
 }
 
+// The times of a column are those of its whole block (pins[0]): 0; or those of a part of the rows:
+// 1, and the caller fills own_t. -ENOMEM.
+static int choose_times(struct store_snapshot *s, size_t count, bool partial, struct column *out)
+{
+    if (!partial) {
+        out->t = out->pins[0]->data;
+        return 0;
+    }
+    out->t = out->own_t = buffer_take(&s->buffers, count);
+    return out->own_t ? 1 : -ENOMEM;
+}
+
 static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e,
                     struct column *out)
 {
@@ -322,13 +335,9 @@ static int hot_load(struct store_snapshot *s, struct block_ref *b, const struct 
     struct str column = {(const char *)stored, e->size};
     if (block_decode_values(h, e, column, out->own_v))
         return malformed(s, b);
-    if (!partial) {
-        out->t = out->pins[0]->data;
-        return 0;
-    }
-    out->t = out->own_t = buffer_take(&s->buffers, e->count);
-    if (!out->own_t)
-        return -ENOMEM;
+    int more = choose_times(s, e->count, partial, out);
+    if (more <= 0)
+        return more;
     rc = h->kind == BLOCK_POINTS
              ? block_decode_group_times(e, column, out->own_t)
              : block_pick_times(stored, out->pins[0]->data, h->rows, e->count, out->own_t);
@@ -446,13 +455,9 @@ static int cold_decode(struct store_snapshot *s, struct block_ref *b,
     int rc = points ? 0 : cold_times(s, b, table, e, &out->pins[0]);
     if (rc)
         return rc;
-    if (!partial) {
-        out->t = out->pins[0]->data;
-        return 0;
-    }
-    out->t = out->own_t = buffer_take(&s->buffers, e->count);
-    if (!out->own_t)
-        return -ENOMEM;
+    int more = choose_times(s, e->count, partial, out);
+    if (more <= 0)
+        return more;
     return points ? codec_table_times(table, e->time_column, out->own_t)
                   : cold_pick(s, table, e, out->pins[0]->data, rows, out->own_t);
 }
@@ -526,7 +531,8 @@ int block_load(struct store_snapshot *s, struct block_ref *b, const struct block
     rc = !out->own_v                    ? -ENOMEM
          : b->header.flags & BLOCK_COLD ? cold_load(s, b, e, out)
                                         : hot_load(s, b, e, out);
-    // Shared ones were checked when they were decoded; a second check would only cost a cache miss.
+    // Shared time stamps were checked when they were decoded; a second check would only cost a
+    // cache miss.
     const int64_t *t = rc ? NULL : out->own_t;
     int64_t first = t ? t[0] : b->header.first_ns, last = t ? t[e->count - 1] : b->header.last_ns;
     if (!rc && (first != e->first_ns || last != e->last_ns || (t && !ascending(t, e->count))))

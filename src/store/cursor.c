@@ -1,9 +1,9 @@
-// cursor.c - the points of one series in order of time, from all places where they lie.
+// cursor.c - reads the points of one series in order of time from all blocks and tails.
 //
-// A series' points lie in pieces (pieces.c). Pieces overlap where points came late. The cursor goes
-// through time in slices that begin and end where pieces do: in a slice with one piece the run is
-// that piece, undecoded; where several overlap they are decoded and merged, the newest of equal
-// time stamps winning.
+// A series' points lie in pieces (pieces.c). Pieces overlap where points came late. The cursor cuts
+// time into slices that begin and end where pieces do. In a slice with one piece, the run is that
+// piece, undecoded. In a slice with several, the cursor decodes and merges them; at equal time
+// stamps the newest piece wins.
 //
 //   pieces   ├────────────┤      ├───────────┤
 //                   ├──────────────┤
@@ -18,11 +18,11 @@ enum {
     PREFETCH_FIRST_BYTES = 512,
     PREFETCH_BYTES_MAX = 4096,
     LINE_BYTES = 64,
-    // in hand beyond the one that is read, so that their bytes can be on their way
+    // loaded beyond the current piece, so that their bytes are prefetched in time
     PIECES_AHEAD = 3,
-    RETIRED_MAX = 24,     // pieces done with, until those left are moved to the front
-    IDLE_MAX = 4,         // cursors that a snapshot keeps
-    IDLE_PIECES_MAX = 64, // of a list that is kept with them
+    RETIRED_MAX = 24,     // finished pieces, before the remaining ones are moved to the front
+    IDLE_MAX = 4,         // idle cursors that a snapshot keeps for reuse
+    IDLE_PIECES_MAX = 64, // longest piece list kept with an idle cursor
 };
 
 // ---- Opening ----
@@ -115,7 +115,7 @@ static bool make_room(struct store_cursor *c, size_t room)
     return c->t && c->v;
 }
 
-// The first of the piece's points from `at` on that is not before t_ns.
+// The index of the piece's first point, from `at` on, that is not before t_ns.
 static size_t seek(const struct piece *p, int64_t t_ns)
 {
     const int64_t *rest = p->column.t + p->at;
@@ -124,7 +124,7 @@ static size_t seek(const struct piece *p, int64_t t_ns)
     return p->at + i;
 }
 
-// Merges what the pieces in hand up to `touched` hold of [next_ns, end_ns] into c->t, c->v.
+// Merges the points in [next_ns, end_ns] of the loaded pieces up to `touched` into c->t, c->v.
 static int merge(struct store_cursor *c, size_t touched, int64_t end_ns)
 {
     struct piece *pieces = c->pieces.all;
@@ -163,7 +163,7 @@ static int merge(struct store_cursor *c, size_t touched, int64_t end_ns)
             struct piece *p = &pieces[i];
             if (p->last_ns < c->next_ns || p->at == p->column.count || p->column.t[p->at] > end_ns)
                 continue;
-            // Of equal time stamps the oldest comes first and is then overwritten.
+            // At equal time stamps the oldest piece comes first and is then overwritten.
             int64_t t = p->column.t[p->at];
             if (!best || t < best_ns || (t == best_ns && piece_newer(best, p))) {
                 best = p;
@@ -181,7 +181,7 @@ static int merge(struct store_cursor *c, size_t touched, int64_t end_ns)
 
 // ---- Slices ----
 
-// Gives finished pieces back at once, because a wide query has many.
+// Releases finished pieces at once, because a wide query has many.
 static void retire(struct store_cursor *c)
 {
     struct piece_list *l = &c->pieces;
@@ -197,12 +197,12 @@ static void retire(struct store_cursor *c)
 }
 
 struct slice {
-    size_t touched, last; // the number of pieces with points in it, and the last of them
-    size_t end;           // in the list: behind what it can touch
+    size_t touched, last; // the number of pieces with points in the slice, and the last of them
+    size_t end;           // index after the last piece that the slice can touch
     int64_t start_ns, end_ns;
 };
 
-// Finds the pieces that the next slice can touch, and its end: where one of them ends or another
+// Finds the pieces that the next slice can touch. Its end is where one of them ends or another
 // begins.
 static int find_slice(struct store_cursor *c, struct slice *out)
 {
@@ -210,7 +210,7 @@ static int find_slice(struct store_cursor *c, struct slice *out)
     *out = (struct slice){.end_ns = c->to_ns};
     size_t i = l->at;
     for (;; i++) {
-        // All pieces that can begin before this one have to be in hand.
+        // All pieces that can begin before this one must be loaded.
         while (c->pending &&
                (i + PIECES_AHEAD >= l->count || c->pending_ns <= l->all[i].first_ns)) {
             int rc = pieces_pull(c);
@@ -281,7 +281,7 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
     c->count = 0;
     int rc = -ESTALE;
     for (int i = 0; i < MOVES_MAX && (rc = next_run(c, run)) == -ESTALE; i++) {
-        // A later block is no longer where it was: looks the remaining points up again.
+        // A later block has moved: looks the remaining points up again.
         rc = snapshot_move(c->s);
         c->from_ns = c->next_ns;
         if (!rc)
@@ -300,9 +300,9 @@ uint64_t store_cursor_block(const struct store_cursor *c)
 }
 
 // The next piece lies far from the last one, so the processor does not prefetch it. Pieces of a
-// cursor are read in turn: while one is decoded, the bytes of the next one can be on their way.
-// (Inline: compilers consider a function that only prefetches to have no effect, and leave out its
-// calls.)
+// cursor are read in turn, so the bytes of the next one can be fetched while one is decoded.
+// (Inline, because compilers consider a function that only prefetches to have no effect, and leave
+// out its calls.)
 static inline __attribute__((always_inline)) void prefetch(const struct store_cursor *c,
                                                            size_t piece, size_t from, size_t to)
 {

@@ -1,8 +1,8 @@
-// cursor.h - a cursor's insides, for the files that make it up.
+// cursor.h - a cursor's internals, for the files that implement it.
 //
-//   pieces.c   finds the pieces that a series' points lie in, and loads them
+//   pieces.c   finds the pieces with a series' points, and loads them
 //   cursor.c   cuts time into slices and makes runs of them
-//   before.c   the last point at or before a time: the same pieces, no cursor kept
+//   before.c   the last point at or before a time: the same pieces, without a cursor
 #ifndef SONDE_STORE_CURSOR_H
 #define SONDE_STORE_CURSOR_H
 
@@ -11,18 +11,18 @@
 // One column of a block, or its cells in a tail.
 struct piece {
     int64_t first_ns, last_ns;
-    uint64_t order;          // of sealing; tails are newer than any block
-    uint64_t rank;           // among those of equal order
-    struct block_ref *block; // NULL: of a tail, loaded from the start
+    uint64_t order;          // in order of sealing; tails are newer than any block
+    uint64_t rank;           // among pieces of equal order
+    struct block_ref *block; // NULL: of a tail, whose points are loaded from the start
     struct block_entry entry;
     bool loaded;
     struct column column;
-    size_t at; // points before it have been given
+    size_t at; // points before it have been returned
 };
 
 // The order of precedence between two points of a series with one time stamp. A point appended
-// singly beats those in sets, whenever each was sealed: writers append a point singly if it has to
-// win over the cell of a set (shared.c, docs/format.md). Otherwise the newer piece wins. The
+// singly beats those in sets, whichever was sealed later: writers append a point singly if it has
+// to win over the cell of a set (shared.c, docs/format.md). Otherwise the newer piece wins. The
 // remaining fields break ties.
 #define RANK_SINGLE UINT32_MAX
 
@@ -39,16 +39,16 @@ static inline bool piece_newer(const struct piece *a, const struct piece *b)
     return a->order != b->order ? a->order > b->order : a->rank > b->rank;
 }
 
-struct piece_list { // by first_ns, those before `at` done with
+struct piece_list { // by first_ns; those before `at` are finished
     struct piece *all;
     size_t count, capacity, at;
 };
 
-// Blocks that follow each other in time: looked up when the cursor comes to them.
+// Blocks that follow each other in time. The cursor looks them up when it reaches them.
 struct stream {
     struct block_list list;
-    size_t at, end; // of the list, what lies in range
-    uint32_t id;    // the column or series in them
+    size_t at, end; // the part of the list within the range
+    uint32_t id;    // of the column or series in these blocks
 };
 
 struct store_cursor {
@@ -56,41 +56,41 @@ struct store_cursor {
     struct store_snapshot *s;
     uint32_t series;
     int64_t from_ns, to_ns;
-    struct piece_list pieces; // in hand
-    struct piece_list later;  // of tails, and of blocks that overlap: not yet in hand
+    struct piece_list pieces; // loaded
+    struct piece_list later;  // of tails, and of overlapping blocks: not yet loaded
     struct stream stream;
-    bool pending;       // there is something later or in the stream…
-    int64_t pending_ns; // …that begins no earlier
+    bool pending;       // `later` or the stream has more pieces…
+    int64_t pending_ns; // …which begin at this time or later
     bool streams;       // ordered blocks may be left to the stream
-    int64_t next_ns;    // everything before has been given
+    int64_t next_ns;    // all earlier points have been returned
     bool done;
     unsigned depth;
-    size_t whole; // the run given last, if it is a piece as it stands; else WHOLE_NONE…
-    int64_t *t;   // …and here are its points
+    size_t whole; // the last run returned, if it is an unmerged piece; otherwise WHOLE_NONE…
+    int64_t *t;   // …and these are its points
     double *v;
     size_t count;
 };
 
 #define WHOLE_NONE SIZE_MAX
 
-enum { MOVES_MAX = 1000 }; // of a snapshot while one cursor gathers its pieces
+enum { MOVES_MAX = 1000 }; // most moves of the snapshot while one cursor gathers its pieces
 
-// pieces.c. What calls of pieces_visit get: one piece at a time, to keep or to free. A negative
-// errno ends it.
+// pieces.c. pieces_visit calls it with one piece at a time, which it keeps or frees. A negative
+// errno ends the visit.
 typedef int piece_fn(struct store_cursor *c, struct piece *p);
 
-// All pieces that may have points in from_ns..to_ns, the newest first; each() may narrow the range
-// meanwhile.
+// Visits all pieces that may have points in from_ns..to_ns, newest first; each() may narrow the
+// range meanwhile.
 int pieces_visit(struct store_cursor *c, piece_fn *each);
 
-// Finds the pieces in from_ns..to_ns at their current places. 0 or a negative errno, but not
-// -ESTALE.
+// Finds the pieces in from_ns..to_ns at their current places. Returns 0 or a negative errno, but
+// never -ESTALE.
 int pieces_gather(struct store_cursor *c);
 
 // Opens the next pending piece: 0, -ESTALE, -ENOMEM.
 int pieces_pull(struct store_cursor *c);
 
-// Makes p->column hold the piece's points; none when it is damaged or gone.
+// Fills p->column with the piece's points; with no points if the piece is damaged or gone.
 int piece_load(struct store_cursor *c, struct piece *p);
 void piece_free(struct store_cursor *c, struct piece *p);
 void pieces_drop(struct store_cursor *c); // all of them

@@ -1,8 +1,7 @@
-// define.c - metrics, series and sets by name: the writer's side of the catalog.
+// define.c - defines metrics, series and sets by name: the writer's side of the catalog.
 //
-// The catalog only grows, so nothing may get into it that is refused afterwards. A definition goes
-// through these steps; only the last one changes anything that the file or later definitions see,
-// and it cannot fail:
+// The catalog only grows, so a definition must be refused before it is written. It goes through
+// these steps. Only the last one, which cannot fail, changes the file or affects later definitions:
 //
 //   check names ─▶ admit (limits, then room in the file or the spill) ─▶ reserve memory ─▶ commit
 //   (write all entries, remember them)
@@ -24,7 +23,7 @@ int catalog_make_room(struct store *s, size_t bytes)
     const struct extent_entry *e =
         s->catalog.slot == EXTENT_NO_SLOT ? NULL : extent_entry(&s->file, s->catalog.slot);
     if (e && (e->kind != EXTENT_CATALOG || s->catalog.ended))
-        e = NULL; // packed, or a hole: the log continues behind it
+        e = NULL; // packed, or has a gap: the log continues after it
     if (e && e->size - e->used >= bytes)
         return 0;
     uint64_t size = e ? e->size * 2 : CATALOG_EXTENT_BYTES;
@@ -78,8 +77,9 @@ static int check_limit(struct store *s, enum catalog_limit which, uint64_t now, 
     return -ENOSPC;
 }
 
-// The step before commit. *spill: the entries go into the spill. Without space they wait there with
-// the appends. Ids follow from the order of entries, and appends name ids, so all keep their order.
+// The step before commit. *spill: the entries go into the spill. Without disk space they wait there
+// with the appends. Ids follow from the order of entries, and appends refer to ids, so all keep
+// their order.
 static int admit(struct store *s, const struct buf *entries, bool *spill)
 {
     int rc = entries->failed
@@ -123,10 +123,10 @@ int catalog_meta(struct store *s, const struct store_label *meta, size_t count)
     return 0;
 }
 
-// ---- What is known in memory ----
+// ---- state in memory ----
 
-// Each kind has a `…_reserve` that takes the memory for one more and can fail, and a `…_remember`
-// that cannot.
+// Each kind has a `…_reserve`, which takes the memory for one more and can fail, and a
+// `…_remember`, which cannot.
 
 static struct str metric_reserve(struct store *s, const struct store_metric *m)
 {
@@ -227,7 +227,7 @@ static bool series_slots_grow(struct store *s)
     return true;
 }
 
-// Room for one more series, so that remembering it cannot fail once it is in the file.
+// Makes room for one more series, so that remembering it cannot fail once it is in the file.
 static const uint32_t *series_reserve(struct store *s, const struct series_key *k)
 {
     size_t needed = s->stats.series + 1, capacity = s->catalog.series_capacity;
@@ -252,7 +252,7 @@ static uint32_t series_remember(struct store *s, const uint32_t *key)
     return id;
 }
 
-// The ids of an entry, each below `limit`: ids count from 0, so a greater one was never defined.
+// The ids of an entry, each below `limit`. Ids count from 0, so a greater one was never defined.
 static bool load_ids(struct catalog_entry *e, uint32_t *ids, uint64_t limit)
 {
     uint32_t previous = 0;
@@ -264,8 +264,8 @@ static bool load_ids(struct catalog_entry *e, uint32_t *ids, uint64_t limit)
     return !e->ids.failed;
 }
 
-// 0, -ENOMEM, or -EBADMSG: the checksum is valid, but the entry names ids that do not exist or
-// repeats a name, whose ids would no longer follow from the order of the entries.
+// Returns 0, -ENOMEM, or -EBADMSG: the checksum is valid, but the entry refers to ids that do not
+// exist or repeats a name, whose ids would no longer follow from the order of the entries.
 static int load_entry(struct store *s, struct catalog_entry *e)
 {
     switch (e->type) {
@@ -421,11 +421,11 @@ static int sort_labels(const struct store_label *labels, size_t count, struct st
     return 0;
 }
 
-// A series and those of its label pairs that are new.
+// A series and its new label pairs.
 struct new_series {
     struct series_key key;
     const struct store_label *labels; // sorted
-    uint32_t pairs[STORE_LABELS_MAX]; // new ones: places in `labels`
+    uint32_t pairs[STORE_LABELS_MAX]; // new pairs: indices into `labels`
     uint32_t pair_count;
     struct str pair_keys[STORE_LABELS_MAX]; // reserved
     struct buf entries;

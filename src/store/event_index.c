@@ -10,10 +10,10 @@
 
 enum {
     IDS_MIN = 256,
-    // slots, 512 KiB: before there are more, spans that have long ended are forgotten
+    // slots, 512 KiB: before growing beyond, the index forgets spans that ended long ago
     IDS_SWEPT = 1 << 15,
-    // in which the record of a span that has ended may come again: an agent that is killed repeats
-    // the last ones
+    // blocks in which the record of an ended span may repeat: a killed agent repeats its last
+    // records
     RECENT_BLOCKS = 4,
 };
 
@@ -75,8 +75,8 @@ static bool grow_ids(struct event_index *x)
     return true;
 }
 
-// Forgets the spans that have ended, except those in recent blocks. False: that does not free
-// enough.
+// Forgets the spans that have ended, except those in recent blocks. Returns false if that does not
+// free enough.
 static bool sweep_ids(struct event_index *x)
 {
     size_t kept = 0;
@@ -98,7 +98,7 @@ static bool sweep_ids(struct event_index *x)
     return true;
 }
 
-// The event at that place of an earlier block no longer counts.
+// The event at that place of an earlier block is replaced.
 static bool replace(struct event_block *b, const struct event_id *old)
 {
     size_t capacity = b->replaced_capacity;

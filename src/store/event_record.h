@@ -1,6 +1,6 @@
 // event_record.h - spans and annotations as bytes.
 //
-//   { u32 size of the whole record, a multiple of 8; u32 crc32c of what follows;
+//   { u32 size of the whole record, a multiple of 8; u32 crc32c of the rest;
 //     i64 start_ns, end_ns; u64 id, parent; u8 kind;
 //     varint number of labels; short text; short key, short value …; zeros up to the size }
 #ifndef SONDE_STORE_EVENT_RECORD_H
@@ -9,19 +9,20 @@
 #include "base/bytes.h"
 #include "store/store.h"
 
-enum { // bytes of a record, at most
+enum { // upper limits in bytes
     EVENT_HEAD_BYTES_MAX = 64,
-    EVENT_SHORT_BYTES_MAX = 4, // the length before a text
+    EVENT_SHORT_BYTES_MAX = 4, // the length prefix of a text
     EVENT_BYTES_MAX =
         EVENT_HEAD_BYTES_MAX + EVENT_SHORT_BYTES_MAX + STORE_TEXT_MAX +
         STORE_LABELS_MAX * (2 * EVENT_SHORT_BYTES_MAX + STORE_KEY_MAX + STORE_VALUE_MAX)
 };
 
-// Within the limits: 0, -E2BIG or -EINVAL.
+// Checks the limits: 0, -E2BIG or -EINVAL.
 int event_check(const struct store_event *event);
 void event_put(struct buf *out, const struct store_event *event);
 
-// The next record: 1 and views of its bytes in *out (labels in `labels`), 0 at the end, -EBADMSG.
+// Reads the next record: 1 with *out pointing into its bytes (labels in `labels`), 0 at the end,
+// -EBADMSG.
 int event_next(struct bytes *in, struct store_event *out,
                struct store_label labels[STORE_LABELS_MAX]);
 

@@ -1,8 +1,8 @@
 // events.c - reading spans and annotations.
 //
-// A span may be there twice: as it began and, later in the order of arrival, as it ended. The last
-// record counts, and may lie in a block that does not touch the range. So a reader looks through
-// every block once, and afterwards only through those that touch the range (event_index.h).
+// A span may have two records: one from its start and, later in the order of arrival, one from its
+// end. The last record counts, and its block may lie outside the range. So a reader reads every
+// block once, and afterwards only those that touch the range (event_index.h).
 #include "base/array.h"
 #include "base/bytes.h"
 #include "base/search.h"
@@ -18,32 +18,34 @@
 enum {
     EVENTS_RAW_MAX = 64 << 20,
     MOVES_MAX = 1000,
-    BOUNDED_MAX = 1 << 16, // more events than that cost as much in a heap as all of them without
+    // for larger bounds a heap costs as much memory as all events without a bound
+    BOUNDED_MAX = 1 << 16,
 };
-#define TAIL_PLACE (UINT64_C(1) << 62) // tails are later than blocks, whichever is read first
+// places events of tails after those of blocks, whatever the order of reading
+#define TAIL_PLACE (UINT64_C(1) << 62)
 
 struct found {
     int64_t start_ns;
-    uint64_t place; // of arrival
-    uint64_t id;    // spans
+    uint64_t place; // in the order of arrival
+    uint64_t id;    // of spans
     const uint8_t *at;
-    uint32_t size, held; // held: its bytes
+    uint32_t size, held; // held: the buffer with its bytes
     bool stale;
 };
 
 struct held {
     uint8_t *bytes;
-    size_t users; // of `found`
+    size_t users; // events in `found`
 };
 
-// The records of the tails are read first: they replace those of blocks. Without a bound all events
-// of the blocks are noted, and the last record of each span counts. With a bound all blocks are in
-// the index first. The index knows the replaced records, so the earliest events can be kept in a
-// heap.
+// The records of the tails are read first: they replace those of blocks. Without a bound the search
+// collects all events of the blocks, and the last record of each span counts. With a bound it
+// indexes all blocks first. The index knows the replaced records, so a heap can keep the earliest
+// events.
 struct search {
     struct store_events_wanted wanted;
     bool bounded;
-    struct found *found; // bounded: a heap, the latest on top
+    struct found *found; // with a bound: a heap, the latest on top
     size_t count, capacity;
     struct held *held;
     size_t held_count, held_capacity;
@@ -91,7 +93,7 @@ static void mark_stale(struct found *found, size_t count)
 
 // ---- the heap ----
 
-static void let_go(struct search *x, uint32_t held)
+static void release(struct search *x, uint32_t held)
 {
     struct held *h = &x->held[held];
     assert(h->users);
@@ -145,7 +147,7 @@ static int note(struct search *x, const struct found *f)
         x->found[0] = *f;
         x->held[f->held].users++;
         sink(x, 0);
-        let_go(x, before);
+        release(x, before);
         return 0;
     }
     if (!array_room(&x->found, &x->capacity, x->count + 1, sizeof *x->found))
@@ -165,7 +167,7 @@ static bool is_wanted(const struct store_events_wanted *w, const struct store_ev
            event->start_ns <= w->to_ns && event->end_ns >= w->from_ns;
 }
 
-// A tail has a later record of the span.
+// Whether a tail has a later record of the span.
 static bool is_in_tails(const struct search *x, uint64_t id)
 {
     size_t i;
@@ -173,8 +175,8 @@ static bool is_in_tails(const struct search *x, uint64_t id)
     return id && i < x->tail_count && x->tails[i].id == id;
 }
 
-// Whether a record of a block has to be noted. Without a bound every record is, because a later
-// block may have a record of its span that decides.
+// Whether to collect a record of a block. Without a bound every record is collected, because a
+// later block may have a deciding record of its span.
 static bool is_candidate(const struct search *x, const struct store_event *event)
 {
     if (event->kind == STORE_SPAN && is_in_tails(x, event->id))
@@ -183,7 +185,7 @@ static bool is_candidate(const struct search *x, const struct store_event *event
                       : !x->wanted.kinds || x->wanted.kinds >> event->kind & 1;
 }
 
-// Takes `bytes` over, with one user: the caller. *out: their number in x->held.
+// Takes ownership of `bytes`, with one user: the caller. *out: their index in x->held.
 static int hold(struct search *x, uint8_t *bytes, uint32_t *out)
 {
     if (x->held_count == UINT32_MAX ||
@@ -203,8 +205,8 @@ static struct found found_at(struct search *x, const struct store_event *event, 
     return (struct found){event->start_ns, x->place++, id, at, (uint32_t)size, held, false};
 }
 
-// Takes `bytes` over. Leaves out the records of a known block that later blocks have replaced; an
-// unknown block is added to `index`.
+// Takes ownership of `bytes`. Leaves out the records of a known block that later blocks have
+// replaced; adds an unknown block to `index`.
 static int scan(struct search *x, uint8_t *bytes, size_t size, const struct event_block *known,
                 struct event_index *index)
 {
@@ -231,11 +233,11 @@ static int scan(struct search *x, uint8_t *bytes, size_t size, const struct even
         if (!rc && index)
             rc = event_index_add(index, place, &event);
     }
-    let_go(x, held);
+    release(x, held);
     return rc;
 }
 
-// The index is locked.
+// The caller holds the index's lock.
 static int scan_block(struct store_snapshot *s, struct search *x, struct block_ref *b)
 {
     const struct block_header *h = &b->header;
@@ -271,7 +273,7 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     bool ok = !rc;
     if (ok && !known) {
         rc = event_index_begin(index, h->sequence_first, h->data_crc);
-        if (rc == -EAGAIN) // it begins anew, here
+        if (rc == -EAGAIN) // the index starts again with this block
             rc = event_index_begin(index, h->sequence_first, h->data_crc);
     }
     if (!ok || rc)
@@ -279,13 +281,13 @@ static int scan_block(struct store_snapshot *s, struct search *x, struct block_r
     else
         rc = scan(x, bytes, size, known, known ? NULL : index);
     if (rc && rc != -EBADMSG && !known)
-        event_index_free(index); // the block is in it by half
+        event_index_free(index); // the block is half in the index
     if (!ok || rc == -EBADMSG)
         reader_report(s->reader, b->offset, h->size, "a block of events");
     return rc == -EBADMSG ? 0 : rc;
 }
 
-// Takes `bytes` over, the records of a tail, and adds its events to x->tails.
+// Takes ownership of `bytes`, the records of a tail, and adds its events to x->tails.
 static int take_tail(struct search *x, uint8_t *bytes, size_t size)
 {
     uint32_t held;
@@ -319,7 +321,7 @@ static int scan_tail(struct store_snapshot *s, struct search *x, size_t tail)
     int rc = tail_standing(t);
     if (rc) {
         free(bytes);
-        return rc == -EBADMSG ? 0 : rc; // counted with the cut
+        return rc == -EBADMSG ? 0 : rc; // counted as part of the cut
     }
     rc = take_tail(x, bytes, size);
     if (rc == -EBADMSG)
@@ -338,7 +340,7 @@ static int scan_tails(struct store_snapshot *s, struct search *x)
     return rc;
 }
 
-// The index is locked.
+// The caller holds the index's lock.
 static int scan_blocks(struct store_snapshot *s, struct search *x)
 {
     const struct view *v = s->view;
@@ -354,8 +356,8 @@ static bool is_indexed(const struct store_snapshot *s, const struct block_ref *b
            NULL;
 }
 
-// Adds the missing blocks to the index. Then the search is not bounded if the index is full or a
-// block is damaged. The index is locked.
+// Adds the missing blocks to the index. The search becomes unbounded if the index is full or a
+// block is damaged. The caller holds the index's lock.
 static int index_blocks(struct store_snapshot *s, struct search *x)
 {
     const struct view *v = s->view;

@@ -35,7 +35,7 @@ static void gap_remove(struct extents *x, size_t at)
     x->gap_count--;
 }
 
-// The first gap that does not begin before `offset`.
+// The first gap that begins at `offset` or later.
 static size_t gap_at(const struct extents *x, uint64_t offset)
 {
     size_t i;
@@ -63,7 +63,7 @@ static void give_back(struct extents *x, uint64_t offset, uint64_t size)
         x->gaps[at].offset = offset;
         x->gaps[at].size += size;
     } else if (!gap_insert(x, at, offset, size)) {
-        return; // without memory for a note the next open finds the space again
+        return; // without memory for this note, the next open finds the space again
     }
     for (unsigned k = 0; k <= size_class(x->gaps[at].size); k++)
         if (x->gaps_from[k] > x->gaps[at].offset)
@@ -117,7 +117,7 @@ int extents_move(struct extents *x, int fd)
     if (!rc)
         rc = x->io->sync(x->io->user, fd);
     if (!rc && !extents_whole(x))
-        rc = -ESTALE; // cut short while it was copied
+        rc = -ESTALE; // truncated while it was copied
     if (rc)
         return rc;
     struct superblock *old = extents_super(x);
@@ -142,7 +142,7 @@ static int grow_file(struct extents *x, uint64_t needed)
     uint64_t size = (needed + GROW_BYTES - 1) / GROW_BYTES * GROW_BYTES;
     if (size > x->space_limit)
         return -ENOSPC;
-    // A cut file must not grow: it would get zeros in place of the lost data.
+    // A truncated file must not grow: zeros would replace the lost data.
     if (!extents_whole(x))
         return -ESTALE;
     int rc = grow_mapping(x, size);
@@ -155,8 +155,8 @@ static int grow_file(struct extents *x, uint64_t needed)
     return 0;
 }
 
-// Finds the lowest gap that is large enough. If the search skips small gaps of its class, the next
-// search begins behind the gaps that are too small for the whole class.
+// Finds the lowest gap that is large enough. If the search skips small gaps of its size class, the
+// next search of that class begins after them.
 static int take_space(struct extents *x, uint64_t size, uint64_t *offset)
 {
     unsigned class = size_class(size);
@@ -248,7 +248,7 @@ static int grow_table(struct extents *x)
     __atomic_store_n(&sb->table_capacity, capacity, __ATOMIC_RELAXED);
     extents_end(x);
     // Synced before the change begins, because readers wait for the end of a change and should not
-    // wait for the disk. Nothing else changes meanwhile.
+    // wait for the disk. The writer changes nothing else meanwhile.
     x->io->sync(x->io->user, x->fd);
     // Readers that check generations in the old table must find them changed. Its place stays
     // unused until the file is opened again; otherwise readers might find any bytes there.
@@ -261,7 +261,7 @@ static void note_free_slot(struct extents *x, int slot)
 {
     if (array_room(&x->free_slots, &x->free_capacity, x->free_count + 1, sizeof *x->free_slots))
         x->free_slots[x->free_count++] = slot;
-    // Without memory the next open finds it again.
+    // Without memory for the slot, the next open finds it again.
 }
 
 static int free_slot(struct extents *x)
@@ -394,7 +394,7 @@ void extent_note_sync(struct extents *x, int slot, unsigned parity, uint32_t use
 
 struct taken {
     uint64_t offset, size;
-    int slot; // EXTENT_NO_SLOT: header, table
+    int slot; // EXTENT_NO_SLOT for header and table
 };
 
 static int by_offset(const void *a, const void *b)
@@ -432,7 +432,7 @@ static bool entry_sound(const struct extent_entry *e, uint64_t file_bytes,
     return inside;
 }
 
-// Whether the table lies where a writer puts it: in its place in the header, or behind the header.
+// Whether the table is where a writer puts it: in its place within the header, or after the header.
 static bool table_sound(const struct superblock *sb, uint64_t file_bytes)
 {
     uint64_t bytes = (uint64_t)sb->table_capacity * sizeof(struct extent_entry);
@@ -482,7 +482,7 @@ int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t 
     // A writer that died during a change may have left one half-written entry, which holds no data
     // yet.
     bool half_done = sb->table_sequence & 1;
-    if (half_done) // release: what the dead writer changed is seen before the even number
+    if (half_done) // release: readers see the dead writer's changes before the even number
         __atomic_store_n(&sb->table_sequence, sb->table_sequence + 1, __ATOMIC_RELEASE);
     struct taken *taken = malloc(((size_t)sb->table_count + 2) * sizeof *taken);
     if (!taken)

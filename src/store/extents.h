@@ -1,11 +1,10 @@
-// extents.h - the writer's side of the file: its mapping, its extent table, and which of its bytes
-// are free.
+// extents.h - the writer's side of the file: its mapping, its extent table, and its free ranges.
 //
-// The file is mapped once, with more than its size, and grows underneath. The writer reserves disk
-// space before it writes: a store into a hole of a full disk would kill the process (SIGBUS). The
-// free and unused parts of an older file may be holes, because closing punches them, as does a
-// sparse copy. Pointers into the mapping hold until the next extent_allocate, which may move it:
-// keep offsets or slots.
+// The file is mapped once, with more than its size, and grows under the mapping. The writer
+// reserves disk space before it writes: a store into a hole of a full disk would kill the process
+// (SIGBUS). The free and unused parts of an older file may be holes, because closing the file or a
+// sparse copy makes them. Pointers into the mapping hold until the next extent_allocate, which may
+// move it: keep offsets or slots.
 //
 // Synced data are overwritten only after another sync has written their replacement. So
 // extent_free_later frees such an extent, which stays in the table until extents_synced.
@@ -33,27 +32,28 @@ struct extents {
     uint8_t *base;
     size_t mapped_bytes;
     struct map_guard *guard;
-    _Atomic uint64_t lost; // map_guard.h: another program has cut the file short
+    _Atomic uint64_t lost; // map_guard.h: where another program truncated the file
     uint64_t file_bytes;
-    uint64_t reserved_bytes;  // disk space lies behind the file from `end` to here
-    uint64_t inherited_bytes; // free ranges before here may be holes
-    struct extent_gap *gaps;  // by offset, none touching; the end of the file is not among them
+    uint64_t reserved_bytes;  // disk space is reserved from `end` to here
+    uint64_t inherited_bytes; // free ranges below this offset may be holes
+    // by offset, none adjacent to another; without the free space at the end of the file
+    struct extent_gap *gaps;
     size_t gap_count, gap_capacity;
     uint64_t gaps_from[64]; // [k]: no gap that begins before it has 2^k bytes
-    int *free_slots;        // entries of the table that are empty
+    int *free_slots;        // empty entries of the table
     size_t free_count, free_capacity;
-    uint64_t end; // behind the last extent
+    uint64_t end; // the end of the last extent
     uint64_t used_bytes;
     uint64_t space_limit; // file_bytes never exceeds it
-    int change_depth;     // of extents_begin
+    int change_depth;     // nesting depth of extents_begin
     int *pending;         // slots to be freed by extents_synced
     size_t pending_count, pending_capacity;
-    size_t pending_covered; // by the sync under way: the first so many
+    size_t pending_covered; // the first of `pending`, which the current sync covers
     uint64_t pending_bytes;
 };
 
-// The file is open, locked, and at least LAYOUT_HEADER_BYTES long. Reads the table and finds the
-// free ranges. Entries that overlap or reach outside are dropped (*dropped counts them).
+// Reads the table and finds the free ranges. The file is open, locked, and at least
+// LAYOUT_HEADER_BYTES long. Drops entries that overlap or exceed the file (*dropped counts them).
 int extents_open(struct extents *x, const struct store_io *io, int fd, uint64_t file_bytes,
                  uint32_t *dropped);
 void extents_close(struct extents *x);
@@ -82,8 +82,8 @@ static inline uint8_t *extent_bytes(const struct extents *x, int slot)
     return x->base + extent_entry(x, slot)->offset;
 }
 
-// Reserves disk space for an extent of an older file, from `used_bytes` on. The bytes from there on
-// are undefined afterwards. 0 or a negative errno.
+// Reserves disk space for an extent of an older file, from `used_bytes` on; the bytes there are
+// undefined afterwards. Returns 0 or a negative errno.
 int extent_reserve(const struct extents *x, int slot, uint64_t used_bytes);
 
 // Allocates an extent at the lowest place where it fits. Its bytes are undefined, its `used` is 0.
@@ -97,8 +97,8 @@ void extent_free_later(struct extents *x, int slot);
 bool extent_is_pending(const struct extents *x, int slot);
 bool extent_is_synced(const struct extents *x, int slot); // a sync has covered some of its bytes
 
-// Call these around a sync: it frees the extents that were passed to extent_free_later before it
-// began, and none that came meanwhile.
+// Call these around a sync. They free the extents passed to extent_free_later before the sync
+// began, and none passed later.
 void extents_sync_begins(struct extents *x);
 void extents_synced(struct extents *x);
 
@@ -119,7 +119,7 @@ static inline void extent_publish(struct extent_entry *entry, uint64_t used)
     __atomic_store_n(&entry->used, used, __ATOMIC_RELEASE);
 }
 
-// Whether the file still has its length, and every accessed page existed; else *lost is the first
+// Whether the file still has its length and every accessed page existed; if not, *lost is the first
 // lost offset.
 bool extents_whole(struct extents *x);
 

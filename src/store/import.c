@@ -1,11 +1,13 @@
-// import.c - makes a recording from a table in text. A wide CSV becomes one set of all columns,
-// with a row a line. A file of dask-metrics becomes a series for each GPU of each column, and a
-// span for each time in which job and dag stayed the same.
+// import.c - makes a recording from a table in text. A wide CSV becomes one set of all columns, one
+// row per line. A file of dask-metrics becomes one series per column and GPU, and one span for each
+// stretch of time with the same job and dag.
 #include "store/import.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "store/csv_lines.h"
+#include "store/import_recording.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -13,66 +15,19 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 struct table {
-    gzFile file;
-    struct buf line, cell;
-    uint64_t line_number;
+    struct csv_lines csv;
     uint32_t columns; // with the time stamps
     uint32_t *sets;   // of at most STORE_SET_SERIES_MAX columns each
     uint32_t set_count;
     double *values;
 };
 
-// The next line without its end: 1, 0 at the end, -errno. A quoted cell may hold line ends.
-static int next_line(struct table *t)
-{
-    t->line.size = 0;
-    bool quoted = false;
-    for (;;) {
-        char piece[65536];
-        if (!gzgets(t->file, piece, sizeof piece)) {
-            int code;
-            gzerror(t->file, &code);
-            if (code != Z_OK && code != Z_STREAM_END)
-                return -EBADMSG;
-            return t->line.size ? 1 : 0;
-        }
-        size_t n = strlen(piece);
-        for (size_t i = 0; i < n; i++)
-            quoted ^= piece[i] == '"';
-        buf_add(&t->line, piece, n);
-        if (t->line.failed)
-            return t->line.limit && t->line.size + n > t->line.limit ? -E2BIG : -ENOMEM;
-        if (quoted || !n || piece[n - 1] != '\n')
-            continue;
-        t->line_number++;
-        t->line.size -= t->line.size > 1 && t->line.data[t->line.size - 2] == '\r' ? 2 : 1;
-        return 1;
-    }
-}
-
-// The next cell of *rest, unquoted.
-static struct str next_cell(struct table *t, struct str *rest)
-{
-    if (!rest->size || rest->data[0] != '"')
-        return str_trim(str_cut(rest, ','));
-    t->cell.size = 0;
-    size_t i = 1;
-    for (; i < rest->size; i++) {
-        if (rest->data[i] == '"' && (i + 1 == rest->size || rest->data[++i] != '"'))
-            break;
-        buf_add_char(&t->cell, rest->data[i]);
-    }
-    *rest = str_slice(*rest, i, rest->size);
-    str_cut(rest, ',');
-    return buf_str(&t->cell);
-}
-
 static struct str clean_name(struct str name, char out[STORE_NAME_MAX])
 {
-    size_t n = name.size > STORE_NAME_MAX - 8 ? STORE_NAME_MAX - 8 : name.size; // room for a number
+    // leaves room for a number
+    size_t n = name.size > STORE_NAME_MAX - 8 ? STORE_NAME_MAX - 8 : name.size;
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)name.data[i];
         bool letter = (c | 32) >= 'a' && (c | 32) <= 'z';
@@ -111,12 +66,12 @@ static int define_all(struct store *s, struct table *t, struct str host)
     uint32_t *ids = malloc((t->columns + 1) * sizeof *ids);
     struct map taken = {0};
     struct arena names = {0};
-    struct str rest = buf_str(&t->line);
-    next_cell(t, &rest);
+    struct str rest = buf_str(&t->csv.line);
+    csv_lines_cell(&t->csv, &rest);
     int rc = ids ? 0 : -ENOMEM;
     uint32_t n = 0;
     while (!rc && n + 1 < t->columns) {
-        struct str cell = next_cell(t, &rest);
+        struct str cell = csv_lines_cell(&t->csv, &rest);
         rc = define(s, cell, host, &taken, &names, &ids[n]);
         n++;
     }
@@ -133,16 +88,16 @@ static int define_all(struct store *s, struct table *t, struct str host)
 static int import_rows(struct store *s, struct table *t, struct store_import_stats *stats)
 {
     int rc;
-    while ((rc = next_line(t)) > 0) {
-        struct str rest = buf_str(&t->line);
+    while ((rc = csv_lines_next(&t->csv)) > 0) {
+        struct str rest = buf_str(&t->csv.line);
         if (!rest.size)
             continue;
         int64_t when;
-        bool good = str_to_i64(next_cell(t, &rest), &when);
+        bool good = str_to_i64(csv_lines_cell(&t->csv, &rest), &when);
         uint32_t n = 0;
         uint64_t missing = 0, bad = 0;
         while (good && rest.data) {
-            struct str cell = next_cell(t, &rest);
+            struct str cell = csv_lines_cell(&t->csv, &rest);
             double v;
             if (n + 1 >= t->columns) {
                 good = false;
@@ -174,36 +129,24 @@ static int import_rows(struct store *s, struct table *t, struct store_import_sta
 
 static int import_header(struct table *t, struct error *e)
 {
-    int rc = next_line(t);
+    int rc = csv_lines_next(&t->csv);
     if (rc <= 0)
         return error_set(e, rc ? rc : -EINVAL, "no line of column names");
-    struct str rest = buf_str(&t->line);
+    struct str rest = buf_str(&t->csv.line);
     while (rest.data && t->columns <= IMPORT_COLUMNS_MAX) {
-        next_cell(t, &rest);
+        csv_lines_cell(&t->csv, &rest);
         t->columns++;
     }
     return 0;
 }
 
-static int open_recording(const char *out_path, struct str host, struct store **out,
-                          struct error *e)
-{
-    struct store_label meta[] = {{STR("host"), host}, {STR("source"), STR("import")}};
-    // Keeps the whole table: the size limit is meant for endless recordings.
-    struct store_options o = {.size_limit_bytes = UINT64_MAX,
-                              .close_budget_ns = INT64_MAX,
-                              .meta = meta,
-                              .meta_count = 2};
-    return store_open(out_path, &o, out, e);
-}
-
-// Finishes a recording that was filled with the result `rc`. Refuses a table that mostly holds
-// something else.
+// Finishes a recording; `rc` is the result of filling it. Refuses a table whose cells are mostly
+// unreadable.
 static int finish(struct store *s, const struct table *t, int rc,
                   const struct store_import_stats *stats, const char *rows_are, struct error *e)
 {
     if (rc)
-        error_set(e, rc, "line %llu: %s", (unsigned long long)t->line_number, strerror(-rc));
+        error_set(e, rc, "line %llu: %s", (unsigned long long)t->csv.line_number, strerror(-rc));
     else if (!stats->rows)
         rc = error_set(e, -EINVAL, "no row %s", rows_are);
     else if (stats->bad_cells > stats->values || stats->bad_rows > stats->rows)
@@ -236,7 +179,7 @@ static int import_table(struct table *t, const char *out_path, struct str host,
     if (!t->sets || !t->values)
         return error_set(e, -ENOMEM, "no memory");
     struct store *s;
-    rc = open_recording(out_path, host, &s, e);
+    rc = import_recording_create(out_path, host, &s, e);
     if (rc)
         return rc;
     rc = define_all(s, t, host);
@@ -251,7 +194,7 @@ static int import_table(struct table *t, const char *out_path, struct str host,
 
 enum { DASK_DEVICES_MAX = 64, DASK_NUMBER_MAX = 24 };
 
-// A column that is no metric has another role.
+// The role of a column; all but DASK_METRIC are no metrics.
 enum dask_column { DASK_METRIC, DASK_TASKS, DASK_JOB, DASK_DAG, DASK_TIME, DASK_ROLES };
 
 static const struct {
@@ -267,8 +210,8 @@ struct dask {
     enum dask_column *roles; // by column
     uint32_t *metrics;
     uint32_t (*series)[DASK_DEVICES_MAX]; // index + 1; 0: not defined
-    int64_t base_ns;                      // what the time stamp 0 is
-    int64_t since_ns;                     // of the stretch
+    int64_t base_ns;                      // the epoch time of time stamp 0
+    int64_t since_ns;                     // start of the current stretch
     char job[DASK_NUMBER_MAX], dag[DASK_NUMBER_MAX];
     uint64_t stretches;
 };
@@ -371,15 +314,15 @@ static bool dask_number(struct str cell, char out[DASK_NUMBER_MAX])
     return !cell.size || snprintf(out, DASK_NUMBER_MAX, "%lld", (long long)number) > 0;
 }
 
-// Reads the job, the dag and the time of the line; false: they are invalid.
+// Reads the job, the dag and the time of the line; returns false if they are invalid.
 static bool dask_place(struct dask *d, char job[DASK_NUMBER_MAX], char dag[DASK_NUMBER_MAX],
                        double *seconds)
 {
-    struct str rest = buf_str(&d->table->line);
+    struct str rest = buf_str(&d->table->csv.line);
     bool good = true;
     uint32_t n = 0;
     for (; good && rest.data; n++) {
-        struct str cell = next_cell(d->table, &rest);
+        struct str cell = csv_lines_cell(&d->table->csv, &rest);
         enum dask_column role = n < d->table->columns ? d->roles[n] : DASK_METRIC;
         if (role == DASK_JOB || role == DASK_DAG)
             good = dask_number(cell, role == DASK_JOB ? job : dag);
@@ -394,9 +337,9 @@ static int dask_rows(struct dask *d, struct store_import_stats *stats)
     char job[DASK_NUMBER_MAX], dag[DASK_NUMBER_MAX];
     int64_t when = d->base_ns;
     int rc;
-    while ((rc = next_line(d->table)) > 0) {
+    while ((rc = csv_lines_next(&d->table->csv)) > 0) {
         double seconds;
-        if (!d->table->line.size)
+        if (!d->table->csv.line.size)
             continue;
         if (!dask_place(d, job, dag, &seconds)) {
             stats->bad_rows++;
@@ -409,9 +352,9 @@ static int dask_rows(struct dask *d, struct store_import_stats *stats)
             memcpy(d->job, job, sizeof job);
             memcpy(d->dag, dag, sizeof dag);
         }
-        struct str rest = buf_str(&d->table->line);
+        struct str rest = buf_str(&d->table->csv.line);
         for (uint32_t n = 0; rc >= 0 && rest.data; n++) {
-            struct str cell = next_cell(d->table, &rest);
+            struct str cell = csv_lines_cell(&d->table->csv, &rest);
             if (d->roles[n] == DASK_METRIC || d->roles[n] == DASK_TASKS)
                 rc = dask_cell(d, n, when, cell, stats);
         }
@@ -429,7 +372,7 @@ static int dask_last(struct dask *d, double *last)
     double seconds;
     int rc;
     *last = 0;
-    while ((rc = next_line(d->table)) > 0)
+    while ((rc = csv_lines_next(&d->table->csv)) > 0)
         if (dask_place(d, job, dag, &seconds) && seconds > *last)
             *last = seconds;
     return rc;
@@ -438,10 +381,10 @@ static int dask_last(struct dask *d, double *last)
 static int dask_header(struct dask *d, struct error *e)
 {
     struct table *t = d->table;
-    struct str rest = buf_str(&t->line);
+    struct str rest = buf_str(&t->csv.line);
     bool there[DASK_ROLES] = {false};
     for (uint32_t n = 0; n < t->columns; n++) {
-        struct str name = next_cell(t, &rest);
+        struct str name = csv_lines_cell(&t->csv, &rest);
         for (size_t i = 0; i < sizeof dask_columns / sizeof *dask_columns; i++)
             if (str_eq(name, str_of(dask_columns[i].name)))
                 d->roles[n] = dask_columns[i].role;
@@ -455,11 +398,11 @@ static int dask_header(struct dask *d, struct error *e)
 
 static int dask_metrics(struct dask *d)
 {
-    struct str rest = buf_str(&d->table->line);
+    struct str rest = buf_str(&d->table->csv.line);
     int rc = 0;
     for (uint32_t n = 0; !rc && n < d->table->columns; n++) {
         char text[STORE_NAME_MAX + 1] = "dask_", clean[STORE_NAME_MAX];
-        struct str name = clean_name(next_cell(d->table, &rest), clean);
+        struct str name = clean_name(csv_lines_cell(&d->table->csv, &rest), clean);
         size_t room = sizeof text - sizeof "dask_", size = name.size < room ? name.size : room;
         for (size_t i = 0; i < size; i++)
             text[sizeof "dask_" - 1 + i] = (char)(name.data[i] == '-' ? '_' : name.data[i]);
@@ -471,7 +414,7 @@ static int dask_metrics(struct dask *d)
     return rc;
 }
 
-// The table's last row is as old as the file.
+// Imports a dask-metrics table. The table's last row is as old as the file.
 static int import_dask(struct table *t, int64_t written_ns, const char *out_path, struct str host,
                        struct str worker, struct store_import_stats *stats, struct error *e)
 {
@@ -487,13 +430,13 @@ static int import_dask(struct table *t, int64_t written_ns, const char *out_path
     double last;
     rc = d.roles && d.metrics && d.series ? dask_header(&d, e) : error_set(e, -ENOMEM, "no memory");
     if (!rc && (rc = dask_last(&d, &last)) < 0)
-        error_set(e, rc, "line %llu: %s", (unsigned long long)t->line_number, strerror(-rc));
-    if (!rc && (gzrewind(t->file) != 0 || next_line(t) <= 0))
+        error_set(e, rc, "line %llu: %s", (unsigned long long)t->csv.line_number, strerror(-rc));
+    if (!rc && (gzrewind(t->csv.file) != 0 || csv_lines_next(&t->csv) <= 0))
         rc = error_set(e, -EIO, "it cannot be read a second time");
     if (!rc)
-        rc = open_recording(out_path, host, &d.store, e);
+        rc = import_recording_create(out_path, host, &d.store, e);
     if (!rc) {
-        t->line_number = 1;
+        t->csv.line_number = 1;
         d.base_ns = written_ns - (int64_t)(last * 1e9);
         rc = dask_metrics(&d);
         if (!rc)
@@ -510,7 +453,7 @@ static int import_dask(struct table *t, int64_t written_ns, const char *out_path
     return rc;
 }
 
-// The number N of worker_N.csv; nothing where the name has none.
+// The number N of worker_N.csv; empty for other names.
 static struct str worker_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
@@ -530,28 +473,23 @@ int store_import(enum store_import_format format, const char *csv_path, const ch
     if (!lstat(out_path, &st))
         return error_set(e, -EEXIST, "%s is there already; remove it or choose another name",
                          out_path);
-    struct table t = {.line = {.limit = IMPORT_LINE_MAX}};
-    errno = 0;
-    t.file = gzopen(csv_path, "rbe");
-    if (!t.file)
-        return error_set(e, errno ? -errno : -ENOMEM, "cannot open %s: %s", csv_path,
-                         strerror(errno ? errno : ENOMEM));
-    gzbuffer(t.file, 256 << 10);
+    struct table t = {0};
+    int rc = csv_lines_open(&t.csv, csv_path, e);
+    if (rc)
+        return rc;
     struct stat source = {0};
     stat(csv_path, &source);
     int64_t written_ns = (int64_t)source.st_mtim.tv_sec * NS_PER_S + source.st_mtim.tv_nsec;
-    int rc = format == IMPORT_WIDE_CSV
-                 ? import_table(&t, out_path, host, stats, e)
-                 : import_dask(&t, written_ns, out_path, host, worker_of(csv_path), stats, e);
+    rc = format == IMPORT_WIDE_CSV
+             ? import_table(&t, out_path, host, stats, e)
+             : import_dask(&t, written_ns, out_path, host, worker_of(csv_path), stats, e);
     if (rc) {
         unlink(out_path);
         error_prefix(e, "cannot import %s", csv_path);
     } else if (!stat(out_path, &st)) {
         stats->file_bytes = (uint64_t)st.st_size;
     }
-    gzclose(t.file);
-    buf_free(&t.line);
-    buf_free(&t.cell);
+    csv_lines_close(&t.csv);
     free(t.sets);
     free(t.values);
     return rc;

@@ -1,5 +1,6 @@
-// import_dragon.c - databases are listed and sorted by host; then each host's become one recording.
-// A database is read twice: the first pass checks every row, so that a damaged one adds nothing.
+// import_dragon.c - lists the databases, sorts them by host, and makes one recording from each
+// host's databases. It reads a database twice: the first pass checks every row, so that a damaged
+// database adds nothing.
 #include "store/import_dragon.h"
 
 #include "base/arena.h"
@@ -24,28 +25,28 @@
 enum { HOST_MAX = 64, STAMP_SIZE = 16, FRACTION_DIGITS = 9 };
 static const int64_t seconds_max = INT64_C(9000000000);
 
-// A database, or one host's part of one that holds several hosts.
+// A database, or one host's part of a database with several hosts.
 struct dump {
     const char *path;
     struct str host;
-    bool merged; // has the column table_name, which is `table`
+    bool merged; // with the column table_name, whose value is `table`
     struct str table;
 };
 
 struct importer {
     const struct import_dragon_options *o;
     const struct sqlite_library *q;
-    struct arena arena; // of paths and hosts
+    struct arena arena; // for paths and hosts
     struct dump *dumps;
     size_t count, capacity;
     size_t left_out, reasons;
-    struct str only;  // what the first name says, where --host says another
-    struct error why; // the last of the reasons
+    struct str only;  // the host given by the first name, if --host differs from it
+    struct error why; // the last reason
 
-    // Of the host in work.
+    // Of the current host.
     struct store *store;
     struct arena keys;
-    struct map series; // "metric NUL tags" → id + 1; 0: cannot be stored
+    struct map series; // "metric NUL tags" → id + 1; 0: not storable
     struct buf text;
     struct import_dragon_recording made;
 };
@@ -70,7 +71,7 @@ static struct str without_stamp(struct str name)
     return is ? str_slice(name, 0, name.size - STAMP_SIZE) : name;
 }
 
-// A user's name may hold '_', the name of a host does not.
+// A user's name may contain '_', a host name does not.
 static struct str host_of_file(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -111,8 +112,9 @@ static int add_dump(struct importer *im, const char *path, struct str host, stru
         host = given;
     }
     if (!storable_name_is(host, HOST_MAX) || str_find_char(host, '/') >= 0)
-        return error_set(e, -EINVAL, "cannot import %s: '%.*s' is no host's name; give --host",
-                         path, STR_ARG(host));
+        return error_set(e, -EINVAL,
+                         "cannot import %s: '%.*s' is not the name of a host; give --host", path,
+                         STR_ARG(host));
     if (!array_room(&im->dumps, &im->capacity, im->count + 1, sizeof *im->dumps))
         return error_set(e, -ENOMEM, "out of memory");
     struct dump *d = &im->dumps[im->count];
@@ -135,7 +137,7 @@ static int fail(const struct importer *im, struct sqlite3 *db, const char *path,
     return error_set(e, -EBADMSG, "cannot import %s: %s", path, im->q->errmsg(db));
 }
 
-// Whether there is a row. `sql` has no parameters.
+// Whether the query returns a row. `sql` has no parameters.
 static int ask(const struct importer *im, struct sqlite3 *db, const char *path, const char *sql,
                bool *any, struct error *e)
 {
@@ -207,7 +209,7 @@ static int is_dump(const struct dirent *entry)
     return no_recording_but_dump(str_of(entry->d_name));
 }
 
-// True: it is a folder, and its databases are listed.
+// Returns true if the path is a folder, and lists its databases.
 static bool list_folder(struct importer *im, const char *folder, size_t *found)
 {
     struct dirent **entries;
@@ -266,7 +268,7 @@ static bool parse_time(struct str text, int64_t *t_ns)
     return true;
 }
 
-// As sonde.Telemetry.add_data() writes the value of a tag.
+// Writes the value of a tag as sonde.Telemetry.add_data() does.
 static bool tag_text(const json_t *value, struct buf *out)
 {
     char number[NUMBER_TEXT_MAX];
@@ -281,7 +283,8 @@ static bool tag_text(const json_t *value, struct buf *out)
     return !json_is_object(value) && !json_is_array(value);
 }
 
-// The labels of a row's tags; -EINVAL: the tags are invalid. *number: a key with a whole number.
+// Reads the labels of a row's tags; -EINVAL for invalid tags. *number: a key whose value is a whole
+// number.
 static int read_tags(struct arena *a, const json_t *tags, struct store_label *labels, size_t *count,
                      struct str *number)
 {
@@ -293,7 +296,7 @@ static int read_tags(struct arena *a, const json_t *tags, struct store_label *la
         storable_name_add(&name, str_of(key), STORE_KEY_MAX);
         bool good =
             tag_text(value, &text) && !name.failed && !text.failed && *count < STORE_LABELS_MAX;
-        if (good && !str_eq(buf_str(&name), STR("host"))) // the node's own
+        if (good && !str_eq(buf_str(&name), STR("host"))) // the node's host label replaces it
             labels[(*count)++] =
                 (struct store_label){arena_str(a, buf_str(&name)), arena_str(a, buf_str(&text))};
         if (good && json_is_integer(value))
@@ -320,7 +323,7 @@ static int define(struct importer *im, struct str host, struct str metric, const
     if (!im->o->own_metric(metric, &m)) {
         storable_name_add(&name, metric, STORE_NAME_MAX);
         m.name = buf_str(&name);
-        if (number.size) // for AnalysisClient.get_data(), which answers with a whole number then
+        if (number.size) // for AnalysisClient.get_data(), which then returns a whole number
             buf_printf(&help, "Values of the tag %.*s are whole numbers.", STR_ARG(number));
         m.help = buf_str(&help);
     }
@@ -334,7 +337,7 @@ static int define(struct importer *im, struct str host, struct str metric, const
     return rc;
 }
 
-// The series of metric and tags; 1: the row cannot be stored.
+// Finds the series of metric and tags; returns 1 for a row that cannot be stored.
 static int find_series(struct importer *im, struct str host, struct str metric, struct str tags,
                        uint32_t *id)
 {
@@ -389,7 +392,7 @@ static int append(struct importer *im, const struct dump *d, struct sqlite3_stmt
     return rc < 0 ? rc : 0;
 }
 
-// Reads every row of the host in the database, and appends it if `append`.
+// Reads every row of the host in the database; `appending`: also appends it.
 static int read_rows(struct importer *im, const struct dump *d, bool appending, struct error *e)
 {
     struct sqlite3 *db = sqlite_open(im->q, d->path, e);
@@ -459,7 +462,7 @@ static int open_recording(struct importer *im, struct str host, struct error *e)
     return store_open(im->made.path, &o, &im->store, e);
 }
 
-// The databases of one host.
+// Imports the databases of one host.
 static int import_host(struct importer *im, const struct dump *dumps, size_t count, struct error *e)
 {
     int rc = 0;
@@ -494,8 +497,7 @@ static int import_host(struct importer *im, const struct dump *dumps, size_t cou
     return rc;
 }
 
-// By host; databases of one host in the order of their names, so that of equal times the newest
-// dump's value counts.
+// Orders by host, then by name, so that of equal times the newest dump's value wins.
 static int by_host_and_name(const void *a, const void *b)
 {
     const struct dump *x = a, *y = b;

@@ -1,4 +1,4 @@
-// index.c - from the catalog to ids and back: names to metrics, labels to series.
+// index.c - maps the catalog to ids and back: names to metrics, labels to series.
 #include "store/catalog.h"
 #include "store/reader.h"
 
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// Readers may go on using the old array, which stays in the arena.
+// Adds an id. Readers may still use the old array, which stays in the arena.
 static bool add_id(struct arena *memory, struct id_list *l, uint32_t id)
 {
     if (l->count && l->ids[l->count - 1] == id)
@@ -56,7 +56,7 @@ static bool add_metric(struct index *x, const struct store_metric *m)
     return true;
 }
 
-// Makes a new definition, because snapshots hold views of the old one.
+// Makes a new definition, because snapshots point to the old one.
 static bool update_metric(struct index *x, const struct catalog_entry *e)
 {
     if (e->metric_id >= x->metric_count)
@@ -89,8 +89,8 @@ static bool add_pair(struct index *x, const struct catalog_entry *e)
     return true;
 }
 
-// The ids of a SERIES or SET entry, which an entry before it must have defined. -EBADMSG: one is
-// unknown. -ENOMEM.
+// Reads the ids of a SERIES or SET entry, which earlier entries must have defined. Returns -EBADMSG
+// for an unknown id, or -ENOMEM.
 static int take_ids(struct index *x, struct catalog_entry *e, uint32_t **out)
 {
     bool series = e->type == CATALOG_SERIES;
@@ -142,7 +142,7 @@ static bool add_set(struct index *x, const struct catalog_entry *e, uint32_t *id
     return true;
 }
 
-// `ids`: of a SERIES or SET entry.
+// `ids`: those of a SERIES or SET entry.
 static bool add_entry(struct index *x, const struct catalog_entry *e, uint32_t *ids)
 {
     switch (e->type) {
@@ -175,7 +175,7 @@ static bool in_file(const struct store_reader *r, const struct extent_entry *e)
     return e->offset <= r->file_bytes && e->size <= r->file_bytes - e->offset && e->used <= e->size;
 }
 
-// Reads all entries in `in`. A catalog is read once, so entries behind a damaged one stay hidden.
+// Reads all entries in `in`. A catalog is read once, so entries after a damaged one stay hidden.
 static int read_entries(struct index *x, struct bytes *in)
 {
     struct catalog_entry entry;
@@ -205,8 +205,8 @@ static int read_packed(struct index *x, const uint8_t *from, uint64_t size)
     return rc;
 }
 
-// After a crash of the machine, entries behind the last sync end at the first one that is not
-// sound. That is no damage.
+// After a crash of the machine, the entries after the last sync end at the first invalid one. That
+// does not count as damage.
 static bool after_sync(enum trust trust, const struct extent_entry *e, uint64_t at)
 {
     uint64_t synced = e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
@@ -368,7 +368,7 @@ static int by_str(const void *a, const void *b)
     return str_compare(*(const struct str *)a, *(const struct str *)b);
 }
 
-// key == NULL: the keys; else the values of it.
+// key == NULL: the keys; otherwise the values of the key.
 static const struct str *collect(const struct store_snapshot *s, const struct str *key,
                                  size_t *count)
 {

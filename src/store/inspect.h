@@ -1,4 +1,4 @@
-// inspect.h - the contents of a recording, and whether they are sound.
+// inspect.h - reports the contents of a recording and verifies them.
 #ifndef SONDE_STORE_INSPECT_H
 #define SONDE_STORE_INSPECT_H
 
@@ -6,15 +6,15 @@
 #include "store/read.h"
 
 struct store_inspection {
-    uint64_t file_bytes, disk_bytes; // long; taken on disk (holes cost nothing)
+    uint64_t file_bytes, disk_bytes; // length; space on disk (holes take none)
     uint16_t major, minor;
     enum store_state state;
     uint64_t metrics, series, sets, events;
-    uint64_t values, live_values; // in all; of them in tails
+    uint64_t values, live_values; // in total; of these, in tails
     uint64_t blocks, cold_blocks; // intact ones
-    uint64_t block_bytes;         // of them
+    uint64_t block_bytes;         // of the intact blocks
     uint64_t catalog_bytes;
-    int64_t first_ns, last_ns; // 0, 0 without points
+    int64_t first_ns, last_ns; // 0, 0 if the file has no points
     // By the codec of a column's values. Cold blocks are compressed as a whole: their bytes are
     // divided evenly among the values that are not constant.
     struct {
@@ -24,8 +24,8 @@ struct store_inspection {
     struct store_damage damage;
 };
 
-// Reads everything and checks every checksum. 0, or a negative errno with a message if the file
-// cannot be opened at all. Damage is no failure; out->damage counts it.
+// Reads everything and checks every checksum. Returns 0, or a negative errno with a message if the
+// file cannot be opened. Damage is no failure; out->damage counts it.
 int store_inspect(const char *path, struct store_inspection *out, struct error *e);
 
 #endif

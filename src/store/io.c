@@ -22,7 +22,7 @@ static void write_in_place(int fd)
     if (fstat(fd, &st) || st.st_size || ioctl(fd, FS_IOC_GETFLAGS, &flags))
         return;
     flags |= FS_NOCOW_FL;
-    flags &= ~FS_COMPR_FL; // excludes the other
+    flags &= ~FS_COMPR_FL; // compression and this flag exclude each other
     ioctl(fd, FS_IOC_SETFLAGS, &flags);
 }
 
@@ -37,7 +37,7 @@ static int real_open(void *user, const char *path, int flags, unsigned mode)
     return fd;
 }
 
-// Reserves space on file systems that cannot do it: written zeros keep the space.
+// Reserves space on file systems without fallocate: written zeros keep the space.
 int store_io_write_zeros(int fd, uint64_t offset, uint64_t size)
 {
     static const char zeros[65536];

@@ -20,17 +20,17 @@ struct store_io {
     int (*reserve)(void *user, int fd, uint64_t offset, uint64_t size);
     int (*truncate)(void *user, int fd, uint64_t size);
     int (*punch)(void *user, int fd, uint64_t offset,
-                 uint64_t size);     // gives the disk space of a part back; it reads as zeros
-    int (*sync)(void *user, int fd); // data and size are on disk when it returns
+                 uint64_t size);     // frees the disk space of a part, which then reads as zeros
+    int (*sync)(void *user, int fd); // returns once data and size are on disk
     int (*map)(void *user, int fd, size_t size, uint8_t **out); // shared, writable
     int (*rename)(void *user, const char *from, const char *to);
     // Writes all bytes to a place where the file already has space. Used for blocks: through the
     // mapping every new page would be a fault, which takes the kernel four times as long. May be
-    // NULL. If it fails for any reason but space, the store writes through the mapping.
+    // NULL. If it fails for any reason except lack of space, the store writes through the mapping.
     int (*write)(void *user, int fd, const void *data, size_t size, uint64_t offset);
-    // A sync in the background. Start: 0, or -EOPNOTSUPP if only `sync` works here. *flush belongs
-    // to these calls, and is 0 at first. Result: -EINPROGRESS (never with `wait`), else the result
-    // of the sync. Both may be NULL.
+    // A sync in the background. flush_start returns 0, or -EOPNOTSUPP if only `sync` works here.
+    // *flush is private to these calls, and initially 0. flush_result returns -EINPROGRESS (never
+    // with `wait`), otherwise the result of the sync. Both may be NULL.
     int (*flush_start)(void *user, int fd, uint64_t *flush);
     int (*flush_result)(void *user, uint64_t *flush, bool wait);
     void (*flush_free)(void *user, uint64_t *flush); // waits for a flush in progress
@@ -39,7 +39,7 @@ struct store_io {
 
 extern const struct store_io store_io_real;
 
-// How disk space is taken on file systems that cannot reserve it: zeros, written out.
+// Takes disk space on file systems that cannot reserve it, by writing zeros.
 int store_io_write_zeros(int fd, uint64_t offset, uint64_t size);
 
 static inline void store_io_step(const struct store_io *io, const char *what)

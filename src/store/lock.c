@@ -36,7 +36,7 @@ int lock_reader(int fd)
     struct flock l = byte_lock(F_RDLCK, READER_BYTE);
     int rc = -1;
     for (int i = 0; i < READER_TRIES && (rc = fcntl(fd, F_OFD_SETLK, &l)); i++)
-        sched_yield(); // a writer is cutting the file, which takes one system call
+        sched_yield(); // a writer is truncating the file, which takes one system call
     return rc ? -errno : 0;
 }
 
@@ -102,7 +102,7 @@ int superblock_check(const struct superblock *sb, uint64_t file_bytes, const cha
     static const uint8_t nothing[sizeof sb->magic];
     if (file_bytes <= LAYOUT_HEADER_BYTES && !memcmp(sb->magic, nothing, sizeof nothing))
         return error_set(e, -ENODATA,
-                         "%s: not a sonde file yet: it is being made, or its maker was killed",
+                         "%s: not a sonde file yet: it is being created, or its creator was killed",
                          path);
     if (!memcmp(sb->magic, sqlite_magic, sizeof sb->magic))
         return error_set(e, -EINVAL,

@@ -1,8 +1,8 @@
-// lock.h - detects which process has a file open, and whether it is ours.
+// lock.h - locks of a recording, and checks whether a file is a sonde file.
 //
-// Open-file-description locks on single bytes: byte 0 exclusively by the writer, byte 1 shared by
-// every reader. The writer never waits for readers; it cuts the file short only if there are none,
-// and keeps new ones out meanwhile.
+// Locks are open-file-description locks on single bytes: the writer locks byte 0 exclusively, every
+// reader shares byte 1. The writer never waits for readers; it truncates the file only if it has no
+// readers, and keeps new ones out meanwhile.
 #ifndef SONDE_STORE_LOCK_H
 #define SONDE_STORE_LOCK_H
 
@@ -13,22 +13,22 @@
 #include <stddef.h>
 
 int lock_writer(int fd);      // 0, -EBUSY
-bool lock_has_writer(int fd); // asked by a reader
-int lock_reader(int fd);      // 0; a failure only means that the file may be cut under the reader
-// by the writer, for the moment in which it cuts the file: 0, or there are readers
+bool lock_has_writer(int fd); // for readers
+int lock_reader(int fd); // 0; after a failure the writer may truncate the file under the reader
+// for the writer, while it truncates the file: 0, or an error if the file has readers
 int lock_out_readers(int fd);
 void lock_let_readers_in(int fd);
-// of this machine since it came up; zeros where the system does not say
+// of the machine's current boot; zeros if the system does not tell
 void lock_boot_id(uint8_t id[16]);
 void lock_unmap(void *base, size_t size);
 
-// What closed_crc has to be.
+// The required value of closed_crc.
 uint32_t superblock_closed_crc(const struct superblock *sb, const struct extent_entry *table);
 
-// What the `check` of an entry of the table has to be.
+// The required value of the entry's `check`.
 uint32_t extent_entry_check(const struct extent_entry *entry);
 
-// No extent has ever had this entry: all its bytes are 0.
+// Whether no extent has ever used this entry: all its bytes are 0.
 bool extent_entry_is_new(const struct extent_entry *entry);
 
 static inline bool extent_entry_lies_in(const struct extent_entry *e, uint64_t file_bytes)
@@ -36,8 +36,8 @@ static inline bool extent_entry_lies_in(const struct extent_entry *e, uint64_t f
     return e->offset <= file_bytes && e->size <= file_bytes - e->offset && e->offset % 8 == 0;
 }
 
-// Whether `sb` begins a file that this version can read: 0, -EINVAL (no store), -ENODATA (not yet
-// one), -ENOTSUP (another version), -EBADMSG (damaged).
+// Whether this version can read the file that begins with `sb`: 0, -EINVAL (no sonde file),
+// -ENODATA (not completely created), -ENOTSUP (another version), -EBADMSG (damaged).
 int superblock_check(const struct superblock *sb, uint64_t file_bytes, const char *path,
                      struct error *e);
 

@@ -13,26 +13,26 @@
 
 enum { CHUNK_GUARDS = 64 };
 
-// The handler looks through all guards while other threads add and remove some. It skips a guard
-// that is being changed (`changes` is odd, or has another value afterwards). That is never the
-// guard that it looks for, which stays unchanged as long as its mapping is used.
+// The handler searches all guards while other threads add and remove guards. It skips a guard that
+// is changing (`changes` is odd, or different afterwards). It never needs such a guard, because a
+// guard stays unchanged while its mapping is used.
 struct map_guard {
     atomic_uint changes;
-    _Atomic uintptr_t begin, end; // 0, 0: free
+    _Atomic uintptr_t begin, end; // 0, 0: unused
     _Atomic int prot, fd;
     _Atomic(_Atomic uint64_t *) lost;
     struct map_guard *next_free;
 };
 
-// Chunks are never freed: the handler may be looking at them.
+// Chunks are never freed, because the handler may be reading them.
 struct chunk {
     struct map_guard guards[CHUNK_GUARDS];
-    struct chunk *next;
+    struct chunk *next; // a stack that the signal handler walks without a lock
 };
 
 static _Atomic(struct chunk *) chunks;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static struct map_guard *free_guards; // under the mutex, as the rest
+static struct map_guard *free_guards; // protected by the mutex, like the variables below
 static size_t guard_count;
 static bool installed;
 static struct sigaction before;
@@ -60,8 +60,8 @@ static bool recover_at(uintptr_t address)
                 address >= end)
                 continue;
             uintptr_t page = address & ~(page_bytes - 1);
-            // The note first: a thread that sees zeros also sees the note. The file may end before
-            // this page, in a page that has zeros behind the end without a signal.
+            // Sets *lost first: a thread that sees zeros also sees *lost. The file may end in an
+            // earlier page, whose bytes after the end read as zeros without a signal.
             struct stat st;
             map_guard_lose(lost, page - begin);
             if (!fstat(fd, &st))
@@ -77,7 +77,7 @@ static bool recover_at(uintptr_t address)
 static void pass_on(int number, siginfo_t *info, void *context)
 {
     struct sigaction old = before;
-    // by kill(2) or the like; else an instruction faulted, and will again
+    // sent by kill(2) or the like; otherwise an instruction faulted, and will fault again
     bool sent = info->si_code <= 0;
     struct sigaction standard = {.sa_handler = SIG_DFL};
     bool handled =
@@ -87,7 +87,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
     if (!handled || old.sa_flags & (int)SA_RESETHAND)
         sigaction(SIGBUS, &standard, NULL);
     if (!handled && sent)
-        raise(SIGBUS); // comes when this handler has returned
+        raise(SIGBUS); // takes effect when this handler has returned
     else if (old.sa_flags & SA_SIGINFO)
         old.sa_sigaction(number, info, context);
     else if (handled)
@@ -114,11 +114,12 @@ static void install(void)
     struct sigaction ours = {.sa_sigaction = on_bus_error,
                              .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
     page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
-    // The previous handler is noted before ours can need it.
+    // The previous handler is stored before our handler can need it.
     installed = !sigaction(SIGBUS, NULL, &before) && !sigaction(SIGBUS, &ours, NULL);
 }
 
-// Another handler may have been installed that calls ours: then ours stays, and passes signals on.
+// If a later handler has replaced ours, it may call ours: then ours stays installed and passes
+// signals on.
 static void uninstall(void)
 {
     struct sigaction now;
@@ -141,7 +142,7 @@ static bool add_chunk(void)
     struct chunk *c = calloc(1, sizeof *c);
     if (!c)
         return false;
-    // A child can open files, whatever other threads did during the fork.
+    // Lets a child open files, whatever other threads did during the fork.
     if (!atomic_load(&chunks))
         pthread_atfork(lock, unlock, unlock);
     for (size_t i = 0; i < CHUNK_GUARDS; i++) {

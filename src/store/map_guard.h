@@ -1,22 +1,22 @@
-// map_guard.h - mapped files that another program truncates.
+// map_guard.h - survives mapped files that another program truncates.
 //
-// An access to a page of a mapping behind the end of its file (or one that the disk cannot deliver)
-// raises SIGBUS, which ends the process. A guarded mapping survives it: the handler replaces that
-// page and all pages after it with zero pages, notes where the file ends now, and the processor
-// repeats the access.
+// An access to a page of a mapping beyond the end of its file (or to one that the disk cannot
+// deliver) raises SIGBUS, which ends the process. A guarded mapping survives it: the handler notes
+// the new end of the file and replaces that page and all later pages with zero pages; then the
+// processor repeats the access.
 //
 //   file      ├── still there ──┤ cut off
 //   mapping   ├─────────────────┼──────────────────┤
 //                               ▲ *lost            zeros from here on, private to the process
 //
 // So an access never fails, but may read zeros. After copying bytes, check *lost (map_guard_lost),
-// and treat bytes at or behind that offset as damage. The handler sets *lost before it maps zeros.
+// and treat bytes at or after that offset as damage. The handler sets *lost before it maps zeros.
 //
 // The handler is installed only while a mapping is guarded. It passes a SIGBUS at any other
-// address, or one sent by kill(2), to the previous handler with the same arguments, or lets the
-// default action happen. If a program installs its own handler meanwhile, that handler stays;
-// unless it passes signals on, a truncated mapping then ends the process, as without a guard. The
-// same happens in a thread that blocks SIGBUS; sonde's threads do not (base/thread_signals.h).
+// address, or one sent by kill(2), to the previous handler with the same arguments, or takes the
+// default action. If a program installs its own handler meanwhile, that handler stays; unless it
+// passes signals on, a truncated mapping then ends the process, as without a guard. The same
+// happens in a thread that blocks SIGBUS; sonde's threads do not (base/thread_signals.h).
 //
 // All functions are thread-safe; the handler itself takes no lock.
 #ifndef SONDE_STORE_MAP_GUARD_H
@@ -32,17 +32,17 @@ struct map_guard;
 
 // Guards base[0, size), a mapping of the file `fd` from its beginning with the protection `prot`.
 // The caller owns *lost and sets it to MAP_GUARD_NOTHING_LOST; several mappings of one file may
-// share it. `fd` has to stay open. NULL: no memory.
+// share it. `fd` must stay open. Returns NULL without memory.
 struct map_guard *map_guard_add(void *base, size_t size, int prot, int fd, _Atomic uint64_t *lost);
 
 // Call it before unmapping. NULL is allowed.
 void map_guard_remove(struct map_guard *g);
 
-// Notes that bytes at or behind `offset` are lost.
+// Notes that bytes at or after `offset` are lost.
 void map_guard_lose(_Atomic uint64_t *lost, uint64_t offset);
 
-// Call it after the reads in question. Acquire: they are done before *lost is read, so zeros from
-// the handler are never taken for data.
+// Call it after the reads in question. Acquire: the reads are done before *lost is read, so zeros
+// from the handler are never taken for data.
 static inline uint64_t map_guard_lost(const _Atomic uint64_t *lost)
 {
     atomic_thread_fence(memory_order_acquire);

@@ -1,9 +1,9 @@
-// merge.c - hot blocks, a thousand rows each, become cold ones of thousands, which take a fraction
-// of the space.
+// merge.c - merges hot blocks of a thousand rows into cold blocks of several thousand, which take a
+// fraction of the space.
 //
 // A cold block carries the range of the numbers of the blocks that it replaces. As soon as it is in
-// the extent, readers and recovery ignore those blocks, so a crash in between neither doubles nor
-// loses data. They are freed after the next sync.
+// the extent, readers and recovery ignore the replaced blocks, so a crash neither duplicates nor
+// loses data. The replaced blocks are freed after the next sync.
 //
 // A merge takes up to half a million values and some tens of milliseconds, which is more than a
 // tick may take. So it is a job that continues from call to call, a block or a column at a time:
@@ -11,12 +11,13 @@
 //   choose ─▶ thaw (a block a step) ─▶ order ─▶ encode (a column or series a step; parts as they
 //   fill) ─▶ append, free the replaced blocks
 //
-// Meanwhile its blocks stay where they are and count. Sealing appends to the queue behind them. If
-// retention takes one of them, the job is given up: no data are lost. The queue with the oldest due
-// block comes first.
+// Meanwhile its blocks stay valid in their places, and sealing appends further blocks to the queue.
+// If retention takes one of them, the job is cancelled without loss of data. The queue with the
+// oldest due block comes first.
 #include "store/block.h"
 #include "store/cold.h"
 #include "store/sort.h"
+#include "store/stripes.h"
 #include "store/thaw.h"
 #include "store/writer.h"
 
@@ -29,10 +30,24 @@ enum {
     MERGE_VALUES = 1 << 19,
     CLOSING_MERGE_VALUES = 1 << 20,
     MERGE_POINTS = 4 * TAIL_POINTS_MAX,
-    // Bytes of memory of each: as thawed and in the writer; in a closing merge also for zstd.
+    // Bytes of memory per point and per value, thawed and in the writer; a closing merge also
+    // counts zstd's.
     MERGE_POINT_BYTES = 48,
     MERGE_VALUE_BYTES = 24,
     POINTS_QUEUE = UINT32_MAX, // in place of a set's id
+};
+
+// A reader of a tenth of a cold block's time decodes all of each column that it wants. Where values
+// are dense that is the most of an answer, so a cold block has fewer rows there, and long series of
+// single points are cut into stripes. A column's entry and its share of a frame take some 40 bytes:
+// at half a byte a value 2 % of such a piece. Values that take less stay in long pieces. How many
+// bytes a value takes shows in the last cold block; the hot blocks do not tell, because columns
+// that follow from each other take next to nothing only when they are cold.
+enum {
+    DENSE_VALUES_A_BYTE = 2, // fewer are dense
+    DENSE_BYTES = 256 << 10, // of hot blocks in one merge
+    DENSE_LIMIT_SHARE = 8,   // of the file's limit, which the merge needs once more
+    STRIPE_POINTS = 4096,    // of a series in a stripe, in the mean
 };
 
 // The zstd level and the size of parts. A live part takes some 3 ms; a closing one is as large as a
@@ -44,27 +59,26 @@ static const struct cold_effort efforts[] = {
 };
 
 struct merge_job {
-    uint32_t queue; // a set or POINTS_QUEUE
+    uint32_t queue; // the id of a set, or POINTS_QUEUE
     enum merge_pace pace;
-    size_t n, thawed;    // blocks; done
-    uint32_t rows, kept; // in the blocks; of those that count
-    uint32_t at;         // thawing: rows done; encoding: columns or points done
-    // A set's, column by column as long as `rows`.
+    size_t n, thawed;    // blocks; of these, thawed
+    uint32_t rows, kept; // rows in the blocks; of these, kept
+    bool writing;
+    uint32_t at; // thawing: rows done; encoding: columns or points done
+    // Of a set: column by column, `rows` values each.
     int64_t *t_ns;
     double *values;
-    uint32_t *order; // NULL: they come in order
-    double *column;  // scratch of an ordered one
-    // Of single points: as thawed, block after block, each by series and time; where each block's
-    // begin and how far it has been read.
+    uint32_t *order; // NULL: the rows are in order
+    double *column;  // scratch for one reordered column
+    // Of single points: the thawed points, block after block, each block sorted by series and time;
+    // then each block's start and read position.
     struct point_record *points;
     struct run {
         uint32_t at, end;
     } * runs;
-    int64_t first_ns, last_ns;
     struct point_record *gathered; // scratch: the points of one series
     size_t gathered_capacity;
-    struct cold_writer *writer;
-    struct buf block;
+    struct stripes out;
 };
 
 static void job_free(struct store *s)
@@ -72,8 +86,7 @@ static void job_free(struct store *s)
     struct merge_job *j = s->blocks.merge;
     if (!j)
         return;
-    cold_cancel(j->writer);
-    buf_free(&j->block);
+    stripes_free(&j->out);
     free(j->t_ns);
     free(j->values);
     free(j->order);
@@ -96,7 +109,7 @@ size_t merge_memory(const struct store *s)
     if (!j)
         return 0;
     uint32_t columns = j->queue == POINTS_QUEUE ? 0 : s->catalog.sets[j->queue].count;
-    return sizeof *j + j->block.capacity +
+    return sizeof *j + stripes_memory(&j->out) +
            (j->points ? (j->rows + j->gathered_capacity) * sizeof *j->points
                       : j->rows * (columns + 2) * sizeof *j->values);
 }
@@ -128,7 +141,7 @@ static bool there(const struct store *s, const struct hot_block *b)
     return extent_entry(&s->file, b->slot)->generation == b->generation;
 }
 
-// Whether the block still is as it was written: the disk may have lost it.
+// Whether the block is unchanged since it was written; the disk may have lost it.
 static bool intact(const struct store *s, const struct hot_block *b)
 {
     struct block_header h;
@@ -136,8 +149,8 @@ static bool intact(const struct store *s, const struct hot_block *b)
     return block_header_fits(&h, b->size) && block_intact(&h, at);
 }
 
-// The number of blocks from the first on that can become one. Retired and damaged blocks stay where
-// they are, and no merged block spans them.
+// The number of blocks, from the first on, that one cold block can replace. Retired and damaged
+// blocks stay where they are, and no merged block spans them.
 static size_t choose(struct store *s, struct hot_queue *q, uint64_t rows_max)
 {
     while (q->count && (!there(s, &q->blocks[0]) || !intact(s, &q->blocks[0])))
@@ -156,13 +169,13 @@ static size_t choose(struct store *s, struct hot_queue *q, uint64_t rows_max)
     return n;
 }
 
-// The first n blocks of the queue are in the cold block now.
+// Marks the first n blocks of the queue as replaced by the cold block.
 static void replaced(struct store *s, struct hot_queue *q, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         const struct hot_block *b = &q->blocks[i];
         if (!there(s, b))
-            continue; // retired while room was made for the merged one
+            continue; // retired to make room for the merged block
         struct extent_sum *sum = &s->blocks.sums[b->slot];
         struct block_header h;
         block_at(s, b, &h);
@@ -179,7 +192,21 @@ static void replaced(struct store *s, struct hot_queue *q, size_t n)
 
 // ---- The steps ----
 
-static uint64_t rows_wanted(const struct store *s, uint32_t queue, enum merge_pace pace)
+// The most rows of a cold block of dense values: those of DENSE_BYTES of hot blocks, of two blocks
+// at least.
+static uint64_t dense_rows(struct store *s, uint32_t set)
+{
+    const struct hot_queue *q = queue_of(s, set);
+    const struct hot_block *b = q->count ? &q->blocks[0] : NULL;
+    if (!b || !q->dense)
+        return UINT64_MAX;
+    uint64_t rows = (uint64_t)DENSE_BYTES * b->rows / b->size, least = 2 * (uint64_t)b->rows;
+    rows = rows < least ? least : rows;
+    bool fits = rows * b->size / b->rows <= s->limits.size_bytes / DENSE_LIMIT_SHARE;
+    return fits ? rows : UINT64_MAX;
+}
+
+static uint64_t rows_wanted(struct store *s, uint32_t queue, enum merge_pace pace)
 {
     uint64_t points = s->limits.merge_bytes / MERGE_POINT_BYTES;
     if (queue == POINTS_QUEUE)
@@ -189,6 +216,8 @@ static uint64_t rows_wanted(const struct store *s, uint32_t queue, enum merge_pa
     uint64_t values = pace == MERGE_LIVE ? MERGE_VALUES : CLOSING_MERGE_VALUES;
     uint64_t most = s->limits.merge_bytes / MERGE_VALUE_BYTES;
     uint64_t rows = (values < most ? values : most) / s->catalog.sets[queue].count;
+    uint64_t dense = dense_rows(s, queue);
+    rows = rows < dense ? rows : dense;
     return rows > MERGE_ROWS ? MERGE_ROWS : rows < 2 * TAIL_ROWS_MIN ? 2 * TAIL_ROWS_MIN : rows;
 }
 
@@ -235,8 +264,6 @@ static int job_begin(struct store *s, enum merge_pace pace)
     if (queue == POINTS_QUEUE) {
         j->points = malloc((size_t)j->rows * sizeof *j->points);
         j->runs = malloc(n * sizeof *j->runs);
-        j->first_ns = INT64_MAX;
-        j->last_ns = INT64_MIN;
         return j->points && j->runs ? 1 : -ENOMEM;
     }
     j->t_ns = malloc(j->rows * sizeof *j->t_ns);
@@ -254,8 +281,6 @@ static int thaw_one(struct store *s)
     if (j->queue == POINTS_QUEUE) {
         rc = thaw_points(&h, block, j->points + j->at);
         j->runs[j->thawed] = (struct run){j->at, j->at + h.rows};
-        j->first_ns = h.first_ns < j->first_ns ? h.first_ns : j->first_ns;
-        j->last_ns = h.last_ns > j->last_ns ? h.last_ns : j->last_ns;
     } else {
         rc = h.columns == s->catalog.sets[j->queue].count
                  ? thaw_rows(&h, block, j->t_ns + j->at, j->values + j->at, j->rows)
@@ -266,7 +291,7 @@ static int thaw_one(struct store *s)
     return rc;
 }
 
-enum { SAME_TIME = UINT32_C(1) << 31 }; // in `order`: as the row before
+enum { SAME_TIME = UINT32_C(1) << 31 }; // in `order`: the row has the time of the previous row
 
 // For blocks that overlap: finds the order of their rows, and the remaining time stamps.
 static int order_rows(struct merge_job *j)
@@ -298,7 +323,7 @@ static int order_rows(struct merge_job *j)
     return 0;
 }
 
-// Of equal times the cell of the later block wins.
+// At equal times the cell of the later block wins.
 static const double *ordered(struct merge_job *j, const double *column)
 {
     if (!j->order)
@@ -314,6 +339,19 @@ static const double *ordered(struct merge_job *j, const double *column)
     return j->column;
 }
 
+// How many stripes the points get.
+static uint64_t stripes_wanted(const struct store *s, const struct hot_queue *q)
+{
+    const struct merge_job *j = s->blocks.merge;
+    uint64_t columns = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        struct block_header h;
+        block_at(s, &q->blocks[i], &h);
+        columns += h.columns;
+    }
+    return q->dense ? j->rows / columns / STRIPE_POINTS : 1;
+}
+
 static int start_writing(struct store *s)
 {
     struct merge_job *j = s->blocks.merge;
@@ -327,19 +365,18 @@ static int start_writing(struct store *s)
         .sequence_last = q->blocks[j->n - 1].sequence,
         .order = h.order,
     };
-    uint32_t columns = set ? s->catalog.sets[j->queue].count : 0;
+    int rc = set ? order_rows(j)
+                 : stripes_begin_points(&j->out, &source, &efforts[j->pace], j->points, j->rows,
+                                        stripes_wanted(s, q));
+    if (rc)
+        return rc;
     if (set) {
-        int rc = order_rows(j);
-        if (rc)
-            return rc;
+        struct cold_writer *w = stripes_begin_set(&j->out, &source, &efforts[j->pace]);
+        if (!w)
+            return -ENOMEM;
+        cold_rows(w, j->t_ns, j->kept, s->catalog.sets[j->queue].count);
     }
-    j->writer = cold_begin(&j->block, &source, set ? BLOCK_SET : BLOCK_POINTS, &efforts[j->pace]);
-    if (!j->writer)
-        return -ENOMEM;
-    if (set)
-        cold_rows(j->writer, j->t_ns, j->kept, columns);
-    else
-        cold_points(j->writer, j->first_ns, j->last_ns);
+    j->writing = true;
     j->at = 0;
     return 0;
 }
@@ -347,23 +384,24 @@ static int start_writing(struct store *s)
 static int finish(struct store *s)
 {
     struct merge_job *j = s->blocks.merge;
-    int rc = cold_pack(j->writer);
-    if (rc)
-        return rc;
-    rc = cold_end(j->writer);
-    j->writer = NULL;
+    struct buf *block = &j->out.all[0].block;
+    int rc = stripes_end(&j->out);
     if (!rc)
-        rc = block_append(s, &j->block, true, NULL);
+        rc = block_append(s, block, true, NULL);
     if (rc)
         return rc;
-    replaced(s, queue_of(s, j->queue), j->n);
+    struct hot_queue *q = queue_of(s, j->queue);
+    struct block_header h;
+    memcpy(&h, block->data, sizeof h);
+    q->dense = h.size * (uint64_t)DENSE_VALUES_A_BYTE > h.values;
+    replaced(s, q, j->n);
     s->stats.merged_values +=
         j->kept * (uint64_t)(j->queue == POINTS_QUEUE ? 1 : s->catalog.sets[j->queue].count);
     job_free(s);
     return 1;
 }
 
-// Makes room for n points of one series and, if they have to be sorted, for as many sorted ones and
+// Makes room for n points of one series and, if they need sorting, for as many sorted points and
 // their keys.
 static bool gather_room(struct merge_job *j, size_t n)
 {
@@ -376,8 +414,7 @@ static bool gather_room(struct merge_job *j, size_t n)
     return j->gathered;
 }
 
-// Gathers the points of the lowest series that any block still has, from all blocks. They are
-// mostly in order.
+// Gathers the points of the lowest remaining series from all blocks. They are mostly in order.
 static int put_series(struct merge_job *j, uint32_t series, size_t n)
 {
     if (!gather_room(j, n))
@@ -396,7 +433,7 @@ static int put_series(struct merge_job *j, uint32_t series, size_t n)
         n = points_sort(j->gathered, n, out, (uint64_t *)(void *)(out + n));
     }
     j->kept += (uint32_t)n;
-    return cold_put_series(j->writer, out, (uint32_t)n);
+    return stripes_put_series(&j->out, out, n);
 }
 
 static int put_next_series(struct store *s)
@@ -428,10 +465,10 @@ static int put_next(struct store *s)
     if (j->at == columns)
         return finish(s);
     const double *column = j->values + (size_t)j->at++ * j->rows;
-    return cold_put_column(j->writer, ordered(j, column));
+    return cold_put_column(j->out.all[0].writer, ordered(j, column));
 }
 
-// Whether all blocks that the job reads are still there and unchanged.
+// Whether all blocks of the job are still in place and unchanged.
 static bool holds(struct store *s)
 {
     const struct merge_job *j = s->blocks.merge;
@@ -447,7 +484,7 @@ static int step(struct store *s, enum merge_pace pace)
     if (!s->blocks.merge)
         return job_begin(s, pace);
     struct merge_job *j = s->blocks.merge;
-    int rc = j->thawed < j->n ? thaw_one(s) : !j->writer ? start_writing(s) : put_next(s);
+    int rc = j->thawed < j->n ? thaw_one(s) : !j->writing ? start_writing(s) : put_next(s);
     return rc < 0 ? rc : 1;
 }
 
@@ -462,7 +499,7 @@ int merge_step(struct store *s, enum merge_pace pace)
     struct hot_queue *q = j ? queue_of(s, j->queue) : NULL;
     if (q && rc == -EBADMSG)
         queue_drop(q, 1);
-    // One series has too many points for one block: merges half of the blocks. A first block alone
+    // If one series has too many points for one block, merges half of the blocks. A single block
     // can always stay as it is.
     bool too_much = q && rc == -EFBIG;
     size_t n = j ? j->n : 0;

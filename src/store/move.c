@@ -1,8 +1,8 @@
-// move.c - continues the file at another place, where there is space.
+// move.c - moves the file to another place that has space.
 //
 // Offsets stay the same, so the writer only changes its mapping. Readers that have the old file
-// open see it closed, as when a file is rewritten (rewrite.c). The caller makes the old name lead
-// to the new file.
+// open see it closed, as when a file is rewritten (rewrite.c). The caller redirects the old name to
+// the new file.
 #include "store/lock.h"
 #include "store/writer.h"
 
@@ -20,7 +20,7 @@ int store_move(struct store *s, const char *path, struct error *e)
 {
     char *name = strdup(path);
     if (s->sync.under_way)
-        store_sync(s, NULL); // a sync that is under way is of the old file
+        store_sync(s, NULL); // a sync in progress belongs to the old file
     int fd = name ? s->io->open(s->io->user, path, O_RDWR | O_CREAT | O_EXCL, 0600) : -ENOMEM;
     int rc = fd < 0 ? fd : go_to(s, fd);
     if (rc) {

@@ -1,7 +1,7 @@
-// pieces.c - where the points of one series lie: columns of blocks, cells of tails.
+// pieces.c - finds the points of one series: columns of blocks, cells of tails.
 //
-// Blocks of one owner mostly follow each other in time. The cursor looks these up when it comes to
-// them (the stream), a few at a time. So a long series takes no memory, and the entry of a block is
+// Blocks of one owner mostly follow each other in time. The cursor looks these up a few at a time
+// when it reaches them (the stream). So a long series takes no memory, and the entry of a block is
 // used while it is still in the cache. Tails and overlapping blocks are looked up at once and wait,
 // sorted, until their time comes (`later`).
 #include "store/cursor.h"
@@ -17,7 +17,7 @@ enum {
     LOOKUPS_AHEAD = 6,
     STREAM_BATCH = 8,
     STREAM_AHEAD = 16,
-    MOVED_DEPTH_MAX = 8, // a piece that moved again while it was fetched from where it had moved to
+    MOVED_DEPTH_MAX = 8, // a piece that moved again while the cursor fetched it from its new place
 };
 
 #define TAIL_ORDER (UINT64_C(1) << 63) // newer than any block
@@ -45,7 +45,7 @@ void pieces_drop(struct store_cursor *c)
     c->stream = (struct stream){0};
 }
 
-// The place behind the last piece, which the caller fills and counts; NULL: no memory.
+// The place after the last piece, for the caller to fill and count; NULL without memory.
 static struct piece *list_room(struct piece_list *l)
 {
     bool room = array_room(&l->all, &l->capacity, l->count + 1, sizeof *l->all);
@@ -59,7 +59,7 @@ static bool in_range(const struct store_cursor *c, int64_t first_ns, int64_t las
 
 // ---- Visiting ----
 
-// The ordered blocks that have something at or after from_ns begin here…
+// The ordered blocks with data at or after from_ns begin here…
 static size_t stream_start(const struct block_list *l, int64_t from_ns)
 {
     size_t i;
@@ -67,7 +67,7 @@ static size_t stream_start(const struct block_list *l, int64_t from_ns)
     return i;
 }
 
-// …and those that have something at or before to_ns end here.
+// …and those with data at or before to_ns end here.
 static size_t stream_end(const struct block_list *l, int64_t to_ns)
 {
     size_t i;
@@ -87,12 +87,13 @@ static inline __attribute__((always_inline)) void prefetch_entry(const struct bl
     __builtin_prefetch(at + LINE_BYTES);
 }
 
-// 1: *p is a piece with points in range, undecoded; 0: there is none in this block.
+// Returns 1 with an undecoded piece in *p that has points in range; 0 if this block has none.
 static int piece_of_block(struct store_cursor *c, struct block_ref *b, uint32_t id, struct piece *p)
 {
     int rc = block_lookup(c->s, b, id, &p->entry);
     if (rc)
-        return rc == -ENOENT || rc == -EBADMSG ? 0 : rc; // damage is counted; the rest goes on
+        // damage is counted; the other pieces are read
+        return rc == -ENOENT || rc == -EBADMSG ? 0 : rc;
     p->first_ns = p->entry.first_ns;
     p->last_ns = p->entry.last_ns;
     p->order = b->header.order;
@@ -147,7 +148,7 @@ static int visit_tail(struct store_cursor *c, size_t tail, uint32_t columns, uin
             return each(c, &p);
     }
     piece_free(c, &p);
-    return rc == -EBADMSG ? 0 : rc; // cut off, which is counted; the rest goes on
+    return rc == -EBADMSG ? 0 : rc; // the cut is counted; the other pieces are read
 }
 
 // The tails of one kind and owner: view->tails is sorted by them.
@@ -177,11 +178,11 @@ static size_t first_tail(const struct view *v, enum extent_kind kind, uint32_t o
 struct set_seen {
     uint64_t sequence; // of the tail
     const struct view *view;
-    uint64_t used;            // rows in it
-    struct cache_item *times; // of them; NULL: there are none
+    uint64_t used;            // number of its rows
+    struct cache_item *times; // of the rows; NULL: no rows
 };
 
-// The last tail of the owner, which grows; false: there is none.
+// Finds the last tail of the owner, which grows; returns false if it has none.
 static bool growing_tail(const struct view *v, uint32_t owner, size_t *tail)
 {
     bool found = false;
@@ -215,7 +216,7 @@ static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns,
                 seen.sequence = l->blocks[i]->header.sequence_last + 1;
     }
     int rc = seen.used ? tail_times(s, tail, columns, &seen.times) : 0;
-    if (rc == -EBADMSG) { // cut off, which is counted
+    if (rc == -EBADMSG) { // the cut is counted
         seen.used = 0;
         rc = 0;
     }
@@ -225,7 +226,7 @@ static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns,
         return rc ? rc : -ENOMEM;
     }
     *kept = seen;
-    // Stays pinned, as its times do, as long as the snapshot.
+    // Stays pinned as long as the snapshot, like its times.
     item = cache_add(
         &s->cache, (struct cache_item){
                        .part = owner, .kind = CACHE_SET_SEEN, .bytes = sizeof *kept, .data = kept});
@@ -233,7 +234,7 @@ static int see_set(struct store_snapshot *s, uint32_t owner, uint32_t columns,
     return item ? 0 : -ENOMEM;
 }
 
-// How far the blocks went that the snapshot saw before the tail.
+// The last time in the blocks that the snapshot saw before the tail.
 static bool seen_before(const struct set_seen *seen, uint32_t owner, int64_t *last_ns)
 {
     const struct block_list *l = &seen->view->sets[owner];
@@ -248,7 +249,7 @@ static bool seen_before(const struct set_seen *seen, uint32_t owner, int64_t *la
     return any;
 }
 
-// Leaves in the loaded piece the rows that the snapshot shows.
+// Reduces the loaded piece to the rows that the snapshot shows.
 static int keep_seen(struct store_cursor *c, struct piece *p, const struct set_seen *seen,
                      bool before, int64_t before_ns)
 {
@@ -276,7 +277,7 @@ static int keep_seen(struct store_cursor *c, struct piece *p, const struct set_s
     return 0;
 }
 
-// A block in which the tail's rows lie now.
+// Visits a block into which the tail's rows were sealed.
 static int visit_sealed(struct store_cursor *c, struct block_ref *b, uint32_t id,
                         const struct set_seen *seen, piece_fn *each)
 {
@@ -302,7 +303,7 @@ static int visit_sealed(struct store_cursor *c, struct block_ref *b, uint32_t id
     return each(c, &p);
 }
 
-// The set as it was seen first, in a later view.
+// Visits the set as the snapshot first saw it, in a later view.
 static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t columns,
                            uint32_t column, const struct set_seen *seen, piece_fn *each)
 {
@@ -328,7 +329,7 @@ static int visit_moved_set(struct store_cursor *c, uint32_t owner, uint32_t colu
     return rc || !before.count ? rc : visit_blocks(c, before, column, each);
 }
 
-// `columns` 0: of the single points, where `id` is the series.
+// `columns` is 0 for the single points, where `id` is the series.
 static int visit_owner(struct store_cursor *c, enum extent_kind kind, uint32_t owner,
                        uint32_t columns, uint32_t id, piece_fn *each)
 {
@@ -368,7 +369,7 @@ int pieces_visit(struct store_cursor *c, piece_fn *each)
 
 // ---- Gathering ----
 
-// The pieces that are not in hand yet begin no earlier than this.
+// Updates pending_ns: the pieces that are not loaded yet begin no earlier.
 static void note_pending(struct store_cursor *c)
 {
     const struct stream *x = &c->stream;
@@ -419,7 +420,7 @@ int pieces_gather(struct store_cursor *c)
     return rc == -ESTALE ? -EAGAIN : rc;
 }
 
-// Takes the piece behind those in hand into them, mostly at the end.
+// Moves the first waiting piece to its place among the loaded ones, mostly the end.
 static void take(struct piece_list *l)
 {
     for (size_t i = l->count++; i > l->at && l->all[i - 1].first_ns > l->all[i].first_ns; i--) {
@@ -471,7 +472,7 @@ int pieces_pull(struct store_cursor *c)
 
 // ---- Loading ----
 
-// Makes room for n more points behind those of the piece.
+// Makes room for n more points after those of the piece.
 static bool piece_grow(struct store_cursor *c, struct piece *p, size_t n)
 {
     struct column *column = &p->column;
@@ -496,11 +497,11 @@ static bool piece_grow(struct store_cursor *c, struct piece *p, size_t n)
     return true;
 }
 
-// The piece is no longer where it was. Other pieces of the file at its time have its points now, if
-// they still exist.
+// Handles a piece that has moved: other pieces of the file at its time now have its points, if the
+// points still exist.
 static int load_moved(struct store_cursor *c, struct piece *p)
 {
-    p->block = NULL; // what is loaded is not that block's content
+    p->block = NULL; // the loaded points are not that block's content
     if (c->depth == MOVED_DEPTH_MAX)
         return 0;
     int rc = snapshot_move(c->s);
@@ -538,5 +539,5 @@ int piece_load(struct store_cursor *c, struct piece *p)
     int rc = block_load(c->s, p->block, &p->entry, &p->column);
     if (rc == -ESTALE)
         rc = load_moved(c, p);
-    return rc == -EBADMSG ? 0 : rc; // counted; the rest goes on
+    return rc == -EBADMSG ? 0 : rc; // counted; the other pieces are read
 }

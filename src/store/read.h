@@ -8,8 +8,9 @@
 //   store_reader ── store_snapshot ── store_cursor ── runs of points
 //
 // Damage (bad checksums, cut-off files) costs the damaged block and is reported
-// (store_reader_damage); the reader serves the rest. If a writer died and its machine may have gone
-// down, the reader serves only synced data (trust.c), and reports the others in the same way.
+// (store_reader_damage); the reader serves the rest. If a writer died and its machine may have
+// crashed, the reader serves only synced data (trust.c), and reports the other data in the same
+// way.
 #ifndef SONDE_STORE_READ_H
 #define SONDE_STORE_READ_H
 
@@ -20,45 +21,46 @@ struct store_reader;
 struct store_snapshot;
 struct store_cursor;
 
-// Open for reading. *e has a message for a file that is no store, or of an unknown version.
+// Opens a file for reading. *e has a message for a file that is no sonde file, or of an unknown
+// version.
 int store_reader_open(const char *path, struct store_reader **out, struct error *e);
-void store_reader_close(struct store_reader *r); // after all its snapshots
+void store_reader_close(struct store_reader *r); // after closing all its snapshots
 
-// An attribute of the file from its creation ("host", "job", …); empty if there is none.
+// An attribute of the file from its creation ("host", "job", …); empty if the file lacks it.
 struct str store_reader_meta(const struct store_reader *r, struct str key);
 
-// Whether a writer has the file open now (it can still grow), or has closed it cleanly.
+// Whether a writer has the file open now (so that it can grow), closed it cleanly, or crashed.
 enum store_state { STORE_LIVE, STORE_CLOSED, STORE_CRASHED };
 enum store_state store_reader_state(const struct store_reader *r);
 
 struct store_damage {
-    uint64_t blocks; // and other places that cannot be read
-    uint64_t bytes;  // in them
-    char first[128]; // where and why, of the first
+    uint64_t blocks; // and other unreadable parts
+    uint64_t bytes;  // in these parts
+    char first[128]; // place and cause of the first damage
 };
 void store_reader_damage(const struct store_reader *r, struct store_damage *out);
 
-// The data that are not in the file, in values and events, as its writers counted them.
+// The data that are not in the file, in values and events, as counted by its writers.
 struct store_losses {
     // refused or lost, for any cause; also data in the memory of a writer that died
     uint64_t dropped;
-    uint64_t waiting; // in the memory of the writer that has the file open, as there is no space
+    uint64_t waiting; // in the memory of the current writer for lack of space
     uint64_t retired; // by retention
 };
 void store_reader_losses(const struct store_reader *r, struct store_losses *out);
 
-// Thread-safe for one reader; a snapshot itself belongs to one thread at a time. Cheap: what is
-// unchanged since the last snapshot is shared with it. NULL: no memory.
+// Thread-safe for one reader; a snapshot itself belongs to one thread at a time. Cheap, because it
+// shares the unchanged parts of the last snapshot. Returns NULL without memory.
 struct store_snapshot *store_snapshot_open(struct store_reader *r);
 void store_snapshot_close(struct store_snapshot *s);
 
-// Grows with every append; the same number means that nothing was added since.
+// Grows with every append; an equal number means that no data were added.
 uint64_t store_snapshot_version(const struct store_snapshot *s);
 
 size_t store_metric_count(const struct store_snapshot *s);
 size_t store_series_count(const struct store_snapshot *s);
 
-// Views, valid as long as the snapshot. Ids below the counts; others return NULL.
+// Results are valid as long as the snapshot. Ids from 0 to the count - 1; NULL for others.
 const struct store_metric *store_metric_get(const struct store_snapshot *s, uint32_t metric);
 
 struct store_series_info {
@@ -70,39 +72,40 @@ struct store_series_info {
 bool store_series_get(const struct store_snapshot *s, uint32_t series,
                       struct store_series_info *out);
 
-// The metric of that name; false when there is none.
+// Finds the metric of that name; returns false for an unknown name.
 bool store_metric_find(const struct store_snapshot *s, struct str name, uint32_t *metric);
 
-// Ids of a metric's series, ascending. *count is set; the array is valid as long as the snapshot.
+// Ids of a metric's series, ascending. Sets *count; the array is valid as long as the snapshot.
 const uint32_t *store_metric_series(const struct store_snapshot *s, uint32_t metric, size_t *count);
 
 // Ids of the series that carry the label key=value, ascending, in the same way.
 const uint32_t *store_label_series(const struct store_snapshot *s, struct str key, struct str value,
                                    size_t *count);
 
-// All label keys; all values of a key: sorted, each once, valid as long as the snapshot.
+// All label keys, or all values of a key: sorted, each once, valid as long as the snapshot.
 const struct str *store_label_keys(const struct store_snapshot *s, size_t *count);
 const struct str *store_label_values(const struct store_snapshot *s, struct str key, size_t *count);
 
-// No point of the file is later. The last one may be earlier. Costs nothing.
+// An upper bound of all time stamps in the file; the last one may be earlier. Costs nothing.
 int64_t store_newest_ns(const struct store_snapshot *s);
 
-// First and last time stamp in the file; false when it holds no points.
+// First and last time stamp in the file; false if the file has no points.
 bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t *last_ns);
 
-// A run: consecutive points of one series, ascending in time, no two at one time stamp. Runs of a
-// cursor follow each other without overlap.
+// A run: consecutive points of one series, ascending in time, no two with equal time stamps. Runs
+// of a cursor follow each other without overlap.
 struct store_run {
     size_t count;
     int64_t first_ns, last_ns; // of the points in it
-    // The summary is of exactly the points first_ns..last_ns; `nans` of them are NaN.
+    // The summary covers exactly the points first_ns..last_ns; `nans` of them are NaN.
     bool has_summary;
     uint32_t nans;
     struct store_summary summary;
 };
 
-// Points of `series` with from_ns ≤ t ≤ to_ns. A run that lies only partly in the range has no
-// summary and holds only the points in range. NULL: no memory or no such series.
+// Opens a cursor for the points of `series` with from_ns ≤ t ≤ to_ns. A run that lies only partly
+// in the range has no summary and contains only the points in range. Returns NULL without memory or
+// for an unknown series.
 struct store_cursor *store_cursor_open(struct store_snapshot *s, uint32_t series, int64_t from_ns,
                                        int64_t to_ns);
 void store_cursor_close(struct store_cursor *c);
@@ -111,20 +114,20 @@ void store_cursor_close(struct store_cursor *c);
 // errno.
 int store_cursor_next(struct store_cursor *c, struct store_run *run);
 
-// The points of the run that store_cursor_next just returned: arrays of run->count, valid until the
-// next call on this cursor. Damaged and retired points are left out and counted as damage, so
-// *count may be smaller, even 0.
+// Decodes the points of the run that store_cursor_next just returned: arrays of run->count, valid
+// until the next call on this cursor. Damaged and retired points are left out and counted as
+// damage, so *count may be smaller, even 0.
 int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values,
                         size_t *count);
 
-// The number of the sealed block whose points of the series are exactly the run just returned; no
-// other block of this process has this number, and the block never changes. 0: the run is something
-// else. Ask again after store_cursor_points: 0 if the block was gone, and the points came from
+// The number of the sealed block whose points of the series are exactly the run just returned; 0
+// for other runs. The number is unique within this process, and the block never changes. Call it
+// again after store_cursor_points: 0 then means that the block was gone and the points came from
 // elsewhere.
 uint64_t store_cursor_block(const struct store_cursor *c);
 
-// The last point at or before `at_ns`; false when there is none. How "latest value" and the point
-// before a range are found.
+// Finds the last point at or before `at_ns`; returns false if the series has none. Used for the
+// "latest value" and the point before a range.
 bool store_point_before(struct store_snapshot *s, uint32_t series, int64_t at_ns, int64_t *t_ns,
                         double *value);
 
@@ -134,18 +137,18 @@ typedef bool store_event_fn(const struct store_event *event, void *user);
 int store_events(struct store_snapshot *s, int64_t from_ns, int64_t to_ns, store_event_fn *each,
                  void *user);
 
-// Whether a span has no end of its own: it goes on, or its process ended within it.
+// Whether a span has no end of its own: it is still running, or its process ended within it.
 bool store_span_is_unfinished(const struct store_event *event);
 
 // A selection of events. Zero-initialised except for the range, it selects all events that touch
 // the range.
 struct store_events_wanted {
     int64_t from_ns, to_ns;
-    // a bit (1 << kind) for each; 0: all. Blocks without such events are read only once
+    // bits 1 << kind; 0: all kinds. Blocks without such events are read only once
     unsigned kinds;
     struct str name; // the text of an event; empty: any
     bool unfinished; // only spans without an end of their own (store_span_is_unfinished)
-    // the earliest ones; then memory is in proportion to them, not to the range. 0: all
+    // only the earliest so many events, which also bounds the memory; 0: all
     size_t most;
 };
 int store_events_find(struct store_snapshot *s, const struct store_events_wanted *wanted,

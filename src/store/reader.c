@@ -34,18 +34,19 @@ static bool add_mapping(struct store_reader *r, size_t bytes, int *rc)
 
 int reader_map(struct store_reader *r, uint64_t size)
 {
-    // It grows as long as it is written; a writer cuts it at its end, and not while there are
-    // readers.
+    // The file grows while it is written. Its writer truncates it only at the end, and never while
+    // it has readers.
     if (size < r->file_bytes)
         map_guard_lose(&r->remains.lost, size);
     if (size < LAYOUT_HEADER_BYTES)
         return r->mapping ? -EBADMSG : -EINVAL;
-    // Longer than the file, so that its growing seldom needs another mapping. What lies behind the
-    // end is never touched.
+    // The mapping is longer than the file, so that a growing file seldom needs another one. Bytes
+    // beyond the file's end are never accessed.
     int rc = 0;
     if ((!r->mapping || r->mapping->size < size) && !add_mapping(r, (size_t)size * 2, &rc))
         return rc;
-    // Chosen when it is needed first: the file's last page may have to come from the disk.
+    // The witness is chosen on first use, because the file's last page may have to come from the
+    // disk.
     if (size != r->file_bytes) {
         atomic_store(&r->remains.mapping, r->mapping);
         atomic_store(&r->remains.file_bytes, size);
@@ -76,7 +77,7 @@ void remains_look(struct remains *x)
     bool unknown = atomic_load(&x->value) == WITNESS_UNKNOWN;
     if (unknown)
         choose_witness(x);
-    // Looked at behind the choice: one that was made in a file that is cut already says nothing.
+    // Checked after the choice: a witness chosen in an already truncated file proves nothing.
     if (!fstat(x->fd, &st) && (uint64_t)st.st_size < atomic_load(&x->file_bytes)) {
         map_guard_lose(&x->lost, (uint64_t)st.st_size);
     } else if (!unknown && (atomic_load(&x->grows) || lock_has_writer(x->fd))) {
@@ -98,8 +99,8 @@ void reader_look_for_cut(struct store_reader *r)
             (unsigned long long)lost);
 }
 
-// Whether the header and the table are those that the writer closed the file with. By copies:
-// somebody may change them.
+// Whether header and table match the checksum with which the writer closed the file. Checks copies,
+// because another process may change the originals.
 static bool closed_as_written(const struct store_reader *r, const struct superblock *sb)
 {
     uint64_t bytes = sb->table_count * sizeof(struct extent_entry);
@@ -111,9 +112,9 @@ static bool closed_as_written(const struct store_reader *r, const struct superbl
            sb->closed_crc;
 }
 
-// A closed file has a checksum over all that says where things are. While it is being written only
-// each entry has one. A writer may take the file up, and close it again, while it is looked at:
-// then it is looked at again.
+// A closed file has one checksum over header and table; a file that is being written has only one
+// per entry. A writer may open and close the file again during the check: then the check is
+// repeated.
 static void check_head(struct store_reader *r)
 {
     struct superblock sb;
@@ -136,7 +137,7 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
         return error_set(e, -errno, "cannot open %s: %s", path, strerror(errno));
     struct superblock sb = {0};
     struct stat st;
-    lock_reader(fd); // before the size is looked at: from here on the writer does not cut the file
+    lock_reader(fd); // before reading the size: from here on the writer does not truncate the file
     int rc = fstat(fd, &st) ? error_set(e, -errno, "cannot look at %s: %s", path, strerror(errno))
              : !S_ISREG(st.st_mode)
                  ? error_set(e, -EINVAL, "cannot read %s: not a regular file", path)
@@ -163,7 +164,7 @@ int store_reader_open(const char *path, struct store_reader **out, struct error 
         return rc;
     }
     check_head(r);
-    // The first look tells whether it can be read at all, and knows the meta data.
+    // The first snapshot shows whether the file is readable, and reads its attributes.
     struct store_snapshot *s = store_snapshot_open(r);
     if (!s) {
         store_reader_close(r);
@@ -200,7 +201,7 @@ void store_reader_close(struct store_reader *r)
     free(r);
 }
 
-// Locking is no change to who only looks.
+// Locking does not change the reader from its caller's point of view.
 static pthread_mutex_t *mutex_of(const struct store_reader *r)
 {
     return (pthread_mutex_t *)(uintptr_t)&r->mutex;
@@ -222,7 +223,7 @@ enum store_state store_reader_state(const struct store_reader *r)
     pthread_mutex_lock(mutex_of(r));
     const struct superblock *sb = (const struct superblock *)(const void *)r->mapping->base;
     pthread_mutex_unlock(mutex_of(r));
-    // Acquire: what the caller reads next was written before the file was closed.
+    // Acquire: data that the caller reads next were written before the file was closed.
     return __atomic_load_n(&sb->state, __ATOMIC_ACQUIRE) == LAYOUT_CLOSED ? STORE_CLOSED
                                                                           : STORE_CRASHED;
 }
@@ -252,7 +253,7 @@ void store_reader_damage(const struct store_reader *r, struct store_damage *out)
     pthread_mutex_unlock(mutex_of(r));
 }
 
-// True for a place that was not counted before; *first: nothing was.
+// Returns true for a place that was not counted before; *first: no damage was counted before.
 static bool count_damage(struct store_reader *r, uint64_t offset, uint64_t bytes, bool *first)
 {
     uint64_t *key = arena_alloc(&r->index.memory, sizeof *key);

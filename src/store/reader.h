@@ -2,17 +2,17 @@
 //
 //   reader ── index     the catalog so far                          (index.c; grows only)
 //          ── extents  block headers, read once per extent        (view.c)
-//          ── events    which blocks of events reach where           (event_index.h)
-//          ── trust     what can be believed of a file that no writer has (trust.c)
+//          ── events    the time ranges of the blocks of events           (event_index.h)
+//          ── trust     the trusted part of a file without a writer (trust.c)
 //          ── view ◀─── snapshots: the blocks and tails at one moment; shared as long as the
 //                       extent table stays unchanged
-//   snapshot ── cache   time stamps, unpacked parts of cold blocks, tails turned over (cache.c)
+//   snapshot ── cache   time stamps, unpacked parts of cold blocks, transposed tails (cache.c)
 //            ── buffers that columns are decoded into (buffers.c)
 //            ── cursors (cursor.h)
 //
-// Nothing here is locked against the writer. Bytes that it may write over meanwhile are copied word
-// by word, then the extent's generation is looked at again: if it has changed, the copy is
-// discarded (-ESTALE), and the snapshot finds the points again.
+// Readers take no lock against the writer. They copy bytes that the writer may overwrite word by
+// word, then check the extent's generation: if it has changed, they discard the copy (-ESTALE), and
+// the snapshot finds the points again.
 #ifndef SONDE_STORE_READER_H
 #define SONDE_STORE_READER_H
 
@@ -41,13 +41,13 @@ enum { WITNESS_UNKNOWN = 256 }; // no byte
 
 struct remains {
     _Atomic uint64_t lost;            // map_guard.h
-    _Atomic(const uint8_t *) witness; // in a mapping
-    // of the witness at first; WITNESS_UNKNOWN: the witness is not chosen yet
+    _Atomic(const uint8_t *) witness; // points into a mapping
+    // the witness's original value; WITNESS_UNKNOWN: not chosen yet
     _Atomic unsigned value;
     _Atomic(const struct mapping *) mapping;
     _Atomic uint64_t file_bytes;
     int fd;
-    _Atomic bool grows; // a writer had the file: bytes change
+    _Atomic bool grows; // the file had a writer: bytes change
 };
 
 struct id_list {
@@ -63,7 +63,7 @@ struct label_pair {
 struct series {
     uint32_t metric, pair_count;
     uint32_t *pairs;
-    struct store_label *labels; // made when asked for
+    struct store_label *labels; // created on first use
 };
 
 struct set_definition {
@@ -73,10 +73,10 @@ struct set_definition {
 
 struct membership {
     uint32_t set, column;
-    struct membership *next;
+    struct membership *next; // a stack; two pointers would double each series' memory
 };
 
-// The catalog so far, under the reader's mutex.
+// The catalog so far, protected by the reader's mutex.
 struct index {
     struct arena memory;
     struct map meta, metric_ids, pair_ids;
@@ -88,39 +88,41 @@ struct index {
     struct set_definition *sets;
     size_t metric_count, metric_capacity, pair_count, pair_capacity, series_count, series_capacity,
         set_count, set_capacity;
-    // of the catalog extent being read, in the mapping: has it grown?
+    // the current catalog extent's entry in the mapping, to detect growth
     const struct extent_entry *entry;
-    uint64_t extent; // the catalog extent being read
-    uint64_t read;   // bytes of it
-    uint64_t bytes;  // in all
-    bool damaged;    // nothing behind the damage can be believed: ids are implied
+    uint64_t extent; // the current catalog extent
+    uint64_t read;   // bytes read of it
+    uint64_t bytes;  // in total
+    bool damaged;    // entries after the damage are ignored, because ids follow from their order
 };
 
 enum { BLOCK_HEAD_INTACT = 1, BLOCK_DATA_INTACT = 2, BLOCK_DAMAGED = 4 };
 
-// A block, known by its header. Shared by views, counted.
+// A block, identified by its header. Shared by views, with a reference count.
 struct block_ref {
     struct block_header header;
     const uint8_t *bytes;             // in a mapping
     const struct extent_entry *entry; // of its extent, in a mapping
     struct remains *remains;          // of its file
     uint64_t offset;
-    uint64_t number; // of no other block that this process has seen
+    uint64_t number; // unique among all blocks that this process has seen
     uint32_t generation;
     uint32_t refs;                    // under the reader's mutex
     unsigned state;                   // BLOCK_…, atomically
-    struct cold_directory *directory; // cold ones, once read; atomically
+    struct cold_directory *directory; // of cold blocks, once read; atomic
+    struct block_ref **stripes;       // of a striped block; a reference to each
+    size_t stripe_count;
 };
 
 struct extent_blocks {
     uint32_t generation;
-    uint64_t offset, read; // bytes looked through
+    uint64_t offset, read; // bytes scanned
     const struct extent_entry *entry;
     struct block_ref **blocks;
     size_t count, capacity;
 };
 
-// How much is believed of what no checksum of its own covers (trust.c).
+// The degree of trust in data without a checksum of their own (trust.c).
 enum trust { TRUST_WRITER, TRUST_KILLED, TRUST_SYNCED };
 
 struct view_tail {
@@ -130,7 +132,8 @@ struct view_tail {
     const uint8_t *bytes;
     const struct extent_entry *entry;
     struct remains *remains;
-    bool looked_at; // trust.c: the notes as they were then, and what they say in all and soundly
+    // trust.c: the notes at the last check, the longest noted length, and the longest valid one
+    bool looked_at;
     struct extent_synced notes[2];
     uint64_t noted, sound;
 };
@@ -141,23 +144,24 @@ struct time_range {
 
 struct block_list {
     struct block_ref *const *blocks;
-    const struct time_range *ranges; // of them: looked through without touching the blocks
+    // time ranges of the blocks, to search without touching the blocks
+    const struct time_range *ranges;
     size_t count;
-    bool ordered; // each begins after the one before has ended
+    bool ordered; // each begins after its predecessor ends
 };
 
 struct view {
     unsigned refs; // under the reader's mutex
     uint64_t table_sequence;
     enum trust trust;
-    uint8_t boot_id[16];       // that the file had then
-    struct block_ref **blocks; // by kind, owner, number; without those that others replace
-    struct time_range *ranges; // of each
+    uint8_t boot_id[16];       // of the file at that time
+    struct block_ref **blocks; // by kind, owner, number; without replaced blocks
+    struct time_range *ranges; // of each block
     size_t block_count;
     struct block_list points, events;
     struct block_list *sets; // by set
     size_t set_count;
-    struct view_tail *tails; // by kind, owner, number; without those that have been sealed
+    struct view_tail *tails; // by kind, owner, number; without sealed tails
     size_t tail_count;
 };
 
@@ -172,11 +176,11 @@ struct store_reader {
     bool cut_reported;
     struct index index;
     struct extent_blocks *extents; // by slot
-    size_t extent_count;           // those behind the table's count are all 0
+    size_t extent_count;           // entries beyond the table's count are all 0
     struct view *view;             // the latest
     struct store_damage damage;
-    struct map damaged;           // offsets already counted
-    pthread_mutex_t events_mutex; // taken before the other
+    struct map damaged;           // offsets of damage already counted
+    pthread_mutex_t events_mutex; // locked before the other mutex
     struct event_index events;
 };
 
@@ -190,14 +194,14 @@ enum cache_kind {
 };
 
 struct cache_item {
-    const void *of; // block_ref, view_tail
+    const void *of; // the block_ref or view_tail
     uint32_t part;
     enum cache_kind kind;
     unsigned pins;
     size_t bytes, count;
-    // int64_t[count], point_record[count], what tail.c makes, or the unpacked part…
+    // int64_t[count], point_record[count], tail.c's data, or the unpacked part…
     void *data;
-    struct codec_table *table; // …that this looks into
+    struct codec_table *table; // …whose columns this table reads
 };
 
 struct cache {
@@ -213,7 +217,8 @@ struct buffers {
     size_t idle_bytes;
 };
 
-// The points of one series in one block or tail. They lie in the cache, or in buffers of their own.
+// The points of one series in one block or tail. They belong to the cache, or to buffers of their
+// own.
 struct column {
     const int64_t *t;
     const double *v;
@@ -223,14 +228,14 @@ struct column {
     struct cache_item *pins[2];
 };
 
-// A decoded column of which a cursor needed only a part.
+// A decoded column of which a cursor used only a part.
 struct cut_column {
     const struct block_ref *block; // NULL: none
     uint32_t series;
     struct column column;
 };
 
-enum { CUT_COLUMNS = 2 }; // cut by the start of a range, and by its end
+enum { CUT_COLUMNS = 2 }; // one cut by the start of a range, one by its end
 
 struct view_hold {
     struct view_hold *next;
@@ -240,21 +245,21 @@ struct view_hold {
 struct store_snapshot {
     struct store_reader *reader;
     uint64_t version;
-    int64_t newest_ns; // of points there were; later ones are not shown
+    int64_t newest_ns; // of the points at opening; later points are not shown
     size_t metric_count, series_count, set_count;
     struct view *view;
     uint64_t *used;         // of view->tails
-    struct view_hold *held; // all views this snapshot has had
+    struct view_hold *held; // all views of this snapshot, past ones included
     struct arena memory;
     struct cache cache;
     struct buf scratch;
-    struct ZSTD_DCtx_s *unzip; // made when first needed
+    struct ZSTD_DCtx_s *unzip; // created on first use
     struct buffers buffers;
     struct cut_column cut[CUT_COLUMNS];
-    unsigned next_cut;         // to be replaced
-    struct store_cursor *idle; // closed ones, to be opened again
+    unsigned next_cut;         // the next to be replaced
+    struct store_cursor *idle; // closed cursors, for reuse
     unsigned idle_count;
-    unsigned moves; // how often it had to look again
+    unsigned moves; // how often the snapshot moved to a later view
     uint64_t catalog_bytes;
 };
 
@@ -263,27 +268,33 @@ int index_update(struct store_reader *r, enum trust trust, const struct extent_e
                  const struct extent_entry *live, size_t count);
 void index_free(struct index *x);
 
-// reader.c. Under the mutex / taking it.
+// reader.c. The first is called with the mutex held; the second locks it.
 void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
 // The same for data that no sync covers (trust.c). A writer on another machine, or one that is just
-// taking the file up, will sync or cut it soon: then it is left out without a word.
+// opening the file, will soon sync or cut such data: then the reader leaves them out without a
+// report.
 void reader_unsure(struct store_reader *r, uint64_t offset, uint64_t bytes);
 void reader_report(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
 int reader_map(struct store_reader *r, uint64_t size);
-// The witness has changed, or is not known: looks whether the file was cut short.
+// Called if the witness has changed or is unknown: checks whether the file was truncated.
 void remains_look(struct remains *x);
-// Counts as damage, once, that the file was cut short.
+// Counts a truncated file as damage, once.
 void reader_look_for_cut(struct store_reader *r);
 
-// view.c. Under the mutex. *used gets a malloc'ed array. 0, -EAGAIN: try again, -ENOMEM…
+// view.c. Under the mutex. *used gets a malloc'ed array. Returns 0, -EAGAIN (try again), -ENOMEM…
 int view_latest(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version,
                 int64_t *newest_ns);
 void view_release(struct view *v);
 void block_release(struct block_ref *b);
+
+// extent_blocks.c. Under the mutex. Reads the headers of blocks that are new since the last call;
+// `table` is a copy of the entries that lie at `live`. 0, -EAGAIN: the table has changed, -ENOMEM.
+int extents_update(struct store_reader *r, enum trust trust, const struct extent_entry *table,
+                   const struct extent_entry *live, size_t count);
 void extents_free(struct store_reader *r);
 
-// trust.c. Under the mutex. What can be believed of a tail that says it holds `used` rows, points
-// or bytes of `unit` bytes each.
+// trust.c. Under the mutex. trust_tail: the trusted part of a tail with `used` rows, points or
+// bytes of `unit` bytes each.
 enum trust trust_of(const struct store_reader *r);
 uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *t, uint64_t unit,
                     uint64_t used);
@@ -293,66 +304,68 @@ void trust_note(struct extent_synced to[2], const struct extent_entry *entry);
 // gone.
 int snapshot_move(struct store_snapshot *s);
 
-// column.c. Copies that hold while the writer goes on.
+// column.c. Copies words that the writer may be changing.
 void reader_copy_words(void *to, const uint8_t *from, size_t bytes);
-// Behind a copy of bytes of a block or tail: 0: they are what they were; -ESTALE: the writer has
-// put something else there; -EBADMSG: the file was cut short, and they or what says so are gone.
+// Checks a copy of bytes of a block or tail. Returns 0 if the bytes were still the block's; -ESTALE
+// if the writer has reused the place; -EBADMSG if the file was truncated and the bytes, or the
+// proof of them, are gone.
 int block_standing(const struct block_ref *b);
 int tail_standing(const struct view_tail *t);
 
-// Checksums, once: 0, -ESTALE, -EBADMSG (counted), -ENOMEM.
+// Verifies the checksums once: 0, -ESTALE, -EBADMSG (counted), -ENOMEM.
 int block_check(struct store_reader *r, struct block_ref *b, bool data);
 
-// A stable copy of some of a block's bytes in s->scratch, valid until the next: NULL with *rc set.
+// Makes a stable copy of some of a block's bytes in s->scratch, valid until the next copy. On
+// failure returns NULL and sets *rc.
 const uint8_t *block_copy(struct store_snapshot *s, struct block_ref *b, size_t from, size_t size,
                           int *rc);
 
-// What a block says of one column or series: 0, -ENOENT, -ESTALE, -EBADMSG, -ENOMEM.
+// Finds a block's entry for one column or series: 0, -ENOENT, -ESTALE, -EBADMSG, -ENOMEM.
 int block_lookup(struct store_snapshot *s, struct block_ref *b, uint32_t column_or_series,
                  struct block_entry *out);
 
-// The points that an entry speaks of. On failure *out holds nothing.
+// Loads the points of an entry. On failure *out is empty.
 int block_load(struct store_snapshot *s, struct block_ref *b, const struct block_entry *e,
                struct column *out);
 void column_free(struct store_snapshot *s, struct column *c); // leaves it empty
-// Takes the column over; gives it back if it is one of the last that were cut.
+// Keeps the column if it is one of the last that were cut, otherwise frees it.
 void column_keep_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series,
                      struct column *c);
 bool column_take_cut(struct store_snapshot *s, const struct block_ref *b, uint32_t series,
                      struct column *out);
 void columns_free_cut(struct store_snapshot *s);
 
-// Exactly `size` bytes out of a frame. 0, -EBADMSG, -ENOMEM.
+// Unpacks exactly `size` bytes of a frame. Returns 0, -EBADMSG, -ENOMEM.
 int column_unpack(struct store_snapshot *s, uint8_t *out, size_t size, const uint8_t *frame,
                   size_t frame_size);
 
-// A cold block's directory (shared, stays with the block), and one of its parts, unpacked: pinned.
+// A cold block's directory (shared, owned by the block), and one of its parts, unpacked and pinned.
 int cold_directory_of(struct store_snapshot *s, struct block_ref *b, struct cold_directory **out);
 int cold_part(struct store_snapshot *s, struct block_ref *b, uint32_t number,
               struct cache_item **pin);
 
-// tail.c. The points of a column of the set whose tail it is, of a series in a tail of points: 0,
+// tail.c. The points of a column in a set's tail, or of a series in a tail of points. Return 0,
 // -ESTALE, -ENOMEM.
 int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_t column,
                 struct column *out);
 int tail_series(struct store_snapshot *s, size_t tail, uint32_t series, struct column *out);
-// The time stamps of the rows of a set's tail, ascending: pinned. Likewise.
+// The time stamps of the rows of a set's tail, ascending and pinned. Returns the same.
 int tail_times(struct store_snapshot *s, size_t tail, uint32_t columns, struct cache_item **pin);
 const int64_t *tail_times_of(const struct cache_item *pin, size_t *count);
 
-// cursor.c. Those that the snapshot keeps.
+// cursor.c. Frees the snapshot's idle cursors.
 void cursors_free(struct store_snapshot *s);
 
-// buffers.c. Places for so many 8-byte words; NULL: no memory, or more than any column has. What is
-// given back may be NULL.
+// buffers.c. Takes a buffer of so many 8-byte words; NULL without memory, or for more than any
+// column has. buffer_give accepts NULL.
 void *buffer_take(struct buffers *all, size_t words);
 void buffer_give(struct buffers *all, void *words);
-size_t buffer_words(void *words); // there is room for
+size_t buffer_words(void *words); // the capacity
 void buffers_free(struct buffers *all);
 
-// cache.c. NULL: not there. What is found or added is pinned.
+// cache.c. Returns NULL if the cache lacks the item. Items found or added are pinned.
 struct cache_item *cache_find(struct cache *c, enum cache_kind kind, const void *of, uint32_t part);
-// takes data and table over, whatever happens
+// takes ownership of data and table, also on failure
 struct cache_item *cache_add(struct cache *c, struct cache_item item);
 void cache_unpin(struct cache_item *item);
 void cache_free(struct cache *c);

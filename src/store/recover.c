@@ -1,15 +1,14 @@
-// recover.c - taking up where the last writer left, however it left.
+// recover.c - continues the file of the last writer, however that writer ended.
 //
-//   closed            nothing to find out
+//   closed            nothing to do
 //   killed            the mapped file is exactly what the writer had written. Tails are unchanged,
 //                     and must have the checksums that syncs noted. If a block has the number of
 //                     a tail, the writer sealed the tail in its last moment: it is emptied
-//   machine went down data that the last sync did not write may be anything. A tail counts as far
+//   machine crashed   data that the last sync did not write may be anything. A tail counts as far
 //                     as the note of a sync whose checksum is right. Blocks and catalog entries
-//                     behind the last sync are checked one by one, and cut at the first bad one
+//                     after the last sync are checked one by one, and cut at the first bad one
 //
-// So what is read here is the headers of the blocks, the catalog, and of the rest only what came
-// after the last sync.
+// So recovery reads the headers of the blocks, the catalog, and the other data since the last sync.
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -41,14 +40,14 @@ static uint32_t noted_used(const struct extent_entry *e)
     return e->synced[0].used > e->synced[1].used ? e->synced[0].used : e->synced[1].used;
 }
 
-// The greater note may be of a sync that the machine did not live to see the end of.
+// The greater note may belong to a sync that did not finish before the machine crashed.
 static uint32_t synced_used(const struct extent_entry *e)
 {
     return e->synced[0].used < e->synced[1].used ? e->synced[0].used : e->synced[1].used;
 }
 
-// An extent is cut. What a note says of more contradicts it from now on, and a reader would take
-// that for damage (trust.c).
+// Cuts an extent, and the notes of a greater length, because a reader would take the contradiction
+// for damage (trust.c).
 static void cut(struct extent_entry *e, uint64_t used)
 {
     for (int i = 0; i < 2; i++)
@@ -144,8 +143,7 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
     if (e->used > e->size)
         e->used = e->size;
     if (!r->machine && e->used < noted_used(e) && noted_used(e) <= e->size) {
-        // It only grows, and a sync has seen it greater. The blocks say by themselves whether they
-        // are sound.
+        // `used` only grows, and a sync has seen a greater one. The blocks' own checksums decide.
         log_warning("%s: the extent at byte %llu says that it holds %llu bytes, but a sync saw "
                     "%u: these are read",
                     s->path, (unsigned long long)e->offset, (unsigned long long)e->used,
@@ -157,8 +155,8 @@ static int find_blocks(struct store *s, struct recovery *r, int slot)
         memcpy(&h, base + at, sizeof h);
         bool fits = block_header_fits(&h, e->used - at);
         if (!fits || (r->machine && at >= synced_used(e) && !block_intact(&h, base + at))) {
-            // Behind the last sync: it was never promised. Before: damage, which readers will
-            // report.
+            // Data after the last sync were never promised. Bad data before it are damage, which
+            // readers will report.
             if (!r->machine || at < synced_used(e)) {
                 at = block_next(base, at + 8, e->used);
                 continue;
@@ -181,8 +179,8 @@ static int by_number(const void *a, const void *b)
                            &((const struct known_block *)b)->h);
 }
 
-// Whether a writer can have sealed a tail into this hot block. Others are never merged: their sizes
-// would decide how much memory a merge takes.
+// Whether a writer can have sealed a tail into this hot block. Other hot blocks are never merged,
+// because their sizes would determine the memory of a merge.
 static bool from_tail(const struct store *s, const struct block_header *h)
 {
     return h->kind == BLOCK_POINTS
@@ -237,7 +235,7 @@ static bool is_sealed(const struct recovery *r, const struct store *s, enum bloc
 
 // ---- Tails ----
 
-// How much of a tail can be believed after the machine went down.
+// The trusted part of a tail after the machine crashed.
 static uint32_t believed(struct recovery *r, const struct extent_entry *e, const uint8_t *bytes,
                          uint64_t unit)
 {
@@ -254,9 +252,9 @@ static uint32_t believed(struct recovery *r, const struct extent_entry *e, const
     return best;
 }
 
-// A killed process leaves exactly what it had written: what a sync noted of the tail must be there.
-// If it is not, bytes or `used` were damaged since. Then the tail counts as far as a note's
-// checksum is right; of what came behind nothing can be known.
+// A killed process leaves exactly what it had written, so the tail must match the notes of the
+// syncs. If it does not, bytes or `used` were damaged since. Then the tail counts up to the length
+// of a note whose checksum is right; the rest is unverifiable.
 static uint32_t undamaged(struct store *s, const struct extent_entry *e, const uint8_t *bytes,
                           uint64_t unit, uint32_t used)
 {
@@ -271,14 +269,14 @@ static uint32_t undamaged(struct store *s, const struct extent_entry *e, const u
     if (good == noted && used >= noted)
         return used;
     s->stats.damaged_tails++;
-    log_warning("%s: unsealed data at byte %llu is damaged: %u of %u %s can be believed", s->path,
+    log_warning("%s: unsealed data at byte %llu is damaged: %u of %u %s are intact", s->path,
                 (unsigned long long)e->offset, good, used > noted ? used : noted,
                 unit == 1 ? "bytes of events" : "rows or points");
     return good;
 }
 
-// The bytes of whole event records in front. A writer publishes no part of one, so anything else is
-// damage.
+// The length of the leading complete event records. A writer never publishes part of a record, so
+// any other bytes are damage.
 static uint32_t sound_events(struct store *s, const struct extent_entry *e, const uint8_t *bytes,
                              uint32_t used)
 {
@@ -309,7 +307,8 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
     enum extent_kind kind = (enum extent_kind)e->kind;
     bool set = kind == EXTENT_SET_TAIL;
     if (set && e->owner >= s->stats.sets) {
-        extent_free(&s->file, slot); // defined after the last sync, and gone with the machine
+        // defined after the last sync, and lost with the machine's crash
+        extent_free(&s->file, slot);
         return 0;
     }
     struct tail *t = set                         ? &s->catalog.sets[e->owner].tail
@@ -336,8 +335,8 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
         return 0;
     }
     if (t->slot != EXTENT_NO_SLOT) {
-        // Two of one owner: the older was full, and what it was sealed into is lost. Here they come
-        // in order (recover()).
+        // Two tails of one owner: the older one was full, and the block that it was sealed into is
+        // lost. They come here in order (recover()).
         int rc = set                         ? seal_set(s, e->owner)
                  : kind == EXTENT_POINT_TAIL ? seal_points(s)
                                              : seal_events(s);
@@ -358,7 +357,7 @@ static int take_tail(struct store *s, struct recovery *r, int slot)
     }
     cut(e, used);
     if (extent_reserve(&s->file, slot, used * unit))
-        room = used; // full: the next append seals it, which needs space, too
+        room = used; // full: the next append seals it, which needs space as well
     *t = (struct tail){.slot = slot,
                        .used = used,
                        .room = (uint32_t)room,
@@ -421,7 +420,7 @@ int recover_file(struct store *s, bool crashed, bool machine, uint32_t dropped, 
         rc = take_tails(s, &r);
     free(r.blocks);
     if (rc)
-        return error_set(e, rc, "cannot take up %s: %s", s->path, strerror(-rc));
+        return error_set(e, rc, "cannot continue %s: %s", s->path, strerror(-rc));
     shared_opened(s);
     struct superblock *sb = extents_super(&s->file);
     __atomic_store_n(&sb->newest_ns, s->newest_ns, __ATOMIC_RELAXED);

@@ -1,11 +1,11 @@
-// rewrite.c - the file again, without gaps, in place of the old one.
+// rewrite.c - replaces the file by a copy without gaps.
 //
-// While it is being written a file has room for tails and half-full extents. At the end all that
-// counts is copied, back to back, into a new file beside it, which then takes its name: at every
-// moment the name leads to a whole file. Who has the old one open goes on reading it.
+// While a file is written, it has space for tails and half-full extents. At the end all valid data
+// are copied, back to back, into a new file beside it, which then takes its name: at every moment
+// the name refers to a complete file. Readers of the old file continue to read it.
 //
 //   ┌────────────┬────────────────┬───────────────┬────────┬────────┬─ ─
-//   │ superblock │ extent table  │ catalog, zstd │ blocks │ blocks │      8-byte aligned, nothing between
+//   │ superblock │ extent table  │ catalog, zstd │ blocks │ blocks │      8-byte aligned, no gaps
 //   └────────────┴────────────────┴───────────────┴────────┴────────┴─ ─
 #include "base/array.h"
 #include "store/block.h"
@@ -38,8 +38,8 @@ static int by_time(const void *a, const void *b)
     return x->last_ns < y->last_ns ? -1 : x->last_ns > y->last_ns;
 }
 
-// All blocks that count, oldest first. -EUCLEAN: something in the extents cannot be read; then
-// nothing is thrown away.
+// All valid blocks, oldest first. Returns -EUCLEAN if a part of the extents is unreadable; then
+// nothing is deleted.
 static int live_blocks(const struct store *s, struct live_block **out, size_t *count,
                        uint64_t *bytes)
 {
@@ -85,7 +85,7 @@ static int live_blocks(const struct store *s, struct live_block **out, size_t *c
     return 0;
 }
 
-// All entries, in order, packed.
+// Packs all entries, in order.
 static int packed_catalog(const struct store *s, struct buf *out)
 {
     struct buf entries = {0};
@@ -137,13 +137,13 @@ static struct extent_entry entry_of(enum extent_kind kind, uint64_t offset, uint
                              .used = size,
                              .sequence = sequence};
     e.check = extent_entry_check(&e);
-    // All of it is on disk before the file gets its name.
+    // All of it is on disk before the new file gets the name.
     e.synced[0].used = e.synced[1].used = (uint32_t)size;
     return e;
 }
 
-// Where everything comes to lie: blocks in extents of about the usual size, as retention frees
-// whole ones.
+// Plans the place of everything: blocks in extents of about the usual size, because retention frees
+// whole extents.
 static int plan(const struct store *s, const struct live_block *blocks, size_t count,
                 size_t catalog_bytes, struct image *m)
 {
@@ -191,8 +191,8 @@ static int put(const struct store *s, int fd, const void *data, size_t size, uin
     return rc;
 }
 
-// Written, not mapped: where a file system has no room after all, a write says so, and a store
-// through a mapping kills the process.
+// Uses write() instead of the mapping: on a file system without room a write returns an error,
+// while a store through a mapping kills the process.
 static int fill(const struct store *s, int fd, struct image *m, const struct live_block *blocks,
                 size_t count, struct str catalog)
 {
@@ -231,7 +231,7 @@ static int write_image(const struct store *s, const char *path, struct image *m,
     if (!rc)
         rc = fill(s, fd, m, blocks, count, catalog);
     if (!rc && map_guard_lost(&s->file.lost) != MAP_GUARD_NOTHING_LOST)
-        rc = -EIO; // zeros may have been copied
+        rc = -EIO; // the copy may contain the zeros of a truncated file
     if (!rc)
         rc = io->sync(io->user, fd);
     if (!rc)
@@ -242,7 +242,7 @@ static int write_image(const struct store *s, const char *path, struct image *m,
     return rc;
 }
 
-// So that the new name, too, is on disk.
+// Syncs the folder, so that the new name is on disk, too.
 static void sync_folder(const struct store *s)
 {
     char *folder = strdup(s->path);
@@ -257,8 +257,8 @@ static void sync_folder(const struct store *s)
     free(folder);
 }
 
-// Whether the path still leads to this file: else somebody has removed or replaced it, and it is
-// not ours to bring back.
+// Whether the path still refers to this file. If not, another program has removed or replaced it,
+// and we must not bring it back.
 static bool still_there(const struct store *s)
 {
     struct stat mine, named;
@@ -289,7 +289,7 @@ int rewrite_file(struct store *s)
         rc = write_image(s, path, &m, blocks, count, buf_str(&catalog));
     if (!rc) {
         sync_folder(s);
-        // For those who have the old one open, or are about to read what they have opened.
+        // For readers that have the old file open, or are about to read it.
         extents_mark_closed(&s->file);
     }
     free(path);

@@ -1,8 +1,8 @@
-// seal.c - from a full tail to a block.
+// seal.c - turns a full tail into a block.
 //
-// Rows are brought into order of time (stable), of equal times the cells appended last win, and
-// columns take the place of rows. Then the block is appended and the tail emptied in one change of
-// the table: readers see the points in one place or the other.
+// It sorts the rows by time (stable), keeps the cells appended last of equal times, and transposes
+// rows to columns. Then it appends the block and empties the tail in one change of the table:
+// readers see the points in one place or the other.
 #include "base/array.h"
 #include "store/block.h"
 #include "store/event_record.h"
@@ -74,7 +74,7 @@ static void give_up_tail(struct store *s, struct tail *t)
     const struct extent_entry *e = extent_entry(&s->file, t->slot);
     s->tails.bytes -= e->size;
     s->tails.set_count -= e->kind == EXTENT_SET_TAIL;
-    // What a sync has put on disk stays until another one has put the block there.
+    // Data that a sync has put on disk stay until another sync has put the block on disk.
     if (extent_is_synced(&s->file, t->slot))
         extent_free_later(&s->file, t->slot);
     else
@@ -83,7 +83,7 @@ static void give_up_tail(struct store *s, struct tail *t)
     t->room = 0;
 }
 
-// Whether its memory is to go to others: it is more than twice an even share.
+// Whether to shrink the tail in favour of others: it takes more than twice an even share of memory.
 static bool too_large(const struct store *s, const struct tail *t)
 {
     return s->tails.bytes > append_tail_limit(s) / 2 &&
@@ -107,7 +107,7 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
     int *slot = cold ? &s->blocks.cold_slot : &s->blocks.hot_slot;
     int rc = open_extent(s, slot, block->size);
     if (!rc && !extents_whole(&s->file))
-        // to write behind the end would make the file longer again, with zeros in front
+        // a write beyond the end would extend the file again, with zeros in the gap
         rc = -ESTALE;
     if (rc)
         return rc;
@@ -118,7 +118,7 @@ int block_append(struct store *s, const struct buf *block, bool cold, struct tai
                       ? s->io->write(s->io->user, s->file.fd, block->data, block->size, offset)
                       : -ENOSYS;
     if (writer_space_error(written))
-        return append_space_failed(s, written); // through the mapping it would be SIGBUS
+        return append_space_failed(s, written); // a store through the mapping would raise SIGBUS
     if (written)
         append_words(s->file.base + offset, block->data, block->size / 8);
     extents_begin(&s->file);
@@ -178,7 +178,7 @@ static int sort_late_rows(struct store *s, const uint8_t *tail, uint32_t rows, u
     return (int)n;
 }
 
-enum { TILE = 16 }; // rows and columns turned at a time: both sides stay in the nearest cache
+enum { TILE = 16 }; // rows and columns transposed at a time: both sides stay in the nearest cache
 
 static void transpose(const uint8_t *rows_at, uint32_t rows, uint32_t columns, double *out)
 {
@@ -290,8 +290,8 @@ int seal_and_free(struct store *s, uint32_t id)
 
 enum { IDLE_SYNCS = 60, IDLE_LOOKS = 1024, IDLE_SEALS = 4 };
 
-// Five minutes with the usual syncs. A sealed row takes more space than one in a tail, so not at
-// once.
+// Idle means five minutes with the usual sync interval. It does not seal earlier, because a few
+// sealed rows take more space than in a tail.
 int seal_idle(struct store *s)
 {
     uint32_t sealed = 0;

@@ -1,22 +1,22 @@
-// shared.c - series that are appended in more than one way: in several sets, or in a set and
-// singly.
+// shared.c - handles series that are appended in more than one way: in several sets, or in a set
+// and singly.
 //
-// Of equal time stamps the point appended last has to win, but a set's rows and the single points
-// lie in tails and blocks of their own, and nothing says in what order they came. So there is a
-// rule that needs no order: a single point wins over the cells of sets. Whoever appends a row with
-// a cell that something else may hold, too, appends that cell as a single point beside it; among
-// single points the last one wins anyhow.
+// At equal time stamps the point appended last must win. But a set's rows and the single points lie
+// in separate tails and blocks, and the file does not record their order. So a rule decides that
+// needs no order: a single point wins over the cells of sets. If another set may
+// hold a value for a cell at the same time, the cell is also appended as a single point. Among
+// single points the last one wins anyway.
 //
 //   row of set 1 {t=5, a=1}
 //   row of set 2 {t=5, a=2}  and, as set 1 may hold a at 5, point {a, t=5, 2}
 //
-// "May hold": for each such series is known what is the newest time stamp that each of the others
-// has had. Who appends in order of time is always ahead of it, and pays a comparison; the others
-// pay 24 bytes a late cell. What was in the file when it was opened is known by its newest times
-// only.
+// "May hold": for each such series, the store knows the newest time stamp of each of its owners. A
+// cell that is newer than those of all other owners, as with appends in order of time, costs one
+// comparison; a late cell costs 24 bytes. Of data from before the file was opened, only the newest
+// times are known.
 //
-// One case is left: retention takes the oldest extents first, and may take the single point a
-// little before the row that it covers.
+// One case remains: retention deletes the oldest extents first, and may delete the single point a
+// little before the row that it overrides.
 #include "base/array.h"
 #include "store/writer.h"
 
@@ -25,8 +25,8 @@
 enum { SHARED_NOBODY = UINT32_MAX - 1, SHARED_SINGLY = UINT32_MAX };
 
 struct shared_series {
-    int64_t newest_ns; // by `owner`: a set or SHARED_SINGLY
-    int64_t others_ns; // newest by anybody else
+    int64_t newest_ns; // by owner: a set or SHARED_SINGLY
+    int64_t others_ns; // newest of all other owners
     uint32_t owner;
 };
 
@@ -46,7 +46,7 @@ static int share(struct store *s, uint32_t series)
     return 0;
 }
 
-// What anybody but `owner` may hold is no newer.
+// An upper bound for the time stamps of all owners except `owner`.
 static int64_t others_of(const struct shared_series *x, uint32_t owner)
 {
     return x->owner == owner ? x->others_ns : x->newest_ns;
@@ -97,7 +97,7 @@ void shared_opened(struct store *s)
             .newest_ns = s->newest_ns, .others_ns = s->newest_ns, .owner = SHARED_NOBODY};
 }
 
-// Since the last row a series has become shared, maybe one of these.
+// Called if a series has become shared since the last row: checks whether this set has it.
 static void look_again(const struct store *s, struct set *set)
 {
     set->shared = false;

@@ -1,9 +1,9 @@
-// snapshot.c - a consistent view of the file at one moment, held for as long as somebody wants.
+// snapshot.c - a consistent view of the file at one moment, which lasts until it is closed.
 //
-// What was in a tail when the snapshot was opened may since have been sealed, and blocks merged:
-// the bytes are gone from where they were. Then the snapshot moves: it takes the latest view and
-// shows of it what is not newer than the newest point it began with. (Points that came late
-// meanwhile may then show.)
+// Since the snapshot was opened, tails may have been sealed and blocks merged: their bytes are no
+// longer in the old places. Then the snapshot moves: it takes the latest view, but shows only
+// points up to its original newest time. (Late points that arrived in the meantime may become
+// visible.)
 #include "store/codec.h"
 #include "store/reader.h"
 
@@ -32,7 +32,7 @@ static int look(struct store_snapshot *s, uint64_t *version, int64_t *newest_ns)
         free(hold);
         return rc;
     }
-    // nothing has changed but that tails have grown, and this snapshot does not see that
+    // only tails have grown, and this snapshot does not show the growth
     if (v == s->view) {
         view_release(v);
         free(used);
@@ -109,7 +109,7 @@ uint64_t store_snapshot_version(const struct store_snapshot *s)
 
 int64_t store_newest_ns(const struct store_snapshot *s)
 {
-    // Of a file whose machine went down the header may be older than the blocks.
+    // After a crash of the machine the header may be older than the blocks.
     return s->view->trust == TRUST_SYNCED ? INT64_MAX : s->newest_ns;
 }
 
@@ -140,7 +140,7 @@ bool store_time_range(const struct store_snapshot *s, int64_t *first_ns, int64_t
             int64_t at;
             reader_copy_words(&at, t->bytes + k * unit + (set ? 0 : 8), sizeof at);
             if (tail_standing(t))
-                // what was in it was not older than what has been sealed, and not newer than
+                // points of the old tail are neither older than the sealed ones nor newer than
                 // newest_ns
                 break;
             first = at < first ? at : first;

@@ -1,4 +1,4 @@
-// sort.h - points into the order of series and time, rows into the order of time.
+// sort.h - sorts points by series and time, and rows by time.
 #ifndef SONDE_STORE_SORT_H
 #define SONDE_STORE_SORT_H
 
@@ -6,14 +6,14 @@
 
 #include <stddef.h>
 
-// Writes the points to `out` by (series, time), of equal ones the last, and returns how many that
-// are. `keys` has room for two a point. One merge where they come in rounds, else counting passes
-// by series, which keep the order of arrival; then whatever a series' times still need: nothing,
-// mostly.
+// Writes the points to `out` by (series, time), keeping the last of equal ones, and returns their
+// number. `keys` has room for two keys per point. Points that arrive in rounds need one merge,
+// others counting passes by series, which keep the order of arrival. After that the times of each
+// series are sorted if necessary, which is rare.
 size_t points_sort(const struct point_record *from, size_t count, struct point_record *out,
                    uint64_t *keys);
 
-// Where the points of `series` begin in sorted points, and how many there are.
+// Returns the place of the first point of `series` among sorted points, and their number.
 size_t points_find(const struct point_record *points, size_t count, uint32_t series, size_t *found);
 
 struct row_time {
@@ -21,7 +21,7 @@ struct row_time {
     uint32_t row; // in the order of arrival
 };
 
-// By time; rows of one time stay in the order of arrival.
+// Sorts by time; rows of one time stay in the order of arrival.
 void rows_sort(struct row_time *rows, size_t count);
 
 #endif

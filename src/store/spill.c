@@ -1,13 +1,12 @@
-// spill.c - what there is no space for, kept in memory until there is.
+// spill.c - keeps data in memory while the disk has no space for them.
 //
 //   { u32 kind, u32 set or series, u64 bytes of the payload, payload } …
 //
-// Rows, points, events and definitions: metrics, series and sets that come up while the disk is
-// full.
+// It holds rows, points and events, and definitions of metrics, series and sets.
 //
-// As long as something lies here, everything new goes behind it, so that the order of arrival (the
-// newest of equal time stamps wins) is kept. Readers do not see it yet, and it dies with the
-// process: store_tick tries to bring it into the file. Half the memory limit is the bound.
+// While the spill is not empty, all new data go to its end, so that the order of arrival is kept
+// (the newest of equal time stamps wins). Readers do not see it, and it is lost with the process;
+// store_tick tries to move it into the file. Its limit is half the memory limit.
 #include "store/writer.h"
 
 #include "base/log.h"
@@ -79,7 +78,7 @@ int spill_reserve(struct store *s, size_t bytes)
     return reserve(s, padded(bytes));
 }
 
-// Zeros fill the payload up to a multiple of 8; the head's id says how many.
+// Zeros pad the payload to a multiple of 8; the header's id is the number of padding bytes.
 void spill_definition(struct store *s, struct str entries)
 {
     static const char zeros[8];
@@ -103,7 +102,7 @@ static int replay_one(struct store *s, const struct spill_head *head, const char
         return append_event(s, (struct str){payload, head->bytes});
     int64_t t;
     memcpy(&t, payload, sizeof t);
-    // everything here is in eights
+    // aligned, because all sizes in the spill are multiples of 8
     const double *values = (const double *)(const void *)(payload + sizeof t);
     return head->kind == SPILL_ROW ? append_row(s, head->id, t, values)
                                    : append_point(s, head->id, t, *values);

@@ -17,7 +17,7 @@ enum {
     OPEN_NOMUTEX = 0x8000,
     LIMIT_LENGTH = 0,
     ROW_BYTES_MAX = 1 << 20,
-    BUSY_MS = 5000, // for the transaction of a program that still writes
+    BUSY_MS = 5000, // wait this long for the transaction of a program that still writes
     HEADER_BYTES = 16,
 };
 

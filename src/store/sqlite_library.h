@@ -1,7 +1,7 @@
 // sqlite_library.h - SQLite, opened with dlopen by the import of Dragon's databases alone.
 //
-// No part of sonde but `sonde import` reads SQLite, so no program links it. The names and numbers
-// below are those of SQLite's stable interface; they have not changed since SQLite 3.5 of 2007.
+// Only `sonde import` reads SQLite, so no program links it. The names and numbers below are those
+// of SQLite's stable interface; they have not changed since SQLite 3.5 of 2007.
 #ifndef SONDE_STORE_SQLITE_LIBRARY_H
 #define SONDE_STORE_SQLITE_LIBRARY_H
 
@@ -40,11 +40,11 @@ struct sqlite_library {
     int (*column_bytes)(struct sqlite3_stmt *s, int column);
 };
 
-// NULL: it cannot be opened.
+// Returns NULL if it cannot be opened.
 const struct sqlite_library *sqlite_library_open(struct error *e);
 
 // Opens a database for reading only. The file may come from another user: its schema is not
-// trusted, and rows of more than 1 MiB are refused. NULL on failure.
+// trusted, and rows of more than 1 MiB are refused. Returns NULL on failure.
 struct sqlite3 *sqlite_open(const struct sqlite_library *q, const char *path, struct error *e);
 
 #endif

@@ -1,4 +1,4 @@
-// store.c - opening, closing, and the work that is due.
+// store.c - opens and closes files, and does the periodic work.
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -20,10 +20,10 @@
 #define DEFAULT_SYNC_NS (INT64_C(5) * NS_PER_S)
 #define DEFAULT_CLOSE_NS (INT64_C(5) * NS_PER_S)
 #define DEFAULT_REWRITE_LIMIT \
-    (UINT64_C(256) << 20) // what writing more anew would gain is less than what it takes
-#define TICK_NS \
-    (NS_PER_S / 500) // a tick begins no further step of a merge after that; a step takes up to 3 ms
-enum { OPEN_TRIES = 100 }; // of a file that others close and open
+    (UINT64_C(256) << 20) // rewriting larger files costs more than it saves
+// a tick begins no further step of a merge after this time; a step takes up to 3 ms
+#define TICK_NS (NS_PER_S / 500)
+enum { OPEN_TRIES = 100 }; // attempts for a file that other writers close and reopen
 #define SPACE_RETRY_NS (INT64_C(1) * NS_PER_S)
 
 static int create(struct store *s, int fd)
@@ -49,21 +49,21 @@ static int create(struct store *s, int fd)
     if (getrandom(sb.file_id, sizeof sb.file_id, GRND_NONBLOCK) < 0)
         memcpy(sb.file_id, &sb.created_ns, sizeof sb.created_ns);
     sb.fixed_crc = crc32c(0, &sb, offsetof(struct superblock, fixed_crc));
-    // The magic goes last: without it the file counts as never made. Release: a reader that reads
-    // it also reads the rest of the header.
+    // The magic is written last: without it the file counts as not created. Release: a reader that
+    // reads it also reads the rest of the header.
     memcpy(base + sizeof sb.magic, (uint8_t *)&sb + sizeof sb.magic, sizeof sb - sizeof sb.magic);
     uint64_t magic;
     memcpy(&magic, sb.magic, sizeof magic);
     __atomic_store_n((uint64_t *)(void *)base, magic, __ATOMIC_RELEASE);
     lock_unmap(base, LAYOUT_HEADER_BYTES);
-    // Before it grows: a machine that goes down must not leave a long file without a header, which
-    // no writer would take for its own.
+    // Synced before the file grows: a crash of the machine must not leave a long file without a
+    // header, because no writer would accept it.
     return s->io->sync(s->io->user, fd);
 }
 
-// Opens and locks the file that the path leads to. Between the two another writer may have closed
-// the file, which puts a new file under its name (rewrite.c): a lock on the old one would protect
-// data that nobody finds. 0, or -EAGAIN then.
+// Opens and locks the file at the path. Between the two steps another writer may close the file,
+// which puts a new file under its name (rewrite.c): a lock on the old file would protect an
+// unreachable file. Returns -EAGAIN then, otherwise 0.
 static int open_locked(struct store *s, const struct store_options *o, struct stat *st,
                        struct error *e)
 {
@@ -86,7 +86,7 @@ static int open_locked(struct store *s, const struct store_options *o, struct st
         return error_set(e, rc, "%s: another process is writing it", s->path);
     if (rc)
         return error_set(e, rc, "cannot lock %s: %s", s->path, strerror(-rc));
-    // As it is under the lock.
+    // Its state under the lock.
     return fstat(fd, st) ? error_set(e, -errno, "cannot look at %s: %s", s->path, strerror(errno))
                          : 0;
 }
@@ -141,7 +141,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
         return rc;
     loss_opened(s);
     live = extents_super(&s->file);
-    // Release: what recovery has corrected is seen before the file counts as live.
+    // Release: recovery's corrections are seen before the file counts as live.
     __atomic_store_n(&live->state, LAYOUT_LIVE, __ATOMIC_RELEASE);
     live->writer_pid = (uint64_t)getpid();
     live->writer_start = process_start_ticks("/proc/self/stat");
@@ -149,7 +149,7 @@ static int open_file(struct store *s, const struct store_options *o, struct erro
     if (fresh)
         rc = catalog_meta(s, o->meta, o->meta_count);
     else
-        rc = store_sync(s, NULL); // from here on it must not look closed, whatever happens
+        rc = store_sync(s, NULL); // from here on the file must not look closed, whatever happens
     return rc ? error_set(e, rc, "cannot write to %s: %s", s->path, strerror(-rc)) : 0;
 }
 
@@ -182,7 +182,7 @@ static uint32_t clamp(uint64_t v, uint32_t least, uint32_t most)
     return v < least ? least : v > most ? most : (uint32_t)v;
 }
 
-// Small limits need small pieces: no tail or extent takes more than a sixteenth.
+// Small limits need small pieces: no tail or extent takes more than a sixteenth of the limit.
 static void set_sizes(struct store *s)
 {
     uint64_t share = s->limits.size_bytes / 16;
@@ -234,7 +234,7 @@ int store_open(const char *path, const struct store_options *options, struct sto
     s->tails.points = s->tails.events = (struct tail){.slot = EXTENT_NO_SLOT, .sequence = 1};
     s->newest_ns = s->shared.singles_before_ns = INT64_MIN;
     s->now_ns = INT64_MAX;
-    // there is nothing yet: a short run needs no sync before its last
+    // an empty file needs no sync; a short run needs only the last one
     s->sync.last_ns = clock_realtime_ns();
     int rc = open_file(s, o, e);
     if (rc) {
@@ -261,8 +261,8 @@ static void note_tail(struct store *s, struct tail *t, uint64_t unit)
     extent_note_sync(&s->file, t->slot, s->sync.parity, t->used, t->crc);
 }
 
-// What is there now is what the sync puts on disk. The notes may reach the disk before what they
-// speak of: then their checksums are wrong, and the notes of the sync before hold.
+// Notes the current contents, which the sync puts on disk. A note may reach the disk before its
+// data: then its checksum is wrong, and the note of the previous sync is valid.
 static void note_all(struct store *s)
 {
     for (uint32_t i = 0; i < s->stats.sets; i++)
@@ -303,8 +303,8 @@ int store_sync(struct store *s, struct error *e)
     return sync_done(s, s->io->sync(s->io->user, s->file.fd), e);
 }
 
-// What is there when it starts is on disk when it is done, some ticks later; until then nothing
-// that the sync before covered is given up.
+// The data at the start of the sync are on disk when it ends, some ticks later. Until then, data
+// covered by the previous sync are kept.
 static int sync_in_background(struct store *s)
 {
     if (s->sync.under_way || !s->io->flush_start)
@@ -347,7 +347,7 @@ static int merge_for_a_while(struct store *s)
 
 // ---- A file that was cut short ----
 
-// Rows, points or bytes of a tail that lie behind `lost`.
+// Rows, points or bytes of a tail after offset `lost`.
 static uint64_t tail_behind(const struct tail *t, uint64_t unit, uint64_t lost)
 {
     if (t->slot == EXTENT_NO_SLOT || t->offset + t->used * unit <= lost)
@@ -355,7 +355,7 @@ static uint64_t tail_behind(const struct tail *t, uint64_t unit, uint64_t lost)
     return t->offset >= lost ? t->used : t->used - (lost - t->offset) / unit;
 }
 
-// By what is known in memory: of an extent whose entry is gone, too, everything counts.
+// Counts by the state in memory; an extent whose entry is lost, too, counts completely.
 static uint64_t values_behind(const struct store *s, uint64_t lost)
 {
     uint64_t values = tail_behind(&s->tails.points, sizeof(struct point_record), lost);
@@ -422,10 +422,10 @@ int store_tick(struct store *s, int64_t now_ns)
 
 // ---- The end ----
 
-// In place: what is free at the end goes, gaps become holes.
+// Closes in place: cuts free space at the end, turns gaps into holes.
 static int close_in_place(struct store *s)
 {
-    // The extent that was being filled, when all in it has been merged.
+    // Frees the extent being filled if all its blocks have been merged.
     if (s->blocks.hot_slot != EXTENT_NO_SLOT && !s->blocks.sums[s->blocks.hot_slot].live_bytes) {
         extent_free_later(&s->file, s->blocks.hot_slot);
         s->blocks.hot_slot = EXTENT_NO_SLOT;
@@ -439,8 +439,8 @@ static int close_in_place(struct store *s)
         if (entry->kind >= EXTENT_SET_TAIL && entry->kind <= EXTENT_EVENT_TAIL && !entry->used)
             extent_free(x, (int)i);
     }
-    // No writer goes on in an extent of blocks that another one has begun: what is left of it is
-    // free for good.
+    // A writer never continues an extent of blocks of an earlier writer, so the unused rest of each
+    // is free for good.
     for (uint32_t i = 0; i < extents_super(x)->table_count; i++) {
         const struct extent_entry *entry = extent_entry(x, (int)i);
         if (entry->kind == EXTENT_BLOCKS && entry->used < entry->size)
@@ -449,13 +449,13 @@ static int close_in_place(struct store *s)
     }
     for (size_t i = 0; i < x->gap_count; i++)
         s->io->punch(s->io->user, x->fd, x->gaps[i].offset, x->gaps[i].size);
-    // Readers would run into the void behind the new end.
+    // Otherwise readers would access the mapping beyond the new end.
     if (!lock_out_readers(x->fd)) {
         extents_trim(x);
         lock_let_readers_in(x->fd);
     }
-    // On disk first is the table that the checksum is of, and in the header first the checksum: a
-    // file that says it is closed is.
+    // The table is on disk before its checksum, and the checksum is in the header before the state:
+    // so a file marked as closed is complete.
     rc = s->io->sync(s->io->user, x->fd);
     if (rc)
         return rc;
@@ -471,8 +471,8 @@ static uint64_t hot_values(const struct store *s)
     return values;
 }
 
-// All that is hot, as small as the time allows: thoroughly as long as at the speed so far that ends
-// in time.
+// Merges all hot blocks: thoroughly, as long as the speed so far promises an end in time, then
+// fast.
 static int merge_all(struct store *s)
 {
     int64_t start = clock_monotonic_ns(), thorough_ns = 0;
@@ -518,13 +518,13 @@ int store_close(struct store *s, struct error *e)
         spill_lose(s);
     s->closing = true;
     int sealed = seal_all(s);
-    free(s->scratch.points); // sealing's: merges need the room
+    free(s->scratch.points); // sealing's scratch: merges need the memory
     s->scratch.points = NULL;
     rc = rc ? rc : sealed;
     if (!rc)
         merge_all(s);
     retain_closed(s);
-    // What could not be sealed lies in tails, which only the old file has.
+    // Data that could not be sealed lie in tails, which only the old file has.
     int closed = sealed ? sealed : rewrite_file(s);
     bool closed_in_place = closed != 0;
     if (closed_in_place)
@@ -532,7 +532,7 @@ int store_close(struct store *s, struct error *e)
     rc = rc ? rc : closed;
     struct stat st;
     if (!rc && !fstat(s->file.fd, &st) && !st.st_nlink && closed_in_place)
-        rc = -ENOENT; // somebody has removed it; it goes with this process
+        rc = -ENOENT; // another program has removed it; its data end with this process
     if (rc)
         error_set(e, rc, "cannot close %s: %s", s->path, strerror(-rc));
     release(s);

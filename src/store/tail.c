@@ -1,13 +1,13 @@
-// tail.c - one series' points in a tail: what was appended last, as it came.
+// tail.c - reads one series' points in a tail: the last ones appended, in order of arrival.
 //
 // Rows lie one after another, so a column's values are far apart: reading a hundred columns one by
-// one would fetch every line of the tail a hundred times. So a tail is turned over once for a
+// one would fetch every line of the tail a hundred times. So a tail is transposed once per
 // snapshot, in strips of columns, in order of time:
 //
 //   rows      t0 a0 b0 c0 …  t1 a1 b1 c1 …          times  t0 t1 t2 …
 //                                             ──▶   strip  a0 a1 a2 …  b0 b1 b2 …  c0 c1 c2 …
 //
-// A column without gaps whose time stamps are all different is then read where it lies.
+// A column without gaps whose time stamps are all different is then read in place.
 #include "store/reader.h"
 #include "store/sort.h"
 
@@ -30,12 +30,12 @@ static inline void copy_word(void *to, const uint8_t *from)
 
 struct tail_times {
     bool sorted, repeated;
-    uint32_t *order; // of the rows, where they are not sorted; behind t
+    uint32_t *order; // of the rows, if they are not sorted; stored after t
     int64_t t[];     // ascending; equal ones in order of arrival
 };
 
 struct tail_strip {
-    size_t stride; // of the columns, in values
+    size_t stride; // distance between columns, in values
     bool missing[STRIP_COLUMNS];
     double v[];
 };
@@ -138,7 +138,7 @@ static int strip_of(struct store_snapshot *s, size_t tail, uint32_t columns, uin
     return *pin ? 0 : -ENOMEM;
 }
 
-// Without the missing cells, and of equal stamps the last.
+// Picks the present cells; of equal time stamps the last one.
 static int pick(struct store_snapshot *s, const int64_t *t, const double *v, size_t rows,
                 struct column *out)
 {
@@ -187,7 +187,7 @@ int tail_column(struct store_snapshot *s, size_t tail, uint32_t columns, uint32_
 
 // ---- Single points ----
 
-// The tail's points, sorted: pinned.
+// The tail's points, sorted and pinned.
 static int points_of(struct store_snapshot *s, size_t tail, struct cache_item **pin)
 {
     const struct view_tail *t = &s->view->tails[tail];

@@ -1,4 +1,4 @@
-// thaw.c - hot blocks back to rows and points, for merging.
+// thaw.c - decodes hot blocks to rows and points, for merging.
 #include "store/thaw.h"
 
 #include <errno.h>

@@ -1,16 +1,15 @@
-// trust.c - how much of a file can be believed that no writer has in hand.
+// trust.c - decides which data of a file without a writer can be trusted.
 //
-// Sealed blocks and catalog entries say by themselves whether they are sound. What was appended
-// last does not: it lies in tails as it came. Of a writer that was killed the file holds exactly
-// what it had written; of a machine that went down it holds what happened to be on disk, and `used`
-// can be there without the rows that it speaks of. Each sync therefore notes how far a tail went
-// and the checksum of so much (docs/format.md), and a reader takes of a tail what recover.c keeps
-// of it, without writing:
+// Sealed blocks and catalog entries have checksums. The data appended last, in tails, have none.
+// After a kill of the writer the file holds exactly what it had written. After a crash of the
+// machine it holds what happened to be on disk, possibly `used` without its rows. Each sync
+// therefore notes the length of a tail and the checksum of that part (docs/format.md), and a reader
+// trusts the same part of a tail that recover.c would keep, without writing:
 //
-//   a writer here       all: it is as it says
-//   killed, same boot   all, if the notes hold; else as far as one does
-//   another boot id     as far as a note holds: the machine went down, or the file is from another
-//                       machine, which may have gone down
+//   a writer here       all
+//   killed, same boot   all, if the notes are valid; otherwise up to a valid one
+//   another boot id     up to a valid note: the machine crashed, or the file is from another
+//                       machine, which may have crashed
 #include "base/hash.h"
 #include "store/lock.h"
 #include "store/reader.h"
@@ -29,14 +28,14 @@ enum trust trust_of(const struct store_reader *r)
 void trust_note(struct extent_synced to[2], const struct extent_entry *entry)
 {
     for (int i = 0; i < 2; i++) {
-        // Acquire: the note is read before the bytes that its checksum is of.
+        // Acquire: the note is read before the bytes that its checksum covers.
         uint64_t note =
             __atomic_load_n((const uint64_t *)(const void *)&entry->synced[i], __ATOMIC_ACQUIRE);
         memcpy(&to[i], &note, sizeof note);
     }
 }
 
-// What the longest note says that holds; *noted: what any says.
+// The length of the longest valid note; *noted: that of the longest note.
 static uint64_t sound(const struct view_tail *t, uint64_t unit, uint64_t *noted)
 {
     uint64_t good = 0;
@@ -66,10 +65,10 @@ uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *
     bool holds = t->sound == t->noted && used >= t->noted;
     if (trust == TRUST_KILLED && holds)
         return used;
-    // Rows that nothing vouches for; or, when the notes hold, those that `used` has lost.
+    // Rows without a valid note; or, if the notes are valid, those that `used` has lost.
     uint64_t most = used > t->noted ? used : t->noted, unsure = most - t->sound;
     uint64_t at = t->offset + (unsure ? t->sound : used) * unit;
-    // A writer that takes the file up just now goes through its tails itself.
+    // A writer that is just opening the file checks its tails itself.
     if (trust == TRUST_KILLED && !lock_has_writer(r->fd))
         reader_damaged(r, at, (unsure ? unsure : most - used) * unit, "what was not sealed yet");
     else if (trust == TRUST_SYNCED && unsure)

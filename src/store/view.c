@@ -1,10 +1,9 @@
-// view.c - which blocks and tails the file holds at one moment.
+// view.c - lists the blocks and tails of the file at one moment.
 //
-// The extent table is copied between two looks at its sequence number; if they agree and it is
-// even, nothing was allocated, sealed or freed in between. While the number stays the same, so does
+// The extent table is copied between two reads of its sequence number; if both are equal and even,
+// the writer allocated, sealed and freed nothing in between. While the number is unchanged, so is
 // the view: only `used` of the tails grows.
 #include "base/array.h"
-#include "base/hash.h"
 #include "store/lock.h"
 #include "store/reader.h"
 
@@ -32,7 +31,7 @@ static const struct superblock *super_of(const struct store_reader *r)
     return (const struct superblock *)(const void *)r->mapping->base;
 }
 
-// 0, -EAGAIN: was changed meanwhile.
+// Returns 0, or -EAGAIN if the table changed meanwhile.
 static int copy_table_once(struct store_reader *r, struct table *t, bool any)
 {
     const struct superblock *sb = super_of(r);
@@ -81,7 +80,7 @@ static int copy_table(struct store_reader *r, struct table *t)
         if (i)
             sched_yield();
         rc = copy_table_once(r, t, any);
-        // A writer that takes the file up has changed it meanwhile.
+        // A writer that is opening the file has changed it meanwhile.
         if (!rc && any && lock_has_writer(r->fd))
             rc = -EAGAIN;
         if (rc == -EBADMSG && any)
@@ -94,148 +93,6 @@ static bool entry_sound(const struct store_reader *r, const struct extent_entry 
 {
     return extent_entry_is_new(e) ||
            (e->check == extent_entry_check(e) && extent_entry_lies_in(e, r->file_bytes));
-}
-
-// ---- Blocks of an extent ----
-
-void block_release(struct block_ref *b)
-{
-    assert(b->refs);
-    if (--b->refs)
-        return;
-    free(b->directory);
-    free(b);
-}
-
-static void extent_forget(struct extent_blocks *g)
-{
-    for (size_t i = 0; i < g->count; i++)
-        block_release(g->blocks[i]);
-    free(g->blocks);
-    *g = (struct extent_blocks){0};
-}
-
-void extents_free(struct store_reader *r)
-{
-    for (size_t i = 0; i < r->extent_count; i++)
-        extent_forget(&r->extents[i]);
-    free(r->extents);
-}
-
-// Behind a header that cannot be read: the next one that can.
-static uint64_t next_header(const uint8_t *base, uint64_t at, uint64_t used)
-{
-    for (; used - at >= sizeof(struct block_header) && at < used; at += 8) {
-        struct block_header h;
-        reader_copy_words(&h, base + at, sizeof h);
-        if (h.magic == BLOCK_MAGIC && block_header_fits(&h, used - at))
-            return at;
-    }
-    return used;
-}
-
-// How far an extent of blocks goes, and from where on nothing in it is promised. After the machine
-// went down that is what the lesser note says, as the other may be of a sync that was not finished.
-// Else it is `used`, behind which there can only be something if `used` was damaged: it grows, and
-// a note says how far it has been (or recovery has cut off what is not sound).
-static uint64_t blocks_end(const struct extent_entry *e, enum trust trust, uint64_t *promised)
-{
-    uint64_t most = e->synced[0].used, least = e->synced[1].used;
-    if (most < least) {
-        most = e->synced[1].used;
-        least = e->synced[0].used;
-    }
-    *promised = trust == TRUST_SYNCED ? least : e->used;
-    uint64_t end = trust == TRUST_KILLED && e->used < most ? most : e->used;
-    return end < e->size ? end : e->size;
-}
-
-// Headers lie far apart: one read each costs a third of a page fault each, which also maps the
-// pages around it that nobody wants yet. (What a writer changes meanwhile shows as a wrong checksum
-// either way.)
-static bool header_read(const struct store_reader *r, struct block_header *h, const uint8_t *at)
-{
-    return pread(r->fd, h, sizeof *h, at - r->mapping->base) == (ssize_t)sizeof *h;
-}
-
-static uint64_t next_number(void)
-{
-    static uint64_t last;
-    return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-}
-
-static int extent_read(struct store_reader *r, enum trust trust, struct extent_blocks *g,
-                       const struct extent_entry *e)
-{
-    uint64_t promised, used = blocks_end(e, trust, &promised);
-    const uint8_t *base = r->mapping->base + e->offset;
-    while (g->read < used && used - g->read >= sizeof(struct block_header)) {
-        struct block_header h;
-        bool fits = header_read(r, &h, base + g->read) && block_header_fits(&h, used - g->read);
-        if (g->read >= promised) {
-            bool sound = fits && block_intact(&h, base + g->read);
-            if (trust == TRUST_SYNCED && !sound)
-                reader_unsure(r, e->offset + g->read, used - g->read);
-            else if (trust == TRUST_KILLED && sound && !lock_has_writer(r->fd))
-                reader_damaged(r, e->offset + g->read, h.size,
-                               "the size of the extent with the block");
-            if (!sound)
-                return 0;
-        }
-        if (!fits) {
-            // Damage, unless the writer has retired the extent meanwhile and uses its place for
-            // something else. Acquire: the header has been read before the generation is.
-            __atomic_thread_fence(__ATOMIC_ACQUIRE);
-            if (__atomic_load_n(&g->entry->generation, __ATOMIC_RELAXED) != e->generation &&
-                map_guard_lost(&r->remains.lost) == MAP_GUARD_NOTHING_LOST)
-                return -EAGAIN;
-            uint64_t next = next_header(base, g->read + 8, used);
-            reader_damaged(r, e->offset + g->read, next - g->read, "a block header");
-            g->read = next;
-            continue;
-        }
-        if (!array_room(&g->blocks, &g->capacity, g->count + 1, sizeof *g->blocks))
-            return -ENOMEM;
-        struct block_ref *b = malloc(sizeof *b);
-        if (!b)
-            return -ENOMEM;
-        *b = (struct block_ref){
-            .header = h,
-            .bytes = base + g->read,
-            .entry = g->entry,
-            .remains = &r->remains,
-            .offset = e->offset + g->read,
-            .number = next_number(),
-            .generation = e->generation,
-            .refs = 1,
-        };
-        g->blocks[g->count++] = b;
-        g->read += h.size;
-    }
-    return 0;
-}
-
-static int extents_update(struct store_reader *r, enum trust trust, const struct table *t)
-{
-    if (!array_room_zeroed(&r->extents, &r->extent_count, t->count, sizeof *r->extents))
-        return -ENOMEM;
-    for (uint32_t i = 0; i < t->count; i++) {
-        const struct extent_entry *e = &t->entries[i];
-        struct extent_blocks *g = &r->extents[i];
-        // The table may have moved: blocks look at their extent's generation where it is now.
-        if (e->kind != EXTENT_BLOCKS || g->generation != e->generation || g->offset != e->offset ||
-            g->entry != &t->live[i])
-            extent_forget(g);
-        if (e->kind != EXTENT_BLOCKS)
-            continue;
-        g->generation = e->generation;
-        g->offset = e->offset;
-        g->entry = &t->live[i];
-        int rc = extent_read(r, trust, g, e);
-        if (rc)
-            return rc;
-    }
-    return 0;
 }
 
 // ---- The view ----
@@ -261,12 +118,12 @@ static int by_owner(const void *a, const void *b)
 
 static bool sound_whole(struct store_reader *r, struct block_ref *b)
 {
-    // The mutex is held: what is damaged is counted by whoever reads it.
+    // The mutex is held, so damage is counted later, by the function that reads the block.
     (void)r;
     return block_check(NULL, b, true) == 0;
 }
 
-// Leaves out the blocks whose numbers a wider, sound block covers.
+// Leaves out the blocks whose numbers a wider, valid block covers.
 static void drop_replaced(struct store_reader *r, struct view *v)
 {
     size_t kept = 0;
@@ -285,6 +142,8 @@ static void drop_replaced(struct store_reader *r, struct view *v)
 
 static void list_owners(struct view *v)
 {
+    v->points = v->events = (struct block_list){0};
+    memset(v->sets, 0, v->set_count * sizeof *v->sets);
     for (size_t i = 0; i < v->block_count; i++)
         v->ranges[i] =
             (struct time_range){v->blocks[i]->header.first_ns, v->blocks[i]->header.last_ns};
@@ -305,6 +164,43 @@ static void list_owners(struct view *v)
             v->sets[h->owner] = list;
         i += n;
     }
+}
+
+// Puts the stripes in the place of each striped block.
+static int show_stripes(struct view *v)
+{
+    size_t striped = 0, more = 0;
+    for (size_t i = 0; i < v->block_count; i++) {
+        striped += (v->blocks[i]->header.flags & BLOCK_STRIPED) != 0;
+        more += v->blocks[i]->stripe_count;
+    }
+    if (!striped)
+        return 0;
+    size_t room = v->block_count + more + 1, count = 0;
+    struct block_ref **blocks = malloc(room * sizeof(struct block_ref *));
+    struct time_range *ranges = realloc(v->ranges, room * sizeof *ranges);
+    v->ranges = ranges ? ranges : v->ranges;
+    if (!blocks || !ranges) {
+        free(blocks);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < v->block_count; i++) {
+        struct block_ref *b = v->blocks[i];
+        if (!(b->header.flags & BLOCK_STRIPED)) {
+            blocks[count++] = b;
+            continue;
+        }
+        for (size_t k = 0; k < b->stripe_count; k++) {
+            b->stripes[k]->refs++;
+            blocks[count++] = b->stripes[k];
+        }
+        block_release(b);
+    }
+    free(v->blocks);
+    v->blocks = blocks;
+    v->block_count = count;
+    list_owners(v);
+    return 0;
 }
 
 static struct block_list blocks_of(const struct view *v, enum extent_kind kind, uint32_t owner)
@@ -373,7 +269,7 @@ static int view_build(struct store_reader *r, const struct table *t, struct view
             v->tails[v->tail_count++] = tail;
     }
     qsort(v->tails, v->tail_count, sizeof *v->tails, by_owner);
-    return 0;
+    return show_stripes(v);
 }
 
 void view_release(struct view *v)
@@ -390,7 +286,7 @@ void view_release(struct view *v)
     free(v);
 }
 
-// Bytes of what a tail counts in.
+// The unit of a tail's `used` in bytes.
 static uint64_t tail_unit(const struct store_reader *r, const struct view_tail *t)
 {
     switch (t->kind) {
@@ -403,7 +299,7 @@ static uint64_t tail_unit(const struct store_reader *r, const struct view_tail *
     }
 }
 
-// What is published in the tails now. -EAGAIN: the table has changed.
+// Reads the published lengths of the tails. Returns -EAGAIN if the table has changed.
 static int read_used(struct store_reader *r, struct view *v, uint64_t **used, uint64_t *version,
                      int64_t *newest_ns)
 {
@@ -442,13 +338,13 @@ static int look_at_file(struct store_reader *r, struct view **out, uint64_t **us
                         uint64_t *version, int64_t *newest_ns)
 {
     const struct superblock *sb = super_of(r);
-    // A writer that continues the file after a crash of its machine changes the boot id when it has
-    // dropped the unsynced data. Acquire: the boot id is read after the number of the table.
+    // A writer that continues the file after a crash of its machine changes the boot id after it
+    // has dropped the unsynced data. Acquire: the boot id is read after the number of the table.
     bool unchanged =
         r->view &&
         r->view->table_sequence == __atomic_load_n(&sb->table_sequence, __ATOMIC_ACQUIRE) &&
         !memcmp(r->view->boot_id, sb->boot_id, sizeof sb->boot_id);
-    // The catalog grows without the table changing, and is read where the table says.
+    // The catalog grows without a change of the table, and is read at its place in the table.
     if (unchanged && !index_grown(r)) {
         int rc = read_used(r, r->view, used, version, newest_ns);
         if (!rc) {
@@ -462,8 +358,8 @@ static int look_at_file(struct store_reader *r, struct view **out, uint64_t **us
     memcpy(boot_id, sb->boot_id, sizeof boot_id);
     enum trust trust = trust_of(r);
     int rc = copy_table(r, &t);
-    // Entries are written one after another: a writer that died in the middle of a change has left
-    // one half done, in which nothing is.
+    // Entries are written one after another: a writer that died during a change has left one entry
+    // half-written, which holds no data.
     bool half_done = t.sequence & 1;
     for (uint32_t i = 0; !rc && i < t.count; i++)
         if (!entry_sound(r, &t.entries[i])) {
@@ -478,7 +374,7 @@ static int look_at_file(struct store_reader *r, struct view **out, uint64_t **us
         rc = index_update(r, trust, t.entries, t.live, t.count);
     unchanged = unchanged && r->view->table_sequence == t.sequence && sets == r->index.set_count;
     if (!rc && !unchanged) {
-        rc = extents_update(r, trust, &t);
+        rc = extents_update(r, trust, t.entries, t.live, t.count);
         struct view *v = rc ? NULL : calloc(1, sizeof *v);
         if (!rc && !v)
             rc = -ENOMEM;
@@ -507,8 +403,8 @@ static int look_at_file(struct store_reader *r, struct view **out, uint64_t **us
     return rc;
 }
 
-// Of a file whose header or table was cut off there is the view from before: each block says by
-// itself whether it is still there.
+// If the header or table of a file was cut off, readers keep the previous view: each block's checks
+// tell whether it still exists.
 static int last_view(struct store_reader *r, struct view **out, uint64_t **used, uint64_t *version,
                      int64_t *newest_ns)
 {

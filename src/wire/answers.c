@@ -11,41 +11,41 @@
 #include <stdlib.h>
 
 enum {
-    // Bytes of an answer that wait for credit; then no more records are made.
+    // Bytes of an answer that wait for credit; with more, no further records are made.
     OUT_MAX = 256 << 10,
-    CHILDREN_TICK_MS = 10, // between two looks of a relay at the deadlines of its children
-    CHILDREN_SHARE = 4,    // children have three quarters of the time that their relay has
+    CHILDREN_TICK_MS = 10, // interval at which a relay checks the deadlines of its children
+    CHILDREN_SHARE = 4,    // children get three quarters of their relay's time
 };
 
 struct run {
-    struct wire_work work; // first: the work is the run
+    struct wire_work work; // the first member: the work is the run
     struct answers *answers;
     struct list_link of_all; // in answers->runs
     uint32_t id, credit;
     char *request;
     struct wire_view view;
-    struct wire_answer *answer;  // NULL: none is being made
-    struct work_watch watch;     // of both the answer and the gather
-    size_t held_bytes;           // of the account
-    struct wire_refresh refresh; // before our own answer is begun, while `refreshing`
+    struct wire_answer *answer;  // NULL: no answer in progress
+    struct work_watch watch;     // for both the answer and the gather
+    size_t held_bytes;           // in the account
+    struct wire_refresh refresh; // precedes our own answer, while `refreshing`
     unsigned question;
-    struct str own_request; // views of `request`
+    struct str own_request; // points into `request`
     int64_t deadline_ns;    // of our own answer
     bool refreshing, view_is_open, answering, children_done;
     struct asking *children;
     int64_t children_deadline_ns;
     struct wire_gather *gather; // at a relay
-    bool gathered;              // all of it is in `out`
-    struct buf out;             // records, each behind its size
+    bool gathered;              // the complete gather is in `out`
+    struct buf out;             // records, each after its size
     size_t sent;                // of out
     struct reservation out_reservation;
     struct buf missing; // payload of MISSING
-    struct error error; // code 0: none
+    struct error error; // code 0: no error
 };
 
 struct answers {
     struct answers_options o;
-    struct wire_session *session; // NULL: no connection, and no runs
+    struct wire_session *session; // NULL: no connection and no runs
     struct list_link runs;        // newest first
     uv_timer_t *children_timer;   // NULL: stopped
     struct answers_stats stats;
@@ -56,7 +56,7 @@ struct answers {
 static void free_run(struct run *r)
 {
     struct answers *a = r->answers;
-    wire_loop_work_cancel(a->o.loop, &r->work);
+    wire_loop_work_cancel(&r->work);
     if (r->refreshing)
         wire_refresh_cancel(a->o.refresher, &r->refresh);
     list_remove(&r->of_all);
@@ -79,7 +79,7 @@ static void free_run(struct run *r)
 
 static int look_at_run(void *user, struct error *e)
 {
-    (void)user, (void)e; // a question that is cancelled is freed between two steps
+    (void)user, (void)e; // a cancelled question is freed between two steps
     return 0;
 }
 
@@ -139,7 +139,8 @@ static void finish(struct run *r)
 
 // ---- records ----
 
-// Our own part cannot be had. A relay names itself and goes on with its children.
+// Called when our own part is unavailable. A relay names itself as missing and continues with its
+// children.
 static void own_part_failed(struct run *r, const struct error *e)
 {
     r->answering = false;
@@ -158,7 +159,7 @@ static void put_size(struct buf *out, size_t at)
         memcpy(out->data + at, &size, sizeof size);
 }
 
-// The next record of our own, into `out` or the gather.
+// Makes the next record of our own, into `out` or the gather.
 static void step_own(struct run *r)
 {
     struct error e = {0};
@@ -183,7 +184,7 @@ static void step_own(struct run *r)
         r->answering = false;
 }
 
-// What was gathered. False: that was all.
+// Makes the next gathered record. Returns false after the last one.
 static bool step_gathered(struct run *r)
 {
     size_t at = r->out.size;
@@ -196,7 +197,7 @@ static bool step_gathered(struct run *r)
     return more > 0;
 }
 
-// Sends what credit allows. False: the connection has enough for now.
+// Sends what credit allows. Returns false if the connection's queue is full.
 static bool send_out(struct run *r)
 {
     struct answers *a = r->answers;
@@ -222,7 +223,8 @@ static void pause_children(struct run *r)
         asking_pause(r->children, r->out.size - r->sent >= OUT_MAX);
 }
 
-// Makes one more record, or finds that there are no more of a kind. False: nothing can be made now.
+// Makes one more record, or finds that a kind has no more. Returns false if no record can be made
+// now.
 static bool make_record(struct run *r)
 {
     if (r->error.code || r->out.size - r->sent >= OUT_MAX)
@@ -253,7 +255,7 @@ static bool step(struct wire_work *work)
         asking_end(r->children, WIRE_LATE);
         r->children = NULL;
     }
-    // Small records travel together.
+    // Small records travel together, so several are made before sending.
     if (make_record(r) && r->out.size - r->sent < WIRE_PART_MAX && !is_complete(r))
         return true;
     if (r->error.code)
@@ -265,7 +267,7 @@ static bool step(struct wire_work *work)
         return false;
     }
     return all_sent &&
-           // else credit, a child or the refresh wakes it
+           // otherwise credit, a child or the refresh resumes it
            (r->answering || !(r->children || r->refreshing));
 }
 
@@ -387,7 +389,8 @@ static void on_refreshed(struct wire_refresh *refresh)
     wire_loop_work(r->answers->o.loop, &r->work);
 }
 
-// Our own answer, from files that hold all that was emitted so far if it is about the present.
+// Prepares our own answer. If it covers the present, the files are refreshed first, so that they
+// contain everything emitted so far.
 static void prepare_own(struct run *r)
 {
     struct answers *a = r->answers;

@@ -1,11 +1,11 @@
-// answers.h - the answers that a link makes: one for each ASK of its parent that has not ended.
+// answers.h - the answers of a link: one for each unfinished ASK of its parent.
 //
 //   refresh ─▶ own answer ──┬─▶ gather (a merged question at a relay) ─┐
 //   children ───────────────┤                                          ▼
 //                           └──────────────────────────────────────▶ out ─▶ PART …, MISSING, END
 //
-// Each answer is made in slices of the loop's work. Without credit, and while the connection holds
-// WIRE_LINK_QUEUED_MAX bytes that it has not sent, no more records are made than OUT_MAX bytes.
+// Each answer is made in slices of the loop's work. Without credit, or while the connection has
+// WIRE_LINK_QUEUED_MAX unsent bytes, an answer holds at most OUT_MAX bytes of records.
 //
 // All functions but answers_create and answers_destroy are called in the loop's thread.
 #ifndef SONDE_WIRE_ANSWERS_H
@@ -16,7 +16,7 @@
 #include "wire/telling.h"
 
 enum {
-    // Bytes that the connection has not sent yet: then answers wait.
+    // Unsent bytes of the connection at which answers pause.
     WIRE_LINK_QUEUED_MAX = 1 << 20,
 };
 
@@ -26,10 +26,10 @@ struct answers_options {
     const struct wire_questions *questions;
     struct str host; // the node's own name
     const struct wire_source *source;
-    struct wire_telling *telling;     // learns of new hosts before an answer about them is made
-    struct wire_refresher *refresher; // NULL: files need none
-    struct hub *children;             // NULL: the node is no relay
-    struct memory_account *memory;    // of all answers together; NULL: no bound
+    struct wire_telling *telling;     // receives new hosts before an answer about them is made
+    struct wire_refresher *refresher; // NULL: files need no refresh
+    struct hub *children;             // NULL: the node is not a relay
+    struct memory_account *memory;    // for all answers together; NULL: no limit
 };
 
 struct answers_stats {
@@ -39,24 +39,24 @@ struct answers_stats {
 
 struct answers;
 
-// NULL: no memory.
+// Returns NULL without memory.
 struct answers *answers_create(const struct answers_options *options);
-void answers_destroy(struct answers *a); // after answers_stop, or if it was never started
+void answers_destroy(struct answers *a); // after answers_stop, or if it never started
 
 void answers_start(struct answers *a);
 void answers_stop(struct answers *a); // after answers_disconnected
 
 // The parent accepts answers on this session.
 void answers_connected(struct answers *a, struct wire_session *session);
-// The connection has ended, and with it all answers. Idempotent.
+// Called when the connection has ended, and with it all answers. Idempotent.
 void answers_disconnected(struct answers *a);
 
-// The parent's frames. False: it breaks the rules.
+// Takes a frame of the parent. Returns false if the frame breaks the protocol.
 bool answers_ask(struct answers *a, uint32_t id, struct str payload);
 bool answers_credit(struct answers *a, uint32_t id, struct str payload);
 void answers_cancel(struct answers *a, uint32_t id);
 
-// The connection has room again.
+// Called when the connection has room again.
 void answers_resume(struct answers *a);
 
 struct answers_stats answers_stats(const struct answers *a);

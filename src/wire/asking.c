@@ -1,7 +1,7 @@
-// asking.c - one `asking` has an `asked` for each node that was asked; a peer finds its own by the
-// id in the frame.
+// asking.c - a question in flight (`asking`) has an `asked` for each asked node; a peer finds its
+// own by the id in the frame.
 //
-//   asking ──< asked >── peer        asked: what of the node's stream of records has come, and how many bytes more it may send
+//   asking ──< asked >── peer        asked: the received part of the node's stream of records, and its remaining credit
 #include "base/memory_account.h"
 #include "wire/hub_internal.h"
 
@@ -11,27 +11,36 @@
 struct asked {
     struct asking *asking;
     struct peer *peer;
-    struct asked *next, **link;           // of the asking
-    struct asked *peer_next, **peer_link; // of the peer
+    struct list_link of_asking, of_peer; // in asking.asked, in peer.asked
     uint32_t id;
-    uint32_t may_send;    // bytes of credit that it has
-    uint32_t owed;        // bytes of credit that were used and not given again
-    struct buf record;    // the beginning of one: its size, and what has come
+    uint32_t may_send;    // the node's credit in bytes
+    uint32_t owed;        // bytes of credit used and not yet renewed
+    struct buf record;    // the beginning of a record: its size, and the bytes so far
     size_t counted_bytes; // of `record`, in the hub's account
 };
 
 struct asking {
     struct hub *hub;
-    struct asking *next, **link; // in hub->asking
     struct asking_events events;
     void *user;
-    struct asked *asked;
+    struct list_link asked;
     size_t left;
     uint32_t credit;
     bool paused;
-    bool *may; // have what is asked for, and is asked for: by the nodes' index. NULL: all of them
+    // by the nodes' index: the node is wanted and may have the requested data. NULL: all nodes
+    bool *may;
     size_t may_count;
 };
+
+static struct asked *asked_of_asking(struct list_link *link)
+{
+    return LIST_OF(link, struct asked, of_asking);
+}
+
+static struct asked *asked_of_peer(struct list_link *link)
+{
+    return LIST_OF(link, struct asked, of_peer);
+}
 
 // ---- naming who is missing ----
 
@@ -41,14 +50,14 @@ static void name_missing(struct asking *a, struct str host, enum wire_reason rea
     a->events.missing(a->user, &(struct wire_missing){host, reason, text});
 }
 
-// Who is new since then may have it.
+// A node added since the question began may have the data.
 static bool is_wanted(const struct asking *a, const struct node *n)
 {
     return n->index >= a->may_count || a->may[n->index];
 }
 
-// All that are behind a node but have come another way: those answer for themselves. How many were
-// named.
+// Names all nodes behind a node as missing, except those asked over another way, which answer for
+// themselves. Returns the number of named nodes.
 static size_t name_behind(struct asking *a, struct str host, enum wire_reason reason,
                           unsigned depth)
 {
@@ -67,7 +76,7 @@ static size_t name_behind(struct asking *a, struct str host, enum wire_reason re
     return named;
 }
 
-// One that was asked is named for who was to be asked through it, where nobody knows who that is.
+// Names an asked node as missing, and the nodes to be asked through it if they are unknown.
 static void name_asked(struct asking *a, const struct node *n, enum wire_reason reason,
                        struct str text)
 {
@@ -100,12 +109,8 @@ static void free_record(struct asked *k)
 
 static void forget(struct asked *k)
 {
-    *k->link = k->next;
-    if (k->next)
-        k->next->link = k->link;
-    *k->peer_link = k->peer_next;
-    if (k->peer_next)
-        k->peer_next->peer_link = k->peer_link;
+    list_remove(&k->of_asking);
+    list_remove(&k->of_peer);
     k->peer->asked_count--;
     k->asking->left--;
     free_record(k);
@@ -122,24 +127,22 @@ static void finish(struct asked *k)
 
 void asking_lost(struct peer *p)
 {
-    while (p->asked) {
-        name_asked(p->asked->asking, p->node, WIRE_LOST, (struct str){0});
-        finish(p->asked);
+    while (!list_empty(&p->asked)) {
+        struct asked *k = asked_of_peer(p->asked.next);
+        name_asked(k->asking, p->node, WIRE_LOST, (struct str){0});
+        finish(k);
     }
 }
 
 void asking_end(struct asking *a, enum wire_reason reason)
 {
-    while (a->asked) {
-        struct asked *k = a->asked;
+    while (!list_empty(&a->asked)) {
+        struct asked *k = asked_of_asking(a->asked.next);
         wire_session_send(k->peer->session, WIRE_CANCEL, k->id, (struct str){0});
         name_asked(a, k->peer->node, reason, (struct str){0});
         a->hub->stats.late += reason == WIRE_LATE;
         forget(k);
     }
-    *a->link = a->next;
-    if (a->next)
-        a->next->link = a->link;
     free(a->may);
     free(a);
 }
@@ -159,8 +162,10 @@ static void give_credit(struct asked *k)
 void asking_pause(struct asking *a, bool paused)
 {
     a->paused = paused;
-    for (struct asked *k = a->asked; k && !paused; k = k->next)
-        give_credit(k);
+    if (paused)
+        return;
+    LIST_EACH (link, &a->asked)
+        give_credit(asked_of_asking(link));
 }
 
 // ---- records ----
@@ -172,13 +177,13 @@ static uint32_t record_size(const char *at)
     return size;
 }
 
-// Cuts the stream into records. False: one is too large, or there is no memory.
+// Cuts the stream into records. Returns false if one is too large, or without memory.
 static bool take_stream(struct asked *k, struct str data)
 {
     struct asking *a = k->asking;
     struct str host = k->peer->node->host;
     while (data.size) {
-        // Mostly a record comes whole.
+        // Usually a record arrives complete.
         if (k->record.size == 0 && data.size >= WIRE_RECORD_SIZE_BYTES &&
             record_size(data.data) <= data.size - WIRE_RECORD_SIZE_BYTES) {
             uint32_t size = record_size(data.data);
@@ -234,7 +239,7 @@ static bool take_missing(struct asked *k, struct str payload, const char **why)
             *why = "a damaged list of missing nodes";
             return false;
         }
-        // Its relay misses it because it has come to us instead.
+        // The relay reports it missing because it has connected to us instead.
         const struct node *n = hub_find_node(k->peer->hub, m.host);
         if (!n || !n->peer || n->peer == k->peer)
             k->asking->events.missing(k->asking->user, &m);
@@ -258,11 +263,14 @@ static bool take_end(struct asked *k, struct str payload, const char **why)
 
 bool asking_frame(struct peer *p, const struct wire_header *h, struct str payload, const char **why)
 {
-    struct asked *k = p->asked;
-    while (k && k->id != h->id)
-        k = k->peer_next;
+    struct asked *k = NULL;
+    LIST_EACH (link, &p->asked)
+        if (asked_of_peer(link)->id == h->id) {
+            k = asked_of_peer(link);
+            break;
+        }
     if (!k)
-        return true; // of a question that was given up; the CANCEL is on its way
+        return true; // the question was given up; its CANCEL is on its way
     return h->type == WIRE_PART      ? take_part(k, payload, why)
            : h->type == WIRE_MISSING ? take_missing(k, payload, why)
                                      : take_end(k, payload, why);
@@ -270,7 +278,7 @@ bool asking_frame(struct peer *p, const struct wire_header *h, struct str payloa
 
 // ---- asking ----
 
-// The hosts that are asked for; all, when none is named.
+// Whether the host is wanted; without a list, all hosts are.
 static bool is_in(const struct map *wanted, struct str host)
 {
     return wanted->count == 0 || map_get(wanted, host);
@@ -281,7 +289,7 @@ struct reached {
     const struct node *node;
 };
 
-// Whether a host is this node, or is asked through it; also where that is not known.
+// Whether a host is this node, or is asked through it; also true if that is unknown.
 static bool is_reached(void *user, struct str host)
 {
     const struct reached *r = user;
@@ -303,7 +311,7 @@ static int write_ask(const struct asking *a, const struct asking_options *o, con
 {
     struct buf request = {0};
     struct reached reached = {a->hub, n};
-    // What of the request this node needs, or those behind it.
+    // Reduces the request to the part that this node and the nodes behind it need.
     int r =
         a->hub->settings.questions->narrow(o->question, o->request, is_reached, &reached, &request);
     struct wire_ask ask = {.question = (uint8_t)o->question,
@@ -335,16 +343,8 @@ static int ask_node(struct asking *a, const struct asking_options *o, struct nod
         return r;
     }
     *k = (struct asked){.asking = a, .peer = p, .id = ++p->last_id, .may_send = a->credit};
-    k->next = a->asked;
-    k->link = &a->asked;
-    if (k->next)
-        k->next->link = &k->next;
-    a->asked = k;
-    k->peer_next = p->asked;
-    k->peer_link = &p->asked;
-    if (k->peer_next)
-        k->peer_next->peer_link = &k->peer_next;
-    p->asked = k;
+    list_prepend(&a->asked, &k->of_asking);
+    list_prepend(&p->asked, &k->of_peer);
     p->asked_count++;
     n->asked++;
     a->hub->stats.asked++;
@@ -354,7 +354,7 @@ static int ask_node(struct asking *a, const struct asking_options *o, struct nod
     return 0;
 }
 
-// Every node that is asked for, and is not there. Behind a relay that is there, the relay says it.
+// Names every wanted node that is not connected. Behind a connected relay, the relay does so.
 static void name_absent(struct asking *a, const struct asking_options *o)
 {
     struct hub *h = a->hub;
@@ -375,7 +375,7 @@ static void name_absent(struct asking *a, const struct asking_options *o)
     }
 }
 
-// Marks whom to ask, by the list of hosts and by what the question is about.
+// Marks the nodes to ask, by the list of hosts and by the subject of the question.
 static int choose(struct asking *a, const struct asking_options *o)
 {
     struct map wanted = {0};
@@ -387,12 +387,13 @@ static int choose(struct asking *a, const struct asking_options *o)
     a->may_count = a->hub->node_count;
     for (size_t i = 0; i < o->host_count && r == 0; i++)
         r = map_add(&wanted, o->hosts[i], NULL) ? 0 : -ENOMEM;
-    struct wire_about *about = questions->about(o->question, o->request);
-    holders_choose(a->hub, about, a->may);
-    questions->about_end(about);
+    struct wire_host_filter *filter = questions->host_filter(o->question, o->request);
+    holders_choose(a->hub, filter, a->may);
+    questions->host_filter_end(filter);
     for (size_t i = 0; i < a->may_count; i++)
         a->may[i] &= is_in(&wanted, a->hub->nodes[i]->host);
-    for (struct peer *p = a->hub->peers; p; p = p->next) {
+    LIST_EACH (link, &a->hub->peers) {
+        struct peer *p = hub_peer_of(link);
         bool listed = p->node->relay || is_in(&wanted, p->node->host);
         a->hub->stats.spared += listed && !p->chosen;
         p->chosen &= listed;
@@ -404,9 +405,9 @@ static int choose(struct asking *a, const struct asking_options *o)
 static int ask_all(struct asking *a, const struct asking_options *o)
 {
     int r = choose(a, o);
-    for (struct peer *p = a->hub->peers; p && r == 0; p = p->next)
-        if (p->chosen)
-            r = ask_node(a, o, p->node);
+    LIST_EACH (link, &a->hub->peers)
+        if (r == 0 && hub_peer_of(link)->chosen)
+            r = ask_node(a, o, hub_peer_of(link)->node);
     if (r == 0)
         name_absent(a, o);
     return r;
@@ -415,7 +416,7 @@ static int ask_all(struct asking *a, const struct asking_options *o)
 static uint32_t credit_of_each(const struct hub *h)
 {
     size_t connected = 1;
-    for (const struct peer *p = h->peers; p; p = p->next)
+    LIST_EACH (link, &h->peers)
         connected++;
     size_t share = HUB_CREDIT_ALL / connected;
     return share < HUB_CREDIT_MIN   ? HUB_CREDIT_MIN
@@ -429,11 +430,8 @@ int asking_begin(struct hub *h, const struct asking_options *o, struct asking **
     struct asking *a = calloc(1, sizeof *a);
     if (!a)
         return -ENOMEM;
-    *a = (struct asking){
-        .hub = h, .events = o->events, .user = o->user, .next = h->asking, .link = &h->asking};
-    if (a->next)
-        a->next->link = &a->next;
-    h->asking = a;
+    *a = (struct asking){.hub = h, .events = o->events, .user = o->user};
+    list_init(&a->asked);
     h->stats.questions++;
     a->credit = credit_of_each(h);
     int r = ask_all(a, o);

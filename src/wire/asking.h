@@ -1,4 +1,4 @@
-// asking.h - a question in flight, in the loop's thread. hub_ask stands on it, and relays.
+// asking.h - a question in flight, in the loop's thread. hub_ask and relays use it.
 #ifndef SONDE_WIRE_ASKING_H
 #define SONDE_WIRE_ASKING_H
 
@@ -8,8 +8,8 @@ struct asking;
 
 struct asking_events {
     void (*record)(void *user, struct str host, struct str record);  // valid during the call
-    void (*missing)(void *user, const struct wire_missing *missing); // likewise
-    // all have answered or are missing
+    void (*missing)(void *user, const struct wire_missing *missing); // valid during the call
+    // every node has answered or is missing
     void (*done)(void *user);
 };
 
@@ -23,15 +23,15 @@ struct asking_options {
     void *user;
 };
 
-// Asks all nodes that are connected. `missing` is called for the others before it returns; `done`
-// is not, also when *left, the number of those asked, is 0. -ENOMEM.
+// Asks all connected nodes. Calls `missing` for the others before it returns; never calls `done`,
+// not even if *left, the number of asked nodes, is 0. Returns -ENOMEM on failure.
 int asking_begin(struct hub *h, const struct asking_options *o, struct asking **out, size_t *left);
 
-// While paused nodes get no more credit.
+// While paused, nodes get no more credit.
 void asking_pause(struct asking *a, bool paused);
 
-// Tells those that have not answered to stop, and names them with `reason`. Frees a; no event comes
-// after it. Not to be called in an event.
+// Cancels the question at nodes that have not answered, and names them as missing with `reason`.
+// Frees a; no event follows. Must not be called within an event.
 void asking_end(struct asking *a, enum wire_reason reason);
 
 #endif

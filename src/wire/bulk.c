@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-// What follows "fabric:"; NULL: nothing.
+// The text after "fabric:"; NULL without such a text.
 static const char *provider_of(const char *transport)
 {
     const char *colon = strchr(transport, ':');
@@ -21,7 +21,7 @@ int wire_transport_check(const char *transport, struct error *e)
     if (!fabric && strcmp(transport, "auto") != 0 && strcmp(transport, "tcp") != 0)
         return error_set(
             e, -EINVAL, "--transport=%.64s: it is auto, tcp, fabric or fabric:PROVIDER", transport);
-    // They travel in lines, between processes.
+    // Names of transports travel between processes in lines of text.
     if (strlen(transport) >= WIRE_WAY_MAX || strpbrk(transport, " \t\n\r"))
         return error_set(
             e, -EINVAL,
@@ -45,7 +45,7 @@ int wire_bulk_open(struct wire_loop *loop, const char *transport, enum wire_side
     r = fabric_open(loop, any ? NULL : provider_of(transport), any, side, near, out, &why);
     if (r && !any)
         return error_set(e, r, "--transport=%s: %s", transport, why.text);
-    // Most machines have neither the library nor such a network, and need not hear of it.
+    // Most machines have neither the library nor such a network, so only a defect is logged.
     if (r == -EIO)
         log_warning("%s; data go over TCP", why.text);
     return 0;

@@ -8,7 +8,7 @@ void clock_offset_add(struct clock_offset *c, int64_t t1, int64_t t2, int64_t t3
         __builtin_sub_overflow(span, away, &round) || round < 0 || away < 0)
         return;
     unsigned at = (unsigned)(c->count++ % CLOCK_OFFSET_SAMPLES);
-    // the sum may not fit
+    // halved first, because the sum may overflow
     c->samples[at].offset_ns = there / 2 + back / 2 + (there % 2 + back % 2) / 2;
     c->samples[at].round_ns = round;
 }

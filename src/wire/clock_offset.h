@@ -1,9 +1,10 @@
-// clock_offset.h - how far another machine's clock is from ours, from pings.
+// clock_offset.h - estimates the offset of another machine's clock from pings.
 //
 //   hub    t1 ───────────────▶            t4         offset = ((t2 - t1) + (t3 - t4)) / 2, theirs minus ours
 //   link          t2 ─ t3 ───────────────▶           error  ≤ ((t4 - t1) - (t3 - t2)) / 2: half the round trip
 //
-// Of the last pings the one with the shortest round trip counts: queues only ever make it longer.
+// Of the last pings the one with the shortest round trip counts, because queues only lengthen a
+// round trip.
 #ifndef SONDE_WIRE_CLOCK_OFFSET_H
 #define SONDE_WIRE_CLOCK_OFFSET_H
 
@@ -19,11 +20,11 @@ struct clock_offset {
     uint64_t count;
 };
 
-// Ignores what cannot be (an answer before its question).
+// Ignores impossible times (an answer before its question).
 void clock_offset_add(struct clock_offset *c, int64_t t1, int64_t t2, int64_t t3, int64_t t4);
 
-// False: nothing is known yet. The true offset lies in *offset_ns ± *error_ns, drift since the
-// sample aside.
+// Returns false without a sample. The true offset lies within *offset_ns ± *error_ns, apart from
+// drift since the sample.
 bool clock_offset_get(const struct clock_offset *c, int64_t *offset_ns, int64_t *error_ns);
 
 #endif

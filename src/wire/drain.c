@@ -36,9 +36,9 @@ struct drain_line {
     char *socket_path; // owned
     unsigned flags;
     int fd;      // -1 = not connected
-    pid_t owner; // process that has connected: a child of it must not read its answers
+    pid_t owner; // the process that connected: a forked child must not read its answers
     uint64_t asked, answered;
-    char part[sizeof(uint64_t)]; // of an answer
+    char part[sizeof(uint64_t)]; // of an answer so far
     size_t part_size;
 };
 
@@ -74,7 +74,7 @@ void drain_line_destroy(struct drain_line *l)
     free(l);
 }
 
-// Does not wait where the agent's queue of connections is full: it stands still.
+// Connects without waiting: if the agent's backlog is full, the agent has stalled.
 static int connect_line(struct drain_line *l)
 {
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -100,7 +100,7 @@ static int send_request(struct drain_line *l)
     return 0;
 }
 
-// Takes the answers that have come. -EPIPE: the agent has gone.
+// Takes the answers so far. Returns -EPIPE if the agent has gone.
 static int receive(struct drain_line *l)
 {
     for (;;) {
@@ -167,12 +167,13 @@ int drain_line_ask(struct drain_line *l)
 // ---- for all threads of a process ----
 
 struct drainer {
-    pthread_mutex_t lock; // of all below but `line`, which the thread that has set `busy` uses
+    // of all below except `line`, which belongs to the thread that has set `busy`
+    pthread_mutex_t lock;
     pthread_cond_t ended;
     struct drain_line *line;
     bool busy;
-    uint64_t begun, done; // requests
-    int result;           // of the last one
+    uint64_t begun, done; // numbers of requests
+    int result;           // of the last request
     struct drainer_stats stats;
 };
 
@@ -208,7 +209,7 @@ int drainer_wait(struct drainer *d)
         return 0;
     pthread_mutex_lock(&d->lock);
     d->stats.waiting++;
-    uint64_t needed = d->begun + 1; // a request that is under way may have passed our points by
+    uint64_t needed = d->begun + 1; // a request in progress may already have passed our points
     while (d->done < needed) {
         if (d->busy) {
             pthread_cond_wait(&d->ended, &d->lock);

@@ -1,5 +1,5 @@
-// drain.h - asks the agent of this node to take over what programs have emitted so far, before a
-// question is answered.
+// drain.h - asks the agent of this node to take over all data that programs have emitted so far,
+// before a question is answered.
 //
 //   asker                                  agent (src/agent/connections.c)
 //     │── struct drain_request ─────────────▶│ reads all rings up to now; with DRAIN_CELLS, also
@@ -54,8 +54,8 @@ bool drain_reaches(int64_t until_ns);
 
 enum { DRAIN_SOCKET_MAX = 4096 };
 
-// The socket of the agent that writes `recording`, a file or a folder, if a job's folder it is in.
-// False: there is none.
+// The socket of the agent that writes `recording`, a file or a folder, if it is in a job's folder.
+// False: none.
 bool drain_find_socket(const char *recording, char out[DRAIN_SOCKET_MAX]);
 
 // ---- one connection ----
@@ -67,9 +67,9 @@ struct drain_line;
 int drain_line_create(const char *socket_path, unsigned flags, struct drain_line **out);
 void drain_line_destroy(struct drain_line *l); // NULL is allowed
 
-// Connects if necessary, sends a request, waits for its answer. 0: what was emitted before the call
-// is in the store. -ETIMEDOUT: the agent has not answered in time, or still owes an earlier answer.
-// Another negative errno: there is no agent.
+// Connects if necessary, sends a request, waits for its answer. 0: all points that were emitted
+// before the call are in the store. -ETIMEDOUT: the agent has not answered in time, or still owes
+// an earlier answer. Another negative errno: no agent runs.
 int drain_line_ask(struct drain_line *l);
 
 // ---- for all threads of a process ----
@@ -77,9 +77,9 @@ int drain_line_ask(struct drain_line *l);
 struct drainer;
 
 int drainer_create(const char *socket_path, unsigned flags, struct drainer **out, struct error *e);
-void drainer_destroy(struct drainer *d); // NULL is allowed; nobody waits any more
+void drainer_destroy(struct drainer *d); // NULL is allowed; no request may wait
 
-// As drain_line_ask, shared with other threads. d may be NULL: nothing is live, 0.
+// Like drain_line_ask, shared with other threads. If d is NULL, nothing is live, and it returns 0.
 int drainer_wait(struct drainer *d);
 
 struct drainer_stats {

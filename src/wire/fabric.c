@@ -1,17 +1,17 @@
 // fabric.c - a bulk over libfabric: one endpoint, one block of registered memory, one completion
 // queue.
 //
-// libfabric makes progress when it is asked to, by most providers. The loop asks before each sleep,
-// and is woken by the completion queue's descriptor where the provider has one. Where it has none
-// (shm), and for what no descriptor tells (connections in the making, reads that are late), a timer
-// asks while there is something to wait for: 1 ms after something has happened, then twice as long
-// each time up to POLL_MAX_MS. Nothing to wait for: no timer. A link with a descriptor has none: it
-// wakes when the provider needs it, and where the network reads by itself, never.
+// With most providers, libfabric makes progress only when it is polled. The loop polls before each
+// sleep; the completion queue's descriptor wakes it if the provider has one. A timer polls for
+// providers without a descriptor (shm), and for events without one (connections being set up, late
+// reads): 1 ms after an event, then after twice the time at each poll, up to POLL_MAX_MS. With
+// nothing to wait for, no timer runs. A link with a descriptor needs no timer: the provider wakes
+// it when necessary, and never if the network reads by itself.
 //
-// A read that was given up may never complete (fabric_reads.c). No call takes a read back, and
-// closing an endpoint in the middle of a read crashes some providers. Therefore the endpoint is
-// then set aside, with its slots, for as long as the process lives, and another one is opened,
-// where the reads of the other nodes begin again; after ASIDE_MAX times, data go over TCP.
+// A read that was given up may never complete (fabric_reads.c). No call cancels a read, and closing
+// an endpoint during a read crashes some providers. Therefore the hub keeps the old endpoint and
+// its slots until the process ends, and opens a new one, where the reads of the other nodes
+// restart. After ASIDE_MAX times, data go over TCP.
 #include "wire/fabric.h"
 #include "wire/fabric_internal.h"
 #include "wire/fabric_memory.h"
@@ -32,19 +32,19 @@
 
 enum {
     LANDING_BYTES = WIRE_LANDING_SLOTS * WIRE_LAID_MAX,
-    QUEUE_SIZE = 64, // completions; there are never more than slots
-    TRIES_MAX = 16,  // to find the queue quiet before the loop sleeps
+    QUEUE_SIZE = 64, // completions; more than one per slot never occur
+    TRIES_MAX = 16,  // polls to find the queue empty before the loop sleeps
     POLL_MIN_MS = 1,
     POLL_MAX_MS = 16,
-    ASIDE_MAX = 8, // of 4 MiB and an endpoint
+    ASIDE_MAX = 8, // endpoints kept, with 4 MiB each
 };
 
-// What the network may still write to.
+// Memory that the network may still write to.
 struct aside {
     struct fabric_objects o;
     struct slot *slots;
     char *memory;
-    struct aside *next;
+    struct aside *next; // a stack without a lock
 };
 static _Atomic(struct aside *) asides; // keeps them reachable for leak checkers
 
@@ -57,7 +57,7 @@ static bool is_memory(const struct fabric *f)
 
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
-    (void)poll, (void)status, (void)events; // on_prepare looks
+    (void)poll, (void)status, (void)events; // on_prepare polls
 }
 
 static void free_handle(uv_handle_t *handle)
@@ -91,7 +91,7 @@ static char *map_memory(const struct fabric *f)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-// False: no memory; all is as it was.
+// Returns false without memory, with nothing changed.
 static bool set_aside(struct fabric *f)
 {
     struct aside *a = calloc(1, sizeof *a);
@@ -118,7 +118,8 @@ static void open_anew(struct fabric *f)
 {
     const char *what = "";
     struct slot *before = f->slots;
-    // shm copies by itself: nothing is under way, and its memory has to go.
+    // The provider shm copies without requests, so no read is in progress. The memory of shm must
+    // be released.
     if (is_memory(f)) {
         stop_waiting(f);
         fabric_objects_close(&f->o);
@@ -127,7 +128,7 @@ static void open_anew(struct fabric *f)
             return;
         stop_waiting(f);
     }
-    log_info("%s: a read that nobody waits for does not end: opened anew", f->bulk.name);
+    log_info("%s: a cancelled read does not complete: the endpoint is opened again", f->bulk.name);
     fabric_release_slots(f, before);
     int r = fabric_objects_open(&f->o, f->library, f->info, f->side, QUEUE_SIZE, f->memory,
                                 f->memory_bytes, &what);
@@ -221,7 +222,7 @@ static void awaited(struct wire_bulk *b, bool yes)
     of(b)->awaited = yes;
 }
 
-// Whether it is an address as ours: the provider takes it apart by itself.
+// Whether an address has the format of ours, because the provider parses it without checks.
 static bool is_like_ours(const struct fabric *f, struct str address)
 {
     if (address.size == 0 || address.size > WIRE_ADDRESS_MAX)
@@ -288,13 +289,13 @@ static void free_fabric(struct fabric *f)
         set_aside(f);
     fabric_objects_close(&f->o);
     if (is_memory(f))
-        // of nodes that were killed, and whose memory we had until now
+        // of killed nodes whose memory we had mapped until now
         fabric_memory_sweep(FABRIC_MEMORY_FOLDER);
     if (f->memory)
         munmap(f->memory, f->memory_bytes);
     if (f->info)
         f->library->freeinfo(f->info);
-    // Parted nodes whose reads never completed.
+    // Peers that have gone, and whose reads never completed.
     for (struct list_link *link; (link = list_take_first(&f->peers));)
         free(LIST_OF(link, struct wire_bulk_peer, of_fabric));
     free(f->slots);
@@ -356,7 +357,7 @@ int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, 
                        : -ENOENT;
     fabric_signals_restore(signals);
     if (r == 0 && is_memory(f))
-        // of who was killed and is started again here, say
+        // for example of a killed predecessor on this machine
         fabric_memory_sweep(FABRIC_MEMORY_FOLDER);
     f->memory_bytes = side == WIRE_HUB ? LANDING_BYTES : WIRE_WINDOW_BYTES;
     f->memory = map_memory(f);

@@ -1,5 +1,5 @@
-// fabric_internal.h - shared by fabric.c (the row, its life and its progress) and fabric_reads.c
-// (what is being fetched).
+// fabric_internal.h - shared by fabric.c (the bulk's functions, lifetime and progress) and
+// fabric_reads.c (fetches).
 #ifndef SONDE_WIRE_FABRIC_INTERNAL_H
 #define SONDE_WIRE_FABRIC_INTERNAL_H
 
@@ -11,22 +11,22 @@
 struct wire_bulk_peer {
     struct fabric *fabric;
     struct list_link of_fabric;
-    char name[WIRE_ADDRESS_MAX]; // its address, as it told us
-    fi_addr_t address;           // FI_ADDR_NOTAVAIL: the provider does not take it
+    char name[WIRE_ADDRESS_MAX]; // the address that the node sent
+    fi_addr_t address;           // FI_ADDR_NOTAVAIL: the provider rejects it
     uint64_t base, key;          // of its window
     unsigned reads;              // in slots
     bool parted;
 };
 
 struct slot {
-    struct fi_context2 context;  // first: the provider's; what a completion names
-    struct wire_fetch *fetch;    // NULL: free, or lost
-    struct wire_bulk_peer *peer; // NULL: free
-    int64_t lost_ns;             // when its fetch was given up
+    struct fi_context2 context;  // the first member: the provider's; a completion refers to it
+    struct wire_fetch *fetch;    // NULL: unused, or given up
+    struct wire_bulk_peer *peer; // NULL: unused
+    int64_t lost_ns;             // the time when its fetch was given up
 };
 
 struct fabric {
-    struct wire_bulk bulk; // first: the bulk is this
+    struct wire_bulk bulk; // the first member: the bulk is the fabric
     struct wire_loop *loop;
     const struct fabric_library *library;
     enum wire_side side;
@@ -45,29 +45,29 @@ struct fabric {
     struct list_link waiting; // fetches, oldest first
 };
 
-// Queues a fetch, which the next fabric_begin_read begins.
+// Queues a fetch, which a later fabric_begin_read starts.
 void fabric_queue(struct fabric *f, struct wire_fetch *fetch);
-void fabric_give_up(struct wire_fetch *fetch); // of struct wire_bulk_row
+void fabric_give_up(struct wire_fetch *fetch); // implements give_up of struct wire_bulk_row
 
-// Takes the next completion. False: there is none.
+// Takes the next completion; returns false without one.
 bool fabric_complete_read(struct fabric *f);
 
-// Begins the next read that can begin. False: none can. A read that fails ends at once, and its end
-// may change the list.
+// Starts the next read that can start; returns false if none can. A read that fails ends at once,
+// and its end may change the list.
 bool fabric_begin_read(struct fabric *f);
 
-// Times out one expired fetch. False: there is none.
+// Times out one expired fetch; returns false if there is none.
 bool fabric_expire_read(struct fabric *f, int64_t now_ns);
 
 bool fabric_is_reading(const struct fabric *f);
 
-// Whether a read that was given up has not ended for so long that it probably never does.
+// Whether a read that was given up is so late that it probably never ends.
 bool fabric_has_lost(const struct fabric *f, int64_t now_ns);
 
-// The slots of an endpoint that is replaced: their fetches are queued again, their nodes released.
+// Called for the slots of a replaced endpoint: queues their fetches again and releases their nodes.
 void fabric_release_slots(struct fabric *f, struct slot *slots);
 
-// Frees a node that has parted and of which nothing is being read.
+// Frees a node that has gone, once no read of it is in progress.
 void fabric_forget_peer(struct wire_bulk_peer *p);
 
 #endif

@@ -1,5 +1,5 @@
-// fabric_library.c - opened with dlopen, as libraries of GPUs are: the program, its packages and
-// the agent do not need it, and a node without it still runs.
+// fabric_library.c - opens libfabric with dlopen, like the libraries of GPUs: program, packages and
+// agent do not need it, and a node without it still runs.
 #include "wire/fabric_library.h"
 #include "wire/fabric.h"
 
@@ -14,19 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The interface that is asked for: old enough for every libfabric of the last years, new enough for
+// The requested interface version: old enough for every libfabric of recent years, new enough for
 // the bits of mr_mode.
 #define FABRIC_API FI_VERSION(1, 9)
 
-// Networks that move data by themselves, the best first.
+// Networks that move data by themselves, best first.
 static const char *const made_for_it[] = {"cxi", "efa", "opx", "psm3", "verbs;ofi_rxm"};
-// What serves where none of them is, when somebody asks for it.
+// Networks to use without one of those, if the user requests libfabric.
 static const char *const others[] = {"tcp;ofi_rxm", "tcp"};
 
 // ---- the library ----
 
 static struct fabric_library library;
-static struct error opening; // code 0: it is open
+static struct error opening; // code 0: open
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void open_it(void)
@@ -37,11 +37,10 @@ static void open_it(void)
     } names[] = {{"fi_getinfo", &library.getinfo},   {"fi_freeinfo", &library.freeinfo},
                  {"fi_dupinfo", &library.dupinfo},   {"fi_fabric", &library.fabric},
                  {"fi_strerror", &library.strerror}, {"fi_version", &library.version}};
-    // Its cache of registered memory watches malloc or page faults of the whole process; two blocks
-    // that live as long as it does need none.
+    // libfabric's cache of registered memory watches malloc or page faults of the whole process;
+    // our two blocks live as long as the endpoint and need no cache.
     setenv("FI_MR_CACHE_MONITOR", "disabled", 0);
-    // No memory of GPUs is asked for, and none of their libraries is to be started for it
-    // (libfabric 1.18 and newer heed this).
+    // We use no GPU memory, so libfabric must not start GPU libraries (1.18 and newer heed this).
     setenv("FI_HMEM", "system", 0);
     void *handle = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!handle) {

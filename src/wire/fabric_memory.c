@@ -36,8 +36,8 @@ static void remove_nobodys(int folder, const char *name)
     int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return;
-    // Who opens it now waits until the lease is given back, and we are sent a signal: one that
-    // nobody minds.
+    // A process that opens the file now waits until we release the lease, and the kernel sends us a
+    // signal: SIGURG, which is ignored by default.
     fcntl(fd, F_SETSIG, SIGURG);
     if (fcntl(fd, F_SETLEASE, F_RDLCK) == 0)
         unlinkat(folder, name, 0);

@@ -1,26 +1,26 @@
-// fabric_memory.h - the names of libfabric's shared memory, and what killed processes have left of
-// it. For fabric_library.c and fabric.c.
+// fabric_memory.h - names libfabric's shared memory, and removes the files of killed processes. For
+// fabric_library.c and fabric.c.
 //
 // The provider shm keeps 16 MiB of each endpoint in a file under /dev/shm and removes it with the
-// endpoint. It would call it after the number of its process: where containers share the folder and
-// each counts its processes from 1, one takes the other's file for that of a dead one. So it gets a
-// name of ours, "sonde-" and 64 random bits.
+// endpoint. By default the file's name contains the process id. But containers that share the
+// folder each count processes from 1, so one takes another's file for that of a dead process. So we
+// choose the name: "sonde-" and 64 random bits.
 //
-// Whoever is killed with -9 removes nothing. A file that nobody has mapped for writing is nobody's
-// any more; the kernel knows, and says so to who asks for a lease (fcntl(2), F_SETLEASE): of all
-// processes, whatever namespace they are in.
+// A process killed with -9 leaves its file. A file that no process has mapped for writing is stale.
+// The kernel detects that: it grants a lease (fcntl(2), F_SETLEASE) only if no process, in any
+// namespace, has the file open or mapped for writing.
 #ifndef SONDE_WIRE_FABRIC_MEMORY_H
 #define SONDE_WIRE_FABRIC_MEMORY_H
 
 #define FABRIC_MEMORY_PROVIDER "shm"
 #define FABRIC_MEMORY_FOLDER "/dev/shm"
 
-enum { FABRIC_MEMORY_NAME = 32 }; // "sonde://sonde-", 16 digits and a 0
+enum { FABRIC_MEMORY_NAME = 32 }; // "sonde://sonde-", 16 digits and a NUL
 
-// An address that no other endpoint has, as the provider takes it. Negative errno.
+// Makes a unique address in the provider's format. Returns a negative errno on failure.
 int fabric_memory_name(char out[FABRIC_MEMORY_NAME]);
 
-// Removes this user's files of such a name that are nobody's. What cannot be removed stays.
+// Removes this user's stale files of such names. A file that cannot be removed stays.
 void fabric_memory_sweep(const char *folder);
 
 #endif

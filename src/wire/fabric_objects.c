@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static const uint64_t WINDOW_KEY = 1; // where we choose it
+static const uint64_t WINDOW_KEY = 1; // if the provider lets us choose it
 
 static void close_fid(struct fid *fid)
 {
@@ -51,7 +51,7 @@ static int register_memory(struct fabric_objects *o, int mode, enum wire_side si
 {
     if (side == WIRE_HUB && !(mode & FI_MR_LOCAL))
         return 0;
-    // A forked child must not tear pages away that the network reads or writes.
+    // A fork must not detach pages that the network reads or writes.
     madvise(memory, bytes, MADV_DONTFORK);
     int r = fi_mr_reg(o->domain, memory, bytes, side == WIRE_HUB ? FI_READ : FI_REMOTE_READ, 0,
                       WINDOW_KEY, 0, &o->mr, NULL);
@@ -62,7 +62,7 @@ static int register_memory(struct fabric_objects *o, int mode, enum wire_side si
     return r;
 }
 
-// shm's memory gets a name of ours.
+// Gives shm's memory a name of ours.
 static int name_memory(struct fi_info *info)
 {
     char name[FABRIC_MEMORY_NAME];

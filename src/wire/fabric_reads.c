@@ -1,12 +1,12 @@
-// fabric_reads.c - what a hub is fetching from its nodes' windows.
+// fabric_reads.c - a hub's fetches from its nodes' windows.
 //
 //   fetch ─▶ waiting (no slot, or the provider says "again") ─▶ slot: fi_read
 //         ─▶ completion ─▶ done
 //
-// A fetch that is given up, or that has expired, leaves its slot behind until the completion comes:
-// until then the network may still write there. If a node has lost its power or its cable, no
-// completion comes for many minutes (TCP is patient). Therefore one node has a quarter of the slots
-// at most, and fabric.c replaces the endpoint after LOST_MS.
+// A fetch that is given up or expired keeps its slot occupied until the completion comes, because
+// the network may still write there. If a node has lost power or its cable, no completion comes for
+// many minutes (TCP keeps retrying). Therefore one node gets at most a quarter of the slots, and
+// fabric.c replaces the endpoint after LOST_MS.
 #include "wire/fabric_internal.h"
 
 #include "base/clock.h"
@@ -71,7 +71,7 @@ bool fabric_complete_read(struct fabric *f)
         log_debug("%s: a read has failed: %s", f->bulk.name, f->library->strerror(failure.err));
     const char *data = f->memory + (size_t)(s - f->slots) * WIRE_LAID_MAX;
     struct wire_fetch *fetch = s->fetch;
-    // The slot is free only afterwards: `done` reads from it.
+    // Released only after the call, because `done` reads from the slot.
     s->fetch = NULL;
     if (fetch)
         fetch->done(fetch, status, data);
@@ -102,7 +102,7 @@ bool fabric_begin_read(struct fabric *f)
             r = fi_read(f->o.ep, f->memory + slot * WIRE_LAID_MAX, fetch->size,
                         f->o.mr ? fi_mr_desc(f->o.mr) : NULL, fetch->peer->address,
                         fetch->peer->base + fetch->offset, fetch->peer->key, &s->context);
-        if (r == -FI_EAGAIN) // of this node only: its connection may not be up yet
+        if (r == -FI_EAGAIN) // concerns only this node: its connection may not be up yet
             continue;
         list_remove(link);
         if (r) {
@@ -152,7 +152,7 @@ void fabric_queue(struct fabric *f, struct wire_fetch *t)
 {
     t->slot = -1;
     t->deadline_ns = clock_monotonic_ns() + f->bulk.fetch_timeout_ms * (int64_t)NS_PER_MS;
-    list_append(&f->waiting, &t->waiting); // on_prepare begins it
+    list_append(&f->waiting, &t->waiting); // on_prepare starts it
 }
 
 bool fabric_has_lost(const struct fabric *f, int64_t now_ns)

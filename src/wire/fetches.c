@@ -7,15 +7,26 @@
 #include <stdlib.h>
 
 struct fetches_item {
-    struct wire_fetch fetch; // first: the fetch is the item
+    struct wire_fetch fetch; // the first member: the fetch is the item
     struct wire_fetches *in;
-    struct fetches_item *next;
+    struct list_link of_all; // in wire_fetches.items
     struct wire_header header;
     uint8_t mac[WIRE_MAC_BYTES];
     char *data;    // header.size bytes
-    uint32_t have; // of them: all or none
+    uint32_t have; // received bytes: all or none
     bool piece, fetching;
 };
+
+static struct fetches_item *item_of(struct list_link *link)
+{
+    return LIST_OF(link, struct fetches_item, of_all);
+}
+
+// NULL: there is none.
+static struct fetches_item *first_of(const struct wire_fetches *f)
+{
+    return list_empty(&f->items) ? NULL : item_of(f->items.next);
+}
 
 static bool is_whole(const struct fetches_item *i)
 {
@@ -30,13 +41,6 @@ static void free_item(struct wire_fetches *f, struct fetches_item *i)
     free(i);
 }
 
-static void unlink_first(struct wire_fetches *f)
-{
-    f->first = f->first->next;
-    if (!f->first)
-        f->last = &f->first;
-}
-
 static struct fetches_item *new_item(struct wire_fetches *f, const struct wire_header *h,
                                      size_t size)
 {
@@ -48,8 +52,7 @@ static struct fetches_item *new_item(struct wire_fetches *f, const struct wire_h
         return NULL;
     }
     *i = (struct fetches_item){.in = f, .header = *h, .data = data};
-    *f->last = i;
-    f->last = &i->next;
+    list_append(&f->items, &i->of_all);
     return i;
 }
 
@@ -58,17 +61,14 @@ int wire_fetches_begin(struct wire_fetches *f, struct wire_bulk *bulk, struct st
 {
     f->bulk = bulk;
     f->key = key;
-    f->last = &f->first;
+    list_init(&f->items);
     return bulk->row->meet(bulk, description, &f->peer, e);
 }
 
 void wire_fetches_end(struct wire_fetches *f)
 {
-    while (f->first) {
-        struct fetches_item *i = f->first;
-        f->first = i->next;
-        free_item(f, i);
-    }
+    LIST_EACH (link, &f->items)
+        free_item(f, item_of(link));
     if (f->given)
         free_item(f, f->given);
     if (f->peer)
@@ -128,7 +128,8 @@ void wire_fetches_break(struct wire_fetches *f, const char *why)
         return;
     f->broken = true;
     snprintf(f->why, sizeof f->why, "%s", why);
-    for (struct fetches_item *i = f->first; i; i = i->next) {
+    LIST_EACH (link, &f->items) {
+        struct fetches_item *i = item_of(link);
         if (i->fetching)
             f->bulk->row->give_up(&i->fetch);
         i->fetching = false;
@@ -137,22 +138,24 @@ void wire_fetches_break(struct wire_fetches *f, const char *why)
 
 void wire_fetches_refill(struct wire_fetches *f, bool trial)
 {
-    if (trial && f->first) {
-        struct fetches_item *i = f->first;
-        unlink_first(f);
-        f->lying -= i->header.size;
-        free_item(f, i);
+    struct list_link *tried = trial ? list_take_first(&f->items) : NULL;
+    if (tried) {
+        f->lying -= item_of(tried)->header.size;
+        free_item(f, item_of(tried));
     }
-    for (struct fetches_item *i = f->first; i; i = i->next)
-        if (i->piece)
-            i->have = 0;
+    LIST_EACH (link, &f->items)
+        if (item_of(link)->piece)
+            item_of(link)->have = 0;
 }
 
 int wire_fetches_again(struct wire_fetches *f, const struct wire_header *h, struct str payload)
 {
-    struct fetches_item *i = f->first;
-    while (i && (!i->piece || is_whole(i)))
-        i = i->next;
+    struct fetches_item *i = NULL;
+    LIST_EACH (link, &f->items)
+        if (item_of(link)->piece && !is_whole(item_of(link))) {
+            i = item_of(link);
+            break;
+        }
     if (!f->broken || !i || i->header.id != h->id || i->header.size != payload.size)
         return -EBADMSG;
     memcpy(i->data, payload.data, payload.size);
@@ -165,7 +168,7 @@ int wire_fetches_again(struct wire_fetches *f, const struct wire_header *h, stru
 int wire_fetches_hold(struct wire_fetches *f, const struct wire_header *h, struct str payload,
                       bool *kept)
 {
-    *kept = f->first != NULL;
+    *kept = !list_empty(&f->items);
     if (!*kept)
         return 0;
     if (payload.size > FETCHES_HELD_MAX - f->held)
@@ -184,10 +187,11 @@ bool wire_fetches_next(struct wire_fetches *f, struct wire_header *h, struct str
 {
     if (f->given)
         free_item(f, f->given);
-    struct fetches_item *i = f->given = f->first && is_whole(f->first) ? f->first : NULL;
-    if (!i)
+    struct fetches_item *i = first_of(f);
+    f->given = i && is_whole(i) ? i : NULL;
+    if (!f->given)
         return false;
-    unlink_first(f);
+    list_remove(&i->of_all);
     if (i->piece) {
         f->lying -= i->header.size;
         f->taken += i->header.size;

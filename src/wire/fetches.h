@@ -1,15 +1,15 @@
-// fetches.h - a hub's end of one node's window: pieces that are being fetched, and the frames
-// behind them, in the order in which they came.
+// fetches.h - a hub's end of one node's window: pieces being fetched, and the frames after them, in
+// order of arrival.
 //
 //   next ◀─ [PART, 16 KiB of a question] ◀─ [END of it] ◀─ [piece, being fetched] ◀─ …
 //
-// A piece that cannot be fetched, or is not what its mac says, breaks the way for good: whatever of
-// the pieces was not taken yet is sent again over the connection (wire_fetches_again), so nothing
-// of an answer is lost. Memory: WIRE_WINDOW_BYTES of pieces and FETCHES_HELD_MAX of frames behind
-// them.
+// If a fetch fails or its mac is wrong, the bulk is abandoned for good: the link sends all pieces
+// not taken yet again over the connection (wire_fetches_again), so no part of an answer is lost.
+// Memory: WIRE_WINDOW_BYTES of pieces and FETCHES_HELD_MAX of frames after them.
 #ifndef SONDE_WIRE_FETCHES_H
 #define SONDE_WIRE_FETCHES_H
 
+#include "base/list.h"
 #include "wire/messages.h"
 
 enum { FETCHES_HELD_MAX = 8 << 20 };
@@ -20,44 +20,47 @@ struct wire_fetches {
     struct wire_bulk *bulk;
     struct wire_bulk_peer *peer;
     const uint8_t *key; // of the pieces' macs
-    // Something may have changed: wire_fetches_next, and `broken`.
+    // Called when wire_fetches_next or `broken` may have changed.
     void (*news)(void *user);
     void *user;
     bool broken;
     char why[128];
-    struct fetches_item *first, **last, *given;
-    // bytes of pieces that were not taken; that were, and of which the link was not told
+    struct list_link items; // in order of arrival
+    struct fetches_item *given;
+    // bytes of pieces in the window; bytes of pieces taken but not yet reported to the link
     uint32_t lying, taken;
-    size_t held; // bytes of frames behind pieces
+    size_t held; // bytes of frames after pieces
 };
 
-// `description` is of the link's window. As wire_bulk_row.meet.
+// `description` describes the link's window. Otherwise like wire_bulk_row.meet.
 int wire_fetches_begin(struct wire_fetches *f, struct wire_bulk *bulk, struct str description,
                        const uint8_t *key, struct error *e);
 void wire_fetches_end(struct wire_fetches *f);
 
-// A piece lies there: it is fetched unless the way is broken. -EBADMSG: there cannot be so many;
-// -ENOMEM.
+// The window has a new piece, which is fetched unless the bulk is broken. Returns -EBADMSG if the
+// window cannot hold it; -ENOMEM.
 int wire_fetches_laid(struct wire_fetches *f, const struct wire_header *h,
                       const struct wire_laid *laid);
 
-// A frame that must not overtake pieces; not kept (false in *kept) when there are none. -ENOBUFS:
+// Keeps a frame that must not overtake pieces; without pieces *kept is false. Returns -ENOBUFS past
 // FETCHES_HELD_MAX; -ENOMEM.
 int wire_fetches_hold(struct wire_fetches *f, const struct wire_header *h, struct str payload,
                       bool *kept);
 
-// The next that is whole; a piece is a PART. Valid until the next call. False: there is none (yet).
+// Returns the next complete item; a piece counts as a PART. Valid until the next call. Returns
+// false if none is complete yet.
 bool wire_fetches_next(struct wire_fetches *f, struct wire_header *h, struct str *payload);
 
-// How many bytes of the window the link may use again. `whole`: however few.
+// The number of bytes of the window that the link may reuse. `whole`: reports even small numbers.
 uint32_t wire_fetches_taken(struct wire_fetches *f, bool whole);
 
-// No more fetching.
+// Stops fetching for good.
 void wire_fetches_break(struct wire_fetches *f, const char *why);
-// The link is told how much was taken, and that the way is broken: all other pieces come again,
-// also those that had been fetched. `trial`: the first is none.
+// Called when the link has been told the number of taken bytes and that the bulk is broken: all
+// other pieces come again, fetched ones included. `trial`: the first of them is the trial piece,
+// which does not.
 void wire_fetches_refill(struct wire_fetches *f, bool trial);
-// The oldest of them. -EBADMSG: that is not what is missing; -ENOMEM.
+// Takes the oldest missing piece. Returns -EBADMSG if the frame is not that piece; -ENOMEM.
 int wire_fetches_again(struct wire_fetches *f, const struct wire_header *h, struct str payload);
 
 #endif

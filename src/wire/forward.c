@@ -9,18 +9,18 @@
 struct wire_forward {
     uv_pipe_t socket;
     uv_timer_t timer;
-    unsigned handles; // that libuv has not closed yet
+    unsigned handles; // handles that libuv has not closed yet
     struct wire_forward_options o;
     struct wire_session *session;
-    uint32_t room;    // bytes that the other end still takes
-    uint32_t granted; // bytes that we still take
-    uint32_t taken;   // bytes that our socket has taken, and of which the other end does not know
-    size_t pending;   // bytes that wait for our socket
+    uint32_t room;    // bytes that the other end still accepts
+    uint32_t granted; // bytes that we still accept
+    uint32_t taken;   // bytes written to our socket and not yet reported to the other end
+    size_t pending;   // bytes waiting for our socket
     int64_t moved_ns; // when the last byte moved
     int64_t ticked_ns;
     bool reading;
     bool said_end, heard_end;
-    bool asked; // our socket sent bytes after the last ones that came for it
+    bool asked; // our socket has sent bytes since it last received some
     bool closing;
 };
 
@@ -120,7 +120,7 @@ static void on_taken(struct wire_forward *f, size_t size)
 }
 
 struct outgoing {
-    uv_write_t write; // first: the request is this
+    uv_write_t write; // the first member: the request is the write
     struct wire_forward *forward;
     size_t size;
     char data[];
@@ -193,7 +193,7 @@ static void take_stream(struct wire_forward *f, struct str payload)
     f->heard_end = payload.size == 0;
     if (f->heard_end && f->pending == 0)
         end(f, NULL);
-    else if (!f->heard_end && !f->said_end) // a socket that has ended takes nothing
+    else if (!f->heard_end && !f->said_end) // a socket that has ended accepts nothing
         write_out(f, payload);
 }
 

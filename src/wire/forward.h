@@ -1,19 +1,19 @@
-// forward.h - carries the bytes of one client between a socket of this machine and a session, both
-// ways. The hub and the node run the same code.
+// forward.h - carries the bytes of one client between a local socket and a session, both ways. The
+// hub and the node run the same code.
 //
 //   another node                                                        the first node
 //   client ── http.sock ── forward ────── session, one TCP connection ────── forward ── HTTP server
 //                              STREAM bytes ─▶          ◀─ STREAM bytes
 //                                   ◀─ ROOM n           ROOM n ─▶
 //
-// An end sends at most as many bytes as it has room for: WIRE_FORWARD_WINDOW at first, and what the
-// other end returns with ROOM once its socket has taken the bytes. So a slow reader stops only its
-// own server or client, and a forward holds at most two windows of bytes: one that waits for the
-// socket, one that waits for the network. Every heartbeat each end sends a ROOM, also of 0 bytes.
-// An end that hears nothing for the session's dead_ms closes the forward.
+// An end sends only as many bytes as its credit allows: WIRE_FORWARD_WINDOW at first, and the bytes
+// that the other end returns with ROOM once its socket has taken them. So a slow reader stops only
+// its own server or client, and a forward holds at most two windows of bytes: one that waits for
+// the socket, one that waits for the network. Every heartbeat each end sends a ROOM, also of 0
+// bytes. An end that hears nothing for the session's dead_ms closes the forward.
 //
 // When a socket ends, its end sends an empty STREAM. The other end closes everything as soon as its
-// own socket has taken what came before.
+// own socket has taken the earlier bytes.
 #ifndef SONDE_WIRE_FORWARD_H
 #define SONDE_WIRE_FORWARD_H
 
@@ -21,9 +21,9 @@
 #include "wire/session.h"
 
 enum {
-    WIRE_FORWARD_WINDOW = 64 << 10, // bytes in one direction that the other end has not taken
-    WIRE_FORWARD_PIECE = 16 << 10,  // bytes of a STREAM that we send
-    // after its socket has ended, so long an end waits for a reader that takes nothing
+    WIRE_FORWARD_WINDOW = 64 << 10, // bytes in flight per direction
+    WIRE_FORWARD_PIECE = 16 << 10,  // most bytes of one STREAM
+    // after its socket has ended, an end waits this long for a reader that takes nothing
     WIRE_FORWARD_LINGER_MS = 30000,
 };
 _Static_assert((int)WIRE_FORWARD_PIECE <= (int)WIRE_PART_MAX, "a piece is one frame");
@@ -32,23 +32,24 @@ struct wire_forward;
 
 struct wire_forward_options {
     struct wire_loop *loop;
-    const struct wire_settings *settings; // outlives it
+    const struct wire_settings *settings; // must outlive the forward
     unsigned heartbeat_ms, dead_ms;
     // The forward has closed the socket and the session, and frees itself. `why` may be NULL.
     void (*ended)(void *user, struct wire_forward *f, const char *why);
     void *user;
 };
 
-// In the loop's thread, like all of this. Takes over `session`, whose ends have proved that they
-// know the key, and `fd`, a stream socket. -ENOMEM or the system's: it has taken neither.
+// Called in the loop's thread, like all functions here. Takes over `session`, whose ends have
+// proved that they know the key, and `fd`, a stream socket. On failure (-ENOMEM or the system's
+// error) it takes neither.
 int wire_forward_start(const struct wire_forward_options *o, struct wire_session *session, int fd,
                        struct wire_forward **out);
 
-// Whether the socket has sent bytes after the last ones that came for it, or bytes still wait for
-// it: its client has asked, and has no answer yet.
+// Whether the socket has sent bytes since it last received some, or bytes still wait for it: its
+// client has sent a request and has no answer yet.
 bool wire_forward_owes(const struct wire_forward *f);
 
-// Closes both; `why` (may be NULL) is for the other end. `ended` is not called.
+// Closes both; `why` (may be NULL) goes to the other end. Does not call `ended`.
 void wire_forward_stop(struct wire_forward *f, const char *why);
 
 #endif

@@ -15,22 +15,22 @@
 
 enum {
     BACKLOG = 64,
-    LOOKS_A_HANDSHAKE = 16, // how often the time of handshakes is looked at
+    LOOKS_A_HANDSHAKE = 16, // checks of the handshake's deadline during its time
     LOOK_MS_MIN = 5,
     LOOK_MS_MAX = 1000,
-    READS_A_LOOK = 64, // of what a client that was refused goes on sending
-    REFUSED_MAX = 32,  // clients that read why they have no connection; further ones read nothing
-    LAST_LOOK_MS = 5,  // between two looks at who waits for an answer
+    READS_A_LOOK = 64,      // read from a refused client at a time
+    REFUSED_MAX = 32,       // clients that get the reason of a refusal; further ones get nothing
+    LAST_LOOK_MS = 5,       // interval of checks for clients that wait for an answer
     NO_DESCRIPTOR_MS = 100, // a pause in accepting when the process has no descriptor left
 };
 
 struct client {
     struct list_link link;
     struct wire_forwarder *forwarder;
-    int fd; // -1: the forward has it
+    int fd; // -1: owned by the forward
     struct wire_session *session;
     struct wire_forward *forward; // NULL: not welcomed yet
-    int64_t refused_ns;           // 0: it was not
+    int64_t refused_ns;           // 0: not refused
 };
 
 struct wire_forwarder {
@@ -41,12 +41,12 @@ struct wire_forwarder {
     char *host, *job, *hub_host; // owned
     int hub_port;
     void (*refusal)(const char *why, struct buf *out);
-    int fd; // listens
+    int fd; // the listening socket
     uv_poll_t poll;
     uv_timer_t timer, pause;
-    unsigned handles; // that libuv has not closed yet
+    unsigned handles; // handles that libuv has not closed yet
     struct list_link clients;
-    unsigned count, refused; // all of them; those that were refused, and have not gone
+    unsigned count, refused; // all clients; refused ones that have not gone
     uint64_t session_number, attempts;
 };
 
@@ -63,8 +63,8 @@ static void forget(struct client *c)
 
 static void begin_looking(struct wire_forwarder *f);
 
-// The client may still be sending its request. So the socket stays open until the client has closed
-// its own, for a while: a client that cannot send does not read why.
+// The client may still be sending its request. So the socket stays open for a while, until the
+// client has closed its own, because a client that cannot send does not read the reason.
 static void refuse(struct client *c, const char *why)
 {
     struct wire_forwarder *f = c->forwarder;
@@ -98,7 +98,7 @@ static void close_client(struct client *c)
     forget(c);
 }
 
-// Whether a client that was refused has gone, or had its time.
+// Whether a refused client has gone, or its time is over.
 static bool has_gone(const struct client *c, int64_t now)
 {
     char ignored[4096];
@@ -196,7 +196,8 @@ static void begin(struct client *c)
         begin_looking(f);
 }
 
-// The folder keeps other users out, and this does so where the folder's mode was changed.
+// Only our user may connect. The folder's mode already ensures that; this check holds even if the
+// mode was changed.
 static bool is_own(int fd)
 {
     struct ucred who;
@@ -266,7 +267,7 @@ static int open_socket(struct wire_forwarder *f, const char *path, struct error 
     f->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (f->fd < 0)
         return error_set(e, -errno, "cannot make a socket: %s", strerror(errno));
-    unlink(path); // of a relay that was killed
+    unlink(path); // left by a killed relay
     if (bind(f->fd, (const struct sockaddr *)&address, sizeof address) != 0 ||
         listen(f->fd, BACKLOG) != 0)
         return error_set(e, -errno, "cannot listen on %s: %s", path, strerror(errno));

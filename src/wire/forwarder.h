@@ -21,34 +21,37 @@
 #define WIRE_FORWARDER_SOCKET "http.sock" // its name in the run folder
 
 enum {
-    // Connections at a time; the next ones are told so. Two windows each: at most 4 MiB.
+    // Connections at a time; further ones are refused with this reason. Two windows each: at most 4
+    // MiB.
     WIRE_FORWARDER_CLIENTS_MAX = 32,
     WIRE_FORWARDER_TEXT_MAX = 512, // bytes of the reason for a refusal
-    // a client that was refused has so long to read why, and to close
+    // a refused client has this long to read the reason and to close
     WIRE_FORWARDER_REFUSED_MS = 2000,
-    // at the end, so long clients that have asked get their answers
+    // at the end, clients with a request get this long for their answers
     WIRE_FORWARDER_LAST_MS = 1000,
 };
 
 struct wire_forwarder_options {
     struct wire_settings settings;          // `questions` is not needed
     const struct wire_transport *transport; // NULL: wire_tcp
-    const char *path;                       // of the socket; one that is there is replaced
-    struct str host;                        // this node
+    const char *path;                       // of the socket; replaces an existing one
+    struct str host;                        // our own name
     const char *hub_host;                   // of the first node
     int hub_port;
-    // What a client reads that gets no connection, in its own protocol. In the loop's thread.
+    // Writes the refusal for a client without a connection, in the client's protocol. In the loop's
+    // thread.
     void (*refusal)(const char *why, struct buf *out);
 };
 
 struct wire_forwarder;
 
-// From any thread but the loop's, like all of this. -EADDRINUSE, -ENAMETOOLONG, … with words.
+// Callable from any thread but the loop's, like all functions here. Returns -EADDRINUSE,
+// -ENAMETOOLONG, … with words.
 int wire_forwarder_create(struct wire_loop *loop, const struct wire_forwarder_options *options,
                           struct wire_forwarder **out, struct error *e);
-// From now on the hub is there. -ENOMEM.
+// Sets the hub's address from now on. Returns -ENOMEM on failure.
 int wire_forwarder_set_hub(struct wire_forwarder *f, const char *host, int port);
-// Removes the socket and takes no further clients; then ends all connections, as soon as nobody
+// Removes the socket and accepts no further clients; then ends all connections as soon as no client
 // waits for an answer. So a program on a node reads the answer to a request that ends this node
 // (faces/native/reboot.c). NULL is allowed.
 void wire_forwarder_destroy(struct wire_forwarder *f);

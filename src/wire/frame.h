@@ -1,18 +1,18 @@
-// frame.h - what lies between two ends of a connection: one frame after the other.
+// frame.h - the format of a connection: a sequence of frames.
 //
 //     0        4      5        6        8          12                      12+size
 //   ┌────────┬──────┬────────┬────────┬──────────┬─────────────────────────┬───────────┐
 //   │ size   │ type │version │ 0      │ id       │ payload                 │ mac       │   little-endian
 //   │ u32    │ u8   │ u8     │ u16    │ u32      │ size bytes              │ 16 bytes  │
 //   └────────┴──────┴────────┴────────┴──────────┴─────────────────────────┴───────────┘
-//   size   of the payload; the type says how much it may be (frames[])
-//   id     of the question; 0 where the frame belongs to none
+//   size   of the payload; its limit depends on the type (frames[])
+//   id     of the question; 0 for frames without one
 //   mac    first half of HMAC-SHA-256 over a count of the frames in this direction (u64, from 0), header and payload, with a
 //          key of this connection and direction (handshake.h). The frames of the handshake have none
 //
-// Cost of the mac: 1.6 GB/s here, 0.2 µs for a heartbeat. It makes the connection as safe against
-// changing, replaying and slipping in as its opening is. Nothing is encrypted: who can listen on
-// the network reads metrics.
+// Cost of the mac: 1.6 GB/s here, 0.2 µs for a heartbeat. It protects all frames against changes,
+// replay and insertion as well as the handshake does. Nothing is encrypted: an eavesdropper on the
+// network can read metrics.
 #ifndef SONDE_WIRE_FRAME_H
 #define SONDE_WIRE_FRAME_H
 
@@ -25,9 +25,9 @@ enum {
     WIRE_HEADER_BYTES = 12,
     WIRE_MAC_BYTES = 16,
     WIRE_PART_MAX = 64 << 10,        // payload of a PART
-    WIRE_LAID_MAX = 256 << 10,       // of a piece that lies in a window (bulk.h), and of an AGAIN
+    WIRE_LAID_MAX = 256 << 10,       // size of a piece in a window (bulk.h), and of an AGAIN
     WIRE_ASK_MAX = 1 << 20,          // payload of an ASK: filters, and lists of 10,000 hosts
-    WIRE_BYE_MAX = 512,              // bytes of a BYE's words
+    WIRE_BYE_MAX = 512,              // bytes of a BYE's text
     WIRE_HOSTS_BYTES_MAX = 64 << 10, // payload of a HOSTS
 };
 
@@ -57,16 +57,16 @@ enum wire_type {
     WIRE_TYPE_COUNT
 };
 
-// The two ends. The hub listens and asks, the link dialled out and answers.
+// The two ends. The hub listens and asks; the link connects and answers.
 enum wire_side { WIRE_HUB, WIRE_LINK };
 
 struct wire_frame_row {
     const char *name;
-    uint8_t from;      // bit of the side that may send it: 1 << enum wire_side
-    bool opening;      // part of the handshake, without mac; all others only after it
+    uint8_t from;      // bits 1 << enum wire_side of the sides that may send it
+    bool opening;      // part of the handshake, without mac; all other frames come after it
     uint32_t size_max; // of the payload
 };
-const struct wire_frame_row *wire_frame_row(enum wire_type type); // NULL: no such type
+const struct wire_frame_row *wire_frame_row(enum wire_type type); // NULL for an unknown type
 
 struct wire_header {
     uint32_t size, id;
@@ -75,8 +75,8 @@ struct wire_header {
 
 void wire_header_write(const struct wire_header *h, uint8_t out[WIRE_HEADER_BYTES]);
 
-// 0; -EBADMSG: unknown type, wrong version, too large, or not to be sent by that side at this
-// stage. Words in e.
+// Returns 0, or -EBADMSG with words in e: unknown type, wrong version, too large, or not allowed
+// from that side at this stage.
 int wire_header_read(const uint8_t in[WIRE_HEADER_BYTES], enum wire_side sender, bool opened,
                      struct wire_header *out, struct error *e);
 

@@ -7,8 +7,8 @@
 _Static_assert(WIRE_PROOF_BYTES == SHA256_DIGEST_SIZE && WIRE_KEY_BYTES == SHA256_DIGEST_SIZE,
                "proofs and keys are whole digests");
 
-// What may be in a HELLO beside its texts: role, session, attempt, nonce, two sizes of two bytes,
-// abilities; and the CHALLENGE's proof.
+// The bytes of a HELLO beside its texts: role, session, attempt, nonce, two sizes of two bytes,
+// abilities; and of the CHALLENGE's proof.
 enum { FIXED_BYTES = 1 + 8 + 8 + WIRE_NONCE_BYTES + 4 + 1 };
 _Static_assert(FIXED_BYTES + WIRE_HOST_MAX + WIRE_JOB_MAX + WIRE_PROOF_BYTES <= WIRE_HELLO_MAX,
                "the longest fits");
@@ -40,7 +40,7 @@ static int read_identity(struct bytes *b, struct wire_identity *who, struct erro
     if (b->failed || bytes_left(b) || role >= WIRE_ROLE_COUNT || who->host.size == 0 ||
         who->host.size > WIRE_HOST_MAX || who->job.size > WIRE_JOB_MAX)
         return error_set(e, -EBADMSG, "not a greeting of this protocol");
-    // Names go into messages for people.
+    // Names appear in messages to users.
     for (size_t i = 0; i < who->host.size; i++)
         if ((unsigned char)who->host.data[i] <= ' ' || who->host.data[i] == 127)
             return error_set(e, -EBADMSG, "a host's name with blanks or control characters");
@@ -105,7 +105,7 @@ static int keep(char to[WIRE_HELLO_MAX], size_t *size, struct str text, struct e
     return 0;
 }
 
-// What we say of ourselves, into `said` and *out.
+// Writes our own introduction into `said` and *out.
 static int introduce(struct wire_handshake *h, struct buf *out, struct error *e)
 {
     size_t from = out->size;
@@ -115,7 +115,7 @@ static int introduce(struct wire_handshake *h, struct buf *out, struct error *e)
     return keep(h->said, &h->said_size, (struct str){out->data + from, out->size - from}, e);
 }
 
-// What the other says of itself, into `heard` and `peer`.
+// Reads the other end's introduction into `heard` and `peer`.
 static int meet(struct wire_handshake *h, struct str body, struct error *e)
 {
     int r = keep(h->heard, &h->heard_size, body, e);

@@ -1,4 +1,5 @@
-// handshake.h - both ends prove that they know the job's key. Pure: bytes in, bytes out.
+// handshake.h - both ends prove that they know the job's key. No I/O: callers pass bytes in and
+// out.
 //
 //   link                                     hub
 //     HELLO      role, who, nonce        ─▶        u8 role, u64 session, u64 attempt, 32 nonce, short host, short job [, u8 abilities]
@@ -10,12 +11,11 @@
 //   proofs     HMAC-SHA-256(key, "hub proof " said), HMAC-SHA-256(key, "link proof " said)
 //   mac keys   HMAC-SHA-256(key, "from hub " said), HMAC-SHA-256(key, "from link " said); of a window: HMAC-SHA-256(key, "window " said)
 //
-// Both nonces are fresh, so an old proof is worth nothing (replay); the side is in each, so the
-// proof of one is not that of the other (reflection); names, roles, session and version are in
+// Both nonces are fresh, so an old proof is useless (replay). Each proof contains its side, so one
+// end's proof is not valid for the other (reflection). Names, roles, session and version are in
 // `said`, so none can be changed. Proofs are compared in constant time. The HELLO's `role` says
-// whether the node has children of its own. Who can do nothing beyond this protocol's beginnings
-// leaves `abilities` out, and a hub says its own only to a link that did: an end that does not know
-// of them never meets them.
+// whether the node has children of its own. An end without optional abilities omits `abilities`,
+// and a hub sends its own only to a link that sent some: so an old end never receives them.
 #ifndef SONDE_WIRE_HANDSHAKE_H
 #define SONDE_WIRE_HANDSHAKE_H
 
@@ -24,7 +24,7 @@
 
 enum { WIRE_NONCE_BYTES = 32, WIRE_PROOF_BYTES = 32, WIRE_HELLO_MAX = 512 };
 
-// A CLIENT is no node: its session carries the bytes of an HTTP client (forward.h).
+// A CLIENT is not a node: its session carries the bytes of an HTTP client (forward.h).
 enum wire_role {
     WIRE_ROLE_NODE,
     WIRE_ROLE_RELAY,
@@ -35,40 +35,42 @@ enum wire_role {
 
 struct wire_identity {
     enum wire_role role;
-    // when the process began, ns since the epoch: a newer one replaces an older of the same host
+    // start time of the process in ns since the epoch: a newer process replaces an older one of the
+    // same host
     uint64_t session;
-    uint64_t attempt; // counts this process' connections
+    uint64_t attempt; // counts this process's connections
     struct str host, job;
-    uint8_t abilities; // bits; those that the other end does not know mean nothing to it
+    uint8_t abilities; // bits; the other end ignores unknown ones
 };
-enum { WIRE_ABLE_WINDOW = 1, WIRE_ABLE_HOSTS = 2 }; // WINDOW and what follows it; HOSTS
+// WINDOW and the frames that depend on it; HOSTS
+enum { WIRE_ABLE_WINDOW = 1, WIRE_ABLE_HOSTS = 2 };
 
 struct wire_handshake {
     enum wire_side side;
     enum wire_type awaited;          // WIRE_NOTHING: done
-    struct wire_identity self, peer; // peer's texts lie in `heard`
+    struct wire_identity self, peer; // the peer's texts are in `heard`
     uint8_t key[WIRE_KEY_BYTES];
     uint8_t own_nonce[WIRE_NONCE_BYTES];
     char said[WIRE_HELLO_MAX], heard[WIRE_HELLO_MAX];
     size_t said_size, heard_size;
-    // once both have spoken
+    // valid once both ends have introduced themselves
     uint8_t send_key[WIRE_KEY_BYTES], receive_key[WIRE_KEY_BYTES], window_key[WIRE_KEY_BYTES];
 };
 
-// `self`'s texts must outlive it. The link's first message is in *out (nothing is in the hub's).
-// -EINVAL: a name too long.
+// `self`'s texts must outlive it. *out gets the link's first message (nothing for the hub). Returns
+// -EINVAL for a name that is too long.
 int wire_handshake_begin(struct wire_handshake *h, enum wire_side side,
                          const struct wire_identity *self, const struct wire_settings *settings,
                          struct buf *out, struct error *e);
 
-// Takes the payload of h->awaited; what is to be sent in reply (CHALLENGE, PROOF) is in *out,
-// `h->awaited` is the next. For the hub PROOF is the last; a link is done once it has sent its own,
-// and the WELCOME that follows has the first mac. -EBADMSG: no such message; -EACCES: the proof is
-// wrong; -EPROTO: another job, another version.
+// Takes the payload of the awaited message; *out gets the reply (CHALLENGE, PROOF), and h->awaited
+// becomes the next type. For the hub PROOF is the last message; a link is done once it has sent its
+// own, and the WELCOME that follows has the first mac. Returns -EBADMSG for a malformed message,
+// -EACCES for a wrong proof, -EPROTO for another job or version.
 int wire_handshake_take(struct wire_handshake *h, struct str payload, struct buf *out,
                         struct error *e);
 
-// A mac of a frame: its `count`, header and payload.
+// Computes the mac of a frame from its `count`, header and payload.
 void wire_mac(const uint8_t key[WIRE_KEY_BYTES], uint64_t count, struct str header,
               struct str payload, uint8_t out[WIRE_MAC_BYTES]);
 bool wire_mac_equal(const uint8_t *a, const uint8_t *b);

@@ -1,10 +1,10 @@
-// held.h - which values of the label `host` a node's store holds, so that a question about some
-// hosts goes only to nodes that can have them.
+// held.h - the values of the label `host` in a node's store, so that a question about some hosts
+// goes only to nodes that can have them.
 //
-// Mostly that is the node's own name, which is not said; programs and senders may name others
-// (`host=x` in a point that is put). A store's series are never forgotten, so the set only grows:
-// what is learned twice, late or in another order gives the same set. Past WIRE_HELD_MAX others,
-// for a longer name, and where there is no memory it is `any`, which is always safe.
+// Usually that is only the node's own name, which is implied; programs and senders may use others
+// (`host=x` in a received point). A store never forgets series, so the set only grows: learning
+// hosts twice, late or in another order gives the same set. With more than WIRE_HELD_MAX other
+// hosts, for a longer name, or without memory the set becomes `any`, which is always safe.
 //
 //   in HOSTS   short node, u8 bits (1: known, 2: any, 4: some series have no host at all), varint count, short host…
 #ifndef SONDE_WIRE_HELD_H
@@ -15,25 +15,26 @@
 #include "base/bytes.h"
 
 enum {
-    // beside the node's own name
+    // without the node's own name
     WIRE_HELD_MAX = 16,
     WIRE_HELD_ENTRY_MAX = (WIRE_HELD_MAX + 1) * (WIRE_HOST_MAX + 2) + 2, // bytes in a HOSTS
 };
 
 struct wire_held {
-    bool known; // false: the node has not told it
+    bool known; // false: the node has not reported it
     bool any, without;
     size_t count;
-    struct str *values; // room for WIRE_HELD_MAX; NULL: none so far
+    struct str *values; // room for WIRE_HELD_MAX; NULL: no values so far
 };
 
-// Copies. Whether the set has changed.
+// Copies the value. Returns whether the set has changed.
 bool wire_held_add(struct wire_held *h, struct str value);
 bool wire_held_merge(struct wire_held *to, const struct wire_held *from);
-void wire_held_free(struct wire_held *h); // one that wire_held_add has filled
+void wire_held_free(struct wire_held *h); // only for a set that wire_held_add has filled
 
 void wire_held_write(struct str node, const struct wire_held *h, struct buf *out);
-// The next entry of a HOSTS. Texts are views; `room` becomes its values. -EBADMSG.
+// Reads the next entry of a HOSTS. Texts point into the payload; `room` holds the values. Returns
+// -EBADMSG for malformed bytes.
 int wire_held_read(struct bytes *rest, struct str room[WIRE_HELD_MAX], struct str *node,
                    struct wire_held *out);
 

@@ -30,7 +30,7 @@ static bool was_told_by(const struct node *n, const struct node *relay)
     return false;
 }
 
-// Whether that is new.
+// Returns whether the relay is new for this node.
 static bool note_teller(struct node *n, struct node *relay)
 {
     if (n == relay || was_told_by(n, relay))
@@ -82,7 +82,7 @@ static void choose_relay(struct node *relay)
         relay->peer->chosen = true;
 }
 
-// Whoever can answer for the node: itself, or whom it is behind.
+// Chooses the peer that can answer for the node: the node itself, or a relay in front of it.
 static void choose_way(const struct hub *h, struct node *n)
 {
     if (n->peer) {
@@ -98,20 +98,24 @@ static void choose_way(const struct hub *h, struct node *n)
         at->peer->chosen = true;
 }
 
-void holders_choose(struct hub *h, const struct wire_about *about, bool *may)
+void holders_choose(struct hub *h, const struct wire_host_filter *filter, bool *may)
 {
     bool all_relays = false;
-    for (struct peer *p = h->peers; p; p = p->next)
-        p->chosen = !about || !p->has_told || p->node->knows_too_many;
+    LIST_EACH (link, &h->peers) {
+        struct peer *p = hub_peer_of(link);
+        p->chosen = !filter || !p->has_told || p->node->knows_too_many;
+    }
     for (size_t i = 0; i < h->node_count; i++) {
         struct node *n = h->nodes[i];
         may[i] =
-            !n->excluded && (!about || h->settings.questions->concerns(about, n->host, &n->held));
+            !n->excluded && (!filter || h->settings.questions->concerns(filter, n->host, &n->held));
         if (!may[i])
             continue;
         choose_way(h, n);
         all_relays |= n->many_tellers && !n->peer;
     }
-    for (struct peer *p = h->peers; p && all_relays; p = p->next)
-        p->chosen |= p->node->relay;
+    if (!all_relays)
+        return;
+    LIST_EACH (link, &h->peers)
+        hub_peer_of(link)->chosen |= hub_peer_of(link)->node->relay;
 }

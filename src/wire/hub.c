@@ -1,4 +1,5 @@
-// hub.c - the connections of a hub: accepting, greeting, pings, timeouts.
+// hub.c - the connections of a hub: accepts them, welcomes nodes, sends pings, and handles
+// timeouts.
 #include "wire/hub_internal.h"
 
 #include "base/clock.h"
@@ -11,7 +12,7 @@
 enum {
     TICKS_A_HEARTBEAT = 4,
     TICK_MS_MIN = 5,
-    FIRST_PINGS = 4, // one right after the other, so that the clock's offset is soon known
+    FIRST_PINGS = 4, // sent one right after the other, so that the clock offset is known soon
 };
 
 static void tell_waiters(struct hub *h)
@@ -26,15 +27,9 @@ static void tell_waiters(struct hub *h)
 
 static void unlink_peer(struct peer *p)
 {
-    struct hub *h = p->hub;
-    *p->link = p->next;
-    if (p->next)
-        p->next->link = p->link;
-    if (!p->node) {
-        h->strangers_count--;
-        if (h->last_stranger == &p->next)
-            h->last_stranger = p->link;
-    }
+    list_remove(&p->of_hub);
+    if (!p->node)
+        p->hub->strangers_count--;
 }
 
 // Ends a connection of a node or a stranger, and frees it. The other end is told `why`.
@@ -175,11 +170,7 @@ static void on_opened(void *user)
     }
     unlink_peer(p);
     p->node = n;
-    p->next = h->peers;
-    p->link = &h->peers;
-    if (p->next)
-        p->next->link = &p->next;
-    h->peers = p;
+    list_prepend(&h->peers, &p->of_hub);
     n->peer = p;
     n->session = who->session;
     n->attempt = who->attempt;
@@ -215,7 +206,7 @@ static void on_accepted(void *user, struct wire_channel *channel)
     // it gets in even during a flood of connections.
     if (h->strangers_count >= h->strangers_max) {
         h->stats.refused_room++;
-        drop(h->strangers, NULL);
+        drop(hub_peer_of(h->strangers.next), NULL);
     }
     struct peer *p = calloc(1, sizeof *p);
     struct wire_session_options o = {.loop = h->loop,
@@ -235,13 +226,12 @@ static void on_accepted(void *user, struct wire_channel *channel)
         return;
     }
     p->hub = h;
+    list_init(&p->asked);
     if (wire_session_accept(&o, channel, &p->session)) {
         free(p);
         return;
     }
-    p->link = h->last_stranger;
-    *h->last_stranger = p;
-    h->last_stranger = &p->next;
+    list_append(&h->strangers, &p->of_hub);
     h->strangers_count++;
 }
 
@@ -260,12 +250,14 @@ static void on_tick(uv_timer_t *timer)
     h->ticked_ns = now;
     if (stood_still)
         return;
-    while (h->strangers && now - wire_session_began_ns(h->strangers->session) > greeting_ns) {
+    LIST_EACH (link, &h->strangers) {
+        if (now - wire_session_began_ns(hub_peer_of(link)->session) <= greeting_ns)
+            break;
         h->stats.refused_time++;
-        drop(h->strangers, NULL);
+        drop(hub_peer_of(link), NULL);
     }
-    for (struct peer *p = h->peers, *next; p; p = next) {
-        next = p->next;
+    LIST_EACH (link, &h->peers) {
+        struct peer *p = hub_peer_of(link);
         if (now - wire_session_heard_ns(p->session) > dead_ns) {
             h->stats.dead++;
             log_info("lost %.*s: nothing heard for %u ms", STR_ARG(p->node->host),
@@ -335,7 +327,8 @@ static struct hub *new_hub(struct wire_loop *loop, const struct hub_options *o)
     h->relay = o->relay;
     h->memory = o->memory;
     h->strangers_max = o->strangers_max ? o->strangers_max : HUB_STRANGERS_DEFAULT;
-    h->last_stranger = &h->strangers;
+    list_init(&h->strangers);
+    list_init(&h->peers);
     h->session = (uint64_t)wire_realtime_ns(&h->settings);
     pthread_mutex_init(&h->lock, NULL);
     condition_init(&h->changed);
@@ -383,11 +376,11 @@ static void stop(void *user)
     struct hub *h = user;
     h->transport->stop_listening(h->listener);
     uv_close((uv_handle_t *)h->timer, free_timer);
-    while (h->strangers)
-        drop(h->strangers, NULL);
+    while (!list_empty(&h->strangers))
+        drop(hub_peer_of(h->strangers.next), NULL);
     hub_clients_stop(&h->clients, "the first node's server ends");
-    while (h->peers)
-        drop(h->peers, "the parent ends");
+    while (!list_empty(&h->peers))
+        drop(hub_peer_of(h->peers.next), "the parent ends");
 }
 
 void hub_destroy(struct hub *h)
@@ -465,9 +458,9 @@ static void read_stats(void *user)
     s->out->clients = s->hub->clients.count;
     s->out->clients_taken = s->hub->clients.taken;
     s->out->clients_refused = s->hub->clients.refused;
-    for (const struct peer *p = s->hub->peers; p; p = p->next) {
+    LIST_EACH (link, &s->hub->peers) {
         uint64_t in, out;
-        wire_session_bytes(p->session, &in, &out);
+        wire_session_bytes(hub_peer_of(link)->session, &in, &out);
         s->out->bytes_in += in;
         s->out->bytes_out += out;
     }

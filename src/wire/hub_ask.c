@@ -1,4 +1,4 @@
-// hub_ask.c - asking from another thread: the loop puts records into a list, the asker takes them
+// hub_ask.c - asks from another thread: the loop puts records into a list, the caller takes them
 // out.
 #include "wire/asking.h"
 #include "wire/hub_internal.h"
@@ -13,34 +13,34 @@
 enum { LOOK_AT_CANCEL_NS = 20 * NS_PER_MS };
 
 struct item {
-    struct item *next;
-    struct str host, record; // behind it
+    struct list_link of_waiter;
+    struct str host, record; // stored after the struct
 };
 
 struct absent {
-    struct absent *next;
-    struct wire_missing missing; // texts behind it
+    struct list_link of_waiter;
+    struct wire_missing missing; // with its texts stored after the struct
 };
 
 struct waiter {
     struct hub *hub;
-    struct asking *asking; // of the loop's thread
+    struct asking *asking; // belongs to the loop's thread
     const struct hub_ask *ask;
     uint32_t remaining_ms;
     int begin_result;
-    int look_result; // of the asker's watch
+    int look_result; // the result of the caller's watch
     struct error *e;
-    enum wire_reason reason; // of those that have not answered when the asker stops
-    pthread_mutex_t lock;    // of all below
+    enum wire_reason reason; // for nodes that have not answered when the caller stops
+    pthread_mutex_t lock;    // protects all below
     pthread_cond_t news;
-    struct item *first, **last;
+    struct list_link items; // in order of arrival
     size_t held_bytes;
     bool paused, done, no_memory;
-    struct absent *absent;
+    struct list_link absent; // the newest first
     size_t absent_count;
 };
 
-// ---- what has come ----
+// ---- received messages ----
 
 static size_t item_bytes(const struct item *item)
 {
@@ -52,7 +52,7 @@ static bool is_over(const struct waiter *w)
     return w->hub->memory && memory_account_is_over(w->hub->memory);
 }
 
-// It has come: it counts, whether there is room or not. Its asker takes it soon, and until then
+// Counts an item that has arrived, even beyond the limit. Its caller takes it soon, and until then
 // nodes wait.
 static bool is_too_much(struct waiter *w, const struct item *item)
 {
@@ -80,14 +80,13 @@ static void on_record(void *user, struct str host, struct str record)
         memcpy(at, host.data, host.size);
         if (record.size)
             memcpy(at + host.size, record.data, record.size);
-        *item = (struct item){NULL, {at, host.size}, {at + host.size, record.size}};
+        *item = (struct item){.host = {at, host.size}, .record = {at + host.size, record.size}};
     }
     pthread_mutex_lock(&w->lock);
-    // The asker sleeps only when there is nothing.
-    bool wake = !w->first;
+    // The caller sleeps only while the list is empty.
+    bool wake = list_empty(&w->items);
     if (item) {
-        *w->last = item;
-        w->last = &item->next;
+        list_append(&w->items, &item->of_waiter);
         pause = is_too_much(w, item) && !w->paused;
         w->paused |= pause;
     } else {
@@ -114,8 +113,7 @@ static void on_missing(void *user, const struct wire_missing *m)
     }
     pthread_mutex_lock(&w->lock);
     if (a) {
-        a->next = w->absent;
-        w->absent = a;
+        list_prepend(&w->absent, &a->of_waiter);
         w->absent_count++;
     } else {
         w->no_memory = true;
@@ -164,11 +162,11 @@ static void end(void *user)
 
 // ---- in the asker's ----
 
-// Waits until there is news. Called with the lock. False: the asker's time is over (w->reason says
-// how).
+// Waits for news. Called with the lock held. Returns false when the caller's time is over
+// (w->reason tells why).
 static bool wait_for_news(struct waiter *w, int64_t deadline_ns)
 {
-    while (!w->first && !w->done && !w->no_memory) {
+    while (list_empty(&w->items) && !w->done && !w->no_memory) {
         int64_t now = clock_monotonic_ns(), until = now + LOOK_AT_CANCEL_NS;
         if (w->ask->cancel && atomic_load(w->ask->cancel)) {
             w->reason = WIRE_ERROR;
@@ -182,7 +180,7 @@ static bool wait_for_news(struct waiter *w, int64_t deadline_ns)
                 w->reason = WIRE_ERROR;
                 return false;
             }
-            if (w->first || w->done || w->no_memory)
+            if (!list_empty(&w->items) || w->done || w->no_memory)
                 return true;
         }
         if (now >= deadline_ns) {
@@ -195,20 +193,19 @@ static bool wait_for_news(struct waiter *w, int64_t deadline_ns)
     return true;
 }
 
-// Hands over all records that are there.
+// Hands over all records in the list.
 static int hand_over(struct waiter *w)
 {
     int r = 0;
     for (;;) {
         pthread_mutex_lock(&w->lock);
-        struct item *item = w->first;
+        struct list_link *first = list_take_first(&w->items);
+        struct item *item = first ? LIST_OF(first, struct item, of_waiter) : NULL;
         bool go_on = false;
         if (item) {
-            w->first = item->next;
-            if (!w->first)
-                w->last = &w->first;
             w->held_bytes -= item_bytes(item);
-            // By its own bytes alone: others that hold much must not keep it waiting for ever.
+            // Decided by its own bytes alone: other questions that hold much must not keep it
+            // waiting forever.
             go_on = w->paused &&
                     (w->held_bytes == 0 || (w->held_bytes <= HUB_HELD_MAX / 2 && !is_over(w)));
             w->paused &= !go_on;
@@ -233,7 +230,7 @@ static int collect(struct waiter *w, int64_t deadline_ns)
 {
     for (;;) {
         pthread_mutex_lock(&w->lock);
-        bool more = wait_for_news(w, deadline_ns), over = w->done && !w->first,
+        bool more = wait_for_news(w, deadline_ns), over = w->done && list_empty(&w->items),
              failed = w->no_memory;
         pthread_mutex_unlock(&w->lock);
         if (!more)
@@ -265,7 +262,8 @@ static int list_missing(struct waiter *w, struct arena *arena, const struct wire
     size_t n = 0, unique = 0;
     if (!all)
         return -ENOMEM;
-    for (const struct absent *a = w->absent; a; a = a->next) {
+    LIST_EACH (link, &w->absent) {
+        const struct absent *a = LIST_OF(link, struct absent, of_waiter);
         all[n] = (struct wire_missing){arena_str(arena, a->missing.host), a->missing.reason,
                                        arena_str(arena, a->missing.text)};
         if (!all[n].host.data || !all[n++].text.data)
@@ -282,14 +280,10 @@ static int list_missing(struct waiter *w, struct arena *arena, const struct wire
 
 static void free_waiter(struct waiter *w)
 {
-    for (struct item *i = w->first, *next; i; i = next) {
-        next = i->next;
-        free_item(w, i);
-    }
-    for (struct absent *a = w->absent, *next; a; a = next) {
-        next = a->next;
-        free(a);
-    }
+    LIST_EACH (link, &w->items)
+        free_item(w, LIST_OF(link, struct item, of_waiter));
+    LIST_EACH (link, &w->absent)
+        free(LIST_OF(link, struct absent, of_waiter));
     pthread_cond_destroy(&w->news);
     pthread_mutex_destroy(&w->lock);
 }
@@ -306,7 +300,8 @@ int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena,
     struct waiter w = {
         .hub = h, .ask = ask, .reason = WIRE_LATE, .e = e, .lock = PTHREAD_MUTEX_INITIALIZER};
     w.remaining_ms = remaining_ms < INT32_MAX ? (uint32_t)remaining_ms : INT32_MAX;
-    w.last = &w.first;
+    list_init(&w.items);
+    list_init(&w.absent);
     condition_init(&w.news);
 
     wire_loop_call(h->loop, begin, &w);
@@ -317,14 +312,14 @@ int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena,
             r = collect(&w, deadline_ns);
         w.reason = r ? WIRE_ERROR : WIRE_LATE;
         wire_loop_call(h->loop, end, &w);
-        int rest = r ? 0 : hand_over(&w); // what came at the last moment
+        int rest = r ? 0 : hand_over(&w); // records that came at the last moment
         r = r ? r : rest;
     }
     if (r == 0)
         r = w.no_memory ? -ENOMEM : list_missing(&w, arena, missing, missing_count);
     free_waiter(&w);
     if (w.look_result)
-        return r; // the watch has said why
+        return r; // the watch has set the error
     if (r == -ENOMEM)
         error_set(e, r, "no memory for an answer");
     else if (r == -E2BIG && w.begin_result)

@@ -1,4 +1,4 @@
-// hub_clients.h - the HTTP clients on other nodes that a hub leads to its HTTP server.
+// hub_clients.h - connects HTTP clients on other nodes to the hub's HTTP server.
 //
 // A program on another node cannot reach a server that listens on loopback. The node's relay takes
 // its connection (forwarder.h) and opens a session with the role WIRE_ROLE_CLIENT. Once the key is
@@ -14,14 +14,14 @@
 // windows each: at most 32 MiB.
 enum { HUB_CLIENTS_MAX = 256 };
 
-// Takes over `fd`, which does not block. In the loop's thread: must not wait.
+// Takes over `fd`, which is non-blocking. Called in the loop's thread, so it must not wait.
 typedef void hub_client_fn(void *user, int fd);
 
 // Belongs to the loop's thread.
 struct hub_clients {
     struct wire_loop *loop;
     const struct wire_settings *settings;
-    hub_client_fn *take; // NULL: there is no server
+    hub_client_fn *take; // NULL: no server
     void *user;
     struct list_link forwards;
     unsigned count;
@@ -31,8 +31,8 @@ struct hub_clients {
 void hub_clients_init(struct hub_clients *c, struct wire_loop *loop,
                       const struct wire_settings *settings);
 
-// Takes over the session of a client that has proved the key, and welcomes it: NULL. Else why not;
-// the session stays the caller's.
+// Takes over the session of a client that has proved the key, welcomes it, and returns NULL.
+// Otherwise returns the reason, and the session stays the caller's.
 const char *hub_clients_add(struct hub_clients *c, struct wire_session *session);
 
 // Ends all connections.

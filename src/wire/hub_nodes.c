@@ -1,4 +1,4 @@
-// hub_nodes.c - the nodes that a hub knows, and what other threads may ask and say about them.
+// hub_nodes.c - the nodes that a hub knows, and the functions about them for other threads.
 #include "wire/hub_internal.h"
 
 #include "base/array.h"
@@ -95,7 +95,7 @@ static void count_connected(void *user)
         c->connected += n->peer != NULL;
         c->lacking += n->expected && !n->via.size && !n->peer;
     }
-    c->changes = c->hub->changes; // no lock: only this thread changes it
+    c->changes = c->hub->changes; // no lock, because only this thread changes it
 }
 
 int hub_wait(struct hub *h, size_t count, int64_t deadline_ns)

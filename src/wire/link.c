@@ -1,5 +1,5 @@
-// link.c - one timer that connects to the parent and watches the connection. What the parent asks
-// is answered in answers.c.
+// link.c - one timer that connects to the parent and watches the connection. answers.c answers the
+// parent's questions.
 #include "wire/link.h"
 
 #include "wire/answers.h"
@@ -24,7 +24,7 @@ struct wire_link {
     const struct wire_transport *transport;
     struct parent parents[WIRE_PARENTS_MAX];
     size_t parent_count;
-    unsigned tries;       // which parent is next: counts from the first that is to be tried
+    unsigned tries;       // the parent to try next, counted from the first
     struct str host, job; // malloc'd
     uint64_t session_number;
     struct wire_source source;
@@ -34,7 +34,7 @@ struct wire_link {
     uv_timer_t *timer;
     int64_t armed_ns;  // when the timer was set
     unsigned failures; // since the connection was last open
-    unsigned dead_ms;  // as the parent says
+    unsigned dead_ms;  // set by the parent
     struct answers *answers;
     struct wire_telling telling;
     struct wire_link_stats stats;
@@ -66,7 +66,7 @@ static bool take_welcome(struct wire_link *l, struct str payload)
         return false;
     l->dead_ms = welcome.dead_ms;
     l->failures = 0;
-    l->tries = 0; // when it is lost, it begins with the first
+    l->tries = 0; // after a loss, the link begins with the first parent
     l->stats.state = WIRE_LINK_OPEN;
     l->stats.opened++;
     l->stats.problem[0] = 0;
@@ -144,7 +144,7 @@ static void on_closed(void *user, int why, const char *text)
 {
     struct wire_link *l = user;
     (void)why;
-    // Logged once per outage: a parent that has gone stays away for a while.
+    // Logged once per outage: a lost parent usually stays away for a while.
     if (l->stats.state == WIRE_LINK_OPEN || l->failures == 0)
         log_info("no connection to %s:%d: %s", parent_of(l)->host, parent_of(l)->port, text);
     disconnect(l, text, NULL);
@@ -175,8 +175,8 @@ static void connect_now(struct wire_link *l)
         disconnect(l, e.text, NULL);
 }
 
-// Doubles with each failure up to retry_max_ms. The wait is a random part, between half and all, of
-// that, so that a thousand nodes do not connect at the same moment.
+// Doubles with each failure up to retry_max_ms. The wait is a random fraction of that, between half
+// and all, so that a thousand nodes do not connect at the same moment.
 static uint64_t retry_wait_ms(const struct wire_link *l)
 {
     uint64_t wait = l->settings.retry_ms;
@@ -219,7 +219,7 @@ static void on_timer(uv_timer_t *timer)
 
 static void arm(struct wire_link *l)
 {
-    enum { LOOKS = 8 }; // per timeout
+    enum { LOOKS = 8 }; // checks per timeout
     unsigned watched = l->stats.state == WIRE_LINK_OPEN ? l->dead_ms : l->settings.handshake_ms;
     uint64_t wait = l->session ? watched / LOOKS + 1 : retry_wait_ms(l);
     l->armed_ns = wire_monotonic_ns(&l->settings);

@@ -1,8 +1,8 @@
 // loop.c - a libuv loop in a thread of its own. Other threads reach it through a list of tasks and
 // one uv_async_t.
 //
-// Queued work keeps an idle handle alive, so that the loop does not sleep; what is to be flushed
-// waits for the prepare handle, which runs last before the loop looks at its sockets.
+// Queued work keeps an idle handle alive, so that the loop does not sleep; flushes wait for the
+// prepare handle, which runs last before the loop polls its sockets.
 #include "wire/loop.h"
 
 #include "base/clock.h"
@@ -14,11 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUND_NS = 2 * NS_PER_MS }; // of work, between two looks at the sockets
-
-struct queue {
-    struct wire_work *first, **last;
-};
+enum { ROUND_NS = 2 * NS_PER_MS }; // of work, between two polls of the sockets
 
 struct wire_loop {
     uv_loop_t uv;
@@ -26,51 +22,38 @@ struct wire_loop {
     uv_idle_t idle;
     uv_prepare_t prepare;
     pthread_t thread;
-    pthread_mutex_t lock; // of the tasks
-    struct wire_task *tasks, **last_task;
-    bool stopping; // with the lock
-    struct queue work, flushes;
-    char *room; // NULL: not needed yet
+    pthread_mutex_t lock; // protects the tasks
+    struct list_link tasks;
+    bool stopping;                  // protected by the lock
+    struct list_link work, flushes; // in order of queueing
+    char *room;                     // NULL: not needed yet
 };
 
 // ---- queues of work ----
 
-static void queue_init(struct queue *q)
-{
-    q->first = NULL;
-    q->last = &q->first;
-}
-
-static void queue_add(struct queue *q, struct wire_work *w)
+static void queue_add(struct list_link *queue, struct wire_work *w)
 {
     if (w->queued)
         return;
     w->queued = true;
-    w->next = NULL;
-    *q->last = w;
-    q->last = &w->next;
+    list_append(queue, &w->in_queue);
 }
 
-static struct wire_work *queue_take(struct queue *q)
+// NULL: the queue is empty.
+static struct wire_work *queue_take(struct list_link *queue)
 {
-    struct wire_work *w = q->first;
-    q->first = w->next;
-    if (!q->first)
-        q->last = &q->first;
+    struct list_link *first = list_take_first(queue);
+    if (!first)
+        return NULL;
+    struct wire_work *w = LIST_OF(first, struct wire_work, in_queue);
     w->queued = false;
     return w;
 }
 
-static void queue_remove(struct queue *q, struct wire_work *w)
+static void queue_remove(struct wire_work *w)
 {
-    if (!w->queued)
-        return;
-    struct wire_work **at = &q->first;
-    while (*at != w)
-        at = &(*at)->next;
-    *at = w->next;
-    if (!w->next)
-        q->last = at;
+    if (w->queued)
+        list_remove(&w->in_queue);
     w->queued = false;
 }
 
@@ -78,24 +61,21 @@ static void on_idle(uv_idle_t *idle)
 {
     struct wire_loop *l = idle->data;
     int64_t until = clock_monotonic_ns() + ROUND_NS;
-    while (l->work.first) {
-        struct wire_work *w = queue_take(&l->work);
+    for (struct wire_work *w; (w = queue_take(&l->work));) {
         if (w->step(w))
             queue_add(&l->work, w);
         if (clock_monotonic_ns() >= until)
             break;
     }
-    if (!l->work.first)
+    if (list_empty(&l->work))
         uv_idle_stop(idle);
 }
 
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct wire_loop *l = prepare->data;
-    while (l->flushes.first) {
-        struct wire_work *w = queue_take(&l->flushes);
+    for (struct wire_work *w; (w = queue_take(&l->flushes));)
         w->step(w);
-    }
 }
 
 void wire_loop_work(struct wire_loop *l, struct wire_work *work)
@@ -104,9 +84,9 @@ void wire_loop_work(struct wire_loop *l, struct wire_work *work)
     uv_idle_start(&l->idle, on_idle);
 }
 
-void wire_loop_work_cancel(struct wire_loop *l, struct wire_work *work)
+void wire_loop_work_cancel(struct wire_work *work)
 {
-    queue_remove(&l->work, work);
+    queue_remove(work);
 }
 
 void wire_loop_flush(struct wire_loop *l, struct wire_work *work)
@@ -114,9 +94,9 @@ void wire_loop_flush(struct wire_loop *l, struct wire_work *work)
     queue_add(&l->flushes, work);
 }
 
-void wire_loop_flush_cancel(struct wire_loop *l, struct wire_work *work)
+void wire_loop_flush_cancel(struct wire_work *work)
 {
-    queue_remove(&l->flushes, work);
+    queue_remove(work);
 }
 
 // ---- tasks ----
@@ -124,16 +104,15 @@ void wire_loop_flush_cancel(struct wire_loop *l, struct wire_work *work)
 static void on_bell(uv_async_t *bell)
 {
     struct wire_loop *l = bell->data;
+    struct list_link tasks, *first;
+    list_init(&tasks);
     pthread_mutex_lock(&l->lock);
-    struct wire_task *task = l->tasks;
+    list_take_all(&l->tasks, &tasks);
     bool stopping = l->stopping;
-    l->tasks = NULL;
-    l->last_task = &l->tasks;
     pthread_mutex_unlock(&l->lock);
-    while (task) {
-        struct wire_task *next = task->next; // its run may free it
+    while ((first = list_take_first(&tasks))) {
+        struct wire_task *task = LIST_OF(first, struct wire_task, posted);
         task->run(task);
-        task = next;
     }
     if (!stopping)
         return;
@@ -144,16 +123,14 @@ static void on_bell(uv_async_t *bell)
 
 void wire_loop_post(struct wire_loop *l, struct wire_task *task)
 {
-    task->next = NULL;
     pthread_mutex_lock(&l->lock);
-    *l->last_task = task;
-    l->last_task = &task->next;
+    list_append(&l->tasks, &task->posted);
     pthread_mutex_unlock(&l->lock);
     uv_async_send(&l->bell);
 }
 
 struct call {
-    struct wire_task task; // first: the task is the call
+    struct wire_task task; // the first member: the task is the call
     void (*fn)(void *user);
     void *user;
     pthread_mutex_t lock;
@@ -201,7 +178,7 @@ static void *run(void *user)
     return NULL;
 }
 
-// Signals are for the process' other threads.
+// Signals are for the process's other threads.
 static int start_thread(struct wire_loop *l)
 {
     sigset_t before;
@@ -236,9 +213,9 @@ int wire_loop_start(struct wire_loop **out, struct error *e)
         return error_set(e, -ENOMEM, "no memory for an event loop");
     }
     pthread_mutex_init(&l->lock, NULL);
-    l->last_task = &l->tasks;
-    queue_init(&l->work);
-    queue_init(&l->flushes);
+    list_init(&l->tasks);
+    list_init(&l->work);
+    list_init(&l->flushes);
     int r = uv_async_init(&l->uv, &l->bell, on_bell);
     if (r) {
         free_loop(l);

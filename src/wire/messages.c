@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-// What every decoder ends with: nothing missing, nothing left over.
+// The last check of every decoder: the payload was long enough and has no bytes left.
 static int whole(const struct bytes *b)
 {
     return b->failed || bytes_left(b) ? -EBADMSG : 0;

@@ -1,4 +1,4 @@
-// messages.h - what is in the frames that follow the handshake.
+// messages.h - the payloads of the frames after the handshake.
 //
 //   WELCOME  u32 heartbeat_ms, u32 dead_ms
 //   PING     i64 the hub's monotonic clock, i64 its real-time clock                        } ns
@@ -6,29 +6,29 @@
 //   ASK      u8 question, u32 credit in bytes, u32 ms until the deadline, varint count of hosts, short host…, then the request
 //   CANCEL   nothing
 //   CREDIT   u32 bytes more that may be sent
-//   PART     bytes of the answer's stream of records: u32 size, so many bytes, u32 size, …; cut anywhere
+//   PART     bytes of the answer's stream of records: u32 size, record, u32 size, …; cut anywhere
 //   MISSING  nodes behind a relay that have not answered: short host, u8 reason, short text, …
 //   END      i32 code (0, or a negative errno), short text
 //   BYE      short text: why the connection is closed
 //
-// and, where both ends can do more than the connection (bulk.h):
+// and, if both ends have a bulk (bulk.h):
 //
-//   WINDOW   u32 offset, u32 size, 16 mac of a first piece, to try it; then what the hub has to know to fetch from there
-//   USE      u8 whether the window is used from now on, short text: the name of the way, or why not (any more)
+//   WINDOW   u32 offset, u32 size, 16 mac of a first piece, for a trial; then what the hub needs to fetch from there
+//   USE      u8 whether the window is used from now on, short text: the name of the bulk, or why not (any more)
 //   LAID     u32 offset, u32 size, 16 mac: these bytes of the window are the next PART
-//   TAKEN    u32 bytes: so many of the oldest pieces' room may be used again
+//   TAKEN    u32 bytes of the oldest pieces that may be reused
 //   AGAIN    bytes of the oldest piece that was not taken before a USE said no
 //
-// and, where both ends know of it, which hosts' series nodes hold (held.h):
+// and, if both ends support it, the hosts whose series nodes hold (held.h):
 //
-//   HOSTS    u8 whether the link has now told all that it had to tell at first; entries of nodes: itself, and those behind it
+//   HOSTS    u8 whether the link's first report is now complete; entries of nodes: itself, and those behind it
 //
 // and in the session of an HTTP client (forward.h), both ways:
 //
-//   STREAM   the client's or the server's next bytes; none: it has ended
+//   STREAM   the client's or the server's next bytes; empty: it has ended
 //   ROOM     u32 bytes more that may be sent
 //
-// A decoder takes all of a payload or fails with -EBADMSG.
+// A decoder accepts the whole payload or fails with -EBADMSG.
 #ifndef SONDE_WIRE_MESSAGES_H
 #define SONDE_WIRE_MESSAGES_H
 
@@ -39,8 +39,8 @@
 
 enum {
     WIRE_HOSTS_MAX = 16384, // in an ASK
-    WIRE_TEXT_MAX = 512,    // of a reason
-    // Each record in the stream of PARTs has its size in front.
+    WIRE_TEXT_MAX = 512,    // bytes of a reason
+    // Each record in the stream of PARTs is preceded by its size.
     WIRE_RECORD_SIZE_BYTES = 4,
 };
 
@@ -66,22 +66,22 @@ int wire_pong_read(struct str payload, struct wire_pong *out);
 struct wire_ask {
     uint8_t question; // enum ask_question
     uint32_t credit, remaining_ms;
-    const struct str *hosts; // 0: all
+    const struct str *hosts; // 0 of them: all
     size_t host_count;
     struct str request;
 };
 void wire_ask_write(const struct wire_ask *m, struct buf *out);
-// views of payload
+// the result points into payload
 int wire_ask_read(struct str payload, struct arena *arena, struct wire_ask *out);
 
-int wire_credit_read(struct str payload, uint32_t *out); // TAKEN and ROOM, too
+int wire_credit_read(struct str payload, uint32_t *out); // for TAKEN and ROOM, too
 
-// Why a node is not in an answer.
+// Why a node is missing from an answer.
 enum wire_reason {
-    WIRE_NOT_CONNECTED, // never seen, or lost
+    WIRE_NOT_CONNECTED, // never connected, or lost
     WIRE_LOST,          // while it was answering
     WIRE_LATE,          // past the deadline
-    WIRE_ERROR,         // it said why not
+    WIRE_ERROR,         // it answered with an error
     WIRE_REASON_COUNT
 };
 const char *wire_reason_name(enum wire_reason reason); // "not connected", …
@@ -92,7 +92,7 @@ struct wire_missing {
     struct str text; // may be empty
 };
 void wire_missing_write(const struct wire_missing *m, struct buf *out);
-int wire_missing_read(struct bytes *rest, struct wire_missing *out); // the next of a payload
+int wire_missing_read(struct bytes *rest, struct wire_missing *out); // the next one of a payload
 
 struct wire_end {
     int32_t code;

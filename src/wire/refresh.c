@@ -10,41 +10,16 @@
 
 struct wire_refresher {
     struct wire_loop *loop;
-    struct drain_line *line; // the thread's
+    struct drain_line *line; // belongs to the thread
     pthread_t thread;
-    pthread_mutex_t lock; // of all below
+    pthread_mutex_t lock; // protects all below
     pthread_cond_t news;
-    struct wire_refresh *waiting;  // for the next drain
-    struct wire_refresh *draining; // for the one that is under way
-    struct wire_refresh *drained;  // for the loop
-    struct wire_task task;         // `posted`: the loop has it
+    struct list_link waiting;  // for the next drain
+    struct list_link draining; // for the drain in progress
+    struct list_link drained;  // for the loop
+    struct wire_task task;     // `posted`: the loop has it
     bool posted, stop;
 };
-
-static void push(struct wire_refresh **list, struct wire_refresh *refresh)
-{
-    refresh->next = *list;
-    refresh->at = list;
-    if (refresh->next)
-        refresh->next->at = &refresh->next;
-    *list = refresh;
-}
-
-static void unlink_refresh(struct wire_refresh *refresh)
-{
-    *refresh->at = refresh->next;
-    if (refresh->next)
-        refresh->next->at = refresh->at;
-}
-
-// `to` is empty.
-static void move(struct wire_refresh **from, struct wire_refresh **to)
-{
-    *to = *from;
-    *from = NULL;
-    if (*to)
-        (*to)->at = to;
-}
 
 // In the loop's thread. A refresh that is ready may cancel others.
 static void on_drained(struct wire_task *task)
@@ -53,8 +28,8 @@ static void on_drained(struct wire_task *task)
         (struct wire_refresher *)((char *)task - offsetof(struct wire_refresher, task));
     pthread_mutex_lock(&r->lock);
     r->posted = false;
-    for (struct wire_refresh *refresh; (refresh = r->drained);) {
-        unlink_refresh(refresh);
+    for (struct list_link *first; (first = list_take_first(&r->drained));) {
+        struct wire_refresh *refresh = LIST_OF(first, struct wire_refresh, in_turn);
         pthread_mutex_unlock(&r->lock);
         refresh->ready(refresh);
         pthread_mutex_lock(&r->lock);
@@ -68,20 +43,17 @@ static void *run(void *user)
     pthread_setname_np(pthread_self(), "sonde-refresh");
     pthread_mutex_lock(&r->lock);
     while (!r->stop) {
-        if (!r->waiting) {
+        if (list_empty(&r->waiting)) {
             pthread_cond_wait(&r->news, &r->lock);
             continue;
         }
-        move(&r->waiting, &r->draining);
+        list_take_all(&r->waiting, &r->draining);
         pthread_mutex_unlock(&r->lock);
-        drain_line_ask(r->line); // late or without an agent, the file is answered from as it is
+        // after a timeout or without an agent, the answer comes from the file as it is
+        drain_line_ask(r->line);
         pthread_mutex_lock(&r->lock);
-        while (r->draining) {
-            struct wire_refresh *refresh = r->draining;
-            unlink_refresh(refresh);
-            push(&r->drained, refresh);
-        }
-        if (r->drained && !r->posted) {
+        list_take_all(&r->draining, &r->drained);
+        if (!list_empty(&r->drained) && !r->posted) {
             r->posted = true;
             wire_loop_post(r->loop, &r->task);
         }
@@ -97,6 +69,9 @@ int wire_refresher_create(struct wire_loop *loop, const char *agent_socket,
     int rc = r ? drain_line_create(agent_socket, 0, &r->line) : -ENOMEM;
     if (!rc) {
         r->loop = loop;
+        list_init(&r->waiting);
+        list_init(&r->draining);
+        list_init(&r->drained);
         r->task.run = on_drained;
         pthread_mutex_init(&r->lock, NULL);
         pthread_cond_init(&r->news, NULL);
@@ -129,7 +104,7 @@ void wire_refresher_destroy(struct wire_refresher *r)
     pthread_cond_signal(&r->news);
     pthread_mutex_unlock(&r->lock);
     pthread_join(r->thread, NULL);
-    wire_loop_call(r->loop, nothing, NULL); // behind a task that was posted
+    wire_loop_call(r->loop, nothing, NULL); // waits for a posted task to finish
     drain_line_destroy(r->line);
     pthread_cond_destroy(&r->news);
     pthread_mutex_destroy(&r->lock);
@@ -139,7 +114,7 @@ void wire_refresher_destroy(struct wire_refresher *r)
 void wire_refresh_begin(struct wire_refresher *r, struct wire_refresh *refresh)
 {
     pthread_mutex_lock(&r->lock);
-    push(&r->waiting, refresh);
+    list_append(&r->waiting, &refresh->in_turn);
     pthread_cond_signal(&r->news);
     pthread_mutex_unlock(&r->lock);
 }
@@ -147,6 +122,6 @@ void wire_refresh_begin(struct wire_refresher *r, struct wire_refresh *refresh)
 void wire_refresh_cancel(struct wire_refresher *r, struct wire_refresh *refresh)
 {
     pthread_mutex_lock(&r->lock);
-    unlink_refresh(refresh);
+    list_remove(&refresh->in_turn);
     pthread_mutex_unlock(&r->lock);
 }

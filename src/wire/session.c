@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { KEEP_BYTES = 8 << 10 }; // room for a frame that is kept between frames
+enum { KEEP_BYTES = 8 << 10 }; // a buffer of this size is kept between frames
 
 static enum wire_side other_side(const struct wire_session *s)
 {
@@ -92,7 +92,7 @@ void wire_session_close(struct wire_session *s, const char *why)
     if (s->window)
         s->o.bulk->row->awaited(s->o.bulk, false);
     flush(&s->flush);
-    wire_loop_flush_cancel(s->o.loop, &s->flush);
+    wire_loop_flush_cancel(&s->flush);
     if (s->channel)
         s->o.transport->close(s->channel);
     s->channel = NULL;
@@ -135,7 +135,7 @@ static void take_bye(struct wire_session *s, struct str payload)
     fail(s, 0, text);
 }
 
-// `frame` is whole: header, payload, mac.
+// `frame` is complete: header, payload, mac.
 static void take_frame(struct wire_session *s, const struct wire_header *h, const char *frame)
 {
     struct str header = {frame, WIRE_HEADER_BYTES}, payload = {frame + WIRE_HEADER_BYTES, h->size};
@@ -173,7 +173,7 @@ static size_t frame_bytes(const struct wire_header *h)
            (wire_frame_row(h->type)->opening ? 0 : WIRE_MAC_BYTES);
 }
 
-// Moves bytes from *data to `in` until it has `want`; false when there are too few.
+// Moves bytes from *data to `in` until it has `want`; returns false if they are too few.
 static bool gather(struct wire_session *s, struct str *data, size_t want)
 {
     size_t lack = s->in.size < want ? want - s->in.size : 0,
@@ -183,7 +183,7 @@ static bool gather(struct wire_session *s, struct str *data, size_t want)
     return s->in.size >= want;
 }
 
-// Takes the next frame off *data; false when there is none whole.
+// Takes the next frame off *data; returns false if none is complete.
 static bool next_frame(struct wire_session *s, struct str *data)
 {
     struct wire_header h;

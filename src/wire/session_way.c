@@ -1,5 +1,5 @@
-// session_way.c - the way beside the connection (bulk.h): a link lays pieces and says so, a hub
-// fetches them and says what it has taken.
+// session_way.c - a session's use of a bulk (bulk.h): a link puts pieces and announces them, a hub
+// fetches them and reports the bytes taken.
 #include "wire/session_internal.h"
 
 #include "base/log.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// the first piece: whether the way works is tried before data depend on it
+// the first piece is a trial: it shows whether the bulk works before data depend on it
 enum { TRIAL_BYTES = 64 };
 
 // ---- the way beside: a link's end ----
@@ -21,7 +21,7 @@ void session_way_begin(struct wire_session *s)
     struct buf description = {0}, payload = {0};
     s->window = calloc(1, sizeof *s->window);
     if (!s->window || wire_random(s->o.settings, trial, sizeof trial))
-        return; // as if there were no such way
+        return; // continues without a bulk
     s->window->memory = s->o.bulk->row->window(s->o.bulk);
     window_lay(s->window, 0, (struct str){(char *)trial, sizeof trial}, &piece);
     m.first = (struct wire_laid){.offset = piece.offset, .size = piece.size};
@@ -40,7 +40,7 @@ void session_way_begin(struct wire_session *s)
     buf_free(&payload);
 }
 
-// All that lies there and was not taken goes over the connection, in order.
+// Sends all pieces that the hub has not taken over the connection, in order.
 static void send_again(struct wire_session *s)
 {
     struct window *w = s->window;
@@ -60,7 +60,7 @@ static int take_use(struct wire_session *s, struct str payload)
     bool was_used = s->way == WAY_USED;
     s->way = use.used ? WAY_USED : WAY_BROKEN;
     if (!was_used)
-        window_taken(s->window, s->window->used); // the trial
+        window_taken(s->window, s->window->used); // the trial piece
     if (use.used) {
         log_info("data go over %s", s->o.bulk->name);
     } else {
@@ -101,7 +101,7 @@ size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str da
              laid.mac);
     wire_laid_write(&laid, &payload);
     if (payload.failed)
-        s->out.failed = true; // the stream has a hole: the connection ends
+        s->out.failed = true; // bytes of the stream are lost: the connection ends
     wire_session_send(s, WIRE_LAID, id, buf_str(&payload));
     buf_free(&payload);
     s->way_bytes += piece.size;
@@ -133,7 +133,7 @@ static void say_taken(struct wire_session *s, bool whole)
         wire_session_send(s, WIRE_TAKEN, 0, (struct str){(char *)&bytes, sizeof bytes});
 }
 
-// Hands on what is whole.
+// Passes on the complete items.
 static void take_whole(struct wire_session *s)
 {
     struct wire_header h;
@@ -222,8 +222,7 @@ int session_way_take(struct wire_session *s, const struct wire_header *h, struct
     case WIRE_PART:
     case WIRE_MISSING:
     case WIRE_END:
-        // Nothing of an answer lies in the window before the trial is over, and nothing waits for
-        // it.
+        // Before the trial ends, the window has no part of an answer, and no frame waits for one.
         r = s->way >= WAY_USED ? wire_fetches_hold(&s->fetches, h, payload, &kept) : 0;
         return r ? r : !kept;
     default:

@@ -1,8 +1,7 @@
-// settings.h - what both ends of a connection have to agree on or may play with: the job's key,
-// times, clocks, randomness.
+// settings.h - the settings of a connection's end: the job's key, times, clocks, randomness.
 //
-// Everything is handed in; the layer has no globals. Tests play their own clock and their own
-// random numbers.
+// Callers pass all of them; the layer has no globals. Tests supply their own clock and random
+// numbers.
 #ifndef SONDE_WIRE_SETTINGS_H
 #define SONDE_WIRE_SETTINGS_H
 
@@ -25,21 +24,22 @@ struct wire_questions;
 
 struct wire_settings {
     uint8_t key[WIRE_KEY_BYTES];
-    const struct wire_questions *questions; // that nodes are asked (questions.h)
+    const struct wire_questions *questions; // the questions for nodes (questions.h)
     struct str job;                         // a connection of another job is refused
-    // 0 = the default. A parent's heartbeat and dead times hold for both ends: it says them when it
-    // takes a node in.
-    unsigned heartbeat_ms; // 1000: so often the parent pings
-    unsigned dead_ms;      // 10000: so long nothing was heard: the other end is gone
+    // 0 = the default. Both ends use the parent's heartbeat and dead times, which it sends in its
+    // WELCOME.
+    unsigned heartbeat_ms; // 1000: interval of the parent's pings
+    unsigned dead_ms;      // 10000: after this time of silence the other end is dead
     unsigned handshake_ms; // 5000
-    // 100: wait before the second attempt; doubled with each up to retry_max_ms, and jittered by
-    // half
+    // 100: wait before the second attempt; doubles with each attempt up to retry_max_ms, with a
+    // jitter of half
     unsigned retry_ms;
     unsigned retry_max_ms; // 5000
-    // 60000: so long a link stays with a parent that is not the first, which then is tried again
+    // 60000: after this time with another parent, a link tries the first one again
     unsigned return_ms;
     struct wire_clock clock;
-    int (*random)(void *user, uint8_t *out, size_t size); // NULL: getrandom; 0 or a negative errno
+    // NULL: getrandom; returns 0 or a negative errno
+    int (*random)(void *user, uint8_t *out, size_t size);
     void *random_user;
 };
 
@@ -50,8 +50,8 @@ int64_t wire_monotonic_ns(const struct wire_settings *s);
 int64_t wire_realtime_ns(const struct wire_settings *s);
 int wire_random(const struct wire_settings *s, uint8_t *out, size_t size);
 
-// The key's file: exactly 32 bytes, a regular file of this user that nobody else can read or write.
-// wire_key_make writes a new one (-EEXIST: it is there).
+// Reads the key's file: exactly 32 bytes, a regular file of this user without access for others.
+// wire_key_make writes a new one (-EEXIST if it exists).
 int wire_key_read(const char *path, uint8_t key[WIRE_KEY_BYTES], struct error *e);
 int wire_key_make(const char *path, uint8_t key[WIRE_KEY_BYTES], struct error *e);
 

@@ -45,7 +45,7 @@ static void add_one(void *user, struct str host, const struct wire_held *held)
 
 // ---- our own store ----
 
-// Whether there is something new.
+// Returns whether the view has new hosts.
 static bool learn(struct wire_telling *t, const struct wire_view *view)
 {
     uint64_t identity = t->questions->identity(view);

@@ -1,13 +1,12 @@
-// telling.h - a link's side of HOSTS: which hosts' series our own store holds, and those of the
-// nodes behind us, told to the parent as soon as they are known.
+// telling.h - a link's side of HOSTS: reports the hosts whose series our own store and the nodes
+// behind us hold, as soon as they are known.
 //
-// Our own store is looked at when somebody says that it has changed (wire_link_look: the agent,
-// through who started both), at each of the parent's pings, and before each answer that is made of
-// it. So the parent has heard of a host before it gets the first answer with that host's points in
-// it, and at the latest a heartbeat after the store has had one. What was told goes out in order,
-// before what is sent later.
+// The link checks our own store after the agent has reported a change (wire_link_look), at each
+// ping of the parent, and before each answer. So the parent knows a host before it gets the first
+// answer with that host's points, and at the latest a heartbeat after the store got one. Reports
+// are sent in order, before all later frames.
 //
-// In the loop's thread.
+// All calls happen in the loop's thread.
 #ifndef SONDE_WIRE_TELLING_H
 #define SONDE_WIRE_TELLING_H
 
@@ -19,12 +18,11 @@ struct wire_telling {
     const struct wire_questions *questions;
     const struct wire_source *source; // our store
     struct hub *children;             // NULL: none
-    struct wire_session *session;     // NULL: there is nobody to tell
+    struct wire_session *session;     // NULL: not connected
     struct wire_held own;
-    // what identifies the view that was looked at last: as long as it is the same, there is nothing
-    // new
+    // identity of the view checked last: an equal one has no new hosts
     uint64_t seen;
-    struct buf out; // of the frame in hand
+    struct buf out; // the current frame
 };
 
 void wire_telling_begin(struct wire_telling *t, struct str host,
@@ -32,12 +30,13 @@ void wire_telling_begin(struct wire_telling *t, struct str host,
                         struct hub *children);
 void wire_telling_end(struct wire_telling *t);
 
-// The parent has taken us in, over a connection on which HOSTS may be said; or that is over.
+// Called when the parent has accepted us, on a connection that allows HOSTS; and when that
+// connection has ended.
 void wire_telling_connected(struct wire_telling *t, struct wire_session *session);
 void wire_telling_disconnected(struct wire_telling *t);
 
-// Looks at the store, and tells what is new. A store that cannot be opened is looked at again
-// later: who asks for it is told why not.
+// Checks the store, and reports new hosts. A store that cannot be opened is checked again later;
+// questions for it get the reason.
 void wire_telling_look(struct wire_telling *t);
 void wire_telling_look_at(struct wire_telling *t, const struct wire_view *view);
 

@@ -1,9 +1,9 @@
-// transport.h - how bytes get from one process to another: connect, listen, send, receive, close.
+// transport.h - carries bytes from one process to another: connect, listen, send, receive, close.
 //
-// The connection of two ends; large pieces may go beside it (bulk.h). A channel is an ordered
-// stream of bytes both ways. It knows nothing of frames. All calls and all events are in the loop's
-// thread. Transports are rows of this struct; the test suite tests/unit/wire/test_wire_transport.c
-// runs over each.
+// A channel connects two ends with an ordered stream of bytes both ways; large pieces may go
+// outside it (bulk.h). It knows nothing of frames. All calls and all events happen in the loop's
+// thread. Each transport is a table of functions; tests/unit/wire/test_wire_transport.c tests all
+// of them.
 #ifndef SONDE_WIRE_TRANSPORT_H
 #define SONDE_WIRE_TRANSPORT_H
 
@@ -15,10 +15,10 @@ struct wire_channel;
 struct wire_listener;
 
 struct wire_channel_events {
-    void (*opened)(void *user);                    // of one that was connected
+    void (*opened)(void *user);                    // for a channel made by `connect`
     void (*received)(void *user, struct str data); // valid during the call
-    void (*sent)(void *user);                      // all that was queued is out; also within `send`
-    // the other end (0) or a fault (negative errno); no event comes after it
+    void (*sent)(void *user); // all queued bytes are out; also called within `send`
+    // by the other end (0) or a fault (negative errno); no event follows
     void (*closed)(void *user, int why);
 };
 
@@ -27,17 +27,17 @@ typedef void wire_accept_fn(void *user, struct wire_channel *channel);
 struct wire_transport {
     const char *name;
 
-    // Takes connections on `address` (a number; NULL = all) and `port` (0 = any that is free, *port
-    // is set). Each channel comes without events: wire_channel_events_set before the call returns,
-    // or wire_channel_close.
+    // Accepts connections on `address` (numeric; NULL = all) and `port` (0 = any unused one; sets
+    // *port). A new channel has no events: `accepted` must call wire_channel_events_set or
+    // wire_channel_close before it returns.
     int (*listen)(struct wire_loop *loop, const char *address, int *port, wire_accept_fn *accepted,
                   void *user, struct wire_listener **out, struct error *e);
 
-    // The same on a socket that listens already; it belongs to the listener then, also on failure.
+    // The same for an already listening socket, which the listener takes over, also on failure.
     int (*listen_at)(struct wire_loop *loop, int fd, int *port, wire_accept_fn *accepted,
                      void *user, struct wire_listener **out, struct error *e);
 
-    // Begins to connect; `opened` or `closed` says how it went.
+    // Begins to connect; `opened` or `closed` reports the result.
     int (*connect)(struct wire_loop *loop, const char *host, int port,
                    const struct wire_channel_events *events, void *user, struct wire_channel **out,
                    struct error *e);
@@ -46,13 +46,13 @@ struct wire_transport {
     void (*events_set)(struct wire_channel *c, const struct wire_channel_events *events,
                        void *user);
 
-    // Takes `data` (malloc'd) and sends it behind what was sent before. Never blocks; what cannot
-    // go out yet is queued.
+    // Takes over `data` (malloc'd) and sends it after all earlier data. Never blocks; queues what
+    // cannot go out yet.
     void (*send)(struct wire_channel *c, char *data, size_t size);
     size_t (*queued)(const struct wire_channel *c); // bytes
 
-    // Frees the channel; what the kernel has not taken yet is lost. No event comes after it. In any
-    // event, too.
+    // Frees the channel; data that the kernel has not taken yet are lost. May be called within any
+    // event; no event follows.
     void (*close)(struct wire_channel *c);
 };
 

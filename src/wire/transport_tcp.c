@@ -1,4 +1,4 @@
-// transport_tcp.c - channels are TCP connections of libuv's.
+// transport_tcp.c - channels as TCP connections of libuv.
 #include "wire/transport.h"
 
 #include <errno.h>
@@ -7,21 +7,21 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024 }; // knocks that wait for the loop
+enum { BACKLOG = 1024 }; // connections that wait for the loop to accept them
 
 struct wire_channel {
-    uv_tcp_t tcp; // first: the handle is the channel
+    uv_tcp_t tcp; // the first member: the handle is the channel
     struct wire_loop *loop;
     const struct wire_channel_events *events;
     void *user;
     uv_getaddrinfo_t resolve;
     uv_connect_t connect;
     size_t queued;
-    bool resolving, closing, closed; // closed: the handle is
+    bool resolving, closing, closed; // closed: the handle is closed
 };
 
 struct wire_listener {
-    uv_tcp_t tcp; // first: the handle is the listener
+    uv_tcp_t tcp; // the first member: the handle is the listener
     struct wire_loop *loop;
     wire_accept_fn *accepted;
     void *user;
@@ -83,10 +83,10 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *piece)
 // ---- sending ----
 
 struct outgoing {
-    uv_write_t write; // first: the request is this
+    uv_write_t write; // the first member: the request is the write
     struct wire_channel *channel;
     char *data;
-    size_t size; // what is queued of it
+    size_t size; // the queued part of it
 };
 
 static void on_written(uv_write_t *write, int status)
@@ -104,8 +104,8 @@ static void on_written(uv_write_t *write, int status)
         c->events->sent(c->user);
 }
 
-// Mostly the kernel takes all of it at once: no request, no callback, and one system call less than
-// these cost.
+// Tries to send at once, because the kernel usually takes all bytes: that saves a request, a
+// callback and a system call.
 static void tcp_send(struct wire_channel *c, char *data, size_t size)
 {
     uv_buf_t piece = uv_buf_init(data, (unsigned)size);
@@ -125,7 +125,7 @@ static void tcp_send(struct wire_channel *c, char *data, size_t size)
             return;
         c->queued -= o->size;
     }
-    // A stream with a hole in it is none: the other end will see a wrong mac.
+    // A gap makes the stream unusable: the other end will see a wrong mac.
     free(data);
     free(o);
 }
@@ -254,7 +254,7 @@ static int listen_and_name(struct wire_listener *l, int *port)
 static int bind_and_listen(struct wire_listener *l, const char *address, int *port)
 {
     struct sockaddr_storage at = {0};
-    // Both families where there are both.
+    // Listens on both address families if the machine has both.
     int r = address ? uv_ip4_addr(address, *port, (struct sockaddr_in *)&at) : -EINVAL;
     if (r)
         r = uv_ip6_addr(address ? address : "::", *port, (struct sockaddr_in6 *)&at);

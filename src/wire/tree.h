@@ -1,7 +1,7 @@
-// tree.h - who is asked through whom when there are more nodes than one hub shall ask: arithmetic.
+// tree.h - computes the tree of relays for jobs with more nodes than one hub shall ask.
 //
-//   root ─┬─ 1 ─┬─ F+1          member i > 0 is behind member (i - 1) / F; member 0 is the root, whose hub everything comes together in.
-//         │     ├─ …            Nobody has more than F children, the tree is as flat as can be, and as few members as can be are relays: of 1,000 with F = 64
+//   root ─┬─ 1 ─┬─ F+1          member i > 0 is behind member (i - 1) / F; member 0 is the root, whose hub collects everything.
+//         │     ├─ …            No member has more than F children. The tree has the least depth and the fewest relays: of 1,000 members with F = 64
 //         │     └─ 2F           these are 15, of 10,000 they are 156. Members never change their places, so a change of one touches no other.
 //         ├─ 2 ─── 2F+1 …
 //         └─ F

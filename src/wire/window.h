@@ -1,5 +1,5 @@
-// window.h - what a link has laid into its window and nobody has taken yet: a ring, first laid,
-// first taken.
+// window.h - the pieces in a link's window that the hub has not taken yet: a ring, first in, first
+// out.
 //
 //   0        tail              head           WIRE_WINDOW_BYTES
 //   ├────────┼█████│███│███████┼──────────────┤        a piece lies in one stretch: it is cut at the end of the ring
@@ -9,7 +9,8 @@
 #include "base/str.h"
 #include "wire/bulk.h"
 
-// A lap has at most WINDOW / LAID_MIN pieces, one cut at its end, and one rest.
+// One lap of the ring has at most WINDOW / LAID_MIN pieces, one cut at the ring's end, and one
+// remainder.
 enum { WINDOW_PIECES_MAX = WIRE_WINDOW_BYTES / WIRE_LAID_MIN + 2 };
 
 struct window_piece {
@@ -23,11 +24,11 @@ struct window {
     uint32_t first, count;
 };
 
-// Copies as much of the beginning of `data` as there is room for. False: wait until something is
-// taken.
+// Copies as much of the beginning of `data` as has room. Returns false if the caller must wait
+// until pieces are taken.
 bool window_lay(struct window *w, uint32_t id, struct str data, struct window_piece *out);
 
-// The oldest so many bytes were taken: whole pieces. False: it is not so.
+// Releases the oldest so many bytes, whole pieces. Returns false if they are not whole pieces.
 bool window_taken(struct window *w, uint32_t bytes);
 
 #endif

@@ -4,14 +4,14 @@
 //   fault KIND N once|on SCOPE REPORT PROGRAM [ARGUMENTS…]
 //
 // KIND is a row of the table below. N counts from 1; 0 only counts. SCOPE is `first` (the process
-// that PROGRAM begins as) or `all` (its children, too); in both only while PROGRAM itself is what
-// the process executes, so that a command that it starts is left alone. The number of calls seen
-// goes into the file REPORT. The exit code is the program's, 128 + its signal, or 77 where the
-// kernel refuses to hand over system calls.
+// that PROGRAM begins as) or `all` (its children, too); both only count calls while the
+// process executes PROGRAM itself, so commands that it starts are not affected. REPORT receives the
+// number of calls. The exit code is the program's, 128 + its signal, or 77 if the kernel does not
+// support this.
 //
-// How: a seccomp filter hands over the calls (SECCOMP_RET_USER_NOTIF), and we answer each with an
-// error or let it continue. Calls of the dynamic loader are not counted: a program that cannot be
-// loaded says nothing about its code.
+// Method: a seccomp filter reports the calls (SECCOMP_RET_USER_NOTIF), and this program answers
+// each with an error or lets it continue. Calls of the dynamic loader do not count, because a
+// program that fails to load does not test its own code.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -35,7 +35,7 @@ enum { SKIPPED = 77, SIGNALLED = 128, FILTER_MAX = 64, PATH_BYTES = 4096 };
 static const struct kind {
     const char *name;
     int error;
-    int calls[24]; // ends with 0 where it is shorter; no kind has read (0 on x86-64)
+    int calls[24]; // shorter lists end with 0; no kind has read (0 on x86-64)
 } kinds[] = {
     {"files",
      ENOSPC,
@@ -126,8 +126,8 @@ static int install_filter(const struct kind *kind)
                         &program);
 }
 
-// The child's listener has the same number as in the child; it cannot send it (sending may be one
-// of the calls), so we take it: the child says its number through a pipe and waits.
+// The listener has the same number in the child. The child cannot send it (sending may be one of
+// the calls), so the parent takes it: the child writes the number into a pipe and waits.
 static _Noreturn void become(const struct kind *kind, int say, int wait_for, char **argv)
 {
     int listener = install_filter(kind);
@@ -153,7 +153,7 @@ static bool executes(pid_t pid, const char *program)
     return strcmp(path, program) == 0;
 }
 
-// Whether the call was made in the dynamic loader's code.
+// True if the dynamic loader made the call.
 static bool in_loader(pid_t pid, uint64_t address)
 {
     char path[64], line[PATH_BYTES];
@@ -172,8 +172,8 @@ static bool in_loader(pid_t pid, uint64_t address)
     return is;
 }
 
-// brk() has no error: it returns the break, unmoved where there is no memory. That is the heap's
-// end, and before there is a heap, where it would begin (the 47th field of stat). 0: not known.
+// brk() returns no error: without memory it returns the unchanged break. That is the heap's end or,
+// before a heap exists, the place where it would begin (the 47th field of stat). 0: unknown.
 static int64_t break_of(pid_t pid)
 {
     enum { START_BRK = 47, COMM = 2 };
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
         kill(pid, SIGKILL);
         return SKIPPED;
     }
-    // Until the last process under the filter has ended (POLLHUP).
+    // Runs until the last process under the filter has ended (POLLHUP).
     struct pollfd polled = {.fd = fd, .events = POLLIN};
     while (poll(&polled, 1, -1) > 0 && !(polled.revents & POLLHUP)) {
         struct seccomp_notif call = {0};

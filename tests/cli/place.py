@@ -1,8 +1,8 @@
-"""A place of its own for each test: folders, port, environment; the built command; who is alive in
-it.
+"""A separate environment for each test: folders, port, variables; the built command; the processes
+that run in it.
 
-Nothing here waits for a length of time: `until` polls for a condition and fails with words when it
-never comes.
+Tests never wait for a fixed time: `until` polls for a condition, and fails with a message if it
+does not come true.
 """
 
 import hmac
@@ -41,8 +41,8 @@ def free_port():
 
 
 def server_proof(path, address, tokens):
-    """What a server that knows the tokens answers a client that asks for a proof:
-    src/http/server_proof.h. `address`: its end of the connection."""
+    """The proof of a server that knows the tokens, as in src/http/server_proof.h. `address` is its
+    end of the connection."""
     text = f"sonde server proof\n{path.partition('nonce=')[2]}{address}".encode()
     return "\n".join([address, *(hmac.new(token.encode(), text, "sha256").hexdigest() for token in tokens), ""]).encode()
 
@@ -51,7 +51,7 @@ class Place(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        # A short path: it has to fit into a socket's.
+        # A short path, because the path of a socket has to fit.
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="sc-", dir="/tmp"))
         self.tmp = self.root / "tmp"
         self.runs = self.root / "runs"
@@ -65,7 +65,7 @@ class Place(unittest.TestCase):
         self.addTypeEqualityFunc(list, self.assert_lists_equal)
 
     def assert_lists_equal(self, first, second, msg=None):
-        """Of long lists, where they part: all their differences take minutes to find."""
+        """For long lists, shows only the first difference: finding all of them takes minutes."""
         if max(len(first), len(second)) <= 100:
             self.assertListEqual(first, second, msg)
         elif first != second:
@@ -84,7 +84,7 @@ class Place(unittest.TestCase):
         shutil.rmtree(self.root)
 
     def sonde(self, *arguments, env=None, stdin=None, **more):
-        """Runs it to its end."""
+        """Runs the command to its end."""
         process = subprocess.Popen([SONDE, *map(str, arguments)], env=self.env | (env or {}), stdin=subprocess.PIPE if stdin is not None else None,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.root, **more)
         try:
@@ -96,8 +96,8 @@ class Place(unittest.TestCase):
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def end_all(self, process):
-        """Ends what hangs and all that it has started, as whatever holds its output open does; says
-        at once where each was."""
+        """Ends a hanging process and all processes that it has started, which may hold its output
+        open; prints where each was."""
         for pid, text in self.alive().items():
             where = []
             for name in ("wchan", "syscall"):
@@ -106,7 +106,7 @@ class Place(unittest.TestCase):
                 except OSError:
                     pass
             print(f"# hangs: {pid} {text[:200]}: {', '.join(where)}", file=sys.stderr, flush=True)
-        number = signal.SIGABRT  # Python says then where it was (PYTHONFAULTHANDLER)
+        number = signal.SIGABRT  # Python then prints its stack (PYTHONFAULTHANDLER)
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end and (process.poll() is None or self.alive()):
             for pid in {process.pid, *self.alive()}:
@@ -128,8 +128,7 @@ class Place(unittest.TestCase):
         return process.returncode, out, err
 
     def alive(self, word=None):
-        """Processes (pid → command line) that carry our folder in their arguments or
-        environment."""
+        """Processes (pid → command line) that have our folder in their arguments or environment."""
         found = {}
         for entry in os.listdir("/proc"):
             if not entry.isdigit() or int(entry) == os.getpid():
@@ -147,7 +146,7 @@ class Place(unittest.TestCase):
         return found
 
     def job(self):
-        """The one job that runs, once it has a URL."""
+        """The only running job, once it has a URL."""
         return until(lambda: next((j for j in json.loads(self.sonde("status", "--json").stdout) if j["url"]), None), "a job with a URL")
 
     def agent(self):
@@ -157,7 +156,7 @@ class Place(unittest.TestCase):
         return sorted(p.name for p in self.runs.iterdir()) if self.runs.exists() else []
 
     def names(self, *where):
-        """metric → points, of a recording."""
+        """metric → number of points in a recording."""
         listed = self.sonde("query", "--list", "--json", *where)
         self.assertEqual(listed.returncode, 0, listed.stderr)
         names = {}
@@ -166,7 +165,8 @@ class Place(unittest.TestCase):
         return names
 
     def nothing_left_in(self, folder):
-        """Nothing but the user's folder for runs, which stays so that nobody else can make it."""
+        """Only the user's base folder for runs is left, which stays so that no other user can make
+        it."""
         base = folder / f"sonde-{os.getuid()}"
         self.assertEqual([*folder.iterdir()], [base] if base.exists() else [])
         if base.exists():
@@ -177,7 +177,7 @@ class Place(unittest.TestCase):
         self.assertEqual(self.alive(), {})
 
     def one_line(self, result, code, *words):
-        """One line on stderr, nothing on stdout, this exit code."""
+        """The command prints one line on stderr, nothing on stdout, and exits with this code."""
         self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
         self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
         for word in words:

@@ -19,7 +19,7 @@ class Ask(Place):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def emit(self, job, lines, puts=""):
-        """What no line protocol takes, spans; and lines that `sonde put` takes."""
+        """Emits spans, which no line protocol accepts, and lines for `sonde put`."""
         file, points = self.root / "lines", self.root / "puts"
         file.write_text("".join(line + "\n" for line in lines))
         points.write_text(puts)
@@ -32,7 +32,7 @@ class Ask(Place):
         return result.stdout
 
     def said(self, *arguments, env=None, code=0):
-        """What is said on stderr, but for whom it asks."""
+        """The output on stderr, without the line about the target."""
         result = self.sonde("query", *arguments, env=env)
         self.assertEqual(result.returncode, code, result.stderr)
         return "".join(line + "\n" for line in result.stderr.splitlines() if not line.startswith(("sonde: recording ", "sonde: running job ")))
@@ -55,8 +55,7 @@ class Targets(Ask):
         self.assertNotIn("job", one["tags"])
 
     def live(self, job="live"):
-        """A running job and the environment of somebody elsewhere, who has its address and its
-        token."""
+        """A running job, and the environment of a remote user who has its address and its token."""
         self.start("run", "-q", "-l", "1", "--", "sh", "-c", "sonde put loss 0.5; exec sleep 1000", env={"SONDE_JOB": job})
         until(lambda: self.job()["points"] == 1, "the point of the job")
         found = self.job()
@@ -111,7 +110,7 @@ class Targets(Ask):
     def test_ids_that_are_not_there(self):
         self.record("training", f"put loss {START} 1\n")
         self.one_line(self.sonde("query", "loss", "--job", "trainin"), 1, "there is no job trainin, neither running nor recorded; recorded: training; did you mean training?")
-        self.one_line(self.sonde("query", "loss", "training2"), 1, "'training2' is no file, no folder, no job and no address; recorded: training; did you mean training?")
+        self.one_line(self.sonde("query", "loss", "training2"), 1, "'training2' is not a file, folder, job or address; recorded: training; did you mean training?")
         self.one_line(self.sonde("detect", "loss", env={"SONDE_JOB": "xyzzy"}), 1, "there is no job xyzzy", "recorded: training")
 
 
@@ -171,7 +170,7 @@ class Lists(Ask):
         self.one_line(self.sonde("query", "--tags", "los", "tagged"), 1, "no metric 'los'", "did you mean loss?")
 
     def test_one_question_at_a_time(self):
-        self.one_line(self.sonde("query", "--list", "--spans", "known"), 2, "one question each")
+        self.one_line(self.sonde("query", "--list", "--spans", "known"), 2, "choose one of --list")
 
     def test_per_span_by_time_then_naturally(self):
         begins = {10: START, 2: START, 1: START, 11: START - 5}
@@ -183,10 +182,10 @@ class Lists(Ask):
 
 
 class Top(Ask):
-    """`sonde top` asks as the other commands do."""
+    """`sonde top` chooses its target like the other commands."""
 
     def test_spans_of_any_id(self):
-        """Ids take 64 bits: of sixteen programs some have the highest one set."""
+        """Ids have 64 bits: of sixteen programs, some have the highest bit set."""
         programs, lines = 16, self.root / "lines"
         lines.write_text(f"span {START * 10**9} {(START + 2) * 10**9} step\npoint loss {(START + 1) * 10**9} {0:x}\n")
         emit = f"for i in $(seq {programs}); do {sys.executable} {EMITTER} {LIBRARY} < {lines}; done"

@@ -1,4 +1,4 @@
-"""The configuration file: both families of keys, their order, and what is said of mistakes."""
+"""The configuration file: both families of keys, their priority, and messages about mistakes."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ class Config(Place):
         self.nothing_left()
 
     def recorded(self, *arguments, env=None):
-        """What run.json says of a run with these arguments."""
+        """The contents of run.json after a run with these arguments."""
         before = self.recordings()
         result = self.sonde("run", *arguments, "true", env=env)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -33,8 +33,8 @@ class Config(Place):
         self.assertEqual(self.recorded("--config", self.write("collector_rate: 0.125\n"))["rate"], 0.125)
 
     def test_collectors(self):
-        """Sources and their rates: a mapping in the file, a list on the command line, which goes
-        before it."""
+        """Sources and their rates: a mapping in the file; a list on the command line overrides
+        it."""
         path = self.write("collectors: {memory: off, cpu: 0.05, load: 0.05}\n")
         script = "until sonde query --list | grep -q load_1m; do sleep 0.02; done; sonde query --list"
         listed = self.sonde("run", "-q", "--config", path, "--", "sh", "-c", script)
@@ -53,8 +53,8 @@ class Config(Place):
         self.nothing_left()
 
     def test_scripts(self):
-        """Commands that print points, as a list in the file or as flags; they run where `sonde run`
-        was called."""
+        """Commands that print points, as a list in the file or as flags; they run in the folder
+        where `sonde run` was called."""
         (self.root / "probe.sh").write_text("echo probed 3 from=$1\n")
         path = self.write("scripts:\n  - sh probe.sh file\n  - command: sh probe.sh rated\n    rate: 0.1\n    name: one\n    timeout: 5\n")
         script = "until sonde query --list | grep -q probed; do sleep 0.02; done; sleep 0.3"
@@ -105,8 +105,8 @@ class Config(Place):
         self.nothing_left_in(elsewhere)
 
     def test_dragons_key(self):
-        """auth_key is the job's token: clients exchange it, and may do what Dragon's clients
-        may."""
+        """auth_key is the job's token: clients exchange it, and get the permissions of Dragon's
+        clients."""
         key = "k" * 40
         path = self.write(f"auth_key: {key}\n")
         path.chmod(0o600)
@@ -137,7 +137,7 @@ class Config(Place):
         self.assertEqual(done.stdout, fixed.read_text())
 
     def test_reading_without_a_token(self):
-        """As Grafana with Dragon's data source; together with a reverse tunnel it is refused."""
+        """Like Grafana with Dragon's data source; a reverse tunnel in addition is refused."""
         path = self.write("view_without_token: true\n")
         ask = textwrap.dedent("""
             import os, urllib.error, urllib.request
@@ -159,8 +159,8 @@ class Config(Place):
         self.refused("x" * 300000, "more than 262144 bytes")
 
     def test_a_window_of_dragons(self):
-        """What is older is in no answer, long before the store has so much of it that it removes a
-        segment."""
+        """No answer contains older points, long before the store has enough of them to remove an
+        extent."""
         path = self.write("default_tmdb_window: 2\n")
         self.start("run", "-q", "-l", "1", "--no-record", "--config", path, "--", "sleep", "600")
         until(lambda: self.sonde("put", stdin="aged 1\n").returncode == 0, "the agent")
@@ -171,7 +171,7 @@ class Config(Place):
             try:
                 return sum(len(series["dps"]) for series in json.load(urllib.request.urlopen(question)))
             except urllib.error.HTTPError as error:
-                return error.code  # nobody knows the metric yet
+                return error.code  # the metric is not known yet
         token = self.sonde("token").stdout.strip()
         until(lambda: points() == 1, "the point")
         until(lambda: points() == 0, "the end of the window")
@@ -182,11 +182,12 @@ class Config(Place):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn(":1: ignored the unknown key 'colector_rate'; did you mean collector_rate?", result.stderr)
         self.assertIn(":3: ignored the unknown key 'wibble'", result.stderr)
-        # Only there: a question about a job is no place for it.
+        # Only there: commands that query a job do not warn about it.
         self.assertNotIn("ignored", self.sonde("status", "--config", path).stderr)
 
     def test_options_of_dragons_launcher(self):
-        """Those that mean the same are taken; the others are answered with what to write."""
+        """Options with the same meaning are accepted; for others, the message names the
+        replacement."""
         done = self.sonde("run", "-r", "-e", "--no-record", "--", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(list(self.root.glob("-*")), [])

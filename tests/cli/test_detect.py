@@ -1,4 +1,4 @@
-"""`sonde detect`: who is slow, from recordings and from running jobs."""
+"""`sonde detect`: finds slow members in recordings and in running jobs."""
 
 import json
 import os
@@ -12,7 +12,7 @@ LIBRARY, EMITTER = os.environ["SONDE_LIBRARY"], os.environ["FORMAT_EMITTER"]
 
 
 def values(members, rounds, slow=None, factor=1.5, onset=20, noise=0.03, base=1.0):
-    """Lines of OpenTSDB: a value for each member and round, 10 s apart."""
+    """OpenTSDB lines with a value for each member and round, 10 s apart."""
     rng = random.Random(1)
     for r in range(rounds):
         for m in range(members):
@@ -43,8 +43,8 @@ class Metrics(Detect):
                          {"host=n0,gpu=0": "good", "host=n0,gpu=1": "good", "host=n1,gpu=2": "slow", "host=n1,gpu=3": "good"})
         slow = found["host=n1,gpu=2"]
         self.assertTrue(1.4 < slow["peers"] < 1.6 and 1.4 < slow["own"] < 1.7 and slow["score"] > 4, slow)
-        # Slow from the 20th round on, named from the fifth of those: two to move the median, four
-        # that last.
+        # Slow from the 20th round on, reported from the fifth of these: two move the median, four
+        # must last.
         self.assertEqual((slow["since_ns"], slow["bad_rounds"]), ((START + 10 * 24) * 10**9, 16))
         self.assertEqual(exclude.read_text(), "n1\n")
         table = self.sonde("detect", "--by", "host,gpu", "step_seconds", record)
@@ -82,8 +82,8 @@ class Metrics(Detect):
         self.assertEqual(self.members("--by", "gpu", "--persistence", 30, "step_seconds", record)["gpu=1"]["state"], "suspect")
 
     def steps(self, members, rounds, pace=lambda m: 10.0, until=None, first=0):
-        """Lines of steps that end when they end, not by the clock: (ms, line), a value a step.
-        `until` ends members early."""
+        """Lines of steps of varying length: (ms, line), a value per step. `until` ends members
+        early."""
         rng = random.Random(3)
         for m in range(members):
             t = float(START)
@@ -104,7 +104,7 @@ class Metrics(Detect):
         self.assertRegex(evidence["gpu=2"], r"^30 values, the last at .*; the members that go on have at least 40$")
         self.assertEqual(exclude.read_text(), "n1\n")
         self.assertIn(evidence["gpu=2"], self.sonde("detect", "--by", "gpu", "step_seconds", record).stdout)
-        # By an expression, too, whose groups are not all that series are told apart by.
+        # An expression whose groups do not distinguish all series.
         states, _ = self.states("avg:10s-avg:step_seconds{gpu=*}", record, code=3)
         self.assertEqual([name for name, state in states.items() if state == "silent"], ["gpu=2,host=n1"])
 
@@ -169,7 +169,7 @@ class Spans(Detect):
                 length = (1 + rng.gauss(0, 0.02)) * (2 if rank == 1 and step >= 15 else 1)
                 lines.append(f"span {start} {start + int(length * 1e9)} step rank={rank}")
             lines.append(f"span {start} {start + 1} other rank=9")
-        lines.append("begin step rank=2")  # it never ends: no duration
+        lines.append("begin step rank=2")  # it never ends, so it has no duration
         file, record = self.root / "lines", self.root / "recording"
         file.write_text("\n".join(lines) + "\n")
         result = self.sonde("run", "-q", "-l", 1, "--record", record, "--", "sh", "-c", 'exec "$0" "$@" < lines', sys.executable, EMITTER, LIBRARY)
@@ -178,7 +178,7 @@ class Spans(Detect):
         self.assertEqual({name: m["state"] for name, m in found.items()}, {"rank=0": "good", "rank=1": "slow", "rank=2": "good"})
         self.assertTrue(1.9 < found["rank=1"]["peers"] < 2.1)
         self.assertEqual(self.members("--span", "nothing", record), {})
-        # One that is still in a span is stuck; one that has left all of them is through.
+        # A member inside a span is stuck; a member that has left all its spans has ended.
         stuck = [line for line in lines[:-1] if "rank=0" not in line or int(line.split()[2]) < (START + 200) * 10**9]
         for more, state in (([], "ended"), (["begin step rank=0"], "silent")):
             record = self.root / f"recording-{state}"
@@ -188,7 +188,8 @@ class Spans(Detect):
             stopped = self.members("--span", "--by", "rank", "step", record, code=3)["rank=0"]
             self.assertEqual(stopped["state"], state)
             self.assertRegex(stopped["evidence"], "^in the span step since " if more else "^20 spans, the last at ")
-        # Of the second half only, where the slow one was never better: its peers tell.
+        # Only the second half, in which the slow one was never faster: the comparison with its
+        # peers shows it.
         self.assertEqual(self.members("--span", "--by", "rank", "--start", START + 160, "step", record)["rank=1"]["state"], "slow")
         self.assertEqual(self.members("--span", "--by", "rank", "--end", START + 140, "step", record)["rank=1"]["state"], "good")
 
@@ -218,7 +219,7 @@ class Mistakes(Detect):
         record = self.record(line.replace(" host=n0", "").replace(" host=n1", "") for line in values(4, 40, slow=2))
         result = self.sonde("detect", "--by", "gpu", "--exclude-file", self.root / "x", "sum:10s-avg:step_seconds{gpu=*}", record)
         self.assertEqual(result.returncode, 3)
-        # the agent's own
+        # the agent's own metric
         self.assertIn(os.uname().nodename.split(".")[0], (self.root / "x").read_text())
 
 

@@ -1,5 +1,5 @@
-"""What the documents name is there: folders, files, headings, commands, options, variables,
-metrics. Routes are held by tests/conformance, cli.md by test_help.py."""
+"""The documents name only existing folders, files, headings, commands, options, variables and
+metrics. tests/conformance checks the routes, test_help.py checks cli.md."""
 
 import pathlib
 import re
@@ -15,20 +15,20 @@ def read(pattern):
 
 
 def folders(parent):
-    """Those that are built."""
+    """The folders that are built."""
     return re.findall(r"^ *subdir\('([^']+)'\)", (ROOT / parent / "meson.build").read_text(), re.M)
 
 
 COMMANDS = set(re.findall(r"^COMMAND\(\w+, ([a-z]+),", (ROOT / "src/cli/commands.def").read_text(), re.M))
-# By name and by letter: whether they take a value.
+# By name and by letter: true if the option takes a value.
 OPTIONS = {"--help": False, "--version": False}
 for name, letter, argument in re.findall(r"^OPTION\(\w+, \"([a-z0-9-]*)\", (0|'.'), \"([^\"]*)\"", (ROOT / "src/cli/options.def").read_text(), re.M):
     OPTIONS |= {f"--{name}": bool(argument), f"-{letter[1:2]}": bool(argument)}
 
 
 def options_of(line):
-    """Those of the first `sonde COMMAND` in a line for a shell; for `run` and `simulate` they end
-    where the command begins."""
+    """The options of the first `sonde COMMAND` in a shell line; for `run` and `simulate` up to the
+    beginning of the command."""
     call = re.search(r"(?:^|[\s(|;&])sonde ([a-z]+)\b([^|;&]*)", line)
     value = False
     for word in call[2].split() if call else []:
@@ -41,7 +41,7 @@ def options_of(line):
 
 
 def code(text):
-    """What stands in backticks or in a block."""
+    """The texts in backticks and blocks."""
     for block in re.findall(r"^```[a-z]*\n(.*?)^```", text, re.M | re.S):
         yield block
     for piece in re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)):
@@ -92,7 +92,7 @@ class Names(unittest.TestCase):
                     self.assertIn(word, COMMANDS, f"{page.name}: there is no `sonde {word}`")
 
     def test_options(self):
-        """Those of lines that call sonde; and those that stand alone, which may also be an
+        """Options in lines that call sonde; and options that stand alone, which may also be an
         example's."""
         alone_may = set(OPTIONS) | set(re.findall(r"\"(--[a-z-]+)\"", "".join(read("examples/*.py").values())))
         wrong = []
@@ -106,7 +106,7 @@ class Names(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_variables(self):
-        """Both ways: what is named is known to somebody, and what programs and people may set is
+        """Both ways: named variables exist, and variables that programs and people may set are
         named."""
         sources = ["src/*/*.[ch]", "src/cli/options.def", "bindings/python/**/*.py", "bindings/python/*.c", "bench/**/*.[ch]", "bench/**/*.py", "examples/*", "tools/*", "grafana/**/*.y*ml"]
         sources = "\n".join(text for pattern in sources for text in read(pattern).values())
@@ -116,13 +116,13 @@ class Names(unittest.TestCase):
         named = set(re.findall(r"\bSONDE_[A-Z_]+[A-Z]\b", docs))
         asked = {a or b for a, b in re.findall(r"getenv\(\"(SONDE_[A-Z_]+)\"\)|environ(?:\.get\(|\[)\"(SONDE_[A-Z_]+)\"", ours)}
         self.assertEqual(named - known, set(), "the documents name what nobody knows")
-        # which our own agent sets
+        # set by our own agent
         self.assertEqual(asked - named - {"SONDE_PROBE_DEVICE"}, set(), "no document names what is read")
 
 
 class Metrics(unittest.TestCase):
     def test_built_in_names(self):
-        """A name that begins as built-in ones do is one of them (or an alias)."""
+        """A name that begins like a built-in metric is one (or an alias)."""
         page = (ROOT / "docs/metrics.md").read_text()
         known = set(re.findall(r"`([a-z][a-z0-9_]*)`", page)) | OTHERS
         prefixes = {name.split("_")[0] for name in re.findall(r"^\| `([a-z0-9_]+)` \|", page, re.M) if "_" in name}
@@ -135,7 +135,7 @@ class Metrics(unittest.TestCase):
         self.assertEqual(wrong, [])
 
 
-# What `sonde probe` prints, and keys of answers.
+# Output of `sonde probe`, and keys of answers.
 OTHERS = {"probe_compute_seconds", "probe_memory_seconds", "memory_bytes", "own_memory_bytes"}
 
 if __name__ == "__main__":

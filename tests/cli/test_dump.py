@@ -1,4 +1,4 @@
-"""`sonde dump`: a running job's data as files."""
+"""`sonde dump`: copies a running job's data to files."""
 
 import json
 import os
@@ -46,7 +46,7 @@ class Dump(Place):
         self.assertEqual(self.query(self.root / "copies"), self.query("one"))
         checked = self.sonde("inspect", self.root / "copies")
         self.assertEqual(checked.returncode, 0, checked.stdout)
-        # Once more, of this job by its name.
+        # Once more, with the job's name.
         more = self.sonde("put", "later", "1")
         self.assertEqual(more.returncode, 0, more.stderr)
         done = self.sonde("dump", "one", "--to", "copies", "--json")
@@ -56,7 +56,7 @@ class Dump(Place):
         self.assertIn("later", self.names(self.root / "copies"))
 
     def test_a_node_that_is_this_one_needs_no_ssh(self):
-        """As Dragon's configuration files name it."""
+        """In the form of Dragon's configuration files."""
         (self.root / "bin").mkdir()
         (self.root / "bin" / "ssh").write_text("#!/bin/sh\nexit 77\n")
         (self.root / "bin" / "ssh").chmod(0o755)
@@ -71,8 +71,7 @@ class Dump(Place):
             self.assertEqual([f["state"] for f in json.loads(done.stdout)["files"]], ["copied"], name)
 
     def test_a_second_one_moves_what_is_new(self):
-        """And holds what a fresh one holds; a third one, over a file that was damaged, does,
-        too."""
+        """Equal to a fresh dump; so is a third one, over a damaged file."""
         path = self.root / "copies" / f"{socket.gethostname().split('.')[0]}.sonde"
 
         def dump(to="copies"):
@@ -111,20 +110,20 @@ class Dump(Place):
         self.assertEqual(answer("copies"), answer("fresh"))
 
     def test_where_it_goes(self):
-        # What is configured; its folder has to be there.
+        # The configured folder, which has to exist.
         done = self.sonde("dump")
         self.one_line(done, 1, "cannot make the folder", "kept/sonde-dump-one")
         (self.root / "kept").mkdir()
         self.assertEqual(self.sonde("dump").returncode, 0)
         self.assertEqual(self.files("kept"), ["sonde-dump-one"])
-        # Here, where nothing is.
+        # A job without data.
         self.run.terminate()
         self.ends(self.run)
         self.run = self.start("run", "-q", "-l", "1", "--", "sleep", "1000", env={"SONDE_JOB": "two"})
         until(lambda: self.job()["job"] == "two", "the second job")
         self.assertEqual(self.sonde("dump").returncode, 0)
         self.assertEqual(len(self.files("sonde-dump-two")), 1)
-        # Another job's folder stays as it is.
+        # Another job's folder stays unchanged.
         self.one = self.query(self.root / "kept/sonde-dump-one")
         done = self.sonde("dump", "--to", self.root / "kept/sonde-dump-one")
         self.one_line(done, 1, "no data of node", "no copy of this job")
@@ -168,8 +167,8 @@ class Dump(Place):
         self.ends(replay)
 
     def test_several_at_once(self):
-        """Whoever comes while one is being made is told so; each that says it is done has left a
-        whole file."""
+        """A client that comes during a dump gets an error; each client that reports success has
+        left a complete file."""
         done = []
         threads = [threading.Thread(target=lambda i=i: done.append((i, self.sonde("dump", "--to", f"copy{i}")))) for i in range(4)]
         for thread in threads:

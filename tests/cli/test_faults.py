@@ -1,4 +1,4 @@
-"""Signals, terminals, kills, folders that cannot be used: `sonde run` when things go wrong."""
+"""Signals, terminals, kills, unusable folders: `sonde run` when something fails."""
 
 import json
 import os
@@ -57,7 +57,7 @@ class Terminal:
         return found
 
     def end(self):
-        """Exit code."""
+        """Returns its exit code."""
         status = []
         def reap():
             self.read()
@@ -110,11 +110,11 @@ class Signals(Place):
         children = self.alive("--control-fd")
         self.assertEqual(len(children), 2)
         for ours in children:
-            self.assertEqual(os.getsid(ours), ours)  # out of the terminal's reach
+            self.assertEqual(os.getsid(ours), ours)  # the terminal cannot reach it
         terminal.type("\x03")
         terminal.expect("interrupt 1")
-        # The launcher passes signals on in their order: had it sent the first a second time, it
-        # would be counted.
+        # The launcher passes signals on in order: if it had sent the first one twice, the count
+        # would show it.
         signal_process(launcher, signal.SIGUSR1)
         terminal.expect("in all 1\r")
         terminal.expect("exit code 9")
@@ -158,7 +158,7 @@ class Kills(Place):
         job = self.job()
         process.kill()
         until(lambda: not self.alive(), "nothing is left of the job")
-        # The recording is where the job was until somebody tidies up: it can be read all the same.
+        # The recording stays in the run folder until the next run cleans up, and can be read there.
         self.assertEqual(self.names(job["job"])["loss"], 1)
         self.assertEqual(json.loads(self.sonde("status", "--json").stdout), [])
         self.assertEqual(self.sonde("run", "-q", "true").returncode, 0)
@@ -199,8 +199,7 @@ class Kills(Place):
         self.nothing_left()
 
     def test_killed_launcher(self):
-        """The command gets SIGTERM, what it has started no signal, and sonde's own processes
-        end."""
+        """The command gets SIGTERM, its own children get no signal, and sonde's processes end."""
         process = self.start("run", "-l", "1", "--", "python3", "-c", """if True:
             import os, pathlib, signal, subprocess, sys
             child = subprocess.Popen(["sleep", "1000"], stdin=-3, stdout=-3, stderr=-3)
@@ -222,8 +221,8 @@ class Kills(Place):
         signal_process(int(child), signal.SIGKILL)
 
     def test_between_two_agents(self):
-        """The launcher keeps the agent's socket: a client that comes while no agent runs is
-        answered by the next one."""
+        """The launcher keeps the agent's socket: a client that connects while no agent runs is
+        served by the next one."""
         process = self.start("run", "-l", "1", "--", "sh", "-c", "echo up; exec sleep 1000")
         self.assertEqual(process.stdout.readline(), "up\n")
         job, agent = self.job()["job"], self.agent()
@@ -241,7 +240,7 @@ class Kills(Place):
         self.nothing_left()
 
     def test_a_program_that_ends_between_two_agents(self):
-        """The launcher keeps its memory: the next agent reads what it had not handed over."""
+        """The launcher keeps the program's memory: the next agent reads its remaining data."""
         process = self.start("run", "-l", "1", "--", "sh", "-c", '"$0" >"$1" & echo up; exec sleep 1000', os.environ["EMITTER"], self.root / "said")
         self.assertEqual(process.stdout.readline(), "up\n")
         job = self.job()["job"]
@@ -263,14 +262,14 @@ class Kills(Place):
         self.nothing_left()
 
     def look_at_the_open_span(self, job):
-        """The emitter has not ended it, and the agent that saw it begin is dead: it ends with the
-        emitter all the same."""
+        """The emitter never ends it, and the agent that read its begin is dead: it ends with the
+        emitter nevertheless."""
         asked = self.sonde("query", "--per-span", "running", "none:0all-count:tick", job)
         self.assertIn("unfinished=1", asked.stdout, asked.stderr)
 
     def test_recording_cut_short(self):
-        """Another program truncates the live recording: the command and the aggregator go on, and
-        the next agent records."""
+        """Another program truncates the live recording: the command and the aggregator continue,
+        and the next agent records."""
         process = self.start("run", "-l", "1", "--", os.environ["EMITTER"])
         self.assertEqual(process.stdout.readline(), "up\n")
         emitter = until(lambda: next((p for p, text in self.alive().items() if text == os.environ["EMITTER"]), None), "the emitter")
@@ -288,8 +287,8 @@ class Kills(Place):
         self.nothing_left()
 
     def test_what_is_no_recording_lies_among_recordings(self):
-        """A FIFO, a device, a file that was cut short: each is named with the reason, and the
-        recording beside them is read."""
+        """A FIFO, a device, a truncated file: each is named with the reason, and the recording
+        beside them is read."""
         folder = self.root / "mixed"
         self.assertEqual(self.sonde("run", "-q", "-l", "1", "--record", folder, "--", "sh", "-c", "echo loss 0.5 1700000000 | sonde put").returncode, 0)
         sound = next(folder.glob("*.sonde"))
@@ -318,7 +317,7 @@ class Kills(Place):
         said = [process.stderr.readline() for _ in range(6)]
         self.assertEqual([("starting it again" in line) for line in said], 5 * [True] + [False], said)
         self.assertIn("is not started again; the command goes on without it", said[-1])
-        # it does not wait for the next one
+        # does not wait for the next agent
         self.assertNotEqual(self.sonde("put", "late", "1").returncode, 0)
         with open(self.root / "fifo", "w") as fifo:
             fifo.write("\n")
@@ -371,13 +370,13 @@ class Kills(Place):
 
 
 class WithoutTelemetry(Place):
-    """Telemetry that cannot start costs one line; the command runs. With --strict it is the other
-    way round."""
+    """If telemetry cannot start, the user sees one line, and the command runs. With --strict, it
+    does not run."""
 
     script = ["sh", "-c", "echo level $SONDE_LEVEL; echo err >&2; exit 7"]
 
     def runs_plainly(self, *words, arguments=(), env=None):
-        """The command runs without telemetry: a line says why and what is lost."""
+        """The command runs without telemetry: a line gives the reason and the loss."""
         result = self.sonde("run", *arguments, "--", *self.script, env=env)
         self.assertEqual((result.returncode, result.stdout), (7, "level 0\n"), result.stderr)
         self.said(result, "telemetry cannot start: ", "; the command runs without it, and nothing is recorded", *words)
@@ -479,7 +478,7 @@ class WithoutTelemetry(Place):
             self.said(result, "the job's nodes are not known", *env, "--hosts")
 
     def test_wrong_options(self):
-        """These are the user's to mend: nothing runs."""
+        """The user can correct these, so no command runs."""
         self.refused("--hosts", code=2, arguments=["--hosts=n[3-1]"])
         self.refused("/nowhere/cert", code=2, arguments=["--tls-cert=/nowhere/cert", "--tls-key=/nowhere/key"])
         self.refused("SONDE_RATE", code=2, env={"SONDE_RATE": "often"})

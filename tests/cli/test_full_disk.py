@@ -1,5 +1,5 @@
-"""`sonde run` where the run folder, or every folder, is full: what is recorded and what the summary
-calls dropped are all that was sent."""
+"""`sonde run` with a full run folder, or with all folders full: recorded and dropped points add up
+to all sent ones."""
 
 import json
 import os
@@ -20,7 +20,7 @@ put.stdin.close()
 raise SystemExit(put.wait())
 """
 
-# Small file systems that nobody else sees, and one more look at what is in them.
+# Small file systems in a private namespace, and a final look at their contents.
 INSIDE = """
 set -e
 for folder in $SMALL; do mount -t tmpfs -o size=1m,mode=700 none "$folder"; done
@@ -33,7 +33,7 @@ ls -A "$SONDE_RUNS"/* "$TMPDIR"
 @unittest.skipIf(os.getuid() != 0, "only root can mount")
 class FullDisk(Place):
     def run_in(self, *small):
-        """(points recorded, dropped as the summary says, all that is printed)"""
+        """(recorded points, dropped points from the summary, all output)"""
         for folder in small:
             folder.mkdir(exist_ok=True)
         self.runs.mkdir(exist_ok=True)

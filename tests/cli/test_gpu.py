@@ -1,5 +1,5 @@
-"""GPUs from the library to the answer: a run with the fake NVIDIA library, asked by name and by the
-names of other systems."""
+"""GPUs from the library to the answer: a run with the fake NVIDIA library, queried by sonde's names
+and by those of other systems."""
 
 import gzip
 import json
@@ -30,12 +30,12 @@ class Gpu(Place):
         process = self.start("run", "-q", "-l", "3", "--", "sleep", "1000", env=env)
         self.job()
         until(lambda: self.names().get("gpu_utilization_percent", 0) >= 4, "two samples of two GPUs")
-        # While it runs…
+        # While the job runs…
         self.assertEqual({gpu: set(v) for gpu, v in self.answers("avg:gpu_utilization_percent{gpu=*}").items()}, {"0": {42}, "1": {99}})
         self.assertEqual(set(self.answers("max:gpu_utilization_percent")[None]), {99})
         process.terminate()
         self.ends(process)
-        # …and afterwards, also by the names that other dashboards ask for.
+        # …and afterwards, also by the names of other dashboards.
         for question, expected in (("DeviceUtilization", (42, 99)), ("DeviceMemoryUtilization", (25, 75)), ("DevicePowerUsage", (350.5, 512.25))):
             answers = self.answers(f"avg:{question}{{gpu=*}}")
             self.assertEqual((set(answers["0"]), set(answers["1"])), ({expected[0]}, {expected[1]}), question)
@@ -48,7 +48,7 @@ class Gpu(Place):
         token = (self.tmp / f"sonde-{os.getuid()}" / job["job"] / "token").read_text().strip()
 
         def ask(metric, *tags):
-            """As its dashboards do, with a filter for each tag: tags → values."""
+            """A query like Dragon's dashboards, with a filter for each tag: tags → values."""
             question = {"start": "1h-ago", "queries": [{
                 "aggregator": "sum", "downsample": "1s-avg", "metric": metric,
                 "filters": [{"type": "wildcard", "tagk": tag, "filter": "*", "groupBy": True} for tag in tags]}]}
@@ -66,7 +66,7 @@ class Gpu(Place):
         self.nothing_left()
 
     def test_top(self):
-        """Eight GPUs fit on the usual screen, live and recorded."""
+        """Eight GPUs fit on a usual screen, live and recorded."""
         process = self.start("run", "-q", "-l", "3", "--", "sleep", "1000", env=self.script("gpus 8", "set 5 utilization 99", "set 5 power 512250"))
         self.job()
         until(lambda: self.names().get("gpu_power_watts", 0) >= 16, "two samples of eight GPUs")
@@ -87,7 +87,7 @@ class Gpu(Place):
         self.nothing_left()
 
     def test_doctor_says_who_answers(self):
-        # The first way that works is named, and of the others why they do not.
+        # The first working library is named, and for the others the reason why they do not work.
         lines = self.sonde("doctor", env=self.script("gpus 3", "fail 1 handle 4")).stdout.splitlines()
         line = next(line for line in lines if "NVIDIA GPUs" in line)
         self.assertRegex(line, r"^ok .* 2 answer, asked through nvml; GPU 1: no permission")
@@ -139,7 +139,7 @@ class Gpu(Place):
         self.ends(process)
         for metric, column in (("gpu_utilization_percent", 0), ("gpu_memory_activity_percent", 1), ("gpu_memory_used_bytes", 2)):
             for gpu, values in self.answers(f"avg:{metric}{{gpu=*}}").items():
-                # The first row went to the sample that finds out what the GPU can do.
+                # The first row was used by the sample that tests the GPU's functions.
                 expected = [row[int(gpu)][column] for row in rows[1:1 + len(values)]]
                 self.assertEqual(values[:len(expected)], expected, (metric, gpu))
         self.nothing_left()

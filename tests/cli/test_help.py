@@ -1,5 +1,5 @@
-"""Help, man page, Markdown, completion, versions: what is made from the tables. `--update` as the
-last argument writes the golden files anew."""
+"""Help, man page, Markdown, completion, versions: all that is generated from the tables. `--update`
+as the last argument rewrites the golden files."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ from place import Place, main
 HERE = pathlib.Path(__file__).parent
 TABLES = HERE.parent.parent / "src/cli"
 COMMANDS = re.findall(r"^COMMAND\(\w+, ([a-z]+),", (TABLES / "commands.def").read_text(), re.M)
-# (command, option) as the table of options has them.
+# (command, option) from the table of options.
 OPTIONS = [(command.lower(), name) for name, commands in re.findall(r"^OPTION\(\w+, \"([a-z-]+)\",.*?((?:\| |, )ON\(.*?\)),", (TABLES / "options.def").read_text(), re.M | re.S)
            for command in re.findall(r"ON\((\w+)\)", commands)]
 UPDATE = sys.argv[-1] == "--update" and bool(sys.argv.pop())
@@ -59,7 +59,7 @@ class Help(Place):
             self.assertIn(f".SS sonde {command}\n", text)
         try:
             groff = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-K", "utf8"], input=text, capture_output=True, text=True)
-        except OSError:  # there is none
+        except OSError:  # not installed
             return
         self.assertEqual((groff.returncode, groff.stderr), (0, ""))
         self.assertIn("telemetry", groff.stdout)
@@ -74,7 +74,7 @@ class Help(Place):
                 self.assertIn("\\-\\-" + name.replace("-", "\\-") + "\\fR", text)
             try:
                 groff = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-K", "utf8"], input=text, capture_output=True, text=True)
-            except OSError:  # there is none
+            except OSError:  # not installed
                 continue
             self.assertEqual((groff.returncode, groff.stderr), (0, ""), command)
 
@@ -88,7 +88,7 @@ class Help(Place):
         for command, name in OPTIONS:
             with self.subTest(command=command, option=name):
                 self.assertIn("\\-\\-" + name.replace("-", "\\-") + "\\fR", man[command])
-                if name == "control-fd":  # for our own processes only
+                if name == "control-fd":  # only for our own processes
                     continue
                 self.assertIn(f"--{name}", bash[command].split())
                 self.assertRegex(zsh[command], rf"--{name}[\[)}}]")
@@ -108,7 +108,7 @@ class Help(Place):
                 while piece := os.read(master, 65536):
                     text += piece
             except OSError:
-                pass # all is read
+                pass # everything is read
             os.close(master)
             return text
         self.assertIn(b"\033[1mCommands\033[0m", on_terminal())
@@ -156,10 +156,10 @@ class Completion(Place):
 
     def test_bash(self):
         self.assertEqual(self.complete("sonde", "ru"), ["run"])
-        self.assertEqual(self.complete("sonde", "run", "--no-"), ["--no-record"])
+        self.assertEqual(self.complete("sonde", "run", "--no-"), ["--no-record", "--no-report"])
         self.assertEqual(self.complete("sonde", "completion", "z"), ["zsh"])
         self.assertEqual(self.complete("sonde", "import", "--format", "w"), ["wide-csv"])
-        for command in ("run", "simulate"): # another program's name
+        for command in ("run", "simulate"): # these end with another program's name
             self.assertIn("true", self.complete("sonde", command, "tru"))
         self.assertEqual(self.complete("sonde", "help", "do"), ["doctor"])
         self.assertEqual(self.complete("sonde", "run", "--record", "ru"), [])
@@ -179,7 +179,7 @@ class Completion(Place):
             (["replay", "kn"], ["known"]), (["query", other + "{bad="], []), (["query", "none{"], []),
         ):
             self.assertEqual(self.complete("sonde", *words), found, words)
-        # As bash takes the line apart.
+        # With the words as bash splits them.
         self.assertEqual(self.complete("sonde", "query", "avg", ":", "lo", line="sonde query avg:lo"), ["loss"])
         self.assertEqual(self.complete("sonde", "query", "loss{rank", "=", "1", line="sonde query loss{rank=1"), ["10"])
         self.one_line(self.sonde("completion", "bash", "x"), 2, "'x' is too much")
@@ -191,7 +191,7 @@ class Completion(Place):
                 self.assertIn(word, text)
             try:
                 subprocess.run([shell, "-n"], input=text, text=True, check=True)
-            except OSError:  # there is none
+            except OSError:  # not installed
                 pass
 
 

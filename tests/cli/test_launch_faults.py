@@ -1,10 +1,10 @@
-"""`sonde run` when a system call of its own fails: the command runs all the same.
+"""`sonde run` when one of its own system calls fails: the command runs nevertheless.
 
 fault.c makes the n-th call of a kind fail, in the launcher alone or in its agent and aggregator,
-too; once, or from there on. Whatever fails, the command's output and exit code are the command's,
-nothing stays behind running, and where nothing was recorded a line says so. By default each kind
-fails at a few of the calls of an ordinary start (SAMPLES, drawn from SONDE_TEST_SEED);
-SONDE_TEST_ROUNDS multiplies the samples, and enough rounds try every n.
+too; once, or from that call on. Whatever fails, output and exit code are those of the command, no
+process stays behind, and if nothing was recorded, a line says so. By default, each kind fails at a
+few of the calls of an ordinary start (SAMPLES, drawn from SONDE_TEST_SEED); SONDE_TEST_ROUNDS
+multiplies the samples, and enough rounds try every n.
 """
 
 import os
@@ -22,8 +22,8 @@ SKIPPED = 77
 
 
 class Faults(Place):
-    # The list of nodes takes memory: without any, a command that asks for it cannot be put
-    # together.
+    # The list of nodes takes memory: without memory, a command with its placeholder cannot be
+    # built.
     hostfiles = {"memory": "/dev/null"}
 
     def fault(self, kind, n, how, scope, *arguments):
@@ -66,8 +66,8 @@ class Faults(Place):
         self.sweep("files", "first", SAMPLES)
 
     def test_every_file_of_the_start(self):
-        """Some 30 calls lie before the command: folders, token, job.json, the hostfile that the
-        command is given."""
+        """About 30 calls come before the command: folders, token, job.json, the command's
+        hostfile."""
         for n in range(1, 36):
             done, _ = self.fault("files", n, "once", "first", "-q")
             self.assertEqual((done.returncode, done.stdout), (7, "out\n"), f"files {n}: {done.stderr}")
@@ -86,7 +86,7 @@ class Faults(Place):
 
 
 class Limits(Place):
-    """The same with the limits that clusters set."""
+    """The same with limits that clusters set."""
 
     def limited(self, which, value):
         result = self.sonde("run", "--", "sh", "-c", "echo out; exit 7", preexec_fn=lambda: resource.setrlimit(which, (value, value)))

@@ -1,8 +1,8 @@
-"""What the agent and the aggregator take for themselves while a large job is recorded and asked:
-bounded, told, given back.
+"""The memory of the agent and the aggregator while a large job is recorded and queried: limited,
+reported, and returned.
 
-Bytes are asserted, not times: 396 series with 3 million points, and clients that ask random ranges
-of them until what the aggregator would keep is several times its bound."""
+The tests assert bytes, not times: 396 series with 3 million points, and clients that query random
+ranges until the aggregator's caches would be several times its limit."""
 
 import json
 import os
@@ -25,13 +25,13 @@ MIB = 1 << 20
 
 
 def own_bytes(pid):
-    """Resident, without mapped files and shared memory."""
+    """Resident memory, without mapped files and shared memory."""
     with open(f"/proc/{pid}/status") as f:
         return int(re.search(r"RssAnon:\s+(\d+) kB", f.read()).group(1)) << 10
 
 
 class Watch(threading.Thread):
-    """The most that each process had, looked at every 5 ms."""
+    """The maximum of each process, sampled every 5 ms."""
 
     def __init__(self, pids):
         super().__init__(daemon=True)
@@ -54,8 +54,7 @@ class Watch(threading.Thread):
 
 class Memory(Place):
     def run_job(self, *arguments):
-        # With it the C library writes to all memory that it hands out, whether the program uses it
-        # or not.
+        # With it, the C library writes to all allocated memory, used or not.
         self.env.pop("MALLOC_PERTURB_", None)
         self.job_process = self.start("run", "-q", *arguments, "--", "sleep", "1000")
         job = self.job()
@@ -93,7 +92,8 @@ class Memory(Place):
             return error.code, error.headers
 
     def ask_all(self, job, token, now):
-        """Codes by how often they came; a request that finds no room is told when to come again."""
+        """Status codes by their frequency; a response to a request that finds no memory has
+        Retry-After."""
         codes, failures = {}, []
 
         def client(seed):
@@ -122,8 +122,7 @@ class Memory(Place):
         with open(job["token_file"]) as f:
             token = f.read().strip()
         codes = self.ask_all(job, token, now)
-        # All of it, as recorded, is more than there is room for: refused, and nothing but this
-        # request.
+        # All points, as recorded, exceed the memory: only this request is refused.
         everything = {"start": now, "end": now + STEPS, "queries": [{"aggregator": "none", "metric": f"m_f{i}"} for i in range(FIELDS)]}
         code, headers = self.ask(job, token, everything)
         self.assertIn(code, (413, 503))
@@ -144,7 +143,7 @@ class Memory(Place):
         print(f"# agent {most[agent] / MIB:.1f} MiB, aggregator {most[aggregator] / MIB:.1f} MiB at most; answers {codes}")
 
     def test_a_larger_query_memory_raises_the_bound(self):
-        """What the user asks for is done: no bound of another name takes it back."""
+        """The user's option counts, and no other limit overrides it."""
         job, _, _ = self.run_job("--query-memory=512M")
         with open(job["token_file"]) as f:
             request = urllib.request.Request(job["url"] + "/sonde/v1/status", headers={"Authorization": f"Bearer {f.read().strip()}"})

@@ -10,7 +10,7 @@ import urllib.request
 from place import Place, main, until
 
 URL = r"http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{64}"
-# A browser that writes down what it was started with.
+# A browser that records how it was started.
 BROWSER = """#!/bin/sh
 printf '%s\\n' "$@" > "{seen}.part"
 cat "$1" >> "{seen}.part"
@@ -46,7 +46,7 @@ class Open(Place):
             return refused.code
 
     def check_browser(self, url):
-        """It got a file that only we can read, and no token on its command line."""
+        """The browser got a file that only we can read, and no token on its command line."""
         until(self.seen.exists, "the browser is started")
         path, rest = self.seen.read_text().split("\n", 1)
         self.assertNotIn("token", path)
@@ -109,7 +109,7 @@ class Open(Place):
             self.seen.unlink()
         job.send_signal(signal.SIGINT)
         self.ends(job)
-        self.assertFalse(file.exists())  # it went with the job's folder
+        self.assertFalse(file.exists())  # removed with the job's folder
 
     def test_nothing_there(self):
         result = self.sonde("open")

@@ -1,5 +1,5 @@
-"""A job's ports: nobody else gets them, and whoever stands there without the job's token is not
-told it."""
+"""A job's ports: no other program gets them, and a server there that does not know the job's token
+does not receive it."""
 
 import pathlib
 import signal
@@ -11,7 +11,7 @@ from place import Place, main, signal_process, until
 
 
 class Impostor:
-    """Takes connections and notes all that is said. `answer(request bytes)` makes what it says; the
+    """Accepts connections and records all requests. `answer(request bytes)` makes the response; the
     default is an OK to everything."""
 
     def __init__(self, port=0, answer=None):
@@ -37,7 +37,7 @@ class Impostor:
                     self.said += piece
                     if b"\r\n\r\n" in piece:
                         connection.sendall(self.answer(piece))
-            except OSError:  # it was hung up on
+            except OSError:  # the client hung up
                 pass
 
     def close(self):
@@ -48,7 +48,7 @@ class Tokens(Place):
     token = "0123456789abcdef" * 4
 
     def ask(self, port, host="127.0.0.1"):
-        """What a client of the job says there that has the token from the job's environment."""
+        """The request that a client with the job's token from the environment sends there."""
         path = self.root / "token"
         path.write_text(self.token + "\n")
         path.chmod(0o600)
@@ -66,8 +66,8 @@ class Tokens(Place):
             self.one_line(result, 1, f"127.0.0.1:{impostor.port}")
 
     def test_not_through_a_stranger(self):
-        """Who passes the question on to the real server, which knows the token, answers for another
-        address."""
+        """A server that forwards the request to the real one, which knows the token, gets a proof
+        with the wrong address."""
         self.start("run", "--", "sleep", "1000")
         job = self.job()
         self.token = pathlib.Path(job["token_file"]).read_text().strip()
@@ -83,7 +83,7 @@ class Tokens(Place):
         self.assertIn(b"/sonde/v1/proof", impostor.said)
         self.assertNotIn(self.token.encode(), impostor.said)
         impostor.close()
-        self.assertEqual(self.ask(real).returncode, 0)  # and the real one gets it
+        self.assertEqual(self.ask(real).returncode, 0)  # and the real server receives it
 
     def test_the_proof_needs_no_token_and_gives_none(self):
         self.start("run", "--", "sleep", "1000")
@@ -100,8 +100,8 @@ class Tokens(Place):
 
 
 class Held(Place):
-    """The launcher holds the ports: an aggregator that dies, again and again, leaves them to
-    nobody."""
+    """The launcher holds the ports: no other program can take them, even if the aggregator dies
+    repeatedly."""
 
     def taken(self, port):
         with socket.socket() as s:
@@ -121,7 +121,7 @@ class Held(Place):
         for turn in range(6):
             victim = until(lambda: next((p for p in self.alive("aggregator --listen") if p not in seen), None), "an aggregator")
             seen.add(victim)
-            # so that the launcher has no time to start the next while we look
+            # so that the launcher cannot start the next one during the check
             signal_process(victim, signal.SIGSTOP)
             self.assertTrue(self.taken(port) and self.taken(hub))
             signal_process(victim, signal.SIGKILL)
@@ -130,7 +130,7 @@ class Held(Place):
         until(lambda: "not started again" in process.stderr.readline(), "the launcher gives up")
         self.assertFalse(self.alive("aggregator --listen"))
         self.assertTrue(self.taken(port) and self.taken(hub))
-        with socket.socket() as s:  # nobody is kept waiting there
+        with socket.socket() as s:  # no client waits there
             self.assertNotEqual(s.connect_ex(("127.0.0.1", port)), 0)
         process.terminate()
         self.ends(process)

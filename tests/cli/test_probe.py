@@ -1,5 +1,6 @@
-"""`sonde probe`: lines for every device that answers, words for those that do not. GPUs are played
-by tests/fake/gpu_driver.c; with NVIDIA's driver there, the real ones, too."""
+"""`sonde probe`: lines for every device that answers, messages for the others.
+tests/fake/gpu_driver.c simulates the GPUs; with NVIDIA's driver installed, the real ones are
+tested, too."""
 
 import os
 import pathlib
@@ -64,7 +65,7 @@ class Gpus(Place):
 
     @unittest.skipUnless(PTXAS, "there is no ptxas here")
     def test_the_work_assembles(self):
-        """For every GPU that this ptxas knows, from the oldest to the newest."""
+        """For every GPU that this ptxas supports, from the oldest to the newest."""
         work = self.root / "work.ptx"
         self.sonde("probe", "gpu:0", env={"FAKE_GPU_WORK": str(work)})
         known = re.findall(r"'(sm_[0-9]+)'", subprocess.run([PTXAS, "--help"], capture_output=True, text=True, check=True).stdout)
@@ -82,7 +83,7 @@ class Gpus(Place):
         self.assertIn("there is no GPU 2", result.stderr)
 
     def test_full_memory(self):
-        # room for the work, not for the memory's part
+        # room for the work, but not for the memory test
         result = self.sonde("probe", env={"FAKE_GPU_FREE_MIB": "100"})
         self.assertEqual((result.returncode, {metric for metric, _ in lines(result.stdout)}), (0, {"probe_compute_seconds"}), result.stderr)
         result = self.sonde("probe", env={"FAKE_GPU_FREE_MIB": "130"})
@@ -91,8 +92,8 @@ class Gpus(Place):
         self.assertEqual((result.returncode, result.stdout, result.stderr.count("its memory is full")), (1, "", 2), result.stderr)
 
     def test_what_comes_and_goes_is_not_in_the_time(self):
-        """The median of five stretches, and once more where they differ: a clock that rises, a
-        program that comes between. What stays is in it."""
+        """The median of five stretches, measured again if they differ: a clock that rises, another
+        program in between. Lasting changes are included."""
         for times, ms in (("9,5,3,2,1.5", 2), ("1,1,4,1,1", 2), ("1,1,1,1,4", 2), ("3,3,1,1,1,1,3,1,1,3", 2), (",".join(["1.5"] * 40), 3)):
             result = self.sonde("probe", "gpu:0", env={"FAKE_GPU_TIMES": times})
             self.assertEqual((result.returncode, result.stderr), (0, ""), times)
@@ -110,7 +111,8 @@ class Gpus(Place):
         self.assertIn("without a probe", self.sonde("probe", "gpu:1", env={"FAKE_GPU_FAILS": "cuInit=807"}).stderr)
 
     def test_whatever_fails_is_said(self):
-        """Each of the driver's functions, in words, with the error; and no memory is held then."""
+        """A message for each of the driver's functions, with the error; no memory is left
+        allocated."""
         words = {"cuInit": "the driver does not start", "cuDeviceGetCount": "the driver does not count its devices", "cuCtxCreate_v2": "the GPU cannot be used",
                  "cuModuleLoadData": "the work cannot be loaded", "cuDeviceGetAttribute": "the work cannot begin", "cuMemAlloc_v2": "the work cannot begin"}
         words |= dict.fromkeys(["cuModuleGetFunction", "cuEventCreate", "cuEventRecord", "cuLaunchKernel", "cuEventSynchronize", "cuEventElapsedTime", "cuMemsetD32_v2",
@@ -119,7 +121,7 @@ class Gpus(Place):
             result = self.sonde("probe", "gpu:0", env={"FAKE_GPU_FAILS": f"{function}=719"})
             self.one_line(result, 1, f"gpu 0: {said}", "(719)")
             self.assertNotIn("without a probe", result.stderr)
-        # it can do without
+        # not required
         for function in ("cuDeviceGetName", "cuDeviceGetUuid", "cuCtxDestroy_v2"):
             self.assertEqual(len(lines(self.sonde("probe", "gpu:0", env={"FAKE_GPU_FAILS": f"{function}=719"}).stdout)), 2)
         self.one_line(self.sonde("probe", "gpu", env={"FAKE_GPU_FAILS": "cuInit=719"}), 1, "the driver does not start", "(719)")
@@ -142,7 +144,7 @@ class Gpus(Place):
         self.one_line(result, 1, "libcuda.so.1 has no cu")
 
     def test_amd(self):
-        """HIP has the same calls under other names; its work is compiled when it is needed."""
+        """HIP has the same calls under other names; its work is compiled when needed."""
         hip = {"LD_LIBRARY_PATH": FAKE_HIP}
         result = self.sonde("probe", env=hip | {"FAKE_GPU_MS": "2.5,3", "FAKE_GPU_FREE_MIB": "2000"})
         self.assertEqual((result.returncode, result.stderr), (0, ""))
@@ -155,14 +157,14 @@ class Gpus(Place):
         self.assertIn("its memory is full", result.stderr)
         result = self.sonde("probe", "gpu:0", env=hip | {"FAKE_GPU_COMPILES": "0"})
         self.one_line(result, 1, "the work cannot be compiled")
-        # Without the compiler.
+        # Without a compiler.
         alone = self.root / "alone"
         alone.mkdir()
         (alone / "libamdhip64.so.6").symlink_to(os.environ["FAKE_HIP"])
         self.one_line(self.sonde("probe", "gpu:0", env={"LD_LIBRARY_PATH": str(alone)}), 1, "there is no libhiprtc")
 
     def test_the_maker_that_has_gpus(self):
-        """A machine with NVIDIA's driver, but AMD's GPUs."""
+        """A machine with NVIDIA's driver, but AMD GPUs."""
         none = self.root / "none"
         none.mkdir()
         (none / "none.c").write_text("int cuInit(unsigned f) { return (int)f; }\n")

@@ -1,5 +1,5 @@
-"""`sonde query` and its neighbours over one recording whose points are known; live and kept, the
-same."""
+"""`sonde query` and related commands over one recording with known points; the same live and
+closed."""
 
 import csv
 import gzip
@@ -14,7 +14,7 @@ import urllib.request
 
 from place import SONDE, Place, main, until
 
-# 2023-11-14 22:13:20 UTC and on; two ranks, a second apart, three points each.
+# From 2023-11-14 22:13:20 UTC on; two ranks, a second apart, three points each.
 LINES = "".join(f"put loss {1700000000 + i} {value} rank={rank}\n" for rank, values in ((0, (1, 2, 3)), (1, (5, 6, 7))) for i, value in enumerate(values))
 
 
@@ -79,7 +79,7 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         self.one_line(self.sonde("query", "sum:loss", "known", "--start", "yesterday"), 2, "--start", "yesterday")
 
     def test_all_of_it(self):
-        """Without --start and --end no point is left out, however it is downsampled."""
+        """Without --start and --end, no point is left out, whatever the downsampling."""
         for downsample, buckets in (("1s-sum", [6, 8, 10]), ("2s-sum", [14, 10]), ("7s-sum", [6, 18]), ("1h-sum", [24]), ("0all-sum", [24]), ("1dc-sum", [24]), ("1yc-sum", [24]),
                                     ("2s-sum-zero", [14, 10])):
             (series,) = json.loads(self.ask(f"sum:{downsample}:loss", "--json", "known"))
@@ -98,8 +98,7 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         answer = self.ask("sum:loss", "known")
         for path in (file, self.runs / "known", os.path.relpath(file, self.root)):
             self.assertEqual(self.ask("sum:loss", path), answer)
-        # Several paths are asked as if they were one recording: the same file twice says nothing
-        # new.
+        # Several paths are queried like one recording: the same file twice changes nothing.
         self.assertEqual(self.ask("sum:loss", file, "known"), answer)
 
     def test_newest_recording(self):
@@ -127,7 +126,7 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         self.assertEqual(list(answer[0]["dps"].values()), list(json.loads(self.ask("avg:load_1m", "--json"))[0]["dps"].values()))
 
     def asking(self, job):
-        """A function that asks the job over HTTP: None where there is no such metric (yet)."""
+        """A function that queries the job over HTTP: None while the metric does not exist."""
         token = (self.tmp / f"sonde-{os.getuid()}" / job["job"] / "token").read_text().strip()
 
         def asked(m):
@@ -140,7 +139,7 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         return asked
 
     def test_requests_are_timed(self):
-        # At level 4, with the route as the tag, whatever tags and rank the surroundings give to
+        # At level 4, with the route as the tag, whatever tags and rank the environment sets for
         # programs.
         self.start("run", "-l", "4", "--", "sleep", "1000", env={"SONDE_TAGS": "phase=one", "SLURM_PROCID": "3"})
         asked = self.asking(self.job())
@@ -177,7 +176,7 @@ time                 loss{{host={self.host()},rank=0}}  loss{{host={self.host()}
         self.one_line(self.sonde("query", "sum:xyzzy", "known"), 1, "no metric 'xyzzy'", "--list")
         self.one_line(self.sonde("query", "summ:loss", "known"), 2, "summ")
         self.one_line(self.sonde("query"), 2, "an expression is missing")
-        self.one_line(self.sonde("query", "sum:loss", "nojob"), 1, "'nojob' is no file, no folder, no job and no address", "recorded: known")
+        self.one_line(self.sonde("query", "sum:loss", "nojob"), 1, "'nojob' is not a file, folder, job or address", "recorded: known")
         self.one_line(self.sonde("query", "sum:loss", self.tmp), 1, "no recording", str(self.tmp))
         self.one_line(self.sonde("query", "sum:loss", "--job", "17"), 1, "no job 17")
         self.one_line(self.sonde("query", "sum:loss", "known", "--csv", "--json"), 2, "contradict")
@@ -225,11 +224,11 @@ class Files(Place):
         result = self.sonde("import", table, "-o", "out")
         self.assertEqual(result.returncode, 0)
         self.assertIn("1 rows and 1 cells could not be read", result.stderr)
-        # is there already
+        # exists already
         self.one_line(self.sonde("import", table, "-o", "out"), 1, "out/n.sonde")
 
     def test_a_table_of_something_else_is_refused(self):
-        """Most cells, or most rows, make no sense: no recording is left."""
+        """Most cells, or most rows, are invalid: no recording is left."""
         text = "".join(f'{i},1,"a, b",{i}\n' for i in range(10))
         for table in (self.table("cells.csv", "t,a,b,c\n" + "".join(f'{i},x,"7, 8",{i}\n' for i in range(10))), self.table("rows.csv", "t,a,b\n" + text + "1,2,3\n")):
             self.one_line(self.sonde("import", table, "-o", "out"), 1, f"cannot import {table}", "is it of another --format?")
@@ -237,7 +236,7 @@ class Files(Place):
         self.assertEqual(list((self.root / "out").iterdir()), [])
 
     def test_files_of_dask_metrics(self):
-        """Series for each GPU, a span for each dag: peaks of spans are peaks of the rows."""
+        """A series for each GPU, a span for each dag: peaks of spans equal peaks of the rows."""
         seed = int(os.environ.get("SONDE_TEST_SEED") or 3)
         some = random.Random(seed)
         rows, at, peaks = [], (0, 0), {}
@@ -288,7 +287,7 @@ class Files(Place):
         self.sonde("import", self.table("n.csv", "t,a\n" + rows), "-o", "out")
         path = self.root / "out" / "n.sonde"
         whole = path.read_bytes()
-        # Behind the header, of which a part is not used, all but a few bytes of padding count.
+        # After the header, which has unused parts, all bytes except a few of padding count.
         missed = []
         for at in range(1024, len(whole), 10):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1:])
@@ -314,7 +313,7 @@ class Machine(Place):
         self.nothing_left()
 
     def test_sources_that_are_missing_say_why(self):
-        """Fans and Lustre are seldom both there; what is there is not listed."""
+        """Few machines have both fans and Lustre; existing ones are not listed."""
         rows = json.loads(self.sonde("metrics", "--json").stdout)
         missing = {row["source"]: row["missing"] for row in rows if row["missing"]}
         self.assertEqual([name for name in ("cpu", "load", "memory", "sonde") if name in missing], [])

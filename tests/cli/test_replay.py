@@ -1,4 +1,4 @@
-"""`sonde replay`: recordings over HTTP, until it is told to end."""
+"""`sonde replay`: serves recordings over HTTP until it is stopped."""
 
 import json
 import signal
@@ -17,7 +17,8 @@ class Replay(Place):
             self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def replay(self, *arguments, token=None):
-        """The process and a function that asks it. A token that is in a file is not printed."""
+        """The process, and a function that sends it requests. A token from a file is not
+        printed."""
         process = self.start("replay", *arguments)
         line = process.stderr.readline()
         self.assertRegex(line, r"^sonde: http://127\.0\.0\.1:\d+\n$" if token else r"^sonde: http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{64}\n$")
@@ -48,8 +49,8 @@ class Replay(Place):
                 self.end(process)
 
     def test_metrics_of_the_catalogue_without_series(self):
-        """Every name that `sonde metrics` prints is known to every job: a panel of it is empty, not
-        red."""
+        """Every job knows every name that `sonde metrics` prints: its panel is empty, without an
+        error."""
         process, ask = self.replay("one")
         catalogue = json.loads(self.sonde("metrics", "--json").stdout)
         names = [name for metric in catalogue for name in (metric["name"], *metric["aliases"].split())]
@@ -75,7 +76,7 @@ class Replay(Place):
         self.end(process)
 
     def test_mistakes(self):
-        self.one_line(self.sonde("replay", "three"), 1, "'three' is no file, no folder, no job and no address")
+        self.one_line(self.sonde("replay", "three"), 1, "'three' is not a file, folder, job or address")
         self.one_line(self.sonde("replay", self.tmp), 1, "no recording")
         self.one_line(self.sonde("replay", "one", "--as-if-then"), 2, "--as-if-then")
 

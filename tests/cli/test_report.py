@@ -1,5 +1,5 @@
-"""`sonde report`: text, JSON and HTML of recordings made from a seed, beside the numbers of
-`sonde query`; and of what is missing, empty, cut short or still running."""
+"""`sonde report`: text, JSON and HTML of recordings from a seed, compared with the numbers of
+`sonde query`; and with missing, empty, truncated or running data."""
 
 import html.parser
 import json
@@ -8,13 +8,23 @@ import pathlib
 import random
 import re
 import subprocess
+import time
 
 from place import Place, main, until
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 SECOND = 10**9
-START = 1_795_400_000  # seconds; a multiple of every bucket used here
+START = 1_795_400_000  # seconds; a multiple of every bucket in these tests
 GIB = 2**30
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
 
 
 class Recording:
@@ -36,7 +46,8 @@ class Recording:
         self.ids += 1
         tags = ",".join(f"{k}={v}" for k, v in sorted(({"host": self.host} | tags).items()))
         end = int((START + end) * SECOND) if end is not None else "-"
-        number = self.ids + 100000 * int(self.host[1:])
+        # Ids are unique only within a recording: those of another host are of other spans here.
+        number = self.ids + int(self.host[1:])
         self.lines.append(f"span {number} {parent} {int((START + begin) * SECOND)} {end} {tags} {name}")
         return number
 
@@ -55,8 +66,8 @@ def write_run(folder, seconds, **more):
 
 
 def training(folder, seed=1, seconds=1800):
-    """Two hosts of 4 GPUs. GPUs 2 and 3 of n1 stop after 10 minutes, the memory of n0 grows, the
-    step loads for 30 % of its time, rank 1 is slow."""
+    """Two hosts with 4 GPUs each. GPUs 2 and 3 of n1 stop after 10 minutes, the memory of n0 grows,
+    the step loads data for 30 % of its time, rank 1 is slow."""
     rng = random.Random(seed)
     for number, host in enumerate(("n0", "n1")):
         r = Recording(folder, host)
@@ -99,7 +110,7 @@ def training(folder, seed=1, seconds=1800):
 
 
 class Tags(html.parser.HTMLParser):
-    """What a page refers to, and whether its elements match."""
+    """The references of a page, and whether its elements match."""
 
     def __init__(self):
         super().__init__()
@@ -123,7 +134,7 @@ class Report(Place):
         return json.loads(self.report("--json", *arguments).stdout)
 
     def value(self, expression, *where):
-        """Sum of the single values of all series."""
+        """Sum over all series, which have a single value each."""
         done = self.sonde("query", "--json", expression, *where)
         self.assertEqual(done.returncode, 0, done.stderr)
         return sum(next(iter(s["dps"].values())) for s in json.loads(done.stdout))
@@ -163,9 +174,10 @@ class Report(Place):
         seconds = (r["to_ns"] - r["from_ns"]) / SECOND
         self.assertAlmostEqual(use["cpu"]["mean"], growth / seconds, 9)
         self.assertEqual(use["cpu"]["total"], 128)
-        self.assertEqual(use["memory"]["total"], 512 * GIB)  # the limits, not what the nodes have
+        self.assertEqual(use["memory"]["total"], 512 * GIB)  # the limits, not the nodes' totals
         self.assertEqual((use["gpu"]["total"], use["gpu_memory"]["total"]), (8, 8 * 80 * GIB))
         self.assertLess(use["network_in"]["mean"], 2001)  # without the loopback interface
+        self.assertEqual([s["part"] for s in self.series(r, "network_receive_bytes_total")], ["eth0", "eth0"])
         # Packages and their memory; the cores are a part of the package.
         self.assertAlmostEqual(r["energy"]["nodes_joules"], 2 * 220 * 1790, 6)
         power = self.value("none:0all-avg:gpu_power_watts", *all_of, folder)
@@ -187,6 +199,30 @@ class Report(Place):
         self.assertEqual((step["slowest"], step["inner"]), ("host=n1,rank=1", "load batch"))
         self.assertAlmostEqual(step["inner_share"], 0.3, 6)
 
+    def test_spans_are_those_of_stats(self):
+        """One table for both, and its quantiles are those of `sonde stats` (R-6)."""
+        folder = training(self.root / "train")
+        spans = self.data(folder)["spans"]
+        plain = [{k: v for k, v in s.items() if k != "gpu_idle"} for s in spans]  # from metrics
+        self.assertEqual(json.loads(self.sonde("stats", "--spans", "--json", folder).stdout), plain)
+        self.assertEqual(json.loads(self.sonde("stats", "--spans=step", "--json", folder).stdout), [{k: v for k, v in s.items() if not k.startswith("inner")} for s in plain if s["name"] == "step"])
+        table = self.root / "n.csv"  # the lengths as points of a metric
+        lengths = [s["end_ns"] - s["start_ns"] for s in json.loads(self.sonde("query", "--spans=step", "--json", folder).stdout)]
+        table.write_text("t,length\n" + "".join(f"{i + START},{length / SECOND!r}\n" for i, length in enumerate(lengths)))
+        self.sonde("import", table, "-o", "out")
+        (points,) = json.loads(self.sonde("stats", "--json", "length", "out").stdout)
+        step = next(s for s in spans if s["name"] == "step")
+        for mine, theirs in (("count", "count"), ("mean_seconds", "mean"), ("p50_seconds", "p50"), ("p95_seconds", "p95"), ("max_seconds", "max")):
+            self.assertAlmostEqual(step[mine], points[theirs], 9, mine)
+        titles, *rows = self.sonde("stats", "--spans", folder).stdout.splitlines()
+        self.assertEqual(re.split("  +", titles.strip()), ["span", "count", "mean s", "p50 s", "p95 s", "max s", "total s", "share", "members", "imbalance", "slowest"])
+        self.assertEqual([row.split("  ")[0] for row in rows], ["step", "load batch"])
+        self.assertEqual(self.sonde("stats", "--spans", "--csv", folder).stdout.splitlines()[0].split(",")[:4], ["span", "count", "unfinished", "mean_seconds"])
+        (early,) = json.loads(self.sonde("stats", "--spans=step", "--json", "-s", str(START), "-e", str(START + 59), folder).stdout)
+        self.assertEqual(early["count"], 6)
+        self.one_line(self.sonde("stats", "--spans", "--by", "host", folder), 2, "--spans takes neither")
+        self.one_line(self.sonde("stats", "--spans=nobody", folder), 0, "no spans in this range")
+
     def test_findings_and_their_evidence(self):
         folder = training(self.root / "train")
         r = self.data(folder)
@@ -195,7 +231,10 @@ class Report(Place):
         self.assertRegex(found["memory_request"]["title"], r"used 5 % of 256.0 GiB of memory: ask for 24G")
         self.assertIn("on n0", found["memory_growth"]["title"])
         self.assertIn("'load batch'", found["gpu_waits"]["title"])
+        # The step has all of what its part has, and says it once.
+        self.assertEqual([f["span"] for f in r["findings"] if f["kind"] == "straggler"], ["step"])
         self.assertIn("host=n1,rank=1", found["straggler"]["title"])
+        self.assertIn("the same in 'load batch', within it", found["straggler"]["evidence"])
         # Each line runs, and shows the figure.
         for f in r["findings"]:
             done = subprocess.run(["sh", "-c", f["query"]], env=self.env, capture_output=True, text=True, cwd=self.root)
@@ -231,7 +270,7 @@ class Report(Place):
         self.assertNotIn("<script", page)
         self.assertNotIn("\x1b", page + self.report(folder).stdout)
 
-    # ---- what may be missing
+    # ---- missing data
 
     def test_short_run(self):
         done = self.sonde("run", "--", "sh", "-c", "echo loss 0.5 | sonde put; sleep 1")
@@ -286,12 +325,79 @@ class Report(Place):
             self.assertTrue("n1" in done.stderr or r["damaged_blocks"] or len(self.series(r, "cpu_percent")) == 2, (size, done.stderr))
             self.assertEqual(self.sonde("report", "--strict", folder).returncode, 4 if "missing" in done.stderr else 0)
 
+    # ---- files that cannot be read
+
+    def broken(self, folder):
+        """Beside n0 and n1, one file of each kind that cannot be read; returns their names."""
+        whole = (folder / "n1.sonde").read_bytes()
+        header = bytearray(whole[:64])
+        header[8] += 1  # the version; its checksum as the writer of that version would have it
+        header[60:64] = crc32c(bytes(header[:60])).to_bytes(4, "little")
+        middle = len(whole) // 2
+        files = {"zero": b"", "foreign": b"no recording at all\n" * 100, "cut": whole[:40], "newer": bytes(header) + whole[64:], "corrupt": whole[:16] + bytes(40) + whole[56:],
+                 "block": whole[:middle] + bytes(b ^ 0x55 for b in whole[middle:middle + 2000]) + whole[middle + 2000:]}
+        hour_ago = time.time() - 3600  # a young empty file is one that an agent is about to begin
+        for name, content in files.items():
+            (folder / f"{name}.sonde").write_bytes(content)
+            os.utime(folder / f"{name}.sonde", (hour_ago, hour_ago))
+        return sorted(set(files) - {"block"})
+
+    def test_files_that_cannot_be_read(self):
+        """report, stats, peaks, compare and ls name them and serve the rest; with --strict the exit
+        code says so."""
+        folder = training(self.runs / "seeded", seconds=600)
+        good = {path.name: path.read_bytes() for path in folder.glob("n*.sonde")}
+        spans = json.loads(self.sonde("stats", "--spans", "--json", folder).stdout)
+        points = json.loads(self.sonde("stats", "--json", "cpu_percent{host=n0}", folder).stdout)
+        bad = self.broken(folder)
+        (folder / "block.sonde").unlink()
+        for words in (("report", "--json"), ("stats", "--json", "cpu_percent{host=n0}"), ("peaks", "--json", "cpu_percent"), ("stats", "--json", "--spans"), ("compare", folder), ("ls", "--json", "--columns", "cpu_percent.count")):
+            where = () if words[0] == "ls" else (folder,)
+            loose, strict = (self.sonde(*words, *more, *where) for more in ((), ("--strict",)))
+            self.assertEqual((loose.returncode, strict.returncode), (0, 4), (words, loose.stderr))
+            self.assertEqual(loose.stdout, strict.stdout)
+            for name in bad:
+                self.assertIn(f"{name}.sonde (unreadable: ", loose.stderr, words)
+            if words[0] == "report":
+                r = json.loads(loose.stdout)
+                self.assertEqual(([n["host"] for n in r["nodes"]], len(self.series(r, "cpu_percent"))), (["n0", "n1"], 2))
+            elif words[0] == "ls":
+                self.assertEqual([run["cpu_percent.count"] for run in json.loads(loose.stdout)], [120])
+            elif words[-1] == "--spans":
+                self.assertEqual(json.loads(loose.stdout), spans)
+            elif words[0] == "stats":
+                self.assertEqual(json.loads(loose.stdout), points)
+        self.assertIn("format version 3.2; this program reads 2", self.sonde("stats", "cpu_percent", folder).stderr)
+        # A damaged block: its points are missing, the others are there.
+        self.broken(folder)
+        for name in bad:
+            (folder / f"{name}.sonde").unlink()
+        (folder / "block.sonde").rename(folder / "n1.sonde")
+        done = self.sonde("report", "--json", folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("n1", done.stderr)
+        self.assertEqual(self.sonde("report", "--strict", folder).returncode, 4)
+        for name, content in good.items():
+            (folder / name).write_bytes(content)
+        self.assertEqual(self.sonde("report", "--strict", folder).stderr, "")
+
+    def test_several_recordings_of_a_node(self):
+        """One node, whatever the number of its files."""
+        folder = training(self.root / "train", seconds=600)
+        (folder / "n1.sonde").rename(folder / "n1-2.sonde")
+        other = Recording(self.root / "other", "n1")
+        other.point("cpu_percent", 700, 50.0)
+        other.write()
+        (self.root / "other" / "n1.sonde").rename(folder / "n1.sonde")
+        r = self.data(folder)
+        self.assertEqual([(n["host"], n["last_ns"]) for n in r["nodes"]], [("n0", (START + 590) * SECOND), ("n1", (START + 700) * SECOND)])
+
     def test_several_runs_are_refused(self):
         training(self.root / "runs" / "a", seconds=60)
         training(self.root / "runs" / "b", seconds=60)
         done = self.sonde("report", self.root / "runs")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("a report is of one", done.stderr)
+        self.assertIn("a report covers one run", done.stderr)
 
     def test_options_that_contradict(self):
         self.one_line(self.sonde("report", "--json", "--text"), 2, "choose one")
@@ -308,6 +414,35 @@ class Report(Place):
         self.assertEqual(len(lines), 3)
         for line in lines[1:]:
             self.assertTrue(line.startswith("sonde: found: "), line)
+
+    # ---- the end of `sonde run`
+
+    def finish_together(self, *runs):
+        """Runs of 10 s, all at a time, with points of two minutes before: a GPU that nobody uses.
+        Each run is its options and more of its environment; returns their exit codes and their
+        lines on stderr."""
+        lines = self.root / "lines"
+        now = int(time.time()) * 1000
+        lines.write_text("".join(f"put gpu_utilization_percent {now - 1000 * age} 0 gpu=0\n" for age in range(120, 0, -1)))
+        command = ["--", "sh", "-c", f"sonde put < {lines}; sleep 10.1; exit 7"]
+        started = [self.start("run", "-l", "1", *options, *command, env=more) for options, more in runs]
+        return [(code, err.splitlines()) for code, _, err in map(self.ends, started)]
+
+    def test_lines_at_the_end_of_a_run(self):
+        with_lines, not_kept, quiet, without, by_environment, stuck = self.finish_together(
+            ([], {}), (["--no-record"], {}), (["-q"], {}), (["--no-report"], {}), ([], {"SONDE_NO_REPORT": "1"}),
+            ([], {"LD_PRELOAD": os.environ["STUCK_REPORT"]} if "STUCK_REPORT" in os.environ else {"SONDE_NO_REPORT": "1"}))
+        self.assertEqual([code for code, _ in (with_lines, not_kept, quiet, without, by_environment, stuck)], [7] * 6)
+        expected = ["sonde: GPU 0.0 %", "sonde: found: GPU 0 never used"]
+        for code, lines in (with_lines, not_kept):
+            at = next(i for i, line in enumerate(lines) if line.startswith(expected[0]))
+            self.assertIn(expected[1], lines[at + 1])
+            self.assertLessEqual(len(lines) - at, 4, lines)
+        for code, lines in (quiet, without, by_environment, stuck):
+            self.assertEqual([line for line in lines if line.startswith(tuple(expected))], [])
+        self.assertEqual(quiet[1], [])
+        # The run's own lines are there; tearDown finds no process.
+        self.assertIn("try: sonde open", stuck[1][-1])
 
 
 if __name__ == "__main__":

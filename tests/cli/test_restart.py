@@ -1,4 +1,4 @@
-"""A command that is started again, and what its words stand for, on one machine."""
+"""Restarts of a command, and its placeholders, on one machine."""
 
 import os
 import signal
@@ -16,11 +16,11 @@ class Restart(Place):
         return path
 
     def test_by_exit_code(self):
-        # DRAGON_RESILIENT_RESTART: what Dragon's programs look at.
+        # DRAGON_RESILIENT_RESTART: read by Dragon's programs.
         script = self.script('echo $SONDE_RESTART$DRAGON_RESILIENT_RESTART\n[ $SONDE_RESTART = 2 ] && exit 3\nexit 42\n')
         done = self.sonde("run", "--record", self.root / "rec", "--restart-on-exit=42", script)
         self.assertEqual((done.returncode, done.stdout), (3, "0\n11\n21\n"), done.stderr)
-        # All attempts are in one recording, each with a remark where it begins.
+        # All attempts are in one recording, each with an annotation at its beginning.
         self.assertIn(" 3 spans and annotations", self.sonde("inspect", self.root / "rec").stdout)
 
     def test_at_most(self):
@@ -65,7 +65,7 @@ class Restart(Place):
 
 
 class Node(Place):
-    """`sonde node`, spoken to by hand."""
+    """`sonde node`, driven by lines from the test."""
 
     def told(self, **changes):
         lines = {"job": "j1", "folder": self.tmp / f"sonde-{os.getuid()}" / "j1", "token": "00", "record": self.runs / "j1", "command": "true",
@@ -114,8 +114,8 @@ class Node(Place):
         self.assertIn("both nodes need the same", said[0])
         code, said = self.speak("GET / HTTP/1.1\n\n")
         self.assertEqual((code, len(said)), (1, 1))
-        self.assertIn("not told", self.speak("sonde-node 1\ngo\n")[1][0])
-        self.assertIn("not told", self.speak(self.told(folder="relative/j1"))[1][0])
+        self.assertIn("the setup lacks", self.speak("sonde-node 1\ngo\n")[1][0])
+        self.assertIn("the setup lacks", self.speak(self.told(folder="relative/j1"))[1][0])
         self.assertEqual(self.speak(""), (0, []))
         process = self.start_speaking(self.told(agent="--no-such-option"))
         self.assertIn("error the agent has ended at its start", process.stdout.read())

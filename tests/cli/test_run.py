@@ -1,5 +1,5 @@
-"""`sonde run` from beginning to end: exit codes, environment, recordings, what is said and what is
-left."""
+"""`sonde run` from start to end: exit codes, environment, recordings, messages, and remaining
+files."""
 
 import hashlib
 import hmac
@@ -53,7 +53,7 @@ class ExitCodes(Place):
 
     def test_descriptors_are_not_leaked(self):
         result = self.sonde("run", "--", "ls", "/proc/self/fd")
-        self.assertEqual(result.stdout.split(), ["0", "1", "2", "3"])  # 3 is ls' own
+        self.assertEqual(result.stdout.split(), ["0", "1", "2", "3"])  # 3 is from ls itself
 
 
 class Level0(Place):
@@ -131,8 +131,7 @@ class Python(Place):
 
 class Recording(Place):
     def test_the_base_folder_stays(self):
-        """Another user who makes it after a run would have the next run's place, or keep it from
-        running there."""
+        """Another user could make it after a run, and take the next run's place or block it."""
         base = self.tmp / f"sonde-{os.getuid()}"
         for _ in range(2):
             self.assertEqual(self.sonde("run", "-q", "--", "true").returncode, 0)
@@ -172,7 +171,7 @@ class Recording(Place):
         self.assertEqual(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "first", "1").returncode, 0)
         said = (str(self.root / "kept"), "holds a recording already", f"goes to {self.runs} instead")
         self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "second", "1"), 0, *said)
-        (self.root / "kept" / "run.json").unlink()  # as in a folder of a dump
+        (self.root / "kept" / "run.json").unlink()  # like a folder of a dump
         self.one_line(self.sonde("run", "-q", "--record", "kept", "--", "sonde", "put", "third", "1"), 0, *said)
         self.assertEqual(self.names(self.root / "kept")["first"], 1)
         self.assertEqual({name for job in self.recordings() for name in self.names(job)} & {"first", "second", "third"}, {"second", "third"})
@@ -214,7 +213,7 @@ class Recording(Place):
         return folder
 
     def old_runs(self, draw, now_ns):
-        """Made up at random: name → what decides about it."""
+        """Random runs: name → the properties that decide about it."""
         made = {}
         for i in range(draw.randrange(30, 60)):
             start_ns = now_ns - draw.randrange(100 * DAY_NS)
@@ -234,10 +233,11 @@ class Recording(Place):
         return made
 
     def expected(self, made, now_ns, limit, days, new):
-        """What stays, by the order that the documents promise."""
+        """The runs that stay, by the documented order."""
         left = {name: run for name, run in made.items() if run[3] or now_ns - run[1] <= days * DAY_NS}
         minor = sorted((name for name, run in left.items() if run[0] >= 2 and not run[3]), key=lambda name: (-left[name][0], left[name][1]))
-        for name in minor[:max(0, len(minor) + 1 - 20)]:  # and the new one, which is minor, too
+        # including the new one, which is minor, too
+        for name in minor[:max(0, len(minor) + 1 - 20)]:
             del left[name]
         order = sorted((name for name, run in left.items() if not run[3]), key=lambda name: (-left[name][0], left[name][1]))
         total = new + sum(left[name][2] for name in order)
@@ -344,7 +344,7 @@ class Reachable(Place):
         self.one_line(self.sonde("run", "--remote-tunnel-port", "5000", "true"), 2, "--remote-tunnel-node")
 
     def test_limits_of_the_server(self):
-        """Given to `sonde run`, they are the aggregator's."""
+        """`sonde run` passes them to the aggregator."""
         self.start("run", "-l", "1", "--query-memory=2G", "--query-deadline", "2.5", "--connections=16", "--", "sleep", "1000")
         job = self.job()
         token = pathlib.Path(job["token_file"]).read_text().strip()
@@ -353,7 +353,7 @@ class Reachable(Place):
         self.one_line(self.sonde("run", "--connections=3", "true"), 2, "--connections")
 
     def test_other_origins(self):
-        """A page of an origin that was named may read, with the token; other pages may not."""
+        """A page of an allowed origin may read, with the token; other pages may not."""
         self.start("run", "-l", "1", "--cors-origin", "https://grafana.example", "--", "sleep", "1000")
         job = self.job()
         token = pathlib.Path(job["token_file"]).read_text().strip()
@@ -363,7 +363,8 @@ class Reachable(Place):
                 self.assertEqual(answer.headers["Access-Control-Allow-Origin"], allowed)
 
     def test_https(self):
-        """The certificate is named from where the user is; the agent has no use for it."""
+        """The path of the certificate is relative to the user's folder; the agent does not need
+        it."""
         if not shutil.which("openssl"):
             self.skipTest("openssl is not here")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
@@ -393,7 +394,8 @@ class Reachable(Place):
     def test_url_is_printed_when_asked_for(self):
         result = self.sonde("run", "-v", "true")
         self.assertRegex(result.stderr, rf"sonde: job \S+: http://127\.0\.0\.1:{self.env['SONDE_PORT']} \(on \S+, sonde status shows the address with a token")
-        self.assertNotIn("token=", result.stderr)  # a batch job's log: others may read it
+        # other users may be able to read a batch job's log
+        self.assertNotIn("token=", result.stderr)
         self.assertNotIn("http", self.sonde("run", "true").stderr)
 
 
@@ -435,7 +437,7 @@ class Put(Place):
     def test_nobody_there(self):
         self.one_line(self.sonde("put", "loss", "1"), 1, "no job runs here")
         self.one_line(self.sonde("put", "loss", "1", env={"SONDE_SOCKET": str(self.root / "gone.sock")}), 1, "gone.sock", "job is over")
-        self.one_line(self.sonde("put", "loss", "1", env={"SONDE_SOCKET": str(self.root / "nowhere" / "agent.sock")}), 1, "nowhere", "not to be seen from here", "bind")
+        self.one_line(self.sonde("put", "loss", "1", env={"SONDE_SOCKET": str(self.root / "nowhere" / "agent.sock")}), 1, "nowhere", "cannot be reached from here", "bind")
 
     def test_annotate(self):
         script = "sonde annotate 'rate halved: 0.1\\n' rank=3 'why=it did not converge' && sonde annotate plain"

@@ -1,4 +1,4 @@
-"""sonde simulate: as many nodes as asked for, behind one address, and nothing of them left at the
+"""sonde simulate: the requested number of nodes behind one address, without leftovers at the
 end."""
 
 import json
@@ -11,7 +11,7 @@ import urllib.request
 
 from place import SONDE, Place, until
 
-# Asks the simulation it runs in, and prints the answer with who is missing.
+# Queries the simulation around it, and prints the answer and the missing nodes.
 ASK = """
 import json, os, sys, urllib.request
 token = open(os.environ["SONDE_TOKEN_FILE"]).read().strip()
@@ -51,10 +51,10 @@ class Simulate(Place):
         until(lambda: not [p for p in self.tmp.rglob("*")], lambda: f"{self.tmp} is empty: {list(self.tmp.rglob('*'))}")
 
     def test_gpus_have_the_tags_of_gpus(self):
-        """A panel of GPUs groups by gpu, as of a real job; what is not of one GPU has no such
-        tag."""
+        """A panel of GPUs groups by gpu, as for a real job; series that do not belong to one GPU
+        lack the tag."""
         catalogue = json.loads(subprocess.run([SONDE, "metrics", "--json"], capture_output=True, check=True).stdout)
-        count = 4 + len(catalogue)  # all of the catalogue
+        count = 4 + len(catalogue)  # the whole catalogue
         answers, _ = self.ask("/sonde/v1/series?limit=0", "/api/query?start=30s-ago&m=avg:10s-avg:gpu_power_watts{host=*,gpu=*}", "/api/search/lookup?m=gpu_count{gpu=*}",
                               "/api/query/last?timeseries=gpu_count{host=n00001}", "/sonde/v1/series?latest&limit=0", options=(f"--metrics={count}", "--nodes=2"))
         (_, series), (_, power), (_, with_gpu), (_, (gpus,)), (_, latest) = answers

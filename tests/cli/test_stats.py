@@ -1,5 +1,5 @@
-"""`sonde stats` and `sonde peaks` beside an oracle: exact sums of fractions over the points that
-the test has recorded."""
+"""`sonde stats` and `sonde peaks`, compared with an oracle: exact sums of fractions over the
+recorded points."""
 
 import csv
 import gzip
@@ -34,7 +34,8 @@ def quantile(values, part):
 
 
 def integral(points, rate=False):
-    """Docs: distances above twice the usual one are gaps; usual is the class of the median."""
+    """From the docs: distances above twice the usual one are gaps; usual is the class of the
+    median."""
     def number(distance):
         power = distance.bit_length() - 1
         return 8 * power + ((distance << 3 >> power) & 7)
@@ -48,7 +49,7 @@ def integral(points, rate=False):
 
 
 def expected(series):
-    """Of lists of points, together."""
+    """The statistics of several lists of points together."""
     points = sorted(point for one in series for point in one)
     values = [v for _, v in points]
     mean = sum(map(Fraction, values)) / len(values)
@@ -100,7 +101,7 @@ class Stats(Place):
         puts, lines = self.root / "puts", self.root / "lines"
         puts.write_text("".join(f"put power {t // MS} {v!r} rank={rank} gpu={gpu}\n" for (rank, gpu), points in series.items() for t, v in points))
         lines.write_text("".join(f"span {start} {start + length} step rank={rank} n={i}\n" for i, (start, (length, rank)) in enumerate(spans)))
-        # The node itself is not recorded (-l 1), so only what the test has written counts.
+        # The node itself is not recorded (-l 1), so only the test's own points count.
         questions = {"each": ("stats", "power"), "rank": ("stats", "power", "--by", "rank"), "span": ("stats", "power", "--per-span", "step"),
                      "all": ("stats", "power", "--per-span", "step", "--by", "span"), "peaks": ("peaks", "power", "--by", "gpu")}
         asked = "".join(f" && sonde {command} --json {' '.join(words)} > {self.root}/{name}" for name, (command, *words) in questions.items())
@@ -154,7 +155,7 @@ class Stats(Place):
             self.assertEqual((row["count"], row["p50"], row["p99"], row["covered_ns"]), (140_000, quantile(values, "0.5"), quantile(values, "0.99"), 139_999 * MS))
             self.assertTrue(math.isclose(row["mean"], sum(values) / len(values), rel_tol=1e-12))
             self.assertTrue(math.isclose(row["integral"], (sum(values) - values[0] / 2 - values[-1] / 2) / 1000, rel_tol=1e-12))
-        # buckets that a cut between slices would divide
+        # buckets that a boundary between slices would divide
         sums = [row for row in self.rows("stats", "none:7ms-sum:busy{host=a}", "out")]
         buckets = {}
         for t, v in points["a"]:
@@ -164,7 +165,7 @@ class Stats(Place):
         self.assertEqual((sums[0]["count"], sums[0]["max"], sums[0]["min"]), (len(whole), max(whole), min(whole)))
 
     def test_rates_become_amounts(self):
-        """The integral of a counter's rate is what it has grown by; a counter itself has none."""
+        """The integral of a counter's rate is its growth; a counter itself has none."""
         table = self.root / "n.csv"
         table.write_text("t,sent\n" + "".join(f"{START_MS * MS + i * 10**9},{i * i}\n" for i in range(50)))
         self.sonde("import", table, "-o", "out")
@@ -192,7 +193,8 @@ class Stats(Place):
         self.one_line(self.sonde("stats", "loss", "-s", "2000000000", "out"), 0, "no points in this range")
 
     def test_files_that_cannot_be_read(self):
-        """They are named, and the others are answered; --strict says so with its exit code."""
+        """Unreadable files are named, and the others are evaluated; with --strict, the exit code
+        says so."""
         table = self.root / "good.csv"
         table.write_text("t,a\n" + "".join(f"{START_MS * MS + i * MS},{i}\n" for i in range(5000)))
         self.sonde("import", table, "-o", "out")
@@ -209,17 +211,17 @@ class Stats(Place):
                     self.assertEqual([(row["max"], row["count"]) for row in json.loads(loose.stdout)], [(4999, 5000)], name)
                     self.assertIn(f"missing in the answer: {name}.sonde (unreadable: ", loose.stderr)
                 path.unlink()
-        for at in range(len(whole) - 200, len(whole), 20): # the points, or what describes them
+        for at in range(len(whole) - 200, len(whole), 20): # the points, or their descriptions
             (self.root / "out" / "good.sonde").write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1:])
             query, stats = (self.sonde(command, "a", "--strict", "out") for command in ("query", "stats"))
             self.assertEqual(stats.returncode, query.returncode, (at, stats.stderr, query.stderr))
             self.assertEqual(*([line for line in one.stderr.splitlines() if not line.startswith("sonde: no points")] for one in (stats, query)))
-        # As for every command, a file without a byte is one that an agent is about to begin.
+        # As for every command, an empty file belongs to an agent that has just started.
         (self.root / "out" / "good.sonde").write_bytes(b"")
         self.one_line(self.sonde("stats", "a", "out"), 1, "there is no recording (*.sonde) in out")
 
     def test_peaks_of_published_jobs(self):
-        """Those of each job and GPU are those of the rows of its CSV."""
+        """The peaks of each job and GPU equal those of the CSV rows."""
         source = GPU_DATA / "worker_0.csv.gz"
         if not source.exists():
             self.skipTest(f"there is no {source}")

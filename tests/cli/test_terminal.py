@@ -1,5 +1,5 @@
-"""Whatever programs, nodes and files call themselves: no command prints what a terminal would
-obey."""
+"""Whatever names programs, nodes and files have, no command prints anything that a terminal
+interprets."""
 
 import os
 import re
@@ -7,21 +7,21 @@ import sys
 
 from place import SONDE, Place, main
 
-# Title of the window, a report that comes back as if typed, a cleared screen, a second line, CSI in
-# one character, text turned round.
+# The window's title, a report that returns as typed input, a cleared screen, a second line, CSI as
+# one character, reversed text.
 HOSTILE = ["\x1b]0;owned\x07", "\x1b[6n", "\x1b[2J", "a\rb", "\x9b31m", "\u202egnp", "\x7f"]
 
 
 class Terminal(Place):
     def harmless(self, result):
-        # JSON is for programs: its letters stay letters
+        # JSON is for programs, so its letters stay unchanged
         layout = "" if "--json" in result.args else r"\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069"
         for name, text in (("stdout", result.stdout), ("stderr", result.stderr)):
             bad = re.findall(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{layout}]", text.replace("\r\n", "\n"))
             self.assertEqual(bad, [], f"{name} of {result.args}: {text!r}")
 
     def hostile_run(self):
-        """A recording whose tags, annotations and script are hostile. libsonde takes any text as a
+        """A recording with hostile tags, annotations and script. libsonde accepts any text as a
         tag's value."""
         program = self.root / "program.py"
         program.write_text(f"""

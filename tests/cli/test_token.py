@@ -1,4 +1,4 @@
-"""The tokens of a job: who gets which, where they are kept and where they are not shown."""
+"""The tokens of a job: who gets which, where they are stored, and where they must not appear."""
 import base64
 import hashlib
 import hmac
@@ -49,8 +49,8 @@ class Token(Place):
         self.one_line(self.sonde("token", "mine", "--token-file", "x"), 2, "not both")
 
     def test_every_command_means_the_job_around_it(self):
-        """Of two jobs that of SONDE_JOB, although it is the older one: with --url, without, and for
-        a page."""
+        """Of two jobs, the one of SONDE_JOB, although it is older: with --url, without, and for a
+        page."""
         for name in ("one", "two"):
             self.start("run", "-q", "-l", "1", "--", "sleep", "1000", env={"SONDE_JOB": name})
             until(lambda name=name: any(j["job"] == name and j["url"] for j in json.loads(self.sonde("status", "--json").stdout)), name)
@@ -65,8 +65,8 @@ class Token(Place):
         self.assertNotIn("of_one", self.sonde("query", "--list", "two").stdout)
 
     def test_a_url_for_grafana(self):
-        """Grafana's data source replaces the parameters of its URL in some requests, and keeps user
-        and password in all of them."""
+        """Grafana's data source replaces the URL's parameters in some requests, and keeps user and
+        password in all of them."""
         self.start("run", "-q", "--", "sleep", "1000", env={"SONDE_JOB": "mine"})
         where = self.job()["url"]
         for flags in ((), ("--view", "mine"), ("--write",)):
@@ -81,7 +81,7 @@ class Token(Place):
         self.one_line(self.sonde("token", "--url", "--header"), 2, "--url", "--header")
         self.one_line(self.sonde("token", "--url", "--control"), 2, "a URL", "--write")
         self.one_line(self.sonde("token", "--url", "--token-file", self.root / "fixed"), 2, "--token-file", "no URL")
-        # In the job itself, too, where the environment names the token's file.
+        # Also inside the job, where the environment has the path of the token's file.
         inside = self.sonde("run", "-q", "--", "sh", "-c", "sonde token --url; echo $SONDE_URL").stdout.split()
         self.assertEqual(inside[0].split("@")[1], inside[1].removeprefix("http://"))
 
@@ -90,8 +90,8 @@ class Token(Place):
         self.assertEqual(len(set(result.stdout.split())), 1)
 
     def test_a_fixed_one(self):
-        """Made when it is not there; the same for each job that is started with it, so that a data
-        source of Grafana outlives them."""
+        """Made if it is missing; the same for each job that is started with it, so that a Grafana
+        data source stays valid."""
         file = self.root / "fixed"
         view = self.token("--token-file", file)
         self.assertEqual(file.stat().st_mode & 0o777, 0o600)
@@ -122,7 +122,7 @@ class Token(Place):
             while piece := os.read(ours, 65536):
                 shown += piece
         except OSError:
-            pass  # how the end of a terminal is told
+            pass  # the end of a terminal is reported this way
         os.close(ours)
         self.assertEqual(re.search(rb"/\?token=([0-9a-f]+)", shown).group(1).decode(), derived(control, "view"))
         self.assertNotIn(control.encode(), shown)

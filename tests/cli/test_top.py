@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 from place import SONDE, Place, free_port, main, until
@@ -41,7 +42,7 @@ class Top(Place):
         self.tmux("send-keys", *keys)
 
     def shows(self, *words):
-        """The screen, once all of the words (regular expressions) are on it."""
+        """The screen, once it shows all of the words (regular expressions)."""
         last = ""
 
         def there():
@@ -68,20 +69,20 @@ class Top(Place):
         self.keys("stty -a | tr ' ' '\\n' | grep -x -e -icanon -e -echo | wc -l | sed s/^/modes=/", "Enter")
         text = self.shows(r"^modes=\d")
         self.assertIn("modes=0", text)
-        self.assertNotIn("q quit", text)  # the alternate screen is gone
+        self.assertNotIn("q quit", text)  # the alternate screen is closed
         self.assertEqual(self.tmux("display-message", "-p", "#{alternate_on} #{cursor_flag}").strip(), "0 1")
         self.keys("clear", "Enter")
         until(lambda: "modes" not in self.screen(), "a cleared screen")
 
     def number(self, expression, where, at):
-        """The value of an expression at a time (s), as `sonde query` says it."""
+        """The value of an expression at a time (s), from `sonde query`."""
         result = self.sonde("query", "--json", expression, where)
         self.assertEqual(result.returncode, 0, result.stderr)
         series = json.loads(result.stdout)
         return {s["tags"].get("host"): s["dps"].get(str(at * 1000)) for s in series}
 
     def recording(self):
-        """Of two GPU-less minutes as imported: known values on two nodes."""
+        """Two imported minutes without GPUs: known values on two nodes."""
         start = 1795402800
         folder = self.root / "kept"
         for host, factor in (("n1", 1), ("n2", 2)):
@@ -103,7 +104,7 @@ class Top(Place):
         for host in ("n1", "n2"):
             row = next(line for line in result.stdout.splitlines() if line.startswith(host))
             self.assertEqual(float(row.split()[1]), expected[host], row)
-        # And at another time.
+        # At another time.
         result = self.sonde("top", "--once", "--at", start + 40, folder)
         expected = self.number("avg:1s-avg:cpu_percent{host=*}", folder, start + 40)
         row = next(line for line in result.stdout.splitlines() if line.startswith("n2"))
@@ -151,6 +152,66 @@ class Top(Place):
         until(lambda: self.screen().splitlines()[39].startswith("q quit"), "the foot at the end of 40 rows")
         self.keys("q")
         self.clean()
+
+    def test_mouse(self):
+        folder, _ = self.recording()
+        self.terminal(80, 24)
+        self.top(folder)
+        line = self.shows("^n1", "^n2").splitlines().index(next(l for l in self.screen().splitlines() if l.startswith("n2")))
+
+        def press(button, end="M"):
+            self.keys("-H", *(f"{ord(c):x}" for c in f"\033[<{button};5;{line + 1}{end}"))
+
+        def modes():
+            return self.tmux("display-message", "-p", "#{mouse_standard_flag}#{mouse_sgr_flag}").strip()
+
+        self.assertEqual(modes(), "00")  # the terminal selects text
+        press(0)
+        self.keys("Enter")
+        self.shows("> n1")  # a press that is not a key changes nothing
+        self.keys("Escape")
+        self.shows("^NODE")
+        self.keys("m")
+        until(lambda: modes() == "11", "mouse mode")
+        press(0)
+        press(0, "m")
+        press(2)
+        press(0)
+        self.shows("> n2")
+        self.keys("Escape")
+        self.shows("^NODE")
+        press(64)
+        self.keys("Enter")
+        self.shows("> n1")
+        self.keys("Escape", "m")
+        until(lambda: modes() == "00", "no mouse mode")
+        self.keys("m")
+        until(lambda: modes() == "11", "mouse mode")
+        self.keys("q")
+        self.clean()
+        self.assertEqual(modes(), "00")
+
+    def test_late_points(self):
+        """A point that comes behind newer ones fills its gap."""
+        script = f"while read line; do echo $line | sonde put; done <{self.root}/lines"
+        os.mkfifo(self.root / "lines")
+        job = self.start("run", "-q", "-l", "1", "--", "sh", "-c", script)
+        self.job()
+        with open(self.root / "lines", "w", buffering=1) as lines:
+            now = int(time.time())
+            print(f"put own_metric {now} 41 host=a", file=lines)
+            self.terminal(120, 40)
+            self.top("--show", "metrics")
+            self.shows(r"^own_metric +41 ")
+            self.keys("Enter")
+            text = self.shows(r"^host=a.* 41 ")
+            bars = len(re.findall("[▁-█]", text))
+            print(f"put own_metric {now - 12} 82 host=a", file=lines)
+            self.shows(rf"^host=a.* 41 .*█")
+            self.assertGreater(len(re.findall("[▁-█]", self.screen())), bars)
+            self.keys("q")
+            self.clean()
+        self.assertEqual(self.ends(job)[0], 0)
 
     def test_colours(self):
         folder, _ = self.recording()
@@ -215,7 +276,7 @@ class Top(Place):
         host = os.uname().nodename.split(".")[0]
         self.shows("running", rf"^{re.escape(host)} +\d", "live", "1 node ", "level 2")
         self.keys("4")
-        self.keys("-", "-", "-", "-")  # bars of a minute: the point stays in sight
+        self.keys("-", "-", "-", "-")  # buckets of a minute: the point stays visible
         self.shows(r"^own_metric +41 ", "bars of 1m00s")
         job.kill()
         job.wait()
@@ -226,7 +287,7 @@ class Top(Place):
         self.clean()
 
     def test_a_job_that_ends(self):
-        """The picture stays, and the recording goes on in its place."""
+        """The display stays, and continues with the recording."""
         script = f"sonde put own_metric 41 rank=3; until [ -e {self.root}/end ]; do sleep 0.1; done; exit 3"
         job = self.start("run", "-q", "-l", "2", "--rate", "0.1", "--", "sh", "-c", script)
         self.job()
@@ -260,7 +321,7 @@ class Top(Place):
         for _ in range(2):
             server.kill()
             server.wait()
-            self.shows("no answer since", "^n1 +1\\d")  # the last picture stays
+            self.shows("no answer since", "^n1 +1\\d")  # the last frame stays
             server = serve()
             text = self.shows("2 nodes", "^n1 +1\\d")
             self.assertNotIn("no answer", text)
@@ -270,7 +331,7 @@ class Top(Place):
     # ---- findings and ranks
 
     def slow_recording(self):
-        """Four nodes, the third of which takes 1.7 times as long from the second minute on."""
+        """Four nodes; the third one takes 1.7 times as long from the second minute on."""
         start = 1795402800
         folder = self.root / "slow"
         for number in range(4):
@@ -294,7 +355,7 @@ class Top(Place):
             self.assertEqual(re.findall(r"(?m)^(n\d+) +!", text), ["n2"])
             text = self.sonde("top", "--once", "--show", "findings", where).stdout
             self.assertRegex(text, r"(?m)^slow +n2 takes 1\.\d+ times the others' step_seconds since 03:01:0\d$")
-            # Before it was slow, nothing is found.
+            # Before it was slow, no member is reported.
             text = self.sonde("top", "--once", "--show", "findings", "--at", start + 55, where).stdout
             self.assertIn("nothing unusual", text)
             self.assertNotIn("slow (key", text)
@@ -336,10 +397,10 @@ class Top(Place):
         host = os.uname().nodename.split(".")[0]
         self.terminal(120, 40)
         self.top(self.root / "kept")
-        self.keys("-", "-", "-", "-")  # bars of a minute: the points stay in sight
+        self.keys("-", "-", "-", "-")  # buckets of a minute: the points stay visible
         self.keys("6")
         text = self.shows(r"^RANK.* 3 .*own.*other", r"^rank 0 .* 0 ", r"^rank 10 .* 10 ")
-        self.assertNotIn("plain", text.split("RANK")[1])  # it has no rank
+        self.assertNotIn("plain", text.split("RANK")[1])  # without a rank
         self.assertLess(text.index("\nrank 1 "), text.index("\nrank 10 "))
         self.keys("Down", "Down", "Enter")
         text = self.shows(rf"^> {re.escape(host)} > rank 10 ", r"^METRIC.* 2 ", r"^own +10[01](\.\d)? ", r"^other +10 ")
@@ -354,7 +415,7 @@ class Top(Place):
         self.keys("q")
         self.clean()
 
-    # ---- small terminals, and ends in the midst of things
+    # ---- small terminals, and sudden ends
 
     def test_small_and_dumb(self):
         folder, _ = self.recording()
@@ -405,7 +466,7 @@ class Top(Place):
         self.assertEqual([line.split()[0] for line in lines[1:3]], ["host=n1", "host=n2"])
         self.assertEqual([line.split()[-3:] for line in lines[1:3]], [["0", "119", "119"], ["0", "238", "238"]])
         drawn = lines[1].split()[1]
-        self.assertEqual(drawn, "".join(sorted(drawn)))  # a ramp
+        self.assertEqual(drawn, "".join(sorted(drawn)))  # ascending
         self.assertEqual((drawn[0], drawn[-1]), ("▁", "█"))
         self.assertIn("03:00:00", lines[3])
         self.assertTrue(self.sonde("query", "--plot", "own_metric", folder, env={"LC_ALL": "C"}).stdout.isascii())

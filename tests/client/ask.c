@@ -19,7 +19,7 @@
 
 enum { NAP_MS = 50 };
 
-// At most so many pieces; with 0 until it ends. `quiet`: until nothing comes.
+// Reads at most this many chunks; with 0, until the end. `quiet`: until no data arrives.
 static int follow(struct http_client *c, const char *path, int most, bool quiet, struct buf *out,
                   struct error *e)
 {

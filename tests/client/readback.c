@@ -1,5 +1,5 @@
-// readback TIMES: emits in each way that sonde.h has, and asks for it at once in the same process.
-// Says how often the answer had it.
+// readback TIMES: emits in each way that sonde.h has, and queries the value at once in the same
+// process. Prints how often the answer contained it.
 #include <sonde.h>
 #include <sonde_client.h>
 
@@ -10,7 +10,7 @@
 
 static struct sonde_client *client;
 
-// The last value of the only series of the metric; NaN: there is none.
+// The last value of the metric's only series; NaN if it has none.
 static double last_of(const char *metric)
 {
     struct sonde_query q = {.metric = metric};

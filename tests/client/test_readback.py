@@ -1,4 +1,4 @@
-"""A program in C finds in the answer to its next question what it has emitted."""
+"""A program in C finds its emitted data in the answer to its next query."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
-"""Query commands on the nodes of running jobs: tests for the class Cluster (test_cluster.py), with
-its lab and helpers. They compare the output of commands with the responses over HTTP."""
+"""Query commands on the nodes of running jobs: tests for the class Cluster (test_cluster.py), in
+its lab. They compare the output of commands with the responses over HTTP."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from lab import until
 AROUND = ("SONDE_URL", "SONDE_TOKEN_FILE", "SONDE_SOCKET", "SONDE_JOB", "SONDE_RUN_DIR", "SONDE_NODELIST")
 
 
-# Of tests for which it makes no difference how data of nodes travel: over TCP alone.
+# For tests that do not depend on the transport of nodes' data: over TCP alone.
 once = unittest.skipIf(os.environ.get("LAB_TRANSPORT", "tcp") != "tcp" and "LAB_ALL" not in os.environ, "moves no data: clients on other nodes use TCP")
 
 
@@ -23,11 +23,12 @@ class ClientCommands:
         return dict(line.split("=", 1) for line in open(f"/proc/{pid}/environ").read().split("\0") if line.startswith(AROUND))
 
     def running(self, command):
-        """The process on n1 that is this command itself."""
+        """The process on n1 that executes this command itself."""
         return [pid for pid, text in self.lab.processes("n1", command).items() if text == command]
 
     def sonde(self, host, *arguments, env=None, code=0, err=""):
-        """What a command prints; its exit code, and what it says on stderr but for whom it asks."""
+        """The output of a command; checks its exit code, and its stderr without the line about the
+        target."""
         done = self.lab.run(host, "sonde", *arguments, env=env)
         said = [line for line in done.stderr.splitlines() if not line.startswith("sonde: running job")]
         self.assertEqual((done.returncode, "\n".join(said)), (code, err), (host, arguments, done.stderr, done.stdout))
@@ -39,7 +40,7 @@ class ClientCommands:
         return (("n1", None), ("n1", env), ("n3", None), ("n3", env))
 
     def steps(self, slow):
-        """A value a node and round, 10 s apart; one node becomes slow."""
+        """A value per node and round, 10 s apart; one node becomes slow."""
         begin = int(time.time()) - 1000
         for i, host in enumerate(self.hosts):
             lines = "".join(f"put step_seconds {begin + 10 * r} {(1 + 0.01 * ((7 * r + 3 * i) % 5)) * (2 if host == slow and r >= 20 else 1)}\n" for r in range(40))
@@ -75,7 +76,7 @@ class ClientCommands:
             self.assertEqual({m["member"]: m["state"] for m in found["members"]}, {"host=n1": "good", "host=n2": "slow", "host=n3": "good"})
             (job,) = json.loads(self.sonde(host, "status", "--json", env=around))
             self.assertIn("3 nodes  level 1 ", self.sonde(host, "top", "--once", env=around))
-            # Through another node a tunnel leads nowhere.
+            # Through another node, a tunnel would not reach the server.
             self.assertEqual(job["tunnel"] != "", host == "n1" and not options, job)
             self.assertEqual(([n["host"] for n in job["nodes"]], job["missing"]), (list(self.hosts), ""))
             self.assertGreaterEqual(job["points"], 3 * 41)
@@ -94,7 +95,7 @@ class ClientCommands:
             answer = json.loads(self.sonde(host, "query", "--json", "max:custom{host=*}", env=around, err=missing))
             self.assertEqual([s["tags"]["host"] for s in answer], ["n1", "n3"])
             self.sonde(host, "query", "--strict", "max:custom{host=*}", env=around, err=missing, code=4)
-            # The others have all that was asked for.
+            # The other nodes have all requested data.
             self.sonde(host, "query", "--strict", "max:custom{host=n1}", env=around)
             listed = json.loads(self.sonde(host, "query", "--list", "--json", "--strict", env=around, err=missing, code=4))
             self.assertEqual({s["tags"]["host"] for s in listed if s["metric"] == "custom"}, {"n1", "n3"})
@@ -116,7 +117,8 @@ class ClientCommands:
 
     @once
     def test_the_way_to_the_first_node(self):
-        """Through a run folder's socket: who may use it, what for, and what travels."""
+        """The socket in a run folder: who may use it, for which requests, and what is
+        transferred."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--telemetry-level=1", "--no-record", "sleep", "1000")
         self.up()
         self.all_answer()
@@ -124,23 +126,23 @@ class ClientCommands:
         status, body = self.socket("n3", nodes)
         self.assertEqual((status, [n["host"] for n in json.loads(body)["nodes"]]), (200, list(self.hosts)))
         self.assertEqual(self.lab.run("n1", "ls", *(f"/tmp/sonde-0/{p.name}" for p in self.lab.file("n1", "/tmp/sonde-0").iterdir())).stdout.count("http.sock"), 0)
-        # Another user: the folder is closed, and the socket refuses where it is open.
+        # Another user: the folder is closed; if it were open, the socket would refuse.
         status, body = self.socket("n3", nodes, uid=65534)
         self.assertEqual(status, 0, body)
         self.lab.run("n3", "sh", "-c", "chmod 755 /tmp/sonde-0 /tmp/sonde-0/*; chmod 777 /tmp/sonde-0/*/http.sock")
         status, body = self.socket("n3", nodes, uid=65534)
         self.assertEqual((status, json.loads(body)["error"]["message"]), (503, "only the job's own user may use this socket"))
         self.lab.run("n3", "sh", "-c", "chmod 700 /tmp/sonde-0 /tmp/sonde-0/*")
-        # It is not a program on the first node, and no page of another server.
+        # It counts neither as a program on the first node nor as a page of another server.
         status, body = self.socket("n3", "-d", '{"script":"rate=1 echo 1"}', "http://127.0.0.1:4242/sonde/v1/collectors")
-        self.assertEqual((status, json.loads(body)["error"]["message"]), (403, "only programs on this machine may ask this"))
+        self.assertEqual((status, json.loads(body)["error"]["message"]), (403, "only programs on this machine may send this request"))
         for header in ("Origin: http://evil.example", "Sec-Fetch-Site: cross-site", "Host: evil.example"):
             self.assertEqual(self.socket("n3", "-H", header, nodes)[0], 403, header)
-        # A relay that was killed is started again, and listens there again.
+        # A killed relay is started again, and makes the socket again.
         for pid in self.lab.processes("n3", "sonde relay "):
             os.kill(pid, signal.SIGKILL)
         until(lambda: self.socket("n3", nodes)[0] == 200, "the next relay leads there")
-        # A node without a way to the first one.
+        # A node that cannot reach the first one.
         self.lab.partition("n3")
         status, body = self.socket("n3", nodes)
         self.assertEqual(status, 503, body)
@@ -154,7 +156,8 @@ class ClientCommands:
 
     @once
     def test_another_node_asks_for_a_restart(self):
-        """What the control token gives from another machine, a program on another node has, too."""
+        """A program on another node has the permissions that the control token gives to another
+        machine."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--telemetry-level=1", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
         self.assertEqual(run.stdout.readline(), "n1,n2\n")
         until(lambda: self.socket("n2", "http://127.0.0.1/sonde/v1/nodes")[0] == 200, "n2 reaches the first node")
@@ -180,7 +183,7 @@ sonde query --list --strict >/dev/null && echo $(hostname) has all
         self.all_answer(four)
         answer = json.loads(self.sonde("n4", "query", "--strict", "--json", "max:custom{host=*}"))
         self.assertEqual([s["tags"]["host"] for s in answer], four)
-        # Past its relay.
+        # Bypassing its relay.
         self.lab.partition("n2")
         until(lambda: (self.ask("/sonde/v1/nodes")[0] or "").startswith("n2 ("), "n2 is missing")
         until(lambda: [s["tags"]["host"] for s in json.loads(self.lab.run("n4", "sonde", "query", "--json", "max:custom{host=*}").stdout)] == ["n1", "n3", "n4"], "the others answer")
@@ -191,7 +194,7 @@ sonde query --list --strict >/dev/null && echo $(hostname) has all
     def test_two_jobs_at_once(self):
         for name, seconds in (("one", "1001"), ("two", "1002")):
             self.start("env", f"SONDE_JOB={name}", "sonde", "run", "--hosts=n[1-3]", "--telemetry-level=1", "--no-record", "sleep", seconds)
-            # One after the other: jobs are listed by their commands' starts.
+            # One after the other, because jobs are listed by the starts of their commands.
             until(lambda seconds=seconds: self.running(f"sleep {seconds}"), f"the command of {name} runs")
         for i, job in enumerate(("one", "two")):
             for host in self.hosts:

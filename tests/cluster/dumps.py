@@ -1,5 +1,5 @@
-"""Second dumps, and recordings of nodes that leave before the end: tests of the class Cluster
-(test_cluster.py), whose lab and helpers they use."""
+"""Second dumps, and recordings of nodes that leave early: tests of the class Cluster
+(test_cluster.py), in its lab."""
 
 import json
 import os
@@ -12,21 +12,21 @@ from lab import until
 
 class Dumps:
     def dump(self, to):
-        """host → what `sonde dump` says of its file."""
+        """host → the result of `sonde dump` for its file."""
         done = self.lab.run("n1", "sonde", "dump", "--to", to, "--json")
         self.assertEqual(done.returncode, 0, done.stderr)
         return {f["host"]: f for f in json.loads(done.stdout)["files"]}
 
     def put(self, host, metric, count):
-        """Points one after the other, the newest now."""
+        """Consecutive points, the newest now."""
         now_ms = int(time.time() * 1000)
         lines = "".join(f"put {metric} {now_ms - i} {random.random()}\n" for i in range(count, 0, -1))
         done = self.lab.run(host, "sonde", "put", stdin=lines)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_second_dump_moves_what_is_new(self):
-        """Also of a node behind a relay; over a copy that was damaged; and at the end, into the
-        folder of the recording."""
+        """Also for a node behind a relay; over a damaged copy; and at the end, into the recording's
+        folder."""
         four = [*self.hosts, "n4"]
         self.private("/root/kept", four)
         self.private("/root/fresh", four)
@@ -40,7 +40,7 @@ class Dumps:
         self.assertEqual({f["state"] for f in first.values()}, {"copied"})
         for host in four:
             self.put(host, "late", 100)
-        # What travels is counted by the connections, too.
+        # The connections count the transferred bytes, too.
         before = self.hub_nodes()["n2"]
         second = self.dump("/root/kept")
         after = self.hub_nodes()["n2"]
@@ -49,7 +49,7 @@ class Dumps:
             self.assertLess(second[host]["new_bytes"], first[host]["new_bytes"] / 10, host)
         both = sum(after[way] - before[way] for way in ("bytes_in", "bytes_out", "transport_bytes"))
         self.assertLess(both, (first["n2"]["new_bytes"] + first["n4"]["new_bytes"]) / 4)
-        # Some of n3's copy is lost.
+        # A part of n3's copy is lost.
         path = self.lab.file("n1", "/root/kept/n3.sonde")
         with path.open("r+b") as file:
             file.seek(path.stat().st_size // 2)
@@ -61,7 +61,7 @@ class Dumps:
         query = "/api/query?ms&start=1h-ago&no_annotations&m=none:many%7Bhost=*%7D&m=none:late%7Bhost=*%7D&m=sum:many"
         self.assertEqual(self.replayed("/root/kept", query), self.replayed("/root/fresh", query))
         self.assertEqual(self.lab.run("n1", "sonde", "inspect", "/root/kept").returncode, 0)
-        # The end of the run replaces copies by recordings.
+        # The end of the run replaces copies with recordings.
         for host in four:
             self.put(host, "last", 10)
         _, err = self.stop(run)
@@ -71,8 +71,8 @@ class Dumps:
         self.assertEqual([[series[(metric, h)] for h in four] for metric in ("many", "late", "last")], [[30000] * 4, [100] * 4, [10] * 4])
 
     def test_a_dump_into_a_shared_folder_is_no_obstacle(self):
-        """Where all nodes see the recording's folder, their own files take the places of the copies
-        there: at once of a node that leaves, of the others at the end."""
+        """If all nodes see the recording's folder, their own files replace the copies there: at
+        once for a node that leaves, at the end for the others."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--record", self.record, "sleep", "1000")
         self.up(["n1", "n2"])
         self.all_answer(["n1", "n2"])
@@ -89,8 +89,8 @@ class Dumps:
         self.assertEqual(self.copies(self.record), [])
 
     def test_nodes_that_leave_bring_their_recordings(self):
-        """One is excluded; one falls silent, is left behind, and is back later; one is killed, and
-        named."""
+        """One node is excluded; one falls silent, is left behind, and comes back later; one is
+        killed, and reported."""
         four = [*self.hosts, "n4"]
         self.private("/root/kept", four)
         (self.lab.shared / "walk").unlink(missing_ok=True)
@@ -107,7 +107,7 @@ class Dumps:
         self.assertEqual(self.walked(1), ["0 n1,n2"])
         self.all_answer(["n1", "n2"])
         seen(0, ["n1", "n2"])
-        # The aggregator dies before it has n2's; the next one is asked for it again.
+        # The aggregator dies before it has n2's file; the next one gets the request again.
         (relay,) = self.lab.processes("n2", "sonde relay ")
         (aggregator,) = self.lab.processes("n1", "sonde aggregator ")
         os.kill(relay, signal.SIGSTOP)
@@ -140,7 +140,7 @@ class Dumps:
                          [("attempt0", "n1"), ("attempt0", "n2"), ("attempt1", "n1"), ("attempt1", "n3"), ("attempt2", "n1")])
         for host in ("n2", "n3"):
             self.assertFalse(self.lab.file(host, "/root/kept").exists(), host)
-        # sweeps what the killed node has left
+        # cleans up after the killed node
         self.lab.run("n4", "sonde", "run", "--no-record", "true")
 
     def test_a_node_that_leaves_and_whose_file_cannot_come_keeps_it(self):

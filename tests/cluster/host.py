@@ -1,13 +1,13 @@
 """The first process of a host of the lab, or of its switch: process 1 of its own namespaces
 (network, name, mounts, processes, IPC).
 
-It is told what it is by one line of JSON on its standard input, gives the host folders that no
-other host sees, starts the services, and reaps what is orphaned. It ends when its standard input is
-closed, however that came about; with it ends, by the kernel's hand, every process of the host, and
-then its mounts and its network.
+It reads its configuration, one line of JSON, from its standard input, makes private folders for the
+host, starts the services, and reaps orphans. It ends when its standard input is closed, for
+whatever reason; then the kernel ends every process of the host, and removes its mounts and its
+network.
 
-Where hosts share memory, the switch is process 1 of all of them: what is said above of a host is
-then the switch's, and /dev/shm is one for all.
+If hosts share memory, the switch is process 1 of all of them: the description of a host then
+applies to the switch, and all share one /dev/shm.
 """
 
 import json
@@ -21,7 +21,7 @@ import sys
 
 MEMORY = "/dev/shm"
 PRIVATE = ["/tmp", "/run", "/root", "/var/tmp", "/var/spool", "/var/log"]
-# the kernel's, and the lab's own: no file of the machine's owner is there
+# the kernel's folders, and the lab's own: they contain no files of the machine's owner
 SPARED = ("/proc/", "/sys/", "/dev/", "/mnt/")
 OPEN_TO_ALL = ["/tmp", "/var/tmp", MEMORY]
 
@@ -41,16 +41,16 @@ def mounted():
 
 
 def bind(source, target):
-    """By descriptor: the path of the source may be hidden by now, and `mount` would resolve it
-    anew."""
+    """Uses a descriptor, because the source's path may be hidden by now, and `mount` would resolve
+    it again."""
     subprocess.run(["mount", "--no-canonicalize", "--bind", f"/proc/self/fd/{source}", target], check=True, stdin=subprocess.DEVNULL, pass_fds=[source])
 
 
 def mount(lab, shares_memory, folders):
-    """/mnt is what all hosts share. Folders that a program might write to are the host's own. The
-    rest of the machine is read-only."""
+    """All hosts share /mnt. Folders that a program may write to are private to the host. The rest
+    of the machine is read-only."""
     seen = {name: os.open(path, os.O_PATH | os.O_DIRECTORY) for name, path in folders.items()}
-    # now: what is bound from a read-only mount is read-only
+    # now, because a bind from a read-only mount is read-only
     run("mount", "--bind", f"{lab}/mnt", "/mnt")
     for name in ("hosts", "slurm"):
         run("mount", "--bind", f"{lab}/etc/{name}", f"/etc/{name}")
@@ -78,10 +78,10 @@ def service(name, *command):
 
 
 def join(me):
-    """Becomes the host."""
+    """Sets this process up as the host."""
     mount(me["lab"], me["shares_memory"], me["folders"])
     print("here", flush=True)
-    sys.stdin.readline()  # the network is joined
+    sys.stdin.readline()  # the network is connected
     run("ip", "link", "set", "lo", "up")
     run("ip", "address", "add", f"{me['address']}/24", "dev", "eth0")
     run("ip", "link", "set", "eth0", "up")

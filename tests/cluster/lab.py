@@ -1,25 +1,25 @@
 """A cluster on one machine: hosts in namespaces of their own over one bridge, with a real munge,
 Slurm and sshd.
 
-Nothing of it touches the machine: no named namespace, no file outside one temporary folder, no
-address in the machine's network. A host is its first process (host.py), which ends when this one
-does, kill -9 included; the kernel then takes away everything else. So any number of labs run side
+It does not touch the machine: no named namespace, no file outside one temporary folder, no address
+in the machine's network. A host lives as long as its first process (host.py), which ends with this
+one, even after kill -9; the kernel then removes everything else. So any number of labs can run side
 by side, and none is left over.
 
     switch   a network namespace that holds only the bridge
     ctl      10.77.0.10   slurmctld
     n1…n3    10.77.0.11…  slurmd, sshd
 
-/tmp, /run, /root, /var/log, /var/spool, /dev/shm of a host are its own and empty. The hosts share
+/tmp, /run, /root, /var/log, /var/spool, /dev/shm of a host are private and empty. The hosts share
 /mnt: /mnt/bin (sonde, emitter), /mnt/shared (for tests), /mnt/log, and /mnt/folders/NAME, the
 machine's folders that a test names. Everything else of the machine is read-only on a host, so that
 no command there, whatever it removes, can damage the machine's files: the project's folder may be
 under /tmp or in the home of its owner.
 
-How nodes' data travel is the lab's to say: every sonde that is started on a host has it as
-SONDE_TRANSPORT. For libfabric's shm the hosts have two things in common, and no others: /dev/shm,
-where the provider's memory lies under a name, and the numbers of processes, by which it copies from
-one process to another (process_vm_readv). Both are the switch's.
+The lab chooses the transport of nodes' data: every sonde on a host gets it as SONDE_TRANSPORT. For
+libfabric's shm, the hosts share exactly two things, which belong to the switch: /dev/shm, where the
+provider has named memory, and process ids, which it uses to copy between processes
+(process_vm_readv).
 """
 
 import ctypes
@@ -36,13 +36,13 @@ import time
 
 PATIENCE_S = 60
 PREFIX = "sonde-lab-"
-LOCK = "sonde-lab.lock"  # says that a lab made the folder
+LOCK = "sonde-lab.lock"  # marks a folder as made by a lab
 HERE = pathlib.Path(__file__).resolve().parent
 SLOW_LINK = HERE / "slow_link.py"
 TOOLS = ["ip", "nsenter", "unshare", "mount", "munged", "slurmctld", "slurmd", "srun", "salloc", "sbatch", "sshd", "ssh", "ssh-keygen", "mpirun"]
 ENVIRONMENT = {
     "PATH": "/mnt/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", "USER": "root", "LC_ALL": "C.UTF-8", "TZ": "UTC",
-    # Open MPI refuses root unless it is told twice.
+    # Open MPI runs as root only with both of these variables.
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl_tcp_if_include": "eth0", "OMPI_MCA_oob_tcp_if_include": "eth0",
     "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
 }
@@ -115,7 +115,7 @@ def send(number, pids):
 
 
 def is_over(pid):
-    """A zombie has closed its files."""
+    """True also for a zombie, which has closed its files."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
     except OSError:
@@ -123,14 +123,14 @@ def is_over(pid):
 
 
 def skip_if(reason):
-    """Ends the suite as skipped when there is a reason."""
+    """Ends the suite as skipped if there is a reason."""
     if reason:
         print(f"skipped: {reason}")
         sys.exit(77)
 
 
 def why_not(transport="tcp"):
-    """The word with which the suite is skipped here, or None."""
+    """The reason to skip the suite here, or None."""
     if os.geteuid() != 0:
         return "the lab needs root (namespaces with mounts)"
     missing = [tool for tool in TOOLS if not shutil.which(tool, path=ENVIRONMENT["PATH"])]
@@ -142,7 +142,7 @@ def why_not(transport="tcp"):
     if tried.returncode == 0 and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         return "the lab needs /dev/net/tun (slow links)"
     if transport != "tcp" and os.environ.get("FABRIC") != "yes":
-        # one that was built with it finds it, or fails
+        # a build with libfabric finds it, or fails
         return "this sonde was built without libfabric (tools/deps build)"
     if tried.returncode != 0:
         return f"namespaces are not permitted here ({tried.stderr.strip().splitlines()[-1] if tried.stderr.strip() else 'unshare failed'})"
@@ -150,12 +150,12 @@ def why_not(transport="tcp"):
 
 
 def die_with_us():
-    """The process that calls this is killed when its parent ends, however that comes about."""
+    """Kills the calling process when its parent ends, for whatever reason."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _lock(root, make=0):
-    """A lab holds the lock of its folder as long as it lives. None: another process holds it."""
+    """A lab holds the lock of its folder while it lives. None: another process holds it."""
     fd = os.open(root / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | make, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -194,7 +194,7 @@ def _make_root():
 
 
 class Host:
-    """One host: `pid` is its first process as this machine sees it."""
+    """One host: `pid` is its first process, in this machine's numbering."""
 
     def __init__(self, name, process, log):
         self.name, self.process, self.log, self.pid = name, process, log, None
@@ -214,8 +214,8 @@ class Host:
 
 
 class Lab:
-    """with Lab(binaries) as lab: … The hosts see each of `folders` (name → path), read-only, as
-    /mnt/folders/NAME."""
+    """Use as with Lab(binaries) as lab: … The hosts see each of `folders` (name → path), read-only,
+    as /mnt/folders/NAME."""
 
     def __init__(self, binaries, names=("n1", "n2", "n3"), transport="tcp", folders=None):
         self.names = names
@@ -294,7 +294,7 @@ class Lab:
             command = [*own, "--pid", "--fork", "--kill-child"]
         path = self.root / f"mnt/log/{name}.log"
         with path.open("w") as log:
-            # Without its folder, whose name would be found by `processes`, too.
+            # Without its folder's name, which `processes` would find, too.
             process = subprocess.Popen([*command, "python3", "host.py"], cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, preexec_fn=die_with_us)
         return Host(name, process, path)
 
@@ -322,7 +322,7 @@ class Lab:
         self.idle()
 
     def idle(self):
-        """Waits until Slurm would give out every node."""
+        """Waits until Slurm can allocate every node."""
         def states():
             asked = self.run("ctl", "sinfo", "-h", "-N", "-o", "%T")
             return asked.returncode == 0 and asked.stdout.split() == ["idle"] * len(self.names)
@@ -332,14 +332,14 @@ class Lab:
         return "".join(f"\n--- {p.name}\n" + p.read_text(errors="replace")[-1500:] for p in sorted((self.root / "mnt/log").iterdir()))
 
     def _switch(self, *command, **more):
-        # From outside: /proc of this machine tells `ip` which process a host is.
+        # From outside: `ip` finds the host's process through this machine's /proc.
         return subprocess.run(["nsenter", "--target", str(self.switch.pid), "--net", *command], text=True, **{"check": True} | more)
 
     # ---- using
 
     @property
     def shared(self):
-        """What hosts see as /mnt/shared."""
+        """The folder that hosts see as /mnt/shared."""
         return self.root / "mnt/shared"
 
     def _inside(self, name, command, env):
@@ -351,15 +351,15 @@ class Lab:
         return subprocess.run(self._inside(name, command, env), input=stdin if stdin is not None else "", capture_output=True, text=True, timeout=timeout)
 
     def start(self, name, *command, env=None):
-        """Starts a command on a host; `processes` finds it."""
+        """Starts a command on a host; `processes` lists it."""
         return subprocess.Popen(self._inside(name, command, env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 start_new_session=True, preexec_fn=die_with_us)
 
     def processes(self, name, word=""):
-        """Processes of a host (pid as this machine sees it → command line) whose command line holds
+        """Processes of a host (pid on this machine → command line) whose command line contains
         `word`."""
-        # Of the host are those in its network; who enters it from outside, waiting for what it has
-        # started there, has process numbers of its own.
+        # Processes in the host's network belong to it; one that entered from outside, and waits for
+        # its command there, has other namespaces of process ids.
         def spaces(pid):
             return [os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("net", "pid")]
         home = spaces(self.hosts[name].pid)
@@ -379,27 +379,28 @@ class Lab:
         return found
 
     def file(self, name, path):
-        """A path of a host as this machine sees it."""
+        """A path of a host, as seen from this machine."""
         return pathlib.Path(f"/proc/{self.hosts[name].pid}/root{path}")
 
     def clear(self, name, *folders):
-        """Empties folders that the lab made. The command removes nothing outside the lab, on
-        another file system or behind a link."""
+        """Empties folders that the lab made. Removes nothing outside the lab, on another file
+        system or behind a link."""
         for folder in folders:
             if folder not in CLEARED:
                 raise ValueError(f"{folder} is not a folder of the lab's")
-        # find's -xdev compares device numbers: a bind mount of the same file system has the same.
+        # find's -xdev compares device numbers, which are equal for a bind mount of the same file
+        # system.
         mounts = pathlib.Path(f"/proc/{self.hosts[name].pid}/mountinfo").read_text().splitlines()
         for point in (line.split()[4] for line in mounts):
             if any(point.startswith(folder + "/") for folder in folders):
                 raise RuntimeError(f"cannot clear {' '.join(folders)} of host {name}: {point} is mounted there")
-        # A process number that is another process' by now would lead out of the lab: the name of
-        # the lab tells.
+        # If the process id now belongs to another process, the command would run outside of the
+        # lab; so it checks the lab's name.
         cleared = self.run(name, "sh", "-c", '[ "$(cat /mnt/lab)" = "$0" ] && exec find "$@" -xdev -mindepth 1 -delete', self.root.name, *folders)
         if cleared.returncode != 0:
             raise RuntimeError(f"cannot clear {' '.join(folders)} of host {name}: {cleared.stderr}")
 
-    # ---- faults
+    # ---- failures
 
     def partition(self, name):
         self._switch("ip", "link", "set", "dev", f"v-{name}", "down")
@@ -408,10 +409,10 @@ class Lab:
         self._switch("ip", "link", "set", "dev", f"v-{name}", "up")
 
     def slow(self, name, delay_ms=0, loss_percent=0):
-        """Each frame to and from the host takes so long, or is lost. Both 0: as before."""
+        """Delays each frame from and to the host, or loses some. Both 0: restores the link."""
         link = self.slow_links.pop(name, None)
         if link:
-            link.communicate()  # the end of its standard input
+            link.communicate()  # closes its standard input
         if delay_ms or loss_percent:
             subprocess.run(["nsenter", "--target", str(self.hosts[name].pid), "--net", "python3", SLOW_LINK, "plain", "eth0"], check=True)
             link = subprocess.Popen(["nsenter", "--target", str(self.switch.pid), "--net", "python3", SLOW_LINK, "carry", f"v-{name}", "br0", str(delay_ms), str(loss_percent)],
@@ -421,15 +422,15 @@ class Lab:
                 raise RuntimeError(f"no slow link to {name}")
 
     def kill(self, name, spare=("munged", "slurmd", "slurmctld", "sshd", "host.py")):
-        """A node's death as its programs know it: everything that runs on it is gone at once. Its
-        services live on, so that it can be used again."""
+        """Simulates a node's death for its programs: all of its processes end at once. Its services
+        stay, so that it can be used again."""
         def running():
             return {pid for pid, command in self.processes(name).items() if not any(word in command for word in spare)}
-        # All are stopped first, or who sees another one end starts it again.
+        # All are stopped first, because a process that notices another's end would restart it.
         killed = set()
         while new := running() - killed:
             send(signal.SIGSTOP, new)
             killed |= new
         send(signal.SIGKILL, killed)
-        # One that waits for the disk lives on until then, and its files are locked.
+        # A process that waits for the disk lives until then, and keeps its locks.
         until(lambda: all(map(is_over, killed)), f"what was killed on {name} is gone")

@@ -1,8 +1,8 @@
-"""Runs the tests of a suite in several labs at once, each in a process of its own: nearly all of
-their time is waiting.
+"""Runs the tests of a suite in several labs at once, each in a process of its own, because nearly
+all of their time is waiting.
 
-A lab takes the next test when it is through with one. A process that dies takes its test with it,
-as failed; the others go on.
+A lab takes the next test when it has finished one. If a process dies, its test has failed; the
+others continue.
 """
 
 import inspect
@@ -47,9 +47,9 @@ def _work(open_lab, pipe):
 
 
 def run(module, open_lab, labs, only=()):
-    """In the order in which they are written: what takes long stands first, so that no lab works
-    alone in the end. Exit code 0: all have passed. `open_lab` is a context in which tests of
-    `module` (its name) run. `only`: names of tests within it, else all."""
+    """In the order of the source: slow tests come first, so that no lab works alone at the end.
+    Exit code 0: all have passed. `open_lab` is a context in which tests of `module` (its name) run.
+    `only`: names of tests, else all."""
     loader = unittest.defaultTestLoader
     waiting = tests_of(loader.loadTestsFromNames([f"{module}.{name}" for name in only]) if only else loader.loadTestsFromName(module))
     waiting = [test.id() for test in sorted(waiting, key=_line)]

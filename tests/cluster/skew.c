@@ -1,4 +1,4 @@
-// skew.c - a clock that is ahead: preloaded, it adds SKEW_MS to CLOCK_REALTIME.
+// skew.c - simulates a clock that is ahead: preloaded, it adds SKEW_MS to CLOCK_REALTIME.
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>

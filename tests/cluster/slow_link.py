@@ -1,5 +1,5 @@
-"""A slow, lossy network link where the kernel has no queueing discipline for it: this process
-carries every frame between a host and the bridge.
+"""A slow, lossy network link for kernels without such a queueing discipline: this process forwards
+every frame between a host and the bridge.
 
     host eth0 ── v-HOST  ─ raw socket ─ [this process: delay, loss] ─ tap ─ br0
 
@@ -28,8 +28,8 @@ ETH_P_ALL = 3
 SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
 SIOCETHTOOL, TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x8946, 0x400454CA, 0x0002, 0x1000
 OFFLOADS = (0x17, 0x1F, 0x24)  # ETHTOOL_STXCSUM, ETHTOOL_STSO, ETHTOOL_SGSO
-FRAMES_MAX = 20000  # on the way; more are lost, as on a full link
-# the link is down just now: what is sent then is lost
+FRAMES_MAX = 20000  # in flight; further ones are lost, as on a full link
+# the link is down: frames sent now are lost
 GONE = (errno.ENETDOWN, errno.ENXIO, errno.EIO, errno.ENOBUFS)
 
 

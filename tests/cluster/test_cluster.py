@@ -1,11 +1,11 @@
-"""Runs over several hosts: the lab's, under its Slurm, over ssh, with Open MPI. A lab serves many
-tests; each leaves it as it was.
+"""Runs over several hosts: in the lab, under its Slurm, over ssh, with Open MPI. A lab serves many
+tests; each leaves it unchanged.
 
-LAB_TRANSPORT says over what nodes' data travel: tcp (else), fabric:tcp, fabric:shm. Over the last
-two, tests that move no data of nodes are left out, unless LAB_ALL is set. LAB_COUNT: so many labs
-at once. Names of tests (Cluster.test_strict) as arguments: those alone.
+LAB_TRANSPORT chooses the transport of nodes' data: tcp (default), fabric:tcp, fabric:shm. With the
+last two, tests that move no data of nodes are left out, unless LAB_ALL is set. LAB_COUNT is the
+number of parallel labs. Names of tests (Cluster.test_strict) as arguments select tests.
 
-Where there is no root, no namespaces or no libfabric the suite is skipped with a word.
+Without root, namespaces or libfabric, the suite is skipped with a message.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from dumps import Dumps
 import parallel_labs
 from lab import Lab, skip_if, until, why_not
 
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, what we start would ignore it
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, our child processes would ignore it
 SONDE = os.environ["SONDE"]
 EMITTER = os.environ["EMITTER"]
 SKEW = os.environ["SKEW"]
@@ -45,16 +45,15 @@ CONNECT_TIME = "import socket, sys, time; t = time.monotonic(); socket.create_co
 CUSTOM = "/api/query?start=1h-ago&no_annotations&m=max:custom%7Bhost=*%7D"
 SERVICES = ("munged", "slurmd", "slurmctld", "sshd:", "host.py", "slurmstepd")
 TRANSPORT = os.environ.get("LAB_TRANSPORT", "tcp")
-# as a status calls it
+# the name in a status
 WAY = {"tcp": "tcp", "fabric:tcp": "fabric:tcp;ofi_rxm", "fabric:shm": "fabric:shm"}[TRANSPORT]
 LABS = int(os.environ.get("LAB_COUNT", "3"))
-EMITTED = 6000  # of random values some 48 KB, three times what goes over a fabric at the least
+EMITTED = 6000  # random values of about 48 KB, three times the minimum for a fabric
 lab = None
 
 
-# Another user of a host, while jobs start there: reads what /proc shows of all processes, and
-# knocks at every port that somebody listens on, saying nothing and saying something. Prints all
-# that it got hold of.
+# Another user on a host, while jobs start there: reads every process' /proc, connects to every
+# listening port, silently and with data, and prints all that it got.
 SPY = """
 import os, socket, sys, threading
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
@@ -110,7 +109,7 @@ def open_lab():
 
 
 def moves_no_data(why):
-    """A test that says nothing of how nodes' data travel: once, over TCP, is enough."""
+    """A test that does not depend on the transport of nodes' data: once, over TCP, is enough."""
     return unittest.skipIf(TRANSPORT != "tcp" and "LAB_ALL" not in os.environ, f"moves no data: {why}")
 
 
@@ -127,7 +126,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         for host in lab.names:
             lab.heal(host)
             lab.slow(host)
-        # in the middle of the test
+        # during the test
         failed = any(process.poll() is None for process in self.started)
         for host in HOSTS if failed else []:
             lab.kill(host)
@@ -138,7 +137,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         try:
             if not failed:
                 self.nothing_left()
-        finally:  # one that fails does not spoil the next
+        finally:  # a failed test does not affect the next one
             for host in lab.names:
                 for pid in self.ours(host):
                     os.kill(pid, signal.SIGKILL)
@@ -160,33 +159,33 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         return process
 
     def script(self, text):
-        """A command that all hosts see."""
+        """A command that all hosts can see."""
         path = lab.shared / f"{self.id().rsplit('.', 1)[1]}.sh"
         path.write_text("#!/bin/sh\n" + text)
         path.chmod(0o755)
         return f"/mnt/shared/{path.name}"
 
     def warning(self, run):
-        """The next line of a run, but for its first one."""
+        """The next line of a run, after its first one."""
         return next(line for line in iter(run.stderr.readline, "") if "shows its page" not in line)
 
     def hears(self, run, words):
-        """The next line of a run, but for its first one, and for those in which agents say that a
-        machine is too busy."""
+        """The next line of a run, after its first one, and without those in which agents report a
+        busy machine."""
         for line in iter(run.stderr.readline, ""):
             if words in line:
                 return
             self.assertRegex(line, "shows its page|does not answer and is left out", words)
         self.fail(f"it has ended without a word of: {words}")
 
-    # ---- looking
+    # ---- checking
 
     def ours(self, host):
-        """What runs on a host beside its services."""
+        """The processes on a host, without its services."""
         return {pid: text for pid, text in lab.processes(host).items() if not any(word in text for word in SERVICES)}
 
     def left(self, host):
-        """Files in a host's folder of running jobs, and memory with a name. The base folder of runs
+        """Files in a host's folder of running jobs, and named memory. The base folder of runs
         stays, empty."""
         base = lab.file(host, "/tmp/sonde-0")
         return [str(path) for folder in ("/tmp", "/dev/shm") for path in lab.file(host, folder).rglob("*") if path != base]
@@ -198,7 +197,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         until(clean, lambda: f"hosts are clean: {[(h, self.ours(h), self.left(h)) for h in lab.names]}")
 
     def series(self, path):
-        """(metric, host) → points, of what a path of the shared folder holds."""
+        """(metric, host) → number of points, in a path of the shared folder."""
         listed = lab.run("n1", "sonde", "query", "--list", "--json", path)
         self.assertEqual(listed.returncode, 0, listed.stderr)
         return {(s["metric"], s["tags"].get("host")): s["points"] for s in json.loads(listed.stdout)}
@@ -210,20 +209,20 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         return [pid for pid, text in lab.processes(host, "sonde agent ").items()]
 
     def up(self, hosts=HOSTS):
-        """Waits until the command runs, which is when all agents do."""
+        """Waits until the command runs, which requires all agents."""
         until(lambda: "sleep 1000" in lab.processes("n1").values(), lambda: f"the command runs: {[self.ours(h) for h in HOSTS]}")
         for host in hosts:
             self.assertTrue(self.agents(host), host)
 
     def stop(self, process):
-        """Ctrl-C, and what the run has said."""
+        """Sends Ctrl-C, and returns the run's output."""
         for pid, text in lab.processes("n1", "sonde run").items():
             if "salloc" not in text and "nsenter" not in text:
                 os.kill(pid, signal.SIGINT)
         return process.communicate(timeout=60)
 
     def ask(self, path):
-        """(missing, answer) of the job on n1; None where nobody answers yet."""
+        """(missing, answer) of the job on n1; None while no server answers."""
         asked = lab.run("n1", "python3", "-c", ASK, path)
         if asked.returncode != 0:
             return None, None
@@ -232,7 +231,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         return missing, answer
 
     def all_answer(self, hosts=HOSTS):
-        """Every host has a point of its own in one answer, and nobody is missing in it."""
+        """Every host has a point of its own in one answer, and no node is missing."""
         for i, host in enumerate(hosts):
             put = lab.run(host, "sonde", "put", "custom", str(i))
             self.assertEqual(put.returncode, 0, put.stderr)
@@ -246,31 +245,32 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.assertEqual([(a["tags"]["host"], max(a["dps"].values())) for a in seen[1]], [(host, i) for i, host in enumerate(hosts)])
 
     def emit(self, points=EMITTED, hosts=HOSTS):
-        """So many points of a metric on hosts, by their agents; all of them are there."""
+        """Emits this many points of a metric on hosts, through their agents, and waits for all of
+        them."""
         lines = "".join(f"emitted {random.random()}\n" for _ in range(points))
         for host in hosts:
             put = lab.run(host, "sonde", "put", stdin=lines)
             self.assertEqual(put.returncode, 0, put.stderr)
 
     def much(self, host):
-        """More of a host than lies in a window, or in a disk of 4 MB."""
+        """More points than fit into a window, or on a disk of 4 MB."""
         lines = "".join(f"random {int.from_bytes(os.urandom(6), 'big')}\n" for _ in range(500000))
         self.assertEqual(lab.run(host, "sonde", "put", stdin=lines).returncode, 0)
 
     def private(self, folder, hosts=HOSTS):
-        """A folder that hosts have to themselves is gone after the test."""
+        """Removes a host's private folder after the test."""
         for host in hosts:
             self.addCleanup(lab.run, host, "rm", "-rf", folder)
 
     def copies(self, folder):
-        """Recordings of a folder of n1's that have travelled: which series were sampled together is
-        not in them."""
+        """Transferred recordings in a folder of n1: they do not show which series were sampled
+        together."""
         read = lab.run("n1", "sonde", "inspect", "--json", folder)
         self.assertEqual(read.returncode, 0, read.stderr)
         return sorted(os.path.basename(f["path"]) for f in json.loads(read.stdout) if f["sets"] == 0)
 
     def replayed(self, folder, path):
-        """What a folder on n1 answers, as `sonde replay` serves it."""
+        """The answer of `sonde replay` with a folder on n1."""
         replay = self.start("sonde", "replay", folder)
         url, token = replay.stderr.readline().split()[1].split("/?token=")
         code = "import json, sys, urllib.request; print(urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers={'Authorization': 'Bearer ' + sys.argv[2]})).read().decode())"
@@ -294,7 +294,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         key = (folder / "key").read_bytes().hex()
         for host in HOSTS:
             self.assertFalse([text for text in lab.processes(host).values() if key in text], host)
-        # An aggregator that dies is found again by the nodes.
+        # When an aggregator dies, the nodes find the next one.
         (pid,) = lab.processes("n1", "sonde aggregator ")
         os.kill(pid, signal.SIGKILL)
         until(lambda: list(lab.processes("n1", "sonde aggregator ")) not in ([], [pid]), "another aggregator")
@@ -303,23 +303,23 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.stop(run)
 
     def hub_nodes(self):
-        """host → what the hub says of it."""
+        """host → the hub's data about it."""
         answer = self.ask("/sonde/v1/status")[1]
         return {n["host"]: n for n in answer["hub"]["nodes"]} if answer else {}
 
     def moved(self):
-        """host → bytes of n2 and n3 that came beside their connections."""
+        """host → bytes of n2 and n3 outside of their connections."""
         nodes = self.hub_nodes()
         return {host: nodes[host]["transport_bytes"] for host in ("n2", "n3")}
 
     def settled(self, way=WAY):
-        """Data of n2 and n3 travel as they should."""
+        """Data of n2 and n3 use the expected transport."""
         until(lambda: [self.hub_nodes().get(host, {}).get("transport") for host in ("n2", "n3")] == [way] * 2, lambda: f"data go over {way}: {self.hub_nodes()}")
 
     @contextlib.contextmanager
     def moving(self, least=EMITTED * 4, way=WAY, hosts=("n2", "n3")):
-        """What is done within moves so many bytes of each of these hosts, over the fabric where it
-        is one."""
+        """Checks that the block transfers this many bytes from each of these hosts, over the fabric
+        if one is used."""
         self.settled(way)
         before = self.moved()
         yield
@@ -329,18 +329,18 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
             self.assertTrue(moved > least if way != "tcp" else moved == 0, (host, way, moved))
 
     def brought(self, err):
-        """The hosts whose emitted points have come to the first node beside its connections, as a
-        verbose run says in the end."""
+        """The hosts whose emitted points reached the first node outside of its connections, from
+        the output of a verbose run."""
         moved = re.findall(rf"(\d+) bytes of (n\d) came over {WAY}$", err, re.MULTILINE)
         return sorted(host for count, host in moved if int(count) > EMITTED * 4)
 
     def data_over(self, way=WAY):
-        """The large answers of n2 and n3 travel so."""
+        """The large answers of n2 and n3 use this transport."""
         with self.moving(100000, way):
             self.data_comes()
 
     def data_comes(self):
-        """Large answers of n2 and n3 are whole."""
+        """Large answers of n2 and n3 are complete."""
         metric, now_ms = f"large{time.monotonic_ns()}", int(time.time() * 1000)
         points = "".join(f"put {metric} {now_ms - i} {random.random()}\n" for i in range(20000))
         (lab.shared / "points").write_text(points)
@@ -360,7 +360,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         os.kill(pid, signal.SIGKILL)
         self.hears(run, "node n2: the relay has ended (signal 9 (Killed)); starting it again")
         self.all_answer()
-        # Who is away is named, within the time that a question has, and is there again afterwards.
+        # A missing node is reported within a request's timeout, and is back afterwards.
         lab.partition("n2")
         missing, answer = self.ask(CUSTOM)
         self.assertIn(missing, ("n2 (late)", "n2 (not connected)"))
@@ -368,7 +368,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         lab.heal("n2")
         self.all_answer()
         self.data_over()
-        # Who does not have the key is not taken for a node.
+        # A client without the key does not count as a node.
         port = self.ask("/sonde/v1/status")[1]["hub"]["port"]
         job = self.ask("/sonde/v1/status")[1]["job"]
         lab.run("n3", "sh", "-c", "umask 077; head -c 32 /dev/zero > /tmp/wrong-key; mkdir /tmp/nothing")
@@ -381,8 +381,8 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.stop(run)
 
     def test_a_tree(self):
-        """With a fanout of 2 the fourth node is asked through the second; when that is away,
-        directly."""
+        """With a fanout of 2, the fourth node is reached through the second one; if that is
+        missing, directly."""
         four = [*HOSTS, "n4"]
         run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--node-timeout=2", "--node-deadline=5", "--no-record", "sleep", "1000")
         self.up(four)
@@ -393,8 +393,8 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         behind = {"n2": (True, None), "n3": (True, None), "n4": (False, "n2")}
         until(lambda: connected() == behind, lambda: f"n4 is behind n2: {connected()}")
         self.data_over()
-        # A relay that is away takes nobody with it for long: where the launcher has not told n4
-        # yet, that one is named.
+        # A missing relay affects its children only for a short time: n4 counts as missing until the
+        # launcher has informed it.
         lab.partition("n2")
         missing, _ = self.ask(CUSTOM)
         self.assertIn(missing, ("n2 (late), n4 (late: its relay is missing)", "n2 (late)", "n2 (not connected)"))
@@ -403,7 +403,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         lab.heal("n2")
         self.all_answer(four)
         until(lambda: connected() == behind, lambda: f"n4 is behind n2 again: {connected()}")
-        # One that dies is started again, and its children come back.
+        # A relay that dies is started again, and its children reconnect.
         (pid,) = lab.processes("n2", "sonde relay ")
         os.kill(pid, signal.SIGKILL)
         self.all_answer(four)
@@ -412,7 +412,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.stop(run)
 
     def asked(self, m):
-        """Whom the hub asks for this, and the answer."""
+        """The nodes that the hub asks for this, and the answer."""
         def questions():
             return {host: n["questions"] for host, n in self.hub_nodes().items()}
         before = questions()
@@ -421,7 +421,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         return sorted(host for host, count in questions().items() if count > before[host]), answer
 
     def test_only_who_can_have_it_is_asked(self):
-        """n1 asks n2 and n3, and n4 through n2."""
+        """n1 asks n2 and n3 directly, and n4 through n2."""
         four = [*HOSTS, "n4"]
         run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--no-record", "sleep", "1000")
         self.up(four)
@@ -429,13 +429,13 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         until(lambda: self.asked("max:custom{host=n1}")[0] == [], "all have told whose series they hold")
         for hosts, asked in [("*", ["n2", "n3"]), ("n1", []), ("n2", ["n2"]), ("n3", ["n3"]), ("literal_or(n1|n3)", ["n3"]), ("n4", ["n2"]), ("regexp([34]$)", ["n2", "n3"])]:
             self.assertEqual(self.asked(f"max:custom{{host={hosts}}}")[0], asked, hosts)
-        # A point of n1, put on n3, and on n4 behind its relay: found a moment after it was put.
+        # A point with the host n1, put on n3, and on n4 behind its relay: found a moment later.
         for value, (host, asked) in enumerate([("n3", ["n3"]), ("n4", ["n2", "n3"])]):
             put = lab.run(host, "sonde", "put", "custom", str(100 + value), "host=n1", f"on={host}")
             self.assertEqual(put.returncode, 0, put.stderr)
             until(lambda: [max(a["dps"].values()) for a in self.asked("max:custom{host=n1}")[1]] == [100 + value], "it is found")
             self.assertEqual(self.asked("max:custom{host=n1}")[0], asked)
-        # Who has seen one in an answer of everybody finds it from then on.
+        # After all nodes were asked once, it is always found.
         for i in range(3):
             for host in ("n3", "n4"):
                 lab.run(host, "sonde", "put", "custom", "1", f"host=x{i}", f"by={host}")
@@ -446,7 +446,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
     @unittest.skipUnless(TRANSPORT == "tcp", "needs hosts that share no memory")
     def test_shared_memory_reaches_as_far_as_the_machine(self):
         """libfabric's shm: nodes that share memory with the hub use it; the others' data come over
-        TCP, and it is said why."""
+        TCP, with a message that gives the reason."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "--transport=fabric:shm", "sleep", "1000")
         self.up()
         self.all_answer()
@@ -482,7 +482,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         asked = lab.run("n1", "python3", "-c", ASK.replace("headers=", "data=b'{\"hosts\":[\"n2\"]}', headers="), "/sonde/v1/reboot")
         self.assertEqual(json.loads(asked.stdout)[2]["hosts"], ["n2"], asked.stderr)
         self.assertEqual(run.stdout.readline(), "n1,n3\n")
-        # The node in its place is asked, the other one is not missed.
+        # Its replacement is asked, and the other node does not count as missing.
         until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == [] and [n["host"] for n in self.ask("/sonde/v1/nodes")[1]["nodes"]] == ["n1", "n3"], "n3 is in its place")
         self.up(["n1", "n3"])
         self.stop(run)
@@ -498,7 +498,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.assertLess(abs(nodes["n2"]["clock_offset_seconds"] - 0.25), 0.02 + nodes["n2"]["clock_offset_error_seconds"])
         metrics = lab.run("n1", "python3", "-c", ASK.replace("json.loads(answer.read())", "answer.read().decode()"), "/metrics").stdout
         self.assertRegex(metrics, r'clock_offset_seconds\{host=\\"n2\\"\} 0\.2')
-        # A connection of its own later, and nothing more is said.
+        # A new connection later, without another message.
         (pid,) = lab.processes("n2", "sonde relay ")
         os.kill(pid, signal.SIGKILL)
         self.hears(run, "the relay has ended")
@@ -517,7 +517,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.emit()
 
         def sampled(start, hosts=HOSTS):
-            """The hosts have samples of their CPUs since then."""
+            """The hosts have had samples of their CPUs since then."""
             found = self.ask(f"/api/query?ms&start={start}&m=none:cpu_percent%7Bhost=*%7D")[1]
             return found and [a["tags"]["host"] for a in found] == hosts
         until(lambda: sampled("1h-ago"), "every host has sampled")
@@ -532,7 +532,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         live = self.ask(path)[1]
         self.assertEqual([(a["metric"], a["tags"].get("host")) for a in live], [*(("emitted", h) for h in HOSTS), *(("cpu_percent", h) for h in HOSTS), ("emitted", None)])
         self.assertEqual(self.replayed("/root/dumped", path), live)
-        # A second one, of nodes one of which has ended: its file stays, the others' are new.
+        # A second one, after one of the nodes has ended: its file stays, the others' are new.
         before = {h: lab.file("n1", f"/root/dumped/{h}.sonde").stat().st_ino for h in HOSTS}
         lab.kill("n3")
         self.hears(run, "node n3 is lost")
@@ -545,7 +545,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.assertEqual([lab.file("n1", f"/root/dumped/{h}.sonde").stat().st_ino == before[h] for h in HOSTS], [False, False, True])
         self.assertEqual(self.replayed("/root/dumped", path), live)
         self.stop(run)
-        self.ssh("--no-record", "true")  # sweeps what the killed node has left
+        self.ssh("--no-record", "true")  # cleans up after the killed node
 
     def test_a_node_that_dies_in_a_dump(self):
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
@@ -566,7 +566,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.ssh("--no-record", "true")
 
     def much_to_dump(self):
-        """A run over three hosts, of which n2 has so much that a dump takes a while."""
+        """A run over three hosts, where n2 has so much data that a dump takes a while."""
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
         self.private("/root/dumped")
         self.up()
@@ -576,8 +576,8 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         return run
 
     def dumping(self, host):
-        """Starts a dump and waits until some of a host's data are there, which is not long before
-        all of them are."""
+        """Starts a dump and waits until some of a host's data have arrived, shortly before all of
+        them."""
         folder = lab.file("n1", "/root/dumped")
         for unfinished in folder.glob(f"{host}.*.part"):
             unfinished.unlink()
@@ -587,8 +587,8 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
 
     @unittest.skipIf(TRANSPORT == "fabric:shm", "memory has no cable")
     def test_a_cable_that_is_cut_in_a_dump(self):
-        """What was being read of the node is given up, the other nodes' data come as before, and
-        its own as well when it is back."""
+        """The node's pending reads are given up; the other nodes' data arrive as before, and its
+        own as well after it is back."""
         run = self.much_to_dump()
         lab.slow("n2", delay_ms=50)
         dump = self.dumping("n2")
@@ -606,8 +606,8 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.stop(run)
 
     def test_an_aggregator_that_dies_in_a_dump(self):
-        """Twice: whatever it was doing at that moment, the nodes come back to the next one, and
-        their data as before."""
+        """Twice: whatever it was doing at that moment, the nodes connect to the next one, and their
+        data arrive as before."""
         run = self.much_to_dump()
         for _ in range(2):
             dump = self.dumping("n2")
@@ -654,7 +654,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.assertEqual([f["path"] for f in answer["files"]], [f"n3:{folder}/{h}.sonde" for h in HOSTS])
         self.assertEqual({p.name: p.stat().st_size for p in lab.file("n3", folder).iterdir()}, {f"{f['host']}.sonde": f["bytes"] for f in answer["files"]})
         self.assertEqual(lab.run("n3", "sonde", "inspect", folder).returncode, 0)
-        # Nothing waits on the first node.
+        # No files are left on the first node.
         (job,) = lab.file("n1", "/tmp/sonde-0").iterdir()
         self.assertEqual([p.name for p in job.iterdir() if p.name.startswith("dump")], [])
         self.stop(run)
@@ -662,8 +662,8 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
     # ---- recordings
 
     def test_every_nodes_recording_is_on_the_first(self):
-        """What the agents had taken to the end is there, under --record on a disk of the first
-        node's own."""
+        """All data up to the agents' ends are there, with --record on a private disk of the first
+        node."""
         self.private("/root/kept")
         run = self.start("sonde", "run", "--verbose", "--hosts=n[1-3]", "--record=/root/kept", "sleep", "1000")
         self.up()
@@ -681,7 +681,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
             self.assertFalse(lab.file(host, "/root/kept").exists(), host)
 
     def test_recordings_come_through_a_tree(self):
-        """Who passes on what others answer stays until theirs are there."""
+        """A relay stays until its children's recordings have arrived."""
         four = [*HOSTS, "n4"]
         self.private("/root/kept", four)
         run = self.start("sonde", "run", "--verbose", "--hosts=n[1-4]", "--fanout=2", "--record=/root/kept", "sleep", "1000")
@@ -695,8 +695,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.assertEqual(sorted(p.name for p in lab.file("n1", "/root/kept").iterdir()), [*(f"{h}.sonde" for h in four), "run.json"])
 
     def test_a_recording_that_cannot_come_stays(self):
-        """In the way of n2's file there is another one; n3 has such a folder itself, which is not
-        ours."""
+        """Another file has the name of n2's; n3 has a private folder of that name."""
         self.private("/root/kept")
         lab.run("n1", "sh", "-c", "mkdir /root/kept && echo mine > /root/kept/n2.sonde")
         lab.run("n3", "mkdir", "/root/kept")
@@ -717,18 +716,18 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
 
     @moves_no_data("it is about HTTP")
     def test_a_reverse_tunnel(self):
-        # Both of what localhost is there: ssh is content with one.
+        # Both addresses of localhost there, because ssh needs only one.
         taken = lab.start("n2", "python3", "-c", "import signal, socket; a = [socket.create_server((i[4][0], 5151), family=i[0]) for i in "
                           "socket.getaddrinfo(None, 5151, type=socket.SOCK_STREAM)]; print('up', flush=True); signal.pause()")
         self.started.append(taken)
         self.assertEqual(taken.stdout.readline(), "up\n")
         run = self.start("sonde", "run", "--no-record", "--remote-tunnel-node=n2", "--remote-tunnel-port=5151", "sleep", "1000")
-        # The port is taken there: said once, and tried again.
+        # The port is taken there: reported once, and tried again.
         self.assertRegex(self.warning(run), "the tunnel from n2 is not open: .*port.* 5151")
         for pid in lab.processes("n2", "signal.pause"):
             os.kill(pid, signal.SIGKILL)
         until(lambda: self.answers("n2", 5151), "the tunnel is open")
-        # One that ends is opened again.
+        # A tunnel that ends is opened again.
         (ssh,) = lab.processes("n1", "ssh -N")
         os.kill(ssh, signal.SIGKILL)
         until(lambda: list(lab.processes("n1", "ssh -N")) not in ([], [ssh]) and self.answers("n2", 5151), "the tunnel is open again")
@@ -756,8 +755,8 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
 
     @moves_no_data("a few points, and what is told to agents")
     def test_collectors_run_on_every_node(self):
-        """Also on one that is swapped in, and under an agent that is started again; one that was
-        ended runs nowhere."""
+        """Also on a node that is swapped in, and after a restart of the agent; a stopped one runs
+        nowhere."""
         def where(metric="where"):
             """host → the process"""
             found = self.ask(f"/sonde/v1/series?match={metric}&latest")[1].get("series", [])
@@ -765,7 +764,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
 
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--listen=0.0.0.0", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
         self.assertEqual(run.stdout.readline(), "n1,n2\n")
-        # Over the network nobody may, and the first node asks itself.
+        # Refused over the network, so the first node sends the request itself.
         url = lab.run("n1", "sh", "-c", "cat /tmp/sonde-*/*/job.json").stdout
         url = json.loads(url)["url"]
         self.assertIn("http://n1:", url)
@@ -781,7 +780,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.assertEqual(run.stdout.readline(), "n1,n3\n")
         until(lambda: "n3" in where(), lambda: f"points of the node that was swapped in: {where()}")
         self.assertNotIn("n3", where("other"))
-        self.assertEqual(where()["n1"], first)  # it was left alone
+        self.assertEqual(where()["n1"], first)  # it was not restarted
         before = where()["n3"]
         os.kill(self.agents("n3")[0], signal.SIGKILL)
         until(lambda: where().get("n3", before) != before, lambda: f"the new agent of n3 runs it: {where()}")
@@ -803,7 +802,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
             self.assertEqual([key for key in series if key[0] == f"seen_by_{host}"], [(f"seen_by_{host}", host)])
             self.assertGreater(series[("cpu_percent", host)], 0)
         self.assertNotIn("recorded on the other nodes", done.stderr)
-        self.assertEqual(self.copies(self.record), [])  # a folder that all share needs none
+        self.assertEqual(self.copies(self.record), [])  # a shared folder needs no copies
         bare = time.monotonic()
         lab.run("n1", "salloc", "--quiet", "-N3", "srun", "true")
         print(f"# salloc sonde run srun: {took:.2f} s; salloc srun true: {time.monotonic() - bare:.2f} s", flush=True)
@@ -827,8 +826,8 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
 
     @moves_no_data("all nodes share the recording's folder")
     def test_slurm_ends_the_job(self):
-        """As scancel and the time limit do it: SIGTERM to all steps, a while later SIGKILL. What
-        was recorded is there."""
+        """Like scancel and the time limit: SIGTERM to all steps, later SIGKILL. The recorded data
+        is there."""
         script = lab.shared / "batch.sh"
         script.write_text(f"#!/bin/sh\n#SBATCH -N3 --output=/mnt/shared/batch.out\nexec sonde run --record {self.record} sleep 1000\n")
         submitted = lab.run("n1", "sbatch", "--parsable", "/mnt/shared/batch.sh")
@@ -842,7 +841,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
 
     @moves_no_data("all nodes share the recording's folder")
     def test_login_node(self):
-        """salloc on a machine that is none of the job's: the command runs there, and all nodes have
+        """salloc on a machine outside of the job: the command runs there, and all nodes have
         agents."""
         done = lab.run("n1", "salloc", "--quiet", "-N2", "--nodelist=n2,n3", "sonde", "run", "--record", self.record, "sh", "-c",
                        "hostname; echo {sonde:nodelist}; srun --overlap sonde put where 1")
@@ -861,8 +860,8 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
 
     @moves_no_data("the start is the same")
     def test_token_and_key_are_seen_by_nobody_else(self):
-        """They travel to the nodes on the standard input of srun: other users of the hosts see
-        nothing of it, whatever they look at or connect to."""
+        """They are sent to the nodes on the standard input of srun: other users of the hosts see
+        nothing of it, wherever they look or connect."""
         for host in HOSTS[:2]:
             lab.run(host, "rm", "-f", "/tmp/over")
         spies = [lab.start(host, "python3", "-c", SPY, "/tmp/over") for host in HOSTS[:2]]
@@ -891,7 +890,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
 
     @moves_no_data("no run begins")
     def test_ranks_of_real_launchers(self):
-        """What libsonde takes for the rank, under srun and mpirun and a stand-in for torchrun."""
+        """The rank that libsonde finds, under srun and mpirun and a stand-in for torchrun."""
         torchrun = lab.shared / "torchrun.py"
         torchrun.write_text("import os, subprocess, sys\n"
                             "for local in range(2):\n"
@@ -927,7 +926,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.assertEqual(done.stdout, "n1,n2,n3|n1 n2 n3|3|/tmp/sonde-0/over-ssh/hostfile|{x}\nn1\nn2\nn3\n")
         kept = "/root/.local/state/sonde/runs/over-ssh"
         self.assertNotIn("recorded on the other nodes", done.stderr)
-        # All of it is on the first node, and nothing is left on the others.
+        # Everything is on the first node, and nothing is left on the others.
         self.assertEqual(sorted(p.name for p in lab.file("n1", kept).iterdir()), [*(f"{host}.sonde" for host in HOSTS), "run.json"])
         series = self.series("over-ssh")
         for host in HOSTS:
@@ -945,12 +944,12 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
 
     @moves_no_data("the command ends at once, nothing is recorded")
     def test_a_name_twice(self):
-        """The address of a node that has a name in the list, too: one node."""
+        """The address of a node whose name is in the list, too: one node."""
         done = lab.run("n1", "sonde", "run", "--no-record", "--hosts=n1,n2,10.77.0.12", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, "node (n2|10.77.0.12) has not come up")
 
-    # ---- hosts that do not come up
+    # ---- hosts that do not start
 
     @moves_no_data("the command ends at once, nothing is recorded")
     def test_a_dead_host_is_named_and_the_run_goes_on(self):
@@ -993,7 +992,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.assertEqual(self.files(), ["n1.sonde", "n2.sonde", "n3.sonde", "run.json"], err)
         self.assertNotIn("lost", err)
 
-    # ---- what goes wrong while it runs
+    # ---- failures during the job
 
     def test_partition_is_named_and_over_when_it_heals(self):
         run = self.start("sonde", "run", "--hosts=n[1-3]", "--node-timeout=2", "--record", self.record, "sleep", "1000")
@@ -1012,7 +1011,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.hears(run, "node n3 is lost")
         self.stop(run)
         self.assertEqual(run.returncode, 130)
-        # What a killed `sonde node` leaves is tidied up by the next one there.
+        # The next `sonde node` there cleans up after a killed one.
         self.assertEqual(self.ssh("--no-record", "true").returncode, 0)
 
     def test_killed_agent_is_started_again(self):
@@ -1034,7 +1033,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
                     os.kill(pid, signal.SIGKILL)
             run.communicate(timeout=60)
             until(lambda: not any(self.ours(host) for host in HOSTS), lambda: f"all gone: {[self.ours(host) for host in HOSTS]}")
-            # The first node's run folder is left to the next run on it, which this is.
+            # The next run on the first node, which is this one, cleans up its run folder.
             self.assertEqual(lab.run("n1", "sonde", "run", "--no-record", "true").returncode, 0)
             self.nothing_left()
 
@@ -1051,8 +1050,8 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
     # ---- restarts
 
     def walk(self, *, attempts):
-        """A command that writes down how often it has run and on what, sleeps in all but the last
-        attempt, and ends when nobody wants it any more."""
+        """A command that records how often it has run and on which nodes, sleeps in all but the
+        last attempt, and ends when its pipe is closed."""
         return self.script(f'echo "$SONDE_RESTART $SONDE_NODELIST" >> /mnt/shared/walk\n[ $SONDE_RESTART = {attempts - 1} ] && exit 0\nsleep 1000\n')
 
     def walked(self, lines):
@@ -1061,8 +1060,8 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         return path.read_text().splitlines()
 
     def test_resilient_walk(self):
-        """Two of three nodes; one is lost: the reserve comes in; that is lost, too: the first node
-        goes on alone."""
+        """Two of three nodes; one is lost: the reserve replaces it; that is lost, too: the first
+        node continues alone."""
         (lab.shared / "walk").unlink(missing_ok=True)
         run = self.start("salloc", "--quiet", "-N3", "sonde", "run", "--nodes=2", "--node-timeout=3", "--resilient", "--exhaust-resources", "--record", self.record, self.walk(attempts=3))
         self.assertEqual(self.walked(1), ["0 n1,n2"])
@@ -1078,7 +1077,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         self.assertIn("starting it again on 2 nodes", err)
         self.assertIn("starting it again on 1 node", err)
         self.assertIn("n1.sonde", self.files())
-        swept = self.ssh("--quiet", "--no-record", "true")  # what the killed nodes have left
+        swept = self.ssh("--quiet", "--no-record", "true")  # cleans up after the killed nodes
         self.assertEqual((swept.returncode, swept.stderr), (0, ""))
         told = json.loads((lab.shared / "test_resilient_walk" / "run.json").read_text())
         self.assertEqual((told["host"], told["exit_code"]), ("n1", 0))
@@ -1102,15 +1101,15 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
         _, err = run.communicate(timeout=60)
         self.assertEqual(run.returncode, 0, err)
         lab.heal("n2")
-        # Its node ends when it hears that nobody is there; what the connection does not tell it,
-        # its patience does.
+        # Its node ends when it notices the end of the launcher, by the connection or, without that,
+        # by a timeout.
         for pid in lab.processes("n2", "sonde node"):
             os.kill(pid, signal.SIGTERM)
 
     @moves_no_data("nothing is asked or recorded")
     def test_a_failure_because_of_a_lost_node_is_the_nodes(self):
-        """The command fails before the launcher knows that a node is gone: it finds out first, then
-        starts it again."""
+        """The command fails before the launcher knows that a node is lost: it finds that out first,
+        then restarts the command."""
         (lab.shared / "walk").unlink(missing_ok=True)
         (lab.shared / "fail").unlink(missing_ok=True)
         script = self.script('echo "$SONDE_RESTART $SONDE_NODELIST" >> /mnt/shared/walk\n[ $SONDE_RESTART = 1 ] && exit 0\n'
@@ -1136,7 +1135,7 @@ class Cluster(ClientCommands, Dumps, unittest.TestCase):
 
     @moves_no_data("it is about the command's processes")
     def test_a_restart_leaves_nothing_of_the_last_attempt(self):
-        """The srun that a script had started is gone before the script is started again."""
+        """The srun that a script had started has ended before the script is started again."""
         (lab.shared / "walk").unlink(missing_ok=True)
         script = self.script('[ $SONDE_RESTART = 1 ] && { pgrep -f "sleep 99[9]" && echo left; exit 0; }\n'
                              'sleep 999 &\nsetsid sleep 999 &\necho up >> /mnt/shared/walk\nwait\n')

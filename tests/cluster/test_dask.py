@@ -1,8 +1,8 @@
-"""sonde.dask over several hosts, made by what people make clusters with: SSHCluster,
-dask-jobqueue's SLURMCluster, dask-mpi, `dask worker` by hand. The scheduler is on n1, workers on n2
-and n3. GPUs are played by the fake NVML.
+"""sonde.dask over several hosts, on clusters made with the usual tools: SSHCluster, dask-jobqueue's
+SLURMCluster, dask-mpi, `dask worker` by hand. The scheduler is on n1, workers on n2 and n3. The
+fake NVML simulates GPUs.
 
-Where there is no root, no namespaces or no Dask the suite is skipped with a word.
+Without root, namespaces or Dask, the suite is skipped with a message.
 """
 
 import json
@@ -18,14 +18,13 @@ SONDE = os.environ["SONDE"]
 FAKE_NVML = os.environ["FAKE_NVML"]
 FOLDERS = dict(zip(("package", "newest", "clusters"), map(pathlib.Path, [os.environ["PACKAGE"], *os.environ["DASK"].split(":")])))
 FOLDERS = {name: path for name, path in FOLDERS.items() if path.is_dir()}
-PATHS = ":".join(f"/mnt/folders/{name}" for name in FOLDERS)  # as hosts see them
-# what hosts see of this machine, which a python3 in somebody's home is not
+PATHS = ":".join(f"/mnt/folders/{name}" for name in FOLDERS)  # paths on the hosts
+# visible on the hosts, unlike a python3 in a home folder
 PYTHON = "/usr/bin/python3"
 # A host's GPUs answer with this utilisation.
 BUSY = {"n1": 11, "n2": 22, "n3": 33}
 
-# What every cluster goes through. Workers with a nanny come back when one of their tasks kills
-# them.
+# The checks for every cluster. Workers with a nanny are restarted when a task kills them.
 LOOK = """
 import json, os, time
 from distributed import Client
@@ -104,7 +103,7 @@ class Dask(unittest.TestCase):
         self.started, self.failed = [], True
         for host, busy in BUSY.items():
             (lab.shared / f"{host}.txt").write_text(f"gpus 2\nset * utilization {busy}\n")
-        # Whatever starts Python on a host: it finds the packages and its host's GPUs.
+        # However Python is started on a host, it finds the packages and its host's GPUs.
         python = lab.shared / "python"
         python.write_text(
             f'#!/bin/sh\nPATH=/mnt/bin:$PATH\nexport PYTHONPATH={PATHS} SONDE_NVML=/mnt/bin/{os.path.basename(FAKE_NVML)} SONDE_RUNS=/mnt/shared/runs\n'
@@ -126,7 +125,7 @@ class Dask(unittest.TestCase):
         self.started.append(lab.start(host, "/mnt/shared/python", *arguments))
 
     def look(self, text, files, nodes, *command):
-        """Runs the client's program on n1. `nodes` is what hosts of workers there are."""
+        """Runs the client's program on n1. `nodes` are the hosts of workers."""
         (lab.shared / "client.py").write_text(textwrap.dedent(LOOK + text))
         result = lab.run("n1", *command, "/mnt/shared/python", "/mnt/shared/client.py", timeout=180)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -134,7 +133,7 @@ class Dask(unittest.TestCase):
         self.assertEqual(count, files)
         seen = sorted({tuple(values) for worker in peaks for values in worker.values()})
         self.assertEqual(seen, [(BUSY[node],) * 2 for node in nodes])
-        # One agent a host, however many workers; ended at once, and every host's recording is in
+        # One agent per host, however many workers; ended at once, and every host's recording is in
         # its place.
         for host in BUSY:
             until(lambda: not lab.processes(host, "sonde "), f"sonde has ended on {host}: {lab.processes(host, 'sonde ')}")
@@ -153,7 +152,7 @@ class Dask(unittest.TestCase):
 
     @needs("asyncssh")
     def test_by_ssh(self):
-        """A worker of an SSHCluster has no name of its own: one that was started again is another
+        """A worker of an SSHCluster has no name of its own, so a restarted one counts as another
         one."""
         self.look(BY_SSH, 4, ["n2", "n3"])
 

@@ -12,7 +12,7 @@ PACKAGE = pathlib.Path(os.environ["PACKAGE"])
 HOSTS = ("n1", "n2", "n3")
 lab = None
 
-# What a program that imports dragon.telemetry does on its node; and what the port must refuse.
+# A program that imports dragon.telemetry, on its node; and requests that the port must refuse.
 WRITES = """
 import json, os, socket, time, urllib.error, urllib.request
 base = "http://localhost:4243"
@@ -81,7 +81,7 @@ class Dragon(unittest.TestCase):
         return done
 
     def test_programs_of_each_node_write_to_its_port(self):
-        """Without a token, on loopback, as the job's user only; the points are of that node."""
+        """Without a token, on loopback, only as the job's user; the points belong to that node."""
         record = "/mnt/shared/recording"
         done = self.job(WRITES, "--dragon-compatible", f"--record={record}", command=["srun"])
         self.assertEqual(done.stderr, "")
@@ -90,7 +90,7 @@ class Dragon(unittest.TestCase):
         self.assertEqual(sorted((s["tags"]["host"], s["tags"]["n"], s["points"]) for s in listed if s["metric"] == "unchanged"), [(h, str(n), 1) for h in HOSTS for n in range(3)])
 
     def test_collectors_of_all_nodes_share_a_value(self):
-        """Each call on any node gets a number of its own from the program's counter."""
+        """Each call on any node gets a different number from the program's counter."""
         by_host = json.loads(self.job(COUNTS, "--no-record").stdout)
         values = sorted(v for host in HOSTS for v in by_host[host])
         self.assertEqual((len(set(values)), values[0]), (len(values), 1))

@@ -1,5 +1,5 @@
-"""The examples that are meant for several nodes, on hosts of the lab under its Slurm. A core of its
-own plays the GPU of each host."""
+"""The examples for several nodes, on hosts of the lab under its Slurm. On each host a core of its
+own replaces the GPU."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ from lab import Lab
 EXAMPLES = pathlib.Path(os.environ["EXAMPLES"])
 PACKAGE = pathlib.Path(os.environ["PACKAGE"])
 FOLDERS = {f"packages-{number}": path for number, path in enumerate(os.environ.get("PYTHONPATH", "").split(":")) if os.path.isdir(path)}
-PATHS = [f"/mnt/folders/{name}" for name in FOLDERS]  # as hosts see them
+PATHS = [f"/mnt/folders/{name}" for name in FOLDERS]  # paths on the hosts
 lab = None
 cores = sorted(os.sched_getaffinity(0))
 
@@ -32,8 +32,8 @@ def setUpModule():
         raise unittest.SkipTest("the python3 of the hosts finds no NumPy")
     shutil.copytree(EXAMPLES, lab.shared / "examples")
     shutil.copytree(PACKAGE / "sonde", lab.shared / "package/sonde")
-    # What is started on the first host inherits our core, what Slurm starts on the others their
-    # slurmd's.
+    # Processes on the first host inherit our core; those that Slurm starts on the others inherit
+    # their slurmd's.
     pin(os.getpid(), cores[0])
     for host in ("n2", "n3"):
         for pid in lab.processes(host):
@@ -48,7 +48,8 @@ class Examples(unittest.TestCase):
     maxDiff = None
 
     def example(self, name, *arguments, nodes=1, launcher=None, options=(), env=None):
-        """salloc … sonde run … name …; what it printed and what it said. In a folder of its own."""
+        """Runs salloc … sonde run … name … in a folder of its own; returns its standard output and
+        standard error."""
         folder = f"/mnt/shared/{self.id().rsplit('.', 1)[1]}-{nodes}"
         (lab.shared / folder.rsplit("/", 1)[1]).mkdir()
         path = ["/mnt/shared/package", *PATHS]
@@ -61,15 +62,15 @@ class Examples(unittest.TestCase):
         return done.stdout, done.stderr
 
     def points(self, folder, metric):
-        """host → points."""
+        """host → number of points."""
         listed = lab.run("n1", "sonde", "query", "--list", "--json", f"/mnt/shared/{folder}/recording")
         self.assertEqual(listed.returncode, 0, listed.stderr)
         return {s["tags"]["host"]: s["points"] for s in labs.json.loads(listed.stdout) if s["metric"] == metric}
 
     @unittest.skipIf(len(cores) < 2, "a disturbed core and an undisturbed one are needed")
     def test_slow_gpu(self):
-        """Two nodes of three: the disturbed one is left out, then the one in its place; the first
-        goes on alone, and the result is that of a run alone."""
+        """Two nodes of three: the disturbed one is excluded, then its replacement; the first one
+        continues alone, and the result equals that of a run alone."""
         env = {"SONDE_PROBE_DEVICES": "cpu:0"}
         work = ["--matrices=400", "--size=60"]
         alone, _ = self.example("slow_gpu.py", *work, env=env)
@@ -81,7 +82,7 @@ class Examples(unittest.TestCase):
         times = lab.run("n1", "sonde", "query", "--csv", "none:slow-gpu{host=*}", "/mnt/shared/test_slow_gpu-3/recording").stdout
         print("# printed, and seconds that probes took:", *out.splitlines(), *times.splitlines(), sep="\n# ", flush=True)
         named = re.findall("GPU (n[0-9])/0 is slow: ([0-9.]+) times as long as the others, in [0-9]+ rounds running, found with probe ([0-9]+)", err)
-        # the first time that it is named
+        # the first report of each
         probes = {host: int(count) for host, _, count in reversed(named)}
         self.assertEqual(sorted(probes), ["n2", "n3"], err)
         self.assertLessEqual(max(probes.values()), 6, err)
@@ -89,7 +90,7 @@ class Examples(unittest.TestCase):
         print("# slow, times as long, found with probe:", named, "recorded:", self.points("test_slow_gpu-3", "slow-gpu"), flush=True)
 
     def test_scipy_scale_work(self):
-        """Its processes are on both nodes, started by srun or ssh, and no process is left."""
+        """Its processes are on both nodes, started by srun or ssh, and none is left."""
         for launcher, options in ((None, []), ([], ["--hosts=n[1-2]"])):
             shutil.rmtree(lab.shared / "test_scipy_scale_work-2", ignore_errors=True)
             out, err = self.example("scipy_scale_work.py", "--dragon", "--num_workers=3", "--mem=40000", "--size=100", "--iterations=1", "--burns=1", "--runtime=0.01",
@@ -98,8 +99,8 @@ class Examples(unittest.TestCase):
             self.assertEqual(self.points("test_scipy_scale_work-2", "iteration_time"), {"n1": 2})
 
     def test_own_writes(self):
-        """50 of 50: what each node's process has emitted is in the first answer, whether the
-        process asks itself (its counter, too) or another one on the first node."""
+        """50 of 50: values that a process on each node has emitted are in the first answer, both to
+        the process itself (with its counter) and to another one on the first node."""
         (lab.shared / "examples/own_writes.py").write_text(textwrap.dedent('''
             import os
             from on_nodes import Place, Processes, nodes
@@ -133,7 +134,7 @@ class Examples(unittest.TestCase):
         self.assertEqual(out, "own 150 of 150, told 50 of 50\n", err)
 
     def test_merge_sort(self):
-        """Every node has a row: its processes, and where it stopped to divide its part of the
+        """Every node has a row: its processes, and where it stopped dividing its part of the
         list."""
         out, err = self.example("merge_sort.py", "--min-size=3000", "--max-size=3000", "--limit=2", "--pause=1", nodes=3, options=["--telemetry-level=2"])
         rows = [line.split() for line in out.splitlines()[1:-1]]

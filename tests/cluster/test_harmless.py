@@ -1,7 +1,7 @@
-"""The lab harms no file of the machine: from a clone under /tmp, at a path with spaces, with work
-that is not committed.
+"""The lab harms no file of the machine: from a clone under /tmp, at a path with spaces, with
+uncommitted work.
 
-Where there is no root or there are no namespaces the suite is skipped with a word.
+Without root or namespaces, the suite is skipped with a message.
 """
 
 import os
@@ -21,7 +21,7 @@ BINARIES = ("SONDE", "EMITTER", "SKEW", "PRINT_RANK")
 
 
 def contents(folder):
-    """Path → checksum, of all files but compiled modules."""
+    """Path → checksum, for all files except compiled modules."""
     return {
         str(path.relative_to(folder)): zlib.crc32(path.read_bytes())
         for path in folder.rglob("*")
@@ -31,7 +31,7 @@ def contents(folder):
 
 class Harmless(unittest.TestCase):
     def setUp(self):
-        # In /tmp, which a host of the lab has empty, whatever TMPDIR says.
+        # In /tmp, which is empty on a host of the lab, whatever TMPDIR is.
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="sonde test ", dir="/tmp"))
         self.addCleanup(shutil.rmtree, self.root)
         self.clone = self.root / "a clone"
@@ -44,7 +44,7 @@ class Harmless(unittest.TestCase):
         (self.clone / "src/canary.c").write_text("int work_that_is_not_committed;\n")
 
     def test_suite_in_a_clone_under_tmp(self):
-        """A test of the cluster suite, whose tear-down empties folders of the hosts."""
+        """A test of the cluster suite whose tear-down empties folders of the hosts."""
         before = contents(self.root)
         built = {
             name: str(self.clone / "build" / os.path.basename(os.environ[name]))
@@ -107,7 +107,7 @@ class Harmless(unittest.TestCase):
                 "-c",
                 "mkdir /mnt/shared/mounted && mount --bind /mnt/shared/kept /mnt/shared/mounted",
             )
-            # Of another file system, and of the same one, which has the same device number.
+            # On another file system, and on the same one, which has the same device number.
             for folder in ("/tmp", "/mnt/shared"):
                 with self.assertRaisesRegex(
                     RuntimeError,
@@ -117,7 +117,7 @@ class Harmless(unittest.TestCase):
             self.assertEqual((lab.shared / "kept/canary").read_text(), "kept\n")
             with self.assertRaisesRegex(ValueError, "/etc is not a folder of the lab's"):
                 lab.clear("n1", "/tmp", "/etc")
-            # Where the lab's name is another, the command is not in the lab.
+            # If the lab's name differs, the command is not in the lab.
             lab.run("n1", "touch", "/tmp/canary")
             (lab.root / "mnt/lab").write_text("another lab")
             with self.assertRaises(RuntimeError):
@@ -125,7 +125,7 @@ class Harmless(unittest.TestCase):
             self.assertTrue(lab.file("n1", "/tmp/canary").exists())
 
     def test_sweep_takes_folders_of_labs_only(self):
-        """A clone may have a name that begins as those of labs do."""
+        """The name of a clone may begin like that of a lab."""
         users = pathlib.Path(tempfile.mkdtemp(prefix=labs.PREFIX))
         self.addCleanup(shutil.rmtree, users)
         (users / "canary").write_text("a user's\n")

@@ -1,7 +1,7 @@
 """Recordings, servers and requests for the conformance tests.
 
-The programs come in the environment: SONDE_MAKE_STORE and SONDE_SERVE
-(tests/conformance/meson.build sets them).
+The environment names the programs: SONDE_MAKE_STORE and SONDE_SERVE (tests/conformance/meson.build
+sets them).
 """
 import http.client
 import json
@@ -20,7 +20,7 @@ TOKEN = "conformance-token"
 
 
 def strict_json(text):
-    """JSON as strict clients read it: no NaN, no key twice."""
+    """JSON for strict clients: no NaN, no repeated keys."""
     def no_constant(name):
         raise ValueError(f"{name} is not JSON")
 
@@ -33,7 +33,7 @@ def strict_json(text):
 
 
 class Writer:
-    """A recording that is being written, until close()."""
+    """A recording that is being written until close()."""
 
     def __init__(self, path, job="test", host="node1"):
         self.path = path
@@ -93,7 +93,7 @@ class Answer:
 
 class Server:
     def __init__(self, *arguments, token=TOKEN, user=None, stderr=None):
-        """With `user` as a process of that uid, which can run the program wherever it was built."""
+        """With `user`, a process of that uid, which can run the program wherever it was built."""
         options = [f"token={token}"] if token else []
         self.token = token
         program = os.open(os.environ["SONDE_SERVE"], os.O_RDONLY)
@@ -125,15 +125,15 @@ class Server:
         return self.request("POST", target, body, {"Content-Type": "application/json", **(headers or {})}, **more)
 
     def stop(self):
-        self.process.stdout.close()  # what the server ends by
+        self.process.stdout.close()  # ends the server
         return self.process.wait(timeout=60)
 
 
 class Job:
-    """An agent and the HTTP server in front of it, as a job has them."""
+    """An agent with its HTTP server, as in a job."""
 
     def __init__(self, *arguments, level=1, env=None):
-        # short: a socket's path has to fit
+        # short, because a socket's path has to fit
         self.folder = tempfile.mkdtemp(prefix="sonde-job-", dir="/tmp")
         socket_path = f"{self.folder}/agent.sock"
         ready, theirs = socket.socketpair()
@@ -151,7 +151,7 @@ class Job:
         self.agent.wait()
 
     def end_agent(self):
-        """As at the end of a job: the recording is closed."""
+        """Like the end of a job: the recording is closed."""
         self.control.close()
         self.agent.wait(timeout=60)
 
@@ -190,7 +190,7 @@ class Case(unittest.TestCase):
             raise RuntimeError(f"the server ended with {status}")
 
     def query(self, m, start=T, end=END, **parameters):
-        """GET /api/query; the answer, which has to be a good one."""
+        """GET /api/query; returns the answer, which must be successful."""
         answer = self.server.get("/api/query", {"start": start, "end": end, "m": m, **parameters})
         self.assertEqual(answer.status, 200, answer.raw[:1000])
         return answer.json

@@ -1,14 +1,14 @@
-// make_store - writes a recording from what it reads on standard input. For tests.
+// make_store - writes a recording from lines on standard input. For tests.
 //
 //   make_store FILE [JOB [HOST]]
 //
 //   point METRIC K=V,K=V… NS VALUE
 //   metric NAME counter|gauge UNIT HELP  before its points ("-" for no unit)
 //   annotation NS K=V,… TEXT           ("-" for no tags, here and above)
-//   span ID PARENT NS NS K=V,… NAME      an end of "-": it goes on
+//   span ID PARENT NS NS K=V,… NAME      an end of "-": open
 //   seal                                blocks instead of live tails
-//   sync                                answers "ok": everything before is in the file
-//   crash                               leaves the file as a killed writer would
+//   sync                                answers "ok" when all earlier data is in the file
+//   crash                               leaves the file like a killed writer
 //
 // The end of input closes the file properly; until then it is live.
 #include "store/store.h"

@@ -1,5 +1,5 @@
-"""What another user of the same machine does: a child process with another uid, which has nothing
-but the address and what it has stolen."""
+"""Another user of the same machine: a child process with another uid, which has only the address
+and stolen data."""
 import json
 import os
 import subprocess
@@ -7,8 +7,8 @@ import sys
 
 OTHER_UID = 65534
 
-# Modules first: where Python is installed may be closed to others. A program that has changed its
-# user cannot be looked into until it says otherwise.
+# Imports modules first, because other users may not be able to read Python's folder. A program that
+# has changed its user cannot be inspected until it allows that.
 _BECOME = f"""
 import ctypes, http.client, json, os, socket, sys, threading
 "x".encode("idna")
@@ -46,7 +46,7 @@ sys.stdin.read()
 
 
 def may_become_other():
-    """Tests that need this run as root: in CI they do."""
+    """For tests that need root, as in CI."""
     return os.geteuid() == 0
 
 
@@ -56,8 +56,8 @@ def start(code, *arguments, program=sys.executable):
 
 
 def requests(port, asked):
-    """asked: (method, target, body, headers), one after the other, each on a connection of its own.
-    Status and text of each answer."""
+    """asked: (method, target, body, headers), sent one after the other, each on a connection of its
+    own. Returns status and text of each answer."""
     out, _ = start(_REQUEST).communicate(json.dumps([(port, *a) for a in asked]), timeout=120)
     answers = json.loads(out)
     if len(answers) != len(asked):

@@ -1,12 +1,12 @@
-"""Points and queries from a seed, in the forms that OpenTSDB's clients write them."""
+"""Points and queries from a seed, in the forms that OpenTSDB's clients use."""
 import json
 from urllib.parse import quote
 
 T = 1356998400
-SPAN = 900  # s that have points
+SPAN = 900  # seconds with points
 LONG_SPAN = 4 * 3600  # of the metric "long", over several of OpenTSDB's rows
 DAY = 86400
-# of the metrics "days" and "young", which calendar intervals are asked of
+# of the metrics "days" and "young", for calendar intervals
 DAYS_FROM, YOUNG_FROM, DAYS_TO = T - 150 * DAY, T + 20 * DAY, T + 300 * DAY
 HOSTS, DCS, GPUS = ["web01", "web02", "db01"], ["lga", "sjc"], ["0", "1"]
 AGGREGATORS = ["sum", "min", "max", "avg", "dev", "count", "first", "last", "median", "mult", "diff", "zimsum", "mimmin", "mimmax", "pfsum", "squareSum", "none",
@@ -27,7 +27,7 @@ UNKNOWN_KEY = {"rack": ["literal_or(a|b)", "not_literal_or(a)", "wildcard(*)", "
 
 
 def number(value):
-    """As OpenTSDB keeps it: whole numbers as such, others as floats."""
+    """As OpenTSDB stores it: whole numbers as such, others as floats."""
     return value if isinstance(value, int) else round(value * 8) / 8
 
 
@@ -62,7 +62,7 @@ def series_of(random):
             add("lone", {"host": host, "gpu": gpu}, [1000 * (T + t) for t in range(0, SPAN, 30)], lambda i: random.uniform(0, 1))
     add("young", {"host": "web01"}, [1000 * t for t in range(YOUNG_FROM + random.randrange(DAY), DAYS_TO, 11 * 3600)], lambda i: random.randrange(80) / 8)
     add("lone", {"host": "web01"}, [1000 * (T + t) for t in range(0, SPAN, 60)], lambda i: random.uniform(0, 1))
-    # One value a time stamp: which of two wins is not the question here.
+    # One value per time stamp, because this test does not cover duplicates.
     return [(metric, tags, sorted(dict(points).items())) for metric, tags, points in made]
 
 
@@ -90,8 +90,8 @@ def downsample_of(random):
 
 
 def calendar_of(random, metric):
-    """An interval, and a range of at most 40 of it; of "young" one that begins before the points
-    do."""
+    """An interval, and a range of at most 40 of them; for "young" one that begins before its
+    points."""
     unit = random.choice(sorted(CALENDARS))
     count = random.choice(CALENDARS[unit])
     start = random.randrange(DAYS_FROM, DAYS_TO) if metric == "days" else max(YOUNG_FROM - random.randrange(1, 20 * count * UNIT_S[unit]), DAYS_FROM - 3 * 365 * DAY)
@@ -123,7 +123,7 @@ def rate_words(options):
 
 
 def plan_of(random):
-    """What one request asks for: request_of() writes it."""
+    """The plan of one request; request_of() writes it."""
     metric = random.choice(METRICS) if random.random() < 0.92 else random.choice(["days", "young"])
     span = LONG_SPAN if metric == "long" else SPAN
     start = 1000 * T + random.choice([0, 0, 1000 * random.randrange(-60, span), random.randrange(1000 * span)])
@@ -134,7 +134,7 @@ def plan_of(random):
         start, end = 1000 * start, 1000 * end
     get = random.random() < 0.5
     if metric in ("days", "young"):
-        # OpenTSDB takes a zone for intervals from bodies only
+        # OpenTSDB accepts a zone for intervals only in bodies
         zone = "UTC" if get else random.choice(ZONES)
     times = [random.choice(["s", "ms", "dot"] if get else ["s", "ms"]) for _ in range(2)]
     if random.random() < 0.01:  # an instant

@@ -1,5 +1,5 @@
-"""Bad, large, slow and many requests, damaged files: each a clear error or a closed connection, and
-the next client is served."""
+"""Bad, large, slow and many requests, damaged files: each gives a clear error or a closed
+connection, and the next client is served."""
 import http.client
 import json
 import os
@@ -73,7 +73,7 @@ class Requests(Case):
             try:
                 self.assertEqual(self.server.request("GET", "/healthz", headers=headers).status, 431)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # closed before all of it was sent
+                pass  # closed before the end of the body
         self.assertIn(self.server.request("GET", "/" + "a" * 200000).status, (414, 431))
 
     def test_headers_without_end(self):
@@ -84,7 +84,7 @@ class Requests(Case):
                     s.sendall(b"X: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n" * 100)
 
     def test_body_too_large(self):
-        with connect(self.server) as s:  # known from its length: nothing of it needs to be sent
+        with connect(self.server) as s:  # the length is enough to refuse it: no body is needed
             s.sendall(b"POST /api/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 100000000\r\n\r\n" % self.server.token.encode())
             self.assertIn(b" 413 ", s.recv(4096))
         just_right = b" " * (16 << 20)
@@ -103,7 +103,8 @@ class Requests(Case):
             s.sendall(b"POST /api/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nTransfer-Encoding: chunked\r\n\r\n" % self.server.token.encode())
             sent = 0
             with self.assertRaises((BrokenPipeError, ConnectionResetError)):
-                while sent < 256 << 20:  # some of it, to be able to answer, but not all there is
+                # the server reads some of it, to be able to answer, but not all
+                while sent < 256 << 20:
                     s.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
                     sent += 65536
             self.assertGreater(sent, 16 << 20)
@@ -113,7 +114,7 @@ class Requests(Case):
         self.assert_error(answer, 401, "token")
 
     def test_expect_continue(self):
-        with connect(self.server) as s:  # refused before the body is asked for
+        with connect(self.server) as s:  # refused before the server requests the body
             s.sendall(b"POST /api/query HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000\r\n\r\n")
             self.assertIn(b" 401 ", s.recv(4096))
 
@@ -133,8 +134,7 @@ class Requests(Case):
 
 
 class Slow(Case):
-    """Many clients that send a byte now and then, or nothing: others are served as if there were
-    none."""
+    """Many clients that send a byte now and then, or nothing: others are served normally."""
 
     def test_one_byte_at_a_time(self):
         request = f"GET /api/version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.server.token}\r\n\r\n".encode()
@@ -159,8 +159,8 @@ class Slow(Case):
             client.close()
 
     def served(self, path):
-        """The answer. A connection that comes among thousands may be one of those that make room:
-        its client tries again, as HTTP's clients do."""
+        """The answer. A connection among thousands may be closed to make room; its client tries
+        again, like HTTP clients do."""
         for _ in range(100):
             try:
                 return self.server.get(path)
@@ -169,8 +169,8 @@ class Slow(Case):
         raise AssertionError(f"{path} is not served")
 
     def test_ten_thousand_idle_connections(self):
-        """All of them stay open at the client's end, as far as the machine lets one process open so
-        many."""
+        """All of them stay open at the client's end, as far as the machine allows so many in one
+        process."""
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = limits[1] if limits[1] != resource.RLIM_INFINITY else 1 << 20
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], min(most, 10200)), limits[1]))
@@ -203,11 +203,11 @@ class Slow(Case):
 
 
 class Overdue(Case):
-    """With short time-outs: what is not finished in time is closed, even while bytes trickle in."""
+    """With short timeouts: unfinished requests are closed in time, even while bytes trickle in."""
     arguments = ("idle_timeout_s=0.3",)
 
     def closed(self, s):
-        """Waits for the end of the connection, sending a byte whenever the wire is quiet."""
+        """Waits for the end of the connection, and sends a byte whenever it is silent."""
         s.settimeout(0.02)
         for _ in range(3000):
             try:
@@ -261,7 +261,7 @@ class Overdue(Case):
 
 
 class Busy(Case):
-    """Many clients at once, all answered right."""
+    """Many clients at once, all served correctly."""
 
     @classmethod
     def write(cls, folder):
@@ -292,8 +292,8 @@ class Busy(Case):
 
 
     def test_three_hundred_at_once(self):
-        """More connections than one client has places for: a dashboard asks for all of its panels
-        at once. Some wait, and all are answered."""
+        """More connections than places for one client, because a dashboard requests all of its
+        panels at once. Some wait, and all are served."""
         speaks_telnet = Server("agent=/nowhere/agent.sock", self.folder)
         self.addCleanup(speaks_telnet.stop)
         path, headers = f"/api/query?start={T}&end={END}&m=sum:cpu", {"Authorization": f"Bearer {self.server.token}"}
@@ -348,6 +348,7 @@ class Limits(Case):
         writer = Writer(f"{folder}/node1.sonde")
         for i in range(50):
             writer.points("cpu", {"host": f"h{i}"}, [(T + k, k + i / 7) for k in range(2000)])
+            writer.points("step_seconds", {"host": f"h{i}"}, [(T + k, 1 + k % 7 / 70) for k in range(1000)])
         writer.close()
 
     def limited(self, *arguments):
@@ -371,11 +372,22 @@ class Limits(Case):
     def test_memory_of_all(self):
         server = self.limited("total_memory_bytes=1000000")
         narrow = {"start": T, "end": T + 9, "m": "sum:cpu{host=*}"}
-        for _ in range(3):  # what a request held is given back, also where it failed
+        for _ in range(3):  # the memory of a request is released, also after a failure
             self.assert_error(self.ask(server), 503, "total_memory_bytes")
             self.assertEqual(server.get("/api/query", narrow).status, 200)
             native = {"start": T, "end": END, "queries": [{"aggregator": "none", "metric": "cpu"}]}
             self.assert_error(server.post("/sonde/v1/query", native), 503, "total_memory_bytes")
+
+    def test_memory_of_findings(self):
+        listing = {"match": "step_seconds", "points": "", "limit": 0}
+        server = self.limited("total_memory_bytes=2000000")
+        for _ in range(3):  # the series are few, but comparing their values takes memory
+            self.assertEqual(server.get("/sonde/v1/series", listing).status, 200)
+            self.assert_error(server.get("/sonde/v1/findings"), 503, "total_memory_bytes")
+        server = self.limited("total_memory_bytes=50000000")
+        for _ in range(30):  # each takes more than 2 MB, and gives it back
+            measures = server.get("/sonde/v1/findings").json["measures"]
+            self.assertEqual([(m["metric"], m["members"]) for m in measures], [("step_seconds", 50)])
 
     def test_deadline(self):
         server = self.limited("query_deadline_s=0.000001")
@@ -397,10 +409,10 @@ class Limits(Case):
         for _ in range(3):
             idle = [connect(server) for _ in range(200)]
             for client in idle:
-                client.sendall(b"G")  # so that it is known what they are
+                client.sendall(b"G")  # so that the server recognises their protocol
             answer = None
-            # as long as others come after it, it may have to make room itself; one that hangs ends
-            # by its time-out
+            # while others come after it, it may have to make room itself; a hanging one ends by its
+            # timeout
             while not answer:
                 try:
                     answer = server.get("/sonde/v1/status")
@@ -420,7 +432,7 @@ class Limits(Case):
 
 
 class Stuck(unittest.TestCase):
-    """Requests that hang, as the job's agent does not answer, hold up neither /healthz nor
+    """Requests that hang, because the job's agent does not answer, delay neither /healthz nor
     queries."""
 
     def test_others_are_served(self):
@@ -452,7 +464,7 @@ class Stuck(unittest.TestCase):
 
 
 class Files(unittest.TestCase):
-    """Files come, go, and break."""
+    """Files appear, disappear, and become damaged."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="sonde-conformance-")
@@ -473,7 +485,7 @@ class Files(unittest.TestCase):
         return server.get("/api/suggest", "type=tagv").json
 
     def until(self, what):
-        """Folders are looked through once a second: asks until it is so."""
+        """The server scans folders once a second: asks until the condition holds."""
         for _ in range(100000):
             if what():
                 return
@@ -497,7 +509,7 @@ class Files(unittest.TestCase):
         for name, data in (("empty", b""), ("short", whole[:10]), ("junk", b"#!/bin/sh\n" * 1000), ("zeros", bytes(len(whole)))):
             with open(f"{self.folder}/{name}.sonde", "wb") as f:
                 f.write(data)
-            os.utime(f.name, (T, T))  # nobody is making it just now
+            os.utime(f.name, (T, T))  # not being made now
         os.mkdir(f"{self.folder}/folder.sonde")
         server = self.serve(self.folder)
         self.assertEqual(self.hosts(server), ["a"])

@@ -48,7 +48,7 @@ class Admin(Case):
         for path in ("/api/annotation", "/api/annotation/bulk"):
             for method in ("POST", "PUT"):
                 self.assert_error(self.server.request(method, path, "{}"), 400, "these are recordings")
-            self.assert_error(self.server.request("DELETE", path, "{}"), 501, "not deleted")
+            self.assert_error(self.server.request("DELETE", path, "{}"), 501, "cannot be deleted")
 
     def test_dragon(self):
         answer = self.server.post("/api/token", {"auth_key": TOKEN}, token=False)
@@ -67,7 +67,7 @@ class Admin(Case):
             self.assertEqual((answer.status, answer.headers["Access-Control-Allow-Origin"]), (200, origin))
             self.assertIn("POST", answer.headers["Access-Control-Allow-Methods"])
             self.assertIn("Authorization", answer.headers["Access-Control-Allow-Headers"])
-            # The page still needs the token, and may read that it does.
+            # The page needs the token, but may read that error.
             answer = self.server.get("/api/version", headers={"Origin": origin}, token=False)
             self.assertEqual((answer.status, answer.headers["Access-Control-Allow-Origin"]), (401, origin))
         for origin in ("http://grafana.example:3000", "https://grafana.example", "null", "*"):

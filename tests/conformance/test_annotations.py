@@ -32,8 +32,7 @@ class Annotations(unittest.TestCase):
         self.assertEqual((answer.status, answer.json), (200, sent))
         got = self.server.get("/api/annotation", {"start_time": T + 10}).json
         self.assertEqual(got, {**sent, "custom": {**sent["custom"], "host": "node1"}})
-        # In the answers for the series that it speaks of, and in all of them where they are asked
-        # for.
+        # In the answers for its series, and in all answers if global annotations are requested.
         self.assertEqual([{k: a[k] for k in a if k != "tsuid"} for a in self.shown(T + 10, T + 11)[0]["annotations"]], [got])
         self.assertNotIn("annotations", self.shown(T + 10, T + 11, "sum:loss{rank=1}")[0])
         self.assertNotIn("annotations", self.shown(T + 10, T + 11, no_annotations="")[0])
@@ -78,11 +77,11 @@ class Annotations(unittest.TestCase):
             element = self.shown(T + 60, T + 61, global_annotations="", **more)[0]
             for member in ("annotations", "globalAnnotations"):
                 self.assertEqual([a["startTime"] for a in element[member] if a["description"] == "fine"], [time], (member, more))
-        # By itself it keeps the milliseconds, which name it.
+        # Requested alone, it keeps its milliseconds, which identify it.
         self.assertEqual(self.server.get("/api/annotation", {"start_time": (T + 60) * 1000 + 750}).json["startTime"], (T + 60) * 1000 + 750)
 
     def test_in_the_address(self):
-        """As OpenTSDB takes it from clients that have no other method than GET, or no body."""
+        """OpenTSDB accepts this from clients that have only GET, or no body."""
         def ask(method, override=None, path="/api/annotation", **more):
             query = {"start_time": T - 90, **more, **({"method_override": override} if override is not None else {})}
             return self.server.request(method, f"{path}?{urlencode(query)}")
@@ -98,18 +97,19 @@ class Annotations(unittest.TestCase):
         self.assertEqual(ask("GET", "get").status, 200)
         for override, words in (("", "Missing method override value"), ("foo", "Unknown or unsupported method override value")):
             self.assert_refused(ask("GET", override, description="x"), 405, words)
-        self.assert_refused(ask("GET", "delete"), 501, "not deleted")
+        self.assert_refused(ask("GET", "delete"), 501, "cannot be deleted")
         self.assert_refused(ask("GET", "post"), 400, "Missing description")
         self.assert_refused(self.server.get("/api/annotation", {"description": "x", "method_override": "post"}), 400, "startTime")
         self.assert_refused(ask("GET", "post", start_time="soon", description="x"), 400, "startTime")
         self.assert_refused(ask("GET", "post", "/api/annotation/bulk", description="x"), 400, "Missing request content")
-        # It changes something: reading is not enough, and a page of another server may not.
+        # It changes data, so the view role is not enough, and a page of another server may not use
+        # it.
         view = hmac.new(self.server.token.encode(), b"sonde view token", hashlib.sha256).hexdigest()
         for override, status in (("post", 403), ("delete", 403), ("get", 200)):
             answer = self.server.get("/api/annotation", {"start_time": T - 90, "description": "x", "method_override": override}, headers={"Authorization": f"Bearer {view}"})
             self.assertEqual(answer.status, status)
         self.assertEqual(ask("GET").json["description"], "still by post & /api/annotations")
-        # Where nothing can be changed it means nothing.
+        # Without data to change, the parameter has no effect.
         self.assertEqual(self.server.get("/api/suggest", "type=metrics&q=lo&method_override=post").json, ["loss"])
         self.assertEqual(self.server.get("/api/put", "method_override=post").status, 405)
 
@@ -141,7 +141,7 @@ class Annotations(unittest.TestCase):
                             ([], "No annotations"), ([7], "Not an annotation"), ("", "Missing request content"), ("{", "JSON"), ("7", "JSON")):
             with self.subTest(str(body)[:80]):
                 self.assert_refused(self.server.post("/api/annotation", body), 400, words)
-        self.assert_refused(self.server.request("DELETE", "/api/annotation", json.dumps(good)), 501, "not deleted")
+        self.assert_refused(self.server.request("DELETE", "/api/annotation", json.dumps(good)), 501, "cannot be deleted")
         self.assertEqual(self.server.request("POST", "/api/annotation", json.dumps(good), token=False).status, 401)
 
 

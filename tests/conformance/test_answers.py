@@ -1,4 +1,4 @@
-"""The forms of answers, and requests as real clients send them."""
+"""The forms of answers, and requests of real clients."""
 import gzip
 import json
 import os
@@ -10,7 +10,7 @@ from harness import END, T, Case, Server, Writer, strict_json
 
 
 class Answers:
-    """What holds for a file that is being written and for a closed one."""
+    """The tests for a file that is being written and for a closed one."""
     state = "closed"
     arguments = ("job=job7", "alias=cpu_load:cpu")
 
@@ -61,7 +61,7 @@ class Answers:
     def test_gaps_are_left_out(self):
         for m in ("sum:gaps", "sum:10s-avg:gaps", "sum:10s-avg-none:gaps"):
             self.assertEqual(self.query(m)[0]["dps"], {str(T): 1.5, str(T + 60): 2.5})
-        # What is no number is a gap, too, in both forms.
+        # A value that is not a number is a gap in both forms.
         self.assertEqual(self.query("sum:odd")[0]["dps"], {str(T): 1, str(T + 4): 5})
         self.assertEqual(self.query("sum:odd", arrays="")[0]["dps"], [[T, 1], [T + 4, 5]])
 
@@ -158,7 +158,8 @@ class Answers:
         self.assertEqual(without_tsuid(a["annotations"]), [begins])
         self.assertEqual(without_tsuid(b["annotations"]), [begins, slow])
         self.assertNotIn("globalAnnotations", a)
-        # A query that chooses no host is of all hosts, also while only one of them has such series.
+        # A query without a filter on host covers all hosts, even while only one of them has such
+        # series.
         whole, single = self.query("sum:gaps"), self.query("none:gaps")
         self.assertEqual(whole[0]["tags"], single[0]["tags"])
         self.assertEqual(without_tsuid(whole[0]["annotations"]), [begins, slow])
@@ -245,7 +246,7 @@ class Answers:
         got = self.post_query(body)
         self.assertEqual([e["tags"]["host"] for e in got], ["a", "b"])
         for element in got:
-            self.assertEqual(element["query"]["index"], 0)  # read in every element
+            self.assertEqual(element["query"]["index"], 0)  # the client reads it in every element
             self.assertTrue(all(len(t) == 10 for t in element["dps"]))
         # In ms, with the older form of tags, and no end.
         body = {"start": T * 1000, "queries": [{"metric": "cpu", "aggregator": "sum", "tags": []}], "msResolution": True, "globalAnnotations": True}
@@ -263,7 +264,7 @@ class Answers:
         self.assertEqual(len(expected), 2)
         for start, end in ((T * 1000, END * 1000), (str(T), str(END)), (str(T * 1000), str(END * 1000))):
             self.assertEqual(self.post_query({"start": start, "end": end, "queries": [query]}), expected)
-        # OpenTSDB answers a query that stands twice in a request once.
+        # OpenTSDB answers a repeated query of a request once.
         self.assertEqual(self.post_query({"start": T, "end": END, "queries": [query, query]}), expected)
         other = {**query, "aggregator": "max"}
         self.assertEqual(len(self.post_query({"start": T, "end": END, "queries": [query, other, query]})), 4)
@@ -281,11 +282,11 @@ class Answers:
                 self.assertEqual(len(row), 2)
                 self.assertIsInstance(row[0], int)
                 self.assertAlmostEqual(row[1], 0.1)
-        # As large as it comes, and with a fraction.
+        # The maximum, and a fraction.
         for most in (1.8446744073709552e19, 100.5, 0):
             body["queries"][0]["rateOptions"] = {"counter": True, "counterMax": most, "resetValue": 0}
             self.assertEqual(len(self.post_query(body)), 2)
-        # Annotations come from a plain query; the health check is exactly 200.
+        # Annotations come from a plain query; the health check expects exactly 200.
         body = {"start": T, "end": END, "queries": [{"aggregator": "sum", "metric": "cpu"}]}
         self.assertEqual([a["startTime"] for a in self.post_query(body)[0]["annotations"]], [T + 5, T + 7])
         self.assertEqual(self.server.get("/api/suggest", "q=cpu&type=metrics").status, 200)
@@ -422,7 +423,7 @@ class Dragon(Case):
         self.assertEqual([e["tags"] for e in self.query("sum:load_average{}{host=*}")], [{"host": "a"}, {"host": "b"}])
 
     def test_each_host_whatever_the_filter(self):
-        """Panels ask with literal_or(*), or with no filter; they mean each host."""
+        """Panels use literal_or(*), or no filter; both mean each host."""
         for kind in ("iliteral_or", "literal_or", "iwildcard", None):
             query = {"aggregator": "sum", "metric": "load_average"}
             if kind:

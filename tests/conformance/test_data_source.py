@@ -1,4 +1,4 @@
-"""What Grafana's OpenTSDB data source (13.0) asks, and what it reads of the answers.
+"""The requests of Grafana's OpenTSDB data source (13.0), and its interpretation of answers.
 
 Its backend posts one query at a time with times in whole seconds and neither msResolution nor
 globalAnnotations. The interval of the downsampling follows from the range and the width of the
@@ -12,7 +12,8 @@ from harness import Case, T, Writer
 
 RANGE_S = 300
 SEED, ROUNDS = int(os.environ.get("SONDE_TEST_SEED") or 1), int(os.environ.get("SONDE_TEST_ROUNDS") or 1)
-# Grafana rounds the range divided by the width: below the first number of ms to the second.
+# Grafana rounds the range divided by the width: values in ms below the first number become the
+# second.
 ROUNDED = [(10, 1), (15, 10), (35, 20), (75, 50), (150, 100), (350, 200), (750, 500), (1500, 1000), (3500, 2000), (7500, 5000)]
 
 
@@ -25,7 +26,7 @@ class DataSource(Case):
     @classmethod
     def write(cls, folder):
         writer = Writer(f"{folder}/a.sonde")
-        # 100 a second, all of it in the middle of each second.
+        # 100 a second, always in the middle of each second.
         writer.points("steps_total", {"host": "a"}, [(T + i / 10, 100 * ((i + 5) // 10)) for i in range(10 * RANGE_S + 1)])
         r, total = random.Random(SEED), 0
         points = []
@@ -50,13 +51,13 @@ class DataSource(Case):
             for arrays in (True, False):
                 got = self.ask(arrays, metric="steps_total", aggregator="sum", downsample=f"{downsampling(px)}-avg", rate=True, rateOptions={"counter": True, "dropResets": True})
                 dps = got[0]["dps"] if arrays else got[0]["dps"].items()
-                # The last bucket holds one point, not a whole second.
+                # The last bucket has one point, not a whole second.
                 values = [v for _, v in dps][:-1]
                 self.assertGreaterEqual(len(values), RANGE_S - 2)
                 self.assertEqual(set(values), {100}, (px, arrays))
 
     def test_less_than_a_second_is_a_second(self):
-        """In every way to ask, and however the values are put together."""
+        """With every kind of request, and every aggregation."""
         r = random.Random(SEED)
         for _ in range(20 * ROUNDS):
             aggregator, function = r.choice(["sum", "avg", "max", "none"]), r.choice(["avg", "sum", "min", "count", "last"])
@@ -72,7 +73,7 @@ class DataSource(Case):
                 self.assertEqual(fine, whole)
                 fine, whole = both(f"scale({m},2)", self.gexp)
                 self.assertEqual(fine, whole)
-                # With time stamps in ms every bucket has its own.
+                # With time stamps in ms, every bucket has its own.
                 fine, whole = both(m, ms="")
                 self.assertNotEqual(fine, whole)
 
@@ -82,8 +83,7 @@ class DataSource(Case):
         return answer.json
 
     def test_two_intervals_in_one_request(self):
-        """Each is answered: they are not the same query, and show_query says how each was
-        understood."""
+        """Each is answered, because they differ; show_query returns each parsed query."""
         got = self.server.get("/api/query", f"start={T}&m=sum:500ms-avg:steps_total&m=sum:1s-avg:steps_total&m=sum:500ms-avg:steps_total&show_query").json
         self.assertEqual([(e["query"]["index"], e["query"]["downsample"]) for e in got], [(0, "1s-avg"), (1, "1s-avg")])
         calendar = self.server.get("/api/query", {"start": T, "end": T + 9, "m": "sum:500ms-avg:steps_total", "use_calendar": ""}).json
@@ -91,8 +91,8 @@ class DataSource(Case):
 
 
 class Empty(Case):
-    """A built-in metric that this job has no series of, as gpu_count where there are no GPUs, is an
-    empty panel and no error."""
+    """A built-in metric without series in this job, such as gpu_count without GPUs, gives an empty
+    panel and no error."""
     @classmethod
     def write(cls, folder):
         writer = Writer(f"{folder}/a.sonde")
@@ -133,7 +133,7 @@ class Empty(Case):
             return self.server.post("/api/query/exp", body)
         one = formula("m0 * 2", "gpu_count")
         self.assertEqual((one.status, one.json["outputs"][0]["dps"]), (200, []))
-        # As with a metric that has series, but none in this range.
+        # As with a metric whose series have no points in this range.
         two = formula("m0 + m1", "load_1m", "DevicePowerUsage")
         self.assertEqual(two.status, 200, two.raw)
         self.assertEqual([row[1] for row in two.json["outputs"][0]["dps"]], list(range(10)))
@@ -144,7 +144,7 @@ class Empty(Case):
             self.assertEqual((answer.status, answer.json["results"], answer.json["totalResults"]), (200, [], 0), m)
         answer = self.server.post("/api/search/lookup", {"metric": "gpu_count", "tags": [{"key": "gpu", "value": "*"}]})
         self.assertEqual((answer.status, answer.json["results"]), (200, []))
-        # Suggestions are of what there is.
+        # Suggestions contain only existing names.
         self.assert_empty(self.server.get("/api/suggest", "type=metrics"), ["load_1m", "load_average"])
         self.assertEqual(self.server.get("/api/suggest", "type=metrics&q=load_a").json, ["load_average"])
         self.assertEqual(self.server.get("/api/suggest", "type=metrics&q=load&max=1").json, ["load_1m"])

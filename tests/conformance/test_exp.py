@@ -43,7 +43,7 @@ class Exp(Case):
         answer = self.ask([metric("a", "sys.a")], [{"id": "e", "expr": "a * 2"}], outputs=wanted).json
         self.assertEqual(answer["query"]["outputs"], wanted)
         self.assertEqual([(o["id"], o.get("alias"), o["dps"][0][1:]) for o in answer["outputs"]], [("e", "both", [2, 4, 6]), ("a", None, [1, 2, 3])])
-        # dc differs between a and b, so in what is made of both it is aggregated.
+        # dc differs between a and b, so it is an aggregated tag of their combination.
         self.assertEqual(self.ask([metric("a", "sys.a"), metric("b", "sys.b")],
                                   [{"id": "e", "expr": "a + b", "join": {"operator": "intersection", "useQueryTags": True}}],
                                   filters=[{"id": "f1", "tags": [{"type": "literal_or", "tagk": "host", "filter": "web01", "groupBy": True}]}]).json["outputs"],
@@ -69,7 +69,7 @@ class Exp(Case):
                                            [{"id": "e", "expr": text, "join": {"useQueryTags": True}}], filters=one)[0], [0, wanted])
 
     def test_nothing_is_made_of_nothing(self):
-        """A value that is not there makes NaN of everything, comparisons too."""
+        """A missing value makes every result NaN, comparisons too."""
         metrics = [metric("a", "sys.a", fillPolicy={"policy": "nan"}), metric("late", "late", fillPolicy={"policy": "nan"})]
         for text, before, at in (("a + late", "NaN", 15), ("late < 1", "NaN", 0), ("!late", "NaN", 0), ("late || 1", "NaN", 1), ("a / (late - 5)", "NaN", 0), ("a % (late - 5)", "NaN", 0)):
             with self.subTest(text):
@@ -115,9 +115,9 @@ class Exp(Case):
         for words, arguments, more in (
                 ("missing at character 4", ([a], ["a +"]), {}), ("An operator is expected", ([a], ["a a"]), {}), ("expected at character 1 of the expression: '* a'", ([a], ["* a"]), {}),
                 (") is missing", ([a], ["(a"]), {}), ("A number is not understood", ([a], ["a + 1x"]), {}), ("operands and operators", ([a], ["+".join(["a"] * 3000)]), {}),
-                ("nested", ([a], ["(" * 100 + "a" + ")" * 100]), {}), ("speaks of no metric", ([a], ["1 + 1"]), {}), ("bytes", ([a], ["a" * 20000]), {}),
-                ("which no metric or expression has", ([a], ["a + z"]), {}), ("speaks of itself", ([a], ["e1", "e0"]), {}), ("speaks of itself", ([a], ["e0 + a"]), {}),
-                ("there twice", ([a, a],), {}), ("there twice", ([a], [{"id": "a", "expr": "a"}]), {}), ("The id 'a b'", ([metric("a b", "sys.a")],), {}),
+                ("nested", ([a], ["(" * 100 + "a" + ")" * 100]), {}), ("uses no metric", ([a], ["1 + 1"]), {}), ("bytes", ([a], ["a" * 20000]), {}),
+                ("which no metric or expression has", ([a], ["a + z"]), {}), ("refers to itself", ([a], ["e1", "e0"]), {}), ("refers to itself", ([a], ["e0 + a"]), {}),
+                ("used twice", ([a, a],), {}), ("used twice", ([a], [{"id": "a", "expr": "a"}]), {}), ("The id 'a b'", ([metric("a b", "sys.a")],), {}),
                 ("has no expr", ([a], [{"id": "e"}]), {}), ("No filter has the id", ([{**a, "filter": "f9"}],), {}), ("No such join", ([a], [{"id": "e", "expr": "a", "join": {"operator": "outer"}}]), {}),
                 ("Unrecognized fill policy: odd", ([{**a, "fillPolicy": {"policy": "odd"}}],), {}), ("needs a value", ([{**a, "fillPolicy": {"policy": "scalar"}}],), {}),
                 ("takes no such value", ([{**a, "fillPolicy": {"policy": "nan", "value": 3}}],), {}), ("of an output", ([a],), {"outputs": [{"id": "q"}]}),
@@ -135,7 +135,7 @@ class Exp(Case):
         self.assertEqual(self.server.get("/api/query/exp").status, 405)
 
     def test_series_that_cannot_be_told_apart(self):
-        """The join looks at no tag that they have."""
+        """The join uses none of their tags."""
         self.assert_error(self.ask([metric("a", "sys.a", aggregator="none")], [{"id": "e", "expr": "a", "join": {"useQueryTags": True}}],
                                    filters=[{"id": "f1", "tags": [{"type": "not_key", "tagk": "rack", "filter": "", "groupBy": True}]}]), 400, "same tags in the join")
 

@@ -1,5 +1,5 @@
-"""The semantics of OpenTSDB's queries: a table of facts, held against a file that is being written,
-one that was closed, one whose writer was killed, and one whose points lie in sealed blocks."""
+"""The semantics of OpenTSDB's queries: a table of facts, checked with a file that is being written,
+a closed one, one of a killed writer, and one with all points in sealed blocks."""
 import math
 import unittest
 
@@ -61,7 +61,7 @@ FACTS = [
      each([T + 60 * i for i in range(151)], [1] + [2 * i + 0.5 for i in range(1, 150)] + [300])),
     ("1m-count", "sum:1m-count:l{host=web01}", {}, each([T + 60 * i for i in range(151)], [1] + [2] * 149 + [1])),
     ("0all-sum", "sum:0all-sum:l{host=web01}", {}, each([T], [45150])),
-    # Whole numbers are cut to 149, 148 … in OpenTSDB; here values are doubles.
+    # OpenTSDB truncates whole numbers to 149, 148 …; here values are doubles.
     ("dev", "dev:l", {}, each(L_TIMES, [abs(2 * i - 301) / 2 for i in range(1, 301)])),
     ("zimsum", "zimsum:lo", {}, each([t + d for t in L_TIMES for d in (0, 15)], [v for i in range(300) for v in (i + 1, 300 - i)])),
     ("sum interpolates", "sum:ab", {}, each([T, T + 10, T + 20, T + 30], [40, 87, 108, 70])),
@@ -105,7 +105,7 @@ FACTS = [
 
 
 def aggregated(function, fill):
-    """M aggregated, in the simplest way: what each series has to say at every stamp, then the
+    """M aggregated in the simplest way: the value of each series at every stamp, then the
     function."""
     result = {}
     for t in sorted({t for points in M.values() for t, _ in points}):
@@ -153,7 +153,7 @@ ON_M = [
 
 
 class Facts:
-    """What holds for every kind of file."""
+    """The tests for every kind of file."""
 
     def check(self, got, expected):
         self.assertEqual(list(got), sorted(got, key=int), "stamps ascend")
@@ -169,7 +169,7 @@ class Facts:
             with self.subTest(name):
                 if expected is None:
                     answer = self.server.get("/api/query", {"start": T, "end": END, "m": m, **parameters})
-                    self.assert_error(answer, 400, "")  # the end lies before the start
+                    self.assert_error(answer, 400, "")  # the end is before the start
                     continue
                 got = self.query(m, **parameters)
                 expected = [expected] if isinstance(expected, dict) else expected
@@ -186,7 +186,7 @@ class Facts:
         self.assertEqual([(s["metric"], s["tags"], s["aggregateTags"]) for s in self.query("sum:l")], [("l", {"dc": "lga"}, ["host"])])
         self.assertEqual([(s["tags"], s["aggregateTags"]) for s in self.query("sum:l{host=*}")],
                          [({"dc": "lga", "host": "web01"}, []), ({"dc": "lga", "host": "web02"}, [])])
-        # An object, also where nothing is left in it.
+        # An object, even if it is empty.
         self.assertEqual([(s["tags"], s["aggregateTags"]) for s in self.query("sum:five")], [({}, ["host"])])
         # A key that some of the series lack stays.
         self.assertEqual([(s["tags"], s["aggregateTags"]) for s in self.query("sum:lonely")], [({"host": "a", "rank": "0"}, [])])
@@ -268,7 +268,7 @@ class Crashed(Facts, Case):
 
 
 class Spread(Facts, Case):
-    """Every other point in a file of its own, as runs and nodes leave them: all files are asked as
+    """Every other point in a second file, like runs and nodes leave them: all files are queried as
     one."""
     @classmethod
     def write(cls, folder):

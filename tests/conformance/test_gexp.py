@@ -79,7 +79,7 @@ class Gexp(Case):
         self.assertEqual([e["metric"] for e in self.ask("alias(sum:used{host=*},'use of @host: @hostname@')")],
                          [f"use of {h}: {h}name@" for h in HOSTS])
         [one] = self.ask("alias(sum:used{host=a},plain)")
-        # The name stands for the tags.
+        # The name replaces the tags.
         self.assertEqual((one["metric"], one["tags"], one["aggregateTags"]), ("plain", {}, []))
 
     def test_functions_of_several_sets(self):
@@ -96,7 +96,7 @@ class Gexp(Case):
         self.assertEqual(self.points("sum(sum:used{host=a},sum:used{host=a},sum:total{host=a})", end=T), {0: 120})
 
     def test_times_are_brought_together(self):
-        """What one set lacks at a time of another is 0."""
+        """Values that one set lacks at a time of the other are 0."""
         self.assertEqual(self.points("sum(sum:rough,sum:signed)"), {0: -0.5, 10: 2, 20: -3, 30: 3})
 
     def test_tags_that_differ_are_aggregated(self):

@@ -14,7 +14,7 @@ class Last(Case):
         for node, newest in (("one", 42), ("two", 43)):
             writer = Writer(f"{folder}/{node}.sonde")
             writer.points("cpu", {"host": node, "core": "0"}, [(T, 1), (T + 10, newest)])
-            # The same series in both files: the newer of the two counts.
+            # The same series in both files: the newer point counts.
             writer.points("shared", {"host": "x"}, [(T + newest, newest + 0.5)])
             writer.points("fresh", {"host": node}, [(now - (60 if node == "one" else 7200), 5)])
             if node == "two":

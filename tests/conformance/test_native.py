@@ -1,8 +1,9 @@
-"""sonde's own face: what there is, points by column, events, points as they come, and the document
-that describes it."""
+"""sonde's own face: lists, points by column, events, new points, and the document that describes
+it."""
 import http.client
 import json
 import struct
+import tempfile
 import time
 import unittest
 
@@ -12,7 +13,7 @@ try:
 except ImportError:
     pyarrow = None
 
-from harness import END, NS, TOKEN, Case, Job, T, Writer
+from harness import END, NS, TOKEN, Case, Job, Server, T, Writer
 
 
 class Native(Case):
@@ -91,7 +92,7 @@ class Native(Case):
 
 
 class Document(Case):
-    """What it says is there is there, and the other way round."""
+    """The document lists exactly the existing routes."""
 
     def test_against_the_server(self):
         document = self.server.get("/sonde/v1/openapi.json").json
@@ -99,7 +100,7 @@ class Document(Case):
         for path, operations in document["paths"].items():
             for method in ("get", "post", "put", "delete"):
                 if path == "/sonde/v1/stream" and method == "get":
-                    continue  # it would not end
+                    continue  # it would never end
                 answer = self.server.request(method.upper(), path, "" if method != "get" else None)
                 with self.subTest(f"{method} {path}"):
                     self.assertEqual(answer.status != 405, method in operations)
@@ -119,7 +120,7 @@ class Document(Case):
 
 @unittest.skipIf(pyarrow is None, "no pyarrow here to read Arrow with")
 class Arrow(Case):
-    """/sonde/v1/query in bulk, read by Arrow's own library."""
+    """/sonde/v1/query as an Arrow table, read with Arrow's own library."""
     arguments = ("query_memory_bytes=16000000",)
 
     @classmethod
@@ -154,8 +155,8 @@ class Arrow(Case):
             self.assertEqual([str(f.type) for f in table.schema][:5], ["timestamp[ns, tz=UTC]", "double", "int32", *["dictionary<values=string, indices=int32, ordered=0>"] * 2])
             got = zip(table["time"].cast("int64").to_pylist(), *(table[name].to_pylist() for name in table.schema.names[1:]))
             got = [(t, None if v != v else v, *rest) for t, v, *rest in got]
-            # Not assertEqual: of so many rows that differ it would look for the shortest
-            # description, for hours.
+            # Not assertEqual, which would search for the shortest description of so many
+            # differences for hours.
             wrong = [i for i, (g, w) in enumerate(zip(got, wanted)) if g != w]
             if wrong or len(got) != len(wanted):
                 self.fail(f"{len(got)} rows, wanted {len(wanted)}; {len(wrong)} differ" + (f", the first in row {wrong[0]}: {got[wrong[0]]}, wanted {wanted[wrong[0]]}" if wrong else ""))
@@ -182,7 +183,7 @@ class Binary(Case):
         w.points("cpu", {"host": "a", "x": "\u00e4"}, [(T + i, i / 3) for i in range(5)])
         w.points("cpu", {"host": "b"}, [(T, float("nan")), (T + 60.5, 1e300)])
         w.points("steps", {"host": "a"}, [(T + i, i) for i in range(3000)])
-        # Sampled together but for one point; and one that ends earlier.
+        # Sampled together except for one point; and one that ends earlier.
         for host, late, count in (("a", 0, 100), ("b", 0, 100), ("c", 1, 100), ("d", 1, 100), ("e", 1, 99)):
             w.points("together", {"host": host}, [(T + i + late * (i == 50) / 4, i) for i in range(count)])
         w.close()
@@ -287,8 +288,8 @@ class PerSpan(Case):
         return [(s["tags"], list(zip([t // NS - T for t in s["t_ns"]], s["values"]))) for s in self.ask(query, **more)["series"]]
 
     def test_of_all_nodes(self):
-        """The span of a driver is about every node; one that goes on counts up to the end of the
-        range, which is inclusive; an empty one has no value."""
+        """A span of a driver covers every node; an open one extends to the end of the range, which
+        is inclusive; an empty one has no value."""
         got = self.values({"metric": "memory", "aggregator": "none", "downsample": "0all-max", "spans": {"name": "job"}})
         self.assertEqual(got, [({"host": "a", "phase": "train"}, [(0, 49)]), ({"host": "b", "phase": "train"}, [(0, 149)]),
                                ({"host": "a", "phase": "test"}, [(50, 98)]), ({"host": "b", "phase": "test"}, [(50, 198)])])
@@ -354,8 +355,40 @@ class Events:
                 return kind, data
 
     def close(self):
-        self.response.close()  # which holds the socket, too
+        self.response.close()  # closes the socket, too
         self.connection.close()
+
+
+class Findings(Case):
+    """Four ranks of a program; each case ends the values of rank 3 in another way."""
+
+    def found(self, ends, step=1.003, others=240):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        for rank in range(4):
+            writer = Writer(f"{folder}/n{rank}.sonde", host=f"n{rank}")
+            values = ends.get("values", others) if rank == 3 else others
+            tags = {"host": f"n{rank}", "rank": str(rank)}
+            writer.points("step_seconds", tags, [(T + k * step, 1 + k * (rank + 3) % 7 / 100) for k in range(values)])
+            last = ends.get("node", others) if rank == 3 else others
+            writer.points("cpu_percent", {"host": f"n{rank}"}, [(T + k * step, 50) for k in range(last)])
+            writer.close()
+        server = Server(folder)
+        self.addCleanup(server.stop)
+        return server.get("/sonde/v1/findings").json["findings"]
+
+    def test_silent(self):
+        (one,) = self.found({"values": 150})
+        self.assertEqual({k: one[k] for k in ("metric", "tags", "state", "values", "others", "since_ns")},
+                         {"metric": "step_seconds", "tags": {"host": "n3", "rank": "3"}, "state": "silent", "values": 150,
+                          "others": 240, "since_ns": round((T + 149 * 1.003) * 1000) * 1_000_000})
+        self.assertNotIn("factor", one)
+        self.assertGreater(one["until_ns"], one["since_ns"])
+
+    def test_not_silent(self):
+        for name, found in (("as many values as the others", self.found({})),
+                            ("its node ended, too", self.found({"values": 150, "node": 150})),
+                            ("samples by the clock", self.found({"values": 150}, step=1.0))):
+            self.assertEqual(found, [], name)
 
 
 class Stream(Case):
@@ -382,7 +415,7 @@ class Stream(Case):
         self.assertEqual(events.next(), ("points", {"id": 1, "t_ns": [now * NS], "values": [5]}))
         self.append("1", (now + 1, 6))
         self.assertEqual(events.next(), ("points", {"id": 1, "t_ns": [(now + 1) * NS], "values": [6]}))
-        # Who comes now sees only what comes now, of what was asked for.
+        # A later client gets only later points of its selection.
         later = Events(self.server, "m=loss{rank=7}")
         self.addCleanup(later.close)
         self.append("8", (now + 3600, 1))
@@ -391,8 +424,8 @@ class Stream(Case):
         self.assertEqual(later.next()[1]["values"], [9])
 
     def test_in_columns(self):
-        """format=binary: sizes, and answers as the query's; 0 where there is nothing new, which is
-        said first."""
+        """format=binary: sizes, and answers like those of a query; first a 0, which means no new
+        points."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
         self.addCleanup(connection.close)
         now = int(time.time())
@@ -421,13 +454,14 @@ class Stream(Case):
             self.assert_error(self.server.get("/sonde/v1/stream", target), 400, "")
 
     def until_all_have_ended(self):
-        """Streams whose clients have gone make room: at the latest when they are written to."""
+        """Streams whose clients have gone are closed, at the latest when the server writes to
+        them."""
         deadline = time.monotonic() + 60
         while "0" != next(s["value"] for s in self.server.get("/api/stats").json if s["metric"] == "sonde.streams"):
             self.assertLess(time.monotonic(), deadline)
 
     def test_limit(self):
-        self.until_all_have_ended()  # those of other tests
+        self.until_all_have_ended()  # streams of other tests
         open_ones = []
         for _ in range(64):
             open_ones.append(Events(self.server, "m=nothing"))

@@ -1,4 +1,4 @@
-"""/metrics: OpenMetrics' text, by a strict parser and, where there is one, by a real Prometheus."""
+"""/metrics: OpenMetrics' text, read by a strict parser and, if installed, by a real Prometheus."""
 import json
 import os
 import re
@@ -18,7 +18,7 @@ SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)\}})? (-?[0-9.e+-]+|N
 
 
 def parse(text):
-    """family → {type, unit, help, samples: {labels: (value, time)}}; anything that the standard
+    """family → {type, unit, help, samples: {labels: (value, time)}}; everything that the standard
     does not allow is an error."""
     families, current = {}, None
     lines = text.split("\n")
@@ -104,7 +104,7 @@ class Text(Case):
 
 @unittest.skipUnless(shutil.which("prometheus"), "no Prometheus here: only the parser above has read the text")
 class Prometheus(Case):
-    """It scrapes a live file and answers the value that was written."""
+    """It scrapes a live file and returns the written value."""
 
     @classmethod
     def write(cls, folder):
@@ -162,7 +162,7 @@ class Prometheus(Case):
 
 
 def own_port(pid):
-    """The port that the process listens on."""
+    """The port on which the process listens."""
     inodes = set()
     try:
         for fd in os.listdir(f"/proc/{pid}/fd"):

@@ -1,7 +1,7 @@
-"""sonde's /api/query against a released OpenTSDB: points and queries from a seed, every difference
-explained.
+"""sonde's /api/query compared with a released OpenTSDB: points and queries from a seed, with every
+difference explained.
 
-Without Java, recorded answers stand in for OpenTSDB; `test_oracle.py --record` writes them anew.
+Without Java, recorded answers replace OpenTSDB; `test_oracle.py --record` records them anew.
 SONDE_TEST_SEED and SONDE_TEST_ROUNDS choose other queries, and more.
 """
 import collections
@@ -28,8 +28,8 @@ SEED = 1
 QUERIES = 2000
 RECORDED = HERE / "opentsdb" / "recorded.json.gz"
 RECORDED_QUERIES = 500
-RECORDED_BYTES_MAX = 4000  # of an answer
-SERVERS_MAX = 16  # of sonde's at a time, each with the points of some rows
+RECORDED_BYTES_MAX = 4000  # in an answer
+SERVERS_MAX = 16  # servers of sonde at a time, each with the points of some rows
 
 
 def chosen(name, default):
@@ -49,8 +49,8 @@ def sonde_with(series, rows):
 
 
 def part_with_points(plan, series):
-    """Of the part that a rule restricts the plan to, so that few stores do for all plans; None: all
-    points."""
+    """The server for the part that a rule restricts the plan to, so that few stores are enough for
+    all plans; None: all points."""
     rows = plan.get("only_read")
     hours = {ms // HOUR_MS for metric, _, points in series for ms, _ in points if metric == plan["metric"]} if rows else None
     if not hours:
@@ -61,7 +61,7 @@ def part_with_points(plan, series):
 
 
 def fill(tsdb, series):
-    # Identifiers in the order of the names: both sort series by their tags then.
+    # Identifiers in the order of the names, because both sort series by their tags.
     values = random_queries.HOSTS + random_queries.DCS + random_queries.GPUS
     for kind, names in (("metric", [*random_queries.METRICS, "days", "young"]), ("tagk", ["dc", "gpu", "host"]), ("tagv", values)):
         status, body = tsdb.request("GET", f"/api/uid/assign?{kind}={','.join(sorted(names))}")
@@ -106,7 +106,7 @@ class Oracle(unittest.TestCase):
                 servers[rows, metric] = sonde_with([s for s in series if metric in (None, s[0])], rows)
             return servers[rows, metric][1]
 
-        sonde()  # the first, which stays
+        sonde()  # the first one, which stays open
 
         def ask(plan):
             method, target, body = random_queries.request_of(plan)

@@ -1,4 +1,5 @@
-"""Another user of the same machine: what he steals is worth nothing to him, and he stops nobody."""
+"""Another user of the same machine: stolen data is useless to them, and they cannot block the
+server."""
 import base64
 import gzip
 import hashlib
@@ -21,7 +22,7 @@ from harness import END, TOKEN, T, Case, Server, Writer
 
 VIEW, WRITE = (hmac.new(TOKEN.encode(), f"sonde {role} token".encode(), hashlib.sha256).hexdigest() for role in ("view", "write"))
 
-# What changes something, with a body that would do it.
+# Requests that change something, with valid bodies.
 CHANGES = (("/api/put", {"metric": "m", "timestamp": T, "value": 1, "tags": {"host": "a"}}), ("/api/metrics", {}),
            ("/api/annotation", {"startTime": T, "description": "x"}), ("/api/annotation/bulk", [{"startTime": T, "description": "x"}]),
            ("/sonde/v1/dump", {"to": "never"}), ("/sonde/v1/reboot", {}), ("/api/reboot", "hostnames=a"),
@@ -56,7 +57,7 @@ def bearer(token):
 
 
 class Served(Case):
-    """As of a running job, so that all routes are there; nobody takes the points."""
+    """Configured like a running job, so that all routes exist; no agent takes the points."""
 
     @classmethod
     def setUpClass(cls):
@@ -96,7 +97,7 @@ class Roles(Served):
             self.assertNotIn(self.ask("POST", target, body, **bearer(TOKEN)).status, (401, 403), target)
 
     def test_the_docs_name_them(self):
-        """docs/http.md has each route with the role that it needs."""
+        """docs/http.md lists each route with the role that it needs."""
         with open(os.path.join(os.path.dirname(__file__), "../../docs/http.md")) as f:
             rows = re.findall(r"^\| `(/[^`]*)` \| ([^|]*) \| ([^|]*) \| .*\|$", f.read(), re.M)
         self.assertGreater(len(rows), 30)
@@ -107,7 +108,7 @@ class Roles(Served):
                 body = None if method == "GET" else b"{"
                 for token, has in ((None, 0), (VIEW, 1), (WRITE, 2), (TOKEN, 3)):
                     if path == "/sonde/v1/stream" and has >= least:
-                        continue  # goes on
+                        continue  # never ends
                     status = self.ask(method, path, body, **(bearer(token) if token else {})).status
                     self.assertEqual(status in (401, 403), has < least, (path, method, token, status))
 
@@ -131,7 +132,7 @@ class Roles(Served):
 
 
 class OpenView(Case):
-    """--view-without-token: programs of the server's own user read, and nobody does more."""
+    """--view-without-token: programs of the server's own user may read, and nothing more."""
     READS = ("/", "/metrics", "/sonde/v1/status", "/api/suggest?type=metrics&q=c", f"/api/query?start={T}&end={END}&m=sum:cpu", "/api/aggregators", "/api/search/lookup?m=cpu")
     arguments = ("agent=/nowhere/agent.sock", "open_view=1")
     write = classmethod(lambda cls, folder: Served.write(folder))
@@ -202,7 +203,7 @@ class Cookies(Served):
         for headers in ({"Sec_Fetch_Site": "same-origin"}, {"Sec_Fetch_Site": "none"}, {"Origin": own}, {}):
             self.assertEqual(self.ask("GET", "/api/version", Cookie=cookie, **headers).status, 200, headers)
         query = {"start": T, "end": END, "queries": [{"aggregator": "sum", "metric": "cpu"}]}
-        # a browser says where a POST comes from
+        # browsers send the origin of a POST
         self.assertEqual(self.ask("POST", "/api/query", query, Cookie=cookie).status, 403)
         self.assertEqual(self.ask("POST", "/api/query", query, Cookie=cookie, Origin=own).status, 200)
 
@@ -235,7 +236,8 @@ class Cookies(Served):
 @unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
 class Stolen(Served):
     def test_a_cookie(self):
-        """The cookie, sent by a browser to another user's server on another port of this host."""
+        """The browser also sends the cookie to another user's server on another port of this
+        host."""
         cookie = self.browser()
         name, value = cookie.split("=", 1)
         asked = [("POST", target, json.dumps(body), headers) for target, body in (*CHANGES, ("/api/version", None))
@@ -257,7 +259,7 @@ class Stolen(Served):
             self.assertEqual(answer.status, 403)
 
 
-# Hands bytes on, as sshd does for `ssh -L`: same user, but no other process may look into it.
+# Forwards bytes like sshd for `ssh -L`: the same user, but other processes may not inspect it.
 FORWARD = """
 if sys.argv[2] == "hidden" and ctypes.CDLL(None).prctl(4, 0, 0, 0, 0):  # PR_SET_DUMPABLE
     sys.exit("prctl")
@@ -277,7 +279,7 @@ while True:
 
 @unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
 class Tunnels(unittest.TestCase):
-    """The job's user is not root here, as root may look into every process."""
+    """The job's user is not root here, because root may inspect every process."""
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="sonde-tunnel-", dir="/tmp")
@@ -311,7 +313,7 @@ class Tunnels(unittest.TestCase):
 @unittest.skipUnless(os.path.exists("/usr/sbin/sshd") and shutil.which("ssh"), "no sshd here")
 @unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
 class Ssh(Tunnels):
-    """The real ones: ssh -L ends in an sshd of the user's, ssh -R in the user's ssh."""
+    """Real tunnels: ssh -L ends in an sshd of the user, ssh -R in the user's ssh."""
 
     def test_they_are_not_local(self):
         name = pwd.getpwuid(other_user.OTHER_UID).pw_name
@@ -323,7 +325,7 @@ class Ssh(Tunnels):
         ports = [free_port() for _ in range(3)]
         with open(config, "w") as f:
             f.write(f"ListenAddress 127.0.0.1\nPort {ports[0]}\nHostKey {host_key}\nAuthorizedKeysFile {keys}\nStrictModes no\nUsePAM no\nPidFile none\n")
-        os.makedirs("/run/sshd", exist_ok=True)  # where sshd keeps its unprivileged part
+        os.makedirs("/run/sshd", exist_ok=True)  # sshd's folder for privilege separation
         sshd = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", config], stderr=subprocess.DEVNULL)
         self.addCleanup(sshd.wait, 60)
         self.addCleanup(sshd.terminate)
@@ -340,7 +342,7 @@ class Ssh(Tunnels):
 
 
 class Open(Served):
-    """What needs no token takes next to nothing."""
+    """Routes without a token take next to no memory."""
 
     def test_large_and_compressed_bodies(self):
         for path in ("/api/token", "/healthz"):
@@ -364,7 +366,7 @@ class Open(Served):
 
 @unittest.skipUnless(other_user.may_become_other(), "not root: cannot become another user")
 class Flood(Served):
-    """Connections of the other user without a token: he alone has too many."""
+    """Connections of another user without a token: only that user has too many."""
     arguments = ("agent=/nowhere/agent.sock",)
 
     def test_half_requests(self):
@@ -386,7 +388,7 @@ class Flood(Served):
                 before, began = counts["refused"], time.monotonic()
 
     def test_many_of_our_own(self):
-        """They are not another user's: all of them are there before the first asks."""
+        """Our own connections: all of them are open before the first request."""
         connections = [http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60) for _ in range(100)]
         with other_user.Holding(self.server.port, 100, "GET / HT"):
             for connection in connections:

@@ -1,4 +1,4 @@
-"""Who may ask: tokens, cookies, names of hosts; which addresses are listened on."""
+"""Access: tokens, cookies, host names; and the addresses that servers listen on."""
 import http.client
 import os
 import shutil
@@ -80,7 +80,7 @@ class WithoutToken(Case):
 
 
 class Starting(Case):
-    """The process: what it says on its control descriptor, and what ends it."""
+    """The process: its output on the control descriptor, and how it ends."""
 
     def refused(self, *arguments, token=TOKEN):
         server = Server(*arguments, token=token)
@@ -137,7 +137,7 @@ class Starting(Case):
             server.process.send_signal(number)
             self.assertEqual(server.process.wait(timeout=60), 0)
             server.process.stdout.close()
-        self.assertEqual(Server(self.folder).stop(), 0)  # the end of the control descriptor
+        self.assertEqual(Server(self.folder).stop(), 0)  # closes the control descriptor
 
     def test_control_over_a_socket(self):
         ours, theirs = socket.socketpair()

@@ -1,8 +1,8 @@
-"""Where each fact about OpenTSDB's semantics, and each trap of Grafana's newest client, is held: a
-row each, with the tests that would fail without it.
+"""The test behind each fact about OpenTSDB's semantics, and behind each trap of Grafana's newest
+client: one row each, with the tests that would fail without it.
 
-A holder is "fact NAME" (a row of FACTS or ON_M in test_facts.py, held for live, closed, sealed,
-crashed and spread files) or "FILE.CLASS.TEST". The test below says when one is gone."""
+A holder is "fact NAME" (a row of FACTS or ON_M in test_facts.py, tested with live, closed, sealed,
+crashed and spread files) or "FILE.CLASS.TEST". The test below fails if one is missing."""
 import importlib
 import unittest
 

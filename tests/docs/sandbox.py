@@ -1,7 +1,7 @@
-"""A machine of its own for what the docs say: a new network, an empty HOME and TMPDIR, and the
-checkout and the build folder under overlays, so that commands may write there as a user's do.
+"""An isolated machine for the examples of the docs: a new network, an empty HOME and TMPDIR, and
+the checkout and the build folder under overlays, so that commands can write there like a user's.
 
-`enter` starts the program again inside, as in a new terminal: nothing of the caller's sonde is
+`enter` restarts the program inside, as in a new terminal: nothing of the caller's sonde exists
 there.
 """
 
@@ -34,7 +34,7 @@ def enter():
     """Returns inside. Outside, it ends the process with the exit status of the program inside."""
     if os.environ.get("SANDBOX"):
         return
-    room = tempfile.mkdtemp(prefix="sd-")  # short, as sockets lie in it
+    room = tempfile.mkdtemp(prefix="sd-")  # short, because sockets are in it
     home = os.path.join(room + "-home")
     os.mkdir(home)
     root = os.geteuid() == 0

@@ -1,6 +1,6 @@
-"""README.md is pasted, from its first command to its last, into a shell on a machine without sonde,
-and prints what it says. Then each example of docs/ and grafana/README.md runs as it stands, or
-EXCUSED says why it does not.
+"""Pastes README.md, from its first command to its last, into a shell on a machine without sonde,
+and compares the output. Then runs each example of docs/ and grafana/README.md unchanged, unless
+EXCUSED gives a reason.
 """
 
 import json
@@ -17,11 +17,11 @@ import unittest
 
 import sandbox
 
-LANGUAGES = {"sh", "console", "python", "c", "json", "yaml", "text"}
+LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "json", "yaml", "text"}
 PATIENCE_S = 300
 NO_CLUSTER = "needs several hosts: tests/cluster"
 NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
-# (page, a word of the block): why it is not run.
+# (page, a word of the block): the reason why it is not run.
 EXCUSED = {
     ("cluster.md", "salloc -N4 sonde run"): NO_CLUSTER,
     ("cluster.md", "apptainer exec"): "needs containers",
@@ -35,16 +35,22 @@ EXCUSED = {
     ("examples.md", "slow_gpu.py --plot"): NO_CLUSTER,
     ("examples.md", "SONDE_PROBE_DEVICES=cpu:0"): NO_CLUSTER,
     ("examples.md", "scipy_scale_work_db_dump.py"): "takes minutes: tests/examples runs it smaller",
+    ("runs.md", "sonde merge /nodes"): "needs the disks of two nodes: tests/cli/test_runs.py",
     ("detect.md", "SlowGPUDetector"): "needs GPUs: tests/python/test_detector.py",
     ("http.md", "pyarrow.ipc"): "needs requests: tests/conformance/test_native.py reads such answers",
     ("python.md", "to_pandas"): "needs pandas: tests/python/test_client.py",
+    ("export-formats.md", "read_parquet"): "needs pandas: tests/export/test_formats.py",
     ("dask.md", ""): "tests/python/test_dask_docs.py runs them all",
+    ("plot.md", ""): "needs Matplotlib: tests/python/test_plot.py runs them all",
 }
 
 if not shutil.which("nc"):
     EXCUSED["http.md", "nc -N"] = "needs nc"
+for compiler in ("g++", "gfortran"):
+    if not shutil.which(compiler):
+        EXCUSED["languages.md", f"{compiler} "] = f"needs {compiler}"
 
-# What stands around an example: a job with some points, and what the text takes for granted.
+# The environment of an example: a job with some points, and everything that the text presupposes.
 POINTS = """
 now=$(date +%s)
 for age in $(seq 40 -1 1); do
@@ -56,7 +62,7 @@ done | sonde put
 echo "loss 0.5 rank=3" | sonde put
 TOKEN=$(sonde token --write)
 """
-# A database as Dragon's node server leaves it.
+# A database of Dragon's node server.
 DUMP = """
 mkdir -p DUMP_DIR/telemetry
 python3 -c '
@@ -79,11 +85,12 @@ BEFORE = {
     ("scripts.md", "ls spool"): "mkdir -p spool\n",
     ("dragon.md", "python3 PROG.py"): "mkdir -p ~/.config/sonde\necho 'import sonde' >PROG.py\n",
     ("grafana", "sonde run -l 3"): "printf '#!/bin/sh\\nsleep 1\\n' >job\nchmod +x job\n",
-    # Grafana's part is to find the files and a token.
+    # Grafana only has to find the files and a token.
     ("grafana", "grafana server"): "cd $SOURCE; [ -e build ] || ln -s $BUILD build\n"
     'grafana() { ls $SONDE_DASHBOARDS/job.json $GF_PATHS_PROVISIONING/datasources/sonde.yml &&'
     ' [ "$1" = server ] && [ ${#SONDE_TOKEN} = 64 ]; }\n'
     "sonde token --token-file $HOME/.config/sonde/token >/dev/null\n",
+    ("languages.md", "hello"): "cp $SOURCE/examples/hello.* .\n",
     ("detect.md", "sonde probe"): "export SONDE_PROBE_DEVICES=cpu:0\n",
     ("dragon.md", "PROG.py"): "echo 'from sonde import Telemetry; Telemetry().add_data(\"loss\", 1)' >PROG.py\n",
     ("dragon.md", "sonde import"): DUMP,
@@ -124,7 +131,7 @@ def blocks(path, page=None):
 
 
 class Shell:
-    """A bash with a terminal, in which each piece is pasted when the one before has ended."""
+    """A bash with a terminal, into which each piece is pasted after the end of the previous one."""
 
     def __init__(self, env):
         self.ours, theirs = pty.openpty()
@@ -137,11 +144,11 @@ class Shell:
         try:
             while piece := os.read(self.ours, 65536):
                 self.end += piece
-        except OSError:  # as a terminal ends
+        except OSError:  # the end of a terminal
             pass
 
     def run(self, pieces):
-        """The status and the output of each."""
+        """Runs each piece; returns their status and output."""
         script = "".join(f"{piece}\nprintf '\\036%d\\036' $?\n" for piece in pieces)
         self.reader.start()
         with subprocess.Popen(
@@ -160,7 +167,7 @@ class Shell:
 
 
 def pattern(shown):
-    """What the README shows, as an expression: numbers, this host, and … stand for others."""
+    """The output in the README as an expression: numbers, this host, and … match others."""
     lines = []
     for line in shown.splitlines():
         if line.strip() == "…":
@@ -175,14 +182,14 @@ def pattern(shown):
 
 
 def environment(**more):
-    """That of a new terminal."""
+    """The environment of a new terminal."""
     kept = {name: os.environ[name] for name in ("HOME", "TMPDIR", "TZ", "LC_ALL", "TERM", "CCACHE_DIR") if name in os.environ}
     path = os.pathsep.join(p for p in os.environ["PATH"].split(":") if "sonde" not in p)
     return kept | {"PATH": path, "BUILD": os.environ["BUILD_FOLDER"], "SOURCE": os.environ["SOURCE"], "npm_config_offline": "true"} | more
 
 
 def setUpModule():
-    """Pastes the README. The other documents' examples use what it has installed."""
+    """Pastes the README. The other documents' examples use its installation."""
     Readme.page = blocks(sandbox.source() / "README.md")
     Readme.commands = [block for block in Readme.page if block.language == "sh"]
     Readme.outputs = Shell(environment()).run([block.text for block in Readme.commands])
@@ -277,6 +284,12 @@ class Documents(unittest.TestCase):
                 flags = self.run_it("pkg-config", "--cflags", "--libs", "sonde_client").split()
                 self.run_it("cc", "-Wall", "-Wextra", "-Werror", "program.c", *flags, "-o", "program")
                 self.run_in_a_job("./program")
+
+    def test_other_languages(self):
+        """The programs are the files that test_commands compiles and runs."""
+        for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90"}.items():
+            text = (sandbox.source() / "examples" / name).read_text()
+            self.assertEqual([b.text for b in self.blocks if b.language == language], [text])
 
     def test_data(self):
         for block in self.examples("json"):

@@ -1,5 +1,5 @@
-"""The examples on one node, small: they run, they print what their description says, and what they
-record is in the recording. Needs NumPy, as they do."""
+"""The examples on one node, small: they run, print the described output, and record the described
+data. Needs NumPy, like the examples."""
 
 import importlib.util
 import os
@@ -70,15 +70,15 @@ class DbDump(Example):
         self.assertRegex(lines[-2], "^Standard deviation")
         self.assertTrue(lines[-1].startswith(f"Dump of {host}: success, ") and str(dumped) in lines[-1], lines)
         names = self.names(dumped)
-        # the last of them just before the dump
+        # the last ones just before the dump
         self.assertEqual((names["iteration_time"], names["pool_start_time"]), (3, 1))
         self.assertIn("cpu_percent", names)
 
 
 class MergeSort(Example):
     def test_telemetry_ends_the_recursion(self):
-        """Six divisions are the most there can be: of 4,000 numbers that would leave 62. Here the
-        first count of processes that arrives is one too many."""
+        """The maximum is six divisions: 4,000 numbers would leave 62. Here the first count of
+        processes is already above the limit."""
         result = self.example("merge_sort.py", "--min-size=4000", "--max-size=4000", "--limit=-1000000", "--pause=4")
         title, row, metrics = result.stdout.splitlines()
         self.assertEqual(title.split(), "List Size Time (seconds) Hostname Processes Cutoff".split())
@@ -89,7 +89,7 @@ class MergeSort(Example):
         self.assertIn("'merge_cutoff'", metrics)
 
     def test_a_list_that_is_sorted_before_anybody_counts(self):
-        """Each list has its row, also if it is sorted between two counts of processes."""
+        """Each list has its row, even if it is sorted between two counts of processes."""
         result = self.example("merge_sort.py", "--min-size=1", "--max-size=5", "--increment=1", "--pause=0")
         rows = [line.split() for line in result.stdout.splitlines()[1:-1]]
         self.assertEqual([(size, host, cutoff) for size, _, host, _, cutoff in rows], [(str(size), os.uname().nodename, "1") for size in range(1, 6)])
@@ -103,8 +103,7 @@ class SlowGpu(Example):
     WORK = ["--matrices=30", "--size=50"]
 
     def test_cores_play_gpus(self):
-        """However many there are, the result is the same; without any, it is computed all the
-        same."""
+        """The result does not depend on the number of cores; even without any, it is computed."""
         results = set()
         for devices, word in (("cpu:0,cpu:0", "cpu:0"), ("cpu:0", "cpu:0"), ("", "cpu")):
             self.record = self.root / f"recording{len(results)}{len(devices)}"
@@ -125,7 +124,7 @@ class SlowGpu(Example):
             self.assertIn("there is no matplotlib here", result.stdout)
 
     def test_a_checkpoint_is_taken_up(self):
-        """What an end in the middle of writing has left of the last result does not count."""
+        """An incomplete result from an interrupted write does not count."""
         sys.path[:0] = [str(EXAMPLES), os.environ["PACKAGE"]]
         import numpy
         from slow_gpu import Checkpoint
@@ -145,7 +144,7 @@ class SlowGpu(Example):
             self.assertEqual(list(add({7: numpy.ones(1)})), [3] if cut >= 40 else [], cut)
             self.assertEqual(list(add({})), [3, 7] if cut >= 40 else [7])
         self.assertEqual(list(add({})[3]), [0, 1, 2])
-        # The program takes it up, too: these three are not computed again, as their values show.
+        # The program continues from it: these three are not computed again, as their values show.
         path.unlink()
         add({number: numpy.full(50, 100.0) for number in range(3)})
         result = self.example("slow_gpu.py", *self.WORK, "--checkpoint", path, env={"SONDE_PROBE_DEVICES": "cpu:0"})
@@ -154,8 +153,8 @@ class SlowGpu(Example):
 
 class OnNodes(Example):
     def test_errors_and_ends(self):
-        """An exception comes back; a process that ends takes its calls with it; the others go on,
-        and none is left behind."""
+        """An exception is returned; a process that ends loses its calls; the others continue, and
+        none is left behind."""
         program = self.root / "program.py"
         program.write_text("""
 import os, signal, sys

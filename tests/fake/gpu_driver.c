@@ -1,23 +1,23 @@
-// gpu_driver.c - plays NVIDIA's driver library (libcuda.so.1) for the probe or, with FAKE_HIP,
+// gpu_driver.c - a fake of NVIDIA's driver library (libcuda.so.1) for the probe or, with FAKE_HIP,
 // AMD's (libamdhip64.so.6) and the compiler that comes with it (libhiprtc.so.6), as the environment
 // says:
 //
-//   FAKE_GPU_DEVICES   how many there are (2)
+//   FAKE_GPU_DEVICES   number of devices (2)
 //   FAKE_GPU_MS        milliseconds of a timed run, a number for each device, separated by commas;
 //                      the last number is for all further devices (2)
 //   FAKE_GPU_TIMES     factors for the first runs, one after the other, separated by commas; then 1
 //   FAKE_GPU_FREE_MIB  memory that can be allocated (1024); 0: not even a context
-//   FAKE_GPU_FAILS     a function and the error that it gives: cuCtxCreate_v2=46
+//   FAKE_GPU_FAILS     a function and the error that it returns: cuCtxCreate_v2=46
 //   FAKE_GPU_HANGS     the device whose work never ends
 //   FAKE_GPU_DIES      the device whose work kills the process
 //   FAKE_GPU_COMPILES  0: the compiler finds an error
-//   FAKE_GPU_WORK      a file, into which the work is written that is loaded
+//   FAKE_GPU_WORK      a file that receives the loaded work
 //
-// It complains (and fails) about what the real one would not take: no PTX or compiled code, an
-// unknown function, parameters that are not what the work has, events that have not been recorded,
-// a process that was forked after its parent had asked; on standard error about memory that is held
-// when its context goes. As CUDA does, it counts devices in another order than everybody else
-// unless CUDA_DEVICE_ORDER forbids that.
+// It fails with a message for everything that the real one would reject: no PTX or compiled code,
+// an unknown function, parameters that do not match the work, events that have not been recorded, a
+// process that was forked after its parent had used the driver. It reports on standard error memory
+// that is still allocated when its context is destroyed. Like CUDA, it numbers devices differently
+// from all other libraries, unless CUDA_DEVICE_ORDER forbids that.
 #include "detect/gpu_driver.h"
 
 #include <signal.h>
@@ -60,11 +60,11 @@ static const int multiprocessors = 16;
 
 static int current = -1; // device of the context
 static long free_mib;
-static int held;           // pieces of memory
-static pid_t asked_by;     // 0: nobody yet
-static unsigned stretches; // that have been asked for
+static int held;           // allocated pieces of memory
+static pid_t asked_by;     // 0: not used yet
+static unsigned stretches; // requested so far
 
-// Events are numbers: the launches before it. No stretch is empty.
+// Events are numbers: the launches before them. No stretch is empty.
 enum { EVENTS_MAX = 64, NEVER = -1 };
 
 static struct event {
@@ -79,7 +79,7 @@ static long number(const char *name, long otherwise)
     return text ? atol(text) : otherwise;
 }
 
-// The error that `function` is to give, or success.
+// The error that `function` has to return, or success.
 static int failure(const char *function)
 {
     const char *text = getenv("FAKE_GPU_FAILS");
@@ -88,7 +88,7 @@ static int failure(const char *function)
                                                                            : GPU_SUCCESS;
 }
 
-// The index-th of a list; behind its end `otherwise` or, without that (0), the last.
+// The element of a list at this index; behind its end `otherwise` or, if that is 0, the last one.
 static double of_list(const char *name, unsigned index, double first, double otherwise)
 {
     const char *text = getenv(name);
@@ -241,8 +241,8 @@ PUBLIC int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsi
 {
     if (failure(__func__))
         return failure(__func__);
-    // The work's entry lists what it takes: an address and a number, or an address, a number and an
-    // address.
+    // The declaration of the work's entry lists its parameters: an address and a number, or an
+    // address, a number and an address.
     const char *end = strchr(function, ')');
     int wanted = 1;
     for (const char *at = function; end && (at = strchr(at, ',')) && at < end; at++)
@@ -281,7 +281,7 @@ PUBLIC int cuEventRecord(void *event, void *stream)
     return stream ? INVALID : GPU_SUCCESS;
 }
 
-// Then everything is over that is in the queue before it.
+// Completes all earlier work of the queue.
 PUBLIC int cuEventSynchronize(void *event)
 {
     if (failure(__func__))
@@ -313,7 +313,7 @@ PUBLIC int cuGetErrorName(int error, const char **name)
 }
 
 #ifdef FAKE_HIP
-// What it "compiles" is the text, with a word in front.
+// The "compiled" code is the text after a prefix.
 PUBLIC int hiprtcCreateProgram(void **program, const char *source, const char *name,
                                int header_count, const char **headers, const char **header_names)
 {

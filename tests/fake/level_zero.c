@@ -1,9 +1,9 @@
-// level_zero.c - a fake libze_loader.so.1 whose GPUs do what a script says (script.h).
+// level_zero.c - a fake libze_loader.so.1 whose GPUs follow a script (script.h).
 //
 // A GPU has one part of each kind or, with `set G tiles 2`, one for each tile; two frequencies, two
 // sensors and two sets of errors. With `set 0 drivers 2` two drivers know all GPUs. `set G kind 5`
-// makes it something that is not a GPU. Counters go on by a second with each call. Built a second
-// time as an old library (FAKE_OLD): no zesInit, and Sysman only where the environment asked for it
+// makes it something that is not a GPU. Counters advance by a second with each call. Built a second
+// time as an old library (FAKE_OLD): no zesInit, and Sysman only if the environment requests it
 // before the start.
 #include "fake/script.h"
 
@@ -170,7 +170,7 @@ CALL(zesRasGetProperties, zes_handle handle, struct zes_part_properties *out)
                     key_of(handle) == CORRECTED ? ZES_RAS_CORRECTABLE : ZES_RAS_UNCORRECTABLE, out);
 }
 
-// Seconds that a counter has gone on for; each tile of a GPU and each key has its own.
+// The seconds by which a counter has advanced; each tile of a GPU and each key has its own.
 static double seconds(zes_handle handle, enum key key)
 {
     return fake_count(gpu_of(handle), (int)key + (int)(tile_of(handle) % 2) * FAKE_KEYS_MAX, 1);
@@ -222,7 +222,7 @@ CALL(zesPowerGetEnergyCounter, zes_handle handle, struct zes_energy *out)
     return result;
 }
 
-// The second tile is a degree warmer, and a megahertz faster.
+// The second tile is a degree warmer and a megahertz faster.
 CALL(zesTemperatureGetState, zes_handle handle, double *out)
 {
     int result = ask(handle, key_of(handle), out);
@@ -246,10 +246,10 @@ CALL(zesRasGetState, zes_handle handle, uint8_t clear, struct zes_ras_state *out
 {
     double errors;
     if (clear)
-        abort(); // the counts are everybody's
+        abort(); // all programs share the counts
     int result = ask(handle, key_of(handle), &errors);
     for (int i = 0; i < ZES_RAS_CATEGORIES; i++)
-        out->categories[i] = 1000; // not the hardware's
+        out->categories[i] = 1000; // not a hardware error
     for (int i = ZES_RAS_HARDWARE_FIRST; i <= ZES_RAS_HARDWARE_LAST; i++)
         out->categories[i] = 0;
     out->categories[ZES_RAS_HARDWARE_LAST] = (uint64_t)errors;

@@ -1,8 +1,8 @@
-// nvml.c - a fake libnvidia-ml.so.1 whose GPUs do what a script says (nvml.h).
+// nvml.c - a fake libnvidia-ml.so.1 whose GPUs follow a script (nvml.h).
 //
 // Built a second time as a library of ten years ago (FAKE_OLD): no versions in names, no field
-// values, GPM or MIG. And a third time as one that has dropped what is to go (FAKE_NEW): the older
-// temperature, and one counter for all NVLinks.
+// values, GPM or MIG. And a third time as one without the deprecated functions (FAKE_NEW): the
+// older temperature, and one counter for all NVLinks.
 #include "fake/nvml.h"
 
 #include "collect/nvml.h"
@@ -74,9 +74,10 @@ const struct fake_key fake_keys[] = {
 };
 
 struct nvml_device_opaque {
-    unsigned index, mig; // MIG instances count from 1; 0: the GPU itself, which has what follows
+    // MIG instances count from 1; 0: the GPU itself, which has the following members
+    unsigned index, mig;
     unsigned mig_count;
-    unsigned row; // of the play
+    unsigned row; // of the file to play
     uint64_t xids[XIDS_MAX];
     unsigned xid_count, xid_taken;
 };
@@ -180,13 +181,13 @@ static void read_script(const char *path)
 
 // ---- calls ----
 
-// Every call for a device comes through here; it returns with the lock.
+// Every call for a device goes through here; it returns with the lock held.
 static int enter(nvml_device d, enum key key)
 {
     return fake_enter(d->index, (int)key);
 }
 
-// Scripts speak of GPUs; an instance has what they have at first.
+// Scripts describe GPUs; an instance begins with the values of its GPU.
 static double value_of(nvml_device d, enum key key)
 {
     return d->mig ? fake_keys[key].value : *fake_value(d->index, (int)key);
@@ -279,7 +280,7 @@ CALL(nvmlInit_v2, void)
 {
     return start();
 }
-// pynvml's way in.
+// The entry point for pynvml.
 CALL(nvmlInitWithFlags, unsigned flags)
 {
     (void)flags;
@@ -317,7 +318,7 @@ CALL(nvmlDeviceGetUtilizationRates, nvml_device d, struct nvml_utilization *out)
 {
     int result = enter(d, KEY_UTILIZATION);
     if (result == NVML_SUCCESS && (d->mig || d->mig_count))
-        result = NVML_NOT_SUPPORTED; // as on a real one in MIG mode
+        result = NVML_NOT_SUPPORTED; // as for a real GPU in MIG mode
     if (result == NVML_SUCCESS && play_rows) {
         const double *row = play + ((d->row++ % play_rows) * play_gpus + d->index) * 3;
         *fake_value(d->index, KEY_UTILIZATION) = row[0];
@@ -408,7 +409,7 @@ CALL(nvmlDeviceGetFieldValues, nvml_device d, int count, struct nvml_field *out)
                 continue;
             out[i].result = fake_fails(d->index, (int)known[k].key);
             out[i].type = known[k].type;
-            // A negative PCIe counter plays a driver whose counter has 32 bits.
+            // A negative PCIe counter simulates a driver with a counter of 32 bits.
             if (value_of(d, known[k].key) < 0)
                 out[i].type = NVML_U32;
             if (out[i].type == NVML_U32)
@@ -420,7 +421,7 @@ CALL(nvmlDeviceGetFieldValues, nvml_device d, int count, struct nvml_field *out)
     return fake_leave(result);
 }
 
-// As some drivers had it: 32 bytes a process.
+// The layout of some drivers: 32 bytes per process.
 CALL(nvmlDeviceGetComputeRunningProcesses_v3, nvml_device d, unsigned *count, char *out)
 {
     (void)d;
@@ -459,7 +460,7 @@ CALL(nvmlDeviceGetMaxMigDeviceCount, nvml_device d, unsigned *out)
     return fake_leave(result);
 }
 
-// The places in between are empty: instances stand at 0, 2, 4 …
+// The odd places are empty: instances are at 0, 2, 4 …
 CALL(nvmlDeviceGetMigDeviceHandleByIndex, nvml_device d, unsigned index, nvml_device *out)
 {
     int result = enter(d, KEY_HANDLE);
@@ -502,7 +503,7 @@ CALL(nvmlEventSetWait_v2, nvml_events set, struct nvml_event *out, unsigned time
     nvml_device d = set->device;
     int result = enter(d, KEY_EVENTS);
     if (timeout_ms != 0)
-        abort(); // a sample must not wait
+        abort(); // called in a sample, which must not wait
     if (result == NVML_SUCCESS && d->xid_taken == d->xid_count)
         result = NVML_TIMEOUT;
     if (result == NVML_SUCCESS)
@@ -548,7 +549,7 @@ CALL(nvmlGpmMigSampleGet, nvml_device d, unsigned instance, nvml_gpm_sample out)
     return d->mig ? NVML_INVALID_ARGUMENT : take_gpm(d, instance, out);
 }
 
-// Each metric's value is what the newer sample has and a hundredth of the metric's number.
+// A metric's value is that of the newer sample plus a hundredth of the metric's number.
 CALL(nvmlGpmMetricsGet, struct nvml_gpm_get *get)
 {
     if (get->version != NVML_GPM_VERSION || !get->from->taken || !get->to->taken ||

@@ -18,7 +18,8 @@ static struct gpu {
     unsigned held; // calls
 } gpus[FAKE_GPUS_MAX];
 
-static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; // who has it may ask on
+// its holder may take it again
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned gpu_count;
 static int init_result;

@@ -1,9 +1,9 @@
 """columns.py - bytes, checksums, and columns of values and of time stamps, as docs/format-codecs.md
 describes them.
 
-Written from that page alone: it shares nothing with sonde but the zstd library. read_sonde.py reads
-files with it, and the unit test of the codecs compares with it what sonde encodes and decodes.
-Plain, not fast.
+Written from that page alone: it shares only the zstd library with sonde. read_sonde.py reads files
+with it, and the unit test of the codecs compares sonde's encoders and decoders with it. Simple, not
+fast.
 """
 import ctypes
 import struct
@@ -16,7 +16,7 @@ MAX_UNPACKED = 1 << 30  # bytes of one zstd frame
 
 
 class Damage(Exception):
-    """Bytes that are not what the format says."""
+    """Bytes that violate the format."""
 
 
 def need(truth, what):
@@ -75,7 +75,7 @@ def to_bits(value):
 
 
 class Bytes:
-    """A piece of the file that is read from its start to its end."""
+    """A part of the file that is read from its start to its end."""
 
     def __init__(self, data):
         self.data, self.at = data, 0
@@ -136,7 +136,7 @@ def scaled(x, scale):
 
 
 def misses(data, count, values):
-    """Puts the values at the positions that `data` goes on with."""
+    """Puts the next values of `data` at their positions."""
     positions = data.get(f"{count}H")
     for position, value in zip(positions, data.u64s(count)):
         need(position < len(values), "a miss behind the end")
@@ -259,7 +259,7 @@ def low_bits(data, count, low):
 
 
 class Whole:
-    """A table's column of whole numbers: `own` is the series q without what references add."""
+    """A table's column of whole numbers: `own` is the series q without the part from references."""
 
     def __init__(self, codec, n, entry, streams):
         self.n = n
@@ -291,7 +291,7 @@ class Whole:
         self.miss_count = miss_count
 
     def series(self, columns, seen):
-        """q, with what references add; seen[0] counts the columns that were met on the way."""
+        """q, including the part from references; seen[0] counts the visited columns."""
         seen[0] += 1
         need(seen[0] <= 64, "references without an end")
         q = self.own

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""emitter.py LIBSONDE - says through the public library what the lines on standard input say; the
-format's tests run it under `sonde run`.
+"""emitter.py LIBSONDE - emits through the public library what the lines on standard input describe;
+the format's tests run it under `sonde run`.
 
 point NAME TIME BITS | row TIME NAME=BITS … | span START END TEXT KEY=VALUE … | begin TEXT KEY=VALUE
 … | end | note TEXT KEY=VALUE … | unit NAME UNIT | wait FILE
 
-Numbers are decimal, BITS hexadecimal. `wait` makes FILE and goes on when it is gone. The ring has
-room for everything that a test says, so nothing is dropped, however late the agent is.
+Numbers are decimal, BITS hexadecimal. `wait` makes FILE and waits until it is removed. The ring has
+room for all lines of a test, so nothing is dropped, however late the agent is.
 """
 import ctypes
 import os

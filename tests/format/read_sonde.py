@@ -2,15 +2,14 @@
 """read_sonde.py [--csv] [--synced] FILE - a reader of recordings that was written from
 docs/format.md and docs/format-codecs.md alone.
 
-It is the proof that those two pages say enough: it shares nothing with sonde but the zstd library.
-It goes for plainness, not for speed. columns.py decodes columns; here are, from the bottom up:
-blocks; events; the file with its catalog, blocks and tails.
+It proves that those two pages are complete: it shares only the zstd library with sonde. It is
+simple, not fast. columns.py decodes columns; this file has, from the bottom up: blocks; events; the
+file with its catalog, blocks and tails.
 
-What is damaged is named and left out, the rest is read: `Recording.problems` is empty when every
-checksum and every sum is right. --csv prints every point. A file that a writer left behind in
-another boot is taken for one whose machine went down: only what was surely on the disk counts,
-which is what a writer that takes it up keeps. --synced takes any that was left behind for such a
-one.
+Damaged parts are reported and left out, the rest is read: `Recording.problems` is empty if every
+checksum and every sum is correct. --csv prints every point. If a writer left a file in another
+boot, its machine is assumed to have gone down: only data that was certainly on the disk counts,
+which is what the next writer keeps. --synced treats any abandoned file like that.
 """
 import os
 import struct
@@ -44,7 +43,7 @@ def check_sums(bits, noted):
 
 
 class Block:
-    """A block whose header is sound. points() gives (series, times, bits) column by column."""
+    """A block with a valid header. points() yields (series, times, bits) column by column."""
 
     def __init__(self, raw):
         head = Bytes(raw[:BLOCK_HEAD])
@@ -66,6 +65,24 @@ class Block:
         if self.flags & 2:
             directory, _ = unzstd(directory, self.directory_unpacked)
         return Bytes(directory), data
+
+    def stripes(self):
+        """The blocks in the data of a striped block; itself if it is none."""
+        if not self.flags & 8:
+            return [self]
+        directory, data = self.open()
+        need(not directory.left(), "a striped block with a directory")
+        stripes = []
+        for _ in range(self.columns):
+            stripe = Block(data)
+            need(stripe.flags & 17 == 17 and stripe.owner == self.owner and (stripe.first, stripe.last, stripe.version) == (self.first, self.last, self.version)
+                 and (not stripes or stripes[-1].last_time < stripe.first_time), "a block that is no stripe of this one")
+            stripes.append(stripe)
+            data = data[stripe.size:]
+        need(not data, "bytes behind the last stripe")
+        need(self.first_time == stripes[0].first_time and self.last_time == stripes[-1].last_time
+             and self.value_count == sum(s.value_count for s in stripes), "a striped block whose header differs from its stripes")
+        return stripes
 
     def points(self, sets):
         directory, data = self.open()
@@ -219,7 +236,8 @@ TRIES = 1000
 
 
 def this_boot():
-    """The boot id of this machine as a header has it; zeros where the system does not say."""
+    """The boot id of this machine in the form of a header; zeros if the system does not provide
+    it."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return bytes.fromhex(file.read().strip().replace("-", ""))
@@ -237,8 +255,8 @@ class Segment:
 
 
 class Recording:
-    """What is in a file: metrics, series (metric id, labels), points {series: {time_ns: bits}},
-    events, problems."""
+    """The contents of a file: metrics, series (metric id, labels), points {series: {time_ns:
+    bits}}, events, problems."""
 
     def __init__(self, path, synced=False):
         self.problems, self.about, self.metrics, self.pairs, self.series, self.sets = [], {}, [], [], [], []
@@ -252,14 +270,14 @@ class Recording:
         self.read_blocks()
         self.read_tails()
         for points, single in zip(self.points, self.single):
-            points.update(single)  # wins over whatever is in sets
+            points.update(single)  # overrides points of sets
 
     def problem(self, where, why):
         self.problems.append(f"{where}: {why}")
 
     def copy(self, fd):
-        """A copy of the header, the table and the content of the segments that belong together,
-        while a writer goes on."""
+        """A consistent copy of the header, the table and the contents of the segments, while a
+        writer continues."""
         for _ in range(TRIES):
             self.read_header(fd)
             before, table = self.read_table(fd)
@@ -267,8 +285,8 @@ class Recording:
                 time.sleep(0.001)
                 continue
             self.segments = [Segment(raw) for raw in table]
-            # Series are named in the catalog before they have points: what is copied last knows all
-            # that was copied before.
+            # The catalog names series before they have points, so it is copied last and knows all
+            # copied series.
             for segment in sorted(self.segments, key=lambda s: s.kind in (KIND_CATALOG, KIND_PACKED_CATALOG)):
                 if segment.kind == KIND_NONE or not segment.sound:
                     continue
@@ -303,7 +321,7 @@ class Recording:
         self.only_synced = self.state == 1 and (self.only_synced or header[88:104] != this_boot())
 
     def read_table(self, fd):
-        """The table's sequence and its entries; None when it was being changed."""
+        """The table's sequence and its entries; None if it was being changed."""
         need(self.table_used <= self.table_room, "the table has no room for its entries")
         sequence = os.pread(fd, 8, 128)
         table = os.pread(fd, 64 * self.table_used, self.table_at)
@@ -316,8 +334,7 @@ class Recording:
         return sorted((s for s in self.segments if s.kind in kinds and s.sound), key=lambda s: s.number)
 
     def unsure(self, segment, at):
-        """True for what lies at `at` if it may not have been on the disk when the machine went
-        down."""
+        """True if the data at `at` may not have been on the disk when the machine went down."""
         return self.only_synced and at >= max(used for used, _ in segment.notes)
 
     def read_catalog(self):
@@ -378,6 +395,7 @@ class Recording:
             while at < len(raw):
                 try:
                     block = Block(raw[at:])
+                    need(not block.flags & 16, "a stripe outside of a striped block")
                     block.open()
                     found.append(block)
                     at += block.size
@@ -390,27 +408,28 @@ class Recording:
             if not any(o is not block and o.owner == block.owner and o.first <= block.first and block.last <= o.last
                        and (o.last - o.first, o.version) > (block.last - block.first, block.version) for o in found):
                 self.blocks.append(block)
-        # What is added last wins: the newer part, then of sets the first.
+        # The last added value wins: the newer part; for sets, the first one.
         self.blocks.sort(key=lambda b: (b.version, b.kind == 1, -b.set))
         for block in self.blocks:
             try:
                 if block.kind == 3:
                     self.events += Event.read_all(block.events(), block.count)
                 else:
-                    for number, times, bits in block.points(self.sets):
-                        self.add(number, times, bits, block.kind == 2)
+                    for stripe in block.stripes():
+                        for number, times, bits in stripe.points(self.sets):
+                            self.add(number, times, bits, block.kind == 2)
             except Damage as damage:
                 self.problem(f"block {block.first} to {block.last} of {block.owner}", damage)
 
     @staticmethod
     def next_block(raw, at):
-        """Where the next sound header is: behind a damaged one nothing is known of the size."""
+        """The position of the next valid header: after a damaged one, the size is unknown."""
         while True:
             at = raw.find(b"SBLK", at + 1)
             if at < 0:
                 return len(raw)
             try:
-                Block(raw[at:])
+                need(not Block(raw[at:]).flags & 16, "a stripe")
                 return at
             except Damage:
                 pass
@@ -447,7 +466,7 @@ class Recording:
             right = [n for n, crc in segment.notes if n <= used and crc32c(segment.content[:n * unit]) == crc]
             if len(right) < len(segment.notes):
                 used = max(right, default=0)
-                self.problem(f"tail {segment.number}", f"what a sync noted of it is not there; {used} can be believed")
+                self.problem(f"tail {segment.number}", f"what a sync noted of it is not there; {used} are intact")
         content = segment.content[:used * unit]
         need(len(content) == used * unit, "it is longer than its segment")
         if segment.kind == KIND_EVENT_TAIL:
@@ -460,7 +479,7 @@ class Recording:
                 for number, value in zip(members, bits):
                     self.add(number, [t], [value])
 
-    # What one asks for
+    # The public functions
 
     def name(self, number):
         metric, labels = self.series[number]
@@ -468,7 +487,7 @@ class Recording:
         return self.metrics[metric]["name"] + (f"{{{inside}}}" if inside else "")
 
     def last_events(self):
-        """The events, of records of one span only the last."""
+        """The events; of several records of one span only the last."""
         last = {e.id: i for i, e in enumerate(self.events) if e.kind == "span" and e.id}
         return [e for i, e in enumerate(self.events) if e.kind != "span" or not e.id or last[e.id] == i]
 

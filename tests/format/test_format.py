@@ -1,8 +1,8 @@
-"""The documents of the format, held against files that sonde writes: the reader that was written
-from them gives every point back bit by bit.
+"""Compares the documents of the format with sonde's files: the reader that was written from them
+returns every point bit by bit.
 
-SONDE is the command, SONDE_LIBRARY the shared library that emitter.py emits through, HELLO the
-program of examples/hello.c.
+SONDE is the command, SONDE_LIBRARY the shared library that emitter.py uses, HELLO the program of
+examples/hello.c.
 """
 import csv
 import datetime
@@ -43,8 +43,8 @@ def wait_until(condition, seconds=PATIENCE_S):
 
 
 def emitted(lines):
-    """What a file must hold after these lines of the emitter: {name: {time_ns: bits}}. No time
-    stamp twice."""
+    """The expected contents of a file after these lines of the emitter: {name: {time_ns: bits}}. No
+    time stamp occurs twice."""
     points = {}
     for line in lines:
         what, *words = line.split()
@@ -59,12 +59,12 @@ def emitted(lines):
 
 
 def held(recording):
-    """The same of a recording, by the metric's name alone, without what has no points."""
+    """The same for a recording, by the metric's name alone, without empty series."""
     return {recording.metrics[metric]["name"]: points for (metric, _), points in zip(recording.series, recording.points) if points}
 
 
 def read_queried(path, name):
-    """{time_ns: value} as `sonde query` says."""
+    """{time_ns: value} from `sonde query`."""
     rows = list(csv.DictReader(io.StringIO(sonde("query", "--csv", f"none:{name}", path))))
     answer = {}
     for row in rows:
@@ -75,7 +75,7 @@ def read_queried(path, name):
 
 
 class Columns:
-    """Cells of a wide CSV, for each kind of column that people record, and what must come back."""
+    """Cells of a wide CSV, for each usual kind of column, and the expected values."""
 
     def __init__(self, seed):
         self.random, self.total, self.speed, self.height = random.Random(seed), 0, 0, 0.0
@@ -185,7 +185,7 @@ class FormatTest(unittest.TestCase):
 
     @staticmethod
     def recorded(folder):
-        """The file in there, once its header is written."""
+        """The file in the folder, once its header is written."""
         for where, _, names in os.walk(folder):
             for name in names:
                 if name.endswith(".sonde"):
@@ -195,8 +195,8 @@ class FormatTest(unittest.TestCase):
 
 
 def made_lines(count, seed):
-    """Points of some series, rows of a set with gaps, spans and annotations; NaN with payloads,
-    too, which no CSV can say."""
+    """Points of some series, rows of a set with gaps, spans and annotations; also NaN with
+    payloads, which no CSV can express."""
     r = random.Random(seed)
     lines = []
     for i in range(count):
@@ -277,6 +277,14 @@ class Runs(FormatTest):
     def test_a_run_with_cold_blocks_of_points(self):
         self.check_run(35000, {1, 2})
 
+    def test_long_series_one_after_the_other(self):
+        r = random.Random(6)
+        lines = [f"point noise{series} {START + i * 10**6} {to_bits(round(r.random(), 3)):x}" for series in range(10) for i in range(40000)]
+        recording = Recording(self.finish(self.run_emitter(lines)))
+        self.assertEqual(recording.problems, [])
+        self.assertIn(8, {b.flags & 8 for b in recording.blocks})
+        self.assert_same(held(recording), emitted(lines))
+
     def test_points_that_come_out_of_order(self):
         lines = made_lines(3000, 1)
         random.Random(2).shuffle(lines)
@@ -356,7 +364,7 @@ class Runs(FormatTest):
         ready = self.path("ready")
         process = self.run_emitter(["begin outer a=b", "begin inner", f"wait {ready}", "end", "begin open"])
         path = wait_until(lambda: self.recorded(self.path("jobs")))
-        # what is over by the time that the agent looks is stored once
+        # a span that has ended before the agent reads is stored once
         wait_until(lambda: {e.text for e in Recording(path).events} == {"outer", "inner"})
         os.unlink(ready)
         recording = Recording(self.finish(process))
@@ -369,8 +377,7 @@ class Runs(FormatTest):
         self.assertGreater(len(recording.events), len(spans), "the record of a span that ended follows that of its begin")
 
     def test_a_file_that_is_being_written(self):
-        """Copies that are taken while points pour in hold nothing else than what was put in, and
-        all of it in the end."""
+        """Copies during writes contain only written points, and the last one has all of them."""
         lines, ready = made_lines(9000, 4), self.path("ready")
         wanted = emitted(lines)
         process = self.run_emitter([])
@@ -404,7 +411,7 @@ class Runs(FormatTest):
 
 class Crashes(FormatTest):
     def start_agent(self, folder):
-        """The process and the descriptor that it ends by when it is closed."""
+        """The process, and the descriptor whose end stops it."""
         ours, its = socket.socketpair()
         process = subprocess.Popen([SONDE, "agent", "-l", "1", "--folder", folder, "--host", "node", f"--control-fd={its.fileno()}"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, pass_fds=[its.fileno()])
@@ -444,8 +451,8 @@ class Crashes(FormatTest):
         self.check_flips(path, killed)
 
     def check_fallen(self, path, killed, torn, before, wanted):
-        """The same bytes, but the machine went down with what was behind the last sync (torn: and a
-        bit of it), and another has come up."""
+        """The same bytes, but without those that were not synced when the machine went down (torn:
+        and with a changed bit in them), in another boot."""
         fallen = self.path(f"fallen-{torn}")
         os.mkdir(fallen, 0o700)
         lost = os.path.join(fallen, "node.sonde")
@@ -467,7 +474,7 @@ class Crashes(FormatTest):
             self.assertLessEqual(points.items(), wanted[name].items())
         for name, points in ({} if torn else before).items():
             self.assertLessEqual(points.items(), held(left)[name].items())
-        # sonde's own reader shows just that, and its writer keeps it.
+        # sonde's own reader shows exactly that, and its writer keeps it.
         self.assert_as_queried(lost, left, held(left))
         again, control = self.start_agent(fallen)
         control.close()
@@ -479,8 +486,8 @@ class Crashes(FormatTest):
         self.assertEqual([e.text for e in taken_up.events], [e.text for e in left.events])
 
     def check_flips(self, path, killed):
-        """What has a checksum of its own in a file that was not closed: table entries, the catalog,
-        events in their tail."""
+        """Parts with a checksum of their own in a file that was not closed: table entries, the
+        catalog, events in their tail."""
         with open(path, "rb") as file:
             content = file.read()
         places = [killed.table_at + 20]
@@ -495,7 +502,8 @@ class Crashes(FormatTest):
 
 class Damages(FormatTest):
     def flip_and_read(self, path, count):
-        """Flips bits one after the other: each is reported, and what is still read was put in."""
+        """Flips bits one after the other: each is reported, and the remaining values are
+        correct."""
         with open(path, "rb") as file:
             content = file.read()
         whole = Recording(path)

@@ -1,5 +1,4 @@
-// The table of amdgpu drivers, as the firmware may garble it: nothing is read behind its end, and
-// no value comes out of nowhere.
+// Random tables of amdgpu drivers: the parser reads nothing behind the end, and invents no value.
 #include "collect/gpu_sysfs.h"
 
 #include <math.h>
@@ -10,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct gpu_device d;
-    uint8_t *table = malloc(size); // of just this size, for the sanitizer
+    uint8_t *table = malloc(size); // of exactly this size, for the sanitizer
     for (int row = 0; row < GPU_ROWS; row++)
         d.values[row] = store_missing();
     if (size)

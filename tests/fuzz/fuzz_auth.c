@@ -1,7 +1,7 @@
-// What a request says of itself: address, headers, cookies, in lines "NAME:value". $C, $W, $V and
-// $S stand for the control, write and view token and for an open session's id, so that inputs can
-// hold them. Whatever the rest is, a role comes from the token or session that is there, and from
-// no other place, and none of them goes out again.
+// A request's address, headers and cookies, in lines "NAME:value". $C, $W, $V and $S stand for the
+// control, write and view token and for an open session's id, so that inputs can contain them.
+// Whatever else is in it, a role comes only from such a token or session, and no answer contains
+// one of them.
 #include "http/auth.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static bool holds(struct str text, const char *word)
     return text.data && str_find(text, str_of(word)) >= 0;
 }
 
-// The tokens that the address has once it is decoded, which may have been written in any way.
+// The tokens in the decoded address, however they were encoded.
 static bool has_parameter(const struct request *r, const char *word)
 {
     for (size_t i = 0; i < r->parameter_count; i++)
@@ -69,7 +69,7 @@ static bool has_parameter(const struct request *r, const char *word)
     return false;
 }
 
-// The most that this request can have.
+// The highest role that this request may get.
 static enum role most(const struct request *r)
 {
     enum role role = ROLE_NOBODY;
@@ -97,7 +97,8 @@ static void check_headers(const struct answer *a)
                     abort();
         } else if (str_eq(str_of(a->headers[i].name), STR("Location"))) {
             struct request next = {0};
-            if (value.size > 1 && value.data[0] == '.' && value.data[1] == '/') // of the root
+            // relative to the root
+            if (value.size > 1 && value.data[0] == '.' && value.data[1] == '/')
                 value = str_slice(value, 1, value.size);
             if (value.size < 1 || value.data[0] != '/' ||
                 (value.size > 1 && (value.data[1] == '/' || value.data[1] == '\\')) ||
@@ -108,7 +109,7 @@ static void check_headers(const struct answer *a)
     }
 }
 
-// Where the link stood in another page: the session is opened, and a page of ours goes on.
+// The link was on another page: the session is opened, and a page of ours continues.
 static bool leads_on(const struct answer *a)
 {
     for (size_t i = 0; i < a->header_count; i++)
@@ -156,7 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 abort();
         check_headers(&a);
         answer_free(&a);
-        // Another client has no use for the session, nor this one for a guess.
+        // Neither can another client use the session, nor this one a guessed id.
         const struct peer other = {.local = true, .known = true, .uid = 1001};
         struct str guess = r.headers[HEADER_COOKIE];
         if (sessions_check(auth.sessions, str_of(session), &other) ||

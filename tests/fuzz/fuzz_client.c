@@ -1,6 +1,6 @@
-// Who asks a server that means no good: the lists and peaks of sonde_client.h. The input is what it
-// answers, question by question: u8 what is wrong, u16 size, bytes. fuzz_client_result has the
-// columns of a single answer.
+// A hostile server: the lists and peaks of sonde_client.h. The input has its answers, request by
+// request: u8 kind of failure, u16 size, bytes. fuzz_client_result covers the columns of a single
+// answer.
 #include "base/bytes.h"
 #include "client/origin.h"
 #include "faces/native/binary.h"
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct bytes answers;
 
-// ---- in the place of origin.c ----
+// ---- replaces origin.c ----
 
 int target_find(const char *where, const char *token, const struct target_options *options,
                 struct target *out, struct error *e)
@@ -46,8 +46,8 @@ const char *origin_name(const struct origin *o)
     return "nowhere";
 }
 
-int origin_points(struct origin *o, struct str body, int timeout_ms, struct inside_points *out,
-                  struct error *e)
+int origin_points(struct origin *o, struct str body, int timeout_ms,
+                  struct embedded_server_points *out, struct error *e)
 {
     (void)o, (void)body, (void)timeout_ms, (void)out, (void)e;
     return -ENOTSUP;
@@ -67,18 +67,18 @@ int origin_ask(struct origin *o, const char *path, struct str body, const char *
     if (answers.failed || wrong >= 250)
         return error_set(e, codes[wrong % 3], wrong % 2 ? "No such name: x" : "nobody is there");
     if (body.data)
-        buf_add_str(&out->body, STR(NATIVE_BINARY_MAGIC)); // found at once
+        buf_add_str(&out->body, STR(NATIVE_BINARY_MAGIC)); // gives the fuzzer a valid beginning
     buf_add_str(&out->body, text);
     if (wrong > 200)
         out->missing = strdup("n2 (late)");
     return 0;
 }
 
-// ---- what is asked ----
+// ---- requests ----
 
 static size_t read_text(const char *text)
 {
-    return strlen(text); // all of it is there
+    return strlen(text); // all of it is readable
 }
 
 static size_t lists(struct sonde_client *c, unsigned which)
@@ -148,7 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     unsigned which = data[0] % 8;
     size_t sum = which < 5 ? lists(c, which) : peaks(c, which == 5);
-    __asm__ volatile("" : : "r"(sum)); // what was looked at is not optimised away
+    __asm__ volatile("" : : "r"(sum)); // keeps the compiler from removing the reads
     sonde_client_close(c);
     return 0;
 }

@@ -1,5 +1,4 @@
-// What a server that means no good sends as a stream: cut into pieces that lie within it, or
-// refused.
+// A stream of a hostile server: divided into valid parts, or refused.
 #include "base/bytes.h"
 #include "client/feed.h"
 

@@ -1,5 +1,5 @@
-// Any bytes to the decoders of columns, time stamps and tables; and any bytes as values, encoded
-// and decoded again. The first byte says which, the next two how many values.
+// Random bytes for the decoders of columns, time stamps and tables; and random bytes as values,
+// encoded and decoded. The first byte chooses, the next two are the number of values.
 #include "store/codec_table.h"
 
 #include <stdlib.h>

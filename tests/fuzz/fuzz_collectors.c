@@ -1,6 +1,6 @@
-// Commands that are asked for. A body, by HTTP: what comes of it is one line, from which the agent
-// takes just what was asked for. And any bytes as such a line, and as scripts: taken apart or
-// refused in words.
+// Requested commands. The body of an HTTP request becomes one line, from which the agent reads
+// exactly the request. And random bytes as such a line, and as scripts: parsed or refused with a
+// message.
 #include "agent/collectors.h"
 #include "faces/native/handlers.h"
 #include "http/json_body.h"
@@ -41,7 +41,7 @@ static void check_line(const struct request *r)
     struct script_spec s;
     struct error e;
     bool per_gpu;
-    if (!command.size) { // it is to run no more
+    if (!command.size) { // stop it
         if (!str_eq(rest, parameter(r, "name")))
             abort();
         return;

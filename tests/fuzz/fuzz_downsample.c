@@ -1,4 +1,4 @@
-// Downsampling texts: what is taken has an interval and a function.
+// Downsampling texts: an accepted one has an interval and a function.
 #include "query/query.h"
 
 #include <stdlib.h>

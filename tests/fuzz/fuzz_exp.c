@@ -1,4 +1,5 @@
-// The body of /api/query/exp: any bytes give nodes that can be worked out, or an error in words.
+// The body of /api/query/exp: random bytes give nodes that can be evaluated, or an error with a
+// message.
 #include "invented.h"
 #include "plan.h"
 #include "query/exp.h"

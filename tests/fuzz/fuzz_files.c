@@ -1,6 +1,6 @@
-// Files that people, systems and other programs write: a configuration (YAML), a list of hosts, a
-// job.json, a time zone, a table in CSV. The first byte says which it is; whatever is in it is
-// taken or refused in words, and what is taken can be used.
+// Files from people, systems and other programs: a configuration (YAML), a list of hosts, a
+// job.json, a time zone, a table in CSV. The first byte chooses; the contents are accepted or
+// refused with a message, and accepted ones can be used.
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/config.h"

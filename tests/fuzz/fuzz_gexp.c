@@ -1,4 +1,4 @@
-// Functions over queries: any bytes give a tree that can be run, or an error in words.
+// Functions over queries: random bytes give a tree that can be run, or an error with a message.
 #include "invented.h"
 #include "plan.h"
 #include "query/gexp.h"

@@ -1,5 +1,5 @@
-// Slurm's lists of hosts: bounded, never a name that ssh would take for something else, never an
-// error without words.
+// Slurm's lists of hosts: limited, without names that ssh would interpret as options, and every
+// error has a message.
 #include "launch/hostlist.h"
 
 #include <stdlib.h>

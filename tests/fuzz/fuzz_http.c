@@ -1,7 +1,7 @@
-// Bytes of a client that has no token, on a real connection to a real server, through acceptor,
-// library and table of routes: whatever they are, the server goes on, and nothing but the open
-// routes answers 200. With a first byte of 'T' behind a token: the same for a client that may view
-// (then any answer will do).
+// Bytes of a client without a token, on a real connection to a real server, through acceptor,
+// library and table of routes: the server survives, and only the open routes answer 200. With a
+// first byte of 'T', behind a token: the same for a client that may view (then any answer is
+// allowed).
 #include "aggregator/aggregator.h"
 #include "http/tokens.h"
 
@@ -39,7 +39,7 @@ static void start(void)
         fprintf(stderr, "%s\n", e.text);
         abort();
     }
-    token_of_role(str_of(control), ROLE_VIEW, view); // it changes nothing, whatever is asked
+    token_of_role(str_of(control), ROLE_VIEW, view); // it may not change anything
     atexit(stop);
 }
 
@@ -49,8 +49,8 @@ static int reach(void)
                              .sin_port = htons((uint16_t)aggregator_port(server)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct linger at_once = {.l_onoff = 1};      // ports are not used up
-    struct timeval patience = {.tv_usec = 5000}; // a connection that is kept open says no more
+    struct linger at_once = {.l_onoff = 1};      // does not use up ports
+    struct timeval patience = {.tv_usec = 5000}; // a kept-open connection sends nothing more
     if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
         abort();
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -58,20 +58,19 @@ static int reach(void)
     return fd;
 }
 
-// What the server says until it closes, or falls silent.
+// Reads the server's output until it closes, or falls silent.
 static void talk(const void *bytes, size_t size, struct buf *out)
 {
     char piece[4096];
     int fd = reach();
-    ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL); // what it does not take it has refused
+    ssize_t n = send(fd, bytes, size, MSG_NOSIGNAL); // data that it does not read was refused
     shutdown(fd, SHUT_WR);
     while ((n = recv(fd, piece, sizeof piece, 0)) > 0)
         buf_add(out, piece, (size_t)n);
     close(fd);
 }
 
-// Each answer that is a 200 has to be one that everybody gets: of all routes only the open ones
-// answer a client without a token in plain text.
+// Each 200 has to be from an open route: only these answer a client without a token.
 static void check_answers(struct str said)
 {
     static const struct str ok = {"HTTP/1.1 200", sizeof "HTTP/1.1 200" - 1};
@@ -103,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_answers(buf_str(&said));
     if (said.size && (str_find(buf_str(&said), str_of(control)) >= 0 ||
                       str_find(buf_str(&said), str_of(view)) >= 0))
-        abort(); // it never says a token
+        abort(); // no answer contains a token
     buf_free(&said);
     buf_free(&sent);
     return 0;

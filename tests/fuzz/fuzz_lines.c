@@ -1,5 +1,6 @@
-// Any bytes as a stream of text lines: cut and parsed. What comes out must be what store.h allows,
-// and lie in the line or the arena (the sanitizer sees to that: every byte is looked at).
+// Random bytes as a stream of text lines: divided and parsed. Results must obey the limits of
+// store.h, and lie in the line or the arena (the sanitizer checks that, because every byte is
+// read).
 #include "ingest/lines_parse.h"
 #include "ingest/lines_split.h"
 
@@ -28,7 +29,8 @@ static void each(void *user, struct str text, bool too_long)
         return;
     }
     *sum += touch(line.annotation, 0, STORE_TEXT_MAX);
-    if (line.annotation.size && line.item_count)
+    *sum += touch(line.span_name, line.span == LINE_SPAN_BEGIN, STORE_NAME_MAX);
+    if ((line.annotation.size || line.span != LINE_NO_SPAN) && line.item_count)
         abort();
     for (size_t i = 0; i < line.item_count; i++) {
         *sum += touch(line.items[i].name, 1, STORE_NAME_MAX);
@@ -51,13 +53,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned sum = 0;
     struct lines_split split = {0};
     line_init(&line);
-    // Two pieces, and a small limit, so that the fuzzer finds its way past it.
+    // Two pieces, and a small limit, which the fuzzer can exceed.
     size_t half = size / 2;
     lines_split_feed(&split, (struct str){(const char *)data, half}, 512, each, &sum);
     lines_split_feed(&split, (struct str){(const char *)data + half, size - half}, 512, each, &sum);
     lines_split_end(&split, 512, each, &sum);
     lines_split_free(&split);
     line_free(&line);
-    __asm__ volatile("" : : "r"(sum)); // what was looked at is not optimised away
+    __asm__ volatile("" : : "r"(sum)); // keeps the compiler from removing the reads
     return 0;
 }

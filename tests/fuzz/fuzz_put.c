@@ -1,5 +1,5 @@
-// Bodies of points and annotations: any bytes give lines that the agent's parser can take apart, or
-// words.
+// Bodies of points and annotations: random bytes give lines that the agent's parser accepts, or a
+// message.
 #include "faces/opentsdb/put.h"
 #include "ingest/lines_parse.h"
 
@@ -14,8 +14,8 @@ static bool series_tags(void *user, struct str tsuid, struct buf *out)
     return tsuid.size % 2;
 }
 
-// A line is one line, and says as many things as were asked for: nothing in a body makes another
-// line or another protocol of it.
+// A line is one line with exactly the given items: no body can add another line or another
+// protocol.
 static void check(const struct put_batch *batch, bool annotations)
 {
     for (size_t i = 0; i < batch->count; i++) {

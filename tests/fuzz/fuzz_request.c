@@ -1,6 +1,6 @@
-// A request, taken apart: the first line is the address, the second the headers that hold lists,
-// the rest a body, which may be compressed. Then what handlers do with parameters and small bodies:
-// any bytes give what the headers promise, or words.
+// Parses a request: the first line is the address, the second has headers with lists, the rest is a
+// body, which may be compressed. Then it does what handlers do with parameters and small bodies:
+// random bytes give documented results, or a message.
 #include "ask/series_list.h"
 #include "http/json_body.h"
 #include "http/routes.h"

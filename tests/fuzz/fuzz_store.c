@@ -1,5 +1,4 @@
-// fuzz_store.c - a recording that somebody has changed (recording.h): read whole, whatever is in
-// it.
+// fuzz_store.c - a changed recording (recording.h): read completely, whatever it contains.
 #include "base/log.h"
 #include "recording.h"
 #include "store/inspect.h"
@@ -48,7 +47,7 @@ static void read_all(const char *name)
                 break;
             for (size_t i = 0; i < n; i++) {
                 if (times[i] < last)
-                    abort(); // whatever is in the file: in order of time
+                    abort(); // always in the order of time
                 last = times[i];
             }
         }

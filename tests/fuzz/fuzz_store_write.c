@@ -1,5 +1,5 @@
-// fuzz_store_write.c - a recording that somebody has changed (recording.h), taken up by a writer:
-// recovery, appends, seals, merges, closing. What is closed is then read.
+// fuzz_store_write.c - a writer continues a changed recording (recording.h): recovery, appends,
+// seals, merges, closing. Then the closed file is read.
 #include "base/clock.h"
 #include "base/log.h"
 #include "recording.h"
@@ -60,8 +60,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     close(fd);
     free(bytes);
     struct store *s;
-    // Making and destroying the kernel's queue for syncs in the background takes longer than all
-    // the rest.
+    // Making and destroying the kernel's queue for background syncs takes longer than everything
+    // else.
     struct store_io io = store_io_real;
     io.flush_start = NULL;
     io.flush_free = NULL;

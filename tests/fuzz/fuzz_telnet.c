@@ -1,10 +1,10 @@
-// Bytes on a telnet connection, in two pieces, and the agent's words: nothing but whole put lines
-// of an admitted client goes on to the agent.
+// Bytes on a telnet connection, in two pieces, and the agent's answers: only complete put lines of
+// an admitted client reach the agent.
 #include "faces/opentsdb/telnet.h"
 
 #include <stdlib.h>
 
-// What the command `stats` tells; there are no connections here.
+// For the command `stats`; this target has no connections.
 void connections_counts(struct connections *c, struct connection_counts *out)
 {
     (void)c;

@@ -1,4 +1,4 @@
-// Times as text: never before 1970, never an error without words.
+// Times as text: never before 1970, and every error has a message.
 #include "query/query.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     int64_t ns = -1;
     struct error e = {0};
-    // The first byte says whether the text is read in a zone with summer time.
+    // The first byte chooses a zone with summer time, or none.
     struct str zone = size && data[0] % 2 ? STR("Europe/Berlin") : STR("");
     struct str text = size ? (struct str){(const char *)data + 1, size - 1} : STR("");
     int r = query_parse_time(text, INT64_C(1700000000000000000), zone, &ns, &e);

@@ -1,10 +1,10 @@
-// What comes from other machines: bytes of a stranger to a hub and to a link, payloads of messages,
+// Data of other machines: bytes of a stranger for a hub and for a link, payloads of messages,
 // plans, partial results, lists.
 //
 // The first byte says which.
-#include "ask/about.h"
 #include "ask/copy_sums.h"
 #include "ask/copy_wire.h"
+#include "ask/host_filter.h"
 #include "ask/lists_wire.h"
 #include "ask/recent_wire.h"
 #include "base/clock.h"
@@ -135,7 +135,7 @@ static int no_random(void *user, uint8_t *out, size_t size)
     return 0;
 }
 
-static bool forwards; // not ended yet
+static bool forwards; // not ended
 
 static void on_forward_ended(void *user, struct wire_forward *f, const char *why)
 {
@@ -165,8 +165,9 @@ static void say_frame(enum wire_type type, struct str payload, const uint8_t *ke
     buf_free(&frame);
 }
 
-// The hub's end of a session, behind a handshake in which both sides draw the same numbers: the
-// hub's answers are those of a second hub's handshake, as nothing reads what the first one sends.
+// The hub's end of a session, after a handshake in which both sides use the same random numbers:
+// the answers come from a second hub's handshake, because nothing reads the output of the first
+// one.
 static void prove(const struct wire_settings *settings, struct wire_handshake *link)
 {
     struct wire_handshake hub;
@@ -187,8 +188,8 @@ static void prove(const struct wire_settings *settings, struct wire_handshake *l
     buf_free(&proof);
 }
 
-// Orders: u8 type, u16 size and so many bytes of a frame with the right mac; type 0: the server
-// reads. Whatever comes, the forward ends once at most, and hands on no byte that was not sent.
+// Commands: u8 type, u16 size and that many bytes of a frame with a valid mac; type 0: the server
+// reads. Whatever arrives, the forward ends at most once, and passes on only bytes that were sent.
 static void be_a_client(void *user)
 {
     const struct input *in = user;
@@ -233,8 +234,8 @@ static void be_a_client(void *user)
         if (!row || row->opening || !(row->from & 1 << WIRE_LINK) || size > row->size_max)
             continue;
         said += type == WIRE_STREAM ? size : 0;
-        // What a STREAM says does not matter; other frames have the input's bytes, as far as they
-        // go.
+        // The contents of a STREAM do not matter; other frames have the input's bytes, as far as
+        // they go.
         struct str payload = {(char *)filler, size};
         if (type != WIRE_STREAM && size <= bytes_left(&b))
             payload = bytes_take(&b, size);
@@ -255,7 +256,7 @@ static bool is_short(void *user, struct str host)
     return host.size < 3;
 }
 
-// What sums say of what is kept and what is not: all of time, nothing twice.
+// Checks that kept and other periods of the sums cover all of time, without overlap.
 static void read_sums(struct str text)
 {
     static struct ask_copy_sums ours, theirs, again;
@@ -318,7 +319,7 @@ static void read_messages(struct str payload)
         struct buf again = {0};
         wire_ask_write(&ask, &again);
         if (again.size > payload.size)
-            abort(); // sizes may be written longer than need be, never shorter
+            abort(); // encoded sizes may be longer than necessary, but never shorter
         buf_free(&again);
     }
     struct bytes rest = bytes_of(payload.data, payload.size);
@@ -330,13 +331,13 @@ static void read_messages(struct str payload)
     while (bytes_left(&rest) && wire_held_read(&rest, room, &node, &held) == 0) {
         wire_held_merge(&sum, &held);
         if (wire_held_merge(&sum, &held))
-            abort(); // what is there already is nothing new
+            abort(); // existing slices contain nothing new
     }
     for (unsigned question = 0; question <= ASK_QUESTION_COUNT; question++) {
-        struct wire_about about;
-        ask_about_read(&about, question, payload);
-        ask_about_concerns(&about, STR("n1"), &sum);
-        ask_about_free(&about);
+        struct wire_host_filter about;
+        ask_host_filter_read(&about, question, payload);
+        ask_host_filter_concerns(&about, STR("n1"), &sum);
+        ask_host_filter_free(&about);
     }
     wire_held_free(&sum);
     struct ask_names_request names;
@@ -379,7 +380,8 @@ static void read_plan(struct str payload)
     arena_free(&arena);
 }
 
-// Records behind u16 sizes, to a gather of one of some plans; then a result, or records again.
+// Passes records, each after its u16 size, to a gather for one of some plans; then makes a result,
+// or records again.
 static void gather_records(const uint8_t *data, size_t size)
 {
     static const char *const plans[] = {"sum:m{a=*}",      "sum:1s-avg:m", "p90:1s-avg-nan:m",
@@ -430,7 +432,7 @@ static void read_lists(struct str record)
     arena_free(&arena);
 }
 
-// Records behind u16 sizes, to a copy.
+// Passes records, each after its u16 size, to a copy.
 static void copy_records(const uint8_t *data, size_t size)
 {
     struct ask_copy *c;
@@ -450,9 +452,9 @@ static void copy_records(const uint8_t *data, size_t size)
     ask_copy_destroy(c);
 }
 
-// ---- a node that lays pieces ----
+// ---- a node that lays pieces in its window ----
 
-static struct wire_fetch *asked_for[8]; // which are not done yet
+static struct wire_fetch *asked_for[8]; // pending fetches
 
 static int meet_anybody(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out,
                         struct error *e)
@@ -491,8 +493,8 @@ static void no_news(void *user)
     ++*(int *)user;
 }
 
-// Bytes are orders: pieces, frames behind them, ends of fetches, in any order. What is handed on is
-// never more than was announced, and in order.
+// Bytes are commands: pieces, frames after them, ends of fetches, in any order. The output is never
+// more than announced, and in order.
 static void lay_pieces(struct str orders)
 {
     static const struct wire_bulk_row row = {
@@ -549,7 +551,7 @@ static void lay_pieces(struct str orders)
     wire_fetches_end(&f);
 }
 
-static char there[96]; // a copy in the folder, of host "n"
+static char there[96]; // an existing copy of the host "n"
 
 static void remove_folder(void)
 {

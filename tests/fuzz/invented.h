@@ -1,4 +1,4 @@
-// invented.h - series for targets that run what they have parsed: a few, whose tags and times match
+// invented.h - a few series for targets that run what they have parsed; their tags and times match
 // in part.
 #ifndef SONDE_TESTS_FUZZ_INVENTED_H
 #define SONDE_TESTS_FUZZ_INVENTED_H
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <math.h>
 
-// What the metric's name hashes to decides how many series there are; none for some.
+// The hash of the metric's name decides on the number of series, which may be 0.
 static inline int invented_result(const struct query *q, struct arena *arena,
                                   struct query_result *out)
 {

@@ -1,4 +1,4 @@
-// plan.h - what must hold of a plan that a parser let through; for the targets that make plans.
+// plan.h - checks a plan that a parser accepted; for the targets that make plans.
 #ifndef SONDE_TESTS_FUZZ_PLAN_H
 #define SONDE_TESTS_FUZZ_PLAN_H
 
@@ -6,8 +6,7 @@
 
 #include <stdlib.h>
 
-// What was taken is a plan that holds together: texts are there, filters pass their check and can
-// be asked.
+// An accepted plan is consistent: its texts are readable, its filters valid and usable.
 static inline void check_plan(const struct query *q)
 {
     struct error e;

@@ -1,10 +1,9 @@
-// recording.h - sound recordings for the fuzz targets to change, with their checksums made right
-// again if asked for.
+// recording.h - valid recordings for the fuzz targets to change; on request, their checksums are
+// corrected.
 //
-// The input of a target is a list of changes
-// { u8 which recording, u8 flags, u24 place, u8 new byte }.
-// Places count only the 64-byte lines of the recording that hold something: most of a live file is
-// room that nothing has been written to yet.
+// The input of a target is a list of changes { u8 recording, u8 flags, u24 place, u8 new byte }.
+// Places count only the 64-byte lines of the recording that are not empty, because most of a live
+// file is unwritten space.
 #ifndef SONDE_TESTS_FUZZ_RECORDING_H
 #define SONDE_TESTS_FUZZ_RECORDING_H
 
@@ -30,12 +29,12 @@ enum recording_kind { RECORDING_CLOSED, RECORDING_KILLED, RECORDING_CLOSED_IN_PL
 struct recording {
     uint8_t *bytes;
     size_t size;
-    uint32_t *lines; // that hold something
+    uint32_t *lines; // the lines that are not empty
     size_t line_count;
 };
 
-// A metric with COLUMNS + 1 series, all but the last of them in a set. What a damaged store does
-// not take leaves its id 0.
+// A metric with COLUMNS + 1 series, all but the last of them in a set. Definitions that a damaged
+// store refuses have the id 0.
 static inline void recording_define(struct store *s, uint32_t ids[COLUMNS + 1], uint32_t *set)
 {
     struct store_metric m = {.name = STR("m")};
@@ -60,7 +59,7 @@ static inline void recording_fill(struct store *s)
         store_append_row(s, set, t * 1000, v);
         store_append(s, ids[COLUMNS], t, (double)t);
         if (t == ROWS / 2)
-            store_sync(s, NULL); // so that the entries carry notes
+            store_sync(s, NULL); // so that the entries have notes
     }
     struct store_event e = {.kind = STORE_SPAN, .end_ns = 9, .text = STR("span"), .id = 1};
     store_append_event(s, &e);
@@ -104,7 +103,7 @@ static inline void recordings_make(struct recording files[RECORDINGS])
         recording_make(&files[i], (enum recording_kind)i, path);
 }
 
-// Wherever a block begins in the sound file, if it still looks like one.
+// Corrects a block at each place where the valid file has one, if it still looks like a block.
 static inline void mend_blocks(const struct recording *f, uint8_t *bytes)
 {
     for (size_t at = 0; at + sizeof(struct block_header) <= f->size; at += 8) {
@@ -122,8 +121,8 @@ static inline void mend_blocks(const struct recording *f, uint8_t *bytes)
     }
 }
 
-// Entries of the catalog: { type, varint size, payload, crc }, back to back. The sizes are those of
-// the changed bytes.
+// Entries of the catalog: { type, varint size, payload, crc }, consecutive. Uses the sizes in the
+// changed bytes.
 static inline void mend_catalog(uint8_t *at, size_t size)
 {
     struct bytes in = bytes_of(at, size);
@@ -153,7 +152,7 @@ static inline void mend_events(uint8_t *at, size_t size)
     }
 }
 
-// `sound`: the entry as it was, which says how wide a row of the tail is.
+// `sound` is the original entry, which has the width of the tail's rows.
 static inline void mend_extent(const struct recording *f, uint8_t *bytes, struct extent_entry *e,
                                const struct extent_entry *sound)
 {
@@ -202,7 +201,7 @@ static inline void recording_mend(const struct recording *f, uint8_t *bytes)
     memcpy(bytes, &sb, sizeof sb);
 }
 
-// A changed copy of the recording that the input names: malloc'ed. *flags: the input's.
+// A changed copy, malloc'ed, of the recording that the input selects. *flags: from the input.
 static inline uint8_t *recording_changed(const struct recording files[RECORDINGS],
                                          const uint8_t *data, size_t size,
                                          const struct recording **which, uint8_t *flags)

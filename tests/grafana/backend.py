@@ -1,7 +1,7 @@
 """The backend of Grafana's OpenTSDB data source, behind the addresses of the Grafana server.
 
-Plugin runs an installed data source (tests/grafana/plugin). StandIn does what was recorded of one:
-it sends one POST for each query, in seconds, reads the answers strictly, and passes on lookups.
+Plugin runs an installed data source (tests/grafana/plugin). StandIn imitates a recorded one: it
+sends one POST for each query, in seconds, reads the answers strictly, and forwards lookups.
 """
 
 import atexit
@@ -28,7 +28,7 @@ PATIENCE_S = 60
 
 
 class Refused(Exception):
-    """What the plugin says instead of frames."""
+    """The plugin's error instead of frames."""
 
 
 def settings(url, token=None, version=4, basic=False):
@@ -66,7 +66,7 @@ def number(text):
 
 
 def asked(query):
-    """The sub-query of /api/query that a panel's query becomes."""
+    """The sub-query of /api/query for a panel's query."""
     made = {"metric": query.get("metric", ""), "aggregator": query.get("aggregator", "")}
     if not query.get("disableDownsampling"):
         interval = query.get("downsampleInterval") or (
@@ -99,7 +99,7 @@ def asked(query):
 
 
 def value(read):
-    """As a decoder into float64 takes it: null leaves the zero that was there."""
+    """Like a decoder into float64: null leaves the initial zero."""
     if read is None:
         return 0.0
     if isinstance(read, bool) or not isinstance(read, (int, float)) or math.isinf(read):
@@ -239,7 +239,7 @@ class StandIn:
         asked = {k: v[0] for k, v in parse_qs(raw).items()}
         if (
             path == "api/suggest"
-        ):  # passed on as it is: what the data source's URL has behind "?" is lost
+        ):  # forwarded unchanged: the part of the data source's URL after "?" is lost
             status, _, text = self.send("GET", "/api/suggest", raw)
             return status, text
         if path == "api/aggregators":

@@ -1,4 +1,4 @@
-"""Both halves of a data source: those of the installed one in $GRAFANA_PLUGIN, else stand-ins."""
+"""Both halves of a data source: the installed one in $GRAFANA_PLUGIN, else stand-ins."""
 
 import os
 
@@ -9,7 +9,7 @@ PLUGIN = os.environ.get("GRAFANA_PLUGIN")
 
 
 def source(settings, plugin=PLUGIN):
-    """The data source's other half, as a server."""
+    """The data source's backend, as a server."""
     return backend.Plugin(plugin, settings) if plugin else backend.stand_in(settings)
 
 

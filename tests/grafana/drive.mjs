@@ -1,4 +1,4 @@
-// Reads cases from standard input, a JSON object a line, and prints what Grafana makes of each.
+// Reads cases from standard input, a JSON object per line, and prints Grafana's result for each.
 //
 //   drive MODULE    module.js of an installed plugin, or "-"
 import { createInterface } from 'node:readline';

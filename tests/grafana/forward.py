@@ -22,7 +22,7 @@ def copy(source, sink):
         while data := source.recv(65536):
             sink.sendall(data)
     except OSError:
-        how = socket.SHUT_RDWR  # one end has gone; the other learns it
+        how = socket.SHUT_RDWR  # one end is closed; the other one is informed
     try:
         sink.shutdown(how)
     except OSError:
@@ -53,7 +53,7 @@ def main(listened, target):
 
     threading.Thread(target=accept, daemon=True).start()
     sys.stdin.read()
-    os._exit(0)  # connections that are open need no end of their own
+    os._exit(0)  # without closing open connections
 
 
 main(*sys.argv[1:])

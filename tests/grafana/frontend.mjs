@@ -1,5 +1,5 @@
-// What Grafana does with a dashboard in the browser. Its own packages (@grafana/scenes, runtime,
-// data) choose the variables' values, interpolate the queries, ask the data source, and name lines.
+// Grafana's part in the browser. Its own packages (@grafana/scenes, runtime, data) choose the
+// variables' values, interpolate the queries, query the data source, and name lines.
 //
 // This file does what they leave to Grafana's application: it sends requests, provides the data
 // source, turns a dashboard's JSON into a scene, and a response into a panel's data.
@@ -96,7 +96,7 @@ export function install(settings, DataSource) {
     try {
       data = JSON.parse(text);
     } catch {
-      // An error's text.
+      // Returns an error's text.
     }
     if (!answer.ok) {
       throw { status: answer.status, statusText: answer.statusText, data, config: options };
@@ -133,7 +133,7 @@ export function install(settings, DataSource) {
   setRunRequest((ds, request) =>
     from(Promise.resolve()).pipe(
       switchMap(() => ds.query(request)),
-      defaultIfEmpty({ data: [] }), // a source with nothing to ask says nothing
+      defaultIfEmpty({ data: [] }), // a source without a query returns nothing
       map((answer) => ({
         state: answer.error || answer.errors?.length ? LoadingState.Error : LoadingState.Done,
         series: answer.data.map((frame) => toDataFrame(frame)),
@@ -304,7 +304,7 @@ export async function look(model, range, width, chosen) {
           leave.push(p.state.$variables.activate());
         }
         leave.push(runner.activate());
-        runner.setContainerWidth(width); // which begins the query
+        runner.setContainerWidth(width); // starts the query
         const { data } = await ready(
           runner,
           (s) => s.data?.request && s.data.state !== LoadingState.Loading,

@@ -1,4 +1,4 @@
-// What Grafana gives to a plugin, by the names under which the plugin asks for it.
+// The modules that Grafana provides to a plugin, by their names.
 import * as css from '@emotion/css';
 import * as data from '@grafana/data';
 import * as runtime from '@grafana/runtime';

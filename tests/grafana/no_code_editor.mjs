@@ -1,1 +1,1 @@
-// In place of the code editor, which no panel needs.
+// Replaces the code editor, which no panel needs.

@@ -10,19 +10,19 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = pathlib.Path(os.environ["GRAFANA_PACKAGES"])
-# What was written for CommonJS asks for `require`.
+# Code for CommonJS needs `require`.
 REQUIRE = "import{createRequire as made}from'module';const require=made(import.meta.url);"
 
 
 def why_not():
-    """The reason why nothing of Grafana's can run here, or None."""
+    """The reason why Grafana's packages cannot run here, or None."""
     if not (FOLDER / "node_modules" / "@grafana" / "scenes").is_dir():
         return "no packages of Grafana here: they need npm and a registry"
     return None if shutil.which("node") else "Grafana's packages need node"
 
 
 def bundle(entry, out, *options):
-    """One file with all that it imports, but pictures, fonts and the code editor."""
+    """One file with all imports, except pictures, fonts and the code editor."""
     subprocess.run(
         [
             FOLDER / "node_modules/.bin/esbuild",
@@ -75,7 +75,7 @@ class Browser:
         )
 
     def look(self, base, dashboard, start, end, width=500, **variables):
-        """What a person would see of it. Ranges are in seconds, and panels `width` pixels wide."""
+        """What a person would see. Ranges are in seconds, and panels `width` pixels wide."""
         asked = {
             "base": base,
             "dashboard": dashboard,

@@ -1,4 +1,4 @@
-// A stand-in for the browser's half of Grafana's OpenTSDB data source; its base class is Grafana's.
+// A stand-in for the frontend of Grafana's OpenTSDB data source; its base class is Grafana's.
 import { toDataFrame } from '@grafana/data';
 import { DataSourceWithBackend, getTemplateSrv } from '@grafana/runtime';
 import { map, merge, of } from 'rxjs';

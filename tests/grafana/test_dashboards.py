@@ -1,8 +1,8 @@
-"""Every panel of every dashboard, asked through Grafana's OpenTSDB data source.
+"""Every panel of every dashboard, queried through Grafana's OpenTSDB data source.
 
-Grafana's own packages (npm) do what Grafana does in the browser: variables, interpolation,
-intervals, legends. GRAFANA_PLUGIN names the folder of an installed data source; without it,
-stand-ins take its place (test_stand_ins.py compares them with an installed one).
+Grafana's own packages (npm) do Grafana's work in the browser: variables, interpolation, intervals,
+legends. GRAFANA_PLUGIN names the folder of an installed data source; without it, stand-ins replace
+it (test_stand_ins.py compares them with an installed one).
 """
 
 import http.client
@@ -27,7 +27,7 @@ from packages import why_not  # noqa: E402
 from place import SONDE, Place, until  # noqa: E402
 
 DASHBOARDS = pathlib.Path(os.environ["SONDE_DASHBOARDS"])
-NAMES = ("job", "node", "gpu", "custom")  # "dask" needs a Dask job: test_dask.py asks its panels
+NAMES = ("job", "node", "gpu", "custom")  # "dask" needs a Dask job: test_dask.py tests its panels
 HIGH_RATE = 100  # a second
 HOUR_S = 3600
 OUT = "/mnt/shared/sonde"
@@ -38,7 +38,7 @@ def load(name):
 
 
 class Sonde:
-    """A server of sonde's, asked without Grafana."""
+    """A server of sonde, queried without Grafana."""
 
     def __init__(self, url, token):
         self.url, self.token = url, token
@@ -76,7 +76,7 @@ class Panels(Place):
         cls.addClassCleanup(cls.browser.close)
 
     def tearDown(self):
-        self.doCleanups()  # servers, which Place would wait for
+        self.doCleanups()  # servers, for which Place would wait
         super().tearDown()
 
     def grafana(self, url, token, **more):
@@ -95,7 +95,7 @@ class Panels(Place):
         ]
         if target[
             "shouldComputeRate"
-        ]:  # between two points; the first one may lie before the range
+        ]:  # between two points; the first one may be before the range
             counts = [
                 t for t, seconds in series(target["metric"], start - HOUR_S, end) if seconds > 1
             ]
@@ -110,7 +110,7 @@ class Panels(Place):
         )
 
     def check(self, base, name, start, end, width=500, **variables):
-        """Looks at a dashboard. No panel has an error; each has the lines that it must have."""
+        """Checks a dashboard: no panel has an error; each has the expected lines."""
         dashboard = load(name)
         seen = self.browser.look(base, dashboard, start, end, width, **variables)
         panels = [p for p in dashboard["panels"] if p["type"] != "row"]
@@ -148,7 +148,7 @@ class Panels(Place):
         return seen
 
     def check_all(self, base, start, end, hosts, gpus=0, notes=()):
-        """All dashboards; what is drawn, as (dashboard, panel) → lines."""
+        """All dashboards; returns their lines as (dashboard, panel) → lines."""
         drawn = {}
         for name in NAMES:
             metrics = {"metric": ["load_1m", "cpu_percent"]} if name == "custom" else {}
@@ -184,7 +184,8 @@ class Panels(Place):
         return drawn
 
     def run_job(self, level, **env):
-        """Starts a job that annotates after one line of input, and ends with it; URL and token."""
+        """Starts a job that annotates after one line of input, and ends at its end; returns URL and
+        token."""
         job = subprocess.Popen(
             [
                 os.environ["SONDE"],
@@ -218,7 +219,7 @@ class Panels(Place):
         job.stdin.flush()
         self.assertEqual(job.stdout.readline(), "noted\n")
         end = int(time.time()) + 4
-        # The job goes on, but adds no more points before the end of the range.
+        # The job continues, but adds no more points before the end of the range.
         until(
             lambda: any(
                 p["timestamp"] >= (end + 1) * 1000
@@ -249,7 +250,8 @@ class Panels(Place):
 
     @unittest.skipIf(lab.why_not(), lab.why_not())
     def test_three_hosts(self):
-        """Hosts of the cluster lab, each in a network of its own; Unix sockets lead out of it."""
+        """Hosts of the cluster lab, each in a network of its own; Unix sockets connect them to this
+        one."""
         hosts = lab.Lab([SONDE], folders={"grafana": HERE})
         self.addCleanup(hosts.close)
         job = hosts.start(
@@ -290,7 +292,7 @@ class Panels(Place):
         self.check_all(base, start, end, ["n1", "n2", "n3"], notes=["noted"])
 
     def test_three_simulated_nodes(self):
-        """Each has a store of its own, and answers over the network's protocol."""
+        """Each has a store of its own, and answers over the network protocol."""
         simulation = subprocess.Popen(
             [
                 os.environ["SONDE"],
@@ -325,7 +327,7 @@ class Panels(Place):
     def counter(self, step_s, amounts):
         """Serves five minutes of a counter that grows by these amounts in turn.
 
-        Returns the address of a data source in front of it, the start and the end.
+        Returns the address of a data source for it, the start and the end.
         """
         end = int(time.time()) // 10 * 10
         writer = Writer(str(self.root / "a.sonde"))
@@ -361,7 +363,7 @@ class Panels(Place):
         self.assertEqual({round(v, 6) for _, v in panel["lines"][0]["points"][1:-1]}, {HIGH_RATE})
 
     def test_a_token_is_a_header_or_a_password_or_in_the_address(self):
-        """Also "Save & test", and what variables and editors ask for."""
+        """Also for "Save & test", and for requests of variables and editors."""
         writer = Writer(str(self.root / "a.sonde"))
         now = int(time.time())
         writer.points("load_1m", {"host": "node1"}, [(now - 5 + i, 1.0) for i in range(5)])

@@ -1,8 +1,8 @@
 """The dashboards of the Dragon Telemetry Service, through Grafana's data source.
 
-The data source has Dragon's settings: version 2.3, and no credentials. The table below has what the
-34 panels ask. With DRAGON_DASHBOARDS=DIR (src/dragon/telemetry/imports of the sources of Dragon
-0.14.1) the test takes the original files, and checks the table.
+The data source has Dragon's settings: version 2.3, and no credentials. The table below has the
+queries of the 34 panels. With DRAGON_DASHBOARDS=DIR (src/dragon/telemetry/imports of the sources of
+Dragon 0.14.1), the test uses the original files, and checks the table.
 """
 
 import json
@@ -79,7 +79,7 @@ PANELS = {
         ("db_size", "sum", (("iliteral_or", "host"),)),
     ],
 }
-# What sonde records in their place, and what only programs or Dragon's runtime emit.
+# The corresponding metrics of sonde, and those that only programs or Dragon's runtime emit.
 OWN = {
     "load_average": "load_1m",
     "used_RAM": "memory_used_percent",
@@ -104,7 +104,7 @@ TAGGED = ("7", "8")  # values of these tags
 
 
 def made(panels):
-    """A dashboard that asks for them."""
+    """A dashboard with these panels."""
     return {
         "templating": {"list": []},
         "annotations": {"list": []},
@@ -177,7 +177,7 @@ class Dashboards(Place):
         cls.addClassCleanup(cls.browser.close)
 
     def tearDown(self):
-        self.doCleanups()  # servers, which Place would wait for
+        self.doCleanups()  # servers, for which Place would wait
         super().tearDown()
 
     def look(self, url, start, end):
@@ -217,13 +217,13 @@ class Dashboards(Place):
                     self.assertEqual(len(fits), 1, (name, metric, host, value, words))
 
     def serve(self, *command):
-        """Starts a server that answers without a token; its address."""
+        """Starts a server that answers without a token; returns its address."""
         server = self.start(*command, "--dragon-compatible", "--view-without-token", "--verbose")
         line = next(line for line in server.stderr if "http://" in line)
         return line[line.index("http://") :].split("/?")[0].strip()
 
     def test_three_nodes_recorded(self):
-        """Every panel, with every metric on every node, values and all."""
+        """Every panel, with every metric and its values on every node."""
         now = int(time.time()) // 10 * 10
         hosts = ("n1", "n2", "n3")
         for index, host in enumerate(hosts):
@@ -247,7 +247,7 @@ class Dashboards(Place):
                 self.assertEqual(len(values), 1, (metric, line["name"]))
 
     def run_job(self, level, **env):
-        command = 'echo "$SONDE_URL"; cat'  # the test ends it
+        command = 'echo "$SONDE_URL"; cat'  # the test stops it
         job = subprocess.Popen(
             [
                 *(SONDE, "run", "--quiet", "--no-record", "-l", str(level), "--rate=0.1"),
@@ -272,7 +272,7 @@ class Dashboards(Place):
 
     @staticmethod
     def emitted(hosts=(None,)):
-        """Lines of programs' metrics."""
+        """Lines with metrics of programs."""
         return "".join(
             " ".join(
                 [
@@ -320,7 +320,8 @@ class Dashboards(Place):
 
     @unittest.skipIf(lab.why_not(), lab.why_not())
     def test_three_hosts(self):
-        """Of the cluster lab: one line a node in each panel, wherever the points come from."""
+        """On the cluster lab: one line for each node in each panel, whatever the source of the
+        points."""
         hosts = lab.Lab([SONDE], folders={"grafana": HERE})
         self.addCleanup(hosts.close)
         (hosts.shared / "points").write_text(self.emitted(("n1", "n2", "n3")))

@@ -1,8 +1,8 @@
-"""The stand-ins do as an installed data source was seen to do.
+"""The stand-ins behave like an installed data source.
 
-`test_stand_ins.py --record` records the one in $GRAFANA_PLUGIN anew. Where that is set, both tests
-also hold the installed one against the record, and a third one compares both at random:
-SONDE_TEST_SEED and SONDE_TEST_ROUNDS choose its cases, and how many.
+`test_stand_ins.py --record` records the one in $GRAFANA_PLUGIN anew. If that is set, both tests
+also compare the installed one with the record, and a third one compares both at random:
+SONDE_TEST_SEED and SONDE_TEST_ROUNDS choose its cases and their number.
 """
 
 import collections
@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SEED = 1
 RECORDED = HERE / "recorded.json.gz"
 RECORDED_REQUESTS = 300
-# [dashboard, width in pixels, variables' values]: some of everything that a dashboard can hold.
+# [dashboard, width in pixels, variables' values]: some of every feature of dashboards.
 RECORDED_DASHBOARDS = HERE / "dashboards.json"
 
 
@@ -86,7 +86,7 @@ def random_query(r):
 
 
 def random_answer(r, version):
-    """(status, body) of an OpenTSDB: mostly good, and all the traps."""
+    """(status, body) of an OpenTSDB: mostly valid, and all the traps."""
     if r.random() < 0.1:
         return r.choice(
             [
@@ -190,7 +190,7 @@ def random_case(r):
 
 
 class Sources:
-    """Data sources in front of an OpenTSDB that answers each with what its case says."""
+    """Data sources for an OpenTSDB that answers each with the data of its case."""
 
     def __init__(self, plugin):
         self.plugin, self.sources = plugin, {}
@@ -241,7 +241,7 @@ class Sources:
         return self.sources[version, way]
 
     def outcome(self, case):
-        """What the data source asks its OpenTSDB, and what it makes of the answer."""
+        """The data source's request to its OpenTSDB, and its result of the answer."""
         self.case, self.asked = case, []
         connection = http.client.HTTPConnection(
             urlsplit(self.source(case["version"], case["way"]).url).netloc, timeout=60
@@ -264,7 +264,7 @@ class Sources:
             connection.close()
         if "request" in case:
             (result,) = json.loads(text)["results"].values()
-            # Of errors only this one's text is seen by a person who looks at a panel.
+            # A person who looks at a panel sees only this error's text.
             error = result.get("error", "")
             return {
                 "asked": self.asked,
@@ -298,7 +298,7 @@ FRAME = {
 
 
 def looks(plugin):
-    """What the browser's half asks for, and what a person sees, of the recorded dashboards."""
+    """The requests of the frontend, and what a person sees, for the recorded dashboards."""
     asked = []
 
     def answer(method, path, query, body, _):

@@ -1,10 +1,10 @@
-"""Runs a test with several versions of Dask at the same time: most of it is waiting for processes
-that start.
+"""Runs a test with several versions of Dask at the same time, because most of it is waiting for
+processes that start.
 
     DASKS="newest /a/newest;oldest /a/oldest:/a/newest" dask_versions.py test_dask.py
 
-What each says comes as a whole, in the order of DASKS. Fails when one fails; 77 (skipped) when all
-say so.
+Prints the output of each as a whole, in the order of DASKS. Fails if one fails; returns 77
+(skipped) if all are skipped.
 """
 
 import os

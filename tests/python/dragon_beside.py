@@ -1,5 +1,5 @@
-"""A program of Dragon's, with its import changed, inside of Dragon's runtime: processes of a pool
-emit, and the program asks.
+"""A program of Dragon with a changed import, inside of Dragon's runtime: processes of a pool emit,
+and the program queries.
 
     sonde run -l 2 -- dragon -s dragon_beside.py              (dragon_original.sh --beside)
 """

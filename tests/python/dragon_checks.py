@@ -1,4 +1,4 @@
-"""Facts about the interface of the Dragon Telemetry Service, asked of either system: only the
+"""Facts about the interface of the Dragon Telemetry Service, tested with either system: only the
 import differs.
 
     sonde run -l 2 -- python3 dragon_checks.py sonde ANSWERS.json
@@ -8,8 +8,8 @@ A check is a function with the name of its fact. Its result (a JSON value, or th
 exception) must be the same in both systems. The answers of the original, version 0.14.1, are in
 dragon_answers.json; test_dragon.py compares sonde with them.
 
-Hosts are written as HOST and numbers of seconds since the epoch that were not chosen by the check
-as NOW.
+In answers, HOST replaces host names, and NOW replaces seconds since the epoch that the check has
+not chosen.
 """
 
 import importlib
@@ -24,7 +24,7 @@ import tempfile
 import time
 
 CHECKS = {}
-SETTLE_S = 10.0  # an own point that cannot be read after so long never will be
+SETTLE_S = 10.0  # a point that cannot be read after this time never will be
 
 
 def check(function):
@@ -33,7 +33,7 @@ def check(function):
 
 
 class Lab:
-    """What the checks share: the package, a Telemetry and a client that is connected."""
+    """The common objects of the checks: the package, a Telemetry and a connected client."""
 
     def __init__(self, package):
         self.package = package
@@ -47,7 +47,7 @@ class Lab:
         return importlib.import_module(f"{self.package}.{name}")
 
     def data(self, *args, points=1, **kwargs):
-        """get_data(), when it has at least `points` points or time is up."""
+        """get_data(), as soon as it has at least `points` points, or at the deadline."""
         deadline = time.monotonic() + SETTLE_S
         while True:
             found = self.client.get_data(*args, **kwargs)
@@ -107,7 +107,7 @@ def detectors_inherit(lab):
     return [issubclass(t.SlowGPUDetector, t.CollectorDetectorGroup), issubclass(t.CollectorDetectorGroup, t.Detector), issubclass(t.CollectorDetectorGroup, t.CollectorGroup)]
 
 
-# ---- signatures: every parameter of the original, at its place (sonde may have more behind them)
+# ---- signatures: every parameter of the original, at its position (sonde may have more after them)
 
 SIGNATURES = {
     "telemetry_init": ("Telemetry.__init__", "metrics_url timeout telem_cfg"),
@@ -576,7 +576,7 @@ def environment_of_a_child(lab):
     return subprocess.run(["printenv", "DRAGON_TELEMETRY_LEVEL"], capture_output=True, text=True).stdout
 
 
-# ---- at the end: it ends the original's service
+# ---- last, because it ends the original's service
 
 
 @check
@@ -585,7 +585,7 @@ def zz_shutdown_returns(lab):
 
 
 def plain(value, lab):
-    """As JSON has it, without what differs from run to run."""
+    """As JSON, without values that differ from run to run."""
     text = json.dumps(value, ensure_ascii=False, sort_keys=True)
     text = text.replace(json.dumps(socket.gethostname()), '"HOST"').replace(json.dumps(os.uname().nodename.split(".")[0]), '"HOST"')
     return json.loads(re.sub(rf'"{lab.now}"', '"NOW"', text))

@@ -1,4 +1,4 @@
-"""Answers of the original from its databases, and of sonde from recordings of its dumps.
+"""Compares answers of the original from its databases with sonde's from recordings of its dumps.
 
 dragon_original.sh --dump runs it:
 
@@ -43,7 +43,7 @@ def compare(path, recordings):
     with importlib.import_module("sonde").AnalysisClient(recordings) as client:
         found = ask(client, written["now"])
     for metric, wanted in written["answers"].items():
-        if metric in NODE:  # they went on after the dump
+        if metric in NODE:  # they continued after the dump
             last = max(found[metric][0]["dps"])
             wanted = [{**series, "dps": {t: v for t, v in series["dps"].items() if t < last}} for series in wanted]
             found[metric] = [{**series, "dps": {t: v for t, v in series["dps"].items() if t < last}} for series in found[metric]]

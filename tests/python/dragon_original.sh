@@ -1,6 +1,6 @@
 #!/bin/bash
-# Asks the facts of dragon_checks.py of the original, dragonhpc 0.14.1 from PyPI, and compares them
-# with dragon_answers.json.
+# Runs the checks of dragon_checks.py with the original, dragonhpc 0.14.1 from PyPI, and compares
+# the answers with dragon_answers.json.
 #
 #   tests/python/dragon_original.sh            prints the differences; exit code 1 if there are any
 #   tests/python/dragon_original.sh --update   writes dragon_answers.json
@@ -14,15 +14,15 @@
 #                                              answers
 #   tests/python/dragon_original.sh PROGRAM…   runs a program under the original
 #
-# By hand, because it installs 60 MB and because the original's processes outlive their launcher
-# when something fails. It takes about a minute, needs Python 3.11, and changes nothing outside of a
-# temporary folder. One node: `ssh` and `rsync` are scripts that act here.
+# Run it manually, because it installs 60 MB, and because the original's processes outlive their
+# launcher after a failure. It takes about a minute, needs Python 3.11, and changes nothing outside
+# of a temporary folder. One node: scripts replace `ssh` and `rsync`.
 set -eu
 here=$(dirname "$(readlink -f "$0")")
 lab=$(mktemp -d)
 mkdir "$lab/bin" "$lab/cwd" "$lab/dump"
 
-# Ends what the original has left: the processes that this folder's Python runs.
+# Ends leftover processes of the original: those that this folder's Python runs.
 tidy() {
     for process in /proc/[0-9]*; do
         words=$({ tr "\\0" " " <"$process/cmdline"; } 2>/dev/null) || continue

@@ -1,4 +1,4 @@
-"""A Python program that runs as a job, and what it has recorded."""
+"""Runs a Python program as a job, and reads its recording."""
 
 import os
 import sys
@@ -36,7 +36,7 @@ class Program(Place):
         return result.stdout
 
     def values(self, metric, **tags):
-        """The values, by time, of the one series of the metric that carries these tags."""
+        """The values, by time, of the metric's only series with these tags."""
         found = self.series(metric, **tags)
         self.assertEqual(len(found), 1, f"{metric} {tags}: {found.keys()}")
         return next(iter(found.values()))

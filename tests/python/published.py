@@ -1,5 +1,5 @@
-"""The path of the published recordings of the benchmark GPU-BDB, outside of the project. A test
-that does not find them makes its own data, or skips that part."""
+"""The path of the published recordings of the benchmark GPU-BDB, outside of the project. Without
+them, a test makes its own data, or skips that part."""
 
 import os
 import pathlib

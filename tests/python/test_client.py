@@ -4,8 +4,10 @@ signatures, and the same answers live as from a recording."""
 import contextlib
 import errno
 import inspect
+import itertools
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -33,7 +35,7 @@ PACKAGE = os.environ["PACKAGE"]
 
 
 class Asking(Place):
-    """Questions of this process: the environment is the place's, as long as a test runs."""
+    """Queries from this process, whose environment is the test's while it runs."""
 
     def setUp(self):
         super().setUp()
@@ -48,7 +50,7 @@ class Asking(Place):
         super().tearDown()
 
     def run_it(self, text, *options, code=0):
-        """Runs the text as a job to its end; returns what it printed."""
+        """Runs the text as a job to its end; returns its output."""
         program = self.root / "program.py"
         program.write_text("import json, sonde, sys, time\n" + textwrap.dedent(text))
         result = self.sonde("run", "--quiet", *(options or ("-l", "1", "--no-record")), "--", sys.executable, program)
@@ -56,13 +58,13 @@ class Asking(Place):
         return result.stdout
 
     def start_job(self, *options):
-        """A job that waits; its address."""
+        """Starts a job that waits; returns its address."""
         self.start("run", "--quiet", *(options or ("-l", "1", "--no-record")), "--", "sleep", "600")
         return self.job()["url"]
 
 
 class Found(Asking):
-    """Whom a client asks that is told nothing."""
+    """The default target of a client."""
 
     def test_after_the_job_its_recording(self):
         with self.assertRaises(sonde.ClientError) as nothing, sonde.AnalysisClient():
@@ -83,8 +85,55 @@ class Found(Asking):
             self.assertIn(url, repr(client))
 
 
+class Statistics(Asking):
+    """stats() and peaks() beside `sonde stats --json` and `sonde peaks --json`."""
+
+    def record(self, some):
+        """Random points of ranks and GPUs, some of them equal peaks; spans of the ranks."""
+        base = 1_700_000_000_000
+        lines = []
+        for rank in range(3):
+            for gpu in range(2):
+                t = base
+                for _ in range(some.choice((1, 3, 40))):
+                    t += some.choice((1, 10, 10, 10, 700))
+                    lines.append(f"put power {t} {some.choice((9.0, 9.0, some.uniform(-5, 9)))!r} rank={rank} gpu={gpu}")
+                    lines.append(f"put joules_total {t} {t - base} rank={rank} gpu={gpu}")
+        (self.root / "lines").write_text("\n".join(lines) + "\n")
+        program = self.root / "spans.py"
+        program.write_text(textwrap.dedent(f"""
+            import sonde, time
+            for i in range(4):
+                with sonde.span("step", rank=i % 3):
+                    for gpu in range(2):
+                        sonde.emit("power", i * gpu, rank=i % 3, gpu=gpu)
+        """))
+        done = self.sonde("run", "-q", "-l", "1", "--", "sh", "-c", f"sonde put < {self.root}/lines && {sys.executable} {program}", env={"SONDE_JOB": "known"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_same_as_the_command(self):
+        seed = int(os.environ.get("SONDE_TEST_SEED") or 20)
+        self.record(random.Random(seed))
+        with sonde.AnalysisClient("known") as client:
+            for expressions, by, span in itertools.product(("power", "none:rate:joules_total", "sum:1s-avg:power{rank=*}", "none:1s-max:power{gpu=1}"), (None, "rank", ("gpu", "host"), ()), (None, "step")):
+                words = ["stats", "--json", expressions, "known", *(["--per-span", span] if span else []), *(["--by", ",".join([by] if isinstance(by, str) else by or ["none"])] if by is not None else [])]
+                done = self.sonde(*words)
+                self.assertEqual(done.returncode, 0, (seed, words, done.stderr))
+                self.assertEqual(list(client.stats(expressions, by, span=span)), json.loads(done.stdout), (seed, words))
+            for by in ((), "rank", ("rank", "gpu")):
+                rows = json.loads(self.sonde("peaks", "--json", "power", "known", "--by", ",".join([by] if isinstance(by, str) else by) or "none").stdout)
+                found = {tuple(series.tags[key] for key in ([by] if isinstance(by, str) else by)): (series.values[0], series.times[0], series.tags) for series in client.peaks("power", by)}
+                self.assertEqual(found, {tuple(row["tags"].values()) if isinstance(by, str) else tuple(row["tags"][key] for key in by): (row["max"], row["max_ns"], row["max_tags"]) for row in rows}, (seed, by))
+            self.assertEqual(list(client.stats("power", end=1_600_000_000)), [])
+            self.assertEqual({row["metric"] for row in client.stats()}, {"power", "joules_total"})
+            self.assertEqual(list(client.stats(["power", "joules_total"])), list(client.stats("power")) + list(sonde.stats("joules_total", where="known")))
+            with self.assertRaises(sonde.ClientError):
+                client.stats("nobody")
+        self.assertEqual([list(series) for series in sonde.peaks("power", "rank", where="known")], [list(series) for series in sonde.AnalysisClient("known").peaks("power", "rank")])
+
+
 class Titles(Asking):
-    """What `sonde status` calls a job that a library has started."""
+    """The title in `sonde status` of a job that a library has started."""
 
     def shown(self, **env):
         code = 'import json, subprocess; from sonde import _service; _service.start(1); print(subprocess.run(["sonde", "status", "--json"], capture_output=True, text=True).stdout); _service.stop()'
@@ -188,7 +237,7 @@ class Dragon(Asking):
     def test_reboot(self):
         url = self.start_job()
         with sonde.AnalysisClient(url) as client:
-            with self.assertRaisesRegex(RuntimeError, "cannot be started anew"):
+            with self.assertRaisesRegex(RuntimeError, "cannot be restarted"):
                 client.reboot(exclude_hostnames=["n2"])
             with self.assertRaisesRegex(RuntimeError, r"no hosts with the huids \[17, 18\]"):
                 client.reboot(exclude_huids=[17, 18])
@@ -205,7 +254,7 @@ class Dragon(Asking):
         self.assertEqual(out, "again\n")
 
     def test_dump(self):
-        """What the job answers, by node."""
+        """The job's answers, by node."""
         import http.server
         import threading
         said = {"files": [{"host": "n1", "path": "/d/n1.sonde", "state": "copied", "points": 5, "bytes": 9, "message": ""},
@@ -254,7 +303,7 @@ class Dragon(Asking):
             client.get_metrics()
 
 
-# What is recorded: two ranks' losses for 100 s, a counter, spans, a remark. T: see NS.
+# The recorded data: two ranks' losses for 100 s, a counter, spans, an annotation. T: see NS.
 T = 1_700_000_000
 NS = 1_000_000_000
 WRITE = """
@@ -275,7 +324,7 @@ WRITE = """
         except (IndexError, RuntimeError): return False
     while not all_of_it(): time.sleep(0.01)
 """
-# Each of these has the same answer from the running job as from its recording.
+# Each of these returns the same from the running job as from its recording.
 QUESTIONS = [
     'c.query("loss")', 'c.query("none:loss{rank=1}")', 'c.query("sum:10s-avg:loss")', 'c.query("avg:1m-p95-nan:loss{rank=*}", start=1_700_000_000, end=1_700_000_200)',
     'c.query(metric="loss", tags={"rank": [0, 1]}, by="rank", downsample="30s-max")', 'c.query(metric="loss", tags={"rank": 1, "k": "*"}, aggregator="max", downsample="0all-min")',
@@ -309,7 +358,7 @@ SHOW = """
 
 
 class Both(Asking):
-    """A job that asks itself everything, and what its recording says to the same."""
+    """A job that runs all queries on itself, and its recording's answers to them."""
 
     def record(self, text="", *more):
         self.recording = self.root / "recording"
@@ -323,7 +372,7 @@ class Both(Asking):
             recorded = json.loads(json.dumps(there["answers"](client, QUESTIONS)))
         for question, one, other in zip(QUESTIONS, live, recorded):
             self.assertEqual(one, other, question)
-        # And they are right.
+        # And they are correct.
         said = dict(zip(QUESTIONS, recorded))
         host = said['c.query("loss")'][0][3]["host"]
         self.assertEqual([s[3] for s in said['c.query("loss")'][:2]], [{"host": host, "k": "a|b", "rank": str(r)} for r in range(2)])
@@ -340,7 +389,7 @@ class Both(Asking):
         self.assertEqual(len(said['c.series("*", limit=2)']), 2)
 
     def test_per_span_on_the_command_line(self):
-        """The same as the client says."""
+        """The same as from the client."""
         self.recording = self.root / "recording"
         self.run_it("""
             for i in range(3):
@@ -356,7 +405,7 @@ class Both(Asking):
         self.one_line(wrong, 1, "0all-FUNCTION")
 
     def test_in_c(self):
-        """examples/peaks.c, with the shared library: the same peaks, and a wait for a value."""
+        """examples/peaks.c, with the shared library: the same peaks, and waiting for a value."""
         self.record()
         with sonde.AnalysisClient(self.recording) as client:
             [peak] = client.peaks("loss", "host")
@@ -370,7 +419,7 @@ class Both(Asking):
         waiting = subprocess.Popen([os.environ["PEAKS"], "-w", "90", "x"], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.started.append(waiting)
         value = 0
-        while waiting.poll() is None:  # it may not look yet
+        while waiting.poll() is None:  # it may not watch yet
             value += 1
             self.sonde("put", "x", value % 100)
         self.assertGreater(float(waiting.stdout.read().split()[3]), 90)
@@ -387,8 +436,8 @@ class Both(Asking):
         self.assertEqual([list(s["dps"].values()) for s in sonde_data(self.recording, "other")], [[1]])
         (self.root / "empty").mkdir()
         (self.root / "torn.sonde").write_bytes(b"x" * 5000)
-        for where, words in ((self.root / "empty", "no recording"), (self.root / "none", "cannot open"), (self.root / "torn.sonde", "torn.sonde"), ("nobody", "no job and no address"),
-                             ("http:/", "cannot open"), ("x://y", "no address")):
+        for where, words in ((self.root / "empty", "no recording"), (self.root / "none", "cannot open"), (self.root / "torn.sonde", "torn.sonde"), ("nobody", "job or address"),
+                             ("http:/", "cannot open"), ("x://y", "not an? .*address")):
             with self.assertRaisesRegex(sonde.ClientError, words):
                 sonde.AnalysisClient(where).connect()
         with sonde.AnalysisClient(self.recording) as client:
@@ -410,7 +459,7 @@ class Both(Asking):
         with self.assertRaisesRegex(RuntimeError, "connect"):
             client.get_metrics()
         self.assertEqual((len(result), len(result[0]), len(result[-1]), len(result[:])), (2, 1000, 1000, 2))
-        self.assertEqual(client.query("loss")[0].values[1], 3.7)  # opened again
+        self.assertEqual(client.query("loss")[0].values[1], 3.7)  # reopened
 
     def test_references_are_counted(self):
         self.record()
@@ -452,7 +501,7 @@ class Both(Asking):
         self.assertEqual((both.num_rows, both["rank"].to_pylist()), (2000, ["0"] * 1000 + ["1"] * 1000))
         empty = client.frame("loss", start=1_700_010_000).to_arrow()
         self.assertEqual((empty.num_rows, empty.schema.names), (0, ["time", "value", "metric"]))
-        # What outlives all that it came from.
+        # The reader outlives the objects that it came from.
         reader = pyarrow.RecordBatchReader.from_stream(client.frame("loss"))
         client.close()
         self.assertEqual(reader.read_all().num_rows, 2000)
@@ -477,7 +526,7 @@ class Both(Asking):
             self.assertEqual(a.buffers()[1].address, b.buffers()[1].address, column)
             self.assertEqual(len(a), 4000)
         self.assertEqual(one["value"].to_pylist(), list(map(float, range(4000))))
-        # Thousands of short ones are a few batches, with nulls where a series lacks a tag.
+        # Thousands of short series become a few batches, with nulls for missing tags.
         table = client.frame("short").to_arrow()
         table.validate(full=True)
         self.assertEqual((table.num_rows, table["value"].num_chunks, table["even"].null_count, table["odd"].null_count), (3000, 1, 1500, 1500))
@@ -507,8 +556,8 @@ class Https(Asking):
 
 class Watching(Asking):
     def test_reacts(self):
-        """Every point that meets the condition, once, and nothing from before; what a callback
-        raises does not end it."""
+        """Every point that meets the condition is reported once, and no earlier one; an exception
+        of the callback does not end the watch."""
         out = json.loads(self.run_it("""
             import logging
             logging.disable(logging.CRITICAL)
@@ -555,18 +604,17 @@ class Watching(Asking):
         self.assertTrue(job["url"])
 
     def answered(self, client):
-        """How many requests the job's workers have answered."""
+        """The number of requests that the job's workers have answered."""
         return json.loads(client._open().ask("/sonde/v1/status"))["workers"]["answered"]
 
     def test_a_stream_brings_the_points(self):
-        """Nobody asks as long as the stream is open; the points are as a question would have
-        them."""
+        """No queries are sent while the stream is open; the points equal those of a query."""
         self.start_job()
         with sonde.AnalysisClient() as client:
             seen = []
             with client.watch("x{k=*}", None, lambda series, t, value: seen.append((series.metric, series.kind, series.tags["k"], value))):
                 self.sonde("put", "x", "0", "k=a")
-                until(lambda: seen, "the first point")  # the stream is open, or about to be
+                until(lambda: seen, "the first point")  # the stream is open, or will be at once
                 self.sonde("put", "x", "1", "k=a")
                 until(lambda: len(seen) == 2, "the second point")
                 before = self.answered(client)
@@ -577,7 +625,7 @@ class Watching(Asking):
         self.assertEqual(seen, [("x", "gauge", k, v) for k, v in (("a", 0), ("a", 1), ("b", 2), ("b", float("inf")), ("b", float("-inf")), ("b", 1e300), ("b", 0.1))])
 
     def test_what_a_stream_cannot_follow_is_asked_for(self):
-        """Several values, patterns, rates; and a job that has no stream left."""
+        """Several values, patterns, rates; and a job that accepts no further streams."""
         url = self.start_job()
         with sonde.AnalysisClient() as client, contextlib.ExitStack() as ends:
             seen = {}
@@ -607,7 +655,7 @@ class Watching(Asking):
         self.assertIn("closed", logged.output[0])
 
     def test_of_a_folder(self):
-        """A run folder that grows is watched like a job."""
+        """A growing run folder is watched like a job."""
         self.start_job()
         [folder] = (self.tmp / f"sonde-{os.getuid()}").iterdir()
         until(lambda: list(folder.glob("*.sonde")), "the node's file")
@@ -618,7 +666,7 @@ class Watching(Asking):
 
 
 class Nodes(Asking):
-    """A job of several nodes, which are asked through a tree."""
+    """A job of several nodes, which form a tree."""
 
     def setUp(self):
         super().setUp()
@@ -639,7 +687,7 @@ class Nodes(Asking):
         super().tearDown()
 
     def test_frame(self):
-        """The table is what JSON has, of all nodes."""
+        """The table equals the JSON, for all nodes."""
         ends = [node["last_ns"] / 1e9 for node in self.client.nodes()]
         start, end = int(min(ends)) - 30, int(min(ends)) - 1
         result = self.client.query("loss", start=start, end=end)
@@ -654,7 +702,7 @@ class Nodes(Asking):
             self.assertEqual(set(table["host"].to_pylist()), {f"n{i:05}" for i in range(7)})
 
     def test_watch(self):
-        """Points of all nodes, each once and in order; the same that a question has afterwards."""
+        """Points of all nodes, each once and in order; equal to a later query."""
         seen, units = {}, set()
 
         def take(series, time_ns, value):
@@ -716,7 +764,7 @@ class Together(Asking):
         self.assertEqual(out, "True True\n")
 
     def test_interrupt(self):
-        """Ctrl-C ends a question that waits."""
+        """Ctrl-C ends a waiting request."""
         text = """
             import http.server, signal, sonde, threading
             asked = threading.Event()
@@ -740,7 +788,7 @@ class Together(Asking):
         self.assertEqual(result.stdout, f"interrupted\n{errno.ETIMEDOUT}\n{errno.ETIMEDOUT}\n", result.stderr)
 
     def test_twins(self):
-        """What can be awaited is what can be asked."""
+        """Each method has a counterpart for coroutines."""
         plain = {n for n in vars(sonde.AnalysisClient) if not n.startswith("_")} - {"get_metrics", "get_data", "db_dump", "reboot"}
         self.assertEqual({n for n in vars(sonde.AsyncAnalysisClient) if not n.startswith("_")}, plain)
 

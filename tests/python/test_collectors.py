@@ -1,5 +1,5 @@
-"""CollectorGroup: functions that the agents run, in processes that come and go with it, that fail,
-hang and crash; none is left at the end."""
+"""CollectorGroup: functions in processes that the agents start and stop, that fail, hang and crash;
+none is left at the end."""
 
 import http.client
 import importlib.util
@@ -18,7 +18,7 @@ from place import until
 sys.path.insert(0, PACKAGE)
 LIBRARY = os.environ["FAKE_NVML"]
 
-# What every program below begins with: groups, and a wait until metrics have so many points.
+# The beginning of every program below: groups, and a wait until metrics have this number of points.
 HEAD = """
 import os, signal, sys, time, sonde
 
@@ -63,8 +63,8 @@ class Groups(Program):
             self.assertRaises(ValueError, sonde.CollectorGroup, **wrong)
 
     def test_starts_and_stops(self):
-        """Two of one metric, with arguments of a class of the program; the values lie at the
-        instants of their rate."""
+        """Two groups with the same metric, with arguments of a class of the program; the values are
+        at the instants of their rate."""
         said = self.collect("""
             groups = [Sum(metric_name="sum", collection_rate=0.1, collector_args=Pair(1, n)) for n in (2, 3)]
             for g in groups: g.start(); g.start()
@@ -96,7 +96,7 @@ class Groups(Program):
 
     @unittest.skipUnless(importlib.util.find_spec("cloudpickle"), "cloudpickle is not here")
     def test_class_of_the_program_as_a_whole(self):
-        """With cloudpickle nothing of the program's file is run again."""
+        """With cloudpickle, the program's file is not run again."""
         self.collect("Sum('sum', collection_rate=0.05).start()\nawait_points({'sum': 2})", classes=inspect.cleandoc("""
             five = 5
             with open("run", "a") as f: f.write("x")
@@ -108,7 +108,7 @@ class Groups(Program):
         self.assertEqual(((self.root / "run").read_text(), set(self.values("sum"))), ("x", {5}))
 
     def test_values_and_arrays_of_multiprocessing(self):
-        """The program and its collectors share them, lock and all; each call is one point."""
+        """The program and its collectors share them, including the lock; each call is one point."""
         said = self.collect("""
             counter, raw, array, text = mp.Value("i", 0), mp.RawValue("d", 0.5), mp.Array("d", [1, 2, 3]), mp.Array("c", b"abc")
             groups = [Count(name, collection_rate=0.05, collector_args={"all": (counter, raw, [array, text])}) for name in ("one", "two")]
@@ -148,7 +148,7 @@ class Groups(Program):
         self.assertEqual(len({v for v in self.values("one") + self.values("two") if v < 7}), len([v for v in self.values("one") + self.values("two") if v < 7]))
 
     def test_a_start_method_that_only_the_program_has(self):
-        """As Dragon's, which it has registered."""
+        """Such as Dragon's, which Dragon has registered."""
         self.collect("""
             import multiprocessing.context
             class Own(multiprocessing.context.BaseContext): _name = "own"
@@ -159,7 +159,8 @@ class Groups(Program):
         """)
 
     def test_shared_values_need_the_key(self):
-        """A client without it learns and changes nothing; a false server deceives no collector."""
+        """A client without the key reads and changes nothing; a false server deceives no
+        collector."""
         import socket
         import threading
         from multiprocessing import Value
@@ -183,7 +184,7 @@ class Groups(Program):
         good.get_lock().acquire()
         good._line.close()
         good.__dict__["_line"] = None
-        self.assertTrue(good.get_lock().acquire(True, 60))  # the broken connection has let go of it
+        self.assertTrue(good.get_lock().acquire(True, 60))  # the broken connection has released it
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(_shared._UNPROVED_MAX)]
         until(lambda: not server._unproved._value, "as many clients as may be silent")
         with socket.create_connection(("127.0.0.1", port)) as one_more:
@@ -205,7 +206,8 @@ class Groups(Program):
         self.assertEqual(self.collect("g = Pid()\ng.start()\ng.stop()\nprint('well')", level=0), "well\n")
 
     def test_raises_hangs_and_crashes(self):
-        """Each is reported, and tried again; the others notice nothing."""
+        """Each failure is reported, and the collector is started again; the others are not
+        affected."""
         self.collect("""
             class_of = dict(raises=Raises, hangs=Hangs, crashes=Crashes, once=Once, well=Pid)
             for name, group in class_of.items(): group(name, collection_rate=0.1, collector_args=name).start()
@@ -320,7 +322,7 @@ class Groups(Program):
     """) + "\n"
 
     def test_agent_that_is_started_again_knows_them(self):
-        """And nothing is left of what the dead one had running."""
+        """No processes of the dead agent's collectors are left."""
         self.collect("""
             Pid("pid", collection_rate=0.05).start()
             Starts("starts", collection_rate=1000).start()
@@ -338,7 +340,7 @@ class Groups(Program):
         self.nothing_left()
 
     def begin(self, text, classes=""):
-        """A program that goes on when it has said that it is ready."""
+        """A program that continues after it has reported that it is ready."""
         body = "\n".join("    " + line for line in inspect.cleandoc(text).splitlines())
         self.write(HEAD + "\n" + inspect.cleandoc(classes) + "\nif __name__ == '__main__':\n" + body + "\n    print('ready', flush=True)\n    signal.pause()\n")
         process = self.start("run", "-q", "-l", "1", "--", sys.executable, self.program)
@@ -346,7 +348,7 @@ class Groups(Program):
         return process
 
     def test_nothing_is_left_of_a_launcher_that_is_killed(self):
-        """Not even what a function has started itself."""
+        """Not even processes that a function has started itself."""
         process = self.begin("""
             Starts("starts", collection_rate=1000).start()
             await_points({"starts": 1})
@@ -359,14 +361,14 @@ class Groups(Program):
         ours = [pid for pid in self.alive() if os.path.samefile(f"/proc/{pid}/exe", os.environ["SONDE"])]
         self.assertEqual(len(ours), 3)
         for pid in ours:
-            os.kill(pid, signal.SIGSTOP)  # so that none sees another's end
+            os.kill(pid, signal.SIGSTOP)  # so that none notices another's end
         for pid in ours:
             os.kill(pid, signal.SIGKILL)
         until(lambda: not self.alive(), "all ended")
 
 
 class Asking(Program):
-    """Over HTTP, by hand."""
+    """Direct HTTP requests."""
 
     def setUp(self):
         super().setUp()
@@ -387,7 +389,7 @@ class Asking(Program):
                 return error.code, json.load(error)
 
     def session(self):
-        """What a browser gets that opens the address."""
+        """The session of a browser that opens the address."""
         connection = http.client.HTTPConnection(self.url.split("//")[1], timeout=60)
         connection.request("GET", f"/?token={self.token}", headers={"Accept": "text/html"})
         cookie = connection.getresponse().headers["Set-Cookie"].split(";")[0]
@@ -399,7 +401,7 @@ class Asking(Program):
                          (200, {"asked": "collector", "name": "mine"}))
         self.assertEqual(self.ask({"name": "each", "command": "echo each $$", "rate": "0.05"})[0], 200)
         until(lambda: self.names().get("said") == 1 and self.names().get("each", 0) > 3, "points")
-        # in its place
+        # replaces the first one
         self.assertEqual(self.ask({"name": "mine", "command": "echo other 1; sleep 1000"})[0], 200)
         until(lambda: self.names().get("other") == 1 and self.sleeps() == 2, "a point of the new one, and the old one's end")
         self.assertEqual(self.ask({"name": "mine"})[0], 200)
@@ -407,7 +409,7 @@ class Asking(Program):
         until(lambda: self.sleeps() == 1, "it ended")
 
     def sleeps(self):
-        """The job's, and those of collectors."""
+        """The processes `sleep` of the job, and of collectors."""
         return list(self.alive().values()).count("sleep 1000")
 
     def test_who_may(self):
@@ -424,8 +426,8 @@ class Asking(Program):
             self.assertEqual(self.ask(body)[0], 413)
 
     def test_as_large_as_allowed_and_too_many(self):
-        """The largest there can be reaches the agent; of more than sixteen the launcher says that
-        they are left out."""
+        """The largest possible one reaches the agent; above sixteen, the launcher reports that they
+        are left out."""
         word = "a" * (128 * 1024)
         command = "echo size $(wc -c) " + "k=v " * 4 + "#" * 8000
         self.assertEqual(self.ask({"name": "large", "command": command[:8192].replace("k=v k=v k=v k=v ", ""), "input": word, "rate": "1000"})[0], 200)

@@ -1,4 +1,4 @@
-"""`sonde compare`: runs whose spans and parameters are known."""
+"""`sonde compare`: runs with known spans and parameters."""
 
 import json
 import textwrap
@@ -61,10 +61,10 @@ class Compare(Program):
         for condition, code in {"step mean +2%": 3, "step mean +5%": 0, "step p50 2%": 3, "load mean +1%": 0, "step mean -1%": 0}.items():
             self.compare("a1,a2,a3", "b1,b2,b3", "--fail-if", condition, code=code)
         self.compare("b1,b2,b3", "a1,a2,a3", "--fail-if", "step mean -2%", code=3)
-        for condition, words in {"step": "is no condition", "step mean": "is no condition", "step mean 5": "is no condition", "step odd +5%": "is no condition", "step mean 0%": "is no condition"}.items():
+        for condition, words in {"step": "is not a condition", "step mean": "is not a condition", "step mean 5": "is not a condition", "step odd +5%": "is not a condition", "step mean 0%": "is not a condition"}.items():
             self.one_line(self.sonde("compare", "a1", "b1", "--fail-if", condition), 2, words)
-        self.one_line(self.sonde("compare", "a1", "b1", "--fail-if", "other mean +5%"), 1, "is called other")
-        # A peak of one run a side has no interval.
+        self.one_line(self.sonde("compare", "a1", "b1", "--fail-if", "other mean +5%"), 1, "has the name other")
+        # With one run per side, a peak has no interval.
         self.assertIn("too few values, or runs", self.sonde("compare", "a1", "b1", "--fail-if", "step peak +1%").stderr)
         self.one_line(self.sonde("compare", "a1,", "b1"), 2, "name is empty")
         self.one_line(self.sonde("compare", "a1", "nowhere"), 1, "nowhere")

@@ -1,5 +1,5 @@
-"""sonde.dask on real clusters of the Dask that is in PYTHONPATH: the oldest and the newest that are
-supported. GPUs are played by the fake NVML."""
+"""sonde.dask on real clusters with the Dask in PYTHONPATH: the oldest and the newest supported
+version. The fake NVML simulates GPUs."""
 
 import asyncio
 import base64
@@ -37,9 +37,9 @@ import dask.config  # noqa: E402
 from sonde._client import Connection  # noqa: E402
 from sonde.dask import Monitor, _csv, _figures, _jobs, _keys, _settings, _store, custom_metric  # noqa: E402
 
-# A busy machine is no fault: neither that a connection takes its time, nor that a worker is not
-# back after 15 s (LocalCluster closes its nanny then: a restart that is under way 15 s after a kill
-# loses that worker for good).
+# A busy machine is not an error: a connection may be slow, and a worker may not be back after 15 s
+# (LocalCluster then closes its nanny: a restart still in progress 15 s after a kill loses that
+# worker).
 PATIENT = {"comm.timeouts.connect": PATIENCE_S, "comm.timeouts.tcp": PATIENCE_S, "deploy.lost-worker-timeout": 2 * PATIENCE_S}
 dask.config.set({f"distributed.{name}": f"{seconds}s" for name, seconds in PATIENT.items()})
 
@@ -62,7 +62,7 @@ def fail():
 
 
 def hold_the_lock(seconds):
-    """Keeps the interpreter's lock, as a task in C that does not let go of it."""
+    """Keeps the interpreter's lock, like a task in C that does not release it."""
     import ctypes
 
     ctypes.PyDLL(None).usleep(int(seconds * 1e6))
@@ -85,25 +85,25 @@ def work_of(worker):
 
 
 class PatientNanny(Nanny):
-    """Gives a worker time to end. Dask's own gives up after five seconds, on a busy machine too
-    few, and the cluster stays half closed."""
+    """Gives a worker time to end. Dask's own nanny gives up after five seconds, too few on a busy
+    machine, and leaves the cluster half closed."""
 
     async def kill(self, timeout=0, reason="nanny-kill"):
         await super().kill(timeout=max(timeout, PATIENCE_S / 2), reason=reason)
 
 
 def memory_and_disk(dask_worker):
-    """Dask's own count of the bytes that its spill buffer holds in either place."""
+    """Dask's own count of bytes in both places of its spill buffer."""
     return dask_worker.data.fast.total_weight, dask_worker.data.spilled_total.disk
 
 
 def transfers(dask_worker):
-    """Seconds of the transfers that are over, of Dask's own records."""
+    """The seconds of completed transfers, from Dask's own records."""
     return tuple(sum(one["duration"] for one in log) for log in (dask_worker.transfer_incoming_log, dask_worker.transfer_outgoing_log))
 
 
 def disk_seconds(dask_worker):
-    """What spilling has taken, where this version of Dask counts it."""
+    """The seconds of spilling, if this version of Dask counts them."""
     data = dask_worker.data
     if hasattr(data, "cumulative_metrics"):
         return data.cumulative_metrics["disk-write", "seconds"], data.cumulative_metrics["disk-read", "seconds"]
@@ -112,7 +112,7 @@ def disk_seconds(dask_worker):
 
 
 def stepped(number):
-    """A task with spans of its own, as its author writes them."""
+    """A task with spans of its own, as users write it."""
     import sonde
 
     with sonde.span("step", number=number), sonde.span("part"):
@@ -125,23 +125,23 @@ def leak(megabytes):
 
 
 def in_transfer(incoming, outgoing, dask_worker):
-    """As if so many bytes were on their way."""
+    """Simulates this number of bytes in transfer."""
     dask_worker.state.transfer_incoming_bytes, dask_worker.transfer_outgoing_bytes = incoming, outgoing
 
 
 def executing(dask_worker):
-    """How many tasks the monitor's part of a worker takes for executing."""
+    """The number of tasks that the worker plugin counts as executing."""
     return len(dask_worker.plugins[_settings.PLUGIN].tasks)
 
 
 def data_of(path):
-    """What a report holds."""
+    """The contents of a report."""
     return json.loads(gzip.decompress(base64.b64decode(re.search(r'id="data">([\w+/=]*)<', pathlib.Path(path).read_text())[1])))
 
 
 @functools.cache
 def played():
-    """A real recording where there is one, else made up."""
+    """A real recording if it is available, else a generated one."""
     recorded = BENCHMARK / "worker_0.csv.gz"
     if not recorded.is_file():
         return [[[(i * 7 + g) % 101, i % 50, (i + g * 1000) << 20] for g in range(GPUS)] for i in range(2000)]
@@ -156,7 +156,7 @@ class Clusters(Place):
         rows = self.play()
         script = self.root / "nvml.txt"
         script.write_text(f"gpus {GPUS}\nset * memory_total {64 << 30}\nplay {rows}\n")
-        # workers that are spawned import this file
+        # spawned workers import this file
         more = {name: os.environ[name] for name in ("SONDE", "PACKAGE", "PLACE", "FAKE_NVML", "SOURCE", "DASHBOARDS")} | {
             "SONDE_NVML": os.environ["FAKE_NVML"], "SONDE_FAKE_NVML": str(script), "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False",
             "PYTHONPATH": os.environ["PACKAGE"] + ":" + os.environ["PYTHONPATH"] + ":" + os.path.dirname(__file__),
@@ -170,11 +170,12 @@ class Clusters(Place):
         self.addCleanup(os.chdir, here)
 
     def alive(self, word=None):
-        """Without what the interpreter keeps for all its spawned children."""
+        """Without the helper process that the interpreter keeps for its spawned children."""
         return {pid: text for pid, text in super().alive(word).items() if "multiprocessing.resource_tracker" not in text}
 
     def play(self):
-        """What the GPUs do: rows of utilisation, memory activity, memory used for each GPU."""
+        """The simulated data of the GPUs: rows of utilisation, memory activity, memory used for
+        each GPU."""
         self.table = played()
         path = self.root / "play.txt"
         path.write_text("\n".join(" ".join(str(v) for gpu in row for v in gpu) for row in self.table))
@@ -187,12 +188,12 @@ class Clusters(Place):
             yield cluster, client
 
     def csv(self, monitor, **options):
-        """The files as they are read back, by worker."""
+        """The files, read back, by worker."""
         folder = self.root / f"csv-{time.monotonic_ns()}"
         return [_csv.read(path) for path in monitor.to_csv(folder, **options)]
 
     def one_row_each(self, recording, interval_ms):
-        """Of each interval. On a busy machine the agent may leave out the first instant of one."""
+        """One row per interval. On a busy machine, the agent may miss the first instant of one."""
         intervals = [round(time_s * 1000) // interval_ms for [time_s] in self.column(recording, "time")]
         self.assertEqual(intervals, sorted(set(intervals)))
 
@@ -202,7 +203,7 @@ class Clusters(Place):
 
 
 class Counting(unittest.TestCase):
-    """Jobs and dags of graphs that come and go, without a cluster."""
+    """Jobs and dags of graphs that start and end, without a cluster."""
 
     def setUp(self):
         self.at, self.opened, self.closed = [], [], []
@@ -223,7 +224,7 @@ class Counting(unittest.TestCase):
         jobs = self.jobs()
         self.graph(jobs, "A", "a1", "a2")
         self.graph(jobs, "B", "b")
-        self.graph(jobs, "A", "a3")  # waits behind the others
+        self.graph(jobs, "A", "a3")  # waits for the others
         self.move(jobs, "a1", "processing")
         self.move(jobs, "b", "processing")
         self.move(jobs, "b", "memory")
@@ -233,7 +234,7 @@ class Counting(unittest.TestCase):
         self.assertEqual(self.at, [(1, 0), (0, 0), (0, 1)])
         self.move(jobs, "a2", "memory")
         self.move(jobs, "a3", "memory")
-        self.assertEqual((jobs.job, jobs.dag), (0, 1))  # while nothing runs it stays there
+        self.assertEqual((jobs.job, jobs.dag), (0, 1))  # unchanged while nothing runs
         self.assertEqual(self.closed, [(1, 0, False), (0, 0, False), (0, 1, False)])
         self.assertEqual(jobs.successful(), [0, 1])
 
@@ -245,7 +246,7 @@ class Counting(unittest.TestCase):
         self.move(jobs, "a", "processing", "erred")
         self.move(jobs, "c", "forgotten")
         self.assertEqual(self.closed, [(0, 0, True), (1, 0, True)])
-        self.assertEqual(jobs.successful(), [])  # the last is still open
+        self.assertEqual(jobs.successful(), [])  # the last one is still open
         # its worker died once
         self.move(jobs, "d", "processing", "released", "processing", "memory", "forgotten")
         self.assertEqual(jobs.successful(), [2])
@@ -258,7 +259,7 @@ class Counting(unittest.TestCase):
         self.move(jobs, "a", "processing", "memory")
         self.graph(jobs, "A", "a")
         self.assertEqual((self.opened, self.closed), ([(0, 0), (0, 1)], [(0, 0, False), (0, 1, False)]))
-        self.move(jobs, "a", "released", "processing")  # lost, and made again
+        self.move(jobs, "a", "released", "processing")  # lost, and computed again
         self.move(jobs, "a", "memory")
         self.assertEqual(jobs.successful(), [0])
 
@@ -303,7 +304,7 @@ class Counting(unittest.TestCase):
         self.assertEqual(self.closed[-1], (0, 1, False))
 
     def test_many_graphs_take_little(self):
-        """The heap does not grow with the turns of what runs."""
+        """The heap does not grow when running graphs alternate."""
         jobs = self.jobs()
         self.graph(jobs, "A", "old", *(f"o{i}" for i in range(100)))
         self.graph(jobs, "A", "new", "never")
@@ -328,7 +329,7 @@ class Prefixes(unittest.TestCase):
 
 
 class Questions(unittest.TestCase):
-    """What is asked of a store whose nodes are late."""
+    """Queries of a store with late nodes."""
 
     def ask(self, *answers):
         store = _store.Store.__new__(_store.Store)
@@ -387,7 +388,7 @@ class Recording(Clusters):
                 monitor.get_peaks("total-mem", workers=[9])
 
     def look_at_rows(self, recording):
-        """Each GPU's values come in the order of the play; times are whole intervals apart."""
+        """Each GPU's values are in the order of the simulation; times are whole intervals apart."""
         times = self.column(recording, "timestamp")
         self.assertGreater(len(times), 5)
         for before, after in zip(times, times[1:]):
@@ -397,7 +398,7 @@ class Recording(Clusters):
             left = iter((row[gpu][0], int(row[gpu][2])) for row in self.table)
             for used, percent, busy in zip(memory, share, compute):
                 if busy[gpu] is None or used[gpu] is None:
-                    continue  # this machine was too busy to ask it in time
+                    continue  # this machine was too busy to query it in time
                 self.assertIn((busy[gpu], used[gpu]), left)
                 self.assertAlmostEqual(percent[gpu], used[gpu] / (64 << 30) * 100, places=6)
 
@@ -431,7 +432,7 @@ class Recording(Clusters):
 
         @custom_metric("broken")
         def broken(worker, handle):
-            return 1 / handle.index  # of the first one it is 0
+            return 1 / handle.index  # the first one has index 0
 
         @custom_metric("stuck", per_device=False)
         def stuck(worker, handles):
@@ -446,7 +447,7 @@ class Recording(Clusters):
             [recording] = self.csv(monitor)
             self.assertEqual(recording.columns[3:], ["compute-util", "managed", "stuck", "power draw", "spread", "broken"])
             self.assertEqual([cell for cell in self.column(recording, "stuck") if cell], [])
-            # the others have their values all the same
+            # the others have their values nevertheless
             full = [row for row in recording.rows if all(row[3:5] + row[6:])]
             self.assertGreater(len(full), 3)
             self.assertEqual(len(full[-1][6]), GPUS)
@@ -455,7 +456,7 @@ class Recording(Clusters):
             self.assertEqual(monitor.get_peaks("spread"), [{0: [GPUS + 0.25]}])
 
     def test_back_from_the_recording(self):
-        """Files, peaks and tasks of a cluster that has ended are those that its Monitor had."""
+        """Files, peaks and tasks of a cluster that has ended equal those of its Monitor."""
 
         @custom_metric("broken, at times")
         def broken(worker, handle):
@@ -510,12 +511,12 @@ class Recording(Clusters):
         before = self.recordings()
         self.sonde("run", "--quiet", "-l", 2, "--", "true", env=dict(os.environ))
         [other] = set(self.recordings()) - set(before)
-        with self.assertRaisesRegex(ValueError, "is no recording of a Monitor"):
+        with self.assertRaisesRegex(ValueError, "is not a recording of a Monitor"):
             Monitor.from_recording(self.runs / other)
 
     def look_at_gpus_by(self, span, recorded, job):
-        """The peak memory of each GPU by job and dag, of the command line, is that of the samples
-        between the spans' ends."""
+        """`sonde query`'s peak memory of each GPU by job and dag equals the maximum of the samples
+        within the spans."""
         asked = self.sonde("query", "--json", "--per-span", span, "none:0all-max:gpu_memory_used_bytes", self.runs / job, env=dict(os.environ))
         found = {}
         for one in json.loads(asked.stdout):
@@ -543,7 +544,7 @@ class Recording(Clusters):
                 until(lambda: all(jobs and None not in jobs[0] for jobs in monitor.get_peaks("total-mem")), "a row of each worker")
             pids = client.run(os.getpid)
             for number, recording in enumerate(self.csv(monitor, identity=True)):
-                # The last for which this machine was not too busy to ask the GPU in time.
+                # The last row for which this machine was not too busy to query the GPU in time.
                 row = [row for row in (dict(zip(recording.columns, row)) for row in recording.rows) if row["total-mem"]][-1]
                 self.assertEqual(len(row["total-mem"]), 1)
                 self.assertEqual(row["gpu-index"], [number])
@@ -581,7 +582,7 @@ class Recording(Clusters):
                 monitor.task_extremes("total-mem")
 
     def test_managed_leaves_out_what_is_spilled(self):
-        # of this process, which has other things in memory, too
+        # memory of this process, which has other data, too
         limits = {"target": 0.5, "spill": False, "pause": False, "terminate": False}
         with dask.config.set({f"distributed.worker.memory.{name}": value for name, value in limits.items()}):
             with self.cluster(1, processes=False, memory_limit=64 << 20) as (_, client):
@@ -591,7 +592,7 @@ class Recording(Clusters):
                     [(in_memory, on_disk)] = client.run(memory_and_disk).values()
                     self.assertGreater(on_disk, 40 << 20)
                     until(lambda: self.csv(monitor)[0].rows[-1][3:5] == [[in_memory], [on_disk]], f"managed is {in_memory} and spilled {on_disk}")
-                    # 2022.12 cannot read what it spilled with today's zict
+                    # 2022.12 cannot read its spilled data with today's zict
                     if distributed.__version__ > "2023":
                         self.assertEqual(len(held[0].result()), 10 << 20)
                     [(written, read)] = client.run(disk_seconds).values()
@@ -613,8 +614,7 @@ class Recording(Clusters):
             client.run(in_transfer, 12345, 678)
             until(lambda: (last()["transfer-in"], last()["transfer-out"]) == (12345, 678), "what Dask says that it transfers")
             client.run(in_transfer, 0, 0)
-            # in the worker's event loop: Dask takes the mean over what is then 3 s and at most 50
-            # turns
+            # in the worker's event loop: Dask then averages over 3 s and at most 50 turns
             client.run(time.sleep, 3)
             until(lambda: any(cell and (cell[0] or 0) > 0.05 for cell in self.column(self.csv(monitor)[0], "event-loop")), "a loop that was held up")
             monitor.stop()
@@ -623,7 +623,7 @@ class Recording(Clusters):
                 self.assertEqual([cell for cell in self.column(self.csv(monitor)[0], "gil") if cell], [])
 
     def test_what_transfers_take(self):
-        """In seconds since the monitor came, of Dask's own records."""
+        """In seconds since the monitor started, from Dask's own records."""
         with self.cluster(2, processes=False) as (_, client):
             addresses = list(client.scheduler_info()["workers"])
 
@@ -646,7 +646,7 @@ class Recording(Clusters):
                 until(agrees, f"what Dask's records say beyond {before}")
 
     def test_a_log_of_transfers_that_overflows(self):
-        """A sum that would be too small is missing."""
+        """A sum that would be too small counts as missing."""
         log = collections.deque([{"duration": 1.0}], maxlen=3)
         time_of = _figures.TransferTime(log)
         self.assertEqual(time_of.look(), 0)
@@ -679,7 +679,7 @@ class Jobs(Clusters):
             monitor = Monitor(client)
             monitor.attach(tracking=["compute-util"], job_type="manual", polling_interval=INTERVAL_MS)
             with Client(client.scheduler.address) as other:
-                twin = Monitor(other)  # one that has not attached
+                twin = Monitor(other)  # it has not attached
                 monitor.start()
                 until(lambda: monitor.get_peaks("compute-util")[0], "a row")
                 client.submit(sleep, 0.15, pure=False).result()
@@ -699,7 +699,7 @@ class Jobs(Clusters):
             spans = part.store.spans("dask_job", part.attached_ns, time.time_ns())
             spans.sort(key=lambda one: one["start_ns"])
             self.assertEqual([one["tags"]["job"] for one in spans], ["0", "1", "7"])
-            for before, after in zip(spans, spans[1:]):  # a job ends where the next one begins
+            for before, after in zip(spans, spans[1:]):  # a job ends when the next one begins
                 self.assertLessEqual(before.get("end_ns", 1 << 63), after["start_ns"])
 
     def test_clients_that_only_look_are_no_jobs(self):
@@ -709,7 +709,7 @@ class Jobs(Clusters):
             monitor.attach(tracking=["tasks"], polling_interval=INTERVAL_MS)
             monitor.start()
             client.submit(nested, pure=False).result()
-            [recording] = self.csv(monitor)  # also while it records
+            [recording] = self.csv(monitor)  # also during the recording
             self.assertEqual(set(self.column(recording, "job")), {0})
             self.assertEqual(set(self.column(recording, "dag")), {0})
             self.assertEqual(monitor.successful_jobs(), [0])
@@ -733,7 +733,7 @@ class Jobs(Clusters):
             monitor.attach(polling_interval=INTERVAL_MS)
             monitor.start(tracking=["rss", "tasks"])
             client.submit(sleep, 0.4).result()
-            monitor.start(tracking=["rss", "tasks"])  # as it is: nothing is lost
+            monitor.start(tracking=["rss", "tasks"])  # unchanged: no data is lost
             with self.assertRaisesRegex(ValueError, "unknown metric 'gpu'"):
                 monitor.start(tracking=["gpu"])
             monitor.stop(force=True)
@@ -790,9 +790,9 @@ class TwoClusters(Clusters):
                 self.look(one, "sleep", INTERVAL_MS)
                 one.shutdown()
             two.stop()
-            self.look(two, "pause", 4 * INTERVAL_MS)  # the first one has closed
+            self.look(two, "pause", 4 * INTERVAL_MS)  # the first one is closed
             other = Monitor(second)
-            other.attach(tracking=tracking, polling_interval=INTERVAL_MS)  # alone now
+            other.attach(tracking=tracking, polling_interval=INTERVAL_MS)  # the only one now
             other.shutdown()
         self.assertEqual(len(self.recordings()), 2)
 
@@ -823,8 +823,8 @@ class Faults(Clusters):
             os.kill(pid, signal.SIGKILL)
             until(lambda: "1" in {str(w["name"]) for a, w in client.scheduler_info()["workers"].items() if a != first["1"]}, "the nanny starts it again")
             begun.cancel()
-            # distributed 2022.12.1 loses a worker that is restarted before its nanny knows it to
-            # run, and waits for it as long as it may.
+            # distributed 2022.12.1 loses a worker that is restarted before its nanny knows that it
+            # runs, and waits for it until its timeout.
             until(lambda: {*client.run(lambda dask_worker: dask_worker.process.status.name, nanny=True, on_error="return").values()} == {"running"}, "nannies know their workers to run")
             (self.root / "go").touch()
             stuck.result()
@@ -843,17 +843,17 @@ class Faults(Clusters):
                 self.assertEqual(times, sorted(set(times)))
                 self.assertTrue(any(t < began for t in times) and any(t > began for t in times))
             origins = {round(row["time"][0] - row["timestamp"], 3) for row in (dict(zip(one.columns, row)) for one in recordings for row in one.rows)}
-            self.assertEqual(len(origins), 1)  # one beginning of the timestamps of all workers
+            self.assertEqual(len(origins), 1)  # the timestamps of all workers have the same origin
             rows = [dict(zip(recordings[1].columns, row)) for row in recordings[1].rows]
             before = [row for row in rows if row["worker-address"] == first["1"]]
             self.assertGreater(before[-1]["time"][0], killed - 5 * INTERVAL_MS / 1000)
             self.assertTrue(before[-1]["tasks"][0].startswith("hold-"))
             later = {key for row in rows if row["worker-address"] != first["1"] for key in row["tasks"]}
-            # the killed process executes nothing
+            # the killed process executes no task
             self.assertEqual([key for key in later if key.startswith("hold-")], [])
             part = cluster.scheduler.plugins[_settings.PLUGIN]
             [cut_off] = [one for one in part.store.spans("dask_task", part.attached_ns, time.time_ns()) if one["tags"]["key"].startswith("hold-")]
-            # as everybody who asks the store sees it
+            # as for every reader of the store
             self.assertEqual((cut_off["tags"]["unfinished"], cut_off["tags"]["worker"]), ("1", "1"))
             self.assertTrue(killed * 1e9 <= cut_off["end_ns"] <= began * 1e9)
             self.assertLess(max(b["time"][0] - a["time"][0] for a, b in zip(before, before[1:])), 1)
@@ -877,7 +877,7 @@ class Faults(Clusters):
                 until(lambda: [gpu for gpu, value in enumerate(monitor.get_peaks("compute-util")[0].get(0, [None])) if value is None] == [1], "a row")
             [recording] = self.csv(monitor)
             missing = [([gpu for gpu, value in enumerate(row[column]) if value is None] for column in (3, 4)) for row in recording.rows]
-            # others where this machine was too busy to ask them in time
+            # others are missing if this machine was too busy to query them in time
             self.assertIn(([], [1]), [tuple(row) for row in missing])
             self.assertEqual({row[4][1] for row in recording.rows}, {None})
             [jobs] = monitor.get_peaks("compute-util")
@@ -904,7 +904,7 @@ class Faults(Clusters):
                     call()
 
     def test_the_scheduler_is_killed(self):
-        """Nothing stays behind, and the recording is kept."""
+        """No process is left, and the recording is kept."""
         script = self.root / "cluster.py"
         script.write_text(textwrap.dedent("""
             import time
@@ -950,7 +950,7 @@ class Deployments(Clusters):
         self.assertEqual(len(self.recordings()), 1)
 
     def test_within_a_run(self):
-        """The cluster of a program under `sonde run` is recorded by that run's agent."""
+        """The agent of `sonde run` records the cluster of a program below it."""
         script = self.root / "program.py"
         script.write_text(textwrap.dedent("""
             import os, time
@@ -972,8 +972,8 @@ class Deployments(Clusters):
         self.assertIn("sonde run -l 3", low.stderr)
 
     def test_the_dashboard(self):
-        """Each of its panels has a line for each worker, GPU or cluster, and all that workers say
-        has a panel."""
+        """Each of its panels has a line for each worker, GPU or cluster, and every metric of
+        workers has a panel."""
         dashboard = json.loads(pathlib.Path(os.environ["DASHBOARDS"], "dask.json").read_text())
         panels = dashboard["panels"]
         asked = {name for panel in panels for name in re.findall(r"\$\{(\w+)[:}]", json.dumps(panel["targets"]))}
@@ -985,7 +985,7 @@ class Deployments(Clusters):
                 begun = int(time.time())
                 client.gather(client.map(sleep, [1.2, 1.3, 1.4]))
                 until(lambda: time.time() > begun + 3, "whole seconds")
-            self.csv(monitor)  # all is in the store
+            self.csv(monitor)  # all data is in the store
             where = monitor.where()
             server = Connection(where["url"], pathlib.Path(where["token_file"]).read_text().strip(), PATIENCE_S)
             lines = {"cluster": 1, "worker": 2, "gpu": GPUS}
@@ -1003,7 +1003,7 @@ class Deployments(Clusters):
                     self.assertTrue(all(value == int(value) for one in answer for value in one["dps"].values()), panel["title"])
 
     def test_two_clusters_within_a_run(self):
-        """They share the run; each Monitor sees its own cluster at its own interval."""
+        """They share the run; each Monitor sees its own cluster, at its own interval."""
         script = self.root / "program.py"
         script.write_text(textwrap.dedent("""
             import os, time

@@ -1,11 +1,11 @@
-"""A benchmark under sonde.dask, as docs/dask.md says it for GPU-BDB: queries are jobs; afterwards
-files, peaks, tables and pictures of them agree."""
+"""A benchmark under sonde.dask, as docs/dask.md describes it for GPU-BDB: queries are jobs;
+afterwards its files, peaks, tables and pictures agree."""
 
 import os
 import sys
 import unittest
 
-# Dask would ask the made-up GPUs for what they do not know
+# Dask would query the fake GPUs for values that they lack
 os.environ |= {"MPLBACKEND": "Agg", "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False"}
 from test_dask import GPUS, INTERVAL_MS, Clusters, sleep  # noqa: E402
 
@@ -27,7 +27,7 @@ QUERIES = (3, 27)
 
 @custom_metric("spread", per_device=False)
 def spread(worker, handles):
-    """How differently the GPUs are busy."""
+    """How unevenly the GPUs are busy."""
     busy = [handle.utilization() for handle in handles]
     return (max(busy) - min(busy)) / 2
 
@@ -39,7 +39,7 @@ class Benchmark(Clusters):
             monitor.attach(tracking=TRACKING, custom_metrics=[spread], job_type="manual", polling_interval=INTERVAL_MS)
             monitor.start()
             for query in QUERIES:
-                with Client(cluster) as script:  # each query is a program of its own
+                with Client(cluster) as script:  # each query has a client of its own
                     Monitor(script).new_job(job=query)
                     script.gather(script.map(sleep, [0.3, 0.3], pure=False))
                     script.gather(script.map(sleep, [0.2, 0.2], pure=False))
@@ -58,13 +58,13 @@ class Benchmark(Clusters):
         self.draw(files[1])
 
     def same(self, table, recordings):
-        """The table has the rows of the files."""
+        """The table has the same rows as the files."""
         rows = table.to_pylist()
         for worker, recording in enumerate(recordings):
             mine = [row for row in rows if row["worker"] == worker]
             for column in ("job", "dag", "timestamp", "total-mem", "mem-util", "spread"):
                 place = recording.columns.index(column)
-                # one value that is missing: an empty cell
+                # a single missing value: an empty cell
                 empty = [None] if column == "spread" else []
                 self.assertEqual([row[column] for row in mine], [row[place] if row[place] != [] else empty for row in recording.rows], column)
             self.assertTrue(all(row["rss"] is None or row["rss"] > 1 << 20 for row in mine))

@@ -1,5 +1,4 @@
-"""sonde.dask's CSV files: what is written is read back, peaks are numbers' peaks, damage is
-named."""
+"""sonde.dask's CSV files: a round trip, peaks, and reports of damage."""
 
 import csv
 import gzip
@@ -230,13 +229,13 @@ class Peaks(Folder):
         self.assertEqual(_csv.peaks(recording, "spread"), {1: [3], 2: [2.5]})
 
     def test_of_a_file_and_of_its_rows(self):
-        """peaks_of_file() looks at the columns that it needs alone, and finds what all rows say."""
+        """peaks_of_file() reads only the necessary columns, and finds the same as all rows."""
         seed = int(os.environ.get("SONDE_TEST_SEED") or 6)
         some = random.Random(seed)
 
         def peaks(function):
             try:
-                return repr(function())  # 9 is not 9.0
+                return repr(function())  # distinguishes 9 from 9.0
             except ValueError as error:
                 return str(error)
 
@@ -286,8 +285,8 @@ class Peaks(Folder):
 
 @unittest.skipUnless(BENCHMARK.is_dir(), "the published recordings are not here (SONDE_DATA)")
 class Published(unittest.TestCase):
-    """Two workers of the benchmark GPU-BDB, 8 GPUs each, 27 jobs, three metrics: 1,296 peaks, of
-    which the original had 493 wrong."""
+    """Two workers of the benchmark GPU-BDB, 8 GPUs each, 27 jobs, three metrics: 1,296 peaks, 493
+    of which were wrong in the original."""
 
     def test_peaks(self):
         plain = []

@@ -1,5 +1,5 @@
-"""The programs of docs/dask.md, as they stand but for the scheduler's address, under the name of
-sonde.dask and under that of dask_metrics."""
+"""The programs in docs/dask.md, unchanged except for the scheduler's address, under the names
+sonde.dask and dask_metrics."""
 
 import ast
 import os
@@ -8,7 +8,7 @@ import re
 import sys
 import textwrap
 
-# Dask would ask the made-up GPUs for what they do not know
+# Dask would query the fake GPUs for values that they lack
 os.environ |= {"MPLBACKEND": "Agg", "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False"}
 from published import BENCHMARK  # noqa: E402
 from test_dask import GPUS, Clusters, main, sleep, until  # noqa: E402
@@ -35,7 +35,7 @@ class Docs(Clusters):
         self.left = set(BLOCKS)
 
     def block(self, word):
-        """Runs the one block with this word in it. The values of what stands there for itself."""
+        """Runs the only block that contains this word. Returns the values of its expressions."""
         [block] = [block for block in BLOCKS if word in block]
         self.left.discard(block)
         values = []
@@ -86,7 +86,7 @@ class Docs(Clusters):
         monitor.start()
         until(lambda: monitor.get_peaks("power", workers=[3])[0], "a value")
         monitor.stop()
-        # of the fake NVML
+        # from the fake NVML
         self.assertEqual(monitor.get_peaks("power", workers=[3], per_job=False), [[350500] * GPUS])
         self.assertEqual(monitor.errors(), [])
 
@@ -99,8 +99,8 @@ class Docs(Clusters):
         self.assertEqual(monitor.successful_jobs(), list(range(1, 31)))
 
     def pictures(self):
-        """Of the published recording where it is, with the name that docs/dask.md has for what it
-        calls mem-util; else of one that is made up."""
+        """From the published recording if it is available, under the name of mem-util in
+        docs/dask.md; else from a generated one."""
         columns = ["job", "dag", "timestamp", "mem-activity", "compute-util"]
         rows = [(job, i // 40, job * 100 + i / 5, [i % 50] * 8, [(i * 7 + gpu) % 101 for gpu in range(8)]) for job in (3, 4, 12) for i in range(200)]
         if BENCHMARK.is_dir():
@@ -110,7 +110,8 @@ class Docs(Clusters):
         for self.module in ("sonde.dask", "dask_metrics"):
             lines, boxes, heat = self.block("vis.lines")
             self.assertEqual([len(axis.get_lines()) for axis in lines.axes], [8, 8])
-            self.assertEqual((len(boxes.axes), len(heat.axes)), (2, 4))  # a scale beside each
+            # with a colour scale beside each
+            self.assertEqual((len(boxes.axes), len(heat.axes)), (2, 4))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Handles of GPUs for custom metrics, with a made-up NVML: which devices a worker has, what can be
-asked of them, with pynvml and without."""
+"""Handles of GPUs for custom metrics, with a fake NVML: the devices of a worker and their values,
+with pynvml and without."""
 
 import importlib.util
 import json
@@ -49,7 +49,7 @@ class Which(Program):
 
     def test_all_of_the_node(self):
         self.assertEqual(self.run_it("show(device_handles(False))", CUDA_VISIBLE_DEVICES="2,1"), [self.ALL])
-        self.assertEqual(self.run_it("show(device_handles(True))"), [self.ALL])  # nobody says which
+        self.assertEqual(self.run_it("show(device_handles(True))"), [self.ALL])  # not specified
 
     def test_its_own_is_the_first_that_it_sees(self):
         wanted = {"2,3,0,1": 2, "0": 0, " 3 , 1": 3, UUID.format(1) + "," + UUID.format(0): 1, "GPU-00000003,0": 3, "gpu-00000003": None, "": None, "-1": None,
@@ -70,7 +70,7 @@ class Which(Program):
     def test_no_driver(self):
         for library, script in ((None, ""), ("", "gpus 2\ninit 9")):
             self.assertEqual(self.run_it("show(device_handles(False)); show(device_handles(True))", script, library), [[], []])
-            self.assertIn("INFO no GPUs are seen: ", self.said)
+            self.assertIn("INFO no GPUs found: ", self.said)
 
 
 class Ask(Program):
@@ -84,7 +84,7 @@ class Ask(Program):
         self.assertEqual(self.run_it(self.TEXT, self.SCRIPT), [self.ANSWERS])
 
     def test_an_older_library(self):
-        """Used memory is then with what the driver keeps for itself."""
+        """Its used memory includes the driver's own."""
         [[first, _]] = self.run_it(WITHOUT_PYNVML + self.TEXT, self.SCRIPT, "old")
         self.assertEqual(first, [1000 + (1 << 20), 4000, 100 * (1000 + (1 << 20)) / 4000, 42, 17, 350.5])
 

@@ -1,5 +1,5 @@
-"""sonde.dask on clusters as others make them, with the Dask that is in PYTHONPATH. (By ssh, Slurm
-and MPI over several hosts: tests/cluster/test_dask.py.)"""
+"""sonde.dask on clusters as other tools make them, with the Dask in PYTHONPATH. (By ssh, Slurm and
+MPI over several hosts: tests/cluster/test_dask.py.)"""
 
 import logging
 import os
@@ -21,14 +21,14 @@ UUIDS = [f"GPU-{gpu:08d}-0000-0000-0000-000000000000" for gpu in range(GPUS)]
 
 
 def rotated(words, first):
-    """As dask-cuda has it: every worker sees all GPUs, its own first."""
+    """As in dask-cuda: every worker sees all GPUs, its own first."""
     return ",".join([*words[first:], *words[:first]])
 
 
 class Layouts(Clusters):
     def cuda_cluster(self):
-        """8 workers of processes, each with a GPU, a resource and a preload, as LocalCUDACluster
-        and dask-cuda-worker start them; every second is told UUIDs."""
+        """8 workers in processes, each with a GPU, a resource and a preload, as LocalCUDACluster
+        and dask-cuda-worker start them; every second one gets UUIDs."""
         preload = self.root / "initialize.py"
         preload.write_text(textwrap.dedent("""
             async def dask_setup(worker):
@@ -51,7 +51,7 @@ class Layouts(Clusters):
             for number, recording in enumerate(self.csv(monitor, identity=True)):
                 rows = [dict(zip(recording.columns, row)) for row in recording.rows]
                 self.assertEqual({(row["gpu-index"][0], row["gpu-uuid"]) for row in rows}, {(number, UUIDS[number])})
-                # Without a value where this machine was too busy to ask the GPU in time.
+                # Without a value if this machine was too busy to query the GPU in time.
                 self.assertEqual({len(row["total-mem"]) for row in rows} - {0}, {1})
                 self.assertEqual({row["worker-name"][0] for row in rows}, {number})
                 self.assertEqual(len({key for row in rows for key in row["tasks"]}), 1)
@@ -63,7 +63,7 @@ class Layouts(Clusters):
                 self.spans_as_jobs(client)
 
     def spans_as_jobs(self, client):
-        """Dask's own spans; on the same cluster, as its workers take long to start."""
+        """Dask's own spans; on the same cluster, because its workers start slowly."""
         monitor = Monitor(client)
         monitor.attach(tracking=["total-mem", "tasks"], polling_interval=INTERVAL_MS, spans=True)
         monitor.start()
@@ -79,7 +79,7 @@ class Layouts(Clusters):
                 work()
         with span("load"):
             work()
-        work()  # in none: the job that this client is
+        work()  # outside of spans: the client's job
         monitor.stop()
         for recording in self.csv(monitor):
             at = dict.fromkeys((row[0], row[1]) for row in recording.rows if row[recording.columns.index("tasks")])
@@ -102,7 +102,7 @@ class Layouts(Clusters):
                     del wait
                     until(lambda: self.workers(client) == 1, "those that have nothing to do have left")
             recordings = self.csv(monitor, identity=True)
-            self.assertGreater(len(recordings), 4)  # some came a second time, as others
+            self.assertGreater(len(recordings), 4)  # some were restarted as new workers
             of_tasks = {key for recording in recordings for keys in self.column(recording, "tasks") for key in keys}
             self.assertEqual(len(of_tasks), 16)
             gone = [recording for recording in recordings if recording.rows and recording.rows[-1][0] == 0 and not recording.rows[-1][-8]]
@@ -113,7 +113,7 @@ class Layouts(Clusters):
                              monitor.get_peaks("compute-util"))  # fmt: skip
 
     def test_a_cluster_without_gpus(self):
-        """What needs none is recorded; what does is missing, and nobody minds."""
+        """Metrics without GPUs are recorded; the others are missing, without an error."""
         os.environ["SONDE_NVML"] = "/nowhere/libnvidia-ml.so.1"
         with self.cluster(4, processes=False) as (cluster, client):
             with Monitor(client, tracking=["compute-util", "cpu", "rss", "managed", "tasks"], polling_interval=INTERVAL_MS) as monitor:

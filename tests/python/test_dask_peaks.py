@@ -1,5 +1,5 @@
-"""Peaks of a running monitor without a cluster: stretches hold every instant once, and what is
-asked by them is what the files say."""
+"""Peaks of a running monitor without a cluster: stretches contain every instant once, and queries
+over them return the same as the files."""
 
 import os
 import random
@@ -23,8 +23,8 @@ class Life:
 
 
 class Engine:
-    """What the store answers (docs/query.md, "Per span"), of lists: the points of series, and
-    spans."""
+    """Imitates the store's answers (docs/query.md, "Per span") with lists: the points of series,
+    and spans."""
 
     def __init__(self):
         self.points = {}  # metric → [(tags, [(t_ns, value)])]
@@ -46,7 +46,7 @@ class Engine:
             raise AssertionError("limit spans")
         by_tags = {}
         for begin, end, job, dag in spans:
-            end = min(end, end_ms * MS + 1)  # it goes on behind the range: so far
+            end = min(end, end_ms * MS + 1)  # open, so its values up to the end of the range count
             seen = [value for t, value in points if begin <= t < end and value is not None]
             if seen:
                 by_tags.setdefault((job, dag), []).append((begin, max(seen)))
@@ -57,8 +57,8 @@ class Engine:
 
 
 def written_to(spans):
-    """The two callbacks of Stretches, which write [start, end, job, dag] to `spans` as the engine
-    has it: None is the end of one that goes on."""
+    """The two callbacks of Stretches, which write [start, end, job, dag] to `spans` like the
+    engine: the end of an open one is None."""
 
     def opened(start_ns, job, dag):
         span = [start_ns, None, job, dag]
@@ -75,12 +75,13 @@ class StretchesOfTime(unittest.TestCase):
     def test_one_for_each_change_with_an_instant_in_it(self):
         put = []
         stretches = self.stretches(1_000_400_000, 200, put)
-        stretches.go(1_199_999_999, 1, 0)  # no instant so far
-        stretches.go(1_200_000_000, 2, 0)  # nor here: an instant belongs to what begins there
+        stretches.go(1_199_999_999, 1, 0)  # no instant yet
+        # nor here: an instant belongs to the stretch that begins there
+        stretches.go(1_200_000_000, 2, 0)
         stretches.cut(1_200_000_001)
         stretches.go(1_399_000_000, 2, 1)
         stretches.go(1_700_000_000, 3, 0)
-        stretches.cut(1_600_000_000)  # a clock that was set back
+        stretches.cut(1_600_000_000)  # the clock was set back
         stretches.cut(1_900_000_000)
         self.assertEqual(stretches.look(1_950_000_000), 2_000_000_000)
         self.assertEqual(stretches.look(2_000_000_000), 2_000_000_000)
@@ -89,8 +90,8 @@ class StretchesOfTime(unittest.TestCase):
         self.assertEqual(put, [[1_200_000_000, 1_200_000_001, 2, 0], [1_399_000_000, 1_700_000_000, 2, 1], [1_600_000_000, 1_900_000_000, 3, 0]])
 
     def test_pages_hold_what_the_engine_takes(self):
-        """However often clients take turns: every instant is in one stretch, and every stretch as a
-        whole in a question."""
+        """However often clients alternate, every instant is in one stretch, and every stretch as a
+        whole in a query."""
         some, put = random.Random(4), []
         now = 10**18
         stretches = self.stretches(now, 5, put)
@@ -119,7 +120,7 @@ class StretchesOfTime(unittest.TestCase):
 
 class FilesAndMonitorAgree(unittest.TestCase):
     def play(self, seed):
-        """Jobs that take turns, workers that come and go, a recording that is begun and stopped:
+        """Jobs that alternate, workers that start and end, a recording that is started and stopped:
         all at random."""
         some, engine = random.Random(seed), Engine()
         interval_ms = some.choice((1, 10, 50))
@@ -161,8 +162,8 @@ class FilesAndMonitorAgree(unittest.TestCase):
         return rows, lambda workers=None, **how: _peaks.peaks(engine, settings, periods, questions, lives, "total-mem", workers, **({"per_job": True, "per_dag": False} | how)), engine
 
     def known(self, peaks):
-        """Without what had no value: files have a job in which nothing could be read, and places of
-        GPUs that were never seen."""
+        """Removes what has no value: files contain jobs without readings, and GPUs that never had
+        one."""
         values = {of: {gpu: value for gpu, value in enumerate(peak) if value is not None} for of, peak in peaks.items()}
         return {of: peak for of, peak in values.items() if peak}
 
@@ -191,15 +192,15 @@ class FilesAndMonitorAgree(unittest.TestCase):
 
 
 class TasksEndWithTheirWorker(unittest.TestCase):
-    """A process that is killed leaves the spans of its tasks open."""
+    """A killed process leaves the spans of its tasks open."""
 
     def play(self, some):
-        """Lives of one worker, one process after the other, whose clock differs from the
-        scheduler's; what each executes, with the last task cut off by its death. Returns the rows
-        and, by instant, what executed then."""
+        """Lives of one worker, one process after the other, with a clock that differs from the
+        scheduler's; the tasks of each, the last of which is cut off by its death. Returns the rows
+        and, by instant, the executing tasks."""
         interval_ns, skew_ns = 10 * MS, some.randrange(-50, 50) * MS
         now, lives, tasks, truth = 10**18, [], [], {}
-        # of a process that was killed before this monitor came
+        # of a process that was killed before this monitor started
         tasks.append(("0", "older-0", now - 10**9, None))
         for number in range(some.randrange(1, 5)):
             now += some.randrange(1, 100) * MS

@@ -1,5 +1,5 @@
-"""The report of a cluster's tasks: sums against an oracle, and what Chromium draws of it against
-the recording's numbers. The recordings are made up, without Dask."""
+"""The report of a cluster's tasks: sums compared with an oracle, and Chromium's rendering compared
+with the recording's numbers. The recordings are generated, without Dask."""
 
 import base64
 import gzip
@@ -24,10 +24,10 @@ SEED = int(os.environ.get("SONDE_TEST_SEED", "11"))
 ROUNDS = max(1, int(float(os.environ.get("SONDE_TEST_ROUNDS", "1"))))
 WEB = pathlib.Path(os.environ["SOURCE"], "tests/web")
 CLUSTER = "tcp://10.0.0.1:8786"
-# as a part of a key, a name of a worker and of a span
+# as a part of a key, of a worker's name and of a span's name
 HOSTILE = "x</script><script>alert(1)</script>"
 THREADS = 2
-# times are whole microseconds, and a double of milliseconds since the epoch is not finer than a
+# times are whole microseconds, and a double of milliseconds since the epoch has a resolution of a
 # quarter of one
 MICROSECOND_MS = 0.002
 SECOND_NS = 10**9
@@ -61,7 +61,7 @@ EMIT = """
 
 
 def story(r, workers, tasks):
-    """What a cluster did in some seconds, in whole nanoseconds."""
+    """Random activity of a cluster for some seconds, in whole nanoseconds."""
     begin = (int(time.time()) - 60) * SECOND_NS
     free = {(w, t): begin + r.randrange(10**7) for w in range(workers) for t in range(THREADS)}
     told = []
@@ -79,8 +79,8 @@ def story(r, workers, tasks):
         told.append({"worker": worker, "key": key, "start": start, "end": end, "more": more, "inner": inner if prefix == "inc" else []})
     last = max(free.values()) + 1_000_000
     for one in told[-2:]:
-        one["end"], one["inner"] = None, []  # their process ends before they do
-    # the last has nothing to do
+        one["end"], one["inner"] = None, []  # their process ends first
+    # the last one has no tasks
     names = [f"<b>w{number}</b>" if number == 0 else str(number) for number in range(workers + 1)]
     lives = [
         {"worker": str(number), "name": name, "address": f"tcp://{number}", "worker_host": "n1", "pid": "1", "joined_ns": str(begin)} for number, name in enumerate(names)
@@ -94,7 +94,7 @@ def prefix_of(key):
 
 
 def sums(told):
-    """As task_prefixes() has them, by other means."""
+    """Like task_prefixes(), computed in another way."""
     rows = []
     for prefix in {prefix_of(one["key"]) for one in told}:
         mine = [one for one in told if prefix_of(one["key"]) == prefix]
@@ -109,13 +109,12 @@ def sums(told):
 
 
 def in_ns(rows):
-    """Sum and mean as whole nanoseconds of all tasks together, which have no rounding of their
-    own."""
+    """Sum and mean in whole nanoseconds over all tasks, without rounding."""
     return [row | {"seconds": round(row["seconds"] * 1e9), "mean": round(row["mean"] * (row["count"] - row["unfinished"]) * 1e9)} for row in rows]
 
 
 def data_of(path):
-    """What a report holds."""
+    """The contents of a report."""
     text = pathlib.Path(path).read_text()
     return json.loads(gzip.decompress(base64.b64decode(re.search(r'id="data">([\w+/=]*)<', text)[1])))
 
@@ -134,14 +133,14 @@ class Reports(Program):
         seen = json.loads(result.stdout)
         for file in files:
             one = seen[str(file)]
-            # nothing of the console, and nothing that the policy refused
+            # no messages on the console, and no violations of the policy
             self.assertEqual(one["said"], [], file)
             self.assertEqual([url for url in one["asked"] if not url.startswith(("file:", "data:"))], [], file)
             self.assertEqual(one["violations"], [], file)
         return [seen[str(file)] for file in files]
 
     def test_sums(self):
-        """Of recordings from a seed, against an oracle."""
+        """Recordings from a seed, compared with an oracle."""
         for number in range(ROUNDS):
             with self.subTest(seed=SEED + number):
                 r = random.Random(SEED + number)
@@ -150,7 +149,8 @@ class Reports(Program):
                 self.assertEqual(in_ns(found), in_ns(sums(told["tasks"])))
 
     def test_drawn(self):
-        """Lanes, colours, sums and words in a browser are the recording's, whatever names hold."""
+        """Lanes, colours, sums and words in a browser match the recording, whatever names it
+        has."""
         told = story(random.Random(SEED), 3, 300)
         folder = self.recorded(told)
         first, second = self.root / "a folder" / "run.html", self.root / "run.html"
@@ -180,7 +180,7 @@ class Reports(Program):
                 self.assertAlmostEqual(box["from"], one["start"] / 1e6, delta=MICROSECOND_MS)
                 if one["end"] is not None:
                     self.assertAlmostEqual(box["to"], one["end"] / 1e6, delta=MICROSECOND_MS)
-                self.assertGreaterEqual(box["from"], ends)  # no task over another
+                self.assertGreaterEqual(box["from"], ends)  # tasks do not overlap
                 ends = box["to"]
                 drawn[box["key"]] = box
         lanes_of = [sum(row["worker"] == worker for row in seen["whole"]["rows"]) for worker in range(4)]
@@ -192,9 +192,9 @@ class Reports(Program):
         pixel_ms = (seen["whole"]["range"]["to"] - seen["whole"]["range"]["from"]) / self.width(seen)
         for key in set(tasks) - set(drawn):
             if tasks[key]["end"] is None:
-                continue  # its process' end is its own
+                continue  # it ends with its process
             self.assertLess((tasks[key]["end"] - tasks[key]["start"]) / 1e6, pixel_ms + MICROSECOND_MS)
-        # Wheel: nearer, and the point below the pointer stays.
+        # Wheel: zooms in, and the point below the pointer stays.
         whole, near = seen["whole"]["range"], seen["zoomed"]["range"]
         self.assertLess(near["to"] - near["from"], 0.5 * (whole["to"] - whole["from"]))
         self.assertTrue(whole["from"] <= near["from"] < near["to"] <= whole["to"])
@@ -209,7 +209,7 @@ class Reports(Program):
         self.assertEqual(seen["title"], f"sonde: {folder.name}")
         self.assertIn("4 workers", seen["header"])
         self.assertIn("300 tasks", seen["header"])
-        # the page's own scripts: no name has become an element
+        # the page's own scripts: no name was interpreted as an element
         self.assertEqual(seen["elements"], 2)
         swatches = dict(seen["legend"])
         for (key, words), pixel in zip(seen["some"], seen["pixels"]):
@@ -240,7 +240,7 @@ class Reports(Program):
         for piece in flame:
             if len(piece["path"]) == 2:
                 mine = spent[piece["path"][1]]
-                # Of tasks that were open at the end, the recording has their process' end.
+                # Tasks that were open at the end end with their process in the recording.
                 self.assertAlmostEqual(piece["ms"], sum(mine), delta=len(mine) * MICROSECOND_MS + 1e-6 if wanted_is_whole(told, piece["path"][1]) else sum(mine))
         loads = [inner for one in told["tasks"] for inner in one["inner"]]
         [load] = [piece for piece in flame if piece["path"][1:] == ["inc", "load" + HOSTILE]]
@@ -294,7 +294,7 @@ class Reports(Program):
         self.assertAlmostEqual(of_large["orders"]["prefix"][1]["ms"], wanted, delta=100_000 * MICROSECOND_MS)
         nearer = of_large["zoomed"]["range"]
         self.assertLess(nearer["to"] - nearer["from"], 0.5 * (of_large["whole"]["range"]["to"] - of_large["whole"]["range"]["from"]))
-        for row in rows[:4]:  # a pixel is as busy as its tasks
+        for row in rows[:4]:  # a pixel shows the share of its time with tasks
             for one in row["bins"]:
                 self.assertTrue(0 < one["busy"] <= 1)
         self.assertIn("No tasks", of_empty["empty"])

@@ -1,5 +1,4 @@
-"""Recordings as Arrow tables and Parquet files: types in place of texts, null for what is
-missing."""
+"""Recordings as Arrow tables and Parquet files: types instead of texts, null for missing values."""
 
 import os
 import pathlib
@@ -28,7 +27,7 @@ ROWS = [
 
 
 def recorded(*workers):
-    """As `_rows.Rows`: what the tables are made of."""
+    """Like `_rows.Rows`, the source of the tables."""
 
     def rows(worker, identity):
         for row in ROWS:

@@ -1,4 +1,4 @@
-"""sonde.dask.visualize: what is drawn is what was recorded, and can be read."""
+"""sonde.dask.visualize: the pictures show the recorded values, and are readable."""
 
 import importlib.util
 import os
@@ -14,6 +14,7 @@ sys.path.insert(0, os.environ["PACKAGE"])
 os.environ["MPLBACKEND"] = "Agg"
 from sonde.dask import _csv  # noqa: E402
 from sonde.dask import visualize as vis  # noqa: E402
+from sonde.plot._figure import LIGHT  # noqa: E402
 
 HEAD = ["job", "dag", "timestamp"]
 COLUMNS = [*HEAD, "total-mem", "compute-util", "tasks", "power", "spread", "state"]
@@ -21,7 +22,7 @@ GIB = 1 << 30
 
 
 def row(job, dag, time, one, two):
-    """Of a worker with two GPUs. `one` and `two` are what they are busy with."""
+    """A row of a worker with two GPUs. `one` and `two` are their utilisations."""
     return (job, dag, time, [3 * GIB, 2 * GIB], [one, two], [("inc", 0), "sum"][: (one or 0) % 3], [1.5, 2.5], one, "text")
 
 
@@ -40,7 +41,7 @@ class NoMatplotlib(unittest.TestCase):
 
 
 def shades(axis):
-    """From where to where each is."""
+    """The start and the end of each shade."""
     return [(path.vertices[:, 0].min(), path.vertices[:, 0].max()) for one in axis.collections[:1] for path in one.get_paths()]
 
 
@@ -61,7 +62,7 @@ class Picture(unittest.TestCase):
         watch = warnings.catch_warnings()
         watch.__enter__()
         self.addCleanup(watch.__exit__, None, None, None)
-        warnings.simplefilter("error", UserWarning)  # of a layout that could not be
+        warnings.simplefilter("error", UserWarning)  # warnings of impossible layouts
         self.pyplot = pyplot
 
     def write(self, columns, rows):
@@ -143,7 +144,7 @@ class Lines(Picture):
             self.assertEqual([text.get_text() for text in draw(self.file, 1, "compute-util").axes[0].texts], ["dag 0"])
 
     def test_hundreds_of_dags_are_no_barcode(self):
-        """A stretch of less than 3 points is not shaded; a long one among them is."""
+        """A stretch of fewer than 3 points is not shaded; a long one among them is."""
         dags = [*range(300), *[300] * 300, *[301] * 300, *range(302, 547)]
         path = self.write([*HEAD, "compute-util"], [(1, dag, i / 5, [i % 100]) for i, dag in enumerate(dags)])
         [(low, high)] = shades(vis.lines(path, 1, "compute-util").axes[0])
@@ -158,7 +159,7 @@ class Lines(Picture):
         self.assertTrue(30.8 < low < 31 and 32 < high < 32.2, (low, high))
         self.assertIn("of 32", [text.get_text() for text in axis.texts])
         self.assertEqual([list(line.get_ydata()) for line in axis.get_lines()][1], [32.0, 32.0])
-        # as dask-metrics has it
+        # as in dask-metrics
         activity = self.write([*HEAD, "total-mem", "mem-util"], [(1, 0, float(i), [one], [i + 1]) for i, one in enumerate(used)])
         self.assertNotIn("of 32", [text.get_text() for text in vis.lines(activity, 1, "total-mem").axes[0].texts])
         little = self.write([*HEAD, "total-mem", "mem-util"], [(1, 0, float(i), [i * GIB], [i / 32 * 100]) for i in range(6)])
@@ -182,7 +183,7 @@ class Lines(Picture):
 
 class Boxes(Picture):
     def medians(self, axis):
-        return [line.get_ydata()[0] for line in axis.get_lines() if line.get_color() == vis._COLOURS[1]]
+        return [line.get_ydata()[0] for line in axis.get_lines() if line.get_color() == LIGHT.lines[1]]
 
     def ticks(self, axis):
         return dict(zip(axis.get_xticks(), (text.get_text() for text in axis.get_xticklabels())))
@@ -215,7 +216,7 @@ class Boxes(Picture):
         self.assertFalse([a for a, b in zip(found, found[1:]) if a.x1 + 2 > b.x0])
         ticks = self.ticks(figure.axes[0])
         times = [float(text) for text in ticks.values()]
-        # round and even
+        # round and regular
         self.assertEqual({round(b - a, 6) for a, b in zip(times, times[1:])}, {20.0})
         self.assertEqual([round(10000 + place * 3 / 5, 6) for place in ticks], times)
 
@@ -244,7 +245,7 @@ class Both(Picture):
         name = "worker_0.csv"
         self.refuses(f"no job 9 in .*{name}; there is 1, 2, 3", self.file, 9, ["compute-util"])
         self.refuses(f"'mem-util' was not tracked in .*{name}; there is total-mem, compute-util", self.file, 2, ["compute-util", "mem-util"])
-        self.refuses(f"'state' in .*{name} is no number", self.file, 2, ["state"])
+        self.refuses(f"'state' in .*{name} has no numbers", self.file, 2, ["state"])
         self.refuses("no metric", self.file, 2, [])
         for draw in (vis.lines, vis.boxes):
             with self.assertRaisesRegex(FileNotFoundError, "absent.csv"):

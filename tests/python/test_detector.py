@@ -1,5 +1,4 @@
-"""Detectors: who is slow is found from the points of a metric, and the job is started again without
-them."""
+"""Detectors: find slow members from the points of a metric, and restart the job without them."""
 
 import inspect
 import os
@@ -18,13 +17,12 @@ PROBE, CLOCK, BUSY = "slow-gpu", "gpu_sm_clock_hertz", "gpu_utilization_percent"
 
 
 def series(metric, host, points, gpu="0"):
-    """As AnalysisClient.get_data() gives them."""
+    """In the form of AnalysisClient.get_data()."""
     return {"metric": metric, "tags": {"host": host, "gpu": gpu}, "aggregateTags": [], "dps": {str(second): value for second, value in points}}
 
 
 class Slow(unittest.TestCase):
-    """SlowGPUDetector.analyze_data, given what get_data() would give; one probe of each GPU every 3
-    s."""
+    """SlowGPUDetector.analyze_data with data like get_data()'s; one probe of each GPU every 3 s."""
 
     HOSTS = ("n1", "n2", "n3", "n4")
     BEGIN = 1_700_000_001
@@ -40,8 +38,8 @@ class Slow(unittest.TestCase):
             os.environ["SONDE_NODELIST"] = self.before
 
     def play(self, rounds, seconds_of, first=0, metric=PROBE):
-        """Rounds one after the other; the number of the first in which a restart is asked for, and
-        without whom."""
+        """Passes rounds one after the other; returns the number of the first one that requests a
+        restart, and the excluded hosts."""
         for r in range(first, first + rounds):
             data = [series(metric, host, [(self.BEGIN + 3 * r, seconds_of(host, r))]) for host in self.HOSTS if seconds_of(host, r) is not None]
             restart, nodes = self.detector.analyze_data(data, None)
@@ -64,7 +62,8 @@ class Slow(unittest.TestCase):
         self.assertEqual((probes, nodes), (5, ["n2"]))
 
     def test_how_many_probes_it_took_is_said(self):
-        """Those that were given, each once: an answer overlaps with the one before."""
+        """The number of received probes, without duplicates: an answer overlaps with the previous
+        one."""
         with self.assertLogs("sonde.slow_gpu", "WARNING") as said:
             for r in range(5):
                 for _ in range(2):
@@ -78,8 +77,8 @@ class Slow(unittest.TestCase):
         self.assertIn("GPU n1/0 is slow: 3.03 times as long as the others", said.output[0])
 
     def test_points_count_once_and_what_is_old_is_not_asked_for(self):
-        """The answers overlap: only new points make rounds. Six answers with the same two rounds
-        are no six rounds."""
+        """The answers overlap: only new points form rounds. Six answers with the same two rounds
+        are not six rounds."""
         data = [series(PROBE, host, [(self.BEGIN + 3 * r, 0.01 if host != "n2" else 0.03) for r in range(2)]) for host in self.HOSTS]
         for _ in range(10):
             self.assertEqual(self.detector.analyze_data(data, None), (False, []))
@@ -87,15 +86,15 @@ class Slow(unittest.TestCase):
         self.assertGreaterEqual(self.detector.start_time, self.BEGIN + 3 * 11 - 3)
 
     def test_one_that_says_nothing_holds_up_nobody(self):
-        """n4's node is gone: rounds are two late, but n2 is found."""
+        """n4's node is lost: rounds are judged two rounds late, but n2 is found."""
         self.play(10, self.even)
         probes, nodes = self.play(20, lambda host, r: None if host == "n4" else self.even(host, r) * (2 if host == "n2" else 1), first=10)
         self.assertEqual(nodes, ["n2"])
         self.assertLessEqual(probes, 8)
 
     def test_points_that_come_after_their_round_count(self):
-        """n3 is so slow that its node answers every third time only, for the rounds that have been
-        judged without it. None of its probes is lost."""
+        """n3 is so slow that its node answers only every third time, for rounds that were judged
+        without it. None of its probes is lost."""
         self.play(10, self.even)
         with self.assertLogs("sonde.slow_gpu", "WARNING") as said:
             for r in range(10, 30):
@@ -109,8 +108,8 @@ class Slow(unittest.TestCase):
         self.assertIn("found with probe 15", said.output[0])
 
     def test_those_that_come_late_together_are_judged_one_by_one(self):
-        """n3 has been silent for ten rounds; then it gives them all at once. Six are over the line,
-        and nothing is judged before the others have given theirs."""
+        """n3 is silent for ten rounds, then sends all their values at once. Six of them are slow,
+        and no round is judged before the others have sent theirs."""
         self.play(10, self.even)
         for r in range(10, 20):
             self.detector.analyze_data([series(PROBE, host, [(self.BEGIN + 3 * r, 0.01)]) for host in self.HOSTS if host != "n3"], None)
@@ -122,7 +121,7 @@ class Slow(unittest.TestCase):
         self.assertEqual((restart, nodes), (True, ["n3"]))
 
     def test_points_that_come_one_by_one_are_judged_together(self):
-        """A round waits for those who have given something before."""
+        """A round waits for members that had a value before."""
         self.play(10, self.even)
         for r in range(10, 16):
             for host in self.HOSTS:
@@ -143,7 +142,7 @@ class Slow(unittest.TestCase):
             at = self.BEGIN + 3 * r
             found = []
             for host in self.HOSTS:
-                busy = 100 if host != "n4" else 3  # n4 idles, at its idle clock
+                busy = 100 if host != "n4" else 3  # n4 is idle, with a low clock
                 found += [series(BUSY, host, [(at, busy)]), series(CLOCK, host, [(at, {"n2": 9e8, "n4": 3e8}.get(host, 1.7e9))])]
             return found
 
@@ -169,7 +168,7 @@ class Slow(unittest.TestCase):
 
 
 class Probing(unittest.TestCase):
-    """probe(): what `sonde probe` says, as a number."""
+    """probe(): the result of `sonde probe` as a number."""
 
     def probe(self, **more):
         paths = {"PATH": os.path.dirname(os.environ["SONDE"]) + ":" + os.environ["PATH"], "LD_LIBRARY_PATH": os.path.dirname(os.environ["FAKE_CUDA"])}
@@ -178,7 +177,7 @@ class Probing(unittest.TestCase):
 
     def test_table(self):
         self.assertEqual(self.probe(FAKE_GPU_MS="3"), 0.003)
-        # full; another program's alone
+        # no free memory; exclusive access of another program
         for passive in ({"FAKE_GPU_FREE_MIB": "0"}, {"FAKE_GPU_FAILS": "cuCtxCreate_v2=46"}):
             self.assertIsNone(self.probe(**passive))
         with unittest.mock.patch.object(sonde.slow_gpu, "_PROBE_TIMEOUT_S", 0.5):
@@ -189,7 +188,7 @@ class Probing(unittest.TestCase):
 
 
 class Signatures(unittest.TestCase):
-    """As programs written for the Dragon Telemetry Service call them."""
+    """Calls as in programs for the Dragon Telemetry Service."""
 
     TABLE = {
         "Detector.analyze_data": "(data, analysis_args)",
@@ -219,8 +218,8 @@ class Signatures(unittest.TestCase):
 
 class Watch(unittest.TestCase):
     def test_it_looks_half_way_between_two_measurements(self):
-        """These are at whole multiples of the rate. One that only watches looks when it began to,
-        and then every so often."""
+        """Measurements are at whole multiples of the rate. A Detector alone checks from its start
+        on, once per interval."""
         both = sonde.CollectorDetectorGroup("x", collection_rate=3)
         for now_s, pause_s in ((300.0, 1.5), (301.4, 0.1), (301.5, 0.0), (301.6, 2.9), (302.9, 1.6)):
             with unittest.mock.patch("time.time", return_value=now_s):
@@ -241,15 +240,15 @@ class Restart(unittest.TestCase):
             sonde.Detector.trigger_restart(nodes, None, ddicts)
         client().connect.assert_not_called()
         client().reboot.assert_called_once()
-        return logs.output[0].partition("again ")[2], client().reboot.call_args.kwargs["exclude_hostnames"]
+        return logs.output[0].partition("of the job ")[2], client().reboot.call_args.kwargs["exclude_hostnames"]
 
     def test_the_first_node_stays_and_is_not_named(self):
         with unittest.mock.patch.dict(os.environ, {"SONDE_NODELIST": "n1,n2"}):
-            self.assertEqual(self.restart(["n1"]), ("without leaving anybody out", []))
+            self.assertEqual(self.restart(["n1"]), ("without excluding a node", []))
             self.assertEqual(self.restart(["n2", "n1"]), ("without n2", ["n2"]))
 
     def test_dictionaries_of_dragon_are_destroyed(self):
-        """Only those: an object that happens to have destroy() is not ours to end."""
+        """Only those: this must not end another object that happens to have destroy()."""
         ended = []
         destroy = lambda self, allow_restart=False: ended.append((type(self).__name__, allow_restart))  # noqa: E731
         theirs = type("DDict", (), {"__module__": "dragon.data.ddict.ddict", "destroy": destroy})
@@ -266,8 +265,8 @@ class InJobs(Program):
         return result
 
     def test_a_restart_without_anybody_left_out(self):
-        """The first look finds nothing, the second raises, the third asks; the primary node is
-        sacred, so the job starts again on it."""
+        """The first check finds nothing, the second one raises, the third one requests a restart;
+        the primary node is sacred, so the job restarts on it."""
         result = self.job("""
             import os, threading, sonde
             print("attempt", os.environ["SONDE_RESTART"], flush=True)
@@ -288,10 +287,10 @@ class InJobs(Program):
         """, "--resilient")
         self.assertEqual(result.stdout, "attempt 0\nattempt 1\n", result.stderr)
         self.assertEqual(result.stderr.count("ValueError: cannot make anything of it; the watch goes on"), 1, result.stderr)
-        self.assertIn("the job is to be started again", result.stderr)
+        self.assertIn("requesting a restart of the job", result.stderr)
 
     def test_a_job_that_cannot_be_started_again(self):
-        """It says so once, and the watch goes on."""
+        """It logs this once, and the watch continues."""
         result = self.job("""
             import threading, sonde
             enough = threading.Event()
@@ -312,7 +311,7 @@ class InJobs(Program):
         self.assertEqual(result.stderr.count("the watch goes on"), 1, result.stderr)
 
     def test_level_0(self):
-        """There is nobody to ask, and nothing is started."""
+        """No server exists, and nothing is started."""
         self.assertEqual(self.job("""
             import sonde
             import threading
@@ -323,8 +322,7 @@ class InJobs(Program):
         """, level=0).stdout, "1\n")
 
     def test_cores_play_gpus(self):
-        """Each of the two is probed, again and again, and nobody is accused. The third has no core
-        to play it."""
+        """Both are probed repeatedly, and neither is reported. The third one has no core."""
         result = self.job("""
             import time, sonde
             from sonde.slow_gpu import devices

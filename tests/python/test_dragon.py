@@ -1,5 +1,5 @@
-"""Programs for the Dragon Telemetry Service find in sonde what they find there: the facts of
-dragon_checks.py, which dragon_original.sh asks of the original."""
+"""Programs for the Dragon Telemetry Service find the same interface in sonde: the checks of
+dragon_checks.py, whose answers dragon_original.sh gets from the original."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from place import free_port  # noqa: E402, I001
 
 HERE = pathlib.Path(os.environ["CHECKS"])
 
-# What sonde does otherwise, on purpose (docs/dragon.md): the answer here, and why.
+# sonde's deliberate differences (docs/dragon.md): the answer here, and the reason.
 DIFFERENCES = {
     "name_long": ([[[1.0]], ["m" * 300], False], "a name of more than 255 bytes is shortened: get_metrics() has the short form"),
 }
@@ -135,7 +135,7 @@ class Widget(Program):
 
 class Restart(Program):
     def test_the_first_node_stays_and_no_message_says_otherwise(self):
-        """The client needs no connect() before; after the restart Dragon's System().restarted is
+        """The client needs no connect() first; after the restart, Dragon's System().restarted is
         true."""
         self.write("""
             import os, socket, time, sonde
@@ -146,14 +146,14 @@ class Restart(Program):
         """)
         result = self.sonde("run", "--quiet", "-l", 1, "--no-record", "--resilient", "--", sys.executable, self.program)
         self.assertEqual((result.returncode, result.stdout), (0, "0 False\n1 True\n"), result.stderr)
-        self.assertIn("which is the first node and stays", result.stderr)
+        self.assertIn("but the first node always stays", result.stderr)
         self.assertIn("a restart is requested: starting it again on 1 node", result.stderr)
 
 
 class Names(Program):
     def test_any_name_is_stored_by_the_rule(self):
-        """By every way to emit from Python; each is found by the name as written, and by the stored
-        one."""
+        """With every way to emit from Python; each name is found as written, and in its stored
+        form."""
         out = self.run_it("""
             import json, sonde
             sonde.gauge("g%")(1); sonde.emit("e e", 2); sonde.log({"l(0)": 3}); sonde.counter("c=c")(4)

@@ -1,7 +1,7 @@
 """Programs inside of Dragon's own runtime under `sonde run`.
 
 tools/test installs dragonhpc. `dragon -s` is its launcher for one node. The launcher for several
-nodes, and Batch, which takes a minute, are tried by hand: dragon_original.sh --beside.
+nodes, and Batch, which takes a minute, are tested manually: dragon_original.sh --beside.
 """
 
 import os
@@ -31,7 +31,7 @@ class Runtime(Program):
         return self.sonde("query", "--list", self.record).stdout
 
     def unchanged(self, text):
-        """Runs a program that writes to the port that a configuration file names."""
+        """Runs a program that writes to the port in a configuration file."""
         port = free_port()
         (self.root / "telemetry.yaml").write_text(f"tsdb_server_port: {port}\n")
         self.env["DRAGON_TELEMETRY_CONFIG"] = str(self.root / "telemetry.yaml")
@@ -39,8 +39,8 @@ class Runtime(Program):
         return self.dragon(self.program)
 
     def test_a_changed_import(self):
-        """Processes of a pool emit, the program asks, and a collector counts in a Value of
-        Dragon's."""
+        """Processes of a pool emit, the program queries, and a collector counts in a Value of
+        Dragon."""
         self.assertIn("level 2, 17 series, counted", self.dragon(HERE / "dragon_beside.py"))
 
     def test_no_change(self):
@@ -55,7 +55,7 @@ class Runtime(Program):
         self.assertRegex(self.listed(), r"unchanged\{host=\S+,rank=3\} +gauge +1 ")
 
     def test_metrics_of_the_transport(self):
-        """What Dragon's transport between nodes says of itself, by Dragon's own code."""
+        """The metrics of Dragon's transport between nodes, from Dragon's own code."""
         self.unchanged("""
             from dragon.transport.hsta.__main__ import HSTATelemetryRecord, HSTATelemetrySink
             if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""The package `sonde` inside programs: what they emit is in the recording, however they are built,
-started and ended."""
+"""The package `sonde` in programs: their values are in the recording, however the programs are
+built, started and ended."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class Parameters(Program):
             "list": '[1,"a",[true,null]]', "scalar": "2.5", "nan": "nan", "large": str(10**30), "empty": "", "a\u3000key": "wide", "seed": "2", "ordered.x": "1"})
 
     def test_what_cannot_be_kept(self):
-        """One warning for each, with its name; the others are kept, the program goes on."""
+        """One warning for each, with its name; the others are kept, and the program continues."""
         done = self.run_it("""
             import sonde, sys, warnings
             class Bad:
@@ -59,7 +59,7 @@ class Parameters(Program):
         self.assertEqual(self.config(), {"good": "1"})
 
     def test_processes_that_are_killed(self):
-        """The last value counts, of whatever process; also of one that is killed at once."""
+        """The last value counts, from any process; also from one that is killed immediately."""
         self.run_it("""
             import os, signal, sonde
             sonde.config({f"k{i}": i for i in range(500)})
@@ -75,8 +75,8 @@ class Parameters(Program):
 
 class Metrics(Program):
     def test_nobody_takes_it(self):
-        """One warning with what to do, at the import where the folder is not there, at the end
-        where no agent came."""
+        """One warning with advice: at the import if the folder does not exist, at the end if no
+        agent came."""
         code = "import sonde; m = sonde.gauge('m'); m(1); m(2); print(sonde.dropped())"
         for folder, where in ((pathlib.Path("/nowhere/job"), "the folder /nowhere/job of the job is not here"), (self.root, "2 values are lost: nothing is recorded until")):
             env = {**os.environ, "PYTHONPATH": PACKAGE, "SONDE_LEVEL": "2", "SONDE_SOCKET": str(folder / "agent.sock")}
@@ -100,7 +100,7 @@ class Metrics(Program):
         self.assertEqual((self.definition("loss")["unit"], self.definition("loss")["help"]), ("nats", "what is left"))
 
     def test_every_way_to_call(self):
-        """By place, by name, with a tuple and a dictionary, through the type: the same."""
+        """By position, by name, with a tuple and a dictionary, through the type: the same."""
         self.run_it("""
             import functools, sonde
             m, c = sonde.gauge("m"), sonde.counter("c")
@@ -124,7 +124,7 @@ class Metrics(Program):
         self.assertEqual(self.values("tags", name="n", value="v"), [1])
 
     def test_arguments_are_counted(self):
-        """No call keeps or loses a reference: of handles that are on and off."""
+        """No call leaks or loses a reference, for handles that are on and off."""
         for level in (1, 0):
             self.run_it("""
                 import sonde, sys
@@ -177,8 +177,8 @@ class Metrics(Program):
         self.assertEqual(self.values("unhashable", rank="[0]"), [0, 1, 2])
 
     def test_names_beyond_what_is_remembered(self):
-        """More than the package remembers, and more than a ring holds: what an agent that is behind
-        had no room for is said again."""
+        """More than the package caches, and more than a ring holds: definitions that did not fit
+        while the agent was behind are sent again."""
         self.run_it("""
             import sonde, time
             def say(*point, **tags):
@@ -383,7 +383,7 @@ class Spans(Program):
         [whole], tasks, parts = self.spans("all"), self.spans("task"), self.spans("part")
         self.assertEqual([e.parent for e in tasks], [whole.id] * 2)
         self.assertEqual(sorted(e.parent for e in parts), sorted(e.id for e in tasks))
-        # they overlap: both waited for the other
+        # they overlap, because each waited for the other
         self.assertTrue(max(p.start for p in parts) <= min(p.end for p in parts))
 
     def test_generators_interleave(self):
@@ -495,8 +495,8 @@ class Processes(Program):
     """
 
     def test_killed(self):
-        """What 64 processes emitted before half of them were killed with -9 is there, and so is
-        what the others did."""
+        """Values that 64 processes emitted before half of them were killed with -9 are there, and
+        so are those of the others."""
         for method in ("fork", "spawn", "forkserver"):
             with self.subTest(method):
                 self.run_it(self.KILLED, arguments=(method,))
@@ -576,7 +576,7 @@ class Processes(Program):
         self.assertIn("KeyError: 'y'", self.said)
 
     def test_development_mode_finds_nothing(self):
-        """Debug hooks on allocations, warnings on, references counted."""
+        """Debug hooks on allocations, warnings enabled, references counted."""
         self.run_it("""
             import sonde, sys
             def all_of_it():
@@ -626,7 +626,7 @@ class Extensions(unittest.TestCase):
         return subprocess.run([sys.executable, "-c", text], env=os.environ | {"PYTHONPATH": PACKAGE}, capture_output=True, text=True)
 
     def test_what_a_program_imports_loads_nothing_of_dask(self):
-        """Every name of the package; sonde.dask is the only one that needs `_dask`."""
+        """Every name of the package; only sonde.dask needs `_dask`."""
         done = self.run_python("""if True:
             import sys, sonde
             for name in sonde.__all__: getattr(sonde, name)

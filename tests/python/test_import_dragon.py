@@ -31,7 +31,7 @@ class Import(Place):
         self.folder.mkdir(parents=True)
 
     def database(self, name, rows, tables=TABLES):
-        """Rows as node servers insert them: times as texts, tags as JSON."""
+        """Rows in the form that node servers insert: times as texts, tags as JSON."""
         path = self.folder / name
         with sqlite3.connect(path) as db:
             db.executescript(tables)
@@ -46,7 +46,7 @@ class Import(Place):
         return done
 
     def points(self, host):
-        """(metric, tags but host) → {second: value} of a recording."""
+        """(metric, tags without host) → {second: value} of a recording."""
         recording = Recording(str(self.root / "made" / f"{host}.sonde"))
         self.assertEqual(recording.problems, [])
         found = {}
@@ -64,7 +64,7 @@ class Import(Place):
         self.assertEqual(list((self.root / "made").glob("*")) if (self.root / "made").exists() else [], [])
 
     def test_what_dragon_would_answer(self):
-        """Dumps repeat rows: of a series and a second, the last row of the last dump counts."""
+        """Dumps repeat rows: for a series and a second, the last row of the last dump counts."""
         some = random.Random(SEED)
         metrics = {"load_average": [None], "DeviceUtilization": [{"gpu": 0}, {"gpu": 1}], "loss %": [None, {"rank": 3}, {"my key": "a b"}], "größe": [{"share": 0.5, "on": True, "no": None}]}
         for number in range(max(3, int(20 * ROUNDS))):
@@ -83,7 +83,7 @@ class Import(Place):
                             key = name, tuple(sorted((k.replace(" ", "　"), str(v)) for k, v in (tags or {}).items() if v is not None))
                             answer.setdefault(key, {})[at] = float(value)
                     self.database(f"ts_a_user_{host}_20261123_0140{dump:02}.db", rows)
-                    rows = rows[some.randrange(len(rows)):]  # what the window has left
+                    rows = rows[some.randrange(len(rows)):]  # the rows that the window keeps
             self.make(self.root / "dump", code=int(not all(expected.values())))
             self.assertEqual({host: self.points(host) for host in expected if expected[host]}, {h: e for h, e in expected.items() if e}, f"SONDE_TEST_SEED={SEED}, round {number}")
             for path in self.folder.iterdir():
@@ -122,7 +122,7 @@ class Import(Place):
 
     def test_merged_by_the_offline_tool(self):
         path = self.database("offline_ts_root_n1.db", [(host, "m", str(NOW + i), i, "null") for i in range(3) for host in ("n1", "n2")], MERGED)
-        # it repeats the others
+        # it duplicates the others
         self.refused(self.folder, "no database of Dragon's telemetry (ts_USER_HOST_DATE.db) in it")
         shutil.rmtree(self.root / "made", ignore_errors=True)
         self.make(path)
@@ -159,7 +159,7 @@ class Import(Place):
         self.refused(self.database("columns.db", [(1,)], "CREATE TABLE datapoints (metric)"), "no such column: timestamp")
         self.refused(self.database("none_yet.db", []), "its table datapoints is empty")
         self.refused(self.database("times.db", [("m", t, 1, "null") for t in ("", "x", "-1", "1e99", "9" * 30)]), "none of its 5 rows has a time and a number")
-        self.refused(self.database("hosts.db", [("../n1", "m", str(NOW), 1, "null")], MERGED), "'' is no host's name; give --host")
+        self.refused(self.database("hosts.db", [("../n1", "m", str(NOW), 1, "null")], MERGED), "'' is not the name of a host; give --host")
         self.refused(good, "cannot open the library SQLite", "install it", env={"SONDE_SQLITE": "libnone.so"})
 
     def test_one_bad_database_costs_itself(self):
@@ -169,7 +169,7 @@ class Import(Place):
         self.assertIn("3 rows could not be read and are left out", done.stderr)
         self.assertIn("error: cannot read", done.stderr)
         self.assertEqual(self.points("n1"), {("m", ()): {NOW: 1}})
-        done = self.make(self.folder, code=1)  # made before
+        done = self.make(self.folder, code=1)  # exists already
         self.assertIn("n1.sonde is there already", done.stderr)
         self.assertIn("cannot import 2 of 2 databases", done.stderr)
         self.assertEqual(self.make(good, code=1).stderr.count("\n"), 1)

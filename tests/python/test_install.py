@@ -1,4 +1,4 @@
-"""`pip install .` from a clone is enough: package and command, in a wheel of the stable ABI."""
+"""`pip install .` from a clone installs package and command, in a wheel of the stable ABI."""
 
 import os
 import pathlib
@@ -23,7 +23,7 @@ class Install(unittest.TestCase):
             pip = [place / "venv/bin/python", "-m", "pip", "--disable-pip-version-check"]
             if self.run_it(*pip, "download", "-q", "--no-deps", "-d", place / "there", "meson-python>=0.15").returncode:
                 self.skipTest("meson-python cannot be had from here")
-            # Else meson-python builds in the checkout, which may be read-only.
+            # Otherwise meson-python builds in the checkout, which may be read-only.
             built = self.run_it(*pip, "wheel", "-q", "--no-deps", "-w", place, f"-Cbuild-dir={place / 'build'}", SOURCE)
             self.assertEqual(built.returncode, 0, built.stdout + built.stderr)
             [wheel] = place.glob("*.whl")

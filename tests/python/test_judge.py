@@ -1,5 +1,5 @@
-"""sonde.Judge: src/detect from Python. How well it judges is held by tests/unit/detect; here, that
-it is the same rule and takes what Python gives."""
+"""sonde.Judge: src/detect from Python. tests/unit/detect checks its judgement; this test checks
+that the rule is the same, and that it accepts Python's values."""
 
 import gc
 import math
@@ -53,7 +53,7 @@ class Judging(unittest.TestCase):
         for bad, error in ((3, AttributeError), ({"a": "fast"}, TypeError), ({1: 1.0}, TypeError)):
             with self.assertRaises(error):
                 judge.round(bad)
-        judge.round({"\udcff": 1.0, "é\0": 2.0})  # names are what they are
+        judge.round({"\udcff": 1.0, "é\0": 2.0})  # any text can be a name
         self.assertEqual(set(judge.verdicts()), {"\udcff", "é"})
 
     def test_nothing_is_kept(self):

@@ -1,5 +1,5 @@
-"""What a program has emitted is in the answer to the next question, whoever asks it and however: 50
-of 50 times, and not "soon"."""
+"""A program's emitted values are in the answer to the next query, from any client and in any form:
+50 of 50 times, without a delay."""
 
 import sys
 
@@ -8,7 +8,7 @@ from place import SONDE
 
 TIMES = 50
 
-# What all programs here begin with.
+# The beginning of all programs here.
 BEGIN = f"""
 import json, os, subprocess, sys, threading
 import sonde
@@ -29,7 +29,7 @@ def report(name, right):
 
 class ReadBack(Program):
     def right(self, text, names, **how):
-        """Runs the program, which reports how often each kind of question had its answer."""
+        """Runs the program, which reports how often each kind of query returned its value."""
         said = self.run_it(BEGIN + text, **how).splitlines()
         self.assertEqual(said, [f"{name} {TIMES}/{TIMES}" for name in names], self.said)
 
@@ -109,7 +109,7 @@ report("folder", right)
         """, ["folder"])
 
     def test_watch(self):
-        """Each point comes once, in order; and the first of them although the watch has only just
+        """Each point comes once, in order; the first one too, although the watch has only just
         begun."""
         self.right("""
 seen, all_seen = [], threading.Event()
@@ -126,8 +126,8 @@ report("watch", [value == i for i, value in enumerate(seen)])
         """, ["watch"])
 
     def test_dump(self):
-        """The last point before the dump is in what was dumped; a program that then ends at once
-        loses nothing."""
+        """The last point before the dump is in it; a program that then ends at once loses
+        nothing."""
         folder = self.root / "dumped"
         folder.mkdir()
         text = """
@@ -168,7 +168,7 @@ report("cells", cells)
         """, ["points", "cells"])
 
     def test_another_process(self):
-        """What a process has emitted before it says so is in the answer that another one gets."""
+        """Values that a process has emitted before it prints a line are in another one's answer."""
         self.right("""
 child = subprocess.Popen([sys.executable, "-c", '''
 import sys
@@ -189,8 +189,7 @@ report("told", right)
         """, ["told"])
 
     def test_a_process_that_has_just_begun(self):
-        """Its first point, emitted as soon as it has said hello, and it is gone before the
-        question."""
+        """Its first point is emitted right after its HELLO, and it has ended before the query."""
         self.right("""
 right = []
 for i in range(TIMES):
@@ -217,8 +216,8 @@ report("threads", right)
         """, ["threads"])
 
     def test_a_forked_child_asks_on(self):
-        """It asks over the parent's client, which has connections to aggregator and agent; neither
-        reads the other's answers."""
+        """It uses the parent's client, which has connections to aggregator and agent; neither reads
+        the other's answers."""
         self.right("""
 total, right = sonde.counter("total"), []
 telemetry.add_data("data", -1)
@@ -240,7 +239,7 @@ report("children", right)
 
 
 class Agents(ReadBack):
-    """The agent is the launcher's child; the program is, too."""
+    """Both the agent and the program are children of the launcher."""
 
     FIND = """
 def agents():
@@ -257,8 +256,8 @@ def agents():
     """
 
     def test_one_that_stands_still_holds_up_no_question(self):
-        """Whatever is in the file is answered; the question that could not wait is counted. When
-        the agent goes on, all is there."""
+        """The answer has everything in the file, and the incomplete drain is counted. When the
+        agent continues, everything is there."""
         said = self.run_it(BEGIN + self.FIND + """
 import signal
 telemetry.add_data("data", 0)
@@ -282,7 +281,7 @@ print(values(client.query("data")))
         self.assertEqual(said, ["[0.0]", "True True", "[0.0, 1.0, 2.0]"])
 
     def test_one_that_is_replaced(self):
-        """A question in the moment of its end waits for the next agent, or is answered without;
+        """A query at the moment of its end waits for the next agent, or is answered without it;
         afterwards nothing is missing."""
         said = self.run_it(BEGIN + self.FIND + """
 import signal
@@ -330,8 +329,8 @@ print([stats["sonde.drains"], stats["sonde.requests.drained"], stats["sonde.requ
         self.assertEqual(said, ["0", str(TIMES), "True"])
 
     def test_cells_are_recorded_when_they_have_changed(self):
-        """Questions alone add nothing to the recording: a cell that nobody has touched since has no
-        more points than the rate gives."""
+        """Queries alone add nothing to the recording: an untouched cell has only the points of the
+        sampling rate."""
         said = self.run_it(BEGIN + """
 total = sonde.counter("total")
 total.add()

@@ -1,5 +1,5 @@
-"""What `sonde.dask` is told of every task, without a cluster: spans with their texts and ends on a
-worker, graphs on a scheduler, and nothing that grows."""
+"""The changes of tasks that `sonde.dask` receives, without a cluster: spans with their texts and
+ends on a worker, graphs on a scheduler, and no growing memory."""
 
 import gc
 import sys
@@ -13,9 +13,9 @@ from sonde.dask import _jobs, _keys  # noqa: E402
 
 TASKS = 1_000_000
 AT_ONCE = 1000
-KEPT_MAX = 1000  # blocks of memory, of any size: one for each task would be a million
+KEPT_MAX = 1000  # memory blocks of any size: one per task would be a million
 
-# Keys, and whether their texts are made without asking for them.
+# Keys, and whether their texts are made without a call to text().
 QUICK = [
     "inc-1", "inc-a57b3f2e8c", "_x.y-1.2-3", "a-" + "b" * 200, ("sum-3f", 0, 1), ("x", -5), ("it's", 7), (), ("one",), "('sum-3f', 0, 1)", "(", ("ä", 10**20),
 ]  # fmt: skip
@@ -50,8 +50,8 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
         self.assertEqual({dict(e.labels)["worker"] for e in self.spans("dask_task")}, {"3"})
 
     def test_ends(self):
-        """From the first state in which a task executes to the first in which it does not; also of
-        one that nobody wants any more."""
+        """From the first state in which a task executes to the first in which it does not; also for
+        a cancelled task."""
         self.run_it("""
             from sonde._dask import TaskSpans
             tasks = TaskSpans("0", "c", str)
@@ -76,7 +76,7 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
         self.assertEqual(found, sorted([*good, ("a-failed", "1", None), ("a-open", None, "1")]))
 
     def test_bytes_of_results(self):
-        """What Dask says of a task that has ended well; where it says nothing, nothing."""
+        """Dask's size of a successful task's result, if Dask knows it."""
         self.run_it("""
             from sonde._dask import TaskSpans
             class State: pass
@@ -214,12 +214,12 @@ class Graphs(unittest.TestCase):
 
 
 class Bounds(unittest.TestCase):
-    """A million tasks of each, some of which fail or are given up."""
+    """A million tasks of each kind, some of which fail or are cancelled."""
 
     ENDS = (("memory", "released", "forgotten"), ("erred", "forgotten"), ("released", "forgotten"), ("forgotten",))
 
     def grows(self, work):
-        """Blocks of memory that are kept after a million tasks more than after some."""
+        """Memory blocks that are kept after a million further tasks, compared with a few."""
         work(0)
         gc.collect()
         before = sys.getallocatedblocks()

@@ -1,5 +1,5 @@
-"""Dragon's class Telemetry: its names, its levels, a service that a program starts itself and that
-ends with it, however that ends."""
+"""Dragon's class Telemetry: its names, its levels, and a service that a program starts itself and
+that ends with it, however the program ends."""
 
 import inspect
 import os
@@ -15,7 +15,7 @@ sys.path.insert(0, PACKAGE)
 
 
 class Signatures(unittest.TestCase):
-    """As programs written for the Dragon Telemetry Service call them."""
+    """Calls as in programs for the Dragon Telemetry Service."""
 
     TABLE = {
         "Telemetry.__init__": "(self, metrics_url=None, timeout=None, telem_cfg=None)",
@@ -70,7 +70,8 @@ class AddData(Program):
         self.assertEqual((self.values("always"), self.series("third")), ([6], {}))
 
     def test_level_under_dragons_launcher(self):
-        """It sets the variable to its own level, 0; programs and their children find the run's."""
+        """It sets the variable to its own level, 0; programs and their children find the run's
+        level."""
         out = self.run_it("""
             import os, subprocess
             os.environ["DRAGON_TELEMETRY_LEVEL"] = "0"
@@ -113,8 +114,7 @@ class AddData(Program):
         self.assertEqual((result.stdout, result.stderr), ("0\n", ""))
 
     def test_waits_for_the_agent(self):
-        """One that comes late is waited for; one that does not come is an error after the time that
-        was given."""
+        """Waits for a late agent; without one, raises an error after the timeout."""
         self.write("""
             import os, socket, sys, threading, sonde
             path = os.environ["SONDE_SOCKET"]
@@ -132,7 +132,7 @@ class AddData(Program):
 
 
 class Started(Program):
-    """By the program, not by `sonde run`."""
+    """Started by the program, not by `sonde run`."""
 
     def begin(self, text):
         self.write(text)
@@ -185,7 +185,8 @@ class Started(Program):
         self.check_recording(3, 1)
 
     def test_ends_with_the_program(self):
-        """That just ends; that is killed with -9, with a forked child that lives on."""
+        """A program that ends normally; one that is killed with -9, with a forked child that lives
+        on."""
         process = self.begin("import sonde\nt = sonde.Telemetry()\nt.start()\nt.add_data('mine', 1)")
         self.assertEqual(self.ends(process), (0, "", ""))
         self.check_recording(1)
@@ -214,7 +215,7 @@ class Started(Program):
         code, out, err = self.ends(process)
         self.assertEqual((code, out), (1, ""))
         self.assertIn("'fast' is not seconds", err)
-        self.assertIn("RuntimeError: sonde run could not be started", err)
+        self.assertIn("RuntimeError: sonde run could not start", err)
         self.nothing_left()
 
     def test_off_is_a_wish(self):

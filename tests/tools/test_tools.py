@@ -1,5 +1,5 @@
-"""What `make` calls: a campaign shows failures with the seed that repeats them; nothing is removed
-that was not built; a build folder that cannot be written to is named with what to do."""
+"""The tools that `make` calls: a campaign shows failures with the seed that repeats them; only
+built files are removed; for a build folder without write permission, the message gives advice."""
 
 import json
 import os
@@ -76,7 +76,7 @@ class Campaign(Tools):
 
 class Suite(unittest.TestCase):
     def test_every_randomized_test_is_in_the_campaign(self):
-        """A test that reads SONDE_TEST_SEED is of the suite `random`."""
+        """A test that reads SONDE_TEST_SEED is in the suite `random`."""
         listed = subprocess.run(
             ["meson", "introspect", "--tests", os.environ["BUILD_FOLDER"]], capture_output=True
         )
@@ -131,7 +131,7 @@ class Make(Tools):
 
 
 class Layering(Tools):
-    """Each test makes one mistake in a copy of the sources and docs."""
+    """Each test makes one error in a copy of the sources and docs."""
 
     @classmethod
     def setUpClass(cls):
@@ -174,7 +174,7 @@ class Layering(Tools):
         self.fails("src/faces/web/page.c:1: undeclared include of faces/opentsdb/write.h")
 
     def test_a_header_that_only_others_of_its_folder_may_be(self):
-        """ingest shares emit/segment.h, nothing else of emit."""
+        """ingest may include emit/segment.h, but nothing else of emit."""
         self.add_include("src/ingest/rings.c", "emit/ring.h")
         self.fails("src/ingest/rings.c:1: undeclared include of emit/ring.h")
 
@@ -258,7 +258,7 @@ class Columns(Tools):
 
 
 class Installed(Tools):
-    """`make install` ends with the line that a shell needs to find everything."""
+    """`make install` ends with the command that lets a shell find everything."""
 
     def test_another_prefix(self):
         prefix = self.root / "my prefix"
@@ -282,7 +282,7 @@ class Installed(Tools):
 
 
 class Wrap(Tools):
-    """Comments and paragraphs are wrapped at 100 columns; what is laid out stays as it is."""
+    """Comments and paragraphs are wrapped at 100 columns; drawings and tables stay unchanged."""
 
     WIDE = "a sentence of short words " * 6
 
@@ -310,7 +310,7 @@ class Wrap(Tools):
         self.assertTrue(all(len(line) <= 100 for line in after.splitlines()))
 
     def test_a_comment_above_one_behind_code(self):
-        """The two stay apart, also where an old line break lies within the declaration."""
+        """The two stay separate, also if an old line break is within the declaration."""
         for code in ("    int a;", "    int\n        a;"):
             after = self.wrap("a.h", f"    // Of all.\n{code} // {self.WIDE.strip()}\n")
             self.assertTrue(after.startswith("    // Of all.\n\n    // a sentence"), after)
@@ -324,7 +324,7 @@ class Wrap(Tools):
         self.assertEqual(row, f"| {self.WIDE} |\n")
 
     def test_a_docstring(self):
-        """Its quotes stay where they are: behind the last word, or on a line of their own."""
+        """Its quotes stay in place: after the last word, or on a line of their own."""
         wide = self.WIDE.strip()
         for quotes in ('"""', '\n    """'):
             code = f'def a():\n    """{wide}.\n\n    {wide}{quotes}\n    return """{wide}"""\n'
@@ -336,7 +336,7 @@ class Wrap(Tools):
             self.assertEqual(f"{quotes}\n    return" in after, True, after)
 
     def test_a_comment_behind_python(self):
-        """In a script without an ending, too; a string that holds a # is no comment."""
+        """Also in a script without an ending; a string that contains # is not a comment."""
         code = f'a = "# {self.WIDE}"\nif a:\n    b = 1  # {self.WIDE.strip()}\n'
         for name, first in (("a.py", ""), ("a", "#!/usr/bin/env python3\n")):
             lines = self.wrap(name, first + code).splitlines()

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The seed, which goes to the log, to repeat a failure with.
+// Returns the seed and logs it, so that a failure can be repeated.
 static inline uint64_t test_seed(uint64_t otherwise)
 {
     const char *text = getenv("SONDE_TEST_SEED");
@@ -17,7 +17,7 @@ static inline uint64_t test_seed(uint64_t otherwise)
     return seed;
 }
 
-// The next number of a generator (SplitMix64): any state will do to begin with, a seed too.
+// The next number of a generator (SplitMix64). Any number can be its first state, such as a seed.
 static inline uint64_t test_random(uint64_t *state)
 {
     uint64_t x = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -26,8 +26,7 @@ static inline uint64_t test_random(uint64_t *state)
     return x ^ (x >> 31);
 }
 
-// The first state of a xorshift generator: never 0, and without likeness between neighbouring
-// seeds.
+// The first state of a xorshift generator: never 0, and unrelated for neighbouring seeds.
 static inline uint64_t test_random_state(uint64_t otherwise)
 {
     uint64_t seed = test_seed(otherwise);

@@ -1,4 +1,4 @@
-// test.h - what every unit test includes: cmocka with the headers that it wants first.
+// test.h - included by every unit test: cmocka, with the headers that it needs before it.
 #ifndef SONDE_TESTS_TEST_H
 #define SONDE_TESTS_TEST_H
 

@@ -1,4 +1,4 @@
-// What the tests of the page check on every page, and a recording that several of them show.
+// Checks for every page, and a recording that several tests show.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -6,7 +6,8 @@ import { ask, drawn, folder, record, require } from './harness.mjs';
 
 export const T = Date.UTC(2026, 0, 1, 12);
 
-// Each line that is drawn has the API's buckets. `settledMs`: younger buckets of a running job may still change.
+// Each drawn line has the API's buckets. `settledMs`: younger buckets of a running job may still
+// change.
 export async function compare(page, url, token, settledMs = Infinity) {
   const all = (await drawn(page)).charts.filter((c) => c.expressions.length && c.lines.length);
   let compared = 0;
@@ -25,7 +26,7 @@ export async function compare(page, url, token, settledMs = Infinity) {
         });
         compared++;
       });
-      // And nothing is left out.
+      // And no bucket is missing.
       for (const t of wanted[0].keys())
         if (t + chart.intervalMs * 2 <= settledMs && t + chart.intervalMs <= body.end) assert.ok(line.t.includes(t), `${chart.metric} lacks the bucket at ${t}`);
     }

@@ -1,4 +1,5 @@
-// Draws reports of sonde.dask in Chromium and says in JSON what it sees: node draw_report.mjs FILE…, for tests/python/test_dask_report.py.
+// Draws reports of sonde.dask in Chromium and prints what it sees as JSON: node draw_report.mjs
+// FILE…, for tests/python/test_dask_report.py.
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { browser, endAll, need, require, tab, until } from './harness.mjs';
@@ -8,7 +9,7 @@ const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const b = await browser();
 const LARGE_ROWS = 32;
 
-// Two frames: what was asked for is drawn.
+// Two frames: then all requested changes are drawn.
 const frames = (page) => page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => go()))));
 const drawn = async (page) => {
   await frames(page);
@@ -19,7 +20,8 @@ const tip = (page) => page.evaluate(() => (document.querySelector('.tip').hidden
 async function colours(page, at) {
   return page.evaluate((points) => {
     const canvas = document.querySelector('.lanes canvas');
-    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height); // once: Chromium warns of a second time
+    // once, because Chromium warns on the second call
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
     const at = ([x, y]) => 4 * (Math.round(y * devicePixelRatio) * canvas.width + Math.round(x * devicePixelRatio));
     return points.map((point) => [...data.slice(at(point), at(point) + 4)]);
   }, at);
@@ -42,7 +44,7 @@ async function look(file, colorScheme) {
       await page.mouse.wheel(0, -600);
       seen.zoomed = await drawn(page);
       await page.context().close();
-      return { ...seen, violations: [] }; // a small report shows that all the rest works
+      return { ...seen, violations: [] }; // a small report covers the rest
     }
     seen.title = await page.title();
     seen.header = await page.locator('header').innerText();
@@ -108,7 +110,7 @@ async function look(file, colorScheme) {
     seen.fits = await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
   }
   await page.context().close();
-  // The checker of accessibility is a script of its own, which the report's policy would refuse.
+  // The accessibility checker is a script, which the report's policy would block.
   const checked = await tab(b, { colorScheme, bypassCSP: true });
   await checked.goto(pathToFileURL(file).href);
   await until(checked, () => document.querySelector('main'));

@@ -11,7 +11,7 @@ const packages = process.env.WEB_TEST_PACKAGES;
 export const built = existsSync(path.join(process.env.PAGE_PACKAGES ?? '', 'node_modules/esbuild'));
 const chromium = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((p) => existsSync(p));
 
-// Ends the program as skipped where something is missing that cannot be had here.
+// Ends the program as skipped if a requirement is missing here.
 export function need(...what) {
   const missing = {
     page: !built && 'the page was built without esbuild',
@@ -43,7 +43,7 @@ export function folder() {
   return made;
 }
 
-// A process of ours; its end is waited for.
+// Starts a process; the harness waits for its end.
 export function start(program, args, options = {}) {
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], ...options });
   const gone = new Promise((resolve) => child.on('exit', resolve));
@@ -114,7 +114,8 @@ export async function ask(url, pathname, token, body) {
   return response.json();
 }
 
-// A proxy that shows the server below a path, as a notebook server does; it can be closed and opened again.
+// A proxy that shows the server below a path, like a notebook server; it can be closed and
+// reopened.
 export async function proxy(port, prefix) {
   const sockets = new Set();
   const handle = (request, response) => {
@@ -126,6 +127,7 @@ export async function proxy(port, prefix) {
     const onward = http.request({ port, host: '127.0.0.1', method: request.method, path: target, headers: request.headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
       answer.pipe(response);
+      answer.on('error', () => response.destroy()); // cut in the middle
     });
     onward.on('error', () => response.destroy());
     response.on('close', () => onward.destroy());
@@ -162,7 +164,7 @@ export async function browser() {
   return b;
 }
 
-// A page of a browser of its own; what its console says is collected.
+// A page in a browser of its own; collects its console messages.
 export async function tab(b, options = {}) {
   const context = await b.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   const page = await context.newPage();
@@ -175,7 +177,7 @@ export async function tab(b, options = {}) {
 
 export const drawn = (page) => page.evaluate(() => window.sonde.drawn());
 
-// Waits until what is drawn satisfies `test`, a function that runs in the page.
+// Waits until the drawing satisfies `test`, a function that runs in the page.
 export async function until(page, test, argument) {
   await page.waitForFunction(test, argument, { polling: 100 });
 }

@@ -1,7 +1,9 @@
 // Takes the pictures of the page: node tests/web/screenshots.mjs FOLDER [WHICH…], with the environment of tests/web/meson.build.
-// docs/page.png is `nodes`, docs/page-job.png is `job`.
+// docs/page.png is `nodes`, docs/page-job.png is `job`, docs/report.png is `report`.
 import path from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { browser, endAll, folder, need, record, said, serve, start, tab, TOKEN, until } from './harness.mjs';
+import { runReport } from './run_report.mjs';
 
 need('page', 'packages', 'chromium');
 const [out, ...wanted] = process.argv.slice(2);
@@ -14,7 +16,7 @@ async function shoot(name, url, token, { width = 1400, height = 900, scheme = 'l
   await page.goto(`${url}?token=${token}`);
   await until(page, ready ?? (() => window.sonde?.drawn().charts.some((c) => c.lines.length)));
   if (before) await before(page);
-  // Two frames in which nothing is asked any more.
+  // Two frames without pending requests.
   await page.waitForLoadState('networkidle').catch(() => undefined);
   await page.waitForTimeout(600);
   await page.screenshot({ path: path.join(out, `${name}.png`), fullPage: full });
@@ -24,7 +26,7 @@ async function shoot(name, url, token, { width = 1400, height = 900, scheme = 'l
 
 const wants = (...names) => !wanted.length || names.some((n) => wanted.includes(n));
 
-// A training of four ranks on two nodes, one of them slower towards the end.
+// A training of four ranks on two nodes, one of which is slower towards the end.
 async function training({ made = folder(), job = 'training-4711', ago = 1800e3, better = 1 } = {}) {
   const T = Date.now() - ago;
   for (const [n, host] of ['n1', 'n2'].entries())
@@ -112,5 +114,11 @@ if (wants('token')) {
   const page = await tab(b, { viewport: { width: 900, height: 400 } });
   await page.goto(server.url);
   await page.screenshot({ path: path.join(out, 'token.png') });
+}
+if (wants('report')) {
+  const page = await tab(b, { viewport: { width: 1100, height: 1500 } });
+  await page.goto(pathToFileURL(await runReport(folder())).href);
+  await page.screenshot({ path: path.join(out, 'report.png') });
+  await page.context().close();
 }
 await endAll();

@@ -1,4 +1,4 @@
-// The page's modules, without a browser; and what embed.py makes of them.
+// The page's modules without a browser, and the output of embed.py.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { appendFileSync, cpSync, existsSync, readFileSync, statSync } from 'node:fs';
@@ -32,9 +32,12 @@ const server = await load('server');
 const compare = await load('compare');
 const exporting = await load('export');
 const findings = await load('findings');
+const frames = await load('frames');
+const nodeGroups = await load('node_groups');
+const outliers = await load('outliers');
 after(endAll);
 
-// A generator with a seed (mulberry32): the campaign gives new seeds.
+// A seeded generator (mulberry32): the campaign gives new seeds.
 const seed = Number(process.env.SONDE_TEST_SEED ?? 19);
 const rounds = Number(process.env.SONDE_TEST_ROUNDS ?? 1);
 function random(from) {
@@ -85,7 +88,7 @@ test('two runs lie over each other from their starts', () => {
   assert.deepEqual(compare.wholeOf(sides), { from: 4000, to: 9000 });
   assert.deepEqual(compare.moved([{ key: '', tags: {}, t: [1500], mean: [1], low: [0], high: [2] }], sides[1]), [{ key: 'job=a', tags: { job: 'a' }, t: [4500], mean: [1], low: [0], high: [2] }]);
   for (const names of [[], ['a'], ['a', 'gone'], ['c', 'a']]) assert.equal(compare.sidesOf(names, runs), null);
-  // The command's start counts where it is known of both.
+  // The command's start counts if it is known for both.
   const status = { runs: [{ job: 'a', start_ns: 500e6 }, { job: 'b', start_ns: 3000e6 }] };
   assert.deepEqual(compare.runsOf(nodes.slice(0, 3), status).map((r) => r.from), [500, 3000]);
   assert.deepEqual(compare.runsOf(nodes.slice(0, 3), { runs: status.runs.slice(1) }).map((r) => r.from), [1000, 4000]);
@@ -97,6 +100,62 @@ test('a table has whole buckets, quoted cells, and no number where a value is mi
     exporting.csv([{ metric: { name: 'loss' }, lines: [line], intervalMs: 1000 }], { from: 500, to: 2999 }),
     'metric,tags,time_ms,mean,least,greatest\r\nloss,"host=a,b,note=""x""",1000,2,1,3\r\nloss,"host=a,b,note=""x""",2000,,,\r\n',
   );
+});
+
+test('a frame draws as many charts as leave the screen its rate, and leaves none out', () => {
+  const timers = [];
+  globalThis.requestAnimationFrame = (f) => timers.push(f);
+  const count = 111;
+  const times = new Array(count).fill(0);
+  let now = 0;
+  let drew = 0;
+  const parts = times.map((_, i) => ({
+    pixels: () => 400,
+    draw: () => {
+      times[i]++;
+      drew++;
+      return false;
+    },
+  }));
+  const all = new frames.Frames(() => parts, () => ({ shown: null, range: { from: now, to: now + 60000 }, follows: false }));
+  // Every part is stale before each frame; drawing a chart takes 2 ms.
+  let late = 0;
+  for (let i = 0; i < 2000; i++) {
+    all.mark();
+    drew = 0;
+    timers.shift()(now);
+    const took = Math.max(1000 / 60, drew * 2);
+    if (i > 50 && took > 40) late++;
+    now += took;
+  }
+  assert.equal(late, 0); // without a limit, each frame takes 222 ms
+  assert.ok(Math.max(...times) - Math.min(...times) <= 1, 'in turns');
+  // All stale parts are drawn; then no frame is requested.
+  for (let i = 0; timers.length; i++) {
+    assert.ok(i < count);
+    timers.shift()((now += 1000 / 60));
+  }
+  delete globalThis.requestAnimationFrame;
+});
+
+test('outliers of a band are those far from the median, farthest first', () => {
+  const next = random(seed);
+  for (let round = 0; round < 200 * rounds; round++) {
+    const count = 9 + Math.floor(next() * 300);
+    const level = 10 ** (next() * 8 - 4);
+    const calm = Array.from({ length: count }, () => level * (1 + 0.05 * (next() - 0.5)));
+    assert.deepEqual(outliers.farthest(calm), [], `seed ${seed}`); // even noise has none
+    const far = new Map();
+    const many = 1 + Math.floor(next() * 3);
+    for (let k = 0; k < many; k++) far.set(Math.floor(next() * count), level * (k % 2 ? 3 + 2 * k : -1 - 2 * k));
+    const values = calm.map((v, i) => far.get(i) ?? v);
+    const wanted = [...far].sort((a, b) => Math.abs(b[1] - level) - Math.abs(a[1] - level)).map(([i]) => i);
+    assert.deepEqual(outliers.farthest(values), wanted, `seed ${seed}`);
+    assert.deepEqual(outliers.farthest([...values, NaN]), wanted, `seed ${seed}`);
+  }
+  assert.deepEqual(outliers.farthest([...Array(20).fill(7), 7.01]), []); // nearly equal
+  assert.deepEqual(outliers.farthest([...Array(20).fill(0), 1]), [20]);
+  assert.deepEqual(outliers.farthest([1, 1, 1, 9]), []); // too few to tell
 });
 
 test('findings in words', () => {
@@ -112,6 +171,10 @@ test('findings in words', () => {
     'the recording of n2 ends at 12:00:00 without its agent having closed it',
     '20 k points were dropped, because a program emitted faster than its buffers were read',
   ]);
+  const silent = { metric: 'loss', tags: { host: 'n2', rank: '3' }, state: 'silent', rounds: 9, values: 150, others: 240, since_ns: 11e6, until_ns: 20e6 };
+  const [said] = findings.all({ status: {}, nodes: [], dropped: 0 }, { from: 1, to: 20 }, [silent], () => ({ job: '', shift: 0, clock: (t) => `${t} ms` }));
+  assert.equal(said.text, 'rank 3 on n2 gives no value of loss since 11 ms; it gave 150, and the others go on with at least 240');
+  assert.deepEqual([said.from, said.to, said.now, said.host], [11, 20, true, 'n2']);
 });
 
 test('axes are round and hold the values', () => {
@@ -138,11 +201,11 @@ test('time ticks fall on local hours', () => {
 });
 
 test('the address says the whole view', () => {
-  const view = { range: { from: 1000.5, to: 2000.25 }, last: 0, filter: { host: 'n1', rank: '3' }, search: 'a b', runs: ['a b', 'c&d'], heat: 'loss', heatSort: 'mean' };
+  const view = { range: { from: 1000.5, to: 2000.25 }, last: 0, filter: { host: 'n1', rank: '3' }, search: 'a b', runs: ['a b', 'c&d'], heat: 'loss', heatSort: 'mean', heatHidden: true, heatGroups: ['n0‥', 'b'] };
   assert.deepEqual(model.fromHash(model.toHash(view)), view);
   assert.equal(model.toHash(model.EMPTY), '');
   assert.deepEqual(model.fromHash('#last=60'), { ...model.EMPTY, last: 60 });
-  // What no page wrote shows everything.
+  // An address that no page has written shows everything.
   for (const odd of ['#from=5&to=1', '#from=x&to=2', '#last=-1', '#sort=%00', '#filter==,a,=b,c=', '#from=1'])
     assert.deepEqual(model.fromHash(odd), model.EMPTY, odd);
   assert.deepEqual(model.parseFilter(' host = a , rank=3,x'), { host: 'a', rank: '3' });
@@ -179,7 +242,7 @@ test('questions have a bucket for two pixels, and whole buckets', () => {
   assert.equal(plan.commandLine("none:1s-avg:it's", { from: 1.5, to: 2.5 }, 'j'), `sonde query 'none:1s-avg:it'\\''s' --start 1ms --end 3ms j`);
 });
 
-// The engine's rules, written again: all points into buckets, then means and rates.
+// The engine's rules, implemented again: all points into buckets, then means and rates.
 function oracle(points, intervalMs, counter) {
   const buckets = new Map();
   for (const [t, v] of points) {
@@ -208,7 +271,7 @@ test('the stream’s buckets are the server’s', () => {
       v = counter ? (next() < 0.03 ? 0 : v + next()) : next() - 0.5;
       points.push([t, v]);
     }
-    // The page has buckets up to somewhere, and the stream begins one bucket before its last one.
+    // The page has buckets up to some time, and the stream begins one bucket before the last one.
     const settled = oracle(points, intervalMs, counter);
     const known = settled.slice(0, Math.floor(next() * settled.length));
     const line = { key: '', tags: {}, t: [], mean: [], low: [], high: [] };
@@ -216,7 +279,8 @@ test('the stream’s buckets are the server’s', () => {
     const since = known.length ? known[known.length - 1][0] - intervalMs : -Infinity;
     const tail = new lines.Tail(intervalMs, counter);
     for (const [at, value] of points) if (at >= since) tail.push(line, at, value);
-    // A counter's last bucket goes on; without a seed in the bucket before, a known rate stays.
+    // A counter's last bucket continues; without a value in the previous bucket, a known rate
+    // stays.
     const last = Math.floor(points[points.length - 1][0] / intervalMs) * intervalMs;
     const wanted = counter ? settled.filter(([at]) => at !== last) : settled;
     const got = line.t.map((at, i) => [at, line.mean[i], line.low[i], line.high[i]]).filter(([at]) => !counter || at !== last);
@@ -235,7 +299,7 @@ test('buckets are put, replaced and forgotten in order', () => {
   assert.deepEqual(line.t, [20, 40]);
   assert.equal(lines.indexAt(line, 39, 100), 0);
   assert.equal(lines.indexAt(line, 19, 100), -1);
-  assert.equal(lines.indexAt(line, 500, 100), -1); // a gap is no value
+  assert.equal(lines.indexAt(line, 500, 100), -1); // a gap has no value
   assert.deepEqual(lines.labels([{ tags: { host: 'a', gpu: '0', uuid: 'x' } }, { tags: { host: 'a', gpu: '1', uuid: 'y' } }]), ['gpu 0', 'gpu 1']);
 });
 
@@ -290,7 +354,7 @@ test('the clock of the server counts', () => {
   assert.equal(clock.now(5000), 5000);
   clock.note(new Date(3600e3).toUTCString(), 1000);
   assert.ok(Math.abs(clock.now(1000) - 3600e3) <= 500);
-  const near = new server.ServerClock(); // less than a second is the header's own
+  const near = new server.ServerClock(); // below a second: the rounding of the header
   near.note(new Date(4000).toUTCString(), 4700);
   assert.equal(near.now(5000), 5000);
 });
@@ -336,6 +400,25 @@ test('nodes are sorted, outliers do not take the colours', () => {
   assert.deepEqual(heat.colourRange(heat.rows([line('a', values)])), [0, 9]);
 });
 
+test('groups of nodes: each node in one, a row is the mean of its nodes', () => {
+  const next = random(seed);
+  for (let round = 0; round < 50 * rounds; round++) {
+    const count = 2 + Math.floor(next() * 1200);
+    const hosts = Array.from({ length: count }, (_, i) => (next() < 0.02 ? `login-${'abc'[i % 3]}${i}x` : `r${i % 4}n${String(i).padStart(5, '0')}`));
+    const groups = nodeGroups.groupsOf(hosts);
+    assert.deepEqual([...groups.values()].flat().sort(), hosts.slice().sort(), `seed ${seed}`);
+    assert.ok(groups.size <= 40, `seed ${seed}: ${groups.size} groups of ${count} nodes`);
+  }
+  assert.deepEqual([...nodeGroups.groupsOf(['n1', 'n2', 'gpu-node', 'n10']).entries()], [['n‥', ['n1', 'n2']], ['gpu-node', ['gpu-node']], ['n1‥', ['n10']]]);
+  assert.equal(nodeGroups.groupable(['n1', 'n2', 'n3']), false); // one group
+  assert.equal(nodeGroups.groupable(['n01', 'n02', 'n11', 'n12']), true);
+  const line = (host, t, values) => ({ key: host, tags: { host }, t, mean: values, low: values, high: values });
+  const all = heat.rows([line('n01', [0, 1, 2], [1, 2, NaN]), line('n02', [1, 2], [4, NaN]), line('n11', [0, 1], [9, 9]), line('n12', [0], [7])]);
+  const closed = nodeGroups.groupedRows(all, 'mean', []);
+  assert.deepEqual(closed.map((r) => [r.host, r.t, r.v]), [['n1‥', [0, 1], [8, 9]], ['n0‥', [0, 1], [1, 3]]]);
+  assert.deepEqual(nodeGroups.groupedRows(all, 'name', ['n1‥']).map((r) => r.host), ['n0‥', 'n1‥', 'n11', 'n12']);
+});
+
 test('embed.py: without packages there is no page, and the next build looks again', () => {
   const made = path.join(out, 'a b.c');
   const run = (packages) => spawnSync('python3', [`${web}/embed.py`, made, `${made}.d`, packages], { encoding: 'utf8' });
@@ -347,7 +430,8 @@ test('embed.py: without packages there is no page, and the next build looks agai
   const text = readFileSync(made, 'utf8');
   assert.match(text, /page_file_count = 3;/);
   const before = statSync(made).mtimeMs;
-  assert.equal(run(process.env.PAGE_PACKAGES).status, 0); // the same again: not written, nothing is compiled
+  // the same again: not written, not compiled
+  assert.equal(run(process.env.PAGE_PACKAGES).status, 0);
   assert.equal(statSync(made).mtimeMs, before);
   assert.equal(readFileSync(made, 'utf8'), text);
 });

@@ -1,4 +1,4 @@
-// The page in Chromium: what it draws is compared with the API's numbers.
+// The page in Chromium: compares what it draws with the API's numbers.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -17,18 +17,19 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   const server = await serve([await twoNodes()], ['replay=1']);
   const page = await tab(b);
   await page.goto(`${server.url}?token=${TOKEN}`);
-  assert.equal(page.url(), server.url); // the token has left the address
+  assert.equal(page.url(), server.url); // the token is no longer in the address
   await until(page, loaded);
   const cookies = await page.context().cookies();
   assert.deepEqual(cookies.map((c) => [c.httpOnly, c.sameSite, c.path]), [[true, 'Strict', '/']]);
   const first = await compare(page, server.url, TOKEN);
   assert.ok(first.charts >= 3 && first.compared > 300, JSON.stringify(first));
   let now = await drawn(page);
-  assert.deepEqual(now.charts.map((c) => c.metric).slice(0, 2).sort(), ['loss', 'steps_total']); // ours before the node's
+  // the program's metrics before the node's
+  assert.deepEqual(now.charts.map((c) => c.metric).slice(0, 2).sort(), ['loss', 'steps_total']);
   assert.deepEqual(now.heat.rows.map((r) => r.host), ['n1', 'n2']);
   assert.equal(now.lanes.length, 2);
   assert.deepEqual(now.annotations.map((a) => a.text), ['rate halved']);
-  // The gap of n2 is one.
+  // n2 has a gap.
   const gap = now.charts.find((c) => c.metric === 'cpu_percent').lines.find((l) => l.tags.host === 'n2').t;
   assert.ok(!gap.some((t) => t >= T + 50000 && t < T + 70000));
   // The peak is kept, however wide a bucket is.
@@ -38,7 +39,7 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   assert.match(await page.locator('header').innerText(), /job7[^]*2 nodes/);
   assert.deepEqual(await violations(page), []);
 
-  // A drag over one chart zooms all of them, and stands in the address.
+  // A drag over one chart zooms all of them, and changes the address.
   const canvas = page.locator('figure[data-metric=loss] canvas');
   const box = await canvas.boundingBox();
   await page.mouse.move(box.x + 60, box.y + 60);
@@ -58,7 +59,7 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   assert.deepEqual((await drawn(second)).range, now.range);
   await second.close();
 
-  // Keys: everything, search, filter.
+  // Keys: whole range, search, filter.
   await page.keyboard.press('0');
   await until(page, () => location.hash === '');
   await page.keyboard.press('/');
@@ -86,7 +87,7 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   await until(page, () => window.sonde.drawn().charts.every((c) => c.lines.every((l) => l.tags.host === 'n2')) && window.sonde.drawn().heat.rows.length === 1);
   await compare(page, server.url, TOKEN);
 
-  // A click on a span: every chart says what was within.
+  // A click on a span: every chart shows its statistics within the span.
   const lane = await page.locator('.lanes canvas').boundingBox();
   await page.locator('.lanes canvas').scrollIntoViewIfNeeded();
   const at = await page.locator('.lanes canvas').boundingBox();
@@ -94,12 +95,12 @@ test('a recording: numbers, zoom, cross-hair, search, filter, spans, address', {
   await until(page, () => /peak .* mean/.test(document.querySelector('figure[data-metric=cpu_percent] .now').textContent));
   assert.deepEqual(page.said, []);
 
-  // On a phone nothing sticks out.
+  // On a phone, nothing exceeds the width.
   await page.setViewportSize({ width: 360, height: 700 });
   assert.ok(await fits(page));
   await page.setViewportSize({ width: 1280, height: 800 });
 
-  // The cookie is gone: the page says so, and goes on showing what it has.
+  // Without its cookie, the page says so, and continues to show its data.
   await page.context().clearCookies();
   await page.keyboard.press('0');
   await until(page, () => document.documentElement.dataset.connection === 'unauthorized');
@@ -117,13 +118,13 @@ test('a running job: the stream’s buckets are the server’s; a gap is filled;
     const { lines } = start(process.env.SONDE, ['token'], { env: { ...process.env, SONDE_RUN_DIR: home } });
     lines.once('line', resolve);
   });
-  // Below another path, as a notebook server shows it.
+  // Below another path, like in a notebook server.
   const below = await proxy(new URL(url).port, '/user/me/proxy/4242/');
   const page = await tab(b);
   await page.goto(`${below.url}?token=${token}`);
   assert.equal(page.url(), below.url);
   assert.deepEqual((await page.context().cookies()).map((c) => c.path), ['/user/me/proxy/4242']);
-  // It moves by itself.
+  // It advances by itself.
   await until(page, () => window.sonde?.drawn().charts.find((c) => c.metric === 'loss')?.lines[0]?.t.length > 4);
   const before = await drawn(page);
   assert.equal(before.live, true);
@@ -133,16 +134,17 @@ test('a running job: the stream’s buckets are the server’s; a gap is filled;
   assert.deepEqual(await violations(page), []);
   assert.deepEqual(page.said, []);
 
-  // The server is gone, and back.
+  // The server stops, and starts again.
   const lostAt = newest(await drawn(page));
   await below.close();
   await until(page, () => document.documentElement.dataset.connection === 'lost');
   assert.match(await page.locator('.banner').innerText(), /has not answered since .* next try/);
-  await new Promise((resolve) => setTimeout(resolve, 1200)); // what is missed
+  await new Promise((resolve) => setTimeout(resolve, 1200)); // time without a connection
   await below.open();
   await until(page, ok);
   await until(page, (t) => window.sonde.drawn().charts.find((c) => c.metric === 'loss').lines[0].t.at(-1) > t + 3000, lostAt);
-  // Paused: nothing moves, and what is drawn is what the server says; also of the time without connection.
+  // Paused: nothing moves, and the drawing equals the server's data, also for the time without a
+  // connection.
   await page.keyboard.press(' ');
   await until(page, () => location.hash.includes('from='));
   const { range } = await drawn(page);
@@ -151,12 +153,12 @@ test('a running job: the stream’s buckets are the server’s; a gap is filled;
   await page.keyboard.press(' ');
   await until(page, () => location.hash === '');
 
-  // The job ends, and its server with it.
+  // The job ends, and so does its server.
   job.child.kill('SIGINT');
   await job.gone;
   await until(page, () => document.documentElement.dataset.connection === 'lost');
   assert.match(await page.locator('.banner').innerText(), /sonde open/);
-  // Refused connections are the only thing that the console knows.
+  // Refused connections are the only console messages.
   assert.deepEqual(page.said.filter((s) => !/Failed to load resource/.test(s)), []);
 });
 
@@ -176,12 +178,68 @@ test('many nodes: bands, the heat map, a node by click', { timeout: 60000 }, asy
   const body = { start: Math.floor(now.range.from), end: Math.ceil(now.range.to), queries: [{ m: `avg:0all-max:${now.heat.metric}{host=*}` }] };
   const { series } = await ask(url, 'sonde/v1/query', token, body);
   assert.deepEqual(series.map((s) => s.tags.host).sort(), now.heat.rows.map((r) => r.host).sort());
+  // Every 53rd node takes longer for its steps: named, and drawn with the API's numbers.
+  await until(page, () => window.sonde.drawn().charts.find((c) => c.metric === 'step_seconds').outliers.length === 2);
+  const band = (await drawn(page)).charts.find((c) => c.metric === 'step_seconds');
+  const means = await ask(url, 'sonde/v1/query', token, { ...body, queries: [{ m: 'none:0all-avg:step_seconds' }] });
+  const slowest = means.series.sort((x, y) => y.values[0] - x.values[0]).slice(0, 2).map((s) => s.tags.host);
+  assert.deepEqual(band.outliers.map((l) => l.tags.host).sort(), slowest.sort());
+  for (const line of band.outliers) {
+    const own = await ask(url, 'sonde/v1/query', token, { ...body, queries: [{ m: `none:${band.intervalMs}ms-avg:step_seconds{host=${line.tags.host}}` }] });
+    const values = new Map(own.series[0].t_ns.map((t, i) => [t / 1e6, own.series[0].values[i]]));
+    assert.ok(line.t.length > 20);
+    // Nodes may send points of the newest buckets late.
+    line.t.forEach((t, i) => i && t < now.range.to - 4000 && assert.equal(line.mean[i], values.get(t), `${line.tags.host} at ${t}`));
+  }
+  const label = await page.locator('figure[data-metric=step_seconds] canvas').getAttribute('aria-label');
+  for (const host of slowest) assert.ok(label.includes(host), label);
+  // Groups of nodes: a row each, the mean of its nodes; a click opens one.
   const canvas = page.locator('.heat canvas').last();
+  await page.getByRole('button', { name: 'groups' }).click();
+  await until(page, (n) => window.sonde.drawn().heat.rows.length === n / 10, NODES);
+  const grouped = (await drawn(page)).heat.rows;
+  const nodes = new Map(now.heat.rows.map((r) => [r.host, r.mean]));
+  for (const row of grouped) {
+    const mean = row.members.reduce((sum, m) => sum + nodes.get(m.host), 0) / row.members.length;
+    assert.ok(row.members.length === 10 && Math.abs(row.mean - mean) < 0.02 * Math.abs(mean), JSON.stringify([row.host, row.mean, mean]));
+  }
+  await canvas.click({ position: { x: 50, y: 2 } });
+  await until(page, (n) => window.sonde.drawn().heat.rows.length === n / 10 + 10, NODES);
+  assert.match(decodeURIComponent(new URL(page.url()).hash), /groups=n0000‥/);
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole('button', { name: 'groups' }).click();
+  await until(page, (n) => window.sonde.drawn().heat.rows.length === n, NODES);
+  await page.getByRole('button', { name: 'Nodes' }).click();
+  await canvas.waitFor({ state: 'hidden' });
+  await page.getByRole('button', { name: 'Nodes' }).click();
   await canvas.click({ position: { x: 50, y: 2 } });
   await until(page, () => location.hash.includes('filter=host'));
   await until(page, () => window.sonde.drawn().charts.every((c) => c.mode === 'lines' && c.lines.every((l) => l.tags.host === window.sonde.drawn().heat.rows[0].host)));
   assert.deepEqual(await violations(page), []);
   assert.ok(await fits(page));
+  assert.deepEqual(page.said, []);
+});
+
+test('1,000 nodes: each has its row and its numbers, and the charts are bands', { timeout: 120000 }, async () => {
+  const NODES = 1000;
+  const sim = start(process.env.SONDE, ['simulate', '--nodes', String(NODES), '--metrics', '5', '--history', '60', '--rate', '2', '--port', '4300'], { env: { ...process.env, TMPDIR: folder() } });
+  const [, url, token] = await said(sim.child, /(http:\/\/[^/]+\/)\?token=(\w+)/);
+  const page = await tab(b);
+  page.setDefaultTimeout(100000);
+  await page.goto(`${url}?token=${token}#last=0`);
+  await until(page, (n) => window.sonde?.drawn().heat.rows.length === n && window.sonde.drawn().charts.every((c) => !c.onScreen || c.lines.length), NODES);
+  const { heat, charts } = await drawn(page);
+  assert.ok(charts.filter((c) => c.onScreen).every((c) => c.mode === 'band'));
+  assert.match(await page.locator('.heat').innerText(), /3 nodes a row, the highest shown/);
+  // A node's buckets are the server's, but for those that a late point may still change.
+  const [row] = heat.rows.slice(777);
+  const end = row.t.at(-1) - 8000;
+  const body = { start: Math.floor(row.t[0]), end: Math.ceil(end), queries: [{ m: `avg:${row.t[1] - row.t[0]}ms-avg:${heat.metric}{host=${row.host}}` }] };
+  const { series } = await ask(url, 'sonde/v1/query', token, body);
+  const known = new Map(row.t.map((t, i) => [t, row.v[i]]));
+  assert.ok(series[0].t_ns.length > 10);
+  series[0].t_ns.forEach((t, i) => t / 1e6 < end && t / 1e6 > row.t[0] && assert.ok(Math.abs(known.get(t / 1e6) - series[0].values[i]) < 1e-9, `${row.host} at ${t}`));
+  assert.deepEqual(await violations(page), []);
   assert.deepEqual(page.said, []);
 });
 
@@ -206,7 +264,8 @@ test('no data, then the first point; and no token', { timeout: 60000 }, async ()
   await server.stop();
 });
 
-// Browsers send no SameSite=Strict cookie along a redirect from another page; sonde open starts them with a file.
+// Browsers send no SameSite=Strict cookie with a redirect from another page; sonde open uses a file
+// for that reason.
 test('a link in another page opens the page, too', { timeout: 60000 }, async () => {
   const made = folder();
   const server = await serve([folder()]);

@@ -1,4 +1,4 @@
-// The page in Chromium: findings, two runs over each other, export, jobs that go wrong, the keyboard.
+// The page in Chromium: findings, comparison of two runs, export, failing jobs, the keyboard.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -17,8 +17,8 @@ after(endAll);
 
 const run = (...args) => promisify(execFile)(process.env.SONDE, args).catch((e) => e);
 
-// A job of two nodes with two ranks each. `slow`: rank 3's factor from the 200th second to the 400th; rank 2's epochs take twice
-// as long from the ninth on. 1: nobody is slow.
+// A job of two nodes with two ranks each. `slow`: rank 3's factor from the 200th second to the
+// 400th; rank 2's epochs take twice as long from the ninth on. 1: no rank is slow.
 async function training(made, job, start, { slow = 1.6, seconds = 600, base = 0.4 } = {}) {
   for (const [n, host] of ['n1', 'n2'].entries())
     await record(path.join(made, `${job}-${host}.sonde`), job, host, (w) => {
@@ -49,7 +49,7 @@ test('findings: what sonde detect finds, in a sentence each, marked at its place
   const { findings } = await drawn(page);
   const { findings: said, measures } = await ask(server.url, 'sonde/v1/findings', TOKEN);
   assert.deepEqual(measures.map((m) => [m.metric ?? m.span, m.members]), [['step_seconds', 4], ['epoch', 4]]);
-  // The same as the command says; the worst that still lasts comes first.
+  // The same result as `sonde detect`; the worst one that still lasts is first.
   const slow = async (...args) => JSON.parse((await run('detect', '--json', ...args, made)).stdout).members.filter((m) => m.bad_rounds > 0).map((m) => m.member);
   assert.deepEqual(await slow('--by', 'host,rank', '--every', '2', 'step_seconds'), ['host=n2,rank=3']);
   assert.deepEqual(await slow('--by', 'rank', '--span', 'epoch'), ['rank=2']);
@@ -62,7 +62,7 @@ test('findings: what sonde detect finds, in a sentence each, marked at its place
   assert.match(await strip.nth(1).innerText(), /^rank 3 on n2 was 1\.\d+ times as slow as the others in step_seconds, from \d\d:\d\d:\d\d to \d\d:\d\d:\d\d$/);
   assert.deepEqual(await violations(page), []);
 
-  // Its chart has the mark at those times, and nothing of that colour elsewhere.
+  // Its chart has the mark at those times, and no pixel of that colour elsewhere.
   const chart = page.locator('figure[data-metric=step_seconds] canvas');
   const marked = await chart.evaluate((canvas) => {
     const alarm = getComputedStyle(document.documentElement).getPropertyValue('--alarm').trim();
@@ -79,13 +79,13 @@ test('findings: what sonde detect finds, in a sentence each, marked at its place
     assert.ok(Math.abs(marked[0] - x(from)) <= 1.5 && Math.abs(marked[1] - x(to)) <= 2, JSON.stringify([marked, x(from), x(to)]));
   });
 
-  // A click leads to the place and the time.
+  // A click leads to the chart and the time.
   await strip.nth(1).click();
   await until(page, () => document.activeElement?.dataset.metric === 'step_seconds');
   const zoomed = (await drawn(page)).range;
   assert.ok(zoomed.from < findings[1].from && zoomed.to > findings[1].to && zoomed.to - zoomed.from < 400000, JSON.stringify(zoomed));
   await until(page, () => /peak .* mean/.test(document.querySelector('figure[data-metric=step_seconds] .now').textContent));
-  // So does the keyboard; a filter hides what is not about it.
+  // The keyboard does the same; a filter hides other members.
   await page.keyboard.press('0');
   await page.keyboard.press('n');
   await until(page, () => document.querySelector('.note').textContent.includes('rank '));
@@ -94,9 +94,16 @@ test('findings: what sonde detect finds, in a sentence each, marked at its place
   await until(page, () => document.querySelectorAll('.findings button').length === 1);
   await page.getByLabel('filter by tags').fill('');
   assert.deepEqual(page.said, []);
+
+  // They are there even if no chart is in sight.
+  const low = await tab(b, { viewport: { width: 1280, height: 60 } });
+  await low.goto(`${server.url}?token=${TOKEN}`);
+  await until(low, () => window.sonde?.drawn().findings.length >= 2);
+  assert.deepEqual((await drawn(low)).charts, []);
+  await low.context().close();
   await server.stop();
 
-  // Nobody is slow: it says so.
+  // If no rank is slow, the page says so.
   const calm = folder();
   await training(calm, 'calm', T, { slow: 1 });
   const other = await serve([calm], ['replay=1']);
@@ -134,13 +141,13 @@ test('two runs over each other: each from its start, with the numbers of its own
   const of = (name) => now.charts.find((c) => c.metric === 'step_seconds').lines.find((l) => l.tags.job === name).mean[5];
   assert.ok(Math.abs(of('monday') / of('tuesday') - 2) < 0.1);
   assert.ok(now.lanes.some((l) => l.name.includes('rank')));
-  // A finding of one of them says which, and counts from its start.
+  // A finding of one of the two runs names it, and counts from its start.
   const texts = await page.locator('.findings button').allInnerTexts();
   assert.ok(texts.some((t) => /^rank 3 on n2 of monday was 1\.\d+ times as slow as the others in step_seconds, from \+3:\d\d to \+6:4\d$/.test(t)), JSON.stringify(texts));
   assert.ok(!texts.some((t) => t.includes('tuesday')), JSON.stringify(texts));
   assert.deepEqual(await violations(page), []);
 
-  // The link shows the same; the key ends it.
+  // The link shows the same view; the key ends it.
   const second = await page.context().newPage();
   await second.goto(page.url());
   await until(second, () => window.sonde?.drawn().sides && window.sonde.drawn().charts.length === 2);
@@ -167,7 +174,8 @@ test('export: a picture, a table, and command lines that print the same numbers'
   const png = await take('PNG');
   assert.equal(png.name, 'sonde-charts.png');
   assert.deepEqual([...png.data.subarray(0, 8)], [137, 80, 78, 71, 13, 10, 26, 10]);
-  assert.ok(png.data.readUInt32BE(16) > 300 && png.data.readUInt32BE(20) > 300); // both charts, below each other
+  // both charts, one below the other
+  assert.ok(png.data.readUInt32BE(16) > 300 && png.data.readUInt32BE(20) > 300);
   const csv = await take('CSV');
   const [head, ...rows] = csv.data.toString().trim().split('\r\n').map((l) => l.match(/("(""|[^"])*"|[^,]*)(,|$)/g).map((c) => c.replace(/,$/, '').replace(/^"|"$/g, '')));
   assert.equal(head.join().replace(/,$/, ''), 'metric,tags,time_ms,mean,least,greatest');
@@ -180,7 +188,7 @@ test('export: a picture, a table, and command lines that print the same numbers'
         assert.equal(table.get(`${chart.metric} ${line.key} ${t}`), line.mean[i]);
       });
 
-  // Each line, as a shell reads it.
+  // Each line, parsed by a shell.
   const lines = (await page.locator('.commands').innerText()).split('\n');
   assert.equal(lines.length, 2);
   let compared = 0;
@@ -194,7 +202,56 @@ test('export: a picture, a table, and command lines that print the same numbers'
       }
     }
   }
-  assert.equal(compared, rows.length); // and nothing else
+  assert.equal(compared, rows.length); // and no other rows
+  assert.deepEqual(page.said, []);
+  await server.stop();
+});
+
+test('restarts of the command: a line with its number, in the overview, the charts and the nodes', { timeout: 60000 }, async () => {
+  const made = folder();
+  await training(made, 'again', T, { slow: 1 });
+  const at = [150, 420];
+  await record(path.join(made, 'again-n3.sonde'), 'again', 'n3', (w) => {
+    for (let s = 0; s < 600; s++) w.point('cpu_percent', { host: 'n3' }, T + s * 1000, 50);
+    w.annotation(T, { attempt: 0, nodes: 2 }, 'attempt 0 on 2 nodes');
+    at.forEach((s, i) => w.annotation(T + s * 1000, { attempt: i + 1, nodes: 2 }, `attempt ${i + 1} on 2 nodes`));
+    w.annotation(T + 300e3, {}, 'a note');
+  });
+  const server = await serve([made], ['replay=1']);
+  const page = await tab(b);
+  await page.goto(`${server.url}?token=${TOKEN}`);
+  await until(page, () => window.sonde?.drawn().annotations.length === 4);
+  await until(page, loaded);
+  await page.getByRole('img', { name: 'over the whole run, 2 restarts' }).waitFor();
+  // Columns of the canvas that have the accent from top to bottom.
+  const columns = (canvas) =>
+    canvas.evaluate((c) => {
+      const accent = getComputedStyle(document.documentElement).getPropertyValue('--accent').trim();
+      const wanted = [1, 3, 5].map((i) => parseInt(accent.slice(i, i + 2), 16));
+      const { data, width, height } = c.getContext('2d').getImageData(0, 0, c.width, c.height);
+      const is = (x, y) => wanted.every((v, k) => Math.abs(v - data[4 * (y * width + x) + k]) < 3);
+      const bottom = height - 20;
+      const found = [];
+      for (let x = 0; x < width; x++) {
+        let n = 0;
+        for (let y = 0; y < bottom; y++) n += is(x, y);
+        if (n > bottom * 0.8) found.push(x / devicePixelRatio);
+      }
+      return found;
+    });
+  const { range } = await drawn(page);
+  const width = (canvas) => canvas.evaluate((c) => c.clientWidth);
+  const overview = page.locator('.overview canvas');
+  const whole = await width(overview);
+  const nodes = page.locator('.heat canvas').last();
+  const plot = await page.evaluate(() => window.sonde.heat.plotWidth());
+  for (const [canvas, size] of [[overview, whole], [nodes, plot]]) {
+    const found = await columns(canvas);
+    const places = at.map((s) => ((T + s * 1000 - range.from) / (range.to - range.from)) * size);
+    assert.ok(found.length >= 2 && found.every((x) => places.some((p) => Math.abs(p - x) <= 2)), JSON.stringify([found, places]));
+    for (const p of places) assert.ok(found.some((x) => Math.abs(p - x) <= 2), JSON.stringify([found, places]));
+  }
+  assert.deepEqual(await violations(page), []);
   assert.deepEqual(page.said, []);
   await server.stop();
 });
@@ -205,7 +262,7 @@ test('nodes die: named, with the time; the charts of the others go on', { timeou
   const page = await tab(b);
   await page.goto(`${url}?token=${token}`);
   await until(page, () => window.sonde?.drawn().heat.rows.length === 6);
-  // The nodes live in child processes; each has a part of them.
+  // The nodes run in child processes, each of which has some of them.
   const parts = readFileSync(`/proc/${sim.child.pid}/task/${sim.child.pid}/children`, 'utf8').trim().split(' ').map(Number);
   process.kill(parts.at(-1), 'SIGKILL');
   await page.locator('.missing', { hasText: 'missing: n0' }).waitFor();
@@ -280,7 +337,8 @@ test('a session of a browser changes nothing, from this page or another', { time
   await page.goto(`${url}?token=${stdout.trim()}`);
   await until(page, loaded);
   const post = (target, body) => page.evaluate(async ([t, text]) => (await fetch(t, { method: 'POST', body: text, headers: { 'Content-Type': 'application/json' } })).status, [target, body]);
-  assert.equal(await post('sonde/v1/query', JSON.stringify({ start: 'first', queries: [{ m: 'none:loss' }] })), 200); // the cookie is there
+  // with the cookie
+  assert.equal(await post('sonde/v1/query', JSON.stringify({ start: 'first', queries: [{ m: 'none:loss' }] })), 200);
   const note = JSON.stringify({ startTime: Math.floor(Date.now() / 1000), description: 'from a browser' });
   assert.equal(await post('api/annotation', note), 403);
   assert.equal(await post('api/put', '{"metric":"loss","value":1,"timestamp":1}'), 403);
@@ -316,7 +374,7 @@ test('the keyboard alone: everything is reached, and the focus is seen', { timeo
   }
   const all = await page.evaluate(() => [...document.querySelectorAll('button, input, select, figure, canvas[tabindex], code[tabindex]')].filter((e) => !e.disabled && e.checkVisibility()).map((e) => e.getAttribute('aria-label') || e.dataset.metric || e.textContent));
   assert.deepEqual(all.filter((what) => !reached.includes(what)), []);
-  // A span, a node and all lines of a band by key, too.
+  // Selects a span, a node and all lines of a band by key, too.
   await page.locator('.lanes canvas').focus();
   await page.keyboard.press('ArrowRight');
   await page.keyboard.press('Enter');
@@ -350,7 +408,7 @@ test('minutes of live charts: the page’s memory does not grow', { timeout: 120
   await until(page, ok);
   const session = await page.context().newCDPSession(page);
   await session.send('HeapProfiler.enable');
-  // What is held: buckets of all lines, elements, and the heap after a collection.
+  // Counts buckets of all lines, elements, and the heap after a collection.
   const held = async () => {
     await session.send('HeapProfiler.collectGarbage');
     const { usedSize } = await session.send('Runtime.getHeapUsage');
@@ -361,7 +419,7 @@ test('minutes of live charts: the page’s memory does not grow', { timeout: 120
   const to = () => window.sonde.drawn().range.to;
   const wait = async (s) => until(page, (t) => window.sonde.drawn().range.to >= t, (await page.evaluate(to)) + s * 1000);
   page.setDefaultTimeout(60000 + 1000 * seconds);
-  await wait(Math.max(5, seconds / 4)); // everything has been there once
+  await wait(Math.max(5, seconds / 4)); // every view was shown once
   const first = await held();
   const samples = [];
   for (let i = 0; i < 4; i++) {

@@ -1,4 +1,5 @@
-// The time axis under a canvas: local times, or the time since the start where runs lie over each other.
+// The time axis under a canvas: local times or, when two runs are compared, the time since the
+// start.
 
 import * as format from './format';
 import type { Range } from './model';
@@ -7,7 +8,7 @@ import type { Theme } from './theme';
 
 const LABEL_PX = 92; // room for one label
 
-// `baseline`: of the texts; `origin`: the start that times count from, null: they are times of day.
+// `baseline`: of the texts; `origin`: the start that times count from; null: times of day.
 export function drawTimeAxis(c: CanvasRenderingContext2D, theme: Theme, range: Range, origin: number | null, width: number, baseline: number): void {
   const shift = origin ?? 0;
   const { step, ticks } = timeTicks(range.from - shift, range.to - shift, Math.max(2, width / LABEL_PX), origin !== null);
@@ -21,7 +22,7 @@ export function drawTimeAxis(c: CanvasRenderingContext2D, theme: Theme, range: R
   }
 }
 
-// What stands at the foot of the cross-hair: when, and how long after the start that was.
+// The text at the foot of the cross-hair: the time, and the time since the start.
 export function timeAtHover(t: number, range: Range, start: number, origin: number | null): string {
   const step = (range.to - range.from) / 100;
   const since = format.elapsed(t - start, step);

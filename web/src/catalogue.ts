@@ -1,13 +1,13 @@
-// Which chart stands where: the user's metrics first, then groups of the built-in ones by their source.
-// A group shows the metrics that say most; the rest comes with a click, or with a search.
+// The order of the charts: the user's metrics first, then groups of built-in ones by their source.
+// A group shows its most important metrics; a click, or a search, shows the rest.
 
 import type { Metric } from './source';
 
 export interface Group {
   id: string;
   title: string;
-  metrics: Metric[]; // those that are always shown first
-  shown: number; // how many of them
+  metrics: Metric[]; // the important ones first
+  shown: number; // number of the important ones
 }
 
 const GROUPS: { id: string; title: string; sources: string[]; first: string[] }[] = [
@@ -106,7 +106,7 @@ export function groups(metrics: Metric[]): Group[] {
   return all;
 }
 
-// Every word somewhere in the name, the group or the help, whatever its case.
+// True if every word is part of the name, the group or the help, ignoring case.
 export function matches(metric: Metric, group: string, text: string): boolean {
   const where = `${metric.name} ${group} ${metric.help}`.toLowerCase();
   return text

@@ -1,26 +1,27 @@
-// One chart: up to eight lines with their spread, labelled at the right end, or the band of many series.
-// It only draws: loader.ts asks for the data, and page.ts says what range is shown.
+// One chart: up to eight lines with their spread, labelled at the right end, or the band of many
+// series. It only draws: loader.ts requests the data, and page.ts sets the range.
 
 import type { Annotation, Metric } from './source';
 import { h, onBrush, prepare, say } from './dom';
 import * as format from './format';
 import { gapMs, indexAt, labels, Line } from './lines';
+import { restartOf } from './marks';
 import type { Range } from './model';
 import type { Mode, Plan } from './plan';
 import { drawTimeAxis, timeAtHover } from './axis';
-import type { Finding } from './findings';
+import { memberText, type Finding } from './findings';
 import { valueScale } from './scale';
 import type { Theme } from './theme';
 
 export interface Shown {
   range: Range;
-  hover: number | null; // the time under the cross-hair
+  hover: number | null; // the time at the cross-hair
   brush: Range | null;
-  selection: Range | null; // a span that was clicked
+  selection: Range | null; // the clicked span
   annotations: Annotation[];
   findings: Finding[];
-  start: number; // of the job: what the cross-hair counts from
-  origin: number | null; // of runs that lie over each other: what the axes count from
+  start: number; // the job's start, from which the cross-hair counts
+  origin: number | null; // of compared runs: the start that the axes count from
   theme: Theme;
   colourOf: (tags: Record<string, string>, index: number, all: Line[]) => number;
 }
@@ -35,7 +36,7 @@ export interface ChartEvents {
 const HEIGHT = 132;
 const BOTTOM = 16; // the time axis
 const TOP = 14; // room for the highest tick's value
-const LABELS = 120; // at most, for the names of lines
+const LABELS = 120; // maximum width of the lines' names
 const EASE_MS = 150;
 
 export class Chart {
@@ -45,14 +46,15 @@ export class Chart {
   private readonly about: HTMLElement;
   readonly unit: string;
 
-  // The data, and what they were asked with.
+  // The data, and the range of the request.
   lines: Line[] = [];
+  outliers: Line[] = []; // of a band: the series that lie far from the others
   mode: Mode = 'lines';
   plan: Plan | null = null;
   intervalMs = 0;
-  asked: Range | null = null; // what the data cover
+  asked: Range | null = null; // the range of the data
   sourceSeries = 0;
-  allLines = false; // a person asked for every line
+  allLines = false; // the user has requested all lines
   visible = false;
   failed = '';
 
@@ -102,7 +104,7 @@ export class Chart {
   private shownRange: Range = { from: 0, to: 1 };
 
   private plotWidth(): number {
-    if (!this.names.some(Boolean) || this.lines.length > 8) return Math.max(40, this.width - 8);
+    if (!this.named().length) return Math.max(40, this.width - 8);
     return Math.max(40, this.width - Math.min(Math.max(64, this.widest + 14), LABELS, this.width * 0.28));
   }
 
@@ -119,13 +121,27 @@ export class Chart {
     return { from: this.timeAt(a), to: this.timeAt(b) };
   }
 
+  setOutliers(outliers: Line[]): void {
+    this.outliers = outliers;
+    this.describe();
+  }
+
+  // The lines with a name at their right end. A band has the colour 0, so its outliers begin with 1.
+  private named(): { line: Line; name: string; colour: (shown: Shown) => number }[] {
+    if (this.mode === 'band' && this.outliers.length)
+      return this.outliers.map((line, i) => ({ line, name: memberText(line.tags), colour: () => i + 1 }));
+    if (!this.names.some(Boolean) || this.lines.length > 8) return [];
+    return this.lines.map((line, i) => ({ line, name: this.names[i]!, colour: (shown) => shown.colourOf(line.tags, i, this.lines) }));
+  }
+
   setData(data: Line[]): void {
+    if (this.mode !== 'band') this.outliers = [];
     this.lines = data;
     this.names = this.mode === 'band' && data.length < 2 ? [''] : labels(data);
     this.describe();
   }
 
-  // As the caption says it.
+  // The text of the caption.
   title(): string {
     const unit = this.unit ? ` (${this.unit})` : '';
     return `${this.metric.name}${this.metric.kind === 'counter' ? ', rate' : ''}${unit}${this.mode === 'band' ? `, ${this.sourceSeries} series: median, least, greatest` : ''}`;
@@ -135,7 +151,7 @@ export class Chart {
     return this.lines.some((l) => l.t.length > 0);
   }
 
-  // The extremes within a range: of what is seen, or of a span.
+  // The extremes within a range: the visible one, or that of a span.
   extremes(range: Range): { low: number; high: number; mean: number; n: number } {
     let low = Infinity;
     let high = -Infinity;
@@ -152,7 +168,7 @@ export class Chart {
     return { low, high, mean: sum / n, n };
   }
 
-  // What a screen reader says instead of the picture.
+  // The description for screen readers.
   describe(): void {
     const { low, high, mean, n } = this.extremes(this.asked ?? { from: -Infinity, to: Infinity });
     const last = this.lines.map((l) => l.mean[l.mean.length - 1]).find((v) => v !== undefined);
@@ -169,12 +185,13 @@ export class Chart {
       'aria-label',
       n
         ? `${this.metric.name}: last ${text(last)}, least ${text(low)}, greatest ${text(high)}, mean ${text(mean)}, ${trend}` +
-            (this.lines.length > 1 ? `, ${this.lines.length} lines` : '')
+            (this.lines.length > 1 ? `, ${this.lines.length} lines` : '') +
+            (this.outliers.length ? `; far from the others: ${this.outliers.map((l) => memberText(l.tags)).join('; ')}` : '')
         : `${this.metric.name}: no values`,
     );
   }
 
-  // True: it wants to be drawn again, as its axis moves.
+  // Returns true if it has to be drawn again, because its axis is moving.
   draw(shown: Shown): boolean {
     this.shownRange = shown.range;
     this.width = this.element.clientWidth;
@@ -183,7 +200,8 @@ export class Chart {
     const c = prepare(this.canvas, width, HEIGHT);
     const { theme, range } = shown;
     c.font = theme.font;
-    this.widest = Math.max(0, ...this.names.map((name) => c.measureText(name).width));
+    const named = this.named();
+    this.widest = Math.max(0, ...named.map(({ name }) => c.measureText(name).width));
     const plot = this.plotWidth();
     const bottom = HEIGHT - BOTTOM;
     const seen = this.extremes(range);
@@ -192,7 +210,7 @@ export class Chart {
     const x = (t: number) => ((t - range.from) / (range.to - range.from)) * plot;
     const y = (v: number) => TOP + (1 - (v - this.low) / (this.high - this.low)) * (bottom - TOP);
 
-    // The grid, with its values inside.
+    // The grid, with its labels inside.
     c.lineWidth = 1;
     c.strokeStyle = theme.grid;
     c.textBaseline = 'middle';
@@ -217,9 +235,10 @@ export class Chart {
       c.fillRect(x(area.from), 0, Math.max(1, x(area.to) - x(area.from)), bottom);
       c.globalAlpha = 1;
     }
-    c.strokeStyle = theme.quiet;
-    c.setLineDash([2, 3]);
     for (const note of shown.annotations) {
+      const restart = restartOf(note) > 0;
+      c.strokeStyle = restart ? theme.accent : theme.quiet;
+      c.setLineDash(restart ? [] : [2, 3]);
       const at = Math.round(x(note.t_ns / 1e6)) + 0.5;
       if (at < 0 || at > plot) continue;
       c.beginPath();
@@ -235,9 +254,11 @@ export class Chart {
       const colour = theme.series[shown.colourOf(line.tags, i, this.lines) % theme.series.length]!;
       this.drawLine(c, line, colour, x, y, plot);
     });
+    if (this.mode === 'band')
+      for (const { line, colour } of named) this.drawLine(c, line, theme.series[colour(shown) % theme.series.length]!, x, y, plot);
     c.restore();
 
-    // Values of the grid lie above the lines, with the ground around them.
+    // The labels of the grid lie above the lines, with a background around them.
     c.textBaseline = 'middle';
     c.textAlign = 'left';
     c.lineJoin = 'round';
@@ -251,13 +272,13 @@ export class Chart {
       c.fillStyle = theme.quiet;
       c.fillText(text, 2, at - 6);
     }
-    this.drawLabels(c, shown, plot, y);
+    this.drawLabels(c, shown, named, plot, y);
     this.drawCursor(c, shown, x, plot, bottom);
     this.caption(shown);
     return moving;
   }
 
-  // The axis follows the data smoothly, unless the person wants no motion.
+  // The axis follows the data smoothly, unless the user prefers no motion.
   private ease(low: number, high: number): boolean {
     const now = performance.now();
     const target = this.easing?.to ?? [this.low, this.high];
@@ -285,7 +306,7 @@ export class Chart {
     plot: number,
   ): void {
     const gap = gapMs(line, this.intervalMs);
-    const runs: [number, number][] = []; // of buckets without a gap between them
+    const runs: [number, number][] = []; // of consecutive buckets
     let begin = -1;
     for (let i = 0; i < line.t.length; i++) {
       if (Number.isNaN(line.mean[i]!)) {
@@ -315,17 +336,16 @@ export class Chart {
       c.beginPath();
       for (let i = from; i < to; i++) c.lineTo(x(line.t[i]!), y(line.mean[i]!));
       c.stroke();
-      // A point that stands alone is seen, too.
+      // A single point is drawn, too.
       if (to - from === 1) c.fillRect(x(line.t[from]!) - 1.5, y(line.mean[from]!) - 1.5, 3, 3);
     }
     c.globalAlpha = 1;
   }
 
   // Names at the right ends, moved apart where they would overlap; with the value under the cross-hair.
-  private drawLabels(c: CanvasRenderingContext2D, shown: Shown, plot: number, y: (v: number) => number): void {
-    if (!this.names.some(Boolean) || this.lines.length > 8) return;
-    const rows = this.lines
-      .map((line, i) => ({ line, i, at: shown.hover === null ? line.mean.length - 1 : indexAt(line, shown.hover, gapMs(line, this.intervalMs)) }))
+  private drawLabels(c: CanvasRenderingContext2D, shown: Shown, named: ReturnType<Chart['named']>, plot: number, y: (v: number) => number): void {
+    const rows = named
+      .map(({ line, name, colour }) => ({ line, name, colour, at: shown.hover === null ? line.mean.length - 1 : indexAt(line, shown.hover, gapMs(line, this.intervalMs)) }))
       .filter(({ line }) => line.mean.length)
       .map((row) => ({ ...row, v: row.at >= 0 ? row.line.mean[row.at]! : NaN, y: 0 }));
     for (const row of rows) row.y = y(Number.isNaN(row.v) ? row.line.mean[row.line.mean.length - 1]! : row.v);
@@ -338,12 +358,11 @@ export class Chart {
     c.textAlign = 'left';
     c.textBaseline = 'middle';
     for (const row of rows) {
-      const colour = shown.theme.series[shown.colourOf(row.line.tags, row.i, this.lines) % shown.theme.series.length]!;
-      c.fillStyle = colour;
-      const name = this.names[row.i]!;
+      c.fillStyle = shown.theme.series[row.colour(shown) % shown.theme.series.length]!;
+      const { name } = row;
       const room = this.width - plot - 8;
       const value = format.value(row.v, this.unit);
-      // The colour says which line it is where the name does not fit beside the value.
+      // If the name does not fit beside the value, the colour identifies the line.
       const text = shown.hover === null ? name : c.measureText(`${value}  ${name.slice(0, 3)}…`).width <= room ? `${value}  ${name}` : value;
       c.fillText(fit(c, text, room), plot + 6, row.y);
     }
@@ -391,7 +410,7 @@ export class Chart {
   }
 }
 
-// Cut with an ellipsis where it is too wide.
+// Shortens a text that is too wide with an ellipsis.
 export function fit(c: CanvasRenderingContext2D, text: string, width: number): string {
   if (c.measureText(text).width <= width) return text;
   let end = text.length;

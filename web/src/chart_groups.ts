@@ -1,4 +1,4 @@
-// The charts below each other, in their groups: which there are, which are seen, and the search among them.
+// The charts, one below the other, in their groups: which exist, which are visible, and the search.
 
 import { CUSTOM, groups, Group, matches } from './catalogue';
 import { Chart, ChartEvents } from './chart';
@@ -6,7 +6,7 @@ import { h } from './dom';
 import type { Metric } from './source';
 
 export interface GroupEvents extends ChartEvents {
-  seen(): void; // other charts are in sight than before
+  seen(): void; // called when other charts become visible
   focus(chart: Chart): void;
   arrow(chart: Chart, step: number): void;
 }
@@ -16,6 +16,7 @@ export class ChartGroups {
   private readonly charts = new Map<string, Chart>();
   private readonly opened = new Set<string>(); // groups that show all their metrics
   private readonly observer = new IntersectionObserver((entries) => this.saw(entries), { rootMargin: '200px' });
+  observed = false; // the browser has said which charts are in sight
   private metrics: Metric[] = [];
   private search = '';
 
@@ -70,7 +71,7 @@ export class ChartGroups {
     return chart;
   }
 
-  // On a chart that has the focus: the cross-hair, and all lines.
+  // Keys on a focused chart: the cross-hair, and all lines.
   private key(chart: Chart, e: KeyboardEvent): void {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[e.key];
     if (e.target !== chart.element || (step === undefined && e.key !== 'Enter')) return;
@@ -80,6 +81,7 @@ export class ChartGroups {
   }
 
   private saw(entries: IntersectionObserverEntry[]): void {
+    this.observed = true;
     for (const e of entries) {
       const chart = this.charts.get((e.target as HTMLElement).dataset.metric!);
       if (chart) chart.visible = e.isIntersecting;
@@ -91,16 +93,23 @@ export class ChartGroups {
     return this.charts.get(metric);
   }
 
-  // Those that want data. A hidden one has no place on the screen: it may get a point at any time.
+  // The charts that need data. A hidden one has no position on the screen, and may get points at
+  // any time.
   wanted(): Chart[] {
     return [...this.charts.values()].filter((c) => c.element.isConnected && (c.visible || c.element.hidden));
+  }
+
+  // The charts that the window shows now, without the margin that is loaded before a person scrolls to it.
+  onScreen(): Set<Chart> {
+    const shows = ({ top, bottom }: DOMRect) => bottom > 0 && top < innerHeight;
+    return new Set(this.inSight().filter((c) => shows(c.element.getBoundingClientRect())));
   }
 
   inSight(): Chart[] {
     return [...this.charts.values()].filter((c) => c.element.isConnected && c.visible && !c.element.hidden);
   }
 
-  // The tags of the lines that are there, as key=value, until `all` has `most` of them.
+  // Adds the tags of the loaded lines, as key=value, until `all` has `most` of them.
   addTags(all: Set<string>, most: number): void {
     for (const chart of this.charts.values())
       for (const line of chart.lines) {
@@ -109,7 +118,7 @@ export class ChartGroups {
       }
   }
 
-  // A chart without a point is not there, nor is a group without charts. Returns whether any has points.
+  // Hides charts without points, and groups without charts. Returns whether any chart has points.
   hideEmpty(): boolean {
     let any = false;
     for (const chart of this.charts.values()) {
@@ -121,7 +130,7 @@ export class ChartGroups {
     return any;
   }
 
-  // The next chart, or the previous one.
+  // Moves the focus to the next chart, or to the previous one.
   focus(by: number): void {
     const all = [...this.element.querySelectorAll<HTMLElement>('figure:not([hidden])')];
     const at = all.indexOf(document.activeElement as HTMLElement);

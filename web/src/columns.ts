@@ -46,13 +46,15 @@ export function readColumns(buffer: ArrayBuffer): Column[] {
   return all;
 }
 
-// Nanoseconds to milliseconds: the whole part and the rest apart, as a double has 53 bits.
+// Nanoseconds to milliseconds: the whole part and the fraction separately, because a double has 53
+// bits.
 export function milliseconds(ns: bigint): number {
   return Number(ns / 1000000n) + Number(ns % 1000000n) / 1e6;
 }
 
-// The same of a number that JSON had: its last digits are lost (a double has 53 bits), so a whole microsecond is
-// taken. Without that, an instant that is a multiple of a bucket might fall into the bucket before.
+// The same for a number from JSON: its last digits are lost (a double has 53 bits), so it is
+// rounded to a microsecond. Otherwise, an instant that is a multiple of a bucket could fall into
+// the previous bucket.
 export function millisecondsOfNumber(ns: number): number {
   return Math.round(ns / 1e3) / 1e3;
 }

@@ -1,4 +1,4 @@
-// Two runs over each other, each from its start. Times of the second are shown as times of the first.
+// Compares two runs, each from its start. Times of the second one are shown as times of the first.
 
 import type { Node, Status } from './source';
 import { h, say } from './dom';
@@ -9,10 +9,10 @@ export interface Side {
   job: string;
   from: number; // milliseconds: its start
   to: number;
-  shift: number; // what its times lie behind the first one's: subtracted where they are shown
+  shift: number; // the offset of its times to those of the first: subtracted for display
 }
 
-// The runs that are here, the oldest first; without a point they cannot be shown.
+// The runs in the data, the oldest first; runs without points cannot be shown.
 export function runsOf(nodes: Node[], status: Status | null): { job: string; from: number; to: number }[] {
   const by = new Map<string, { job: string; from: number; to: number }>();
   for (const n of nodes) {
@@ -23,13 +23,13 @@ export function runsOf(nodes: Node[], status: Status | null): { job: string; fro
     run.to = Math.max(run.to, n.last_ns / 1e6);
   }
   const runs = [...by.values()];
-  // The command's own start counts where it is known of all.
+  // The command's own start counts if it is known for all.
   const starts = runs.map((r) => status?.runs.find((s) => s.job === r.job)?.start_ns);
   if (starts.every((s) => s !== undefined)) runs.forEach((r, i) => (r.from = Math.min(r.from, starts[i]! / 1e6)));
   return runs.sort((a, b) => a.from - b.from || a.job.localeCompare(b.job));
 }
 
-// null: they are not two runs that are here.
+// null: they are not two of these runs.
 export function sidesOf(names: string[], runs: { job: string; from: number; to: number }[]): Side[] | null {
   const found = names.map((name) => runs.find((r) => r.job === name));
   const first = found[0];
@@ -37,13 +37,13 @@ export function sidesOf(names: string[], runs: { job: string; from: number; to: 
   return found.map((r) => ({ ...r!, shift: r!.from - first.from }));
 }
 
-// From the start to the end of the longer one, in times of the first.
+// From the start to the end of the longer run, in times of the first.
 export function wholeOf(sides: Side[]): Range {
   const from = sides[0]!.from;
   return { from, to: Math.max(from + 1, ...sides.map((s) => s.to - s.shift)) };
 }
 
-// The lines of a side, at times of the first, with its job for a tag.
+// The lines of a side, in times of the first, with its job as a tag.
 export function moved(lines: Line[], side: Side): Line[] {
   return lines.map((l) => ({ ...l, key: `job=${side.job}${l.key ? ',' : ''}${l.key}`, tags: { job: side.job, ...l.tags }, t: l.t.map((t) => t - side.shift) }));
 }
@@ -81,7 +81,7 @@ export class CompareBar {
     this.toggle.onclick = () => this.choose(sides ? [] : this.selects.map((x) => x.value));
   }
 
-  // The key: on with what is selected, or off.
+  // The key: starts the comparison of the selected runs, or ends it.
   press(): void {
     if (!this.element.hidden) this.toggle.click();
   }

@@ -1,10 +1,10 @@
-// What can be done, at the right of the header: search, filter, time range, pause, and the buttons.
+// The controls at the right of the header: search, filter, time range, pause, and the buttons.
 
 import { h, say } from './dom';
 import type { Job } from './job';
 import { filterText, LASTS, parseFilter, View } from './model';
 
-const TAGS_MAX = 500; // that are suggested for the filter
+const TAGS_MAX = 500; // maximum number of tags that are suggested for the filter
 
 export interface ControlEvents {
   search(text: string): void;
@@ -47,7 +47,7 @@ export class Controls {
     this.lasts.addEventListener('change', () => events.last(Number(this.lasts.value) || 0));
   }
 
-  // Puts into the fields what the view says, as after another address.
+  // Sets the fields from the view, after the address has changed.
   fill(view: View): void {
     this.search.value = view.search;
     this.filter.value = filterText(view.filter);
@@ -61,7 +61,7 @@ export class Controls {
     if (!view.range && !LASTS.some(([s]) => s === view.last)) this.lasts.value = '0';
   }
 
-  // What the filter can be. `add` gives tags of lines, as key=value, until there are so many.
+  // Suggests values for the filter. `add` adds tags of lines, as key=value, up to a maximum.
   suggest(job: Job, add: (all: Set<string>, most: number) => void): void {
     const all = new Set(job.nodes.slice(0, TAGS_MAX).map((n) => `host=${n.host}`));
     add(all, TAGS_MAX);

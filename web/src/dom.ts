@@ -17,12 +17,12 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-// Sets a text only where it changes: nothing is laid out, or read out, again.
+// Sets a text only if it changes, so that nothing is laid out, or read out, again.
 export function say(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// Makes a canvas as sharp as the screen; the context draws in CSS pixels.
+// Gives a canvas the resolution of the screen; the context draws in CSS pixels.
 export function prepare(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
   const ratio = window.devicePixelRatio || 1;
   const w = Math.round(width * ratio);
@@ -37,7 +37,7 @@ export function prepare(canvas: HTMLCanvasElement, width: number, height: number
   return context;
 }
 
-// A drag along a time axis: [from, to] in CSS pixels while it goes on, and at its end.
+// A drag along a time axis: [from, to] in CSS pixels during the drag, and at its end.
 export function onBrush(
   canvas: HTMLCanvasElement,
   moved: (from: number, to: number) => void,

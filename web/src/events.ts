@@ -1,4 +1,4 @@
-// Takes server-sent events apart, however the network cuts them.
+// Parses server-sent events, however the network divides them.
 
 export interface ServerEvent {
   event: string;

@@ -1,4 +1,4 @@
-// Brings spans and annotations: those of a compared run at the times of the first.
+// Loads spans and annotations; those of a second, compared run at the times of the first.
 
 import type { Side } from './compare';
 import type { Loader, Situation } from './loader';
@@ -19,7 +19,7 @@ export class EventsData {
     this.spansAsked = '';
   }
 
-  // Of the whole run.
+  // For the whole run.
   async loadAnnotations({ whole, sides }: Situation): Promise<void> {
     const { from, to } = sides ? { from: Math.min(...sides.map((s) => s.from)), to: Math.max(...sides.map((s) => s.to)) } : whole;
     const answer = await this.loader.guarded(() => this.source.annotations(from, to + 1000));
@@ -32,7 +32,7 @@ export class EventsData {
       });
   }
 
-  // Of the range; undefined: those that are there are still right, or none came.
+  // For the range; undefined: the current ones are still valid, or the request failed.
   async loadSpans(s: Situation): Promise<Span[] | undefined> {
     const { range, sides } = s;
     const key = s.follows ? `${Date.now()}` : `${range.from} ${range.to} ${filterText(s.filter)} ${(sides ?? []).map((x) => x.job).join(' ')}`;
@@ -45,11 +45,11 @@ export class EventsData {
       if (!answer) return undefined;
       for (const span of answer.spans) if (passes(s.filter, { host: span.node, ...span.tags })) all.push(side ? atFirst(span, side) : span);
     }
-    return key === this.spansAsked ? all : undefined; // else it was asked anew meanwhile
+    return key === this.spansAsked ? all : undefined; // otherwise a newer request has started
   }
 }
 
-// Whether what has these tags is shown: tags that it lacks do not count.
+// True if an item with these tags is shown: missing tags do not count.
 export function passes(filter: Record<string, string>, tags: Record<string, string>): boolean {
   return Object.entries(filter).every(([k, v]) => (tags[k] ?? v) === v);
 }

@@ -1,4 +1,4 @@
-// What is seen, to take along: a picture, a table, and the command lines that print the same numbers.
+// Exports the visible data: a picture, a table, and the commands that print the same numbers.
 
 import type { Chart } from './chart';
 import type { Side } from './compare';
@@ -12,13 +12,13 @@ export interface Scene {
   range: Range;
   filter: Record<string, string>;
   sides: Side[] | null;
-  target: string; // what `sonde query` is asked of: a job, or the path of a recording
+  target: string; // the target for `sonde query`: a job, or the path of a recording
   title: string;
   theme: Theme;
 }
 
-// The buckets that begin in the range. The command line names the same ones: it starts with the first of them, and
-// ends a millisecond before the bucket behind the last.
+// The buckets that begin in the range. The command names the same ones: it starts with the first of
+// them, and ends a millisecond before the bucket after the last.
 export function bucketsOf(range: Range, intervalMs: number): Range {
   const from = Math.ceil(range.from / intervalMs) * intervalMs;
   return { from, to: Math.max(from, Math.floor(range.to / intervalMs) * intervalMs) };
@@ -43,7 +43,7 @@ export function csv(charts: { metric: { name: string }; lines: Line[]; intervalM
   return rows.join('\r\n') + '\r\n';
 }
 
-// The lines that print the means (of a band: the medians) that are drawn.
+// The commands that print the drawn means (for a band, the medians).
 export function commands(chart: Chart, scene: Scene): string[] {
   if (!chart.plan) return [];
   const { from, to } = bucketsOf(scene.range, chart.intervalMs);
@@ -60,7 +60,7 @@ export function commands(chart: Chart, scene: Scene): string[] {
 const PAD = 12;
 const HEAD = 18;
 
-// One picture of the charts, below each other, with their names; as sharp as the screen.
+// One picture of all charts with their names, in the resolution of the screen.
 export function picture(charts: Chart[], scene: Scene): Promise<Blob | null> {
   const ratio = window.devicePixelRatio || 1;
   const canvas = document.createElement('canvas');
@@ -88,7 +88,7 @@ export function picture(charts: Chart[], scene: Scene): Promise<Blob | null> {
 function save(blob: Blob, name: string): void {
   const link = h('a', { href: URL.createObjectURL(blob), download: name });
   link.click();
-  // The browser has taken the data over when the click has been handled.
+  // The browser has taken over the data when the click has been handled.
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
@@ -111,7 +111,7 @@ export class ExportDialog {
     this.which.addEventListener('change', () => this.update());
   }
 
-  // `first`: the chart that has the focus; null: all.
+  // `first`: the focused chart; null: all.
   open(charts: Chart[], first: Chart | null, scene: Scene): void {
     this.charts = charts;
     this.scene = scene;

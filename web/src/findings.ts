@@ -1,5 +1,5 @@
-// What is wrong, in sentences: the members that the server finds slower than the others, and what the page
-// sees by itself (a node that is missing, points that were dropped). Worst first, three lines, the rest behind a click.
+// Findings in sentences: members that the server reports as slow or silent, and problems that the
+// page sees itself (a missing node, dropped points). Worst first, three lines, the rest after a click.
 
 import type { Job } from './job';
 import type { FindingAnswer } from './source';
@@ -9,18 +9,18 @@ import type { Range } from './model';
 
 export interface Finding {
   text: string;
-  from: number; // milliseconds; what is marked
+  from: number; // milliseconds; the marked range
   to: number;
   metric?: string; // the chart that shows it
   span?: string;
-  host?: string; // the node that it is about
+  host?: string; // the node of the problem
   tags: Record<string, string>;
-  now: boolean; // it still is so
+  now: boolean; // it still holds
 }
 
 const LINES = 3;
 
-// "rank 3 on n2", "gpu 1 on n2", "n2": the tags as a person says them.
+// "rank 3 on n2", "gpu 1 on n2", "n2": the tags as text for people.
 export function memberText(tags: Record<string, string>): string {
   const { host, uuid: _uuid, job: _job, ...rest } = tags;
   const own = Object.entries(rest).map(([k, v]) => `${k} ${v}`);
@@ -28,24 +28,27 @@ export function memberText(tags: Record<string, string>): string {
   return own.join(', ') + (host ? ` on ${host}` : '');
 }
 
-// Where a finding is shown, and how its times are said: those of a compared run are moved, and count from the start.
+// The run of a finding, and its times: those of a compared run are shifted, and count from the
+// start.
 export interface Place {
-  job: string; // said where there are several; '': it is the only one
+  job: string; // its name if there are several runs; '': the only one
   shift: number;
   clock(t: number): string;
 }
 
-function slow(f: FindingAnswer, place: Place): Finding {
+function slowOrSilent(f: FindingAnswer, place: Place): Finding {
   const from = f.since_ns / 1e6 - place.shift;
   const to = f.until_ns / 1e6 - place.shift;
-  const now = f.state === 'slow';
+  const now = f.state !== 'was slow';
   const what = f.metric ?? `the span ${f.span}`;
-  const times = `${format.value(f.factor, '')} times`;
   const when = now ? `since ${place.clock(from)}` : `from ${place.clock(from)} to ${place.clock(to)}`;
   const who = memberText(f.tags) + (place.job ? ` of ${place.job}` : '');
   const than = f.against === 'others' ? 'the others' : 'its own best';
   return {
-    text: `${who} ${now ? 'is' : 'was'} ${times} as slow as ${than} in ${what}, ${when}`,
+    text:
+      f.state === 'silent'
+        ? `${who} gives no value of ${what} ${when}; it gave ${f.values}, and the others go on with at least ${f.others}`
+        : `${who} ${now ? 'is' : 'was'} ${format.value(f.factor, '')} times as slow as ${than} in ${what}, ${when}`,
     from,
     to,
     metric: f.metric,
@@ -56,7 +59,7 @@ function slow(f: FindingAnswer, place: Place): Finding {
   };
 }
 
-// What the page sees without asking for findings.
+// The problems that the page sees without requesting findings.
 export function seen(s: Job, whole: Range): Finding[] {
   const all: Finding[] = [];
   const add = (text: string, from: number, more: Partial<Finding> = {}) => all.push({ text, from, to: whole.to, tags: {}, now: true, ...more });
@@ -72,11 +75,11 @@ export function seen(s: Job, whole: Range): Finding[] {
   return all;
 }
 
-// `placeOf`: null where a finding is not shown.
+// `placeOf` returns null if a finding is not shown.
 export function all(s: Job, whole: Range, answers: FindingAnswer[], placeOf: (job: string) => Place | null): Finding[] {
   const slows = answers.flatMap((f) => {
     const place = placeOf(f.job ?? '');
-    return place ? [slow(f, place)] : [];
+    return place ? [slowOrSilent(f, place)] : [];
   });
   return [...seen(s, whole), ...slows];
 }
@@ -88,7 +91,7 @@ export class FindingStrip {
 
   constructor(private readonly go: (f: Finding) => void) {}
 
-  // `compared`: how many measures the server compared; null: it has not answered yet.
+  // `compared`: the number of measures that the server compared; null: no answer yet.
   update(findings: Finding[], compared: number | null): void {
     this.element.hidden = compared === null && !findings.length;
     const key = JSON.stringify([findings, compared, this.open]);

@@ -1,4 +1,4 @@
-// Asks for findings, and joins them with those that the page sees by itself.
+// Requests findings, and adds those that the page sees itself.
 
 import type { Side } from './compare';
 import { all, Finding, FindingStrip } from './findings';
@@ -8,8 +8,8 @@ import type { Loader } from './loader';
 import type { Range } from './model';
 import type { FindingAnswer, Source } from './source';
 
-const LIVE_MS = 15000; // between two comparisons of the members of a running job
-const MANY_MS = 60000; // … of many nodes
+const LIVE_MS = 15000; // between two requests for a running job
+const MANY_MS = 60000; // … with many nodes
 const MANY_NODES = 16;
 
 export class FindingsData {
@@ -25,7 +25,7 @@ export class FindingsData {
     private readonly strip: FindingStrip,
   ) {}
 
-  // Compared are whole runs: a recording once, a running job now and then.
+  // Whole runs are compared: a recording once, a running job repeatedly.
   async load(job: Job): Promise<void> {
     const every = job.nodes.length > MANY_NODES ? MANY_MS : LIVE_MS;
     const of = job.nodes.map((n) => `${n.host} ${n.job} ${job.live ? '' : n.last_ns}`).join();

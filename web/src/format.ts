@@ -1,4 +1,4 @@
-// Numbers and times as people read them: three significant digits, a unit, local time.
+// Numbers and times for people: three significant digits, a unit, local time.
 
 export const MISSING = '–';
 
@@ -15,7 +15,7 @@ function digits(value: number): string {
 
 function scaled(value: number, step: number, names: string[], unit: string): string {
   let power = 0;
-  // 999.6 would read 1000: it is the next unit's 1.
+  // 999.6 would be rounded to 1000, so it becomes 1 of the next unit.
   while (Math.abs(value) >= step * 0.9995 && power + 1 < names.length) {
     value /= step;
     power++;
@@ -27,7 +27,7 @@ function scaled(value: number, step: number, names: string[], unit: string): str
 function plain(value: number, unit: string): string {
   const size = Math.abs(value);
   if (size >= 1000 * 0.9995) return size < 1e18 ? scaled(value, 1000, DECIMAL, unit) : exponent(value, unit);
-  const divided = unit === 's' || unit === 'W' || unit === 'J'; // has milli and micro
+  const divided = unit === 's' || unit === 'W' || unit === 'J'; // units with milli and micro
   if (size === 0 || size >= (divided ? 0.9995 : 0.01)) return unit ? `${digits(value)} ${unit}` : digits(value);
   if (!divided) return size >= 0.0001 ? `${Number(value.toPrecision(3))}${unit ? ` ${unit}` : ''}` : exponent(value, unit);
   let power = 0;
@@ -42,7 +42,7 @@ function exponent(value: number, unit: string): string {
   return value.toExponential(2).replace('e+', 'e') + (unit ? ` ${unit}` : '');
 }
 
-// A length of time: 350 µs, 12.3 ms, 4.5 s, 3 min 20 s, 2 h 05 min, 3 d 4 h.
+// A duration: 350 µs, 12.3 ms, 4.5 s, 3 min 20 s, 2 h 05 min, 3 d 4 h.
 export function duration(seconds: number): string {
   const size = Math.abs(seconds);
   if (size < 59.95) return plain(seconds, 's');
@@ -86,7 +86,7 @@ export function count(n: number): string {
   return n < 10000 ? String(Math.round(n)) : scaled(n, 1000, DECIMAL, '');
 }
 
-// "14:03:05", with as many digits behind the second as a step of `stepMs` needs; with the date if `day`.
+// "14:03:05", with the decimals of a second that a step of `stepMs` needs; with the date if `day`.
 export function clock(ms: number, stepMs = 1000, day = false): string {
   const d = new Date(ms);
   const pad = (n: number, width = 2) => String(n).padStart(width, '0');
@@ -97,7 +97,7 @@ export function clock(ms: number, stepMs = 1000, day = false): string {
   return day ? `${d.getFullYear()}-${pad(d.getMonth() + 1)}-${pad(d.getDate())} ${text}` : text;
 }
 
-// A time since the start: "+3:05", "+1:02:03", "+2 d 04:00"; with as many digits behind the second as the step needs.
+// A time since the start: "+3:05", "+1:02:03", "+2 d 04:00"; with the decimals that the step needs.
 export function elapsed(ms: number, stepMs = 1000): string {
   const sign = ms < 0 ? '-' : '+';
   const decimals = stepMs >= 1000 ? 0 : stepMs >= 1 ? 3 : 6;

@@ -1,4 +1,4 @@
-// The first line: which job, how it is doing, on how many nodes; and what can be done.
+// The first line: the job, its state, its nodes; and the controls.
 
 import { firstOf, Job, lastOf } from './job';
 import type { Run } from './source';
@@ -7,7 +7,7 @@ import * as format from './format';
 
 export type State = { text: string; kind: 'live' | 'good' | 'bad' | 'quiet' };
 
-// How the job is: its own exit code says it best, then the recording.
+// The state of the job: from its own exit code if known, else from the recording.
 export function stateOf(run: Run | undefined, live: boolean, empty = false): State {
   if (run?.end_ns !== undefined) {
     const code = run.exit_code ?? 0;
@@ -67,7 +67,8 @@ export class Header {
     );
     const level = status.level || run?.level || 0;
     say(this.parts.level!, level ? `level ${level}` : '');
-    // The server counts the points of its own files only: of many nodes it knows the series.
+    // The server counts only the points of its own files: with many nodes, it knows only the number
+    // of series.
     if (status.hub?.nodes.length) say(this.parts.points!, `${format.count(nodes.reduce((sum, n) => sum + n.series, 0))} series`);
     else say(this.parts.points!, f.live ? `${format.count(f.pointsPerSecond)} points/s` : `${format.count(status.points)} points`);
     say(this.parts.dropped!, `${format.count(f.dropped)} dropped`);

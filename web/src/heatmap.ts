@@ -1,11 +1,12 @@
-// Nodes × time: a row for each node, a colour for each bucket. More rows than pixels are put together, the
-// highest of each row of pixels shown, and the page says so.
+// Nodes × time: a row for each node, a colour for each bucket. If it has more rows than pixels,
+// several are combined: each row of pixels shows the highest value, and the page says so.
 
 import { drawTimeAxis } from './axis';
 import { fit } from './chart';
 import type { Shown } from './chart';
 import { h, onBrush, prepare, say } from './dom';
 import * as format from './format';
+import { restartOf } from './marks';
 import { compareNatural, Line } from './lines';
 import type { Range, View } from './model';
 import { heatColours } from './theme';
@@ -16,11 +17,24 @@ export interface Row {
   v: number[];
   mean: number;
   last: number;
+  members?: Row[]; // of a group, whose name is in `host`
+  open?: boolean; // … the rows of its nodes are below it
+}
+
+// The row that shows a node: its own, or that of its closed group; -1: none does.
+function rowOf(all: Row[], host: string): number {
+  const own = all.findIndex((r) => r.host === host && !r.members);
+  return own >= 0 ? own : all.findIndex((r) => r.members?.some((m) => m.host === host));
+}
+
+function label(row: Row): string {
+  return row.members ? `${row.open ? '▾' : '▸'} ${row.host} · ${row.members.length}` : row.host;
 }
 
 const BOTTOM = 16;
 const HEIGHT_MAX = 480;
 const NAMES = 104;
+const NAMED = 12; // rows of this height have names
 
 export function rows(lines: Line[]): Row[] {
   return lines
@@ -55,7 +69,7 @@ export function sorted(all: Row[], by: View['heatSort']): Row[] {
   return [...all].sort((a, b) => order[by](a, b) || compareNatural(a.host, b.host));
 }
 
-// The colours' range: a few outliers do not take all of it from the rest.
+// The colours' range, which a few outliers must not dominate.
 export function colourRange(all: Row[]): [number, number] {
   const values: number[] = [];
   const total = all.reduce((n, r) => n + r.v.length, 0);
@@ -76,8 +90,15 @@ export class HeatMap {
   private readonly now = h('span', { class: 'now' });
   readonly picker = h('input', { type: 'text', list: 'metrics', 'aria-label': 'metric of the heat map', spellcheck: 'false' });
   readonly order = h('select', { 'aria-label': 'order of the nodes' });
+  private readonly title = h('button', { type: 'button', class: 'title' }, 'Nodes');
+  private readonly grouping = h('button', { type: 'button', title: 'groups of nodes by their names', hidden: true }, 'groups');
+  private readonly tools: HTMLElement;
   private readonly legend = h('canvas', { class: 'legend', 'aria-hidden': 'true' });
-  rows: Row[] = [];
+  rows: Row[] = []; // new data replace the array
+  loaded = false; // a response has come, maybe without rows
+  private summedUp: Row[] | null = null; // the rows of colourRange and farthest
+  private colourRange: [number, number] = [0, 1];
+  private farthest: Row | undefined; // from the median
   unit = '';
   metric = '';
   intervalMs = 1000;
@@ -87,6 +108,7 @@ export class HeatMap {
   private colours: Uint32Array = new Uint32Array(0);
   private coloursDark: boolean | null = null;
   private at: { x: number; y: number } | null = null;
+  private readonly choose: (row: Row) => void; // a node filters, a group opens
 
   constructor(events: {
     hover(t: number | null): void;
@@ -95,6 +117,9 @@ export class HeatMap {
     node(host: string): void;
     metric(name: string): void;
     sort(by: View['heatSort']): void;
+    hide(): void; // and show again
+    groups(): void; // on and off
+    group(name: string): void; // open and closed
   }) {
     for (const [value, text] of [
       ['name', 'by name'],
@@ -103,12 +128,16 @@ export class HeatMap {
       ['deviation', 'by distance from the median'],
     ] as const)
       this.order.append(h('option', { value }, text));
+    this.choose = (row) => (row.members ? events.group(row.host) : events.node(row.host));
+    this.tools = h('div', { class: 'bar' }, this.picker, this.order, this.grouping, this.legend, this.about, this.now);
     this.element = h(
       'section',
       { class: 'heat', 'aria-label': 'nodes over time' },
-      h('div', { class: 'bar' }, h('h2', {}, 'Nodes'), this.picker, this.order, this.legend, this.about, this.now),
+      h('div', { class: 'bar' }, h('h2', {}, this.title), this.tools),
       this.canvas,
     );
+    this.title.addEventListener('click', () => events.hide());
+    this.grouping.addEventListener('click', () => events.groups());
     this.picker.addEventListener('change', () => events.metric(this.picker.value.trim()));
     this.order.addEventListener('change', () => events.sort(this.order.value as View['heatSort']));
     this.canvas.addEventListener('pointermove', (e) => {
@@ -131,17 +160,25 @@ export class HeatMap {
       (_x, y) => {
         events.brush(null);
         const row = this.rowAt(y);
-        if (row) events.node(row.host);
+        if (row) this.choose(row);
       },
     );
   }
 
+  // What the buttons say. `groupable`: groups would say more than nodes do.
+  show(view: View, groupable: boolean): void {
+    this.tools.hidden = this.canvas.hidden = view.heatHidden;
+    this.title.setAttribute('aria-expanded', String(!view.heatHidden));
+    this.grouping.hidden = !groupable;
+    this.grouping.setAttribute('aria-pressed', String(view.heatGroups !== null));
+  }
+
   // Rows up and down, times left and right.
-  private key(e: KeyboardEvent, events: { hover(t: number | null): void; node(host: string): void }): void {
+  private key(e: KeyboardEvent, events: { hover(t: number | null): void }): void {
     const moves: Record<string, [number, number]> = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowRight: [1, 0], ArrowLeft: [-1, 0] };
     const move = moves[e.key];
     const row = this.at && this.rowAt(this.at.y);
-    if (e.key === 'Enter' && row) events.node(row.host);
+    if (e.key === 'Enter' && row) this.choose(row);
     else if (move && this.rows.length) {
       const plot = this.plotWidth();
       const lines = Math.ceil(this.rows.length / this.perRow);
@@ -153,13 +190,31 @@ export class HeatMap {
     e.preventDefault();
   }
 
+  // Takes the room of `nodes` rows before their data are there, so that nothing below moves later.
+  reserve(nodes: number): void {
+    if (this.rows.length) return;
+    this.fit(nodes);
+    this.canvas.style.height = `${Math.ceil(nodes / this.perRow) * this.rowHeight + BOTTOM}px`;
+  }
+
+  // Groups are there to be read: their rows have names, however high the map becomes.
+  private fit(nodes: number): void {
+    if (this.rows.some((r) => r.members)) {
+      this.rowHeight = Math.max(NAMED, Math.min(24, Math.floor(HEIGHT_MAX / nodes)));
+      this.perRow = 1;
+      return;
+    }
+    this.rowHeight = Math.max(1, Math.min(24, Math.floor(HEIGHT_MAX / Math.max(1, nodes))));
+    this.perRow = Math.max(1, Math.ceil(nodes / HEIGHT_MAX));
+  }
+
   pixels(): number {
     return Math.max(100, (this.element.clientWidth || 600) - NAMES);
   }
 
-  // Where rows are too low for names, they reach to the edge.
+  // If rows are too low for names, they extend to the edge.
   private plotWidth(): number {
-    return Math.max(40, this.element.clientWidth - (this.rowHeight >= 11 ? NAMES : 0));
+    return Math.max(40, this.element.clientWidth - (this.rowHeight >= NAMED ? NAMES : 0));
   }
 
   private timeAt(x: number): number {
@@ -171,14 +226,21 @@ export class HeatMap {
     return this.rows[Math.floor(y / this.rowHeight) * this.perRow];
   }
 
-  draw(shown: Shown): void {
+  // Runs once for new rows, not for each frame: 1,000 rows have 150,000 values.
+  private sumUp(): void {
+    this.summedUp = this.rows;
+    this.colourRange = colourRange(this.rows);
+    this.farthest = sorted(this.rows, 'deviation')[0];
+  }
+
+  draw(shown: Shown): boolean {
     const width = this.element.clientWidth;
-    if (!width || this.element.hidden) return;
+    if (!width || this.element.hidden || this.canvas.hidden) return false;
     this.shownRange = shown.range;
     const { theme, range } = shown;
-    this.rowHeight = Math.max(1, Math.min(24, Math.floor(HEIGHT_MAX / Math.max(1, this.rows.length))));
+    if (!this.rows.length && !this.loaded) return false; // the reserved room stays
+    this.fit(this.rows.length);
     const plot = this.plotWidth();
-    this.perRow = Math.max(1, Math.ceil(this.rows.length / HEIGHT_MAX));
     const height = Math.ceil(this.rows.length / this.perRow) * this.rowHeight;
     const c = prepare(this.canvas, width, height + BOTTOM);
     this.canvas.style.height = `${height + BOTTOM}px`;
@@ -186,22 +248,29 @@ export class HeatMap {
       this.colours = heatColours(theme.dark);
       this.coloursDark = theme.dark;
     }
-    const [low, high] = colourRange(this.rows);
+    if (this.summedUp !== this.rows) this.sumUp();
+    const [low, high] = this.colourRange;
     this.paint(c, range, Math.round(plot), height, low, high);
     c.font = theme.font;
     c.fillStyle = theme.quiet;
     c.textBaseline = 'middle';
     c.textAlign = 'left';
-    if (this.rowHeight >= 11)
+    const marked = new Set(shown.findings.map((f) => (f.host === undefined ? -1 : rowOf(this.rows, f.host))));
+    if (this.rowHeight >= NAMED)
       this.rows.forEach((row, i) => {
-        c.fillStyle = shown.findings.some((f) => f.host === row.host) ? theme.alarm : theme.quiet;
-        c.fillText(fit(c, row.host, NAMES - 10), plot + 6, (i + 0.5) * this.rowHeight);
+        c.fillStyle = marked.has(i) ? theme.alarm : theme.quiet;
+        c.fillText(fit(c, label(row), NAMES - 10), plot + 6, (i + 0.5) * this.rowHeight);
       });
     drawTimeAxis(c, theme, range, shown.origin, plot, height + 13);
     const x = (t: number) => ((t - range.from) / (range.to - range.from)) * plot;
+    c.fillStyle = theme.accent;
+    for (const note of shown.annotations) {
+      const at = x(note.t_ns / 1e6);
+      if (restartOf(note) && at >= 0 && at <= plot) c.fillRect(Math.round(at) - 1, 0, 2, height);
+    }
     c.fillStyle = theme.alarm;
     for (const f of shown.findings) {
-      const row = f.host === undefined ? -1 : this.rows.findIndex((r) => r.host === f.host);
+      const row = f.host === undefined ? -1 : rowOf(this.rows, f.host);
       if (row < 0 || x(f.to) < 0 || x(f.from) > plot) continue;
       const top = Math.floor(row / this.perRow) * this.rowHeight;
       const from = Math.max(0, x(f.from));
@@ -223,6 +292,7 @@ export class HeatMap {
       c.strokeRect(1, Math.floor(this.at.y / this.rowHeight) * this.rowHeight, plot - 2, Math.max(2, this.rowHeight));
     }
     this.caption(low, high);
+    return false;
   }
 
   private paint(c: CanvasRenderingContext2D, range: Range, plot: number, height: number, low: number, high: number): void {
@@ -239,7 +309,7 @@ export class HeatMap {
         for (let k = 0; k < row.t.length; k++) {
           const v = row.v[k]!;
           if (Number.isNaN(v)) continue;
-          // A bucket reaches to the next, but not over a gap.
+          // A bucket extends to the next one, but not over a gap.
           const next = row.t[k + 1] ?? Infinity;
           const end = Math.min(next, row.t[k]! + this.intervalMs * 2.5);
           const from = Math.max(0, Math.floor((row.t[k]! - range.from) * perMs));
@@ -278,14 +348,14 @@ export class HeatMap {
       let k = row.t.length - 1;
       while (k >= 0 && row.t[k]! > t) k--;
       const v = k >= 0 && t - row.t[k]! <= this.intervalMs * 2.5 ? row.v[k] : NaN;
-      text = `${row.host}  ${format.value(v, this.unit)}`;
+      text = `${row.members ? `mean of ${row.members.length} nodes, ` : ''}${row.host}  ${format.value(v, this.unit)}`;
     }
     say(this.now, text);
-    const top = sorted(this.rows, 'deviation')[0];
+    const top = this.farthest;
     this.canvas.setAttribute(
       'aria-label',
       top
-        ? `${this.metric} of ${this.rows.length} nodes over time; farthest from the median: ${top.host}, mean ${format.value(top.mean, this.unit)}`
+        ? `${this.metric} of ${this.rows.length} ${this.rows.some((r) => r.members) ? 'nodes and groups of nodes' : 'nodes'} over time; farthest from the median: ${top.host}, mean ${format.value(top.mean, this.unit)}`
         : `${this.metric}: no values`,
     );
   }

@@ -1,23 +1,27 @@
-// Brings the data of the heat map: a row for each node over the range, and its newest buckets while the job runs.
+// Loads the data of the heat map: a row for each node over the range, and its newest buckets while
+// the job runs.
 
 import * as format from './format';
 import { HeatMap, rows, sorted } from './heatmap';
 import type { Job } from './job';
 import { dropPartial, forget, Line, lines } from './lines';
 import { again, Loader, mergeTail, newest, Situation } from './loader';
-import { toHash, View } from './model';
+import type { View } from './model';
+import { groupable, groupedRows } from './node_groups';
 import { aligned, expression, interval, nodesQuestion } from './plan';
-import type { Source } from './source';
+import type { Metric, Source } from './source';
 
 const LIVE_MS = 4000; // between two requests for the newest buckets
 const FEW_PIXELS = 1200; // wider maps have no more buckets
 const MANY_NODES = 200;
-const MANY_PIXELS = 300; // … have as wide a heat map as this: 150 buckets, so that 1,000 of them stay below 3 MB
+// … have a heat map of this width: 150 buckets, so that 1,000 of them stay below 3 MB
+const MANY_PIXELS = 300;
 
 export class HeatMapData {
   private lines: Line[] = [];
   private asked = '';
   private askedAt = 0;
+  private arranged = ''; // how the rows are sorted and grouped
   private busy = false;
 
   constructor(
@@ -26,17 +30,32 @@ export class HeatMapData {
     private readonly map: HeatMap,
   ) {}
 
-  // True: newer buckets have come.
+  // Returns true if the rows have changed.
   async load(job: Job, s: Situation, view: View): Promise<boolean> {
     const metric = job.nodesMetric(view.heat);
-    // Two runs may have the same nodes: their rows cannot lie over each other.
+    // Two runs may have the same nodes, and a heat map can show only one row for each.
     this.map.element.hidden = job.nodes.length < 2 || s.sides !== null;
-    if (!metric || this.map.element.hidden || this.busy) return false;
+    this.map.show(view, groupable(job.nodes.map((n) => n.host)));
+    if (!metric || this.map.element.hidden || view.heatHidden) return false;
+    const changed = this.map.loaded && this.arranged !== arrangement(view);
+    if (changed) this.arrange(view);
+    if (this.busy) return changed;
+    return (await this.fetch(job, s, view, metric)) || changed;
+  }
+
+  private arrange(view: View): void {
+    this.arranged = arrangement(view);
+    const all = rows(this.lines);
+    this.map.rows = view.heatGroups ? groupedRows(all, view.heatSort, view.heatGroups) : sorted(all, view.heatSort);
+  }
+
+  private async fetch(job: Job, s: Situation, view: View, metric: Metric): Promise<boolean> {
+    this.map.reserve(job.nodes.length);
     const { range } = s;
     const pixels = Math.min(this.map.pixels(), job.nodes.length > MANY_NODES ? MANY_PIXELS : FEW_PIXELS);
     const i = interval(range.to - range.from, pixels);
     const question = nodesQuestion(metric, i, view.filter);
-    const key = `${expression(question)} ${s.follows ? view.last : toHash(view)}`;
+    const key = `${expression(question)} ${s.follows ? view.last : `${range.from} ${range.to}`}`;
     const fresh = key !== this.asked;
     if (!fresh && (!s.follows || Date.now() - this.askedAt < LIVE_MS)) return false;
     const last = newest(this.lines);
@@ -54,11 +73,16 @@ export class HeatMapData {
       for (const line of this.lines) forget(line, range.from - (range.to - range.from));
       mergeTail(this.lines, got, asked.from);
     }
+    this.map.loaded = true;
     this.map.metric = metric.name;
     this.map.unit = metric.kind === 'counter' ? format.rateUnit(metric.unit) : metric.unit;
     this.map.intervalMs = i;
     if (document.activeElement !== this.map.picker) this.map.picker.value = metric.name;
-    this.map.rows = sorted(rows(this.lines), view.heatSort);
-    return !fresh;
+    this.arrange(view);
+    return true;
   }
+}
+
+function arrangement(view: View): string {
+  return JSON.stringify([view.heatSort, view.heatGroups]);
 }

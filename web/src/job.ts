@@ -1,4 +1,4 @@
-// What is known of the job: its status, nodes and metrics, as of the last look at the source.
+// The state of the job: its status, nodes and metrics, from the last request.
 
 import type { Range } from './model';
 import type { Metric, Node, Status } from './source';
@@ -10,7 +10,8 @@ export class Job {
   live = false;
   dropped = 0;
   pointsPerSecond = 0;
-  readonly lastOf = new Map<string, number>(); // the newest point of each node, also of one that is missing now
+  // the newest point of each node, also of a missing one
+  readonly lastOf = new Map<string, number>();
   private pointsBefore: { at: number; points: number } | null = null;
 
   // `now`: the source's clock, milliseconds.
@@ -26,7 +27,7 @@ export class Job {
     this.pointsBefore = { at: now, points: status.points };
   }
 
-  // True: others than before.
+  // Returns true if they have changed.
   takeMetrics(metrics: Metric[]): boolean {
     if (metrics.length === this.metrics.length && metrics.every((m, i) => m.name === this.metrics[i]!.name)) return false;
     this.metrics = metrics;
@@ -40,7 +41,7 @@ export class Job {
     if (first === undefined) return { from: now - 60000, to: now };
     const to = this.live ? Math.max(now, (last ?? 0) / 1e6) : last! / 1e6;
     const from = first / 1e6;
-    // A run of one instant has a second around it.
+    // A run of a single instant gets a second around it.
     return to - from < 1 ? { from: from - 500, to: from + 500 } : { from, to };
   }
 
@@ -52,12 +53,12 @@ export class Job {
     return this.metrics.some((m) => m.name === metric);
   }
 
-  // The user's own says most.
+  // The user's own metrics are most informative.
   overviewMetric(): Metric | undefined {
     return this.metrics.find((m) => !m.source) ?? this.metrics.find((m) => m.name === 'cpu_percent') ?? this.metrics[0];
   }
 
-  // `named`: what a person chose.
+  // `named`: the user's choice.
   nodesMetric(named: string): Metric | undefined {
     return this.metrics.find((m) => m.name === named) ?? this.metrics.find((m) => m.name === 'cpu_percent') ?? this.overviewMetric();
   }
@@ -66,7 +67,8 @@ export class Job {
     return this.status?.job || this.status?.runs[0]?.job || '';
   }
 
-  // What `sonde query` is asked of: of a recording its path, as a copy of it is found as well as the original.
+  // The target for `sonde query`: for a recording its path, because a copy of it may have the same
+  // job id.
   target(): string {
     const paths = this.status?.files.map((f) => f.path) ?? [];
     const folders = [...new Set(paths.map(folderOf))];
@@ -74,7 +76,7 @@ export class Job {
     return paths.length === 1 ? paths[0]! : folders.length === 1 ? folders[0]! : this.name();
   }
 
-  // Which program serves what, for the footer.
+  // The server's program and address, for the footer.
   about(): string {
     const files = this.status?.files ?? [];
     const place = files.length === 1 ? files[0]!.path : files.length ? folderOf(files[0]!.path) : '';

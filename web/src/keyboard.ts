@@ -32,7 +32,7 @@ export class KeyList {
   }
 }
 
-// Calls the action of a key, unless a field takes it. `escape` gets the field that has the focus, if any.
+// Calls the action of a key, unless a field uses it. `escape` gets the focused field, if any.
 export function onKeys(actions: Record<string, () => void>, escape: (field: HTMLElement | null) => void): void {
   document.addEventListener('keydown', (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector('dialog[open]')) return;

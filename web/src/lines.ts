@@ -1,4 +1,4 @@
-// The points of a chart: what the server answered, and behind it what the stream has brought since.
+// The points of a chart: the server's answer, followed by points from the stream.
 
 import type { Column } from './columns';
 
@@ -18,8 +18,8 @@ export function tagKey(tags: Record<string, string>): string {
     .join(',');
 }
 
-// Joins the answers of one plan: query 0 is the mean, 1 the least, 2 the greatest. Buckets of a series are the
-// same in all three, as the same points fall into them.
+// Joins the answers of one plan: query 0 is the mean, 1 the minimum, 2 the maximum. The three have
+// the same buckets, because they have the same points.
 export function lines(columns: Column[]): Line[] {
   const by = new Map<string, Line>();
   for (const query of [0, 1, 2])
@@ -35,14 +35,14 @@ export function lines(columns: Column[]): Line[] {
       if (line && c.t.length === line.t.length) line[query === 1 ? 'low' : 'high'] = Array.from(c.v);
     }
   for (const line of by.values()) {
-    // Each has an array of its own from here on: live buckets are put into them one by one.
+    // Each gets an array of its own, because live buckets are added one by one.
     if (line.low === line.mean) line.low = line.mean.slice();
     if (line.high === line.mean) line.high = line.mean.slice();
   }
   return [...by.values()].sort((a, b) => compareNatural(a.key, b.key));
 }
 
-// Takes the bucket off the end that goes on at `nowMs`: the rate of a part of it would be too low.
+// Removes the last bucket if it is incomplete at `nowMs`, because its rate would be too low.
 export function dropPartial(all: Line[], intervalMs: number, nowMs: number): Line[] {
   for (const line of all)
     while (line.t.length && line.t[line.t.length - 1]! + intervalMs > nowMs)
@@ -50,12 +50,12 @@ export function dropPartial(all: Line[], intervalMs: number, nowMs: number): Lin
   return all;
 }
 
-// n2 before n10.
+// Sorts n2 before n10.
 export function compareNatural(a: string, b: string): number {
   return a.localeCompare(b, 'en', { numeric: true });
 }
 
-// Puts a bucket where it belongs: mostly at the end, or in place of the last.
+// Inserts a bucket in order: mostly at the end, or replacing the last one.
 export function putBucket(line: Line, t: number, mean: number, low: number, high: number): void {
   let at = line.t.length;
   while (at > 0 && line.t[at - 1]! >= t) at--;
@@ -66,7 +66,7 @@ export function putBucket(line: Line, t: number, mean: number, low: number, high
   line.high.splice(at, replace, high);
 }
 
-// Replaces everything from `fromMs` on by what `newer` has, which was asked from there.
+// Replaces everything from `fromMs` on with `newer`, which begins there.
 export function replaceTail(line: Line, newer: Line, fromMs: number): void {
   let at = line.t.length;
   while (at > 0 && line.t[at - 1]! >= fromMs) at--;
@@ -76,7 +76,7 @@ export function replaceTail(line: Line, newer: Line, fromMs: number): void {
   }
 }
 
-// Forgets what lies before `fromMs`; returns how many buckets that were.
+// Removes buckets before `fromMs`; returns their number.
 export function forget(line: Line, fromMs: number): number {
   let n = 0;
   while (n < line.t.length && line.t[n]! < fromMs) n++;
@@ -84,7 +84,7 @@ export function forget(line: Line, fromMs: number): number {
   return n;
 }
 
-// The longest step between two buckets that is no gap: three times the usual one.
+// The longest step between two buckets that does not count as a gap: three times the usual one.
 export function gapMs(line: Line, intervalMs: number): number {
   const steps: number[] = [];
   const stride = Math.max(1, Math.floor(line.t.length / 64));
@@ -93,7 +93,8 @@ export function gapMs(line: Line, intervalMs: number): number {
   return 3.5 * Math.max(intervalMs, steps[steps.length >> 1] ?? 0);
 }
 
-// The index of the bucket that is shown at time `t`: the last that begins at or before it, unless a gap lies between.
+// The index of the bucket to show at time `t`: the last one that begins at or before it, unless a
+// gap is in between.
 export function indexAt(line: Line, t: number, gap: number): number {
   let low = 0;
   let high = line.t.length;
@@ -105,10 +106,10 @@ export function indexAt(line: Line, t: number, gap: number): number {
   return low > 0 && t - line.t[low - 1]! <= gap ? low - 1 : -1;
 }
 
-// Makes buckets of the stream's points, as the engine would: the mean, least and greatest of a gauge, and
-// of a counter the change from the last value of the bucket before. The first bucket of a counter only seeds,
-// so the stream has to begin a bucket earlier, and a bucket of a counter appears when it is complete: before, its
-// change would be divided by too much time.
+// Makes buckets of the stream's points, like the engine: for a gauge the mean, minimum and maximum,
+// for a counter the change from the last value of the previous bucket. The first bucket of a
+// counter gives only the initial value, so the stream has to begin a bucket earlier. A bucket of a
+// counter appears when it is complete: before, its change would be divided by too much time.
 export class Tail {
   private t = NaN;
   private sum = 0;
@@ -150,12 +151,12 @@ export class Tail {
   }
 }
 
-// What tells the lines of a chart apart: the values of the tags that differ among them.
+// The tag values that distinguish the lines of a chart.
 export function labels(all: { tags: Record<string, string> }[]): string[] {
   const keys = [...new Set(all.flatMap((l) => Object.keys(l.tags)))];
   keys.sort((a, b) => Number(b === 'host') - Number(a === 'host') || compareNatural(a, b));
   const differing = keys.filter((k) => new Set(all.map((l) => l.tags[k])).size > 1);
-  // uuid beside gpu says nothing more to a reader.
+  // With gpu shown, uuid adds no information.
   const needed = differing.filter((k) => k !== 'uuid' || !differing.includes('gpu'));
   return all.map((l) =>
     needed

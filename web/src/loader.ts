@@ -1,9 +1,11 @@
-// Brings the data of charts: asks for what is seen, follows the stream, and fills the gap after a lost connection.
+// Loads the data of charts: requests it for visible charts, follows the stream, and fills the gap
+// after a lost connection.
 //
-// A chart that follows the clock gets its lines from the server once, and from then on from one stream for all charts.
-// The stream begins a bucket before the last one that the chart has, so that bucket is made anew and nothing is missing
-// between answer and stream; a reconnection is the same. Bands, and charts for which the stream has no place, ask for
-// their last buckets every two seconds.
+// A chart that follows the clock gets its lines from the server once, and from then on from one
+// stream for all charts. The stream begins a bucket before the chart's last one, so that this
+// bucket is computed again and no point is missing between answer and stream; a reconnection works
+// the same way. Bands, and charts without a place in the stream, request their last buckets every
+// two seconds.
 
 import { Chart } from './chart';
 import { Column, millisecondsOfNumber } from './columns';
@@ -14,11 +16,15 @@ import { Refused, type Source, type StreamEvent, Unauthorized } from './source';
 import { moved, type Side } from './compare';
 import { filterText } from './model';
 
-export const STREAM_MAX = 16; // selections of one stream
+export const STREAM_MAX = 16; // maximum number of selections in a stream
 const LATE_MS = 6000;
-const SETTLE_MS = 2000; // a counter's bucket that ended less ago may lack points: its change would be too small, the next too large
-const QUERIES_A_SIDE = 3; // median, least, greatest
+// a counter's bucket that ended more recently may lack points: its change would be too small, the
+// next one too large
+const SETTLE_MS = 2000;
+const QUERIES_A_SIDE = 3; // median, minimum, maximum
 export const CHARTS_A_REQUEST = 12;
+const MANY_NODES = 16;
+const POLL_MOST_MS = 15000; // between two polls of a chart
 const RETRY_MS = [1000, 2000, 4000, 8000, 15000, 30000];
 
 export interface Situation {
@@ -27,7 +33,7 @@ export interface Situation {
   filter: Record<string, string>;
   follows: boolean; // the range moves with the clock
   nodes: number;
-  sides: Side[] | null; // two runs over each other: times are those of the first
+  sides: Side[] | null; // two compared runs, at times of the first
 }
 
 export type Connection = { state: 'ok' } | { state: 'lost'; since: number; retryAt: number } | { state: 'unauthorized' };
@@ -36,17 +42,18 @@ export class Loader {
   connection: Connection = { state: 'ok' };
   private tries = 0;
   private loading = new Set<Chart>();
-  private generation = 0; // counts changes of the range and the filter: answers to older questions are dropped
+  // counts changes of the range and the filter: answers to older requests are dropped
+  private generation = 0;
   private filterWas = '';
   private stream: { key: string; abort: AbortController; tails: Map<string, Tail> } | null = null;
 
   constructor(
     private readonly source: Source,
     private readonly situation: () => Situation,
-    private readonly changed: (chart: Chart | null) => void, // null: the connection
+    private readonly changed: (chart: Chart | null) => void, // null: the connection has changed
   ) {}
 
-  // Runs a request; keeps account of the connection. undefined: it failed.
+  // Runs a request, and updates the state of the connection. undefined: it failed.
   async guarded<T>(work: () => Promise<T>): Promise<T | undefined> {
     if (this.connection.state === 'unauthorized') return undefined;
     try {
@@ -64,7 +71,7 @@ export class Loader {
       this.connection = { state: 'unauthorized' };
       this.changed(null);
     } else if (error instanceof TypeError) {
-      // What fetch throws when nobody answers.
+      // fetch throws this if no server answers.
       const since = this.connection.state === 'lost' ? this.connection.since : Date.now();
       if (this.connection.state === 'lost' && Date.now() < this.connection.retryAt) return;
       const pause = RETRY_MS[Math.min(this.tries++, RETRY_MS.length - 1)]!;
@@ -82,18 +89,19 @@ export class Loader {
     this.changed(null);
   }
 
-  // Whether a request makes sense now.
+  // True if a request makes sense now.
   open(): boolean {
     return this.connection.state === 'ok' || (this.connection.state === 'lost' && Date.now() >= this.connection.retryAt);
   }
 
-  // What is there stays until the answer to the next question has come.
+  // The data stay until the answer to the next request arrives.
   stale(): void {
     this.generation++;
     this.stopStream();
   }
 
   private generations = new WeakMap<Chart, number>();
+  private polledAt = new WeakMap<Chart, number>(); // milliseconds of Date.now()
 
   private needs(chart: Chart, s: Situation): boolean {
     if (!chart.asked || this.generations.get(chart) !== this.generation) return true;
@@ -101,29 +109,34 @@ export class Loader {
     return s.range.from < chart.asked.from - chart.intervalMs || (!s.follows && s.range.to > chart.asked.to + chart.intervalMs);
   }
 
-  // Asks for what visible charts lack.
-  async load(charts: Chart[]): Promise<void> {
+  // Requests the data that charts lack: first those of `onScreen`, then those of the others.
+  async load(charts: Chart[], onScreen: Set<Chart>): Promise<void> {
     const s = this.situation();
     const filter = [filterText(s.filter), ...(s.sides ?? []).map((x) => `${x.job} ${x.shift}`)].join(' ');
     if (filter !== this.filterWas) {
       this.filterWas = filter;
       this.stale();
     }
+    await this.askAll(charts.filter((c) => onScreen.has(c)), s);
+    await this.askAll(charts, s);
+    this.follow(charts, this.situation());
+  }
+
+  private async askAll(charts: Chart[], s: Situation): Promise<void> {
     const wanting = charts.filter((c) => !this.loading.has(c) && this.needs(c, s));
     const parts: Chart[][] = [];
     for (let i = 0; i < wanting.length; i += CHARTS_A_REQUEST) parts.push(wanting.slice(i, i + CHARTS_A_REQUEST));
     await Promise.all(parts.map((part) => this.ask(part, s)));
-    this.follow(charts, s);
   }
 
   private async ask(charts: Chart[], s: Situation): Promise<void> {
     const generation = this.generation;
-    // Half a screen more on each side, for panning; nothing beyond the ends.
+    // Half a screen more on each side, for panning, but not beyond the ends.
     const width = s.range.to - s.range.from;
     const wide: Range = s.follows
       ? s.range
       : { from: Math.max(s.whole.from, s.range.from - width / 2), to: Math.min(s.whole.to, s.range.to + width / 2) };
-    const groups = new Map<number, Chart[]>(); // one range for all of a request
+    const groups = new Map<number, Chart[]>(); // a common range for all charts of a request
     for (const chart of charts) {
       const i = interval(width, chart.pixels());
       groups.set(i, [...(groups.get(i) ?? []), chart]);
@@ -145,13 +158,14 @@ export class Loader {
         chart.sourceSeries = own.reduce((n, c) => (c.query % QUERIES_A_SIDE === 0 ? n + (chart.mode === 'band' ? c.sourceSeries : 1) : n), 0);
         chart.setData(s.sides ? this.sideLines(chart, own, s.sides, range.to) : this.linesOf(chart, own, range.to, s.follows));
         this.changed(chart);
-        // The guess was wrong: the other way is asked for at once.
+        // The guess was wrong, so the other mode is requested at once.
         if (this.modeOf(chart, s) !== chart.mode) void this.ask([chart], this.situation());
       });
     }
   }
 
-  // The answers of both runs, each at its own times; the queries of the second are numbered behind the first's.
+  // The answers of both runs, each at its own times; the queries of the second run have numbers
+  // after those of the first.
   private async askSides(group: Chart[], sides: Side[], s: Situation, intervalMs: number, range: Range): Promise<Column[][] | undefined> {
     const all: Column[][] = group.map(() => []);
     for (const [n, side] of sides.entries()) {
@@ -171,13 +185,13 @@ export class Loader {
     });
   }
 
-  // `toMs`: the end of what was asked for.
+  // `toMs`: the end of the request.
   private linesOf(chart: Chart, columns: Column[], toMs: number, live: boolean): Line[] {
     const all = lines(columns);
     return chart.metric.kind === 'counter' ? dropPartial(all, chart.intervalMs, live ? toMs - SETTLE_MS : toMs) : all;
   }
 
-  // One request for all; a metric that is refused costs its own chart only.
+  // One request for all; a refused metric affects only its own chart.
   private async queryEach(charts: Chart[], questions: Question[][], range: Range): Promise<Column[][]> {
     const flat = questions.flat();
     const owner = questions.flatMap((list, chart) => list.map((_, index) => ({ chart, index })));
@@ -204,7 +218,7 @@ export class Loader {
     }
   }
 
-  // Lines for a few series, a band for many; a person may ask for all lines.
+  // Lines for a few series, a band for many; the user may request all lines.
   private modeOf(chart: Chart, s: Situation): Mode {
     if (s.sides) return 'band';
     const known = chart.sourceSeries;
@@ -213,14 +227,14 @@ export class Loader {
     return known > LINES_MAX ? 'band' : 'lines';
   }
 
-  // ---- following
+  // ---- the stream
 
   private stopStream(): void {
     this.stream?.abort.abort();
     this.stream = null;
   }
 
-  // Lets one stream bring the new points of the charts that show lines.
+  // Opens one stream for the new points of the charts that show lines.
   private follow(charts: Chart[], s: Situation): void {
     const followed = s.follows && this.connection.state === 'ok'
       ? charts.filter((c) => c.mode === 'lines' && c.asked && this.generations.get(c) === this.generation && c.hasData() && !c.allLines).slice(0, STREAM_MAX)
@@ -234,7 +248,7 @@ export class Loader {
     const abort = new AbortController();
     const stream = { key, abort, tails: new Map<string, Tail>() };
     this.stream = stream;
-    // A bucket before the last one of the chart that is farthest behind.
+    // Begins a bucket before the last one of the chart that is farthest behind.
     const since = Math.min(...followed.map((c) => Math.max(c.asked!.from, newest(c.lines)) - c.intervalMs));
     const intervals = new Map(followed.map((c) => [c, c.intervalMs]));
     const begins = new Map(followed.map((c) => [c, Math.ceil(since / c.intervalMs) * c.intervalMs]));
@@ -245,7 +259,7 @@ export class Loader {
         if (chart) series.set(e.data.id, { chart, tags: e.data.tags });
       } else if (e.event === 'points') {
         const to = series.get(e.data.id);
-        // A chart that has been asked for anew with other buckets gets another stream in a moment.
+        // A chart that was requested again with other buckets soon gets another stream.
         if (to && to.chart.intervalMs === intervals.get(to.chart)) this.takePoints(stream.tails, to.chart, to.tags, e.data, begins.get(to.chart)!);
       }
     };
@@ -269,7 +283,7 @@ export class Loader {
       line = { key, tags, t: [], mean: [], low: [], high: [] };
       chart.setData([...chart.lines, line]);
       chart.sourceSeries = chart.lines.length;
-      if (chart.sourceSeries > LINES_MAX) chart.asked = null; // a band from now on
+      if (chart.sourceSeries > LINES_MAX) chart.asked = null; // becomes a band
     }
     const name = `${chart.metric.name} ${key}`;
     let tail = tails.get(name);
@@ -277,7 +291,7 @@ export class Loader {
     points.t_ns.forEach((ns, i) => {
       const t = millisecondsOfNumber(ns);
       const v = points.values[i];
-      // Of the bucket that the stream has cut only a part is known.
+      // The stream's first bucket is incomplete.
       if (v !== null && v !== undefined && t >= begin) tail.push(line, t, v);
     });
     const { range } = this.situation();
@@ -285,15 +299,22 @@ export class Loader {
     this.changed(chart);
   }
 
-  // The last buckets of bands and of charts that the stream has no place for.
+  // With many nodes, each query costs one request per node, so charts with long buckets are polled less often.
+  private due(chart: Chart, s: Situation): boolean {
+    const every = s.nodes > MANY_NODES ? Math.min(POLL_MOST_MS, chart.intervalMs / 2) : 0;
+    return Date.now() - (this.polledAt.get(chart) ?? -Infinity) >= every;
+  }
+
+  // Requests the last buckets of bands, and of charts without a place in the stream.
   async poll(charts: Chart[]): Promise<void> {
     const s = this.situation();
     if (!s.follows) return;
     const due = charts.filter(
       (c) =>
-        c.plan && c.asked && this.generations.get(c) === this.generation && !this.loading.has(c) &&
+        c.plan && c.asked && this.due(c, s) && this.generations.get(c) === this.generation && !this.loading.has(c) &&
         (c.mode === 'band' || c.allLines || !this.stream?.key.split(' ').includes(`${c.metric.name}@${c.intervalMs}`)),
     );
+    for (const chart of due) this.polledAt.set(chart, Date.now());
     const generation = this.generation;
     for (let i = 0; i < due.length; i += CHARTS_A_REQUEST) {
       const part = due.slice(i, i + CHARTS_A_REQUEST);
@@ -305,7 +326,7 @@ export class Loader {
       );
       if (!columns || generation !== this.generation) return;
       part.forEach((chart, k) => {
-        if (chart.plan !== plans[k]) return; // asked for anew meanwhile, with other buckets
+        if (chart.plan !== plans[k]) return; // a newer request with other buckets has started
         for (const line of chart.lines) forget(line, s.range.from - (s.range.to - s.range.from));
         if (mergeTail(chart.lines, this.linesOf(chart, columns[k]!, s.range.to, true), starts[k]!)) chart.setData(chart.lines);
         const sources = columns[k]!.filter((c) => c.query === 0).reduce((n, c) => n + (chart.mode === 'band' ? c.sourceSeries : 1), 0);
@@ -317,7 +338,8 @@ export class Loader {
   }
 }
 
-// How much of the end is asked for again: buckets that go on, and points of other nodes that came late.
+// The length at the end that is requested again: incomplete buckets, and late points of other
+// nodes.
 export function again(intervalMs: number): number {
   return Math.max(2 * intervalMs, LATE_MS);
 }
@@ -327,7 +349,7 @@ export function newest(all: Line[]): number {
   return all.reduce((t, l) => Math.max(t, l.t[l.t.length - 1] ?? -Infinity), -Infinity);
 }
 
-// Puts newer buckets behind those that are there; true if a line is new.
+// Appends newer buckets to the existing ones; true if a line is new.
 export function mergeTail(all: Line[], newer: Line[], fromMs: number): boolean {
   let added = false;
   for (const line of newer) {

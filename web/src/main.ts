@@ -1,4 +1,4 @@
-// The page of a server: everything comes from where the page itself comes from.
+// The page of a server: it loads everything from its own origin.
 
 import { Page } from './page';
 import { Server } from './server';

@@ -1,4 +1,4 @@
-// Findings and annotations as places in time, in words.
+// Findings and annotations as marks in time, and their texts.
 
 import type { Finding } from './findings';
 import * as format from './format';
@@ -7,6 +7,12 @@ import type { Annotation } from './source';
 export interface Mark {
   t: number; // milliseconds
   text: string;
+}
+
+// The number of the restart that begins here, as the launcher annotates it; 0: this is no restart.
+export function restartOf(note: Annotation): number {
+  const attempt = note.tags.attempt;
+  return attempt !== undefined && note.tags.nodes !== undefined && /^\d+$/.test(attempt) ? Number(attempt) : 0;
 }
 
 export function annotationText(note: Annotation): string {
@@ -20,7 +26,7 @@ export function annotationAt(all: Annotation[], t: number, near: number): string
   return note ? annotationText(note) : '';
 }
 
-// The next mark behind `t` (`by` is 1), or before it (-1).
+// The next mark after `t` (`by` is 1), or before it (-1).
 export function nextMark(annotations: Annotation[], findings: Finding[], t: number, by: number): Mark | undefined {
   return [
     ...annotations.map((a) => ({ t: a.t_ns / 1e6, text: annotationText(a) })),

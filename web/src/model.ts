@@ -1,5 +1,5 @@
-// What is looked at: the range, the filter, the search, what follows the clock. All of it is in the
-// address behind '#', so that a copied link shows the same.
+// The view: range, filter, search, and whether it follows the clock. It is completely in the
+// address after '#', so that a copied link shows the same.
 
 export interface Range {
   from: number; // milliseconds since the epoch
@@ -11,12 +11,14 @@ export interface View {
   last: number; // seconds; 0: from the start
   filter: Record<string, string>; // tags that every series must have
   search: string;
-  runs: string[]; // two jobs that lie over each other; or none
+  runs: string[]; // two compared jobs; or none
   heat: string; // the heat map's metric; '': the default
   heatSort: 'name' | 'mean' | 'last' | 'deviation';
+  heatHidden: boolean; // only the title of the heat map is shown
+  heatGroups: string[] | null; // the open groups of nodes; null: each node has a row
 }
 
-export const EMPTY: View = { range: null, last: 0, filter: {}, search: '', runs: [], heat: '', heatSort: 'name' };
+export const EMPTY: View = { range: null, last: 0, filter: {}, search: '', runs: [], heat: '', heatSort: 'name', heatHidden: false, heatGroups: null };
 export const LASTS: [number, string][] = [
   [60, '1 min'],
   [300, '5 min'],
@@ -57,6 +59,8 @@ export function toHash(view: View): string {
   for (const job of view.runs) p.append('run', job);
   if (view.heat) p.set('heat', view.heat);
   if (view.heatSort !== 'name') p.set('sort', view.heatSort);
+  if (view.heatHidden) p.set('nodes', 'hidden');
+  if (view.heatGroups) p.set('groups', view.heatGroups.join(' '));
   const text = p.toString();
   return text ? `#${text}` : '';
 }
@@ -75,12 +79,14 @@ export function fromHash(hash: string): View {
     runs: p.getAll('run').slice(0, 2),
     heat: p.get('heat') ?? '',
     heatSort: SORTS.includes(sort) ? sort : 'name',
+    heatHidden: p.get('nodes') === 'hidden',
+    heatGroups: p.get('groups')?.split(' ').filter(Boolean) ?? null,
   };
 }
 
 export const RANGE_MIN_MS = 0.02; // 20 µs
 
-// Zoomed around `at` (0…1 of the range) by a factor, within what there is.
+// The range zoomed around `at` (0…1 of the range) by a factor, clamped to the whole.
 export function zoomed(range: Range, factor: number, at: number, whole: Range): Range {
   const width = Math.max(RANGE_MIN_MS, (range.to - range.from) * factor);
   const from = range.from + (range.to - range.from - width) * at;
@@ -92,7 +98,7 @@ export function panned(range: Range, share: number, whole: Range): Range {
   return within({ from: range.from + by, to: range.to + by }, whole);
 }
 
-// Moved, and if need be cut, so that it lies in `whole`.
+// The range moved, and if necessary cut, to lie in `whole`.
 export function within(range: Range, whole: Range): Range {
   const width = range.to - range.from;
   if (width >= whole.to - whole.from) return { ...whole };

@@ -1,8 +1,9 @@
-// The band over the whole run: one metric, annotations as ticks, and the range of everything below as a window
-// that a drag chooses.
+// The overview of the whole run: one metric, annotations and restarts as ticks, and the range of the
+// charts below as a window that the user drags.
 
 import { h, onBrush, prepare, say } from './dom';
 import { gapMs, Line } from './lines';
+import { restartOf } from './marks';
 import type { Range } from './model';
 import { drawTimeAxis } from './axis';
 import { valueScale } from './scale';
@@ -14,6 +15,7 @@ export class Overview {
   readonly element: HTMLElement;
   readonly canvas = h('canvas', { role: 'img', 'aria-label': 'the whole run' });
   private readonly label = h('span', { class: 'name' });
+  private metric = '';
   lines: Line[] = [];
   intervalMs = 1000;
   whole: Range = { from: 0, to: 1 };
@@ -38,13 +40,17 @@ export class Overview {
   }
 
   setMetric(name: string): void {
+    this.metric = name;
     say(this.label, name);
-    this.canvas.setAttribute('aria-label', `${name} over the whole run`);
   }
 
-  draw(shown: Shown): void {
+  pixels(): number {
+    return this.canvas.clientWidth || 800;
+  }
+
+  draw(shown: Shown): boolean {
     const width = this.element.clientWidth;
-    if (!width) return;
+    if (!width) return false;
     const c = prepare(this.canvas, width, HEIGHT);
     const { theme } = shown;
     const bottom = HEIGHT - 14;
@@ -76,7 +82,25 @@ export class Overview {
       }
     });
     c.fillStyle = theme.text;
-    for (const note of shown.annotations) c.fillRect(x(note.t_ns / 1e6), bottom - 8, 1.5, 8);
+    for (const note of shown.annotations) if (!restartOf(note)) c.fillRect(x(note.t_ns / 1e6), bottom - 8, 1.5, 8);
+    c.fillStyle = theme.accent;
+    c.font = theme.font;
+    c.textBaseline = 'top';
+    c.textAlign = 'left';
+    const restarts = shown.annotations.filter((note) => restartOf(note));
+    let free = 0; // where the next name has room
+    for (const note of restarts) {
+      const left = Math.round(x(note.t_ns / 1e6)) - 1;
+      c.fillRect(left, 0, 2, bottom);
+      const name = `restart ${restartOf(note)}`;
+      const at = Math.min(left + 5, width - c.measureText(name).width);
+      if (at < free) continue;
+      c.fillText(name, at, 1);
+      free = at + c.measureText(name).width + 8;
+    }
+    c.textBaseline = 'alphabetic';
+    const words = restarts.length === 1 ? ', 1 restart' : restarts.length ? `, ${restarts.length} restarts` : '';
+    this.canvas.setAttribute('aria-label', `${this.metric} over the whole run${words}`);
     c.fillStyle = theme.alarm;
     for (const f of shown.findings) c.fillRect(x(f.from), bottom - 3, Math.max(3, x(f.to) - x(f.from)), 3);
     c.font = theme.font;
@@ -97,5 +121,6 @@ export class Overview {
       c.fillStyle = theme.text;
       c.fillRect(x(shown.hover), 0, 1, bottom);
     }
+    return false;
   }
 }

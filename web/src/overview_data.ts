@@ -1,4 +1,5 @@
-// Brings the data of the overview: one metric over the whole run, and its newest buckets while the job runs.
+// Loads the data of the overview: one metric over the whole run, and its newest buckets while the
+// job runs.
 
 import { moved } from './compare';
 import type { Job } from './job';
@@ -9,7 +10,7 @@ import type { Overview } from './overview';
 import { aligned, interval, plan } from './plan';
 import type { Metric, Source } from './source';
 
-const GROWTH = 1.2; // a run that goes on keeps its buckets until it is so much longer
+const GROWTH = 1.2; // a running job keeps its buckets until it is longer by this factor
 
 export class OverviewData {
   private asked = '';
@@ -29,7 +30,7 @@ export class OverviewData {
     if (!metric) return;
     const { whole, sides } = s;
     this.overview.whole = whole;
-    const i = interval((whole.to - whole.from) * GROWTH, this.overview.canvas.clientWidth || 800);
+    const i = interval((whole.to - whole.from) * GROWTH, this.overview.pixels());
     const key = `${metric.name} ${i} ${(sides ?? []).map((side) => side.job).join(' ')}`;
     const fresh = key !== this.asked;
     const from = fresh ? whole.from : newest(this.overview.lines) - again(i);

@@ -1,4 +1,5 @@
-// The page: its parts, what is looked at, the look at the job every two seconds, and the drawing.
+// The page: its parts, the view, the requests for the job's state every two seconds, and the
+// drawing.
 
 import { Chart, Shown } from './chart';
 import { ChartGroups } from './chart_groups';
@@ -10,6 +11,7 @@ import { commands, ExportDialog, Scene } from './export';
 import { Finding, FindingStrip } from './findings';
 import { FindingsData } from './findings_data';
 import * as format from './format';
+import { Frames, Part } from './frames';
 import { Header } from './header';
 import { HeatMap } from './heatmap';
 import { HeatMapData } from './heatmap_data';
@@ -19,6 +21,7 @@ import type { Line } from './lines';
 import { Loader, Situation } from './loader';
 import { annotationAt, nextMark } from './marks';
 import { EMPTY, filterText, fromHash, panned, Range, toHash, View, zoomed } from './model';
+import { OutliersData } from './outliers';
 import { Overview } from './overview';
 import { OverviewData } from './overview_data';
 import { expression } from './plan';
@@ -27,12 +30,13 @@ import { Placed, Spans } from './spans';
 import { ConnectionBanner, NoPoint } from './states';
 import { readTheme, toggle } from './theme';
 
-const LIVE_MS = 2000; // between two looks at the job: status, annotations, spans
-const METRICS_MANY_MS = 15000; // between two lists of metrics of many nodes: each of them has to be asked
+const LIVE_MS = 2000; // between two requests for the job's state: status, annotations, spans
+// between two lists of metrics with many nodes, because each node has to be asked
+const METRICS_MANY_MS = 15000;
 const METRICS_MANY_NODES = 16;
-const IDLE_MS = 10000; // between two looks at a recording: is the server still there?
-const RECENT_S = 900; // what a long running job shows at first
-const SAID_MS = 6000; // how long a note stays
+const IDLE_MS = 10000; // between two checks that the server of a recording still runs
+const RECENT_S = 900; // the initial range of a long running job
+const SAID_MS = 6000; // time for which a note is shown
 
 export class Page {
   private readonly loader: Loader;
@@ -45,8 +49,6 @@ export class Page {
   private selection: { range: Range; label: string } | null = null;
   private pausedAt: number | null = null;
   private theme = readTheme();
-  private drawing = false;
-  private lastDrawn = 0;
 
   // ---- elements
 
@@ -78,6 +80,9 @@ export class Page {
     node: (host) => this.setFilter({ ...this.view.filter, host }),
     metric: (name) => this.set({ heat: name }),
     sort: (heatSort) => this.set({ heatSort }),
+    hide: () => this.set({ heatHidden: !this.view.heatHidden }),
+    groups: () => this.set({ heatGroups: this.view.heatGroups ? null : [] }),
+    group: (name) => this.toggleGroup(name),
   });
   private readonly charts = new ChartGroups({
     hover: (c, t) => this.setHover(t, c),
@@ -103,10 +108,16 @@ export class Page {
   private readonly about = h('span', { class: 'version' });
   private readonly note = h('span', { role: 'status', class: 'note' });
 
+  private readonly frames = new Frames<Shown>(
+    () => this.parts(),
+    () => this.beginFrame(),
+  );
+
   // ---- data
 
   private readonly overviewData: OverviewData;
   private readonly heatData: HeatMapData;
+  private readonly outliersData: OutliersData;
   private readonly findings: FindingsData;
   private readonly events: EventsData;
 
@@ -114,10 +125,11 @@ export class Page {
     this.loader = new Loader(
       source,
       () => this.situation(),
-      () => this.redraw(),
+      (chart) => (chart ? this.frames.mark(chart) : this.redraw()),
     );
     this.overviewData = new OverviewData(source, this.loader, this.overview);
     this.heatData = new HeatMapData(source, this.loader, this.heat);
+    this.outliersData = new OutliersData(source, this.loader, (chart) => this.frames.mark(chart));
     this.findings = new FindingsData(source, this.loader, this.strip);
     this.events = new EventsData(source, this.loader);
   }
@@ -169,7 +181,7 @@ export class Page {
     }
   }
 
-  // ---- what there is
+  // ---- state
 
   private async tick(): Promise<void> {
     const { job, source, loader } = this;
@@ -190,7 +202,9 @@ export class Page {
           this.charts.layOut(job.metrics, this.view.search);
         }
         const s = this.situation();
-        await Promise.all([this.events.loadAnnotations(s), this.takeDropped(), this.loadSpans(), this.overviewData.load(job, s), this.loadHeat(), this.load()]);
+        // With many nodes, each request costs one message per node, so the charts come first.
+        await Promise.all([this.overviewData.load(job, s), this.loadHeat(), this.load()]);
+        await Promise.all([this.events.loadAnnotations(s), this.takeDropped(), this.loadSpans()]);
         await loader.poll(this.charts.wanted());
       }
     }
@@ -212,16 +226,22 @@ export class Page {
 
   private async load(): Promise<void> {
     if (!this.job.status || !this.loader.open()) return;
-    await this.loader.load(this.charts.wanted());
-    void this.loadFindings();
+    await this.loader.load(this.charts.wanted(), this.charts.onScreen());
+    void this.loadDetails();
     this.controls.suggest(this.job, (all, most) => this.charts.addTags(all, most));
     this.overview.element.hidden = this.noPoint.update(this.job, this.charts.hideEmpty());
     this.redraw();
   }
 
+  private async loadDetails(): Promise<void> {
+    await this.loadFindings();
+    await this.outliersData.load(this.charts.onScreen(), this.situation());
+  }
+
   private async loadFindings(): Promise<void> {
-    // It reads most: the first charts come before.
-    if (!this.charts.wanted().some((c) => !c.asked && !c.failed)) await this.findings.load(this.job);
+    // Findings cost the server most, so they wait for the first charts, unless there are no metrics.
+    const waiting = !this.charts.observed || this.charts.wanted().some((c) => !c.asked && !c.failed);
+    if (!waiting || !this.job.metrics.length) await this.findings.load(this.job);
     this.showFindings();
   }
 
@@ -246,7 +266,7 @@ export class Page {
     this.redraw();
   }
 
-  // ---- two runs
+  // ---- comparison
 
   private updateSides(): void {
     const runs = runsOf(this.job.nodes, this.job.status);
@@ -267,7 +287,7 @@ export class Page {
     void this.tick();
   }
 
-  // ---- what is looked at
+  // ---- the view
 
   private whole(): Range {
     return this.sides ? wholeOf(this.sides) : this.job.whole(this.source.now());
@@ -339,7 +359,7 @@ export class Page {
     this.set({ range: { from: p.from - margin, to: p.to + margin } });
   }
 
-  // The place and the time of a finding: its chart, and a third of the range on each side.
+  // Goes to the chart and the time of a finding, with a third of the range on each side.
   private goToFinding(f: Finding): void {
     const whole = this.whole();
     const margin = Math.max(5000, (f.to - f.from) / 3);
@@ -352,6 +372,11 @@ export class Page {
     if (chart?.element.isConnected) goTo(chart.element, chart.element);
     else if (f.span !== undefined) goTo(this.spans.element, this.spans.canvas);
     else goTo(this.heat.element, this.heat.canvas);
+  }
+
+  private toggleGroup(name: string): void {
+    const open = this.view.heatGroups ?? [];
+    this.set({ heatGroups: open.includes(name) ? open.filter((other) => other !== name) : [...open, name] });
   }
 
   private toggleLines(chart: Chart): void {
@@ -371,7 +396,7 @@ export class Page {
     this.redraw();
   }
 
-  // By a hundredth of the range.
+  // Moves by a hundredth of the range.
   private moveHover(chart: Chart, step: number): void {
     const { from, to } = this.range();
     const by = (step * (to - from)) / 100;
@@ -403,47 +428,35 @@ export class Page {
     this.exporting.open(seen, seen.find((c) => c.element === document.activeElement) ?? null, this.scene());
   }
 
-  redraw(): void {
-    if (this.drawing) return;
-    this.drawing = true;
-    requestAnimationFrame(() => this.draw());
+  private redraw(): void {
+    this.frames.mark();
   }
 
-  private draw(): void {
-    this.drawing = false;
-    this.lastDrawn = performance.now();
-    const shown: Shown = {
-      range: this.range(),
+  private parts(): Part<Shown>[] {
+    return [this.overview, this.heat, this.spans, ...this.charts.inSight()];
+  }
+
+  private beginFrame(): { shown: Shown; range: Range; follows: boolean } {
+    const range = this.range();
+    this.header.update(this.job, this.source.now());
+    this.showControls();
+    this.overview.whole = this.whole();
+    const shown = {
+      range,
       hover: this.hover,
       brush: this.brush,
       selection: this.selection?.range ?? null,
       annotations: this.events.annotations,
       findings: this.findings.all,
-      start: this.whole().from,
+      start: this.overview.whole.from,
       origin: this.sides ? this.sides[0]!.from : null,
       theme: this.theme,
-      colourOf: (tags, index, all) => this.colourOf(tags, index, all),
+      colourOf: (tags: Record<string, string>, index: number, all: Line[]) => this.colourOf(tags, index, all),
     };
-    this.header.update(this.job, this.source.now());
-    this.showControls();
-    let again = false;
-    for (const chart of this.charts.inSight()) again = chart.draw(shown) || again;
-    this.overview.whole = this.whole();
-    this.overview.draw(shown);
-    this.heat.draw(shown);
-    this.spans.draw(shown);
-    if (again) this.redraw();
-    else if (this.situation().follows) this.scrollOn(shown.range);
+    return { shown, range, follows: this.situation().follows };
   }
 
-  // Lines scroll by time: the next frame is due when they have moved half a pixel, at most 30 times a second.
-  private scrollOn(range: Range): void {
-    const perPixel = (range.to - range.from) / 1200;
-    const wait = Math.max(33, Math.min(1000, perPixel / 2)) - (performance.now() - this.lastDrawn);
-    setTimeout(() => this.redraw(), Math.max(0, wait));
-  }
-
-  // The same host has the same colour everywhere, as long as a chart has one line a host.
+  // A host has the same colour everywhere, as long as a chart has one line per host.
   private colourOf(tags: Record<string, string>, index: number, all: Line[]): number {
     const hosts = new Set(all.map((l) => l.tags.host));
     if (hosts.size < 2 || hosts.size < all.length) return index;
@@ -471,7 +484,7 @@ export class Page {
       await navigator.clipboard.writeText(text);
       say(this.note, said);
     } catch {
-      say(this.note, text); // not allowed, as over plain HTTP: to be copied by hand
+      say(this.note, text); // not allowed, as over plain HTTP: the user copies it manually
     }
     setTimeout(() => say(this.note, ''), SAID_MS);
   }
@@ -513,14 +526,14 @@ export class Page {
     });
   }
 
-  // Where the keys zoom: around the cross-hair.
+  // The centre for zooming with keys: the cross-hair.
   private centre(): number {
     const range = this.range();
     if (this.hover === null) return 0.5;
     return Math.min(1, Math.max(0, (this.hover - range.from) / (range.to - range.from)));
   }
 
-  // To the next finding or annotation on that side of the cross-hair.
+  // Goes to the next finding or annotation on that side of the cross-hair.
   private goToMark(by: number): void {
     const range = this.range();
     const centre = this.hover ?? (range.from + range.to) / 2;
@@ -533,8 +546,9 @@ export class Page {
     this.redraw();
   }
 
-  // What tests read: the numbers that are drawn, not the pixels.
+  // For tests: the drawn numbers instead of the pixels.
   drawn() {
+    const onScreen = this.charts.onScreen();
     return {
       live: this.job.live,
       connection: this.loader.connection.state,
@@ -542,11 +556,13 @@ export class Page {
       range: this.range(),
       charts: this.charts.inSight().map((c) => ({
         metric: c.metric.name,
+        onScreen: onScreen.has(c),
         mode: c.mode,
         intervalMs: c.intervalMs,
         expressions: c.plan?.questions.map(expression) ?? [],
         asked: c.asked,
         lines: c.lines,
+        outliers: c.outliers,
       })),
       heat: { metric: this.heat.metric, rows: this.heat.rows },
       overview: this.overview.lines,

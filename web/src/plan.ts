@@ -1,5 +1,6 @@
-// Which questions draw a chart. The server downsamples to about one bucket every two pixels, and gives
-// the least and the greatest of each bucket beside its mean: no peak is lost, however long the range.
+// The queries for a chart. The server downsamples to about one bucket every two pixels, and returns
+// the minimum and the maximum of each bucket beside its mean, so no peak is lost, however long the
+// range is.
 //
 //   few series    none:I-avg, none:I-min, none:I-max        a line and its spread, each
 //   many          p50:I-avg, min:I-min, max:I-max           the band of all of them, and their median
@@ -8,8 +9,8 @@
 import type { Metric } from './source';
 import type { Range } from './model';
 
-export const LINES_MAX = 8; // series that are drawn as lines of their own; more become a band
-export const LINES_ASKED_MAX = 64; // … when a person asks for all lines
+export const LINES_MAX = 8; // series that are drawn as single lines; more become a band
+export const LINES_ASKED_MAX = 64; // … if the user requests all lines
 
 // Buckets begin at whole multiples of the interval, and the interval is one that OpenTSDB can write.
 const INTERVALS_MS = [
@@ -28,23 +29,24 @@ export function intervalText(ms: number): string {
   return ms % 1000 === 0 ? `${ms / 1000}s` : `${ms}ms`;
 }
 
-// From a whole bucket to a whole bucket: the engine leaves out a bucket that begins before the start.
+// Extends the range to whole buckets, because the engine leaves out a bucket that begins before the
+// start.
 export function aligned(range: Range, intervalMs: number): Range {
   return { from: Math.floor(range.from / intervalMs) * intervalMs, to: range.to };
 }
 
-// One question: series of a metric, in buckets. Its text is sonde's m= expression.
+// One query: series of a metric, in buckets. Its text is sonde's m= expression.
 export interface Question {
   metric: string;
   aggregator: 'none' | 'p50' | 'min' | 'max' | 'avg' | 'sum'; // over series; 'none': each of them
   intervalMs: number;
   downsample: 'avg' | 'min' | 'max' | 'last';
-  rate: boolean; // the change per second, a counter that starts again left out
-  by: string[]; // tags that the aggregator keeps apart
+  rate: boolean; // the change per second, without restarts of a counter
+  by: string[]; // tags that group the series
   filter: Record<string, string>; // tags that every series must have
 }
 
-// Values in quotes are not known to the grammar, so odd ones are refused.
+// The grammar has no quoted values, so values with special characters are refused.
 export function braceable(filter: Record<string, string>): [string, string][] {
   return Object.entries(filter).filter(([key, value]) => key && value && !/[{}(),=|*]/.test(key + value));
 }
@@ -60,7 +62,7 @@ export type Mode = 'lines' | 'band';
 
 export interface Plan {
   mode: Mode;
-  questions: Question[]; // mean or median, least, greatest; of lines of a counter only the first
+  questions: Question[]; // mean or median, minimum, maximum; for lines of a counter only the first
 }
 
 type Measured = Pick<Metric, 'name' | 'kind'>;
@@ -88,7 +90,7 @@ function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, `'\\''`)}'`;
 }
 
-// The line that gives the same numbers on the command line. `target`: a job, or the path of a recording.
+// The command that prints the same numbers. `target`: a job, or the path of a recording.
 export function commandLine(expression: string, range: Range, target: string): string {
   const times = ` --start ${Math.floor(range.from)}ms --end ${Math.ceil(range.to)}ms`;
   return `sonde query '${expression.replace(/'/g, `'\\''`)}'${times}${target ? ` ${quoted(target)}` : ''}`;

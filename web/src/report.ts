@@ -1,5 +1,5 @@
-// The report of a Dask cluster's tasks: one file that is opened from disk and asks for nothing. It draws with the
-// page's modules; what is drawn of the data is report_data.ts's business.
+// The report of a Dask cluster's tasks: one file that is opened from disk and makes no requests. It
+// draws with the page's modules; report_data.ts computes what is drawn.
 
 import { fit } from './chart';
 import { h, onBrush, prepare, say } from './dom';
@@ -12,16 +12,16 @@ import { timeTicks } from './scale';
 import { applyStored, readTheme, toggle } from './theme';
 import type { Theme } from './theme';
 
-const GUTTER = 84; // the names of workers
-const TOP = 16; // the numbers of jobs
-const BOTTOM = 16; // the time axis
-const ROWS_HEIGHT = 560; // as far as rows can be so low
+const GUTTER = 84; // width for the names of workers
+const TOP = 16; // height for the numbers of jobs
+const BOTTOM = 16; // height for the time axis
+const ROWS_HEIGHT = 560; // if rows can be that low
 const ROW_MIN = 4;
 const ROW_MAX = 18;
 const NAME_HEIGHT = 11;
 const FLAME_ROW = 20;
-const SHADE_MIN = 3; // pixels of a dag that is shaded
-const OWN_COLOURS = 7; // of the prefixes that took most time; the others share the last one
+const SHADE_MIN = 3; // minimum width of a shaded dag, in pixels
+const OWN_COLOURS = 7; // for the prefixes with the most time; the others share the last one
 const LISTED = 200; // rows of the table
 const ZOOM = 0.8;
 const WHEEL = 0.0015;
@@ -51,9 +51,10 @@ export class Report {
   private range: Range;
   private brush: Range | null = null;
   private order: Order = 'prefix';
-  private zoomedTo: string[] = []; // names of the nodes from the root's child to that which fills the width
-  private lit = -1; // the prefix that is looked at; -1: all
-  private chosen: { lane: number; at: number } | null = null; // by keys
+  // names of the nodes from the root's child to the one that fills the width
+  private zoomedTo: string[] = [];
+  private lit = -1; // the selected prefix; -1: all
+  private chosen: { lane: number; at: number } | null = null; // with the keyboard
   private rows: Drawn[] = [];
   private flame: Piece[] = [];
   private root: Node | null = null;
@@ -231,7 +232,7 @@ export class Report {
     );
   }
 
-  // ---- what people do
+  // ---- user actions
 
   private listen(): void {
     const at = (x: number) => this.range.from + ((x - GUTTER) / this.width()) * (this.range.to - this.range.from);
@@ -327,7 +328,8 @@ export class Report {
     return this.chosen ? this.lanes[this.chosen.lane]!.tasks[this.chosen.at] : undefined;
   }
 
-  // Goes to the next task of a thread, or to the task of another thread at that time, and tells it.
+  // Selects the next task of a thread, or the task of another thread at that time, and announces
+  // it.
   private choose(lanesOn: number, tasksOn: number): void {
     const before = this.chosenTask();
     const t = before === undefined ? this.range.from : this.times.from[before]!;
@@ -353,7 +355,7 @@ export class Report {
     this.showTip(this.ofTask(task), box.left + this.x(this.times.from[task]!), box.top + row.y + row.height);
   }
 
-  // ---- what is below the pointer
+  // ---- the item below the pointer
 
   private hover(x: number, y: number, clientX: number, clientY: number): void {
     const row = this.rows.find((r) => y >= r.y && y < r.y + r.height);
@@ -593,7 +595,7 @@ export class Report {
     }
   }
 
-  // What a task's own spans take, as a line at its lower edge.
+  // The time of a task's own spans, as a line at its lower edge.
   private drawInner(c: CanvasRenderingContext2D, task: number, row: Drawn, high: number): void {
     if (row.height < 10) return;
     const { inner } = this.data;
@@ -650,7 +652,7 @@ export class Report {
     c.globalAlpha = 1;
   }
 
-  // For tests: what is drawn, in numbers.
+  // For tests: the drawing as numbers.
   drawn() {
     const { key } = this.data.tasks;
     return {

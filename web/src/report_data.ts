@@ -1,5 +1,6 @@
-// What the report of a Dask cluster holds, and what is drawn of it: lanes of worker threads, bins of tasks
-// that are narrower than a pixel, the tree of where the time went. sonde.dask (_report.py) writes the data.
+// The data of a Dask cluster's report, and the shapes to draw: lanes of worker threads, bins of
+// tasks that are narrower than a pixel, the tree of the time spent. sonde.dask (_report.py) writes
+// the data.
 
 import { compareNatural } from './lines';
 import type { Range } from './model';
@@ -20,15 +21,15 @@ export interface Packed {
   title: string;
   cluster: string;
   origin_ms: number;
-  periods: [number, number][]; // in which the Monitor recorded
+  periods: [number, number][]; // periods of recording
   workers: { worker: number; name: string; host: string }[];
-  at: [number, number, number][]; // since when the cluster was at a job and dag
+  at: [number, number, number][]; // start, job and dag of the cluster
   prefixes: Row[];
   tasks: {
-    start: number[]; // since the task before
+    start: number[]; // since the previous task
     duration: number[];
     worker: number[]; // number of the worker
-    prefix: number[]; // place in `prefixes`
+    prefix: number[]; // index in `prefixes`
     key: string[];
     nbytes: (number | null)[];
     state: number[];
@@ -61,10 +62,10 @@ export function timesOf(data: Packed): Times {
 export interface Lane {
   worker: number;
   first: boolean; // of its worker
-  tasks: number[]; // in the order of their times, none over another
+  tasks: number[]; // in the order of their times, without overlap
 }
 
-// A lane for each thread of a worker: a task takes the first lane that is free when it begins.
+// A lane for each thread of a worker: a task takes the first lane that is free at its start.
 export function lanes(data: Packed, times: Times): Lane[] {
   const by = new Map<number, number[][]>(data.workers.map((w) => [w.worker, []]));
   data.tasks.worker.forEach((worker, i) => {
@@ -88,12 +89,12 @@ export interface Box {
   w: number;
 }
 
-// Tasks of one pixel, each narrower than it.
+// Tasks in one pixel, each narrower than the pixel.
 export interface Bin {
   x: number;
   tasks: number[];
-  busy: number; // the share of the pixel that they take
-  prefix: number; // that of which takes most
+  busy: number; // the share of the pixel that they fill
+  prefix: number; // the one with the most time
 }
 
 export function layout(lane: Lane, times: Times, prefixes: number[], range: Range, width: number): { boxes: Box[]; bins: Bin[] } {
@@ -129,7 +130,7 @@ export function layout(lane: Lane, times: Times, prefixes: number[], range: Rang
   return { boxes, bins };
 }
 
-// The parts of the range in which the cluster was at one job and dag.
+// A part of the range with the same job and dag.
 export interface Stretch extends Range {
   job: number;
   dag: number;
@@ -145,7 +146,7 @@ export function stretches(data: Packed): Stretch[] {
   }));
 }
 
-// The last that begins at or before t; all of them in order.
+// The last one that begins at or before t; all are in order.
 export function stretchAt(all: Stretch[], t: number): Stretch | undefined {
   let low = 0;
   for (let high = all.length; low < high; ) {
@@ -161,7 +162,7 @@ export type Order = (typeof ORDERS)[number];
 
 export interface Node {
   name: string;
-  prefix: number; // -1: of several
+  prefix: number; // -1: several
   ms: number;
   count: number;
   children: Map<string, Node>;
@@ -173,7 +174,7 @@ function child(node: Node, name: string, prefix: number): Node {
   return found;
 }
 
-// Where the time of this range went: all threads' tasks by this order, and what their own spans took within them.
+// The time spent in this range: all threads' tasks in this order, and their own spans within them.
 export function tree(data: Packed, times: Times, all: Stretch[], range: Range, order: Order): Node {
   const root: Node = { name: 'all tasks', prefix: -1, ms: 0, count: 0, children: new Map() };
   const names = new Map(data.workers.map((w) => [w.worker, w.name]));
@@ -215,21 +216,23 @@ export function tree(data: Packed, times: Times, all: Stretch[], range: Range, o
 
 export interface Piece {
   node: Node;
-  path: Node[]; // from the root to the node's parent
+  path: Node[]; // from the root to the parent
   depth: number;
   x: number; // 0…1 of the width
   w: number;
-  more: number; // of several siblings that are narrower than a pixel; 0: a node of its own
+  more: number; // number of siblings that are narrower than a pixel; 0: a node of its own
 }
 
-// The pieces of a tree below each other, the largest first. Siblings narrower than `least` are one piece.
+// The rectangles of a tree, level by level, the largest first. Siblings narrower than `least` are
+// one rectangle.
 export function pieces(root: Node, above: Node[], least: number): Piece[] {
   const found: Piece[] = [];
   const place = (node: Node, path: Node[], depth: number, x: number, w: number) => {
     found.push({ node, path, depth, x, w, more: 0 });
     const children = [...node.children.values()].sort((a, b) => b.ms - a.ms || compareNatural(a.name, b.name));
     const sum = children.reduce((s, c) => s + c.ms, 0);
-    const scale = sum > 0 ? w / Math.max(node.ms, sum) : 0; // spans of several threads may take more than the task
+    // spans of several threads may exceed the task's time
+    const scale = sum > 0 ? w / Math.max(node.ms, sum) : 0;
     let at = x;
     for (let i = 0; i < children.length; i++) {
       const c = children[i]!;

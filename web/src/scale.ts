@@ -6,12 +6,13 @@ const STEPS_MS = [
   604800e3,
 ];
 
-// The step between ticks that leaves room for `most` of them.
+// The step between ticks such that at most `most` of them fit.
 export function timeStep(widthMs: number, most: number): number {
   return STEPS_MS.find((step) => widthMs / step <= most) ?? Math.ceil(widthMs / most / 604800e3) * 604800e3;
 }
 
-// Local round times in [from, to]; hours and days count from local midnight. `plain`: times since a start.
+// Round local times in [from, to]; hours and days count from local midnight. `plain`: times since a
+// start.
 export function timeTicks(from: number, to: number, most: number, plain = false): { step: number; ticks: number[] } {
   const step = timeStep(to - from, most);
   const shift = step >= 3600e3 && !plain ? new Date(from).getTimezoneOffset() * 60e3 : 0;
@@ -20,8 +21,8 @@ export function timeTicks(from: number, to: number, most: number, plain = false)
   return { step, ticks };
 }
 
-// A round range that holds [low, high], and its ticks. Bytes step by powers of two. A value that never
-// changes gets a range around it; what is never negative starts at 0 unless that would flatten it.
+// A round range that contains [low, high], and its ticks. Bytes use powers of two. A constant value
+// gets a range around it; a range without negative values starts at 0 unless that would flatten it.
 export function valueScale(low: number, high: number, most: number, binary = false): { low: number; high: number; ticks: number[] } {
   if (!(low <= high)) return { low: 0, high: 1, ticks: [0, 1] };
   if (low >= 0 && low <= high * 0.6) low = 0;

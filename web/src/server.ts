@@ -1,5 +1,5 @@
-// Asks sonde's HTTP server: docs/page.md has the whole list of requests. Paths are relative to the page, so
-// that it works below any base path.
+// Sends requests to sonde's HTTP server: docs/page.md lists all of them. Paths are relative to the
+// page, so that it works below any base path.
 
 import { Column, readColumns } from './columns';
 import { EventReader } from './events';
@@ -20,8 +20,9 @@ import {
   Unauthorized,
 } from './source';
 
-// How far the server's clock is ahead of the browser's. The Date header has whole seconds, cut: each
-// answer gives a lower bound, and the largest is right within the time between two answers.
+// How far the server's clock is ahead of the browser's. The Date header has truncated seconds: each
+// answer gives a lower bound, and the error of the largest one is at most the time between two
+// answers.
 export class ServerClock {
   private aheadMs: number | null = null;
 
@@ -29,7 +30,7 @@ export class ServerClock {
     const said = date ? Date.parse(date) : NaN;
     if (Number.isNaN(said)) return;
     const ahead = said - nowMs;
-    // A second of difference may be the cut alone; more is a clock that was set.
+    // A difference of up to a second may be the truncation; a larger one is a clock that was set.
     if (this.aheadMs === null || ahead > this.aheadMs || ahead < this.aheadMs - 1500) this.aheadMs = ahead;
   }
 
@@ -61,7 +62,7 @@ export class Server implements Source {
       try {
         message = JSON.parse(text).error.message;
       } catch {
-        // not ours: as it is
+        // not sonde's error format: use the text
       }
       throw new Refused(message);
     }

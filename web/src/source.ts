@@ -1,5 +1,5 @@
-// What the page asks for, and nothing else: `Source` is all that the page knows of where its data come from.
-// `Server` (server.ts) asks sonde's HTTP server. A page that has its data inside answers by itself.
+// The interface to the data: the page knows only `Source`, not where its data come from. `Server`
+// (server.ts) requests it from sonde's HTTP server. A page with embedded data implements it itself.
 
 import type { Column } from './columns';
 import type { Question } from './plan';
@@ -40,7 +40,7 @@ export interface Metric {
   unit: string;
   help: string;
   level: number;
-  source?: string; // of a built-in metric
+  source?: string; // set for a built-in metric
 }
 export interface Series {
   metric: string;
@@ -62,15 +62,17 @@ export interface Annotation {
   node: string;
   tags: Record<string, string>;
 }
-// A member that is slower than the others (docs/http.md, "Findings").
+// A member that is slower than the others, or silent although they go on (docs/http.md, "Findings").
 export interface FindingAnswer {
   metric?: string;
   span?: string;
   job?: string;
   tags: Record<string, string>;
-  state: 'slow' | 'was slow';
-  factor: number;
-  against: 'others' | 'own best';
+  state: 'slow' | 'was slow' | 'silent';
+  factor?: number; // of a silent one: neither it nor `against`
+  against?: 'others' | 'own best';
+  values?: number; // of a silent one; `others`: the fewest of those that go on
+  others?: number;
   rounds: number;
   since_ns: number;
   until_ns: number;
@@ -84,32 +86,33 @@ export interface Missing {
   missing?: { host: string; reason: string }[];
 }
 
-// The server refused: no session, or it has ended.
+// The server refused: there is no session, or it has ended.
 export class Unauthorized extends Error {}
-// The server said no to this request alone.
+// The server refused only this request.
 export class Refused extends Error {}
 
-// Every request of the page. A promise is rejected with Unauthorized, with Refused, or with a TypeError if the
-// source does not answer: the page then tries again (loader.ts).
+// Every request of the page. A promise is rejected with Unauthorized, with Refused, or with a
+// TypeError if the source does not answer: the page then tries again (loader.ts).
 export interface Source {
-  readonly requests: number; // since the page began
-  now(): number; // the clock of what answers, milliseconds since the epoch
+  readonly requests: number; // number of requests since the page was loaded
+  now(): number; // the source's clock, milliseconds since the epoch
   status(): Promise<Status>;
   nodes(): Promise<{ nodes: Node[] } & Missing>;
   metrics(): Promise<{ metrics: Metric[] } & Missing>;
   // The series of a metric, with their newest values.
   series(metric: string, limit: number): Promise<{ total: number; series: Series[] }>;
   findings(): Promise<FindingsAnswer>;
-  // `job`: of that run only; '': of all.
+  // `job`: only spans of that run; '': of all.
   spans(fromMs: number, toMs: number, limit: number, job: string): Promise<{ spans: Span[] }>;
   annotations(fromMs: number, toMs: number): Promise<{ annotations: Annotation[] }>;
   // The answers of several questions over one range; Column.query is the index of its question.
   query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]>;
-  // Calls `take` for each event until the stream ends (a rejected promise) or is aborted. Only of a running job.
+  // Calls `take` for each event until the stream ends (a rejected promise) or is aborted. Only for
+  // a running job.
   stream(selections: Selection[], sinceMs: number, signal: AbortSignal, take: (event: StreamEvent) => void): Promise<void>;
 }
 
-// Series that a stream follows: all of a metric that have these tags.
+// The series that a stream follows: all series of a metric with these tags.
 export interface Selection {
   metric: string;
   filter: Record<string, string>;

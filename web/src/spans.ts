@@ -9,12 +9,12 @@ import * as format from './format';
 import { compareNatural } from './lines';
 import type { Range } from './model';
 
-export const SPANS_MAX = 5000; // that are asked for at a time
+export const SPANS_MAX = 5000; // maximum number in a request
 
 export interface Placed {
   span: Span;
   from: number; // milliseconds
-  to: number; // of one that goes on: now
+  to: number; // for an open span: now
   open: boolean;
   lane: string;
   depth: number;
@@ -32,7 +32,8 @@ function laneOf(span: Span): string {
   return span.tags.host ?? span.node ?? '';
 }
 
-// Each span gets the first row of its lane that is free when it begins and, if it lies within another, below it.
+// Each span gets the first free row of its lane or, if it lies within another one, a row below
+// that.
 export function lanes(spans: Span[], nowMs: number): Lane[] {
   const all = new Map<string, Placed[]>();
   const ordered = spans
@@ -70,8 +71,8 @@ export interface Summary {
   mean: number; // seconds
   p95: number;
   max: number;
-  share: number; // of the range, by one lane on average
-  imbalance: number; // the largest sum of a lane over the mean of all lanes; 1: even
+  share: number; // of the range, for an average lane
+  imbalance: number; // the largest sum of a lane divided by the mean of all lanes; 1: even
 }
 
 export function summaries(all: Lane[], range: Range): Summary[] {
@@ -122,7 +123,7 @@ export class Spans {
   total = 0;
   private shownRange: Range = { from: 0, to: 1 };
   private boxes: { p: Placed; x: number; y: number; w: number }[] = [];
-  private chosen: Placed | null = null; // by the keyboard
+  private chosen: Placed | null = null; // with the keyboard
   private tableOf = '';
 
   constructor(events: { hover(t: number | null): void; brush(r: Range | null): void; zoom(r: Range): void; span(p: Placed): void }) {
@@ -158,7 +159,7 @@ export class Spans {
     );
   }
 
-  // The next span left and right, or a lane's first one up and down.
+  // Left and right: the next span; up and down: the first one of another lane.
   private key(e: KeyboardEvent, events: { hover(t: number | null): void; span(p: Placed): void }): void {
     const seen = this.boxes.map((b) => b.p);
     const at = this.chosen ? seen.findIndex((p) => p.span === this.chosen!.span) : -1;
@@ -229,9 +230,13 @@ export class Spans {
     );
   }
 
-  draw(shown: Shown): void {
+  pixels(): number {
+    return this.scroll.clientWidth;
+  }
+
+  draw(shown: Shown): boolean {
     const width = this.scroll.clientWidth;
-    if (!width || this.element.hidden) return;
+    if (!width || this.element.hidden) return false;
     this.shownRange = shown.range;
     const { theme, range } = shown;
     const height = this.all.reduce((sum, l) => sum + NAME + l.depth * ROW + 4, 0) + BOTTOM;
@@ -285,6 +290,7 @@ export class Spans {
       c.fillStyle = theme.text;
       c.fillRect(x(shown.hover), 0, 1, top);
     }
+    return false;
   }
 }
 

@@ -1,4 +1,4 @@
-// What the page says where it has nothing to draw: no connection, no point yet.
+// Messages while the page has nothing to draw: no connection, no point yet.
 
 import { h, say } from './dom';
 import * as format from './format';
@@ -26,7 +26,7 @@ export class ConnectionBanner {
 export class NoPoint {
   readonly element = h('section', { class: 'empty', hidden: true });
 
-  // Returns whether there is none.
+  // Returns whether the job has no points.
   update(job: Job, any: boolean): boolean {
     const nothing = job.empty() && !any;
     this.element.hidden = !nothing;

@@ -1,4 +1,4 @@
-// Colours of what is drawn on canvases; the style sheet's variables say them once for both themes.
+// Colours for drawing on canvases; the style sheet's variables define them for both themes.
 
 export interface Theme {
   dark: boolean;
@@ -45,17 +45,17 @@ function storage(): Storage | null {
   try {
     return localStorage;
   } catch {
-    return null; // refused by the browser: the theme lasts as long as the page
+    return null; // the browser refused: the theme is not saved
   }
 }
 
-// viridis in 17 steps; between them colours are mixed. Light themes begin at its bright end.
+// viridis in 17 steps; colours in between are interpolated. Light themes begin at its bright end.
 const VIRIDIS = [
   0x440154, 0x48186a, 0x472d7b, 0x424086, 0x3b528b, 0x33638d, 0x2c728e, 0x26828e, 0x21918c, 0x1fa088, 0x28ae80,
   0x3fbc73, 0x5ec962, 0x84d44b, 0xaddc30, 0xd8e219, 0xfde725,
 ];
 
-// 256 colours as 0xAABBGGRR, which is how ImageData lies in memory.
+// 256 colours as 0xAABBGGRR, the memory layout of ImageData.
 export function heatColours(dark: boolean): Uint32Array {
   const all = new Uint32Array(256);
   for (let i = 0; i < 256; i++) {

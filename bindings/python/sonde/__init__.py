@@ -15,13 +15,16 @@ exception; sonde warns once. No call is needed at exit. Forked and spawned proce
 asyncio need no preparation.
 """
 
-from ._analysis import AnalysisClient, AsyncAnalysisClient
+import importlib
+from typing import Any
+
+from ._analysis import AnalysisClient, AsyncAnalysisClient, peaks, stats
 from ._client import ClientError
 from ._config import config
 from ._detect import Judge, Verdict
 from ._emit import Group, Metric, __version__, annotate, check, connect, counter, dropped, emit, gauge, group, level
 from ._log import log
-from ._result import Frame, Result, Series
+from ._result import Frame, Result, Rows, Series
 from ._span import span
 from ._unheard import warn_if_unheard
 from ._watch import Watch
@@ -31,8 +34,26 @@ from .slow_gpu import SlowGPUDetector
 from .telemetry import Telemetry
 
 __all__ = [
-    "AnalysisClient", "AsyncAnalysisClient", "ClientError", "CollectorDetectorGroup", "CollectorGroup", "Detector", "Frame", "Group", "Judge", "Metric", "Result", "Series",
-    "SlowGPUDetector", "Telemetry", "Verdict", "Watch", "__version__", "annotate", "check", "config", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "span",
+    "AnalysisClient", "AsyncAnalysisClient", "ClientError", "CollectorDetectorGroup", "CollectorGroup", "Detector", "Frame", "Group", "Judge", "Metric", "Result", "Rows", "Series",
+    "SlowGPUDetector", "Telemetry", "Verdict", "Watch", "__version__", "annotate", "check", "config", "connect", "counter", "dropped", "emit", "gauge", "group", "level", "log", "peaks", "span", "stats",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`sonde.plot` is imported when it is used first."""
+    if name == "plot":
+        return importlib.import_module(".plot", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext sonde`: shows below each cell what it has used."""
+    importlib.import_module("._cell_use", __name__).load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """`%unload_ext sonde`."""
+    importlib.import_module("._cell_use", __name__).unload()
+
 
 warn_if_unheard()

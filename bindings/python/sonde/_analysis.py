@@ -12,25 +12,26 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Optional, Union
 from urllib.parse import quote, urlencode
 
-from . import _names
+from . import _names, _notebook
 from ._client import ClientError, Connection
 from ._emit import storable_name
-from ._result import Frame, Result, Series
+from ._result import Frame, Result, Rows, Series
 from ._watch import Callback, Condition, Watch, condition_of
 
 Time = Union[str, float, datetime.datetime, None]
 Filters = Optional[list[tuple[str, Optional[str], str, bool]]]
 
 _WINDOW_S = 300  # the default range of get_data()
-_DUMP_S = 3600.0  # a dump answers when everything is copied
-_AGAIN_S = 0.1  # between two tries of connect()
+_DUMP_S = 3600.0  # a dump answers only after everything is copied
+_AGAIN_S = 0.1  # between two attempts of connect()
 _SLICE_S = 0.5  # an asynchronous watch checks this often whether it has ended
 _NS = 1_000_000_000
 _WHOLE_NUMBER = re.compile("0|-?[1-9][0-9]{0,17}")
 
 
 def _time(given: Time) -> Optional[str]:
-    """Seconds since the epoch, a datetime, or text as the HTTP interface takes it ("5m-ago")."""
+    """The time as a text of the HTTP interface: accepts seconds since the epoch, a datetime, or
+    such a text ("5m-ago")."""
     if given is None or isinstance(given, str):
         return given
     seconds = given.timestamp() if isinstance(given, datetime.datetime) else float(given)
@@ -109,6 +110,9 @@ class AnalysisClient:
     def __repr__(self) -> str:
         return f"<sonde.AnalysisClient {self._connection.name if self._connection else 'not connected'}>"
 
+    def _repr_html_(self) -> str:
+        return _notebook.run_html(self)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_connection": None}  # the copy opens its own connection
 
@@ -173,7 +177,7 @@ class AnalysisClient:
             m, metric = None, m
         groups = _keys(by)
         if m is not None and (metric is not None or tags or groups or aggregator or downsample or rate):
-            raise TypeError("what is asked stands in the expression; other arguments than times and spans go with a metric")
+            raise TypeError("an expression has its own tags and functions: pass only times and spans with it, or use metric=")
         if metric is not None and aggregator is None and groups:
             aggregator = "avg"
         if rate not in (False, True, "counter", "dropcounter"):
@@ -194,6 +198,33 @@ class AnalysisClient:
         each group, with the tags of the series that had the point. Without `by`, every series is a
         group."""
         return Result(self._open().peaks(metric, None if by is None else _keys(by), _time(start), _time(end), _filters(tags, ())))
+
+    def stats(
+        self,
+        expressions: Union[str, Iterable[str], None] = None,
+        by: Union[str, Iterable[str], None] = None,
+        *,
+        span: Optional[str] = None,
+        start: Time = None,
+        end: Time = None,
+    ) -> Rows:
+        """Returns statistics of points as `sonde stats --json` does: a dictionary for each series,
+        with metric, tags, count, mean, deviation, min, max, p50, p95, p99, last, integral and their
+        times and units (docs/statistics.md). A value that is not known is None.
+
+        An expression is as for query(); without one, all metrics are asked for. With `by`, all
+        series that have the same values of these tags make one row. With `span`, only points within
+        spans of that name count, and each span has rows of its own.
+        """
+        if expressions is None:
+            expressions = [metric["name"] for metric in self.metrics()]
+        rows, missing = Rows(), []
+        for expression in [expressions] if isinstance(expressions, str) else expressions:
+            found, absent = self._open().stats(expression, None if by is None else _keys(by), span, _time(start), _time(end))
+            rows += found
+            missing += [absent] if absent and absent not in missing else []
+        rows.missing = ", ".join(missing)
+        return rows
 
     def watch(self, selection: str, condition: Condition, callback: Callback) -> Watch:
         """Calls ``callback(series, time_ns, value)`` in a thread of its own for each new point that
@@ -227,7 +258,7 @@ class AnalysisClient:
     def spans(self, name: Optional[str] = None, *, tags: Optional[Mapping[str, object]] = None, start: Time = None, end: Time = None) -> list[dict[str, Any]]:
         """Returns name, start_ns, end_ns, id, parent, node and tags of each span that overlaps the
         range. A span that has not ended has no end_ns."""
-        return self._events("spans", name, tags, start, end)
+        return _notebook.Spans(self._events("spans", name, tags, start, end))
 
     def annotations(self, *, tags: Optional[Mapping[str, object]] = None, start: Time = None, end: Time = None) -> list[dict[str, Any]]:
         """Returns text, t_ns, node and tags of each annotation."""
@@ -304,7 +335,7 @@ class AnalysisClient:
         return sorted(found, key=lambda series: [(isinstance(v, str), v) for k, v in series["tags"].items() if k != "host"])
 
     def _has_whole_numbers(self, metric: str, key: str) -> bool:
-        """Whether the programs passed whole numbers as values of this tag. The metric's help says
+        """True if the programs passed whole numbers as values of this tag. The metric's help says
         so; one request fetches it."""
         if metric not in self._helps:
             stored = storable_name(metric)
@@ -331,7 +362,7 @@ class AnalysisClient:
         "error", "message": …}}``.
         """
         self._connected()
-        # A connection of its own, because a dump may take longer than the timeout.
+        # Uses a connection of its own, because a dump may take longer than the timeout.
         connection = Connection(self._where, self._token, self._timeout or _DUMP_S)
         try:
             answer = json.loads(connection.ask("/sonde/v1/dump", "{}"))
@@ -400,6 +431,10 @@ class AsyncAnalysisClient:
         """As AnalysisClient.peaks."""
         return await asyncio.to_thread(self._client.peaks, metric, by, **how)
 
+    async def stats(self, expressions: Union[str, Iterable[str], None] = None, by: Union[str, Iterable[str], None] = None, **how: Any) -> Rows:
+        """As AnalysisClient.stats."""
+        return await asyncio.to_thread(self._client.stats, expressions, by, **how)
+
     async def metrics(self, part_of_name: Optional[str] = None) -> list[dict[str, Any]]:
         """As AnalysisClient.metrics."""
         return await asyncio.to_thread(self._client.metrics, part_of_name)
@@ -431,3 +466,15 @@ class AsyncAnalysisClient:
                 for time_ns, value in series:
                     if meets(value):
                         yield series, time_ns, value
+
+
+def stats(expressions: Union[str, Iterable[str], None] = None, by: Union[str, Iterable[str], None] = None, *, where: Union[str, "os.PathLike[str]", None] = None, **how: Any) -> Rows:
+    """AnalysisClient(where).stats(…)."""
+    with AnalysisClient(where) as client:
+        return client.stats(expressions, by, **how)
+
+
+def peaks(metric: str, by: Union[str, Iterable[str], None] = None, *, where: Union[str, "os.PathLike[str]", None] = None, **how: Any) -> Result:
+    """AnalysisClient(where).peaks(…)."""
+    with AnalysisClient(where) as client:
+        return client.peaks(metric, by, **how)

@@ -59,6 +59,15 @@ class Connection:
         filters: Optional[list[tuple[str, Optional[str], str, bool]]] = None,
     ) -> Result:
         """The highest point of each group."""
+    def stats(
+        self,
+        expression: str,
+        by: Optional[tuple[str, ...]] = None,
+        span: Optional[str] = None,
+        start: Optional[str] = None,
+        end: Optional[str] = None,
+    ) -> tuple[list[dict[str, Any]], str]:
+        """Statistics as a list of dictionaries, and the nodes that did not answer in time."""
     def watch(self, m: Optional[str] = None, metric: Optional[str] = None, *, filters: Optional[list[tuple[str, Optional[str], str, bool]]] = None) -> Watch:
         """Watches the series that query() would select."""
     def close(self) -> None:

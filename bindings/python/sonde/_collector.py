@@ -68,9 +68,9 @@ def _told() -> dict[str, Any]:
     told: dict[str, Any] = pickle.loads(zlib.decompress(base64.b64decode(sys.stdin.buffer.read())))
     prepare = told["prepare"]
     for folder in ("dir", "orig_dir"):
-        if not os.path.isdir(prepare.get(folder) or "/"):  # of another node
+        if not os.path.isdir(prepare.get(folder) or "/"):  # a path of another node
             prepare.pop(folder)
-    # Dragon's is not known outside of its runtime.
+    # Dragon's start method is unknown outside of its runtime.
     if prepare.get("start_method") not in multiprocessing.get_all_start_methods():
         prepare.pop("start_method", None)
     spawn.prepare(prepare)
@@ -101,10 +101,10 @@ def run(function: Callable[[Any], Any], arguments: Any, told: dict[str, Any], po
 def main() -> None:
     points = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    # a program's file that is run here, for its class, starts no collectors
+    # a program's file that runs here to define its class starts no collectors
     os.environ["SONDE_LEVEL"] = "0"
     told = _told()
     group: type[CollectorGroup]
     group, arguments = Unpickler(told).load()
-    print(file=points, flush=True)  # the time for what has been imported is over
+    print(file=points, flush=True)  # ends the timeout for imports
     run(group.collector_test, arguments, told, points)

@@ -16,8 +16,8 @@ _VALUE_BYTES_MAX = 1024
 
 
 def _items(values: Any) -> Optional[Mapping[Any, Any]]:
-    """The values as a mapping: also of a data class and of argparse's Namespace. None: it is one
-    value."""
+    """The values as a mapping; accepts data classes and argparse's Namespace, too. None for a
+    single value."""
     if isinstance(values, Mapping):
         return values
     if dataclasses.is_dataclass(values) and not isinstance(values, type):
@@ -29,7 +29,8 @@ def _items(values: Any) -> Optional[Mapping[Any, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """The number within a scalar of NumPy or PyTorch; a path as text."""
+    """A Python number for a scalar of NumPy or PyTorch; a text for a path; any other value
+    unchanged."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if not isinstance(value, (bool, int, float, str, list, tuple)) and callable(getattr(value, "item", None)):
@@ -49,11 +50,11 @@ def _text(value: Any) -> str:
         return repr(value)
     if isinstance(value, (list, tuple)):
         return json.dumps(value, default=_plain, separators=(",", ":"), ensure_ascii=False)
-    raise TypeError(f"{type(value).__name__} is no number, text or truth value; pass str(value) to keep its text")
+    raise TypeError(f"{type(value).__name__} is not a number, text or truth value; pass str(value) to keep its text")
 
 
 def _flat(values: Mapping[Any, Any], before: str, depth: int) -> Iterator[tuple[str, str, str]]:
-    """Keys, texts, and why a text is not kept."""
+    """Yields the key and text of each value, or the reason why a value is not kept."""
     for key, value in values.items():
         name = f"{before}{key}"
         try:
@@ -70,7 +71,7 @@ def _flat(values: Mapping[Any, Any], before: str, depth: int) -> Iterator[tuple[
                 raise ValueError(f"a key has 1 to {_KEY_BYTES_MAX} bytes")
             if size > _VALUE_BYTES_MAX:
                 raise ValueError(f"its text has {size} bytes, and at most {_VALUE_BYTES_MAX} are kept")
-        except Exception as why:  # telemetry is no reason to end a program
+        except Exception as why:  # telemetry must not end a program
             yield name, "", str(why) or type(why).__name__
         else:
             yield name, text, ""
@@ -79,8 +80,8 @@ def _flat(values: Mapping[Any, Any], before: str, depth: int) -> Iterator[tuple[
 def config(values: Any = None, /, **more: Any) -> None:
     """Keeps parameters of the run. Mappings within mappings become keys with dots; data classes and
     argparse's Namespace count as mappings. Values are numbers, texts, truth values, None, and lists
-    of these. Of one key the last value counts, on whatever node of the job it is set. A value that
-    cannot be kept is left out, with a RuntimeWarning.
+    of these. If a key is set several times, on any node of the job, the last value counts. A value
+    that cannot be kept is left out, with a RuntimeWarning.
 
     ``sonde.config({"lr": 0.01, "model": {"layers": 12}}, seed=1)``
     """

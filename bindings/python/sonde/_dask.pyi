@@ -24,7 +24,7 @@ class TaskSpans:
 
     def __new__(cls, worker: str, cluster: str, text: Callable[[Any], str], tasks: Optional[dict[Any, Any]] = None) -> "TaskSpans": ...
     def __call__(self, key: Hashable, start: str, finish: str, /, *more: Any, **further: Any) -> None:
-        """A task is in another state now; more is passed over."""
+        """Handles a change of a task's state; ignores further arguments."""
 
     def close(self) -> None:
         """Ends the spans of all tasks that execute."""
@@ -40,9 +40,9 @@ class TaskSpans:
 class Graph:
     """Graph(number, job, dag): one dag of a job."""
 
-    failed: bool  # a key erred, or was given up before it was there
-    queued: bool  # for sonde.dask
-    handle: object  # for sonde.dask
+    failed: bool  # a task failed, or was forgotten before its result existed
+    queued: bool  # set by sonde.dask
+    handle: object  # set by sonde.dask
 
     def __new__(cls, number: int, job: int, dag: int) -> "Graph": ...
     @property
@@ -57,7 +57,7 @@ class Graph:
 
     @property
     def waiting(self) -> int:
-        """The number of requested keys whose results do not exist yet."""
+        """The number of requested keys that have no result yet."""
 
 @final
 class GraphKeys:

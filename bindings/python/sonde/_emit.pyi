@@ -39,7 +39,7 @@ class Metric:
         """Adds to the metric's cell."""
 
     def __bool__(self) -> bool:
-        """False if the metric is off: its level is above the run's, or there is no run."""
+        """False if the metric is off: its level is above the run's, or no run exists."""
 
 @final
 class Group:

@@ -18,5 +18,5 @@ def as_written(name: str) -> str:
 
 
 def whole_numbers(key: str) -> str:
-    """The help of a metric whose tag `key` has whole numbers."""
+    """The help text of a metric whose tag `key` has whole numbers."""
     return _WHOLE.format(key)

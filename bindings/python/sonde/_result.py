@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional, Union, overload
 
-from . import _client
+from . import _client, _notebook
 
 
 class Series:
@@ -97,6 +97,13 @@ class Frame:
         return importlib.import_module("polars").DataFrame(self)
 
 
+class Rows(list[dict[str, Any]]):
+    """A list of dictionaries: ``pandas.DataFrame(rows)`` is a table of them. `missing` names the
+    nodes that did not answer in time; it is empty if all nodes answered."""
+
+    missing = ""
+
+
 class Result(Sequence[Series]):
     """The series of a result. `missing` names the nodes that did not answer in time; it is empty if
     all nodes answered."""
@@ -119,6 +126,9 @@ class Result(Sequence[Series]):
 
     def __repr__(self) -> str:
         return f"<sonde result of {len(self)} series{', missing: ' + self.missing if self.missing else ''}>"
+
+    def _repr_html_(self) -> str:
+        return _notebook.result_html(self)
 
     def frame(self) -> Frame:
         """The whole result as one table."""

@@ -81,8 +81,8 @@ class Service:
                 file.flush()
                 words.append(f"--config={file.name}")
             program = getattr(sys, "orig_argv", None) or [sys.executable, *sys.argv]
-            # A session of its own: what a terminal sends to this process' group (Ctrl-C) is for
-            # this process to take or not.
+            # A session of its own, because this process decides about signals that its terminal
+            # sends (Ctrl-C).
             self._process = subprocess.Popen(
                 [*words, f"--title={_title()}", "--", "/bin/sh", "-c", _WAIT, *program],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
@@ -108,17 +108,17 @@ class Service:
             piece = os.read(fd, 65536)
             said += piece
             if not piece or len(said) > _ENVIRONMENT_MAX:
-                raise RuntimeError("sonde run could not be started; what it said is on standard error")
+                raise RuntimeError("sonde run could not start: see its message on standard error")
         entries = (os.fsdecode(entry).partition("=") for entry in said.split(b"\0\0")[0].split(b"\0"))
         found = {name: value for name, _, value in entries if name.startswith("SONDE_")}
         if os.environ.get("SONDE_CONFIG") != found.get("SONDE_CONFIG"):
             found.pop("SONDE_CONFIG", None)  # a temporary file of this process
         if found.get("SONDE_LEVEL", "0") == "0":
-            raise RuntimeError("the agent could not be started; what it said is on standard error")
+            raise RuntimeError("the agent could not start: see its message on standard error")
         return found
 
     def _let_go(self) -> None:
-        """Closes the pipe in a forked child, because it belongs to the parent alone."""
+        """Closes the pipe in a forked child, because only the parent may keep the service alive."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.close()
@@ -135,7 +135,7 @@ class Service:
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            self._process.terminate()  # it would end by itself, later
+            self._process.terminate()  # it ends by itself, but later
         self._process.stdout.close()
         for name, value in self._before.items():
             if os.environ.get(name) == self.environment[name]:

@@ -30,11 +30,12 @@ Told = tuple[list[str], int, bytes]  # the addresses, the port and the key of a 
 
 
 def is_shared(thing: Any) -> bool:
-    """Whether a process that is not a child of multiprocessing needs a Shared object for it."""
+    """True if a process that is not a child of multiprocessing needs a Shared object for it."""
     if isinstance(thing, sharedctypes.SynchronizedBase):
         return True
     if isinstance(thing, _CTYPES):
-        return hasattr(thing, "_wrapper")  # RawValue and RawArray have it; others are copied
+        # objects of multiprocessing have it, except RawValue and RawArray, which are copied
+        return hasattr(thing, "_wrapper")
     return any(kind.__module__ in _OF_DRAGON for kind in type(thing).__mro__)
 
 
@@ -220,7 +221,7 @@ class Shared:
                         self.__dict__["_line"] = line
                         return line
                 except (OSError, ValueError):
-                    pass  # another program listens there
+                    pass  # another program listens at that address
                 if line:
                     line.close()
             raise ConnectionError("the program that has started the collector cannot be reached")

@@ -9,7 +9,7 @@ from ._emit import check, dropped
 
 
 def warn_if_unheard() -> None:
-    # Not through libsonde: it would start now, before the program has set its environment.
+    # Does not call libsonde, which would start now, before the program has set its environment.
     folder = os.path.dirname(os.environ.get("SONDE_SOCKET", ""))
     if folder and os.environ.get("SONDE_LEVEL", "0") not in ("", "0") and not os.path.isdir(folder):
         warnings.warn(f"sonde: nothing is recorded: the folder {folder} of the job is not here; in a container, bind it (sonde doctor says how)",

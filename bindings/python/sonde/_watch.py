@@ -32,7 +32,7 @@ def condition_of(given: Condition) -> Callable[[float], bool]:
     except ValueError:
         compare = None
     if compare is None:
-        raise ValueError(f"{given!r} is no condition: one of {' '.join(_OPERATORS)} and a number, as in '> 90'")
+        raise ValueError(f"{given!r} is not a condition: write one of {' '.join(_OPERATORS)} and a number, as in '> 90'")
     chosen = compare
     return lambda value: chosen(value, limit)
 

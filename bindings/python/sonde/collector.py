@@ -41,7 +41,8 @@ from ._client import Connection
 
 _RATE_MIN_S, _RATE_MAX_S = 0.05, 43200.0
 _TIMEOUT_MAX_S = 43200.0
-_TIMEOUT_S = 60.0  # long, because the first value waits for imports from a slow file system
+# long, because the first value waits for imports, perhaps from a slow file system
+_TIMEOUT_S = 60.0
 _NAME_MAX = 63
 _OTHER_LINES = ("put", "annotate")  # first words of lines that are not points
 
@@ -134,7 +135,7 @@ class CollectorGroup:
 
     @staticmethod
     def collector_test(collector_args: Any) -> Optional[float]:
-        raise NotImplementedError("a CollectorGroup gives collector_test(collector_args)")
+        raise NotImplementedError("define collector_test(collector_args) in the subclass of CollectorGroup")
 
     def generate_policies(self) -> list[Any]:
         """A policy for each node or, with `per_gpu`, for each GPU. Inside of Dragon's runtime these
@@ -165,14 +166,15 @@ class CollectorGroup:
             "metric": _emit.storable_name(self.metric_name),
             "rate_s": float(self.collection_rate),
         }
-        self._give_name()  # a name from an earlier job of this program
+        self._give_name()  # an earlier job of this program used the name
         self._job, name = job, self._take_name()
         told["name"] = name
         body = {
             "name": name,
             "command": _command(),
             "input": base64.b64encode(zlib.compress(pickle.dumps(told))).decode(),
-            "timeout": f"{self.collection_rate + self.collection_timeout:.17g}",  # of silence
+            # maximum seconds without output
+            "timeout": f"{self.collection_rate + self.collection_timeout:.17g}",
         }
         if self.per_gpu:
             body["per_gpu"] = ""

@@ -47,7 +47,7 @@ class Detector:
         analysis_args: Any = None,
     ) -> None:
         if not collection_rate > 0:
-            raise ValueError(f"a collection rate of {collection_rate}: it is the seconds between two looks, more than 0")
+            raise ValueError(f"a collection rate of {collection_rate} is not valid: the seconds between two checks have to be above 0")
         self.metric_name: Any = metric_name
         self.collection_rate = collection_rate
         self.sacred_nodes = sacred_nodes
@@ -64,7 +64,7 @@ class Detector:
     def analyze_data(data: Data, analysis_args: Any) -> tuple[bool, list[str]]:
         """Returns whether to restart the job, and the hosts to exclude. Subclasses define it, as a
         static or an ordinary method."""
-        raise NotImplementedError("analyze_data() is what a Detector is made for: give it one")
+        raise NotImplementedError("define analyze_data() in the subclass of Detector")
 
     @staticmethod
     def trigger_restart(nodes_to_remove: Iterable[str], sacred_nodes: Optional[Iterable[str]], restartable_ddicts: Optional[Sequence[Any]]) -> None:
@@ -75,7 +75,7 @@ class Detector:
         restarted.
         """
         without = sorted(set(nodes_to_remove) - set(sacred_nodes or ()) - {primary_node()})
-        _log.warning("the job is to be started again without %s", ", ".join(without) or "leaving anybody out")
+        _log.warning("requesting a restart of the job without %s", ", ".join(without) or "excluding a node")
         for ddict in restartable_ddicts or ():
             if type(ddict).__module__.split(".")[0] == "dragon":
                 ddict.destroy(allow_restart=True)

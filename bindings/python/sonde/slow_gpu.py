@@ -21,9 +21,9 @@ from .detector import CollectorDetectorGroup, Data
 
 _log = logging.getLogger(__name__)
 
-_PROBE_TIMEOUT_S = 10.0  # counts as the duration of a probe that takes longer
+_PROBE_TIMEOUT_S = 10.0  # the duration that counts for a probe that takes longer
 _PROBED, _CLOCK, _BUSY = "slow-gpu", "gpu_sm_clock_hertz", "gpu_utilization_percent"
-_BUSY_PERCENT = 50  # an idle GPU's clock says nothing
+_BUSY_PERCENT = 50  # a GPU that is less busy has no meaningful clock
 
 
 def devices() -> list[str]:
@@ -72,14 +72,14 @@ class _Jury:
     """
 
     LATE = 2
-    LATE_S = 20.0  # queries cover points that are this late
+    LATE_S = 20.0  # queries include points that arrive this late
     AHEAD = 4  # points that arrive together fill so many rounds; then the last counts
     MEMBERS_MAX = 65536  # the limit of a Judge; further members are left out
 
     def __init__(self, every_s: float, **options: Any) -> None:
         self._judge = Judge(**options)
         self._every_s = every_s
-        self._next: Optional[int] = None  # the first round that is not complete
+        self._next: Optional[int] = None  # the first incomplete round
         # round → member → value, number of the point (1 = the first)
         self._rounds: dict[int, dict[str, tuple[float, int]]] = {}
         self._newest: dict[str, int] = {}  # the round of each member's newest point, by its time
@@ -128,8 +128,8 @@ class _Jury:
         return self._found[member]
 
     def needed_since_s(self) -> float:
-        """Queries need no older points: they are known, or too late to count. Infinite: no round
-        has been judged yet."""
+        """The time before which queries need no points: they are known, or too late to count.
+        Infinite: no round has been judged yet."""
         if self._next is None:
             return math.inf
         return max(min(time_s for time_s, _ in self._given.values()), self._next * self._every_s - self.LATE_S)

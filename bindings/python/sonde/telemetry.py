@@ -29,8 +29,8 @@ _NS_PER_S = 1_000_000_000
 _LEVEL, _CONFIG = "DRAGON_TELEMETRY_LEVEL", "DRAGON_TELEMETRY_CONFIG"
 
 _handles: dict[tuple[str, int, tuple[tuple[str, str], ...], str], _emit.Metric] = {}
-_over = False  # whether the service of start() has been stopped
-_DEFAULT_LEVEL = 2  # of start(): calls without a level get no warning about it
+_over = False  # true if the service of start() has been stopped
+_DEFAULT_LEVEL = 2  # the level of start(); calls without a level get no warning about it
 
 
 def _handle(name: str, level: int, tags: tuple[tuple[str, str], ...], help_text: str) -> _emit.Metric:
@@ -130,7 +130,7 @@ class Telemetry(_emit.LevelFilter):
                 stacklevel=3,
             )
 
-    # add_data() calls this for points that the run's level admits.
+    # add_data() calls this for points up to the run's level.
     def _add(
         self,
         ts_metric_name: str,
@@ -166,7 +166,7 @@ class Telemetry(_emit.LevelFilter):
 
 
 def _number(text: str) -> Any:
-    """The number in a text, or the text itself, which emit() then refuses."""
+    """The number that a text contains, or the text itself, which emit() then rejects."""
     try:
         return float(text)
     except ValueError:

@@ -2,11 +2,11 @@
 //
 //   time timestamp[ns, UTC] | value float64 | query int32 | metric dictionary | one dictionary column for each tag key
 //
-// What the columns are is known when all queries have been run: until then their results wait,
-// within the memory of one query.
+// The columns are known only when all queries have been run. Until then their results wait, within
+// the memory of one query.
 #include "base/map.h"
-#include "faces/native/arrow_write.h"
 #include "faces/native/handlers.h"
+#include "formats/arrow_write.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,8 +16,8 @@ enum {
     COLUMN_VALUE,
     COLUMN_QUERY,
     COLUMN_METRIC,
-    COLUMN_TAGS,              // the first of them
-    ARROW_TAG_KEYS_MAX = 256, // (413 past it)
+    COLUMN_TAGS,              // the first tag's column
+    ARROW_TAG_KEYS_MAX = 256, // (413 above it)
 };
 
 struct table {
@@ -26,7 +26,7 @@ struct table {
     size_t result_count, series_count;
     struct str keys[ARROW_TAG_KEYS_MAX]; // sorted
     size_t key_count;
-    struct arrow_column columns[COLUMN_TAGS + ARROW_TAG_KEYS_MAX];
+    struct table_column columns[COLUMN_TAGS + ARROW_TAG_KEYS_MAX];
     struct map numbers[1 + ARROW_TAG_KEYS_MAX]; // word → its number, of the metric and of each key
 };
 
@@ -81,11 +81,11 @@ static const struct str *tag_of(const struct query_series *s, struct str key)
     return NULL;
 }
 
-// The word's number in the dictionary of text column `index` (0: the metric), added where it is
-// new; -1: no memory.
+// The number of a word in the dictionary of text column `index` (0: the metric); adds a new word.
+// -1: out of memory.
 static int32_t number_of(struct table *t, size_t index, struct str word)
 {
-    struct arrow_column *column = &t->columns[COLUMN_METRIC + index];
+    struct table_column *column = &t->columns[COLUMN_METRIC + index];
     bool added = false;
     uint64_t *number = map_add(&t->numbers[index], word, &added);
     if (!number)
@@ -115,34 +115,34 @@ static int make_columns(struct table *t, struct error *e)
                 if (rc)
                     return rc;
             }
-    t->columns[COLUMN_TIME] = (struct arrow_column){.name = STR("time"), .type = ARROW_TIME};
-    t->columns[COLUMN_VALUE] = (struct arrow_column){.name = STR("value"), .type = ARROW_DOUBLE};
-    t->columns[COLUMN_QUERY] = (struct arrow_column){.name = STR("query"), .type = ARROW_INT};
+    t->columns[COLUMN_TIME] = (struct table_column){.name = STR("time"), .type = TABLE_TIME};
+    t->columns[COLUMN_VALUE] = (struct table_column){.name = STR("value"), .type = TABLE_DOUBLE};
+    t->columns[COLUMN_QUERY] = (struct table_column){.name = STR("query"), .type = TABLE_INT};
     for (size_t i = 0; i <= t->key_count; i++) {
         struct str *words = arena_array(t->arena, t->series_count, sizeof *words);
         struct str name = i ? column_name(t, t->keys[i - 1]) : STR("metric");
         if (!words || !name.data)
             return no_memory(e);
-        t->columns[COLUMN_METRIC + i] =
-            (struct arrow_column){.name = name, .type = ARROW_TEXT, .words = words};
+        t->columns[COLUMN_METRIC + i] = (struct table_column){
+            .name = name, .type = TABLE_TEXT, .optional = true, .words = words};
     }
     return 0;
 }
 
 // The cells of all series, row of columns by row of columns; the dictionaries are complete then.
-static int fill_cells(struct table *t, int64_t shift_ns, struct arrow_cells *cells, struct error *e)
+static int fill_cells(struct table *t, int64_t shift_ns, struct table_cells *cells, struct error *e)
 {
     size_t width = COLUMN_TAGS + t->key_count;
     for (size_t i = 0; i < t->result_count; i++) {
         for (size_t s = 0; s < t->results[i].count; s++, cells += width) {
             const struct query_series *series = &t->results[i].series[s];
-            cells[COLUMN_TIME] = (struct arrow_cells){.t_ns = series->t_ns, .shift_ns = shift_ns};
-            cells[COLUMN_VALUE] = (struct arrow_cells){.values = series->values};
-            cells[COLUMN_QUERY] = (struct arrow_cells){.constant = (int32_t)i};
+            cells[COLUMN_TIME] = (struct table_cells){.integers = series->t_ns, .shift = shift_ns};
+            cells[COLUMN_VALUE] = (struct table_cells){.values = series->values};
+            cells[COLUMN_QUERY] = (struct table_cells){.constant = (int32_t)i};
             for (size_t k = 0; k <= t->key_count; k++) {
                 const struct str *word = k ? tag_of(series, t->keys[k - 1]) : &series->metric;
                 cells[COLUMN_METRIC + k] =
-                    (struct arrow_cells){.constant = word ? number_of(t, k, *word) : -1};
+                    (struct table_cells){.constant = word ? number_of(t, k, *word) : -1};
                 if (word && cells[COLUMN_METRIC + k].constant < 0)
                     return no_memory(e);
             }
@@ -157,17 +157,19 @@ static int write_table(struct table *t, int64_t shift_ns, struct buf *out, struc
     if (rc)
         return rc;
     size_t width = COLUMN_TAGS + t->key_count;
-    struct arrow_cells *cells = arena_array(t->arena, t->series_count, width * sizeof *cells);
+    struct table_cells *cells = arena_array(t->arena, t->series_count, width * sizeof *cells);
     if (!cells)
         return no_memory(e);
     rc = fill_cells(t, shift_ns, cells, e);
     if (rc)
         return rc;
-    arrow_begin(out, t->columns, width);
+    struct arrow_writer w = {.out = out, .columns = t->columns, .count = width};
+    arrow_begin(&w);
     for (size_t i = 0; i < t->result_count; i++)
         for (size_t s = 0; s < t->results[i].count && !out->failed; s++, cells += width)
-            arrow_batch(out, t->columns, width, t->results[i].series[s].count, cells);
-    arrow_end(out);
+            arrow_batch(&w, t->results[i].series[s].count, cells);
+    arrow_end(&w);
+    arrow_free(&w);
     return 0;
 }
 

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-enum { SERIES_ROOM = 256 }; // bytes of a series beside its points, mostly
+enum { SERIES_ROOM = 256 }; // typical bytes of a series beside its points
 
 static void pad(struct buf *out)
 {
@@ -34,7 +34,7 @@ static void describe(struct buf *out, const struct query_series *s, size_t index
     buf_u8(out, s->estimated);
 }
 
-// Both ends are little-endian or the bytes are turned one by one.
+// Swaps the bytes of each word on a big-endian machine.
 static void add_words(struct buf *out, const void *words, size_t count)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -79,8 +79,9 @@ void native_binary_end(struct buf *out, uint64_t series, uint64_t points, uint64
     buf_u64(out, points_read);
 }
 
-// Which series have the times of the one before; a difference is mostly in the first of them. Room
-// for all is made at once, as growing copies. NULL: no memory.
+// Finds the series that have the times of the previous one; different times mostly differ in the
+// first one. Reserves memory for all series at once, because growing would copy them. NULL: out of
+// memory.
 static const bool *find_shared(const struct query_result *result, struct arena *arena,
                                struct buf *out)
 {
@@ -102,7 +103,7 @@ void native_query_binary(struct service *service, struct request *r, struct answ
     struct query_request request;
     struct reading d;
     struct arena work = {0};
-    const struct store_metric *metric = NULL; // of the series before
+    const struct store_metric *metric = NULL; // of the previous series
     struct str looked_for = STR("");
     uint64_t series = 0, points = 0, read = 0;
     int rc = 0;

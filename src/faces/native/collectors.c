@@ -1,8 +1,8 @@
-// collectors.c - /sonde/v1/collectors: a command is to run on every node from now on, or (without a
-// command) no more.
+// collectors.c - /sonde/v1/collectors: starts a command on every node or, without a command, stops
+// it.
 //
-// A client that may ask this may run programs as the job's user: ACCESS_HERE (routes.h). The
-// launcher hands it on (wire/collector_line.h); here it is only made sure that it is one line of
+// A client with access can run programs as the job's user: ACCESS_HERE (routes.h). The launcher
+// receives the command (wire/collector_line.h); this handler only checks that it is one line of
 // that form.
 #include "faces/native/handlers.h"
 #include "http/json_body.h"
@@ -81,7 +81,8 @@ static int make_line(struct request *r, struct str name, struct buf *line, struc
     rc = add_seconds(r, "rate", line, e);
     if (!rc)
         rc = add_seconds(r, "timeout", line, e);
-    buf_printf(line, " -- %.*s", STR_ARG(str_trim(command))); // whatever its first word is
+    // protects any first word of the command
+    buf_printf(line, " -- %.*s", STR_ARG(str_trim(command)));
     return rc ? rc : line->failed ? error_set(e, -ENOMEM, "no memory for the collector") : 0;
 }
 

@@ -1,5 +1,5 @@
 // data.c - sonde's own face to the data: nodes, metrics, series, points, spans, annotations. Times
-// are nanoseconds; values that JSON has no number for are null.
+// are nanoseconds; values that JSON cannot express are null.
 #include "ask/tsuid.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -11,7 +11,7 @@
 
 enum {
     NATIVE_TAGS_MAX = 64,
-    // series, spans, annotations in one answer, unless `limit` says otherwise
+    // series, spans, annotations in one answer, unless the request has `limit`
     NATIVE_LIST_DEFAULT = 10000,
     NATIVE_EVENTS_MAX = 1000000,
 };
@@ -19,7 +19,7 @@ enum {
 typedef int native_fn(struct service *service, struct request *r, struct reading *d,
                       struct json_writer *w, struct error *e);
 
-// Ends the JSON object of an answer; says in it, too, which nodes are missing.
+// Ends the JSON object of an answer, and adds the missing nodes.
 static void end_object(struct reading *d, struct json_writer *w, struct answer *a, int rc,
                        const struct error *e)
 {
@@ -30,7 +30,7 @@ static void end_object(struct reading *d, struct json_writer *w, struct answer *
     service_read_end(d, a);
 }
 
-// Lets `write` fill one JSON object about times up to until_ns.
+// Calls `write` to fill one JSON object about times up to until_ns.
 static void answer_object(struct service *service, struct request *r, struct answer *a,
                           int64_t until_ns, native_fn *write)
 {
@@ -46,7 +46,7 @@ static void answer_object(struct service *service, struct request *r, struct ans
     end_object(&d, &w, a, rc, &e);
 }
 
-// `job` is written as a tag unless it is empty, or there is one of that key.
+// Writes `job` as a tag unless it is empty, or a label has that key.
 static void write_tags(struct json_writer *w, const struct store_label *labels, size_t count,
                        struct str job)
 {
@@ -129,7 +129,7 @@ void native_nodes(struct service *service, struct request *r, struct answer *a)
 
 // ---- metrics
 
-// Calls take with each other name of the metric; until it returns false. False: it did.
+// Calls take with each alias of the metric until it returns false; returns false then.
 typedef bool alias_fn(struct str alias, void *user);
 
 static bool each_alias(const struct service *service, struct str metric, alias_fn *take, void *user)
@@ -199,7 +199,7 @@ static int write_metrics(struct service *service, struct request *r, struct read
     request_parameter(r, "q", &q);
     json_key(w, STR("metrics"));
     json_begin_array(w);
-    // What our own files know comes first: a metric need not have series.
+    // Metrics of our own files come first, because they need not have series.
     for (size_t i = 0; i < d->view.count && !rc; i++)
         for (uint32_t id = 0; id < store_metric_count(d->view.snapshots[i]) && !rc; id++)
             rc = write_metric(service, w, &seen, store_metric_get(d->view.snapshots[i], id), q, e);
@@ -225,7 +225,8 @@ static int read_limit(const struct request *r, size_t most, size_t *out, struct 
     return rc;
 }
 
-// `points`: how many there are from `start` to `end`; `grid`, in ns: also how many lie beside it.
+// `points` counts those from `start` to `end`; `grid`, in ns, also counts those that are not
+// multiples of it.
 static int read_points(const struct service *service, const struct request *r,
                        struct query_series_filter *f, struct error *e)
 {
@@ -343,7 +344,7 @@ static int write_points(struct service *service, struct request *r,
                         struct json_writer *w, struct error *e)
 {
     struct arena work = {0};
-    const struct store_metric *metric = NULL; // of the series before
+    const struct store_metric *metric = NULL; // of the previous series
     struct str looked_for = STR("");
     uint64_t points = 0, read = 0;
     int rc = 0;
@@ -405,13 +406,13 @@ void native_query(struct service *service, struct request *r, struct answer *a)
 struct event_list {
     struct json_writer *w;
     enum store_event_kind kind;
-    struct str name; // of spans; empty = any
+    struct str name; // of spans; empty = all
     struct store_label tags[NATIVE_TAGS_MAX];
     size_t tag_count, count, limit;
     int64_t shift_ns, deadline_ns;
     bool late;
-    bool job_tag;   // events carry the tag job…
-    struct str job; // …this one, unless their file says which
+    bool job_tag;   // adds the tag job…
+    struct str job; // …with this value, unless the file has one
 };
 
 static struct str event_tag(const struct store_event *event, const struct store_label *file_label,
@@ -443,7 +444,7 @@ static bool write_event(const struct store_event *event, struct str host,
     json_key_i64(l->w, event->kind == STORE_SPAN ? "start_ns" : "t_ns",
                  event->start_ns + l->shift_ns);
     if (event->kind == STORE_SPAN) {
-        if (event->end_ns != INT64_MAX) // else it goes on
+        if (event->end_ns != INT64_MAX) // otherwise the span is open
             json_key_i64(l->w, "end_ns", event->end_ns + l->shift_ns);
         json_key_u64(l->w, "id", event->id);
         json_key_u64(l->w, "parent", event->parent);
@@ -486,7 +487,7 @@ static int write_events(struct service *service, struct request *r, struct readi
     json_key(w, kind == STORE_SPAN ? STR("spans") : STR("annotations"));
     json_begin_array(w);
     wanted.name = l.name;
-    wanted.most = l.tag_count ? 0 : l.limit; // the nodes do not know the tags
+    wanted.most = l.tag_count ? 0 : l.limit; // nodes do not filter by tags
     rc = reading_events(d, &wanted, write_event, &l, e);
     json_end_array(w);
     if (l.late)
@@ -506,7 +507,7 @@ static int write_annotations(struct service *service, struct request *r, struct 
     return write_events(service, r, d, w, STORE_ANNOTATION, e);
 }
 
-// The route reads the range again, and reports its errors.
+// The route parses the range again, and reports its errors.
 static int64_t events_until(const struct service *service, const struct request *r)
 {
     int64_t from_ns, to_ns;
@@ -524,7 +525,7 @@ void native_annotations(struct service *service, struct request *r, struct answe
     answer_object(service, r, a, events_until(service, r), write_annotations);
 }
 
-// ---- points as they come
+// ---- new points
 
 void native_stream(struct service *service, struct request *r, struct answer *a)
 {

@@ -1,4 +1,4 @@
-// dump.c - /sonde/v1/dump, in a worker.
+// dump.c - /sonde/v1/dump; a worker runs it.
 #include "faces/native/dump.h"
 
 #include "ask/copy_wire.h"
@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 struct dump {
-    pthread_mutex_t lock; // of the next three
+    pthread_mutex_t lock; // protects the next three
     bool running;
-    char to[DUMP_PATH_MAX]; // for people
+    char to[DUMP_PATH_MAX]; // shown to people
     int64_t began_ns;
     struct ask_copy_progress progress;
     _Atomic size_t nodes, nodes_done;
@@ -32,11 +32,11 @@ struct dumping {
     struct service *service;
     struct request *request;
     struct reading reading;
-    char to[DUMP_PATH_MAX];     // the folder; on another node where `node` is set
-    const char *node;           // empty: this one
-    char staged[DUMP_PATH_MAX]; // where files for another node wait; empty: nowhere
+    char to[DUMP_PATH_MAX];     // the folder; if `node` is set, on that node
+    const char *node;           // empty: this node
+    char staged[DUMP_PATH_MAX]; // folder for files on their way to another node; empty: none
     int64_t from_ns;
-    struct str own; // how this node is called
+    struct str own; // name of this node
     struct json_writer *w;
 };
 
@@ -86,9 +86,9 @@ void dump_write(struct dump *d, const struct service *service, struct json_write
     json_end_object(w);
 }
 
-// ---------------------------------------------------------------- what is asked for
+// ---------------------------------------------------------------- the request
 
-// "10m" is "10m-ago".
+// "10m" means "10m-ago".
 static int read_since(struct str text, int64_t *out_ns, struct error *e)
 {
     char ago[64];
@@ -100,7 +100,7 @@ static int read_since(struct str text, int64_t *out_ns, struct error *e)
     return query_parse_time(text, now_ns, STR(""), out_ns, e);
 }
 
-// A node that is this one is no reason for ssh.
+// If the node is this one, ssh is not necessary.
 static bool is_here(const char *node)
 {
     char own[HOST_NAME_MAX + 1] = "";
@@ -143,7 +143,7 @@ static int read_request(struct dumping *d, struct error *e)
     return rc || !since.size ? rc : read_since(since, &d->from_ns, e);
 }
 
-// ---------------------------------------------------------------- one after the other
+// ---------------------------------------------------------------- one dump at a time
 
 static int begin(struct dumping *d, struct error *e)
 {
@@ -185,7 +185,8 @@ static void unstage(struct dumping *d)
         rmdir(d->staged);
 }
 
-// Files for another node wait beside our own file, in a folder that goes with the job.
+// Files on their way to another node are beside our own file, in a folder that is removed with the
+// job.
 static int stage(struct dumping *d, struct error *e)
 {
     struct str socket = d->service->agent_socket;
@@ -232,8 +233,8 @@ static bool lacks_space(const struct ask_copy_file *f)
     return f->code == -ENOSPC || f->code == -EDQUOT;
 }
 
-// Of those that did not find room when there were several, nothing is said yet: they come again,
-// alone.
+// Reports copied files. Files that found no room beside others are not reported yet, because they
+// are copied again, alone.
 static int take_files(const struct dumping *d, const struct ask_copied *copied, bool alone,
                       struct error *e)
 {
@@ -277,14 +278,14 @@ static int copy_some(struct dumping *d, const struct str *hosts, size_t count, s
         rc = take_files(d, &copied, count == 1, e);
     if (!rc)
         rc = reading_note_missing(&d->reading, &copied.absent, e);
-    // One large file may have taken the room of all others.
+    // Repeats failed copies alone, because one large file may have taken the room of all others.
     for (size_t i = 0; i < copied.count && !rc && count > 1; i++)
         if (lacks_space(&copied.files[i]))
             rc = copy_some(d, &copied.files[i].host, 1, e);
     return rc;
 }
 
-// Ourselves, then the others.
+// Lists our own host, then the others.
 static int list_hosts(const struct dumping *d, const struct str **out, size_t *count,
                       struct error *e)
 {
@@ -326,7 +327,7 @@ static int copy_all(struct dumping *d, struct error *e)
     return rc;
 }
 
-// Copies that lie beside our own file would be answered from as well.
+// Copies in the folder of our own file would be served as recordings of this job.
 static int check_folder(const struct dumping *d, struct error *e)
 {
     const struct sources_view *view = &d->reading.view;

@@ -1,11 +1,11 @@
-// dump.h - every node's data as files of our own, while the job runs: POST /sonde/v1/dump.
+// dump.h - copies every node's data to local files while the job runs: POST /sonde/v1/dump.
 //
-//   relays ──COPY──▶ hub ─▶ FOLDER/HOST.sonde                              where somebody has said which folder
-//   our own file ────┘   └▶ a folder beside our own file ──ssh──▶ NODE:DIR/sonde-dump-JOB/HOST.sonde      where it is configured so
+//   relays ──COPY──▶ hub ─▶ FOLDER/HOST.sonde                              if a folder is given
+//   our own file ────┘   └▶ a folder beside our own file ──ssh──▶ NODE:DIR/sonde-dump-JOB/HOST.sonde      if configured
 //
-// A file is whole, or not there, and of one that is there already only what is new travels
-// (ask/copy_wire.h); files for another node are always new. One dump at a time; DUMP_NODES_AT_ONCE
-// nodes are copied at a time. Who hangs up ends it: what is whole by then stays.
+// A file appears only when it is complete. For an existing file only new data is transferred
+// (ask/copy_wire.h); files for another node are always new. One dump runs at a time, and copies
+// DUMP_NODES_AT_ONCE nodes at a time. It ends when its client hangs up; complete files stay.
 #ifndef SONDE_FACES_NATIVE_DUMP_H
 #define SONDE_FACES_NATIVE_DUMP_H
 
@@ -13,7 +13,7 @@
 
 enum {
     DUMP_NODES_AT_ONCE = 32,
-    // for so many nodes; one that is lost is noticed long before (wire/hub.h)
+    // for this number of nodes; a lost node is noticed long before (wire/hub.h)
     DUMP_DEADLINE_S = 3600,
     DUMP_PATH_MAX = 4096,
 };
@@ -23,7 +23,7 @@ struct dump;
 int dump_create(struct dump **out, struct error *e);
 void dump_destroy(struct dump *d);
 
-// "dump":{"running":…}: how far it is.
+// Writes "dump":{"running":…}, the progress.
 void dump_write(struct dump *d, const struct service *service, struct json_writer *w);
 
 #endif

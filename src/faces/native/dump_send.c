@@ -1,4 +1,4 @@
-// dump_send.c - one ssh a file; what is said there on standard error is the reason when it fails.
+// dump_send.c - one ssh per file; its standard error is the reason of a failure.
 #include "faces/native/dump_send.h"
 
 #include "base/escape.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 100, // between two looks at the watch
+    LOOK_MS = 100, // between two checks of the watch
     WORDS_MAX = 300,
 };
 
@@ -61,7 +61,7 @@ static int start(struct sender *s, const char *node, const char *command, int in
     return failed ? error_set(e, -failed, "cannot start ssh: %s", strerror(failed)) : 0;
 }
 
-// Keeps the last line. False: the end.
+// Reads and keeps the last line. False: end of file.
 static bool read_words(struct sender *s)
 {
     char piece[512];
@@ -81,7 +81,7 @@ static bool read_words(struct sender *s)
     return n > 0 || (n < 0 && errno == EINTR);
 }
 
-// Runs a script of sh there, whatever the user's shell is.
+// Runs a script with sh there, whatever the user's login shell is.
 static int run(const char *node, struct buf *script, int in, const struct work_watch *watch,
                struct error *e)
 {
@@ -138,7 +138,8 @@ int dump_send_file(const char *node, const char *folder, const char *name, const
             close(in);
         return error_set(e, -code, "cannot read %s: %s", path, strerror(code));
     }
-    // A connection that breaks looks like the end of the file from there: its size tells.
+    // On the other side a broken connection looks like the end of the file, so the script checks
+    // the size.
     struct buf script = {0};
     buf_add_str(&script, STR("umask 077; t="));
     escape_for_shell(&script, str_of(folder));

@@ -1,11 +1,11 @@
-// feeds.c - one thread wakes each sleeping stream when it is to look again (stream_look_ms); it
-// looks for news in the thread that owns its connection. The waking thread also asks the agent for
-// what programs have emitted since (wire/drain.h), so that no connection's thread waits for the
-// agent.
+// feeds.c - one thread wakes each sleeping stream when its next check is due (stream_look_ms); the
+// check runs in the thread that owns its connection. The waking thread also asks the agent for new
+// points of programs (wire/drain.h), so that no connection's thread waits for the agent.
 #include "faces/native/feeds.h"
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "wire/drain.h"
 
@@ -17,16 +17,16 @@ enum { PIECE_BYTES = 16384 };
 
 struct feed {
     struct feeds *all;
-    struct feed *next, *previous; // in all->first
+    struct list_link of_all; // in all->feeds
     struct stream *stream;
     struct MHD_Connection *http;
     struct connection *connection;
     struct buf pending;
     size_t sent;    // of pending
-    bool asleep;    // under the lock
-    bool news;      // likewise: it need not wait until it is due
-    int64_t due_ns; // likewise: CLOCK_MONOTONIC
-    bool looked;    // since it was woken
+    bool asleep;    // protected by the lock
+    bool news;      // protected by the lock: has data before its next check is due
+    int64_t due_ns; // protected by the lock: CLOCK_MONOTONIC
+    bool looked;    // since its last wake-up
 };
 
 struct feeds {
@@ -35,26 +35,32 @@ struct feeds {
     pthread_t waker;
     struct connections *connections;
     struct drainer *drainer; // NULL: nothing is live
-    struct feed *first;
+    struct list_link feeds;  // the newest first
     bool stop;
 };
+
+static struct feed *feed_of(struct list_link *link)
+{
+    return LIST_OF(link, struct feed, of_all);
+}
 
 // When the next one is due. Under the lock.
 static int64_t next_due(const struct feeds *f)
 {
     int64_t next_ns = INT64_MAX;
-    for (const struct feed *i = f->first; i; i = i->next)
-        next_ns = i->due_ns < next_ns ? i->due_ns : next_ns;
+    LIST_EACH (link, &f->feeds)
+        next_ns = feed_of(link)->due_ns < next_ns ? feed_of(link)->due_ns : next_ns;
     return next_ns;
 }
 
-// Those that are due by then. Under the lock.
+// Wakes the feeds that are due by then. Call with the lock held.
 static void wake_due(struct feeds *f, int64_t now_ns)
 {
-    for (struct feed *i = f->first; i; i = i->next) {
+    LIST_EACH (link, &f->feeds) {
+        struct feed *i = feed_of(link);
         if (i->due_ns <= now_ns) {
             int64_t every_ns = stream_look_ms(i->stream) * (int64_t)NS_PER_MS;
-            // all of a kind together
+            // aligned, so that all feeds with the same interval wake together
             i->due_ns = now_ns == INT64_MAX ? now_ns : (now_ns / every_ns + 1) * every_ns;
             if (i->asleep)
                 MHD_resume_connection(i->http);
@@ -63,7 +69,7 @@ static void wake_due(struct feeds *f, int64_t now_ns)
     }
 }
 
-// Other nodes have sent something.
+// Called when other nodes have sent data.
 static void wake_one(void *user)
 {
     struct feed *feed = user;
@@ -80,7 +86,7 @@ static void *wake(void *user)
     struct feeds *f = user;
     pthread_mutex_lock(&f->lock);
     while (!f->stop) {
-        if (!f->first) {
+        if (list_empty(&f->feeds)) {
             pthread_cond_wait(&f->changed, &f->lock);
             continue;
         }
@@ -108,6 +114,7 @@ int feeds_create(struct connections *connections, struct drainer *drainer, struc
         return error_set(e, -ENOMEM, "no memory for streams");
     f->connections = connections;
     f->drainer = drainer;
+    list_init(&f->feeds);
     pthread_mutex_init(&f->lock, NULL);
     condition_init(&f->changed);
     int rc = pthread_create(&f->waker, NULL, wake, f);
@@ -152,8 +159,8 @@ static ssize_t take(struct feed *feed, char *to, size_t most)
     return (ssize_t)size;
 }
 
-// A client that has hung up is not written to for a long time when there is no news: it is looked
-// for.
+// Without new points, nothing is written for a long time; this check finds a client that has hung
+// up.
 static bool is_gone(const struct feed *feed)
 {
     char byte;
@@ -162,7 +169,7 @@ static bool is_gone(const struct feed *feed)
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
-// Called in the thread of the connection whenever it can be written to.
+// Called in the connection's thread whenever the connection is writable.
 static ssize_t read_feed(void *user, uint64_t position, char *to, size_t most)
 {
     (void)position;
@@ -179,7 +186,7 @@ static ssize_t read_feed(void *user, uint64_t position, char *to, size_t most)
             log_warning("a stream is closed: %s", e.text);
             return MHD_CONTENT_READER_END_OF_STREAM;
         }
-        connections_phase(f->connections, feed->connection, PHASE_SENDING); // its time begins anew
+        connections_phase(f->connections, feed->connection, PHASE_SENDING); // restarts its timeout
         if (feed->pending.size)
             return take(feed, to, most);
     }
@@ -191,7 +198,7 @@ static ssize_t read_feed(void *user, uint64_t position, char *to, size_t most)
         feed->asleep = true;
         MHD_suspend_connection(feed->http);
     }
-    feed->news = false; // what came while it looked: it is asked again at once
+    feed->news = false; // data arrived during the check, so check again at once
     pthread_mutex_unlock(&f->lock);
     return stop ? MHD_CONTENT_READER_END_OF_STREAM : 0;
 }
@@ -201,12 +208,7 @@ static void free_feed(void *user)
     struct feed *feed = user;
     struct feeds *f = feed->all;
     pthread_mutex_lock(&f->lock);
-    if (feed->next)
-        feed->next->previous = feed->previous;
-    if (feed->previous)
-        feed->previous->next = feed->next;
-    else
-        f->first = feed->next;
+    list_remove(&feed->of_all);
     feed->asleep = false; // there is nothing left to be woken
     pthread_mutex_unlock(&f->lock);
     stream_close(feed->stream);
@@ -225,10 +227,7 @@ struct MHD_Response *feeds_response(struct feeds *f, struct stream *stream,
     *feed = (struct feed){.all = f, .stream = stream, .http = http, .connection = connection};
     stream_say_nothing(stream, &feed->pending);
     pthread_mutex_lock(&f->lock);
-    feed->next = f->first;
-    if (f->first)
-        f->first->previous = feed;
-    f->first = feed;
+    list_prepend(&f->feeds, &feed->of_all);
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->lock);
     stream_on_news(stream, wake_one, feed);

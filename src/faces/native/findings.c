@@ -1,5 +1,5 @@
-// findings.c - /sonde/v1/findings: members that are slower than the others, in everything whose
-// values are times. Nobody has to name a metric or a tag.
+// findings.c - /sonde/v1/findings: finds members that are slower than the others, in all metrics
+// and spans that measure times. The client need not name a metric or a tag.
 //
 //   measure                              members              a round
 //   a gauge of seconds, no built-in      its series           twice the usual step of its points;
@@ -8,11 +8,18 @@
 //                                        worker or process
 //
 // Members of different jobs are not compared. A measure needs two members. detect/detect.h judges,
-// with its usual options: `sonde detect` names the same members.
+// with its usual options: `sonde detect` names the same slow members.
 //
-// Costs: a value takes some 10 µs, as each round judges the 32 before it again. So a measure has at
-// most VALUES_MAX values, by longer rounds if need be, and an answer at most METRICS_MAX metrics
-// and SPANS_MAX spans.
+// A member of a metric is silent if it has given no value in the last rounds although the others
+// have, and the recording proves that it should have: its node goes on, its values are not samples
+// by the clock (those end with their process), and every member that goes on has given more of
+// them. So a member that has finished first is not silent.
+//
+// Costs: a value takes 1 to 10 µs, because a round may judge the 32 before it again. A measure has
+// at most VALUES_MAX values, all metrics together VALUES_ALL_MAX (at most some 4 s), by longer
+// rounds if need be; an answer has at most METRICS_MAX metrics and SPANS_MAX spans.
+// Memory: 96 bytes a value or span while it is compared, 4 KB a member; for 100,000 values of 1,000
+// members 14 MB. All of it is reserved with the request before it is allocated.
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -21,39 +28,48 @@
 #include "faces/native/handlers.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum {
     VALUES_MAX = 100000,
+    VALUES_ALL_MAX = 400000,
     METRICS_MAX = 16,
     SPANS_MAX = 100000,
-    FINDINGS_MAX = 100, // in an answer, the worst
-    ROUNDS_MOST = 360,  // longer rounds are less noisy; of 30 min, 5 s
-    ROUNDS_LEAST = 8,   // fewer show nothing: the first five make a verdict
+    FINDINGS_MAX = 100, // in an answer: the worst ones
+    ROUNDS_MOST = 360,  // longer rounds are less noisy; for 30 min, rounds of 5 s
+    ROUNDS_LEAST = 8,   // fewer rounds show nothing, because the first five make a verdict
     MEMBER_TAGS_MAX = 4,
+    OFF_GRID_MAX = 1,  // samples by the clock have one more at the end of their process
+    SILENT_ROUNDS = 4, // detect.h's usual persistence
+    SPANS_STEP = 1 << 12,
+    MEMBERS_STEP = 1 << 5,
+    MEMBER_TEXT = 1 << 10, // its name and tags, at most but for odd ones
 };
 #define ROUND_LEAST_NS NS_PER_S
+#define GRID_NS (10 * NS_PER_MS) // samples lie on whole multiples of their interval
 
 struct member {
     const struct store_label *tags;
     size_t tag_count;
+    struct query_listed_points points; // of a metric; count 0: not known
 };
 
-// What is compared: the series of a metric, or the spans of a name, of one job.
+// One comparison: the series of a metric, or the spans of a name, of one job.
 struct measure {
     bool spans;
-    struct str name, job; // job: empty unless files of several jobs are read
-    int64_t every_ns;     // a round; of spans 0
+    struct str name, job; // job: empty unless the files belong to several jobs
+    int64_t every_ns;     // length of a round; 0 for spans
     struct rounds rounds;
     struct member *members;
     size_t member_capacity;
-    int64_t *spans_of; // by member: how many it has had
+    int64_t *spans_of; // by member: number of its spans so far
     size_t spans_of_capacity;
 };
 
 struct finding {
-    bool now; // it is slow at the end of the range
-    double factor;
+    bool now;      // it is slow or silent at the end of the range
+    double factor; // silent: infinite
     struct str json;
 };
 
@@ -62,18 +78,36 @@ struct search {
     struct reading *reading;
     struct arena *arena;
     int64_t from_ns, to_ns, deadline_ns;
+    struct reservation held;
+    size_t values_left;       // of VALUES_ALL_MAX
+    size_t members;           // of all measures
     struct measure *measures; // of one metric, or of all spans
     size_t measure_count, measure_capacity;
     struct map measure_of; // by job and name
     struct finding *findings;
     size_t finding_count, finding_capacity;
-    struct buf json; // the list of measures that were compared
+    struct buf json; // the list of compared measures
     struct error *e;
 };
 
 static int no_memory(struct search *s)
 {
     return error_set(s->e, -ENOMEM, "no memory to compare members");
+}
+
+// ---- memory
+
+// Reserves the memory of so many measures, members of all of them, and their values, beside `more`
+// bytes. Arrays double, and an array that grows exists twice for a moment: up to three times its
+// elements.
+static int hold(struct search *s, size_t measures, size_t members, size_t values, size_t more)
+{
+    size_t member = sizeof(struct member) + sizeof(int64_t) + sizeof(struct rounds_record);
+    size_t bytes = 3 * (measures * sizeof(struct measure) + members * member +
+                        values * sizeof(struct rounds_sample)) +
+                   members * (size_t)MEMBER_TEXT + measures * detect_bytes(0) +
+                   detect_bytes(members) + more;
+    return bytes <= s->held.bytes ? 0 : reservation_grow(&s->held, bytes, s->e);
 }
 
 // ---- measures and their members
@@ -110,19 +144,25 @@ static void forget_measures(struct search *s)
         free(m->members);
         free(m->spans_of);
     }
-    s->measure_count = 0;
+    s->measure_count = s->members = 0;
     map_free(&s->measure_of);
     s->measure_of = (struct map){0};
+    reservation_shrink(&s->held, 0);
 }
 
-// The number of the member with these tags, which are copied; -1: no memory, or too many.
+static void add_name(struct buf *name, const struct store_label *tags, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        buf_printf(name, "%s%.*s=%.*s", i ? "," : "", STR_ARG(tags[i].key), STR_ARG(tags[i].value));
+}
+
+// The number of the member with these tags, which are copied; -1: out of memory, or too many
+// members.
 static long find_member(struct search *s, struct measure *m, const struct store_label *tags,
                         size_t count)
 {
     struct buf name = {0};
-    for (size_t i = 0; i < count; i++)
-        buf_printf(&name, "%s%.*s=%.*s", i ? "," : "", STR_ARG(tags[i].key),
-                   STR_ARG(tags[i].value));
+    add_name(&name, tags, count);
     size_t before = detect_members(m->rounds.detect);
     long member = name.failed ? -1 : detect_member(m->rounds.detect, buf_str(&name));
     buf_free(&name);
@@ -136,8 +176,9 @@ static long find_member(struct search *s, struct measure *m, const struct store_
     for (size_t i = 0; i < count; i++)
         copy[i] = (struct store_label){arena_str(s->arena, tags[i].key),
                                        arena_str(s->arena, tags[i].value)};
-    m->members[member] = (struct member){copy, count};
+    m->members[member] = (struct member){.tags = copy, .tag_count = count};
     m->spans_of[member] = 0;
+    s->members++;
     return member;
 }
 
@@ -158,27 +199,53 @@ static void write_subject(const struct measure *m, struct json_writer *w)
         json_key_string(w, "job", m->job);
 }
 
-static int add_finding(struct search *s, const struct measure *m, size_t member)
+static void write_tags(const struct member *m, struct json_writer *w)
+{
+    json_key(w, STR("tags"));
+    json_begin_object(w);
+    for (size_t i = 0; i < m->tag_count; i++) {
+        json_key(w, m->tags[i].key);
+        json_put_string(w, m->tags[i].value);
+    }
+    json_end_object(w);
+}
+
+static void write_slow(const struct rounds_record *record, const struct detect_verdict *v,
+                       struct json_writer *w)
+{
+    json_key_string(w, "state", record->bad ? STR("slow") : STR("was slow"));
+    json_key_double(w, "factor", record->worst);
+    json_key_string(w, "against", record->worst_by_peers ? STR("others") : STR("own best"));
+    json_key_double(w, "score", v->score);
+    json_key_u64(w, "rounds", record->rounds);
+}
+
+// `least`: the fewest values of a member that goes on.
+static void write_silent(const struct rounds_record *record, const struct member *m, uint64_t least,
+                         struct json_writer *w)
+{
+    json_key_string(w, "state", STR("silent"));
+    json_key_u64(w, "rounds", record->missed);
+    json_key_u64(w, "values", m->points.count);
+    json_key_u64(w, "others", least);
+}
+
+static int add_finding(struct search *s, const struct measure *m, size_t member, uint64_t least)
 {
     const struct rounds_record *record = &m->rounds.records[member];
-    const struct detect_verdict *v = detect_verdict_of(m->rounds.detect, member);
+    const struct member *of = &m->members[member];
+    bool silent = record->bad && record->was_silent;
+    int64_t since_ns = silent ? of->points.last_ns : record->slow_since_ns;
     struct buf text = {0};
     struct json_writer w = json_to(&text);
     json_begin_object(&w);
     write_subject(m, &w);
-    json_key(&w, STR("tags"));
-    json_begin_object(&w);
-    for (size_t i = 0; i < m->members[member].tag_count; i++) {
-        json_key(&w, m->members[member].tags[i].key);
-        json_put_string(&w, m->members[member].tags[i].value);
-    }
-    json_end_object(&w);
-    json_key_string(&w, "state", record->bad ? STR("slow") : STR("was slow"));
-    json_key_double(&w, "factor", record->worst);
-    json_key_string(&w, "against", record->worst_by_peers ? STR("others") : STR("own best"));
-    json_key_double(&w, "score", v->score);
-    json_key_u64(&w, "rounds", record->rounds);
-    json_key_i64(&w, "since_ns", record->slow_since_ns + s->service->shift_ns);
+    write_tags(of, &w);
+    if (silent)
+        write_silent(record, of, least, &w);
+    else
+        write_slow(record, detect_verdict_of(m->rounds.detect, member), &w);
+    json_key_i64(&w, "since_ns", since_ns + s->service->shift_ns);
     json_key_i64(&w, "until_ns", record->until_ns + s->service->shift_ns);
     json_end_object(&w);
     struct str json = text.failed ? (struct str){0} : arena_str(s->arena, buf_str(&text));
@@ -186,8 +253,35 @@ static int add_finding(struct search *s, const struct measure *m, size_t member)
     if (!json.data ||
         !array_room(&s->findings, &s->finding_capacity, s->finding_count + 1, sizeof *s->findings))
         return no_memory(s);
-    s->findings[s->finding_count++] = (struct finding){record->bad, record->worst, json};
+    s->findings[s->finding_count++] =
+        (struct finding){record->bad, silent ? INFINITY : record->worst, json};
     return 0;
+}
+
+// The fewest values of a member that goes on; 0: none does.
+static uint64_t least_values(const struct measure *m, size_t members)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < members; i++)
+        if (!m->rounds.records[i].missed && m->members[i].points.count < least)
+            least = m->members[i].points.count;
+    return least == UINT64_MAX ? 0 : least;
+}
+
+static void find_silent(struct measure *m, size_t members, uint64_t least)
+{
+    int64_t newest_ns = INT64_MIN;
+    for (size_t i = 0; i < members; i++) {
+        const struct query_listed_points *p = &m->members[i].points;
+        newest_ns = p->count && p->node_last_ns > newest_ns ? p->node_last_ns : newest_ns;
+    }
+    for (size_t i = 0; i < members; i++) {
+        const struct query_listed_points *p = &m->members[i].points;
+        if (m->rounds.records[i].missed && p->count && p->count < least &&
+            p->off_grid > OFF_GRID_MAX &&
+            newest_ns - p->node_last_ns <= SILENT_ROUNDS * m->every_ns)
+            rounds_count_missed(&m->rounds.records[i]);
+    }
 }
 
 static int judge(struct search *s, struct measure *m)
@@ -208,9 +302,11 @@ static int judge(struct search *s, struct measure *m)
         json_key_i64(&w, "every_ns", m->every_ns);
     json_end_object(&w);
     int rc = 0;
+    uint64_t least = m->spans ? 0 : least_values(m, members);
+    find_silent(m, members, least);
     for (size_t i = 0; i < members && !rc; i++)
-        if (m->rounds.records[i].worst > 0)
-            rc = add_finding(s, m, i);
+        if (m->rounds.records[i].worst > 0 || m->rounds.records[i].bad)
+            rc = add_finding(s, m, i, least);
     return rc;
 }
 
@@ -236,7 +332,7 @@ static bool is_time(const struct store_metric *m)
            str_ends(m->name, STR("_seconds"));
 }
 
-// The names of metrics that hold times, each once.
+// Lists the names of metrics that measure times, without duplicates.
 static int list_metrics(struct search *s, struct str names[METRICS_MAX], size_t *count)
 {
     struct query_series_filter f = {.from_ns = INT64_MIN};
@@ -244,7 +340,7 @@ static int list_metrics(struct search *s, struct str names[METRICS_MAX], size_t 
     size_t listed;
     *count = 0;
     int rc = reading_series(s->reading, &f, &all, &listed, s->e);
-    // Sorted by metric: the same name again stands right behind.
+    // The list is sorted by metric, so equal names are adjacent.
     for (size_t i = 0; i < listed && !rc && *count < METRICS_MAX; i++)
         if ((i == 0 || !str_eq(all[i].metric->name, all[i - 1].metric->name)) &&
             is_time(all[i].metric))
@@ -258,24 +354,28 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// How a metric is cut into rounds.
+// The rounds of a metric.
 struct cut {
-    int64_t every_ns; // 0: there are too few points to compare
+    int64_t every_ns; // 0: too few points to compare
     int64_t first_ns, last_ns;
+    size_t values; // at most, of all members
+    const struct query_listed *series;
+    size_t series_count;
 };
 
-// A round is twice the usual step between two points, and as long as ROUNDS_MOST and VALUES_MAX
-// need.
-static int choose_rounds(struct search *s, struct str name, struct cut *out)
+// A round is twice the usual step between two points, or longer to respect ROUNDS_MOST and
+// `values_max`.
+static int choose_rounds(struct search *s, struct str name, size_t values_max, struct cut *out)
 {
     struct query_series_filter f = {.metric = name,
                                     .from_ns = INT64_MIN,
                                     .points = true,
                                     .points_from_ns = s->from_ns,
-                                    .points_to_ns = s->to_ns};
+                                    .points_to_ns = s->to_ns,
+                                    .grid_ns = GRID_NS};
     const struct query_listed *all;
     size_t count, steps = 0;
-    int64_t longest_ns = 0; // of a series: runs may lie days apart
+    int64_t longest_ns = 0; // of a series, because runs may lie days apart
     int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
     *out = (struct cut){0};
     int rc = reading_series(s->reading, &f, &all, &count, s->e);
@@ -293,19 +393,42 @@ static int choose_rounds(struct search *s, struct str name, struct cut *out)
         first_ns = p->first_ns < first_ns ? p->first_ns : first_ns;
         last_ns = p->last_ns > last_ns ? p->last_ns : last_ns;
     }
-    if (steps < 2 || steps > VALUES_MAX / ROUNDS_LEAST)
+    if (steps < 2 || steps > values_max / ROUNDS_LEAST)
         return 0;
     qsort(step_ns, steps, sizeof *step_ns, ascending);
     int64_t round_ns = 2 * step_ns[steps / 2];
-    size_t most = VALUES_MAX / steps < ROUNDS_MOST ? VALUES_MAX / steps : ROUNDS_MOST;
+    size_t most = values_max / steps < ROUNDS_MOST ? values_max / steps : ROUNDS_MOST;
     int64_t least_ns = longest_ns / (int64_t)most;
     round_ns = round_ns < least_ns ? least_ns : round_ns;
     round_ns = round_ns < ROUND_LEAST_NS ? ROUND_LEAST_NS : round_ns;
-    // Whole seconds, so that the expression of the command line can say the same.
+    // Whole seconds, so that an expression on the command line can express the same.
     out->every_ns = (round_ns + NS_PER_S - 1) / NS_PER_S * NS_PER_S;
-    out->first_ns = first_ns - first_ns % out->every_ns; // an answer leaves out a part of a bucket
+    out->first_ns = first_ns - first_ns % out->every_ns; // answers exclude a partial bucket
     out->last_ns = last_ns;
+    out->series = all;
+    out->series_count = count;
+    for (size_t i = 0; i < count; i++) {
+        const struct query_listed_points *p = &all[i].points;
+        size_t rounds = p->count ? (size_t)((p->last_ns - p->first_ns) / out->every_ns) + 2 : 0;
+        out->values += p->count < rounds ? (size_t)p->count : rounds;
+    }
     return 0;
+}
+
+// What the listing says of the members of a metric.
+static int note_points(struct search *s, struct measure *m, const struct cut *cut)
+{
+    struct buf name = {0};
+    for (size_t i = 0; i < cut->series_count; i++) {
+        name.size = 0;
+        add_name(&name, cut->series[i].labels, cut->series[i].label_count);
+        long member = name.failed ? -1 : detect_find(m->rounds.detect, buf_str(&name));
+        if (member >= 0)
+            m->members[member].points = cut->series[i].points;
+    }
+    bool failed = name.failed;
+    buf_free(&name);
+    return failed ? no_memory(s) : 0;
 }
 
 static int take_metric(struct search *s, struct str name, const struct cut *cut)
@@ -313,8 +436,12 @@ static int take_metric(struct search *s, struct str name, const struct cut *cut)
     struct arena work = {0};
     struct query q;
     struct query_result result = {0};
+    size_t members = cut->series_count, column = sizeof(int64_t) + sizeof(double);
+    int rc = hold(s, 1, members, cut->values, cut->values * column);
+    if (rc)
+        return rc;
     char *m = arena_printf(&work, "none:%llds-avg:x", (long long)(cut->every_ns / NS_PER_S));
-    int rc = m ? query_parse_m(str_of(m), &work, &q, s->e) : no_memory(s);
+    rc = m ? query_parse_m(str_of(m), &work, &q, s->e) : no_memory(s);
     if (!rc) {
         q.metric = name;
         q.start_ns = cut->first_ns;
@@ -323,6 +450,9 @@ static int take_metric(struct search *s, struct str name, const struct cut *cut)
     }
     for (size_t i = 0; i < result.count && !rc; i++) {
         const struct query_series *series = &result.series[i];
+        rc = hold(s, s->measure_count + 1, members, cut->values, cut->values * column);
+        if (rc)
+            break;
         struct measure *into =
             find_measure(s, false, name, tag_of(series->tags, series->tag_count, STR("job")));
         long member = into ? find_member(s, into, series->tags, series->tag_count) : -1;
@@ -335,7 +465,10 @@ static int take_metric(struct search *s, struct str name, const struct cut *cut)
                            (struct rounds_sample){series->t_ns[k], series->t_ns[k], (size_t)member,
                                                   series->values[k]}) < 0)
                 rc = no_memory(s);
+        s->values_left -= series->count < s->values_left ? series->count : s->values_left;
     }
+    for (size_t i = 0; i < s->measure_count && !rc; i++)
+        rc = note_points(s, &s->measures[i], cut);
     arena_free(&work);
     return rc;
 }
@@ -346,8 +479,10 @@ static int compare_metrics(struct search *s)
     size_t count;
     int rc = list_metrics(s, names, &count);
     for (size_t i = 0; i < count && !rc; i++) {
+        // A metric with few values leaves its share to those behind it.
+        size_t share = s->values_left / (count - i);
         struct cut cut;
-        rc = choose_rounds(s, names[i], &cut);
+        rc = choose_rounds(s, names[i], share < VALUES_MAX ? share : VALUES_MAX, &cut);
         if (!rc && cut.every_ns)
             rc = take_metric(s, names[i], &cut);
         if (!rc)
@@ -367,10 +502,10 @@ struct span_list {
     struct search *search;
     struct span *spans;
     size_t count, capacity;
-    bool failed;
+    int rc;
 };
 
-// The node, and what tells the members of a node apart: the first of these tags that a span has.
+// The tags of a span's member: its node, and the first of these tags that the span has.
 static size_t member_tags(const struct store_event *event, struct str host,
                           struct store_label out[MEMBER_TAGS_MAX])
 {
@@ -393,19 +528,28 @@ static bool take_span(const struct store_event *event, struct str host,
                       const struct store_label *file_label, void *user)
 {
     struct span_list *l = user;
+    struct search *s = l->search;
     if (event->kind != STORE_SPAN || event->end_ns == INT64_MAX ||
         tag_of(event->labels, event->label_count, STR(STORE_UNFINISHED_TAG)).size)
         return true;
     struct str job =
         file_label && str_eq(file_label->key, STR("job")) ? file_label->value : STR("");
     struct store_label tags[MEMBER_TAGS_MAX];
-    struct measure *m = find_measure(l->search, true, event->text, job);
-    long member = m ? find_member(l->search, m, tags, member_tags(event, host, tags)) : -1;
-    l->failed = member < 0 || !array_room(&l->spans, &l->capacity, l->count + 1, sizeof *l->spans);
-    if (l->failed)
+    // A step more than there are, as the watch takes a lock.
+    size_t spans = l->count + SPANS_STEP - l->count % SPANS_STEP;
+    size_t members = s->members + MEMBERS_STEP - s->members % MEMBERS_STEP;
+    size_t measures = s->measure_count + MEMBERS_STEP - s->measure_count % MEMBERS_STEP;
+    l->rc = hold(s, measures, members, spans, 3 * spans * sizeof *l->spans);
+    if (l->rc)
         return false;
-    l->spans[l->count++] = (struct span){event->start_ns, event->end_ns,
-                                         (size_t)(m - l->search->measures), (size_t)member};
+    struct measure *m = find_measure(s, true, event->text, job);
+    long member = m ? find_member(s, m, tags, member_tags(event, host, tags)) : -1;
+    if (member < 0 || !array_room(&l->spans, &l->capacity, l->count + 1, sizeof *l->spans)) {
+        l->rc = no_memory(s);
+        return false;
+    }
+    l->spans[l->count++] =
+        (struct span){event->start_ns, event->end_ns, (size_t)(m - s->measures), (size_t)member};
     return l->count < SPANS_MAX;
 }
 
@@ -421,8 +565,8 @@ static int compare_spans(struct search *s)
     struct store_events_wanted wanted = {
         .from_ns = s->from_ns, .to_ns = s->to_ns, .kinds = 1u << STORE_SPAN, .most = SPANS_MAX};
     int rc = reading_events(s->reading, &wanted, take_span, &l, s->e);
-    if (!rc && l.failed)
-        rc = no_memory(s);
+    if (!rc)
+        rc = l.rc;
     if (l.count)
         qsort(l.spans, l.count, sizeof *l.spans, by_start);
     for (size_t i = 0; i < l.count && !rc; i++) {
@@ -481,6 +625,7 @@ void native_findings(struct service *service, struct request *r, struct answer *
     struct search s = {.service = service,
                        .reading = &d,
                        .arena = &r->arena,
+                       .values_left = VALUES_ALL_MAX,
                        .deadline_ns = r->arrived_ns + service->limits.query_deadline_ns,
                        .e = &e};
     int rc = native_times(service, r, &s.from_ns, &s.to_ns, &e);
@@ -490,6 +635,7 @@ void native_findings(struct service *service, struct request *r, struct answer *
         answer_failure(a, &e);
         return;
     }
+    s.held.watch = d.request.watch;
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
     rc = write_findings(&s, &w);

@@ -1,4 +1,4 @@
-// handlers.h - what the routes of this face call (aggregator/routes.c).
+// handlers.h - the handlers of the routes of this face (aggregator/routes.c).
 #ifndef SONDE_FACES_NATIVE_HANDLERS_H
 #define SONDE_FACES_NATIVE_HANDLERS_H
 
@@ -12,22 +12,21 @@ void native_query(struct service *service, struct request *r, struct answer *a);
 void native_spans(struct service *service, struct request *r, struct answer *a);
 void native_annotations(struct service *service, struct request *r, struct answer *a);
 void native_stream(struct service *service, struct request *r, struct answer *a);
-// The parameters start and end, as recorded; without them everything. -EINVAL.
+// Reads the parameters start and end as times of the recording; without them, all time. -EINVAL.
 int native_times(const struct service *service, const struct request *r, int64_t *from_ns,
                  int64_t *to_ns, struct error *e);
 // findings.c
 void native_findings(struct service *service, struct request *r, struct answer *a);
-// question.c
-// The queries of a body, as recorded. -EINVAL, -E2BIG.
+// In question.c: parses the queries of a body, with times of the recording. -EINVAL, -E2BIG.
 int native_query_parse(const struct service *service, struct request *r, struct query_request *out,
                        struct error *e);
-// The same, and what they are asked of. False: the answer says why not.
+// Parses the queries and opens their data. Returns false with the error in the answer.
 bool native_query_open(struct service *service, struct request *r, struct query_request *out,
                        struct reading *d, struct answer *a);
-// Runs the i-th of them, as reading_run.
+// Runs the i-th query like reading_run.
 int native_run(struct reading *d, const struct query_request *request, size_t i,
                struct arena *arena, struct query_result *out, struct error *e);
-// The job that the reading is of: where it is several jobs', the first one's.
+// The job of the data; if it has several jobs, the first one's.
 struct str native_job(const struct reading *d);
 // tags.c
 void native_tags(struct service *service, struct request *r, struct answer *a);

@@ -1,5 +1,5 @@
-// openapi.c - /sonde/v1/openapi.json: the table of routes as an OpenAPI 3.1 document, so that it
-// cannot say anything else than what is served.
+// openapi.c - /sonde/v1/openapi.json: the table of routes as an OpenAPI 3.1 document, which
+// therefore always matches the server.
 #include "faces/native/handlers.h"
 
 static const struct {
@@ -8,7 +8,7 @@ static const struct {
 } methods[] = {
     {METHOD_GET, "get"}, {METHOD_POST, "post"}, {METHOD_PUT, "put"}, {METHOD_DELETE, "delete"}};
 
-// "start! end m!": names, those needed with a !.
+// Parses "start! end m!": names; ! marks the required ones.
 static void write_parameters(struct json_writer *w, struct str names)
 {
     json_key(w, STR("parameters"));
@@ -35,7 +35,7 @@ static void write_operation(struct json_writer *w, const struct route *route, bo
         json_key(w, STR("security"));
         json_put_raw(w, STR("[]"));
     }
-    // Where GET takes them, they are members of the body of a POST.
+    // If GET accepts them as parameters, they are members of the body of a POST.
     if (route->parameters && !(body && route->methods & METHOD_GET))
         write_parameters(w, str_of(route->parameters));
     if (body) {

@@ -7,127 +7,27 @@
 //   cpu_user_seconds_total{host="node1"} 12.5 1356998400.123
 //   # EOF
 //
-// Kind, unit and help are what the file says of the metric. Names may hold only [A-Za-z0-9_:]
-// there: everything else becomes _; where that makes two metrics one, the later gets a number of
-// its own behind it. Each value carries its own time: one that is asked for twice is stored once.
+// Kind, unit and help come from the metric's definition in the file. OpenMetrics' names may contain
+// only [A-Za-z0-9_:]; other characters become _. If two metrics get the same name that way, the
+// later one gets a suffix of its own. Each value has its own time, so Prometheus stores a value
+// once, even if it scrapes it twice.
+#include "formats/openmetrics.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/map.h"
 #include "faces/native/handlers.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <math.h>
 
 enum { LABELS_MAX = STORE_LABELS_MAX + 1 }; // a file may add one
+_Static_assert((int)LABELS_MAX <= (int)OPENMETRICS_LABELS_MAX, "a series has no more");
 
-static void add_name(struct buf *out, struct str name, bool colons)
-{
-    if (!name.size || isdigit((unsigned char)name.data[0]))
-        buf_add_char(out, '_');
-    for (size_t i = 0; i < name.size; i++) {
-        unsigned char c = (unsigned char)name.data[i];
-        bool good = c < 0x80 && (isalnum(c) || c == '_' || (c == ':' && colons));
-        buf_add_char(out, good ? (char)c : '_');
-    }
-}
-
-static void add_escaped(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        char c = text.data[i];
-        if (c == '\n')
-            buf_add_str(out, STR("\\n"));
-        else if (c == '"' || c == '\\')
-            buf_printf(out, "\\%c", c);
-        else
-            buf_add_char(out, c);
-    }
-}
-
-// The family's name: a counter's without _total. One that is taken already is told apart by a hash
-// of its own name.
-static struct str family_of(const struct store_metric *metric, struct map *taken,
-                            struct arena *arena)
-{
-    struct buf name = {0};
-    struct str own = metric->name;
-    bool added = true;
-    if (metric->kind == STORE_COUNTER && str_ends(own, STR("_total")) &&
-        own.size > STR("_total").size)
-        own.size -= STR("_total").size;
-    add_name(&name, own, true);
-    struct str family = arena_str(arena, buf_str(&name));
-    if (family.data && map_add(taken, family, &added) && !added) {
-        buf_printf(&name, "_%08x", (unsigned)hash_bytes(metric->name.data, metric->name.size, 0));
-        family = arena_str(arena, buf_str(&name));
-        if (family.data)
-            map_add(taken, family, NULL);
-    }
-    buf_free(&name);
-    return family;
-}
-
-// A unit has to stand at the name's end.
-static bool ends_in_unit(struct str family, struct str unit)
-{
-    return unit.size && family.size > unit.size && str_ends(family, unit) &&
-           family.data[family.size - unit.size - 1] == '_';
-}
-
-static void write_head(struct buf *out, struct str family, const struct store_metric *metric)
-{
-    if (metric->help.size) {
-        buf_printf(out, "# HELP %.*s ", STR_ARG(family));
-        add_escaped(out, metric->help);
-        buf_add_char(out, '\n');
-    }
-    buf_printf(out, "# TYPE %.*s %s\n", STR_ARG(family),
-               metric->kind == STORE_COUNTER ? "counter" : "gauge");
-    if (ends_in_unit(family, metric->unit))
-        buf_printf(out, "# UNIT %.*s %.*s\n", STR_ARG(family), STR_ARG(metric->unit));
-}
-
-// Label names that become one get _ behind them: which one is which is in their order.
 static void write_labels(struct buf *out, const struct query_listed *s)
 {
-    struct str names[LABELS_MAX];
-    struct buf text = {0};
-    size_t ends[LABELS_MAX + 1] = {0},
-                             count = s->label_count < LABELS_MAX ? s->label_count : LABELS_MAX;
-    for (size_t i = 0; i < count; i++) {
-        add_name(&text, s->labels[i].key, false);
-        bool again = true;
-        while (again && !text.failed) {
-            again = false;
-            struct str own = str_slice(buf_str(&text), ends[i], text.size);
-            for (size_t k = 0; k < i && !again; k++)
-                again = str_eq(own, str_slice(buf_str(&text), ends[k], ends[k + 1]));
-            if (again)
-                buf_add_char(&text, '_');
-        }
-        ends[i + 1] = text.size;
-    }
-    for (size_t i = 0; i < count; i++) {
-        names[i] = str_slice(buf_str(&text), ends[i], ends[i + 1]);
-        buf_printf(out, "%s%.*s=\"", i ? "," : "{", STR_ARG(names[i]));
-        add_escaped(out, s->labels[i].value);
-        buf_add_char(out, '"');
-    }
-    if (count)
-        buf_add_char(out, '}');
-    buf_free(&text);
-}
-
-static void write_value(struct buf *out, double value)
-{
-    char text[NUMBER_TEXT_MAX];
-    if (isnan(value))
-        buf_add_str(out, STR("NaN"));
-    else if (isinf(value))
-        buf_add_str(out, value > 0 ? STR("+Inf") : STR("-Inf"));
-    else
-        buf_add(out, text, number_format(text, value));
+    struct openmetrics_label labels[LABELS_MAX];
+    size_t count = s->label_count < LABELS_MAX ? s->label_count : LABELS_MAX;
+    for (size_t i = 0; i < count; i++)
+        labels[i] = (struct openmetrics_label){s->labels[i].key, s->labels[i].value};
+    openmetrics_add_labels(out, labels, count);
 }
 
 static void write_all(struct buf *out, const struct query_listed *all, size_t count,
@@ -139,23 +39,23 @@ static void write_all(struct buf *out, const struct query_listed *all, size_t co
     for (size_t i = 0; i < count && !out->failed; i++) {
         const struct query_listed *s = &all[i];
         if (i == 0 || !str_eq(s->metric->name, all[i - 1].metric->name)) {
-            family = family_of(s->metric, &taken, arena);
-            write_head(out, family, s->metric);
-            // two files may not agree: the first one's word counts
+            // files may differ in the kind: the first one counts
             counter = s->metric->kind == STORE_COUNTER;
+            family = openmetrics_family(s->metric->name, counter, &taken, arena);
+            openmetrics_add_head(out, family, counter, s->metric->unit, s->metric->help);
         }
         if (counter && !(s->value >= 0))
-            continue; // no counter is less than nothing
+            continue; // counters are never negative
         buf_printf(out, "%.*s%s", STR_ARG(family), counter ? "_total" : "");
         write_labels(out, s);
         buf_add_char(out, ' ');
-        write_value(out, s->value);
+        openmetrics_add_value(out, s->value);
         buf_printf(out, " %.3f\n", (double)(s->t_ns + shift_ns) / NS_PER_S);
     }
     map_free(&taken);
 }
 
-// Of the other nodes, as the hub knows them.
+// Of the other nodes, from the hub.
 static void write_clocks(struct hub *hub, struct arena *arena, struct buf *out)
 {
     const struct hub_node *nodes;
@@ -173,9 +73,9 @@ static void write_clocks(struct hub *hub, struct arena *arena, struct buf *out)
                     "# TYPE clock_offset_seconds gauge\n# UNIT clock_offset_seconds seconds\n"));
         any = true;
         buf_add_str(out, STR("clock_offset_seconds{host=\""));
-        add_escaped(out, nodes[i].host);
+        openmetrics_add_escaped(out, nodes[i].host);
         buf_add_str(out, STR("\"} "));
-        write_value(out, (double)nodes[i].offset_ns / NS_PER_S);
+        openmetrics_add_value(out, (double)nodes[i].offset_ns / NS_PER_S);
         buf_add_char(out, '\n');
     }
 }

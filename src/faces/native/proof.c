@@ -1,4 +1,4 @@
-// proof.c - shows a client that this is the server whose token it has, before it sends it
+// proof.c - proves to a client that this server has the client's token, before the client sends it
 // (http/server_proof.h).
 #include "faces/native/handlers.h"
 #include "http/server_proof.h"

@@ -1,5 +1,5 @@
-// question.c - what a body of /sonde/v1/query says beside OpenTSDB's: the times "first" and
-// "last", and job_tag.
+// question.c - the additions of /sonde/v1/query to OpenTSDB's body: the times "first" and "last",
+// and job_tag.
 #include "base/clock.h"
 #include "faces/native/handlers.h"
 #include "query/filter.h"
@@ -34,13 +34,13 @@ int native_query_parse(const struct service *service, struct request *r, struct 
     return rc;
 }
 
-// An answer leaves out a bucket that begins before the range (OpenTSDB's rule). So the range begins
-// where the first bucket does; for calendar intervals it begins early enough.
+// An answer excludes a bucket that begins before the range (OpenTSDB's rule). So the range begins
+// where its first bucket begins; for calendar intervals it begins early enough.
 static int64_t first_bucket_ns(const struct query_downsample *d, int64_t first_ns)
 {
     static const struct {
         char unit;
-        int64_t days; // at most
+        int64_t days; // maximum
     } longest[] = {{'d', 1}, {'w', 7}, {'n', 31}, {'y', 366}};
     if (!d->on || d->all || d->interval <= 0)
         return first_ns;
@@ -55,8 +55,8 @@ static int64_t first_bucket_ns(const struct query_downsample *d, int64_t first_n
     return first_ns - days * d->interval * 86400 * NS_PER_S;
 }
 
-// A query may need nothing of a node that is not connected, and finds out at once if it does. One
-// that was late would make the request wait again.
+// A query may not need a node that is not connected, and finds that out without a delay. A node
+// that was late would delay the request again.
 static void forget_not_connected(struct reading *d)
 {
     size_t n = 0;
@@ -66,8 +66,8 @@ static void forget_not_connected(struct reading *d)
     d->missing_count = n;
 }
 
-// Puts the times of the first and the last point in the place of "first" and "last". A start behind
-// the last point is followed by nothing yet: the end is now.
+// Replaces "first" and "last" by the times of the first and the last point. If the start is after
+// the last point, the end is now.
 static int fill_range(const struct service *service, struct reading *d,
                       struct query_request *request, struct error *e)
 {
@@ -88,7 +88,7 @@ static int fill_range(const struct service *service, struct reading *d,
         struct query *q = &request->queries[i];
         if (request->from_first)
             q->start_ns = first_bucket_ns(&q->downsample, first_ns);
-        if (request->to_last) // 0all leaves out its end
+        if (request->to_last) // 0all excludes the end of its range
             q->end_ns = last_ns + (q->downsample.on && q->downsample.all);
         if (request->to_last && q->end_ns < q->start_ns)
             q->end_ns = service_recorded_ns(service, clock_realtime_ns());
@@ -124,7 +124,7 @@ struct str native_job(const struct reading *d)
     return d->view.count ? store_reader_meta(source_reader(d->view.files[0]), STR("job")) : STR("");
 }
 
-// Takes the filters for the tag job off the query. *matches: the job passes all of them.
+// Removes the filters on the tag job from the query. *matches: the job passes all of them.
 static int strip_job(struct query *q, struct str job, struct arena *arena, bool *matches,
                      struct error *e)
 {
@@ -193,7 +193,8 @@ int native_run(struct reading *d, const struct query_request *request, size_t i,
                struct arena *arena, struct query_result *out, struct error *e)
 {
     struct query q = request->queries[i];
-    // Where the files are of several jobs, their series have the tag, and can be grouped by it.
+    // If the files belong to several jobs, their series have the tag already, and can be grouped by
+    // it.
     if (!request->job_tag || d->view.labels)
         return reading_run(d, q, arena, out, e);
     struct str job = native_job(d);

@@ -1,17 +1,17 @@
-// reboot.c - /sonde/v1/reboot and Dragon's /api/reboot: the job's command is to be started again,
+// reboot.c - /sonde/v1/reboot and Dragon's /api/reboot: request a restart of the job's command,
 // without some hosts.
 //
-// The launcher decides (launch/restart.h), and says on its standard error what it does; here it is
-// only asked.
+// The launcher decides (launch/restart.h), and reports on its standard error; this handler only
+// sends the request.
 #include "faces/native/handlers.h"
 #include "http/json_body.h"
 
 #include <ctype.h>
 #include <errno.h>
 
-enum { HOSTS_MAX_BYTES = 4096 }; // in one line to the launcher
+enum { HOSTS_MAX_BYTES = 4096 }; // bytes in one line to the launcher
 
-// Host names go into a line for the launcher: nothing else may be in them.
+// Host names go into a line for the launcher, so they must not contain anything else.
 static int check_hosts(struct str hosts, struct error *e)
 {
     if (hosts.size > HOSTS_MAX_BYTES)
@@ -40,7 +40,7 @@ static void ask(struct service *service, struct str hosts, bool by_dragon, struc
     struct error e = {0};
     if (!service->reboot) {
         answer_error(
-            a, 501, "this job cannot be started anew on other nodes",
+            a, 501, "this job cannot be restarted on other nodes",
             "It was not started with a launcher that restarts jobs (sonde run --resilient).");
         return;
     }
@@ -54,7 +54,7 @@ static void ask(struct service *service, struct str hosts, bool by_dragon, struc
     json_key_string(&w, "asked", STR("reboot"));
     json_key(&w, STR("hosts"));
     put_hosts(&w, hosts);
-    if (by_dragon) { // what Dragon's clients read
+    if (by_dragon) { // the answer that Dragon's clients expect
         json_key_bool(&w, "reboot", true);
         json_key(&w, STR("hostnames"));
         if (hosts.size)

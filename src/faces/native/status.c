@@ -1,4 +1,4 @@
-// status.c - sonde's own face: what is served, and whether we are up.
+// status.c - sonde's own face: the served data, and the health of the server.
 #include "base/clock.h"
 #include "base/own_memory.h"
 #include "faces/native/dump.h"
@@ -70,7 +70,7 @@ static void write_unreadable(struct json_writer *w, const struct source *file)
     json_end_object(w);
 }
 
-// The runs whose files are served, each once; at most RUNS_MAX, as status is asked for often.
+// Writes each run whose files are served; at most RUNS_MAX, because clients poll status.
 static void write_runs(struct json_writer *w, const struct service *service,
                        const struct sources_view *view)
 {
@@ -186,8 +186,8 @@ static void write_node(struct json_writer *w, const struct hub_node *n, int64_t 
     json_end_object(w);
 }
 
-// The other nodes, as far as the hub knows them without asking; who is not connected, and not
-// behind one that is, is missing.
+// Writes the other nodes from the hub's state, without requests. A node that is neither connected
+// nor behind a connected one is missing.
 static void write_hub(struct json_writer *w, struct hub *hub, struct arena *arena)
 {
     struct hub_stats s;
@@ -259,7 +259,7 @@ void native_status(struct service *service, struct request *r, struct answer *a)
                     (double)(clock_monotonic_ns() - service->started_ns) / NS_PER_S);
     json_key_u64(&w, "memory_bytes", own_memory_resident_bytes());
     json_key_u64(&w, "own_memory_bytes", own_memory_bytes());
-    if (service->site) { // a server has answered
+    if (service->site) { // the answer comes from a server
         write_connections(&w, service);
         write_workers(&w, service);
     }

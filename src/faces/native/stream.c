@@ -1,17 +1,18 @@
-// stream.c - looks at the selected series for points behind the last one sent: our own files here,
-// the other nodes in a thread (stream_nodes.h).
+// stream.c - finds points of the selected series after the last sent one: from our own files here,
+// from the other nodes in a thread (stream_nodes.h).
 //
 //   event: series   data: {"id":0,"metric":"loss","tags":{…}}        before a series' first point
 //   event: points   data: {"id":0,"t_ns":[…],"values":[…]}
-//   event: missing  data: {"host":"n2","reason":"late"}              a node that is not followed for now
+//   event: missing  data: {"host":"n2","reason":"late"}              a node that is left out for now
 //   event: back     data: {"host":"n2"}
-//   : nothing new                                                    a comment, which clients pass over
+//   : nothing new                                                    a comment, which clients ignore
 //
-// A file that has not grown since it was looked through to its end is not looked at.
+// A file is read only if it has grown since it was last read to its end.
 #include "faces/native/stream.h"
 #include "faces/native/handlers.h"
 
 #include "ask/series_list.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "faces/native/binary.h"
@@ -25,11 +26,11 @@ static_assert((int)STREAM_SELECTIONS_MAX <= (int)ASK_RECENT_SELECTIONS_MAX,
               "all of them are asked for");
 
 struct followed {
-    int64_t sent_ns; // of the last point sent
+    int64_t sent_ns; // time of the last sent point
     bool named;
 };
 
-// What is said of a series; `text` is its name in the stream, and what tells two apart.
+// The description of a series; `text` is its name in the stream, and identifies it.
 struct named {
     struct str text, metric;
     const struct store_label *labels;
@@ -44,7 +45,7 @@ struct looked {
 
 struct stream {
     struct service *service;
-    struct arena arena; // selections, keys
+    struct arena arena; // memory of selections and keys
     struct ask_selection selections[STREAM_SELECTIONS_MAX];
     struct store_label tags[STREAM_SELECTIONS_MAX][ASK_RECENT_TAGS_MAX];
     size_t selection_count;
@@ -55,7 +56,7 @@ struct stream {
     bool full, said_full, binary;
     struct stream_nodes *nodes; // NULL: there are no others
     struct looked *looked;      // as far as each file of the last view was looked through
-    size_t looked_count;
+    size_t looked_capacity;
     struct buf piece; // binary: what is new
     uint64_t piece_series, piece_points;
 };
@@ -91,7 +92,7 @@ int stream_open(struct service *service, const struct request *r, struct stream 
         if (!str_eq(r->parameters[i].name, STR("m")))
             continue;
         if (s->selection_count == STREAM_SELECTIONS_MAX) {
-            rc = error_set(e, -EINVAL, "m may be given %d times", STREAM_SELECTIONS_MAX);
+            rc = error_set(e, -EINVAL, "m may appear at most %d times", STREAM_SELECTIONS_MAX);
             break;
         }
         struct store_label *tags = s->tags[s->selection_count];
@@ -153,7 +154,7 @@ void stream_say_nothing(const struct stream *s, struct buf *out)
         buf_add_str(out, STR(": nothing new\n\n"));
 }
 
-// The series' number; -1 where there is no room for one more.
+// The series' number; -1 if the stream has too many.
 static int64_t id_of(struct stream *s, struct str text)
 {
     uint64_t *id = map_get(&s->ids, text);
@@ -173,7 +174,7 @@ static int64_t id_of(struct stream *s, struct str text)
     return (int64_t)*id - 1;
 }
 
-// {"metric":…,"tags":…} is a series' name in the stream and what tells two series apart.
+// Writes {"metric":…,"tags":…}, a series' name in the stream, which identifies it.
 static void describe(struct buf *out, struct str metric, const struct store_series_info *info)
 {
     struct json_writer w = json_to(out);
@@ -228,7 +229,7 @@ static size_t write_run(struct stream *s, int64_t id, const struct named *name, 
     return count;
 }
 
-// At most `room` points of one series; how many were written.
+// Writes at most `room` points of one series; returns their number.
 static size_t follow(struct stream *s, struct store_snapshot *snapshot, uint32_t series,
                      const struct named *name, int64_t id, size_t room, struct buf *out)
 {
@@ -288,13 +289,13 @@ static size_t follow_file(struct stream *s, const struct sources_view *view, siz
     return written;
 }
 
-// A record of another node: what of it was not sent yet.
+// Writes the new points of a record from another node.
 static size_t follow_record(struct stream *s, struct str record, struct arena *arena,
                             struct buf *out)
 {
     struct ask_recent r;
     if (ask_recent_read(record, arena, &r) || r.selection >= s->selection_count)
-        return 0; // damaged, or no memory: the overlap of the next question may bring it
+        return 0; // damaged, or out of memory: the overlap of the next request may contain it
     struct store_series_info info = {.labels = r.labels, .label_count = (uint32_t)r.label_count};
     struct store_metric metric = {
         .name = s->selections[r.selection].metric, .kind = r.kind, .unit = r.unit};
@@ -312,7 +313,8 @@ static size_t follow_record(struct stream *s, struct str record, struct arena *a
     return written;
 }
 
-// What the other nodes have sent meanwhile; a little more than `room` where a record has it.
+// Writes the points that the other nodes have sent meanwhile; may exceed `room` by a part of a
+// record.
 static void follow_nodes(struct stream *s, size_t room, struct arena *arena, struct buf *out)
 {
     struct stream_news *news;
@@ -323,20 +325,6 @@ static void follow_nodes(struct stream *s, size_t room, struct arena *arena, str
         else if (!s->binary)
             buf_add_str(out, data);
     }
-}
-
-// False: no memory.
-static bool make_room(struct stream *s, size_t files)
-{
-    if (files <= s->looked_count)
-        return true;
-    struct looked *more = realloc(s->looked, files * sizeof *more);
-    if (!more)
-        return false;
-    memset(more + s->looked_count, 0, (files - s->looked_count) * sizeof *more);
-    s->looked = more;
-    s->looked_count = files;
-    return true;
 }
 
 // At most `room` points of our own files; how many were written.
@@ -386,7 +374,7 @@ int stream_next(struct stream *s, struct buf *out, struct error *e)
     }
     if (s->binary)
         begin_piece(s);
-    if (make_room(s, view.count))
+    if (array_room_zeroed(&s->looked, &s->looked_capacity, view.count, sizeof *s->looked))
         room -= follow_files(s, &view, room, &arena, out);
     else
         out->failed = true;

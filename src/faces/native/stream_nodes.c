@@ -13,34 +13,33 @@
 
 struct absence {
     struct str host;  // owned
-    int64_t since_ns; // what it has written since then was not had
-    int64_t retry_ns; // not asked before
-    bool here;        // in the answer to the last question
+    int64_t since_ns; // its points since then were missed
+    int64_t retry_ns; // not asked before this time
+    bool here;        // part of the current request
 };
 
 struct stream_nodes {
     struct service *service;
-    struct ask_recent_request request; // but for its window
-    int look_ms;                       // between two questions
+    struct ask_recent_request request; // everything except its window
+    int look_ms;                       // between two requests
     pthread_t thread;
     atomic_bool stop;
-    pthread_mutex_t lock; // of all below
+    pthread_mutex_t lock; // protects everything below
     pthread_cond_t changed;
-    struct stream_news *first, **last;
+    struct list_link news; // as it came
     size_t held_bytes;
     void (*woken)(void *user);
     void *woken_user;
-    // The thread's own.
+    // Only for the thread.
     struct absence *absences;
     size_t absence_count, absence_capacity;
-    int64_t asked_ns; // when the last question was begun
-    bool catching_up; // the question is for one that was missing
+    int64_t asked_ns; // start of the last request
+    bool catching_up; // the request is for nodes that were missing
 };
 
-// ---- what has come ----
+// ---- received records ----
 
-// Clients that do not take what they asked for may not keep the room of requests: all streams
-// together have a share.
+// Slow clients must not take the memory of requests, so all streams together have a share of it.
 static void count_held(struct stream_nodes *n, size_t bytes)
 {
     memory_account_add(&n->service->memory, bytes);
@@ -53,7 +52,7 @@ static void count_taken(struct stream_nodes *n, size_t bytes)
     memory_account_give(&n->service->stream_memory, bytes);
 }
 
-// Under the lock. A stream that holds nothing goes on whatever the others hold.
+// Call with the lock held. A stream that holds nothing may go on, whatever the others hold.
 static bool may_ask(struct stream_nodes *n)
 {
     return n->held_bytes < STREAM_HELD_MAX &&
@@ -70,8 +69,7 @@ static int add_news(struct stream_nodes *n, bool event, struct str data)
         memcpy(news->data, data.data, data.size);
     count_held(n, data.size);
     pthread_mutex_lock(&n->lock);
-    *n->last = news;
-    n->last = &news->next;
+    list_append(&n->news, &news->in_nodes);
     n->held_bytes += data.size;
     pthread_mutex_unlock(&n->lock);
     return 0;
@@ -80,12 +78,10 @@ static int add_news(struct stream_nodes *n, bool event, struct str data)
 struct stream_news *stream_nodes_take(struct stream_nodes *n)
 {
     pthread_mutex_lock(&n->lock);
-    struct stream_news *news = n->first;
-    if (news) {
-        n->first = news->next;
-        n->last = n->first ? n->last : &n->first;
+    struct list_link *first = list_take_first(&n->news);
+    struct stream_news *news = first ? LIST_OF(first, struct stream_news, in_nodes) : NULL;
+    if (news)
         n->held_bytes -= news->size;
-    }
     pthread_mutex_unlock(&n->lock);
     if (news)
         count_taken(n, news->size);
@@ -100,11 +96,11 @@ void stream_nodes_on_news(struct stream_nodes *n, void (*woken)(void *user), voi
     pthread_mutex_unlock(&n->lock);
 }
 
-// Not under the lock: who is woken may take it.
+// Call without the lock, because the callback may take it.
 static void tell(struct stream_nodes *n)
 {
     pthread_mutex_lock(&n->lock);
-    void (*woken)(void *user) = n->first ? n->woken : NULL;
+    void (*woken)(void *user) = list_empty(&n->news) ? NULL : n->woken;
     void *user = n->woken_user;
     pthread_mutex_unlock(&n->lock);
     if (woken)
@@ -119,8 +115,8 @@ static struct absence *find_absence(struct stream_nodes *n, struct str host)
     return NULL;
 }
 
-// Behind a relay `host` is the relay's. Of a node that was missing only what it is asked by itself
-// counts: all that is newer would seem to have been sent.
+// Behind a relay, `host` is the relay's. For a node that was missing, only the answer to its
+// separate request counts, because after newer points the missed ones would seem to have been sent.
 static int on_record(void *user, struct str host, struct str record)
 {
     struct stream_nodes *n = user;
@@ -150,7 +146,7 @@ static void say(struct stream_nodes *n, const char *event, struct str host, cons
     buf_free(&out);
 }
 
-// ---- who is missing ----
+// ---- missing nodes ----
 
 static int note_absence(struct stream_nodes *n, const struct wire_missing *m, int64_t since_ns)
 {
@@ -167,7 +163,7 @@ static int note_absence(struct stream_nodes *n, const struct wire_missing *m, in
         say(n, "missing", m->host, wire_reason_name(m->reason), m->text);
     }
     a->here = false;
-    // Who is not connected costs no time to ask.
+    // Asking a node that is not connected takes no time.
     a->retry_ns =
         m->reason == WIRE_LATE ? clock_monotonic_ns() + (int64_t)STREAM_RETRY_S * NS_PER_S : 0;
     return 0;
@@ -196,14 +192,14 @@ static int ask(struct stream_nodes *n, const struct str *hosts, size_t count, in
     return rc;
 }
 
-// All but those that are to be left alone; none: really all.
+// Chooses all nodes except those to leave out; an empty list would mean all.
 static int choose_hosts(struct stream_nodes *n, struct arena *arena, const struct str **out,
                         size_t *count)
 {
     int64_t now_ns = clock_monotonic_ns();
     size_t left_alone = 0, known;
     for (size_t i = 0; i < n->absence_count; i++) {
-        // unless it turns out to be missing
+        // may change if it is missing again
         n->absences[i].here = now_ns >= n->absences[i].retry_ns;
         left_alone += !n->absences[i].here;
     }
@@ -216,7 +212,7 @@ static int choose_hosts(struct stream_nodes *n, struct arena *arena, const struc
     struct str *hosts = rc ? NULL : arena_array(arena, known + 1, sizeof *hosts);
     if (!hosts)
         return -ENOMEM;
-    hosts[(*count)++] = hub_host(n->service->reads.hub); // never an empty list
+    hosts[(*count)++] = hub_host(n->service->reads.hub); // keeps the list from being empty
     for (size_t i = 0; i < known; i++) {
         const struct absence *a = find_absence(n, nodes[i].host);
         if (!a || a->here)
@@ -226,7 +222,7 @@ static int choose_hosts(struct stream_nodes *n, struct arena *arena, const struc
     return 0;
 }
 
-// Those that answered again get a question of their own for what was missed.
+// Nodes that answer again get a separate request for the points that were missed.
 static int catch_up(struct stream_nodes *n, struct arena *arena, struct error *e)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -322,7 +318,7 @@ int stream_nodes_open(struct service *service, const struct ask_selection *selec
     n->look_ms = look_ms;
     n->request = (struct ask_recent_request){
         .from_ns = from_ns, .selections = selections, .selection_count = count};
-    n->last = &n->first;
+    list_init(&n->news);
     // The first question is for all since from_ns.
     int64_t age_ns;
     if (__builtin_sub_overflow(clock_realtime_ns(), from_ns, &age_ns) ||

@@ -1,22 +1,24 @@
-// stream_nodes.h - the other nodes' half of a stream: a thread that asks them what is new, for as
-// long as the stream is open.
+// stream_nodes.h - the other nodes' part of a stream: a thread that requests new points from them
+// while the stream is open.
 //
 //   every look_ms         ─ RECENT (ask/recent_wire.h) ─▶ all nodes      records ─▶ a list that the stream empties
 //
-// A question asks for the time since the last one and STREAM_OVERLAP_S more; the stream knows what
-// it has had already. A node that does not answer within the node deadline is named ("event:
-// missing"), left alone for STREAM_RETRY_S, so that it does not delay the others again and again,
-// and asked by itself for what was missed when it is back ("event: back"), at most
-// STREAM_CATCH_UP_S of it. While the client takes nothing, and STREAM_HELD_MAX bytes wait for it,
-// nobody is asked.
+// A request covers the time since the previous one plus STREAM_OVERLAP_S; the stream removes
+// duplicates. If a node does not answer within the node deadline, the stream announces it ("event:
+// missing"), and asks it again only after STREAM_RETRY_S, so that it does not delay the others each
+// time. When it answers again ("event: back"), a separate request gets the points that were missed,
+// at most STREAM_CATCH_UP_S. While STREAM_HELD_MAX bytes wait for a slow client, the thread
+// requests nothing.
 #ifndef SONDE_FACES_NATIVE_STREAM_NODES_H
 #define SONDE_FACES_NATIVE_STREAM_NODES_H
 
 #include "ask/recent_wire.h"
+#include "base/list.h"
 #include "faces/service.h"
 
 enum {
-    STREAM_OVERLAP_S = 2, // points that are written up to so long after their time are in time
+    // points that are written up to this much later than their time still count as new
+    STREAM_OVERLAP_S = 2,
     STREAM_RETRY_S = 5,
     STREAM_CATCH_UP_S = 600,
     STREAM_HELD_MAX = 16 << 20,
@@ -24,18 +26,18 @@ enum {
 
 struct stream_nodes;
 
-// `selections` outlive it. -ENOMEM, or why there is no thread.
+// `selections` must outlive it. Returns -ENOMEM, or the reason why no thread could start.
 int stream_nodes_open(struct service *service, const struct ask_selection *selections, size_t count,
                       int64_t from_ns, int look_ms, struct stream_nodes **out, struct error *e);
 void stream_nodes_close(struct stream_nodes *n);
 
-// Called behind each look that has brought something, in the thread that looks; no longer once
-// stream_nodes_close has returned.
+// Calls `woken` in the thread after each answer with data; no longer once stream_nodes_close has
+// returned.
 void stream_nodes_on_news(struct stream_nodes *n, void (*woken)(void *user), void *user);
 
-// What has come next: a record of RECENT, or the text of an event. malloc'd; NULL: nothing.
+// The next received item: a record of RECENT, or the text of an event. malloc'd; NULL: none.
 struct stream_news {
-    struct stream_news *next;
+    struct list_link in_nodes;
     bool event;
     size_t size;
     char data[];

@@ -1,4 +1,4 @@
-// tags.c - /sonde/v1/tags: which tags the series of a metric have, and which values.
+// tags.c - /sonde/v1/tags: the tags of a metric's series, and their values.
 #include "faces/native/handlers.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static int by_key_then_value(const void *left, const void *right)
     return order ? order : str_compare_natural(a->value, b->value);
 }
 
-// All labels of the series, sorted, each once.
+// Collects all labels of the series, sorted, without duplicates.
 static int collect(const struct query_listed *all, size_t count, struct arena *arena,
                    struct store_label **out, size_t *label_count, struct error *e)
 {

@@ -1,5 +1,5 @@
-// admin.c - what scripts for OpenTSDB and clients of Dragon's service ask besides data: stats, ids,
-// tokens.
+// admin.c - answers other requests of scripts for OpenTSDB and of clients of Dragon's service:
+// stats, ids, tokens.
 #include "base/clock.h"
 #include "base/hash.h"
 #include "faces/opentsdb/handlers.h"
@@ -85,8 +85,8 @@ void opentsdb_stats(struct service *service, struct request *r, struct answer *a
     json_end_array(&w);
 }
 
-// There are none that could be out of date: whatever was appended before a request is in its
-// answer.
+// Does nothing, because no cache can be out of date: an answer contains all points that were
+// appended before the request.
 void opentsdb_drop_caches(struct service *service, struct request *r, struct answer *a)
 {
     (void)service, (void)r;
@@ -109,8 +109,7 @@ static const char *bad_name(struct str name)
     return !name.size ? "Name was empty" : name.size > STORE_NAME_MAX ? "Name is too long" : NULL;
 }
 
-// Names come into being with their first point, so nothing is assigned: a name's id is a hash of
-// it.
+// A name exists from its first point on, so no id is assigned: it is a hash of the name.
 static size_t write_ids(struct json_writer *w, const char *kind, struct str names, bool bad,
                         uint64_t seed)
 {
@@ -165,7 +164,7 @@ void opentsdb_assign(struct service *service, struct request *r, struct answer *
 
 // ---- Dragon's
 
-// Its clients trade a key for a token; here both are the same token, of any role.
+// Dragon's clients exchange a key for a token; here both are the same token, of any role.
 void dragon_token(struct service *service, struct request *r, struct answer *a)
 {
     struct error e = {0};

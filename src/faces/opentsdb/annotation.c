@@ -1,8 +1,8 @@
-// annotation.c - /api/annotation, /api/annotation/bulk, /api/annotations: by their times, and new
-// ones on their way to the job's agent.
+// annotation.c - /api/annotation, /api/annotation/bulk, /api/annotations: finds annotations by
+// time, and sends new ones to the job's agent.
 //
-// A recording only grows: an annotation is not changed, but one of the same second that comes later
-// is the one that is answered; and none is deleted.
+// A recording only grows, so annotations are never changed or deleted. If several have the same
+// second, answers contain the last one.
 #include "ask/series_list.h"
 #include "ask/tsuid.h"
 #include "base/clock.h"
@@ -15,11 +15,11 @@
 
 enum { LIST_BYTES_MAX = 16 << 20 };
 
-// ---- by their times
+// ---- search by time
 
 struct wanted {
     int64_t from_ns, to_ns, shift_ns;
-    struct buf text; // of the last one that fits, or of all of them
+    struct buf text; // of the last match, or of all of them
     bool all;
     size_t count;
 };
@@ -57,7 +57,7 @@ static void answer_one(struct service *service, struct request *r, struct answer
         return;
     }
     wanted.from_ns = service_recorded_ns(service, wanted.from_ns);
-    // To the second or the millisecond, as they are shown.
+    // Times match with the resolution in which they are shown, seconds or milliseconds.
     int64_t shown_ns = wanted.from_ns % NS_PER_S ? NS_PER_MS : NS_PER_S;
     if (__builtin_add_overflow(wanted.from_ns, shown_ns - 1, &wanted.to_ns))
         wanted.to_ns = INT64_MAX;
@@ -120,14 +120,14 @@ static void answer_range(struct service *service, struct request *r, struct answ
     buf_free(&wanted.text);
 }
 
-// ---- new ones
+// ---- new annotations
 
 struct known_series {
     struct service *service;
     struct request *r;
 };
 
-// A tsuid is a hash: it is looked for among all of them.
+// A tsuid is a hash, so finding its series is a search among all of them.
 static bool add_tags_of(void *user, struct str wanted, struct buf *line)
 {
     const struct known_series *k = user;
@@ -179,7 +179,7 @@ static void refuse(struct answer *a, const struct put_batch *batch, size_t faile
     answer_failure(a, &e);
 }
 
-// A request without a body may have the annotation in its address. False: no memory.
+// Without a body, the parameters of the address are the annotation. False: out of memory.
 static bool read_address(struct request *r)
 {
     static const struct {
@@ -245,7 +245,7 @@ static bool refuse_deleting(const struct request *r, struct answer *a)
 {
     if (r->method != METHOD_DELETE)
         return false;
-    answer_error(a, 501, "annotations are not deleted", "A recording keeps what it was given.");
+    answer_error(a, 501, "annotations cannot be deleted", "A recording only grows.");
     return true;
 }
 

@@ -24,7 +24,7 @@ static int run_leaf(void *user, const struct query *leaf, struct arena *arena,
     return reading_run(l->reading, q, arena, out, e);
 }
 
-// A value that is not there is said to be so: a row has a value for every series.
+// A missing value is written explicitly: a row has a value for every series.
 static void write_value(struct json_writer *w, double value, const struct exp_fill *fill)
 {
     if (isfinite(value))
@@ -59,11 +59,11 @@ static void write_rows(struct json_writer *w, const struct query_set *set,
     json_end_object(w);
 }
 
-// The metrics that the node speaks of, by itself or by others, each once.
+// Finds the metrics that the node refers to, directly or through other nodes, without duplicates.
 static void find_metrics(const struct exp *x, size_t node, bool *speaks_of)
 {
     speaks_of[node] = true;
-    // Whatever a node speaks of stands before it in the order.
+    // A node refers only to nodes before it.
     for (size_t i = x->node_count; i-- > 0;) {
         const struct exp_node *n = &x->nodes[x->order[i]];
         for (size_t k = 0; k < n->formula.name_count && speaks_of[x->order[i]]; k++)
@@ -142,7 +142,7 @@ static int answer_outputs(struct leaf_runner *l, struct request *r, const struct
         write_output(&w, x, &x->outputs[i], &sets[x->outputs[i].node], l->service->shift_ns);
     json_end_array(&w);
     json_key(&w, STR("query"));
-    json_put_raw(&w, r->body); // the parser let it through, so it is JSON
+    json_put_raw(&w, r->body); // the parser has accepted it, so it is valid JSON
     json_end_object(&w);
     arena_free(&work);
     return rc;

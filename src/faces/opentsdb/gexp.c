@@ -11,7 +11,7 @@ enum { EXPRESSIONS_MAX = 64 }; // exp= in one request
 struct leaf_runner {
     struct service *service;
     struct reading *reading;
-    int64_t start_ns, end_ns; // as recorded
+    int64_t start_ns, end_ns; // recorded times
     int64_t deadline_ns;
     struct str zone;
     bool calendar, ms;
@@ -24,7 +24,7 @@ static int run_leaf(void *user, const struct query *leaf, int64_t shift_ns, stru
     struct query q = *leaf;
     if (__builtin_sub_overflow(l->start_ns, shift_ns, &q.start_ns) ||
         __builtin_sub_overflow(l->end_ns, shift_ns, &q.end_ns))
-        return 0; // before the beginning of time there is nothing
+        return 0; // no data before the beginning of time
     q.downsample.time_zone = l->zone;
     if (l->calendar)
         query_downsample_use_calendar(&q.downsample);
@@ -57,7 +57,7 @@ static int read_times(const struct service *service, const struct request *r,
     return 0;
 }
 
-// One expression after the other; each one's memory is given back before the next.
+// Answers one expression after the other, and frees the memory of each before the next one.
 static int answer_expressions(struct leaf_runner *l, struct request *r, struct answer *a,
                               struct error *e)
 {
@@ -87,7 +87,7 @@ static int answer_expressions(struct leaf_runner *l, struct request *r, struct a
                  : gexp_parse(r->parameters[i].value, &work, &x, e);
         if (!rc)
             rc = gexp_evaluate(&x, &run, &set, e);
-        // Its first query says how gaps are written.
+        // The first query sets the fill policy for gaps.
         struct query shown = rc ? (struct query){0} : *gexp_first_query(&x);
         for (size_t s = 0; s < set.count && !rc; s++)
             opentsdb_write_series(&w, &shown, count, set.series[s].metric, &set.series[s], &none,

@@ -1,8 +1,8 @@
 // last.c - /api/query/last: the latest point of each series.
 //
-// A series is named by a metric and those of its tags that matter ("cpu{host=a}"; every series that
-// carries them is answered), or by its tsuid. With back_scan, or backScan, only points of the last
-// so many hours count; 0, the default, asks for the latest whenever it was.
+// A request selects series by a metric and some tags ("cpu{host=a}" selects every series that has
+// them), or by a tsuid. With back_scan, or backScan, only points of the last so many hours count;
+// 0, the default, selects the latest point of any time.
 #include "ask/tsuid.h"
 #include "base/clock.h"
 #include "faces/opentsdb/handlers.h"
@@ -60,7 +60,7 @@ static int of_series(struct reading *d, struct last *l, struct str text, struct 
     return rc;
 }
 
-// A tsuid is a hash: it is looked for among all of them.
+// A tsuid is a hash, so finding its series is a search among all of them.
 static int of_tsuids(struct reading *d, struct last *l, struct str wanted, struct error *e)
 {
     struct query_series_filter f = {.latest = true, .from_ns = l->from_ns};

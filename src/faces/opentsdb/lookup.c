@@ -1,9 +1,10 @@
-// lookup.c - /api/search/lookup: the series of a metric that carry some tags.
+// lookup.c - /api/search/lookup: the series of a metric that have some tags.
 //
-// The same key several times means any of the values; "*" is any value at all, or any key, or any
-// metric. A series that lies in several files is found once. Names that no file knows are an error,
-// as in OpenTSDB, not an empty answer.
+// The same key several times means any of the values; "*" means any value, any key, or any metric.
+// A series of several files is found once. As in OpenTSDB, a name that no file knows is an error
+// and not an empty answer.
 #include "ask/tsuid.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "faces/opentsdb/handlers.h"
@@ -35,7 +36,8 @@ struct found {
 struct finding {
     const struct lookup *what;
     struct arena *arena;
-    // "metric", then each key and value, each behind a 0: what makes two series of two files one
+    // The metric, then each key and value, separated by zero bytes: identifies equal series of
+    // several files
     struct map seen;
     struct found *all;
     size_t count, capacity, most;
@@ -84,7 +86,7 @@ static int read_lookup(struct request *r, struct lookup *l, struct error *e)
         return rc;
     if (request_parameter(r, "m", &m) && m.size)
         return parse_lookup(m, l, e);
-    // The JSON form.
+    // The JSON form of the request.
     bool any = request_parameter(r, "metric", &l->metric);
     for (size_t i = 0; i < r->parameter_count && !rc; i++) {
         struct str value = r->parameters[i].value;
@@ -100,7 +102,7 @@ static int read_lookup(struct request *r, struct lookup *l, struct error *e)
     return rc;
 }
 
-// An empty one, too: {host=}, {=web01}.
+// An empty value means any, too: {host=}, {=web01}.
 static bool is_any(struct str value)
 {
     return !value.size || str_eq(value, STR("*"));
@@ -136,17 +138,17 @@ static bool value_known(const struct sources_view *view, struct str value)
     return false;
 }
 
-// Whether another node knows the name.
+// True if another node knows the name.
 static bool elsewhere(struct reading *d, struct str kind, struct str name)
 {
     const struct str *names;
     size_t count;
-    // Sorted: the name itself is the first of those that begin with it.
+    // The list is sorted, so the name itself comes first among the names that begin with it.
     return d->from->hub && reading_names(d, kind, name, false, 1, &names, &count, NULL) == 0 &&
            count && str_eq(names[0], name);
 }
 
-// Every tag in the lookup has to be one that some file knows; -ENOENT with OpenTSDB's words.
+// Checks that some file knows every tag in the lookup; -ENOENT with OpenTSDB's message.
 static int check_tags(struct reading *d, const struct lookup *l, struct error *e)
 {
     for (size_t i = 0; i < l->tag_count; i++) {
@@ -162,7 +164,7 @@ static int check_tags(struct reading *d, const struct lookup *l, struct error *e
     return 0;
 }
 
-// Whether some tag of the lookup with the key of `like` takes the value.
+// True if a tag of the lookup with the key of `like` accepts the value.
 static bool value_taken(const struct lookup *l, const struct store_label *like, struct str value)
 {
     for (size_t i = 0; i < l->tag_count; i++)
@@ -213,14 +215,8 @@ static bool is_new(struct finding *f, struct str metric, const struct store_seri
 static int keep(struct finding *f, struct str metric, const struct store_series_info *s,
                 struct error *e)
 {
-    if (f->count == f->capacity) {
-        size_t capacity = f->capacity ? f->capacity * 2 : 64;
-        struct found *all = realloc(f->all, capacity * sizeof *all);
-        if (!all)
-            return error_set(e, -ENOMEM, "no memory for the lookup");
-        f->all = all;
-        f->capacity = capacity;
-    }
+    if (!array_room(&f->all, &f->capacity, f->count + 1, sizeof *f->all))
+        return error_set(e, -ENOMEM, "no memory for the lookup");
     f->all[f->count++] = (struct found){metric, s->labels, s->label_count};
     return 0;
 }
@@ -244,7 +240,7 @@ static int find_in_metric(struct finding *f, const struct sources_view *view, si
     return rc;
 }
 
-// Tags that a list of series can be narrowed by: of one value for one key.
+// The tags that select series directly: those with one value for their key.
 static size_t single_tags(const struct lookup *l, struct store_label out[LOOKUP_TAGS_MAX])
 {
     size_t count = 0;
@@ -259,7 +255,7 @@ static size_t single_tags(const struct lookup *l, struct store_label out[LOOKUP_
     return count;
 }
 
-// Where other nodes are asked: from the list of series of the metric.
+// With other nodes: searches the list of all series of the metric.
 static int find_in_list(struct finding *f, struct reading *d, struct error *e)
 {
     struct store_label tags[LOOKUP_TAGS_MAX];
@@ -332,8 +328,7 @@ static void write_name(struct json_writer *w, const char *member, struct str nam
         json_put_null(w);
 }
 
-// `asked` is the name in the request: another name of the metric that was looked up, where that one
-// answers to several.
+// `asked` is the name in the request, which may be an alias of the metric that was found.
 static void write_lookup(struct json_writer *w, const struct lookup *l, struct str asked,
                          const struct finding *f, int64_t began_ns)
 {

@@ -1,4 +1,4 @@
-// metadata.c - what there is to ask for: names, aggregators, filters, versions.
+// metadata.c - names, aggregators, filters, versions.
 #include "base/clock.h"
 #include "faces/opentsdb/handlers.h"
 #include "http/json_body.h"
@@ -8,11 +8,11 @@
 #include <stdio.h>
 
 enum {
-    SUGGEST_DEFAULT = 25, // as OpenTSDB's
+    SUGGEST_DEFAULT = 25, // OpenTSDB's default
     SUGGEST_MAX = 1000000,
 };
 
-// One more among the sorted names, unless it is there. -ENOMEM.
+// Inserts a name into the sorted list, unless it is there already. -ENOMEM.
 static int insert_name(struct arena *arena, struct str name, const struct str **names,
                        size_t *count, struct error *e)
 {
@@ -34,8 +34,8 @@ static int insert_name(struct arena *arena, struct str name, const struct str **
     return 0;
 }
 
-// Other names of built-in metrics that have series. `text`: what the names begin with, or hold
-// anywhere.
+// Adds aliases of built-in metrics that have series. `text` is the beginning of the names, or with
+// `anywhere` a part of them.
 static int add_aliases(struct reading *d, struct str text, bool anywhere, size_t most,
                        const struct str **names, size_t *count, struct error *e)
 {
@@ -49,8 +49,8 @@ static int add_aliases(struct reading *d, struct str text, bool anywhere, size_t
     return rc;
 }
 
-// The label that files of several jobs carry is no store's: it is put where it belongs among the
-// sorted names.
+// The label that distinguishes several jobs is not in any store, so it is inserted into the sorted
+// names here.
 static int add_file_labels(const struct sources_view *view, struct str kind, struct str text,
                            bool anywhere, size_t most, struct arena *arena,
                            const struct str **names, size_t *count, struct error *e)
@@ -92,7 +92,7 @@ static int suggest(struct service *service, struct request *r, struct answer *a,
     if (rc)
         return rc;
     if (!request_parameter(r, "type", &kind) || !kind.size)
-        kind = STR("metrics"); // Dragon's clients ask for nothing else
+        kind = STR("metrics"); // Dragon's clients request nothing else
     if (!str_eq(kind, STR("metrics")) && !str_eq(kind, STR("tagk")) && !str_eq(kind, STR("tagv")))
         return error_set(e, -EINVAL, "Invalid 'type' parameter:%.*s", STR_ARG(kind));
     request_parameter(r, "q", &text);
@@ -127,7 +127,7 @@ void opentsdb_suggest(struct service *service, struct request *r, struct answer 
         answer_failure(a, &e);
 }
 
-// ---- what the engine can do
+// ---- the engine's functions
 
 void opentsdb_aggregators(struct service *service, struct request *r, struct answer *a)
 {
@@ -181,7 +181,7 @@ void opentsdb_filters(struct service *service, struct request *r, struct answer 
     json_end_object(&w);
 }
 
-// What clients of OpenTSDB look for before they write or ask.
+// Clients of OpenTSDB read this configuration before they write or query.
 void opentsdb_configuration(struct service *service, struct request *r, struct answer *a)
 {
     char timeout_ms[24];
@@ -209,7 +209,7 @@ void opentsdb_version(struct service *service, struct request *r, struct answer 
     (void)service, (void)r;
     struct json_writer w = json_to(&a->body);
     json_begin_object(&w);
-    // The version of OpenTSDB whose answers these are, for programs that look at it.
+    // Programs check this version of OpenTSDB, whose answers ours imitate.
     json_key_string(&w, "version", STR("2.4.0"));
     json_key_string(&w, "short_revision", STR(""));
     json_key_string(&w, "full_revision", STR(""));

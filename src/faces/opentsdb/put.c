@@ -1,4 +1,4 @@
-// put.c - /api/put and Dragon's /api/metrics: what came in, and how it is answered.
+// put.c - /api/put and Dragon's /api/metrics: requests and answers.
 #include "faces/opentsdb/put.h"
 #include "faces/opentsdb/handlers.h"
 
@@ -43,7 +43,7 @@ static void write_summary(struct answer *a, const struct put_batch *batch, size_
 
 typedef int parse_fn(struct str body, struct arena *arena, struct put_batch *out, struct error *e);
 
-// False: the answer is made.
+// Returns false if the answer is complete.
 static bool take(struct service *service, struct request *r, struct answer *a, parse_fn *parse,
                  struct put_batch *batch, size_t *failed)
 {
@@ -79,7 +79,7 @@ void opentsdb_put(struct service *service, struct request *r, struct answer *a)
     }
 }
 
-// Up to the list of errors: texts.
+// Writes everything before the list of errors: texts.
 static void dragon_write_counts(struct json_writer *w, size_t success, size_t failed)
 {
     json_begin_object(w);

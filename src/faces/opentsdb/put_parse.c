@@ -1,4 +1,4 @@
-// put_parse.c - points and annotations in JSON, to lines.
+// put_parse.c - converts points and annotations in JSON to lines.
 #include "base/clock.h"
 #include "base/escape.h"
 #include "base/storable_name.h"
@@ -11,8 +11,8 @@
 #include <math.h>
 #include <stdio.h>
 
-// What can stand in a line as it is: no blanks, no control characters. Which characters may be in
-// names is the agent's to say.
+// True for a text that needs no escape in a line: it has no blanks and no control characters. The
+// agent checks which characters names may have.
 static bool is_word(const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c; c++)
@@ -21,7 +21,7 @@ static bool is_word(const char *text)
     return true;
 }
 
-// Numbers may stand in quotes. Integers have 64 bits, as OpenTSDB has them.
+// Numbers may be in quotes. Integers have 64 bits, as in OpenTSDB.
 static bool number_of(const json_t *value, double *out)
 {
     if (json_is_number(value))
@@ -57,7 +57,7 @@ static const char *add_tags(const json_t *tags, struct buf *line)
     return NULL;
 }
 
-// Seconds or milliseconds, as numbers or texts; what the line protocol takes.
+// Accepts seconds or milliseconds, as numbers or texts, like the line protocol.
 static const char *add_time(const json_t *time, struct buf *line)
 {
     double number;
@@ -73,7 +73,7 @@ static const char *add_time(const json_t *time, struct buf *line)
     return NULL;
 }
 
-// How strict the form of a point is: OpenTSDB's clients know the rules of names, Dragon's have
+// The strictness about a point's form: OpenTSDB's clients know the rules for names, Dragon's have
 // none.
 enum dialect { OPENTSDB, DRAGON };
 
@@ -120,10 +120,10 @@ static const char *add_point(const json_t *point, const json_t *time, enum diale
     return add_tags(tags, line);
 }
 
-// The agent's lines are at most 65,536 bytes long.
+// The agent accepts lines of at most 65,536 bytes.
 enum { LINE_BYTES_MAX = 60000 };
 
-// The line, or why there is none, with what it was made of. Frees `line`.
+// Keeps the line, or the reason why there is none, with its source. Frees `line`.
 static int keep(const json_t *from, const char *refused, struct buf *line, struct arena *arena,
                 struct put_point *out, struct error *e)
 {
@@ -173,7 +173,7 @@ static json_t *load(struct str body, struct error *e)
         return NULL;
     }
     json_t *json = json_loadb(body.data, body.size, 0, &fault);
-    if (!json) { // one number out of range must not cost the other points
+    if (!json) { // one number out of range must not affect the other points
         struct buf quoted = {0};
         json_quote_numbers(body, &quoted);
         if (!quoted.failed && quoted.size != body.size)
@@ -247,7 +247,7 @@ static const char *add_custom(const json_t *custom, struct buf *line)
     return refused;
 }
 
-// 0 and null: there is none.
+// 0 and null mean no end.
 static const char *add_end(const json_t *end, struct buf *line)
 {
     struct buf text = {0};

@@ -1,5 +1,4 @@
-// put_send.c - lines to the agent's socket, and its words on them to the points that they are
-// about.
+// put_send.c - sends lines to the agent's socket, and assigns the agent's answers to their points.
 #include "base/clock.h"
 #include "base/exchange.h"
 #include "faces/opentsdb/put.h"
@@ -25,12 +24,12 @@ static int exchange(const char *path, struct str text, struct buf *reply, struct
     int rc = exchange_run(fd, &x, e);
     close(fd);
     if (rc)
-        e->code = -EIO; // whoever asked is not to blame
+        e->code = -EIO; // not the client's mistake
     return rc ? -EIO : 0;
 }
 
-// "line 3: words" for each of the first that were refused; behind them, where there are more, "250
-// lines were refused, …".
+// Reads "line 3: text" for each of the first refused lines; if there are more, "250 lines were
+// refused, …" follows.
 static int read_reply(struct str reply, struct put_point **sent, size_t sent_count,
                       struct arena *arena, size_t *failed, struct error *e)
 {

@@ -10,7 +10,7 @@
 
 enum {
     QUERIES_MAX = 256,         // in one request
-    ANNOTATIONS_MAX = 10000,   // in one answer; the earliest are taken
+    ANNOTATIONS_MAX = 10000,   // in one answer; the earliest ones
     UNKNOWN_HEADER_MAX = 4096, // bytes of X-Sonde-Unknown
 };
 
@@ -19,7 +19,7 @@ static bool any_parameter(const struct request *r, const char *name, const char 
     return request_flag(r, name) || request_flag(r, other);
 }
 
-// GET, and what stands in the address of a POST: m=, start=, end=, tz= and the flags.
+// Reads the parameters in the address of a GET or POST: m=, start=, end=, tz= and the flags.
 static void read_flags(const struct request *r, struct query_request *out)
 {
     out->ms_resolution |= any_parameter(r, "ms", "msResolution");
@@ -39,7 +39,7 @@ static bool is_any(const struct query_filter *f)
             str_eq(f->text, STR("*")));
 }
 
-// Dragon's dashboards expect a series of each host, whatever they ask with: wildcards that do not
+// Dragon's dashboards expect a series for each host, whatever their filter: wildcards that do not
 // group, literal_or(*), or no filter at all.
 static bool group_as_dragon(struct query *q, struct arena *arena)
 {
@@ -149,21 +149,6 @@ struct collection {
     bool failed;
 };
 
-static bool room_for_one(struct collection *c)
-{
-    if (c->count < c->capacity)
-        return true;
-    size_t capacity = c->capacity ? c->capacity * 2 : 16;
-    struct store_event *events = arena_array(c->arena, capacity, sizeof *events);
-    if (!events)
-        return false;
-    if (c->count)
-        memcpy(events, c->events, c->count * sizeof *events);
-    c->events = events;
-    c->capacity = capacity;
-    return true;
-}
-
 static bool collect(const struct store_event *event, struct str host,
                     const struct store_label *file_label, void *user)
 {
@@ -174,7 +159,9 @@ static bool collect(const struct store_event *event, struct str host,
     struct store_event copy = *event;
     copy.text = arena_str(c->arena, event->text);
     struct store_label *labels = arena_array(c->arena, event->label_count, sizeof *labels);
-    c->failed = !copy.text.data || !labels || !room_for_one(c);
+    c->failed =
+        !copy.text.data || !labels ||
+        !arena_room(c->arena, &c->events, &c->capacity, c->count, c->count + 1, sizeof *c->events);
     for (size_t i = 0; i < event->label_count && !c->failed; i++) {
         labels[i].key = arena_str(c->arena, event->labels[i].key);
         labels[i].value = arena_str(c->arena, event->labels[i].value);
@@ -229,8 +216,8 @@ static void write_summary(struct json_writer *w, const struct query_result *tota
     json_end_object(w);
 }
 
-// Room for the whole answer at once: a buffer that grows copies what it has again and again. The
-// numbers are those of usual answers; where they are not enough it grows.
+// Reserves memory for the whole answer at once, because a growing buffer copies its contents again
+// and again. The numbers are typical; if they are too small, the buffer grows.
 static int reserve_answer(struct buf *body, const struct query_result *result, struct error *e)
 {
     enum { POINT_BYTES = 32, SERIES_BYTES = 256 };
@@ -238,14 +225,14 @@ static int reserve_answer(struct buf *body, const struct query_result *result, s
     for (size_t i = 0; i < result->count; i++)
         bytes += result->series[i].count * POINT_BYTES;
     if (body->limit && (body->size >= body->limit || bytes > body->limit - body->size))
-        return 0; // it may be shorter than that
+        return 0; // the answer may be shorter
     int rc = workers_hold_answer(body->size + bytes, e);
     if (!rc)
         buf_reserve(body, bytes);
     return rc;
 }
 
-// A query that stands in the request before is not answered again.
+// A query that is a repetition of an earlier one in the request is not answered again.
 static bool is_repeated(const struct query_request *request, size_t i)
 {
     for (size_t k = 0; k < i; k++)
@@ -254,15 +241,16 @@ static bool is_repeated(const struct query_request *request, size_t i)
     return false;
 }
 
-// Names of metrics that no file knows, among others that some file does.
+// Metrics in a request that no file knows, beside others that some file knows.
 struct unknown_names {
     struct buf names;
     struct error first;
     size_t count;
 };
 
-// A name that is unknown costs one query its series, not the request. OpenTSDB refuses the request;
-// so do we where there is nothing else in it, because the name is a mistake then.
+// Leaves out the series of an unknown name instead of failing the request. OpenTSDB fails the
+// request; so does this function if the request has nothing else, because the name is a mistake
+// then.
 static int leave_out_unknown(struct unknown_names *u, struct str metric, int rc, struct error *e)
 {
     if (rc != -ENOENT)
@@ -270,7 +258,7 @@ static int leave_out_unknown(struct unknown_names *u, struct str metric, int rc,
     if (!u->count++)
         u->first = *e;
     buf_add_str(&u->names, u->count > 1 ? STR(", ") : STR(""));
-    for (size_t i = 0; i < metric.size; i++) // into a header
+    for (size_t i = 0; i < metric.size; i++) // control characters must not get into a header
         buf_add_char(&u->names,
                      metric.data[i] > ' ' && metric.data[i] < 0x7f ? metric.data[i] : '?');
     *e = (struct error){0};
@@ -326,7 +314,7 @@ static int answer_queries(struct service *service, struct request *r,
         total.series_read += result.series_read;
         total.points_read += result.points_read;
         total.points_from_summaries += result.points_from_summaries;
-        arena_reset(&work); // one query's memory at a time
+        arena_reset(&work); // memory for one query at a time
     }
     if (request->show_summary && !rc)
         write_summary(&w, &total, points, r->arrived_ns);

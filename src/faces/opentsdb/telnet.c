@@ -1,4 +1,4 @@
-// telnet.c - the commands, in a table.
+// telnet.c - the table of commands.
 #include "faces/opentsdb/telnet.h"
 
 #include "base/clock.h"
@@ -21,7 +21,7 @@ static void put(struct telnet *t, struct str line, struct buf *reply, struct buf
 {
     enum { NEEDED = 4 };
     struct str rest = line;
-    int words = -1; // put itself
+    int words = -1; // without the word put itself
     while (str_word(&rest).size)
         words++;
     if (!t->admitted)
@@ -113,7 +113,7 @@ void telnet_feed(struct telnet *t, struct str piece, struct buf *reply, struct b
             return;
         }
         if (!piece.data)
-            return; // no newline yet
+            return; // incomplete line
         take_line(t, buf_str(&t->line), reply, points);
         t->line.size = 0;
     }
@@ -141,7 +141,7 @@ void telnet_agent_said(struct str piece, struct buf *rest, struct buf *reply)
     rest->size = text.size;
 }
 
-// ---- for the acceptor
+// ---- the line protocol
 
 static void *begin_session(void *service)
 {

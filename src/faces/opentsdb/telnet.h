@@ -1,7 +1,8 @@
-// telnet.h - OpenTSDB's telnet protocol: lines in, answers and lines for the agent out. No sockets.
+// telnet.h - OpenTSDB's telnet protocol: converts input lines to answers, and to lines for the
+// agent. It knows no sockets.
 //
-//   put metric time value tag=value …   silent when it is taken; else "put: illegal argument: …"
-//   auth TOKEN                          has to come before put, where the server has a token: the write or the control token
+//   put metric time value tag=value …   no answer on success; else "put: illegal argument: …"
+//   auth TOKEN                          required before put if the server has a token: the write or the control token
 //   version · stats · help · exit
 #ifndef SONDE_FACES_OPENTSDB_TELNET_H
 #define SONDE_FACES_OPENTSDB_TELNET_H
@@ -16,23 +17,23 @@ enum {
 
 struct telnet {
     struct service *service;
-    struct buf line; // that is not whole yet
+    struct buf line; // an incomplete line
     bool admitted;
-    bool ended; // exit, or a line that was too long: nothing more is read
+    bool ended; // exit, or a line that was too long: ignore further input
 };
 
 void telnet_begin(struct telnet *t, struct service *service);
 void telnet_free(struct telnet *t);
 
-// Takes any piece of what the client sends. Answers go to *reply, points to *points, one line each.
-// At the end of input `piece` is empty: the last line may lack its newline.
+// Handles any piece of the client's input. Appends answers to *reply, points to *points, one line
+// each. An empty `piece` is the end of input: the last line may lack its newline.
 void telnet_feed(struct telnet *t, struct str piece, struct buf *reply, struct buf *points);
 
-// What the agent said ("line 3: words"), as the client is told it. *rest holds what is no whole
-// line yet.
+// Converts the agent's output ("line 3: text") to answers for the client. *rest keeps an incomplete
+// line.
 void telnet_agent_said(struct str piece, struct buf *rest, struct buf *reply);
 
-// The same for the acceptor. `service` outlives it.
+// The same as a line protocol for the acceptor. `service` must outlive it.
 struct line_protocol telnet_protocol(struct service *service);
 
 #endif

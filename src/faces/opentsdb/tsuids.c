@@ -1,9 +1,9 @@
-// tsuids.c - queries that name series by their tsuids, which are hashes: the series are looked up
-// among all of them.
+// tsuids.c - converts queries by tsuids, which are hashes: it finds their series by a search among
+// all series.
 //
 // The plan of a query selects by tags, on every node. So the series have to be all combinations of
-// some values of their tags, as one series is, or those of two hosts; what else may have such tags
-// is ruled out by explicit_tags.
+// some values of their tags, such as a single series, or those of two hosts; explicit_tags excludes
+// other series with these tags.
 #include "ask/tsuid.h"
 #include "faces/opentsdb/handlers.h"
 #include "faces/opentsdb/write.h"
@@ -37,7 +37,8 @@ static bool has_value_before(const struct query_listed *const *series, size_t be
     return false;
 }
 
-// "a|b" of the label's values, and how many there are; 0: several, and one has a '|' itself.
+// Joins the label's values as "a|b" and returns their number; 0: several, and one of them contains
+// '|'.
 static size_t values_of(const struct query_listed *const *series, size_t count, size_t label,
                         struct buf *text)
 {

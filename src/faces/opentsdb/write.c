@@ -1,7 +1,7 @@
-// write.c - from query results to OpenTSDB's JSON.
+// write.c - converts query results to OpenTSDB's JSON.
 //
-// Points are most of any answer, so they are formatted straight into the buffer: room for many is
-// reserved, then their numbers are written where they stay.
+// Points are most of any answer, so they are formatted directly into the buffer: it reserves room
+// for many, then writes their numbers in place.
 #include "faces/opentsdb/write.h"
 #include "ask/tsuid.h"
 #include "faces/opentsdb/handlers.h"
@@ -11,14 +11,14 @@
 
 #include <math.h>
 
-// Rounds towards the past, also before 1970.
+// Rounds down, also before 1970.
 static int64_t divide_down(int64_t value, int64_t by)
 {
     int64_t quotient = value / by;
     return quotient - (value % by < 0);
 }
 
-// Whether the value is written at all, and as what: *special is NULL for a number.
+// True if the value is written; *special is its text, or NULL for a number.
 static bool is_written(double value, enum query_fill fill, const char **special)
 {
     *special = NULL;
@@ -30,9 +30,10 @@ static bool is_written(double value, enum query_fill fill, const char **special)
     return true;
 }
 
-// Time stamps ascend by little: mostly only the last digits differ from those of the one before.
+// Consecutive time stamps mostly differ only in their last digits, so the text of the others is
+// kept.
 struct stamp_text {
-    int64_t high; // what stands in front of the last four digits; 0: nothing yet
+    int64_t high; // the number without its last four digits; 0: none yet
     size_t size;  // of its text
     char text[NUMBER_TEXT_MAX];
 };
@@ -42,7 +43,7 @@ static size_t write_stamp(struct stamp_text *s, char *to, int64_t stamp)
     enum { LOW = 10000, LOW_DIGITS = 4 };
     uint64_t low = (uint64_t)stamp - (uint64_t)s->high * LOW;
     if (low >= LOW || !s->high) {
-        if (stamp < LOW) // also before 1970
+        if (stamp < LOW) // also true before 1970
             return number_format_i64(to, stamp);
         s->high = stamp / LOW;
         s->size = number_format_i64(s->text, s->high);
@@ -77,10 +78,10 @@ static char *write_point(char *to, bool comma, struct stamp_text *text, int64_t 
     return to;
 }
 
-// Points behind each other in the buffer, which has to have room for one more at any time.
+// Writes consecutive points into the buffer, which always has room for one more.
 struct points_text {
     struct buf *out;
-    size_t room; // for so many points
+    size_t room; // number of points that fit
     bool comma, arrays;
     struct stamp_text stamp;
 };
@@ -89,7 +90,7 @@ static bool put_point(struct points_text *p, int64_t stamp, double value, const 
 {
     if (p->room == 0) {
         size_t points = POINTS_AT_ONCE;
-        // Near the limit of an answer one by one.
+        // Near the limit of an answer, it reserves one by one.
         if (p->out->limit &&
             (p->out->size >= p->out->limit ||
              p->out->limit - p->out->size < (size_t)POINTS_AT_ONCE * POINT_TEXT_MAX))
@@ -116,18 +117,18 @@ void opentsdb_write_points(struct json_writer *w, const struct query_series *s,
     else
         json_begin_object(w);
     bool pending = false;
-    // the pending point's; where the next second (or millisecond) begins
+    // time stamp of the pending point; start of the next second (or millisecond)
     int64_t stamp = 0, next_stamp_ns = 0;
     double value = 0;
     const char *special = NULL;
-    // A point is held back until it is clear that none after it has the same stamp.
+    // Writes a point only when the following one has another time stamp.
     for (size_t i = 0; i < s->count; i++) {
         const char *next_special;
         if (!is_written(s->values[i], fill, &next_special))
             continue;
         int64_t t_ns = s->t_ns[i] + style->shift_ns;
         if (!pending || t_ns >= next_stamp_ns) {
-            // What mostly follows is the next stamp: no division.
+            // Usually the next stamp follows directly, so no division is necessary.
             bool follows =
                 pending && (uint64_t)t_ns - (uint64_t)next_stamp_ns < (uint64_t)resolution_ns;
             int64_t next = follows ? stamp + 1 : divide_down(t_ns, resolution_ns);
@@ -135,12 +136,13 @@ void opentsdb_write_points(struct json_writer *w, const struct query_series *s,
                 break;
             pending = pending && next == stamp;
             stamp = next;
-            // The last second of all time has no next one; then all are divided.
+            // The last second of all time has no next one; then every stamp is computed by
+            // division.
             if (__builtin_mul_overflow(stamp + 1, resolution_ns, &next_stamp_ns))
                 next_stamp_ns = INT64_MIN;
         }
         if (pending && next_special && !special)
-            continue; // a number is not replaced by a gap
+            continue; // a gap does not replace a number
         pending = true;
         value = s->values[i];
         special = next_special;
@@ -228,7 +230,7 @@ static bool groups_before(const struct query *q, size_t i)
     return false;
 }
 
-// {"host":"wildcard(*)"}: each key that groups once.
+// Writes {"host":"wildcard(*)"}: each grouping key once.
 static void write_grouping_tags(struct json_writer *w, const struct query *q)
 {
     json_begin_object(w);
@@ -278,8 +280,8 @@ void opentsdb_write_query(struct json_writer *w, const struct query *q, struct s
     json_end_object(w);
 }
 
-// Whether the query chooses values of the key. If it does not, an aggregate is of all values, also
-// while only one of them exists.
+// True if the query filters by values of the key. Otherwise an aggregate covers all values, even
+// while only one exists.
 static bool chooses(const struct query *q, struct str key)
 {
     for (size_t i = 0; i < q->filter_count; i++)
@@ -288,8 +290,8 @@ static bool chooses(const struct query *q, struct str key)
     return q->aggregator == QUERY_NONE;
 }
 
-// An annotation belongs to a series unless one of its tags contradicts a tag that the query
-// chooses.
+// An annotation belongs to a series unless one of its tags contradicts a tag that the query filters
+// by.
 static bool belongs_to(const struct store_event *event, const struct query *q,
                        const struct query_series *s)
 {
@@ -317,7 +319,7 @@ void opentsdb_write_annotation(struct json_writer *w, const struct store_event *
         json_key_string(w, "tsuid", tsuid);
     int64_t time_ms = divide_down(event->start_ns + shift_ns, NS_PER_MS);
     json_key_i64(w, "startTime", ms && time_ms % 1000 ? time_ms : divide_down(time_ms, 1000));
-    // Two of OpenTSDB's fields are tags here (put.h).
+    // Two of OpenTSDB's fields are stored as tags (put.h).
     struct str notes = label_of(event, STR("notes")), end = label_of(event, STR("endTime"));
     uint64_t end_time = 0;
     str_to_u64(end, &end_time);
@@ -337,7 +339,7 @@ void opentsdb_write_annotation(struct json_writer *w, const struct store_event *
     json_end_object(w);
 }
 
-// `of` NULL: all of them, of no series in particular.
+// `of` NULL: writes all of them, independent of a series.
 static void write_annotations(struct json_writer *w, const char *key,
                               const struct opentsdb_annotations *annotations, const struct query *q,
                               const struct query_series *of, struct str tsuid,
@@ -388,8 +390,7 @@ void opentsdb_write_series(struct json_writer *w, const struct query *q, size_t 
     if (style->show_tsuids) {
         json_key(w, STR("tsuids"));
         json_begin_array(w);
-        // Only a series that stands for itself has one: those that went into an aggregate are not
-        // listed.
+        // Only a single series has a tsuid; those in an aggregate are not listed.
         if (s->source_series == 1)
             json_put_string(w, tsuid);
         json_end_array(w);

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-// Scripts and styles come from this server only, and stand in files. Nothing else is loaded; the
-// page talks to nobody but its server.
+// Scripts and styles come only from files of this server. The page loads nothing else, and connects
+// only to its server.
 #define POLICY_PAGE                                                                               \
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " \
     "'self'; "                                                                                    \
@@ -35,7 +35,7 @@ static bool unpack(const struct page_file *file, struct buf *out)
     return whole && out->size == file->size_bytes;
 }
 
-// The header is a list of tags, or "*"; W/ in front makes no difference for GET.
+// The header is a list of tags, or "*"; a W/ prefix makes no difference for GET.
 static bool has_tag(struct str header, struct str hash)
 {
     while (header.data) {

@@ -1,9 +1,9 @@
-"""The soak's account: what the programs emitted, held against what the recordings hold.
+"""The soak's account: compares what the programs emitted with what the recordings have.
 
-The value of every point and the length of every span name its program and its place in the
-program's sequence (emitter.c). So the account tells lost, doubled and damaged ones apart. Of a
-counter it checks the total: the last recorded value is the sum of all that its slot's programs
-added.
+The value of every point and the length of every span encode its program and its number in the
+program's sequence (emitter.c). So the account finds lost, duplicated and damaged ones. For a
+counter it checks the total: the last recorded value is the sum of everything that its slot's
+programs added.
 """
 
 import array
@@ -17,8 +17,9 @@ import subprocess
 import urllib.request
 
 POINTS_SHIFT, SPANS_SHIFT = 24, 20
-SPANS_LIMIT = 1000000  # as /sonde/v1/spans has it; "0" asks for so many
-AWAY_S = 15  # so long after the kill of an agent at most the next one has found the host's programs
+SPANS_LIMIT = 1000000  # the limit of /sonde/v1/spans, which "0" requests
+# maximum time after the kill of an agent until the next one has found the host's programs
+AWAY_S = 15
 KINDS = ("points", "spans")
 
 Life = collections.namedtuple(
@@ -28,7 +29,8 @@ Life = collections.namedtuple(
 
 
 def lives(folder, hosts):
-    """Every program with its account; one that ended before it made an account emitted nothing."""
+    """Every program with its account; a program that ended before it made an account emitted
+    nothing."""
     found = []
     for host in hosts:
         for line in (folder / f"lives-{host}").read_text().splitlines():
@@ -55,16 +57,16 @@ def lives(folder, hosts):
 
 
 class Recorded:
-    """What the recordings hold: (slot, generation) → the numbers of its points and spans, in the
-    order of time; slot → the last value of its counter."""
+    """The contents of the recordings: (slot, generation) → the numbers of its points and spans, in
+    the order of time; slot → the last value of its counter."""
 
     def __init__(self, sonde, recording):
         self.numbers = {kind: collections.defaultdict(lambda: array.array("q")) for kind in KINDS}
         self.damaged = []
         self.cells = {
             row["slot"]: float(row["value"]) for row in self._query(sonde, recording, "soak_cell")
-        }  # the last one stays
-        for slot in self.cells:  # one by one: all points of an hour are more than a query may hold
+        }  # the last one counts
+        for slot in self.cells:  # one by one, because all points of an hour exceed a query's limit
             for row in self._query(sonde, recording, f"none:soak_points{{slot={slot}}}"):
                 self._take("points", slot, float(row["value"]), POINTS_SHIFT)
         for slot, length in self._spans(sonde, recording):
@@ -79,7 +81,7 @@ class Recorded:
         }
         self.told = {
             what: count for what, count in last.items() if count
-        }  # by the agents that ran last
+        }  # by the last agents
 
     def _take(self, kind, slot, value, shift):
         if value != int(value) or value < 0:
@@ -123,8 +125,8 @@ class Recorded:
 
 
 def held(life, kind, numbers):
-    """Of one program's numbers: those that are missing; how many are doubled; how many it never
-    began to emit; how many it emitted."""
+    """For one program's numbers: the missing ones; the numbers of duplicates, of points that it
+    never began to emit, and of emitted points."""
     done, begun = (
         (life.points, life.points_begun) if kind == "points" else (life.spans, life.spans_begun)
     )
@@ -140,7 +142,7 @@ def is_tail(missing, done):
 
 
 def ended_unattended(life, kills):
-    """The program ended while its agent was away: nobody has read its rings since."""
+    """True if the program ended while no agent ran, so its rings were not read any more."""
     return any(
         host == life.host and at - 1 <= life.ended and life.asked <= at + AWAY_S
         for host, at in kills
@@ -148,7 +150,7 @@ def ended_unattended(life, kills):
 
 
 def settle(recorded, programs, kills):
-    """The account: totals by name, and a line for each program or slot that is not in order."""
+    """The account: totals by name, and a line for each program or slot with an error."""
     total, wrong = collections.Counter(programs=len(programs)), []
     adds, unattended_adds = collections.Counter(), collections.Counter()
     for life in programs:

@@ -32,8 +32,8 @@ PAGES = (
 )
 AGGREGATORS = ("sum", "avg", "max", "min", "count", "dev", "p95", "none")
 FAILURES_KEPT = 20
-# All dashboards rest at the end of each minute, so that the processes have a moment without
-# requests in flight: what they keep then, and keep more of each minute, is a leak.
+# All dashboards rest at the end of each minute, so that the processes have a moment without pending
+# requests: memory that they keep then, and that grows each minute, is a leak.
 EVERY_S, REST_S = 60, 15
 
 over = threading.Event()

@@ -4,10 +4,10 @@
 //     soak_emitter ACCOUNT SLOT GENERATION POINTS_A_SECOND
 //
 // The account is a mapped file, which survives kill -9 of this program: the eight numbers of
-// `struct account`. "Begun" rises before a call, "done" after it: a kill between the two leaves
-// them one apart, and then the last one may be recorded or not.
-// The n-th point is GENERATION * 2^24 + n; the n-th span lasts GENERATION * 2^20 + n nanoseconds.
-// So a reader knows each by its value alone.
+// `struct account`. "Begun" rises before a call, "done" after it: after a kill between the two they
+// differ by one, and the last one may be recorded or not. The n-th point is GENERATION * 2^24 + n;
+// the n-th span lasts GENERATION * 2^20 + n nanoseconds. So a reader identifies each by its value
+// alone.
 #include <sonde.h>
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #define SPANS_MAX (1U << 20)
 #define ROUND_NS 20000000
 #define ROUNDS_A_SECOND (1000000000 / ROUND_NS)
-#define BURST_EVERY 250 // rounds; then a second's worth of points at once
+#define BURST_EVERY 250 // rounds; then one second's points at once
 #define SPAN_EVERY 5    // rounds
 
 struct account {

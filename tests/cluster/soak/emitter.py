@@ -17,7 +17,7 @@ POINTS, ADDS, SPANS, DROPPED, ENDED = (
     32,
     48,
     56,
-)  # offsets in the account; "done" stands 8 bytes behind "begun"
+)  # offsets in the account; "done" is 8 bytes after "begun"
 
 over = False
 

@@ -18,11 +18,11 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-LIVES_S = (0.3, 2, 10, 40)  # the longest life of a program, one of these
+LIVES_S = (0.3, 2, 10, 40)  # the maximum life of a program is one of these
 RATES = (20, 100, 500)  # points a second
-KILLED, PYTHON = 0.3, 0.25  # share of the programs
+KILLED, PYTHON = 0.3, 0.25  # shares of the programs
 PAUSE_S = 0.05
-NUMBERS_FROM = 20000  # process numbers of the slots: above all that the host has given out
+NUMBERS_FROM = 20000  # process ids of the slots: above all that the host has used
 
 over = False
 
@@ -33,8 +33,8 @@ def on_term(*_):
 
 
 def number_next(pid):
-    """The next process gets this number, if it is free: so programs that come and go do not bring
-    new series (the tag pid) without end, and what grows is a leak."""
+    """Gives the next process this id, if it is free. So new programs do not cause new series (the
+    tag pid) without end, and growth is a leak."""
     with open("/proc/sys/kernel/ns_last_pid", "w") as last:
         last.write(str(pid - 1))
 
@@ -64,7 +64,7 @@ class Slot:
         asked = time.monotonic()
         code = self.process.wait()
         self.process = None
-        # A program in Python that is asked to end before it listens has emitted nothing.
+        # A program in Python that is ended before it handles signals has emitted nothing.
         life = {
             "slot": self.name,
             "generation": self.generation,

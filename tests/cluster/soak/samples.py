@@ -1,25 +1,25 @@
 """Memory, descriptors and threads of each process of sonde, second by second, and the slope of the
-memory. It is the process' own (RssAnon): no mapped files, no shared memory.
+memory. The memory is the process' own (RssAnon), without mapped files and shared memory.
 
-The slope is that of the least memory of every minute, in which the dashboards rest for 15 s. What
-requests in flight take, and what malloc keeps until the process gives it back (within 10 s), goes
-up and down above it; a leak raises it. So does a recording that grows: what a reader keeps of it.
-Where a long life is followed by another one, their difference tells one from the other."""
+The slope is that of the minimum of every minute, in which the dashboards rest for 15 s. Memory of
+pending requests, and freed memory that malloc has not returned yet (within 10 s), varies above that
+minimum; a leak raises it. A growing recording raises it, too, because readers keep data about it.
+If a long life is followed by another one, their difference distinguishes the two."""
 
 import math
 import os
 import pathlib
 import statistics
 
-LONG_BLOCKS = 10  # lives that are as long tell growth from warming up
-WARM_UP_S = 60  # of each process: its caches, tables and scratch buffers fill
-WARM_UP_BLOCKS = 4  # more of a long life: it meets programs and requests of all kinds
-BLOCK_S = 60  # seconds that make one value for the slope: the dashboards rest once in them
-GROWTH_MAX = 64  # KiB a minute; more, beyond the noise, is a leak
-NOISE_MAX = 1024  # KiB a minute; a slope that may be larger is not shown to be flat
-BOUNDS = {"agent": 16, "aggregator": 64, "relay": 32}  # MiB, at any moment: the defaults
-DESCRIPTORS_MAX, THREADS_MAX = 16, 4  # more at the end than at the beginning
-EDGE = 10  # samples whose median is the first or the last number of descriptors
+LONG_BLOCKS = 10  # lives of this length show whether memory grows or only warms up
+WARM_UP_S = 60  # for each process: its caches, tables and scratch buffers fill
+WARM_UP_BLOCKS = 4  # additional for a long life: it meets programs and requests of all kinds
+BLOCK_S = 60  # seconds for one value of the slope: the dashboards rest once in them
+GROWTH_MAX = 64  # KiB a minute; more, above the noise, is a leak
+NOISE_MAX = 1024  # KiB a minute; with a larger uncertainty, the slope is unknown
+BOUNDS = {"agent": 16, "aggregator": 64, "relay": 32}  # MiB, at any moment: the default limits
+DESCRIPTORS_MAX, THREADS_MAX = 16, 4  # maximum increase from the beginning to the end
+EDGE = 10  # number of samples for the median at the beginning and the end
 
 
 class Process:
@@ -30,7 +30,7 @@ class Process:
         self.samples = []  # (seconds, KiB, descriptors, threads)
 
     def sample(self, now_s):
-        """False: it has ended."""
+        """Returns False if the process has ended."""
         folder = pathlib.Path(f"/proc/{self.pid}")
         try:
             status = dict(
@@ -53,7 +53,7 @@ class Process:
 
 
 def role_of(command):
-    """agent, aggregator, relay, node, run; None for what is not sonde."""
+    """agent, aggregator, relay, node, run; None for other programs."""
     words = command.split()
     return words[1] if len(words) > 1 and os.path.basename(words[0]) == "sonde" else None
 
@@ -77,7 +77,7 @@ class Sampler:
                 self.ended.append(self.running.pop(pid))
 
     def pid_of(self, role, host):
-        """None: there is none just now."""
+        """None if none runs now."""
         return next(
             (p.pid for p in self.running.values() if (p.role, p.host) == (role, host)), None
         )
@@ -92,7 +92,7 @@ class Sampler:
 
 
 def blocks(samples):
-    """(minutes, least KiB), one for every whole BLOCK_S."""
+    """(minutes, minimum KiB), one for every whole BLOCK_S."""
     found = {}
     for at, kib, *_ in samples:
         found.setdefault(int((at - samples[0][0]) // BLOCK_S), []).append((at / 60, kib))
@@ -101,12 +101,12 @@ def blocks(samples):
 
 
 def slope(processes):
-    """(KiB a minute, half of the width of its 95 % interval) over processes that followed one
-    another: least squares with one slope for all and a level for each. Where there are long lives,
-    short ones do not count, nor the first minutes of the long ones: a process that has lived for
-    three minutes has hardly met all programs. None: too short to say."""
+    """(KiB a minute, half of the width of its 95 % interval) over consecutive processes: least
+    squares with one slope for all and a level for each. If long lives exist, short ones do not
+    count, nor the first minutes of the long ones, because a process of three minutes has hardly met
+    all programs. None: too short."""
     xx = xy = yy = 0.0
-    free = -1  # degrees of freedom: values, less a level each, less the slope
+    free = -1  # degrees of freedom: values minus levels minus one for the slope
     lives = [blocks(process.warm()) for process in processes]
     long = [life[WARM_UP_BLOCKS:] for life in lives if len(life) >= LONG_BLOCKS]
     for points in long or lives:
@@ -122,14 +122,14 @@ def slope(processes):
     rest = max(0.0, yy - xy * xy / xx)
     t95 = (
         1.96 + 2.37 / free + 2.82 / free**2 + 2.56 / free**3 + 1.6 / free**4 + 2.9 / free**5
-    )  # Student's, within 2 % from 2 degrees on
+    )  # Student's t, within 2 % from 2 degrees on
     return xy / xx, t95 * math.sqrt(rest / free / xx)
 
 
 def beyond_successor(processes):
-    """KiB a minute of life that the last long life had at its end, and that the process after it
-    does not have under the same requests and with the same recording: a leak. What both have is
-    what the recording takes. None: no long life was followed by one that was warm."""
+    """KiB per minute of life that the last long life had at its end, and that the next process does
+    not have with the same requests and the same recording: a leak. Memory that both have is due to
+    the recording. None: no long life was followed by a warm one."""
     lives = [[kib for _, kib in blocks(process.warm())] for process in processes]
     for long, next_one in reversed(list(zip(lives, lives[1:]))):
         if len(long) >= LONG_BLOCKS and len(next_one) > WARM_UP_BLOCKS:
@@ -139,7 +139,7 @@ def beyond_successor(processes):
 
 
 def rise(points):
-    """How much (seconds, value) rises in a minute after the warm-up, by least squares; None: too
+    """The increase of (seconds, value) in a minute after the warm-up, by least squares; None: too
     short."""
     warm = [(at / 60, value) for at, value in points if at >= points[0][0] + WARM_UP_S]
     if len(warm) < 3:
@@ -150,7 +150,7 @@ def rise(points):
 
 
 def faults(row):
-    """Sentences about the bounds that a row of the soak's table breaks."""
+    """Sentences about the limits that a row of the soak's table exceeds."""
     who, found = f"the {row['process']} of {row['host']}", []
     slope_, width, kept = row["kib_per_minute"], row["plus_minus"], row["kept_per_minute"]
     if kept is not None and kept > GROWTH_MAX:

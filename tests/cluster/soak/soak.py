@@ -1,12 +1,12 @@
-"""A soak: a job on three hosts of the lab with all collectors, 20 emitting programs that come and
-go, dashboards that send requests, an agent killed every minute and a relay
-every five.
+"""A soak: a job on three hosts of the lab with all collectors, 20 emitting programs that start and
+end, dashboards that send requests, an agent killed every minute and a relay every five.
 
     soak.py MINUTES [SEED]
 
 On stderr: progress every 30 s, and at the end tables of each process' memory with its slope, its
 descriptors and threads, and the account of every point. On stdout: the same as JSON, one object a
-line. Exit code 1: something is lost, doubled, damaged, grows or failed; 77: there is no lab here.
+line. Exit code 1: data is lost, duplicated or damaged, memory grows, or a process failed; 77: no
+lab is possible here.
 """
 
 import json
@@ -30,20 +30,22 @@ SONDE, EMITTER, FAKE_NVML, PACKAGE = (
 HOSTS = ("n1", "n2", "n3")
 PROGRAMS, DASHBOARDS = 20, 3
 AGENT_KILLED_EVERY_S, RELAY_KILLED_EVERY_S, SAID_EVERY_S, FOUND_EVERY_S = 60, 300, 30, 5
-SPARED_S = 1200  # the hosts take turns: one's agent lives so long, as only a long life shows a leak
+# the hosts take turns: one agent lives this long, because only a long life shows a leak
+SPARED_S = 1200
 BACK_WITHIN_S = (
-    30  # so long before the end nothing is killed any more: what comes back is to be seen at work
+    30  # nothing is killed this long before the end, so that restarted processes are seen at work
 )
 COMMAND = "env > /mnt/shared/environment; exec sleep 1000000"
 
 
-# A relay's long life, and the life that follows it, which no kill cuts short either: host and share
-# of the time. What the first holds at its end beyond the second is a leak.
+# A relay's long life, and the next life, which is not killed either: host and share of the time.
+# Memory at the end of the first one that the second one lacks is a leak.
 RELAYS_SPARED = (("n3", 0, 0.38), ("n3", 0.38, 0.5), ("n2", 0.5, 0.88), ("n2", 0.88, 1))
 
 
 def spared(now_s, of_s):
-    """Whose agent is left alive now; whose relay, and which of RELAYS_SPARED that is."""
+    """The host whose agent is not killed now; the host whose relay is not, and its index in
+    RELAYS_SPARED."""
     life = next(
         (i for i, (_, begin, end) in enumerate(RELAYS_SPARED) if begin <= now_s / of_s < end), 0
     )
@@ -115,7 +117,7 @@ class Soak:
         return "the job says: " + (path.read_text() if path.exists() else "nothing")
 
     def end(self):
-        """Programs first, then the job, which moves the recordings to one place."""
+        """Ends the programs first, then the job, which moves the recordings to one place."""
         for host in HOSTS:
             self.terminate(host, "programs.py")
         for host, process in self.programs.items():
@@ -196,7 +198,7 @@ class Soak:
     # ---- the end of it
 
     def processes(self, series):
-        """A row for each role and host; `series`: how many each host's file had, as (seconds,
+        """A row for each role and host; `series`: the number in each host's file, as (seconds,
         number)."""
         rows = []
         for (role, host), processes in self.sampler.groups().items():

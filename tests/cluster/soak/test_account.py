@@ -1,4 +1,4 @@
-"""The soak finds lost, doubled and damaged points in an account, and memory that grows."""
+"""The soak finds lost, duplicated and damaged points in an account, and growing memory."""
 
 import collections
 import random
@@ -40,7 +40,7 @@ def life(
 
 
 def recorded(programs):
-    """As if everything had arrived."""
+    """As if all data had arrived."""
     found = object.__new__(account.Recorded)
     found.numbers = {
         "points": {(p.slot, p.generation): list(range(p.points)) for p in programs},
@@ -69,7 +69,7 @@ class Account(unittest.TestCase):
         )
 
     def test_what_a_kill_left_open(self):
-        """The point, span and addition that had begun may be there, or not."""
+        """The last begun point, span and addition may be recorded or not."""
 
         def one_more(r):
             r.numbers["points"]["0", 0].append(1000)
@@ -92,8 +92,8 @@ class Account(unittest.TestCase):
         self.assertEqual(self.settle([life(dropped=9)], lose)[0], {"overcounted": 2})
 
     def test_ended_while_the_agent_was_away(self):
-        """The tail of a program that ended then is excused; a hole, or a program that lived on, is
-        not."""
+        """The last points of a program that ended then may be missing; a gap, or the end of a
+        program that lived on, may not."""
 
         def tail(r):
             del r.numbers["points"]["0", 0][900:]
@@ -151,7 +151,7 @@ class Slope(unittest.TestCase):
         return made
 
     def test_of_lives_that_follow_one_another(self):
-        """Each begins anew at its own level: that is no growth."""
+        """Each has a level of its own, which is not growth."""
         for growth in (0, 250):
             lives = [
                 self.process(360, growth, level, begin)
@@ -162,7 +162,7 @@ class Slope(unittest.TestCase):
             self.assertLess(width, 20)
 
     def test_short_lives_do_not_count_beside_a_long_one(self):
-        """They are warming up; a leak of the long one is found."""
+        """Short lives only warm up; a leak of the long one is found."""
         for growth in (0, 250):
             short = [self.process(180, 500, 6000, begin) for begin in range(0, 1800, 180)]
             found, width = samples.slope([*short, self.process(900, growth, 9000, 1800)])
@@ -170,7 +170,7 @@ class Slope(unittest.TestCase):
             self.assertLess(width, 20)
 
     def test_warming_up_is_no_growth(self):
-        """The first minutes of a long life do not count; what grows afterwards is found."""
+        """The first minutes of a long life do not count; later growth is found."""
         for growth in (0, 250):
             process = self.process(1200, growth)
             process.samples = [
@@ -181,7 +181,8 @@ class Slope(unittest.TestCase):
             self.assertLess(width, 20)
 
     def test_what_the_recording_takes_is_no_leak(self):
-        """The process after a long life has it, too; what it does not have is found."""
+        """If the process after a long life has the memory, too, it does not count; memory that it
+        lacks is found."""
         for leak in (0, 250):
             long = self.process(1200, 200 + leak)
             successor = self.process(420, 200, 4000 + 200 * 20, 1200)
@@ -192,7 +193,7 @@ class Slope(unittest.TestCase):
         self.assertIsNone(samples.beyond_successor([long, self.process(200, 0)]))
 
     def test_requests_in_flight_are_no_growth(self):
-        """Whatever comes on top of what a process holds; a leak below it is found."""
+        """Temporary memory does not count; a leak below it is found."""
         chance = random.Random(1)
         for growth in (0, 250):
             process = self.process(600, growth)

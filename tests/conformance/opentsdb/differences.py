@@ -1,9 +1,9 @@
-"""Where sonde answers otherwise than OpenTSDB 2.4.1, each difference as a rule that has to
+"""The differences between sonde's answers and those of OpenTSDB 2.4.1, each as a rule that has to
 reproduce it.
 
-A rule changes what sonde is asked, or how the two answers are read, and only then may they be
-alike. Rules combine: explain() looks for the fewest that make the answers alike. docs/http.md lists
-them by the same names.
+A rule changes the request to sonde, or the interpretation of the two answers, which must then be
+equal. Rules combine: explain() searches for the fewest rules that make the answers equal.
+docs/http.md lists them by the same names.
 """
 import datetime
 import itertools
@@ -23,7 +23,7 @@ class Answer:
     def __init__(self, status, raw):
         self.status = status
         self.groups = {}
-        self.documented = None  # another answer of sonde's, of rule EP
+        self.documented = None  # another answer of sonde, for rule EP
         if status != 200:
             return
         for series in json.loads(raw, object_pairs_hook=_object):
@@ -33,7 +33,7 @@ class Answer:
 
 
 def _object(pairs):
-    """Points may repeat a key: they stay pairs."""
+    """Points may repeat a key, so they stay pairs."""
     names = {name for name, _ in pairs}
     return dict(pairs) if names & {"metric", "error"} else pairs
 
@@ -70,7 +70,7 @@ UNITS_MS = {"ms": 1, "s": 1000, "m": 60 * 1000, "h": HOUR_MS, "d": DAY_MS, "w": 
 
 
 def interval_ms(plan):
-    """Of the downsampling, as if there were no calendar; None without one, and for 0all."""
+    """Of the downsampling, ignoring calendars; None without one, and for 0all."""
     written = plan["downsample"][0] if plan["downsample"] else "0all"
     digits = written.rstrip("acdlmhnswy")
     return int(digits) * UNITS_MS[written[len(digits):].rstrip("c")] if digits != "0" else None
@@ -99,8 +99,8 @@ def hours_of_day(ms, zone):
 
 
 def add(ms, count, unit, zone):
-    """Days and longer on the zone's clocks, the others of elapsed time; as java.util.Calendar
-    does."""
+    """Days and longer units follow the zone's clocks, the others elapsed time, like
+    java.util.Calendar."""
     if unit in "hm":
         return ms + count * UNITS_MS[unit]
     local = datetime.datetime.fromtimestamp(ms // 1000, zone).replace(tzinfo=None)
@@ -132,8 +132,8 @@ def round_down(ms, count, unit, zone):
 
 
 def read_of(plan):
-    """[first, end) of what OpenTSDB reads of these rows: from the first whole interval on
-    (Downsampler.seekInterval())."""
+    """[first, end) of the points of these rows that OpenTSDB reads: from the first whole interval
+    on (Downsampler.seekInterval())."""
     first, end = rows_of(plan)
     if calendar(plan):
         at = round_down(first, *calendar(plan))
@@ -155,7 +155,7 @@ class Rule:
         pass
 
     def reconcile(self, plan, theirs, ours):
-        """Sees both, when the others are through with them."""
+        """Sees both answers after the other rules."""
 
     def slack(self, plan):
         return 0
@@ -174,8 +174,8 @@ class Instant(Rule):
 
 
 class Refused(Rule):
-    """OpenTSDB refuses not_key() (no filter of that name is found there), and tag keys and literal
-    values that nobody wrote."""
+    """OpenTSDB rejects not_key() (it finds no filter of that name), and unknown tag keys and
+    literal values."""
     name = "REFUSED"
 
     def applies(self, plan, theirs):
@@ -200,11 +200,11 @@ class Seconds(Rule):
 
 
 class Rows(Rule):
-    """OpenTSDB reads the rows of an hour that the range touches, from the first whole interval on:
-    of other points it knows nothing, however near.
+    """OpenTSDB reads the rows of the hours that the range touches, from the first whole interval
+    on; it knows no other points, however near.
 
-    sonde interpolates to points up to an hour outside of the range, and a rate's seed may be of any
-    age.
+    sonde interpolates to points up to an hour outside of the range, and a rate's first value may be
+    of any age.
     """
     name = "ROWS"
 
@@ -217,7 +217,7 @@ class Rows(Rule):
 
 
 class Names(Rule):
-    """OpenTSDB names, and fills, all series of those rows; sonde those that are there at some
+    """OpenTSDB names, and fills, all series of those rows; sonde only those with a value at some
     instant of the answer."""
     name = "NAMES"
 
@@ -226,7 +226,7 @@ class Names(Rule):
         return bool(plan["downsample"]) and plan["downsample"][2] in ("nan", "null", "zero")
 
     def applies(self, plan, theirs):
-        # a series with one point has no rate, but is named
+        # a series with one point has no rate, but is listed
         if theirs.status != 200 or plan["rate"] is not None:
             return theirs.status == 200
         if calendar(plan):
@@ -237,7 +237,7 @@ class Names(Rule):
                    not any(plan["start"] <= t - t % interval <= plan["end"] - whole for t, _ in points) for points in plan["points"])
 
     def request(self, plan):
-        """A filled series is the same in a longer range: nothing is interpolated in it."""
+        """A filled series is the same in a longer range, because it is never interpolated."""
         return self.over_rows(plan, plan) if self.fills(plan) and plan["downsample"][0] != "0all" else plan
 
     @staticmethod
@@ -266,21 +266,21 @@ class Anchor(Rule):
     """OpenTSDB counts each series' calendar intervals from the first point that it reads, sonde all
     from the hour in which it begins to read.
 
-    Only the stamps are compared: where the two counts differ, so do the points of an interval.
+    Only the stamps are compared, because different intervals have different points.
     """
     name = "ANCHOR"
 
     @staticmethod
     def chain_of(plan, points):
-        """OpenTSDB's first interval of the series, and how its stamps go on; None without
+        """OpenTSDB's first interval of the series, and its following stamps; None without
         points."""
         first, end = read_of(plan)
         read = [t for t, _ in points if first <= t < end]
         return round_down(read[0], *calendar(plan)) if read else None
 
     def stamps(self, plan):
-        """Of each series' intervals: the first, wherever it is, and those up to the end of the
-        range."""
+        """Of each series' intervals: the first one, even outside of the range, and those up to the
+        end of the range."""
         made = []
         for at in {self.chain_of(plan, points) for points in plan["points"]} - {None}:
             stamps = {at}
@@ -298,7 +298,7 @@ class Anchor(Rule):
         while at <= max((max(stamps) for stamps in chains), default=at - 1):
             ours.add(at)
             at = add(at, count, unit, zone)
-        if unit == "h" and 24 % count == 0:  # sonde begins anew at each midnight
+        if unit == "h" and 24 % count == 0:  # sonde restarts at each midnight
             ours = {at for at in ours if hours_of_day(at, zone) % count == 0}
         return any(stamps - ours for stamps in chains)
 
@@ -330,7 +330,7 @@ class Estimated(Rule):
             _stamp_as_asked(plan, request, answer.documented)
 
     def reconcile(self, plan, theirs, ours):
-        """Where the values of one instant are whole numbers, OpenTSDB's answer is one, too, and
+        """If the values of an instant are whole numbers, OpenTSDB's answer is one, too, and
         computed as documented."""
         for key, points in ours.groups.items() if ours.documented else ():
             documented, whole = dict(ours.documented.groups.get(key, [])), {t for t, v in theirs.groups.get(key, []) if isinstance(v, int)}
@@ -338,10 +338,10 @@ class Estimated(Rule):
 
 
 class Integers(Rule):
-    """OpenTSDB computes what was stored as whole numbers in whole numbers, interpolated values
-    among them.
+    """OpenTSDB computes with whole numbers if whole numbers were stored, interpolated values
+    included.
 
-    sonde does so for p50 … p999 alone, and of any values that are whole: it stores 4 and 4.0 alike.
+    sonde does so only for p50 … p999, and for any values that are whole: it stores 4 and 4.0 alike.
     """
     name = "INTEGERS"
 
@@ -355,7 +355,7 @@ class Integers(Rule):
 
 
 def _gaps_of(theirs, ours):
-    """Our answer with gaps wherever theirs has some."""
+    """Our answer, with gaps wherever theirs has gaps."""
     for key, points in theirs.groups.items():
         own = ours.groups.get(key, [])
         if [t for t, _ in own] == [t for t, _ in points]:
@@ -363,8 +363,8 @@ def _gaps_of(theirs, ours):
 
 
 class NotSkipped(Rule):
-    """To first, last, mult and diff the NaN of a fill policy is a value like others in OpenTSDB;
-    sonde takes the numbers."""
+    """For first, last, mult and diff, OpenTSDB treats the NaN of a fill policy as a value; sonde
+    skips it."""
     name = "NAN"
 
     def applies(self, plan, theirs):
@@ -375,7 +375,7 @@ class NotSkipped(Rule):
 
 
 class FirstRate(Rule):
-    """To OpenTSDB every series was 0 in 1970, and the rate from there holds until the series'
+    """For OpenTSDB, every series was 0 in 1970, and the rate from there holds until the series'
     second point, or bucket."""
     name = "FIRST_RATE"
 
@@ -389,7 +389,7 @@ class FirstRate(Rule):
         for points in plan["points"]:
             buckets = {ms // interval: value for ms, value in points if first <= ms < end}
             stamps = sorted(buckets)
-            # With dropResets, a fall has no rate; this test cannot tell whether buckets fall.
+            # With dropResets, a fall has no rate; this test cannot know if buckets fall.
             drops = plan["rate"].get("dropResets")
             values = [0] + [buckets[stamp] for stamp in stamps]
             rates = [stamp for stamp, a, b in zip(stamps, values, values[1:]) if not drops or not plan["downsample"] and b >= a]
@@ -404,8 +404,8 @@ class FirstRate(Rule):
 
 
 class GapsOfRates(Rule):
-    """A rate behind a gap: NaN in OpenTSDB, the change over the gap in sonde. What is aggregated
-    from them differs as well."""
+    """A rate after a gap: NaN in OpenTSDB, the change over the gap in sonde. Aggregates of them
+    differ, too."""
     name = "GAPS"
 
     def applies(self, plan, theirs):
@@ -415,14 +415,14 @@ class GapsOfRates(Rule):
         if plan["aggregator"] != "none":
             ours.groups = theirs.groups
             return
-        for key, points in theirs.groups.items():  # it has no first gap, as there is no rate
+        for key, points in theirs.groups.items():  # it has no first gap, because it has no rate
             stamps = {t for t, _ in points}
             ours.groups[key] = [(t, v) for t, v in ours.groups.get(key, []) if t in stamps or v not in GAPS]
         _gaps_of(theirs, ours)
 
 
 class Explicit(Rule):
-    """OpenTSDB heeds explicit tags only beside filters."""
+    """OpenTSDB respects explicit tags only together with filters."""
     name = "EXPLICIT"
 
     def applies(self, plan, theirs):
@@ -436,8 +436,8 @@ RULES = [Seconds(), Rows(), Names(), Anchor(), Estimated(), Integers(), NotSkipp
 
 
 def _stamp_as_asked(plan, request, ours):
-    """Of milliseconds, that only a rule asked for, seconds: of each the last point, as sonde has
-    it, or all."""
+    """Converts milliseconds, which only a rule requested, to seconds: the last point of each, as in
+    sonde, or all."""
     if "ms" in plan["flags"] or "ms" not in request["flags"]:
         return
     for key, points in ours.groups.items():
@@ -446,7 +446,7 @@ def _stamp_as_asked(plan, request, ours):
 
 
 def explain(plan, points, theirs_raw, ask):
-    """The names of the fewest rules that make the answers alike; () where they are; None where no
+    """The names of the fewest rules that make the answers equal; () if they are equal; None if no
     rules do.
 
     points: [(ms, value)] of each series of the metric. theirs_raw: (status, body) of OpenTSDB.

@@ -1,7 +1,7 @@
-"""A released OpenTSDB with tables in memory, on loopback: what sonde's answers are compared with.
+"""A released OpenTSDB with tables in memory, on loopback, to compare sonde's answers with.
 
-tools/test fetches it with Maven into a folder of the build ($OPENTSDB); where there is no Java or
-no Maven, why_not() says so.
+tools/test fetches it with Maven into a folder of the build ($OPENTSDB); without Java or Maven,
+why_not() gives the reason.
 """
 import http.client
 import json
@@ -15,8 +15,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 PATIENCE_S = 60
-# No fuzzy row filter, as the tables in memory have none; of two points at one time stamp the newer
-# wins, as in sonde.
+# No fuzzy row filter, because the tables in memory have none; of two points with one time stamp,
+# the newer one wins, as in sonde.
 CONFIGURATION = """tsd.network.port = {port}
 tsd.network.bind = 127.0.0.1
 tsd.http.staticroot = {folder}
@@ -94,7 +94,7 @@ class OpenTSDB:
             raise
 
     def put(self, points):
-        """points: objects as /api/put takes them."""
+        """points: objects in the form of /api/put."""
         for i in range(0, len(points), 2000):
             status, body = self.request("POST", "/api/put?details", json.dumps(points[i:i + 2000]))
             if status not in (200, 204) or json.loads(body).get("failed"):

@@ -1,4 +1,4 @@
-// lab.c - see the header.
+// lab.c - implements lab.h.
 #include "lab.h"
 
 #include "store/read.h"
@@ -66,7 +66,7 @@ void lab_fork(struct lab *lab)
     lab->pid = fork();
     assert_true(lab->pid >= 0);
     if (lab->pid == 0) {
-        // As after an exec: nothing of the test's is held open.
+        // Like after an exec: no descriptor of the test stays open.
         for (int fd = 3; fd < 1024; fd++)
             if (fd != ends[1] && fd != lab->options.listening_fd && fd != lab->options.keeper_fd)
                 close(fd);
@@ -215,7 +215,7 @@ size_t lab_distinct(const struct lab *lab, const char *series)
     return count;
 }
 
-// Until `count_now` says that there are so many, for ten seconds at most.
+// Waits until `count_now` returns this number, ten seconds at most.
 static void await(const struct lab *lab, const char *series, size_t count,
                   size_t (*count_now)(const struct lab *, const char *))
 {
@@ -245,7 +245,7 @@ void lab_await_distinct(const struct lab *lab, const char *series, size_t count)
     await(lab, series, count, lab_distinct);
 }
 
-// ---- a program that emits ----
+// ---- an emitting program ----
 
 pid_t lab_emitter(const struct lab *lab, size_t points, int *out, int *in)
 {

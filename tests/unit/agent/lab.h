@@ -11,8 +11,8 @@ enum { LAB_VALUES_MAX = 65536, LAB_PATH_MAX = 128 };
 
 struct lab {
     char folder[64];
-    struct agent_options options; // change before lab_start
-    uint64_t file_limit_bytes;    // no file may grow past it: a full disk; 0 = no limit
+    struct agent_options options; // set before lab_start
+    uint64_t file_limit_bytes;    // no file may grow beyond it, like on a full disk; 0 = no limit
     pid_t pid;
     int control;                    // our end
     char said[ERROR_TEXT_MAX + 16]; // what the agent wrote to it
@@ -21,41 +21,42 @@ struct lab {
 void lab_make(struct lab *lab); // level 1, a rate of 20 Hz
 void lab_free(struct lab *lab);
 
-// True when it says that it is ready.
+// Returns true once the agent reports that it is ready.
 bool lab_start(struct lab *lab);
 
-// Makes a file of `size` zero bytes in the lab's folder for test and programs to share, and maps
-// it; the path is put into `path`.
+// Makes a file of `size` zero bytes in the lab's folder, which the test and its programs share, and
+// maps it; `path` receives its path.
 void *lab_share(const struct lab *lab, size_t size, char path[LAB_PATH_MAX]);
-// Maps such a file, in a program; exits with 6 when it cannot.
+// Maps such a file in a program; exits with 6 on failure.
 void *lab_shared(const char *path, size_t size);
 
-// Without waiting for what it says.
+// Does not wait for the agent's first line.
 void lab_fork(struct lab *lab);
 
-// Ends it: with a signal, or (0) by closing the control descriptor. Its exit code, or minus the
-// signal that it died of.
+// Ends the agent with a signal or, with 0, by closing the control descriptor. Returns its exit
+// code, or minus the signal that killed it.
 int lab_end(struct lab *lab, int signal_number);
 
 int lab_connect(const struct lab *lab);
-// Sends text, closes that half, reads to the end: what came back.
+// Sends text, shuts down that direction, and returns everything received until the end.
 const char *lab_put(const struct lab *lab, const char *text);
 
-// How many points the series has in the file, live or not; the last of them in *last (may be NULL).
-// `series`: "loss{host=lab,rank=3}", tags sorted.
+// The number of points of the series in the file, live or not; *last (may be NULL) is the last
+// value. `series`: "loss{host=lab,rank=3}", tags sorted.
 size_t lab_points(const struct lab *lab, const char *series, double *last);
-// Waits until it has that many, for ten seconds at most.
+// Waits up to ten seconds for this number of points.
 void lab_await_points(const struct lab *lab, const char *series, size_t count);
-// Sum of its values; how many different ones it has, of the whole numbers below LAB_VALUES_MAX.
+// The sum of its values; lab_distinct counts the different whole numbers below LAB_VALUES_MAX among
+// them.
 double lab_sum(const struct lab *lab, const char *series);
 size_t lab_distinct(const struct lab *lab, const char *series);
 void lab_await_distinct(const struct lab *lab, const char *series, size_t count);
 
-// Runs this test program again as one that emits: `points` points of "emitted", then one byte on
-// the pipe that is returned, then (hold) it lives until its standard input ends. *in (may be NULL)
-// is the end of that input to close.
+// Runs this test program again as an emitter: it emits `points` points of "emitted", then writes a
+// byte to the returned pipe, then (hold) lives until its standard input ends. *in (may be NULL) is
+// the write end of that input.
 pid_t lab_emitter(const struct lab *lab, size_t points, int *out, int *in);
-// What the emitting program does. Returns its exit code.
+// The emitting program. Returns its exit code.
 int lab_emit(const char *points);
 
 #endif

@@ -1,10 +1,10 @@
-// Every point is in the recording exactly once, or counted as dropped: beside agents that are
-// killed at any moment and clocks that are set, from programs that fork, exec, have threads, live
-// in namespaces and are killed.
+// Every point is in the recording exactly once, or counted as dropped. Meanwhile agents are killed
+// at any moment, clocks are set, and programs fork, exec, run threads, live in namespaces and are
+// killed.
 //
-// A ledger in shared memory says what each program has emitted; a program is one row of it, a
-// thread a series. Programs end only while an agent is there and before it is killed, since what a
-// dead program has not handed over dies with it.
+// A ledger in shared memory counts what each program has emitted; a program is a row of it, a
+// thread a series. Programs end only while an agent runs and before it is killed, because data that
+// a dead program has not handed over is lost with it.
 //
 // SONDE_TEST_SEED chooses another course of events, SONDE_TEST_ROUNDS a longer one.
 #include "lab.h"
@@ -31,30 +31,30 @@
 enum {
     PROGRAMS_MAX = 4096,
     THREADS_MAX = 4,
-    AT_ONCE = 4,    // programs that are started by the test, beside those that they start
-    LIFELINE = 200, // the descriptor that tells a program that the test is no more
+    AT_ONCE = 4,    // programs that the test starts, beside those that they start themselves
+    LIFELINE = 200, // a descriptor whose end tells programs that the test has ended
 };
 
 struct row {
     _Atomic uint64_t emitted[THREADS_MAX];
-    _Atomic uint64_t dropped; // as sonde_dropped() says
-    _Atomic bool ended;       // nothing more is emitted
+    _Atomic uint64_t dropped; // from sonde_dropped()
+    _Atomic bool ended;       // emits no further points
 };
 
 struct ledger {
-    _Atomic int64_t real_ahead_ns; // of the agent's clock
+    _Atomic int64_t real_ahead_ns; // offset of the agent's clock
     _Atomic uint32_t programs;
     _Atomic uint32_t leaving; // programs that are about to end
     _Atomic bool may_leave;
     _Atomic bool stop;
-    _Atomic bool busy; // programs emit as fast as an agent takes it, until they are stopped
+    _Atomic bool busy; // programs emit as fast as an agent reads, until they are stopped
     struct row rows[PROGRAMS_MAX];
 };
 
 static struct ledger *ledger;
 static int lifeline = -1; // our end
 
-// ---- the agent's wall clock; the linker sends clock_gettime() here ----
+// ---- the agent's wall clock; the linker redirects clock_gettime() to it ----
 
 int __real_clock_gettime(clockid_t id, struct timespec *out);
 int __wrap_clock_gettime(clockid_t id, struct timespec *out);
@@ -76,7 +76,7 @@ struct emitter {
     uint64_t random;
 };
 
-// A while of bursts, which are counted when they are emitted.
+// Emits bursts for a while, and counts them.
 static void *emits(void *argument)
 {
     enum { BURSTS_MAX = 40, BURST_MAX = 3000, BUSY_BURST = 20000, PAUSE_MAX_US = 2000 };
@@ -140,8 +140,8 @@ static void end_somehow(const char *file, uint64_t random)
     _exit(7);
 }
 
-// What a program does between its start and its end, by chance. True: it is a child of the one that
-// called, and does it anew.
+// A random action of a program between its start and its end. True: this is a child, which starts
+// again.
 static bool live_once(const char *file, uint64_t *random)
 {
     struct emitter emitters[THREADS_MAX];
@@ -167,12 +167,12 @@ static bool live_once(const char *file, uint64_t *random)
     for (unsigned i = 1; i < count; i++)
         pthread_join(threads[i], NULL);
     may_end(id);
-    ledger->leaving--; // in this order: whoever sees that nobody leaves finds the row ended
+    ledger->leaving--; // in this order: when no program is leaving, all rows are complete
     end_somehow(file, *random);
     return false;
 }
 
-// A program ends by itself or is killed. Whatever else it is, is told as an exit code.
+// A program must exit or be killed. Any other status is reported as its exit code.
 static int code_of(int status)
 {
     if (WIFSIGNALED(status))
@@ -180,7 +180,7 @@ static int code_of(int status)
     return WEXITSTATUS(status);
 }
 
-// As root some programs live where pids and clocks have other numbers.
+// With root privileges, some programs run in namespaces with other pids and clocks.
 static void start_program(const char *file, uint64_t random)
 {
     char text[32];
@@ -191,7 +191,7 @@ static void start_program(const char *file, uint64_t random)
     if (pid)
         return;
     prctl(PR_SET_CHILD_SUBREAPER, 0);
-    for (int fd = 3; fd < 1024; fd++) // as after an exec: nothing of the test's is held open
+    for (int fd = 3; fd < 1024; fd++) // as after an exec: no descriptor of the test stays open
         if (fd != LIFELINE)
             close(fd);
     if (apart && unshare(CLONE_NEWPID | CLONE_NEWTIME) == 0) {
@@ -201,7 +201,7 @@ static void start_program(const char *file, uint64_t random)
             fprintf(stderr, "the clocks of this namespace stay as they are: %s\n", strerror(errno));
         pid = fork();
         int status = 0, code = 0;
-        if (pid) { // the first process of a PID namespace takes all others with it
+        if (pid) { // when the first process of a PID namespace ends, all others end, too
             waitpid(pid, &status, 0);
             _exit(code_of(status));
         }
@@ -265,7 +265,7 @@ static void read_series(struct store_snapshot *s, uint32_t series, struct found 
     store_cursor_close(cursor);
 }
 
-// `whole`: looks at each value, too.
+// `whole`: checks each value, too.
 static void read_recording(const struct lab *lab, bool whole)
 {
     char path[256];
@@ -310,8 +310,8 @@ static uint32_t programs_so_far(void)
     return programs < PROGRAMS_MAX ? programs : PROGRAMS_MAX;
 }
 
-// All that programs which have ended handed over is in the recording. `settled` (by program) is
-// what is known of it already.
+// Waits until all data that ended programs handed over is in the recording. `settled` (by program)
+// caches the known ones.
 static void await_the_ended(const struct lab *lab, bool *settled, uint64_t seed)
 {
     enum { PATIENCE_S = 20 };
@@ -397,12 +397,12 @@ static void set_environment(const struct lab *lab)
     unsetenv("SONDE_TAGS");
 }
 
-// What one of the tests does.
+// The parameters of a test.
 struct course {
     long kills;
     uint64_t life_max_us;     // of an agent
-    uint64_t programs_a_life; // at most, that the test starts
-    uint64_t programs_max;    // in all
+    uint64_t programs_a_life; // programs that the test starts per agent, at most
+    uint64_t programs_max;    // in total
     bool busy;
 };
 
@@ -420,7 +420,7 @@ static void await_all_ends(pid_t agent)
     }
 }
 
-// Once more an agent that is killed, while programs come, go and emit.
+// Repeatedly kills an agent while programs start, end and emit.
 static void run_course(const struct course *course, uint64_t seed)
 {
     static bool settled[PROGRAMS_MAX];
@@ -443,7 +443,7 @@ static void run_course(const struct course *course, uint64_t seed)
                 start_program(file, test_random(&random));
         usleep((useconds_t)(test_random(&random) % course->life_max_us));
         if (test_random(&random) % 4 ==
-            0) // never twice to the same time: what comes a third time may hide what was the first
+            0) // never twice to the same time: data of a third visit could hide that of the first
             ledger->real_ahead_ns =
                 (i + 1) * 1000 * (int64_t)NS_PER_S * (test_random(&random) % 2 ? 1 : -1);
         ledger->may_leave = false;
@@ -475,11 +475,12 @@ static void all_is_accounted_for(void **state)
         run_course(&(struct course){.kills = 8,
                                     .life_max_us = 60000,
                                     .programs_a_life = 3,
-                                    .programs_max = PROGRAMS_MAX / 2}, // they start others
+                                    // they start further programs
+                                    .programs_max = PROGRAMS_MAX / 2},
                    seed + round);
 }
 
-// A program that keeps the agent busy: every kill comes in the middle of a drain.
+// A program keeps the agent busy, so every kill interrupts a drain.
 static void a_kill_in_a_drain(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// The agent as others see it: its socket, its folder, its file, its end.
+// The agent from outside: its socket, its folder, its file, its end.
 #include "lab.h"
 
 #include "agent/folder.h"
@@ -66,8 +66,8 @@ static void every_protocol_is_stored(void **state)
     lab_free(&lab);
 }
 
-// From the moment that its socket is there, a signal is an orderly end: the file is closed, not
-// left as a killed agent leaves it.
+// As soon as its socket exists, a signal ends it orderly: the file is closed, and not left as by a
+// killed agent.
 static void a_signal_during_the_start_is_an_orderly_end(void **state)
 {
     (void)state;
@@ -84,8 +84,8 @@ static void a_signal_during_the_start_is_an_orderly_end(void **state)
     }
 }
 
-// Told by the launcher, and then by a scheduler that ends the job: it is closing its file then, and
-// goes on with that.
+// The launcher sends a signal, then a scheduler sends another one that ends the job. The agent is
+// already closing its file, and finishes that.
 static void a_second_signal_does_not_disturb_the_end(void **state)
 {
     (void)state;
@@ -120,13 +120,13 @@ static void bad_lines_are_answered_and_the_others_taken(void **state)
         "line 2: value 'abc' is not a number\n"
         "line 4: put needs a name, a time and a value (expected: put name time value [tag=value "
         "...])\n"
-        "line 5: tag 'k' is there twice\n"
+        "line 5: tag 'k' is used twice\n"
         "line 6: the time is more than an hour in the future\n"
         "sonde " SONDE_VERSION "\n");
-    // One series is of one StatsD type.
+    // A series has only one StatsD type.
     assert_string_equal(lab_put(&lab, "m:1|c\nm:1|g\n"),
                         "line 2: 'm' is not stored: this series is of another StatsD type\n");
-    // What is no finite number would make a total one for ever.
+    // An infinite number would make a total infinite for ever.
     assert_string_equal(
         lab_put(
             &lab,
@@ -136,7 +136,7 @@ static void bad_lines_are_answered_and_the_others_taken(void **state)
         "line 4: value '-inf' is not a finite number\n"
         "line 5: value '1e308' is not a finite number\n"
         "line 7: 'n' is not stored: its total would be no finite number\n");
-    // 16 tags are the line's limit; with host they are too many for the store.
+    // The line's limit is 16 tags; with host, the store's limit is exceeded.
     struct buf text = {0};
     buf_add_str(&text, STR("tags 1"));
     for (int i = 0; i < 16; i++)
@@ -144,13 +144,13 @@ static void bad_lines_are_answered_and_the_others_taken(void **state)
     assert_string_equal(
         lab_put(&lab, buf_cstr(&text)),
         "line 1: 'tags' is not stored: too many tags (16 with host), or a name that is too long\n");
-    // A line over 64 KiB costs itself.
+    // Only a line over 64 KiB itself is lost.
     text.size = 0;
     for (int i = 0; i < 70000; i++)
         buf_add_char(&text, 'x');
     buf_add_str(&text, STR(" 1\nafter_the_long_one 1\n"));
     assert_string_equal(lab_put(&lab, buf_cstr(&text)), "line 1: longer than 65536 bytes\n");
-    // After a hundred answers the rest is counted.
+    // After a hundred answers, the rest is only counted.
     text.size = 0;
     for (int i = 0; i < 250; i++)
         buf_add_str(&text, STR("bad\n"));
@@ -172,7 +172,7 @@ static void bad_lines_are_answered_and_the_others_taken(void **state)
     lab_free(&lab);
 }
 
-// At every level; but where nothing is lost there is no such series.
+// At every level; but without losses, the series does not exist.
 static void what_is_dropped_is_a_metric(void **state)
 {
     (void)state;
@@ -192,8 +192,7 @@ static void what_is_dropped_is_a_metric(void **state)
     lab_free(&lab);
 }
 
-// Whoever has started it hears of each host that no series had, and of none twice. (Of its own it
-// may say so, too.)
+// The agent reports each new host to its parent, and none twice. (It may also report its own host.)
 static void a_new_host_is_said(void **state)
 {
     (void)state;
@@ -225,14 +224,14 @@ static void udp_is_taken(void **state)
     (void)state;
     struct lab lab;
     lab_make(&lab);
-    // A port that is free: the system chooses one, and we let it go.
+    // Finds a free port: the system chooses one, and the test closes it.
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof address;
     assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
     lab.options.udp_port = ntohs(address.sin_port);
-    // Taken: an error in words.
+    // A taken port is an error with a message.
     assert_false(lab_start(&lab));
     assert_non_null(strstr(lab.said, "error cannot listen on UDP port"));
     assert_int_equal(lab_end(&lab, 0), 1);
@@ -244,7 +243,8 @@ static void udp_is_taken(void **state)
                             sizeof address),
                      sizeof datagram - 1);
     lab_await_points(&lab, "loss{host=lab}", 1);
-    // Sent, and the agent told to end at once: the datagram in the socket is not left behind.
+    // The agent is told to end right after the datagram was sent, and still reads it from its
+    // socket.
     assert_true(sendto(fd, "hits:5|c", 8, 0, (const struct sockaddr *)&address, sizeof address) ==
                 8);
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
@@ -266,7 +266,7 @@ static void node_metrics_are_sampled_until_the_end(void **state)
     lab_await_points(&lab, "memory_used_percent{host=lab}", 3);
     assert_true(lab_points(&lab, "own_processes{host=lab}", NULL) >= 1);
     assert_int_equal(lab_points(&lab, "sonde_points_total{host=lab}", NULL), 0); // level 4
-    // The end of the control descriptor ends it, and there is one more sample.
+    // The end of the control descriptor ends the agent, after one more sample.
     size_t before = lab_points(&lab, "load_1m{host=lab}", NULL);
     assert_int_equal(lab_end(&lab, 0), 0);
     assert_true(lab_points(&lab, "load_1m{host=lab}", NULL) > before);
@@ -282,7 +282,7 @@ static void a_program_hands_over_its_ring(void **state)
     assert_true(lab_start(&lab));
     int out, status;
     char byte;
-    // It ends by itself, without a word of farewell.
+    // It ends by itself, without any message.
     pid_t pid = lab_emitter(&lab, POINTS, &out, NULL);
     assert_int_equal(read(out, &byte, 1), 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -296,8 +296,8 @@ static void a_program_hands_over_its_ring(void **state)
     lab_free(&lab);
 }
 
-// Killed (any moment will do) with points in the rings and in the file; the next one on the same
-// folder has them all.
+// The agent is killed (at any moment) with points in the rings and in the file; the next one on the
+// same folder has all of them.
 static void a_killed_agent_is_taken_over_from(void **state)
 {
     (void)state;
@@ -312,13 +312,13 @@ static void a_killed_agent_is_taken_over_from(void **state)
     assert_int_equal(read(out, &byte, 1), 1);
     lab_await_points(&lab, "emitted{host=lab}", 1);
     assert_int_equal(lab_end(&lab, SIGKILL), -SIGKILL);
-    // While there is no agent.
+    // While no agent runs.
     assert_int_equal(write(in, &byte, 1), 1);
     assert_int_equal(read(out, &byte, 1), 1);
     assert_true(lab_start(&lab));
     assert_int_equal(lab_points(&lab, "taken{host=lab}", NULL), 3);
     lab_await_distinct(&lab, "emitted{host=lab}", POINTS + 1);
-    // And from then on as before.
+    // Later points are recorded as before.
     assert_int_equal(write(in, &byte, 1), 1);
     assert_int_equal(read(out, &byte, 1), 1);
     lab_await_distinct(&lab, "emitted{host=lab}", POINTS + 2);
@@ -332,8 +332,8 @@ static void a_killed_agent_is_taken_over_from(void **state)
     lab_free(&lab);
 }
 
-// With a window, what is kept goes back from now: a program whose times are ahead costs nobody else
-// a point, and what is too old is counted.
+// With a window, its range ends now: a program whose clock is ahead does not remove other programs'
+// points, and points that are too old are counted.
 static void others_go_on_beside_one_that_is_ahead(void **state)
 {
     (void)state;
@@ -371,8 +371,8 @@ static void others_go_on_beside_one_that_is_ahead(void **state)
     lab_free(&lab);
 }
 
-// Many more programs than an agent can look at in time: they have ended when it does, and nothing
-// is lost.
+// Many more programs than an agent can read in time: they have ended before it reads them, and no
+// point is lost.
 static void a_crowd_of_short_programs(void **state)
 {
     (void)state;
@@ -405,8 +405,8 @@ static void a_crowd_of_short_programs(void **state)
     lab_free(&lab);
 }
 
-// Ends with the number of points that the process counted as dropped, and 100 + errno if no agent
-// hears it.
+// Exits with the number of points that the process counted as dropped, and with 100 + errno if no
+// agent reads them.
 static int emit_in_a_child(const char *socket_path, double value)
 {
     int status;
@@ -427,7 +427,7 @@ static int emit_in_a_child(const char *socket_path, double value)
     return WEXITSTATUS(status);
 }
 
-// A container or a job step may have a /tmp of its own, and not see the job's folder.
+// In a container or a job step with a /tmp of its own, the job's folder is invisible.
 static void a_program_that_does_not_see_the_folder(void **state)
 {
     (void)state;
@@ -455,11 +455,11 @@ static void a_program_that_does_not_see_the_folder(void **state)
     lab_await_distinct(&lab, "unseen{host=lab}", 2);
     assert_int_equal(rename(hidden, path), 0);
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
-    assert_int_equal(emit_in_a_child(path, 3), 100 + ENOENT); // the job is over
+    assert_int_equal(emit_in_a_child(path, 3), 100 + ENOENT); // the job has ended
     lab_free(&lab);
 }
 
-// Any user may take an abstract name that is free: programs of others do not trust it.
+// Any user may bind a free abstract name, so programs do not trust a name of another user.
 static void an_abstract_name_of_another_user(void **state)
 {
     (void)state;
@@ -470,7 +470,7 @@ static void an_abstract_name_of_another_user(void **state)
         print_message("skipped: only root can be another user, too\n");
         return;
     }
-    int fd = mkstemp(path); // a name of our own
+    int fd = mkstemp(path); // a unique name
     assert_true(fd >= 0);
     close(fd);
     unlink(path);
@@ -510,7 +510,8 @@ static size_t segments_mapped_by(pid_t pid)
     return count;
 }
 
-// An agent in a PID namespace of its own sees no program: it lets go of each with its connection.
+// An agent in a PID namespace of its own cannot see programs, so it releases each when its
+// connection ends.
 static void programs_that_cannot_be_seen(void **state)
 {
     (void)state;
@@ -553,8 +554,8 @@ static void programs_that_cannot_be_seen(void **state)
     lab_free(&lab);
 }
 
-// Of two programs one ends before the agent is killed: the next agent cannot see it, and the
-// counter does not fall.
+// One of two programs ends before the agent is killed. The next agent cannot see it, and the
+// counter still does not fall.
 static void counters_go_on_after_a_kill(void **state)
 {
     (void)state;
@@ -597,8 +598,8 @@ static void what_was_sent_before_the_end_is_taken(void **state)
     struct lab lab;
     lab_make(&lab);
     assert_true(lab_start(&lab));
-    // The agent stands still while all of them send, and some are gone already; then it is told to
-    // end.
+    // The agent is stopped while all connections send, and some are closed already; then it is told
+    // to end.
     assert_int_equal(kill(lab.pid, SIGSTOP), 0);
     int fds[SENDERS];
     for (int i = 0; i < SENDERS; i++) {
@@ -631,7 +632,7 @@ static void many_connections_at_once(void **state)
     int fds[CONNECTIONS];
     for (int i = 0; i < CONNECTIONS; i++)
         fds[i] = lab_connect(&lab);
-    // All have half a line in flight.
+    // Each connection has half a line in flight.
     for (int i = 0; i < CONNECTIONS; i++)
         assert_int_equal(write(fds[i], "many 1 se", 9), 9);
     for (int i = 0; i < CONNECTIONS; i++) {
@@ -667,7 +668,7 @@ static void garbage_harms_only_its_sender(void **state)
             random ^= random << 13, random ^= random >> 7, random ^= random << 17;
             garbage[i] = (char)random;
         }
-        // Some begin as a program does that hands over its ring.
+        // Some begin like a program that passes its ring.
         if (round % 4 == 0)
             memcpy(garbage, "\x7fsonde\x1a\n", 8);
         if (round % 4 == 1)
@@ -676,12 +677,12 @@ static void garbage_harms_only_its_sender(void **state)
         for (size_t at = 0; at < sizeof garbage;) {
             ssize_t sent = send(fd, garbage + at, sizeof garbage - at, MSG_NOSIGNAL);
             if (sent <= 0)
-                break; // shown the door
+                break; // the agent has closed the connection
             at += (size_t)sent;
         }
         close(fd);
     }
-    // A hand-over of a file that is no segment.
+    // A HELLO with a file that is not a segment.
     int fd = lab_connect(&lab), file = open("/dev/null", O_RDONLY | O_CLOEXEC);
     struct {
         uint64_t magic;
@@ -706,7 +707,7 @@ static struct drain_request request_of(uint64_t number)
     return (struct drain_request){DRAIN_MAGIC, DRAIN_CELLS, number};
 }
 
-// As soon as the agent has answered, all that was emitted before the request is in the file.
+// Once the agent has answered, all points that were emitted before the request are in the file.
 static void what_was_emitted_is_there_after_a_requested_drain(void **state)
 {
     enum { POINTS = 1000, TIMES = 50 };
@@ -736,8 +737,8 @@ static void what_was_emitted_is_there_after_a_requested_drain(void **state)
     lab_free(&lab);
 }
 
-// Requests in pieces, by the thousand, of askers that hang up, and what is none: the agent answers
-// the last of each, and goes on.
+// Thousands of requests in pieces, clients that hang up, and invalid requests: the agent answers
+// the last valid request of each client, and continues.
 static void askers_that_misbehave(void **state)
 {
     enum { FLOOD = 20000 };
@@ -757,7 +758,7 @@ static void askers_that_misbehave(void **state)
         request = request_of(8 + i);
         assert_int_equal(send(fd, &request, sizeof request, 0), sizeof request);
         while (recv(fd, &number, sizeof number, MSG_DONTWAIT) > 0)
-            ; // the agent closes the connection of an asker that reads nothing
+            ; // the agent closes the connection of a client that does not read
     }
     while (number != 7 + FLOOD)
         assert_int_equal(recv(fd, &number, sizeof number, MSG_WAITALL), sizeof number);
@@ -768,7 +769,7 @@ static void askers_that_misbehave(void **state)
         close(gone);
     }
     int wrong = lab_connect(&lab);
-    request.magic ^= UINT64_C(1) << 60; // the first byte is right
+    request.magic ^= UINT64_C(1) << 60; // the first byte stays correct
     assert_int_equal(send(wrong, &request, sizeof request, 0), sizeof request);
     assert_int_equal(read(wrong, &number, 1), 0);
     close(wrong);
@@ -780,7 +781,7 @@ static void askers_that_misbehave(void **state)
     lab_free(&lab);
 }
 
-// A sender that never reads its answers: they are kept up to a limit, and nobody waits for it.
+// A client that never reads its answers: they are kept up to a limit, and block no other client.
 static void a_sender_that_does_not_read(void **state)
 {
     (void)state;
@@ -806,7 +807,8 @@ static void another_user_is_refused(void **state)
     lab_make(&lab);
     lab.options.level = 4;
     assert_true(lab_start(&lab));
-    // The folder would keep others out: open it, so that the agent's own check is what is tested.
+    // The folder would refuse other users. It is opened, so that the test reaches the agent's own
+    // check.
     char socket_path[128];
     snprintf(socket_path, sizeof socket_path, "%s/agent.sock", lab.folder);
     assert_int_equal(chmod(lab.folder, 0755), 0);
@@ -819,7 +821,7 @@ static void another_user_is_refused(void **state)
             _exit(2);
         char reply[64] = "";
         int fd = lab_connect(&lab);
-        send(fd, "stolen 1\n", 9, MSG_NOSIGNAL); // it may have been shown the door before
+        send(fd, "stolen 1\n", 9, MSG_NOSIGNAL); // the agent may have closed the connection before
         _exit(recv(fd, reply, sizeof reply - 1, MSG_WAITALL) > 0 &&
                       strcmp(reply, "this agent serves another user\n") == 0
                   ? 0
@@ -855,7 +857,7 @@ static void folders_that_will_not_do(void **state)
     assert_int_equal(chmod(lab.folder, 0750), 0);
     expect_error(&lab, "is open to others (mode 0750): chmod 700 it");
     assert_int_equal(chmod(lab.folder, 0700), 0);
-    // A file where the folder should be; a folder that cannot be made.
+    // A file in place of the folder; a folder that cannot be made.
     char path[256];
     snprintf(path, sizeof path, "%s/file", lab.folder);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -865,13 +867,13 @@ static void folders_that_will_not_do(void **state)
     expect_error(&lab, "is not a folder");
     lab.options.folder = "/proc/no/such";
     expect_error(&lab, "cannot make the run folder /proc/no/such");
-    // A link to a folder is not taken for one.
+    // A link to a folder is refused.
     char link[256];
     snprintf(link, sizeof link, "%s/link", lab.folder);
     assert_int_equal(symlink(lab.folder, link), 0);
     lab.options.folder = link;
     expect_error(&lab, "is not a folder");
-    // Folders above it are made as well, private too.
+    // Missing parent folders are made, too, with private modes.
     char deep[256];
     struct stat about;
     snprintf(deep, sizeof deep, "%s/a/b", lab.folder);
@@ -892,7 +894,7 @@ static void folders_of_others(void **state)
     lab_make(&lab);
     assert_int_equal(chown(lab.folder, 65534, 65534), 0);
     expect_error(&lab, "belongs to user 65534, not to user 0");
-    // And for a user who may not write there: a child that is somebody else.
+    // A child with another uid, which may not write there.
     assert_int_equal(chmod(lab.folder, 0500), 0);
     fflush(NULL);
     pid_t pid = fork();
@@ -922,7 +924,7 @@ static void sockets_in_the_way(void **state)
     snprintf(path, sizeof path, "%s/agent.sock", lab.folder);
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(about.st_mode & 0777, 0600);
-    // A live agent is not pushed aside; neither by its file nor by its socket.
+    // A second agent replaces neither the file nor the socket of a running one.
     second = lab;
     second.pid = 0;
     expect_error(&second, "another agent is listening on");
@@ -932,16 +934,16 @@ static void sockets_in_the_way(void **state)
     expect_error(&second, "lab.sonde");
     assert_int_equal(access(elsewhere, F_OK), -1);
     assert_string_equal(lab_put(&lab, "alive 1\n"), "");
-    // A killed one leaves its socket: it is replaced.
+    // A killed agent leaves its socket, which the next one replaces.
     assert_int_equal(lab_end(&lab, SIGKILL), -SIGKILL);
     assert_int_equal(access(path, F_OK), 0);
     assert_true(lab_start(&lab));
     assert_string_equal(lab_put(&lab, "alive 2\n"), "");
-    // One that ends well takes it away.
+    // An agent that ends orderly removes its socket.
     assert_int_equal(lab_end(&lab, SIGINT), 0);
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(lab_points(&lab, "alive{host=lab}", NULL), 2);
-    // What is no socket is left alone.
+    // A file that is not a socket is not touched.
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     close(fd);
@@ -979,7 +981,7 @@ static void names_and_numbers_that_will_not_do(void **state)
     lab_free(&lab);
 }
 
-// A file that is not sonde's is left as it is.
+// A file that is not sonde's is not touched.
 static void a_file_in_the_way(void **state)
 {
     (void)state;
@@ -999,25 +1001,25 @@ static void a_file_in_the_way(void **state)
     lab_free(&lab);
 }
 
-// When the disk is full the agent goes on, says so to who sends, and what is stored stays stored.
+// When the disk is full, the agent continues, reports it to its clients, and stored data stays.
 static void a_full_disk(void **state)
 {
     (void)state;
     struct lab lab;
     lab_make(&lab);
     lab.options.level = 2;
-    lab.file_limit_bytes = 3 << 20; // what the node's metrics need to begin with, and some
+    lab.file_limit_bytes = 3 << 20; // what the node's metrics need at the start, and a reserve
     assert_true(lab_start(&lab));
     assert_string_equal(lab_put(&lab, "before 1\n"), "");
     struct buf text = {0};
-    // Random values cannot be packed: these are more than what fits.
+    // Random values cannot be compressed, so these do not fit.
     uint64_t random = 88172645463325252u;
     for (int i = 0; i < 400000; i++) {
         random ^= random << 13, random ^= random >> 7, random ^= random << 17;
         buf_printf(&text, "filler %llu\n", (unsigned long long)random);
     }
     lab_put(&lab, buf_cstr(&text));
-    // Still there; and what had its place keeps it.
+    // The agent still runs, and stored data is kept.
     assert_string_equal(lab_put(&lab, "version\n"), "sonde " SONDE_VERSION "\n");
     lab_end(&lab, SIGTERM);
     assert_int_equal(lab_points(&lab, "before{host=lab}", NULL), 1);

@@ -1,5 +1,5 @@
-// Collectors that come and go on an agent's control descriptor: one of each name, one for each GPU,
-// and lines that are none.
+// Collectors that are started and stopped through an agent's control descriptor: one of each name,
+// one for each GPU, and invalid lines.
 #include "lab.h"
 #include "wire/collector_line.h"
 
@@ -45,7 +45,7 @@ static void one_takes_the_place_of_its_name(void **state)
     tell(&lab, "collector a echo first $$ word=$(cat); sleep 1000\ncollector b input=abc= exec sh "
                "-c 'echo other $$ word=$(c");
     tell(&lab, "at); exec sleep 1000'\n");
-    lab_await_points(&lab, "first{host=lab}", 1); // it has nothing on its standard input
+    lab_await_points(&lab, "first{host=lab}", 1); // its standard input is empty
     lab_await_points(&lab, "other{host=lab,word=abc=}", 1);
     double first, other;
     lab_points(&lab, "first{host=lab}", &first);
@@ -79,15 +79,15 @@ static void lines_that_are_none(void **state)
         snprintf(line, sizeof line, "collector n%d echo many 1 n=%d; sleep 1000\n", i, i);
         tell(&lab, line);
     }
-    tell(&lab, "collector n0 echo again 1; sleep 1000\n"); // it takes no more room
+    tell(&lab, "collector n0 echo again 1; sleep 1000\n"); // uses no further slot
     lab_await_points(&lab, "again{host=lab}", 1);
     assert_int_equal(lab_points(&lab, "bad{host=lab}", NULL), 0);
     free(long_line);
     end(&lab);
 }
 
-// One that is asked for and ended before the list of GPUs is there does not run; the others run on
-// each.
+// A collector that is requested and stopped before the list of GPUs is known does not run; the
+// others run for each GPU.
 static void one_for_each_gpu(void **state)
 {
     (void)state;

@@ -1,10 +1,10 @@
-// The totals of counters are exact, whenever agents are killed: programs that share counters come,
-// go and add, also while no agent runs. The test does for its agents what the launcher does: it
-// keeps their socket, and the memory of programs.
+// The totals of counters are exact, whenever agents are killed: programs with common counters
+// start, end and add, also while no agent runs. Like the launcher, the test keeps the socket and
+// the memory of programs for its agents.
 //
-// A ledger in shared memory says how often each program has added 1 to every counter. The test
-// halts all of them between two steps now and then; the totals in the recording must come to the
-// ledger's sum, and to no more.
+// A ledger in shared memory counts how often each program has added 1 to every counter. Now and
+// then the test halts all programs between two steps; the totals in the recording must then equal
+// the ledger's sum.
 #include "lab.h"
 
 #include "agent/folder.h"
@@ -28,21 +28,22 @@
 
 enum {
     PROGRAMS_MAX = 4096,
-    COUNTERS = 300, // more than a set of cells has
-    KILLS = 6,      // of agents, a round
-    AT_ONCE = 3,    // programs started between two kills, at most
+    COUNTERS = 300, // more than a set of cells holds
+    KILLS = 6,      // of agents, per round
+    AT_ONCE = 3,    // maximum of programs started between two kills
     STEPS_MAX = 200,
     PAUSE_MAX_US = 500,
     LIFE_MAX_US = 30000, // of an agent
-    MANY = 20000,        // counters of a program that adds to many
-    LIFELINE = 200,      // the descriptor that tells a program that the test is no more
+    MANY = 20000,        // counters in the program with many counters
+    LIFELINE = 200,      // a descriptor whose end tells programs that the test has ended
     PATIENCE_S = 20,
 };
 
 struct row {
     _Atomic uint64_t steps;
-    _Atomic bool steps_now; // between two values of `steps`
-    _Atomic bool met;       // an agent has it: it may end, whatever becomes of that agent
+    _Atomic bool steps_now; // between two increments of `steps`
+    // an agent has its memory, so it may end, whatever happens to that agent
+    _Atomic bool met;
     _Atomic bool ended;
 };
 
@@ -126,7 +127,7 @@ static void start_program(const char *file, uint64_t random)
 
 // ---- the recording ----
 
-// The smallest and the greatest total of a counter; false: not all are recorded yet.
+// The smallest and the greatest total of a counter; false if some are not recorded yet.
 static bool read_totals(const struct lab *lab, double *least, double *most)
 {
     char path[256];
@@ -187,7 +188,7 @@ static void start_some(const char *file, uint64_t *random)
         start_program(file, random_next(random));
 }
 
-// As the launcher does.
+// Does what the launcher does.
 static void start_agent(struct lab *lab, struct keeper_home *keeper)
 {
     lab->options.keeper_fd = keeper_home_open(keeper);
@@ -244,7 +245,7 @@ static void run_course(uint64_t seed, uint64_t random)
         ;
     for (int64_t until = clock_monotonic_ns() + (int64_t)PATIENCE_S * NS_PER_S; keeper.count;
          usleep(1000)) {
-        // the agent lets go of all that it has read to its end
+        // the agent releases all programs that it has read to their end
         assert_true(clock_monotonic_ns() < until);
         keeper_home_read(&keeper);
     }
@@ -268,7 +269,7 @@ static void totals_are_exact(void **state)
         run_course(seed, (seed + round * UINT64_C(0x9e3779b97f4a7c15)) | 1);
 }
 
-// An agent adds up what StatsD senders say; the next one goes on from there.
+// An agent sums what StatsD clients send; the next agent continues from that sum.
 static void statsd_goes_on(void **state)
 {
     (void)state;
@@ -293,7 +294,7 @@ static void statsd_goes_on(void **state)
     lab_free(&lab);
 }
 
-// The launcher keeps the socket that agents listen on: what a program hands over while no agent
+// The launcher keeps the socket that agents listen on, so data that a program sends while no agent
 // runs waits there.
 static void a_short_program_between_two_agents(void **state)
 {
@@ -319,7 +320,7 @@ static void a_short_program_between_two_agents(void **state)
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
     lab_points(&lab, "steps_total{host=lab}", &last);
     assert_true(last == 1000);
-    assert_int_equal(access(path, F_OK), 0); // it is the launcher's
+    assert_int_equal(access(path, F_OK), 0); // it belongs to the launcher
     close(lab.options.listening_fd);
     lab_free(&lab);
 }
@@ -340,7 +341,7 @@ static void what_does_not_listen_is_refused(void **state)
     lab_free(&lab);
 }
 
-// Adds to many counters, says so, and lives until its standard input ends.
+// Adds to many counters, writes a line, and lives until its standard input ends.
 static int add_to_many(const char *name)
 {
     for (int i = 0; i < MANY; i++) {
@@ -355,8 +356,8 @@ static int add_to_many(const char *name)
     return write(1, &byte, 1) == 1 && read(0, &byte, 1) == 0 ? 0 : 7;
 }
 
-// A sample that takes longer than its rate: the agent is behind for ever, and does everything else
-// all the same.
+// If a sample takes longer than the interval, the agent stays behind, but continues with all other
+// work.
 static void slow_samples_keep_nobody_waiting(void **state)
 {
     enum { PROGRAMS = 4 };

@@ -1,4 +1,4 @@
-// When to sample, by clocks that this test plays.
+// When to sample, with clocks that the test sets.
 #include "agent/instants.h"
 #include "unit/test.h"
 
@@ -22,11 +22,11 @@ static void whole_multiples_without_drift(void **state)
     assert_int_equal(wait, 1);
     assert_int_equal(at(&i, 1500, &wait), 1500);
     assert_int_equal(at(&i, 1500, &wait), 0);
-    // However late each is, the next is a whole multiple.
+    // However late each sample is, the next instant is a whole multiple.
     for (int64_t n = 4; n < 100; n++)
         assert_int_equal(at(&i, n * RATE + n * 5 % RATE, &wait), n * RATE);
     assert_int_equal(i.skipped, 0);
-    // On an instant: the next one is a whole rate away.
+    // Exactly on an instant, the next one is a whole interval later.
     i = instants_from(1500, RATE);
     assert_int_equal(i.next_ns, 2000);
 }
@@ -49,12 +49,12 @@ static void a_clock_that_is_set(void **state)
     (void)state;
     int64_t wait;
     struct instants i = instants_from(1000000, RATE);
-    // Back: from where it is now, without waiting for the old time to come again.
+    // Back: continues from the current time, and does not wait until the old time is reached again.
     assert_int_equal(at(&i, 2345, &wait), 0);
     assert_int_equal(wait, 155);
     assert_int_equal(at(&i, 2500, &wait), 2500);
     assert_int_equal(i.skipped, 0);
-    // Forward: instants that never were are counted, not made up.
+    // Forward: skipped instants are counted, not sampled later.
     assert_int_equal(at(&i, 10 * RATE + 3000 + 1, &wait), 8000);
     assert_int_equal(i.skipped, 10);
 }

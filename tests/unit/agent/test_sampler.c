@@ -1,5 +1,5 @@
-// The queue between the sampling thread and the store's: order, a full queue, and both threads at
-// once.
+// The queue between the sampling thread and the storing thread: its order, a full queue, and both
+// threads at once.
 #include "agent/sampler.h"
 #include "base/clock.h"
 #include "unit/test.h"
@@ -24,7 +24,7 @@ static void ring(void *user)
     pthread_mutex_unlock(&bell->lock);
 }
 
-// How long a source hangs until that is said.
+// The delay after which a hanging source is reported.
 static int64_t silence_ns = 1;
 
 static struct collect *collect_with_folder(double rate_s, const char *sources, const char *folder)
@@ -90,7 +90,7 @@ static void a_full_queue_drops_and_counts(void **state)
     struct sampler *s;
     assert_int_equal(sampler_create(c, 1, ring, NULL, &s, NULL), 0);
     int64_t t_ns = 100 * INT64_C(1000000000);
-    // Nobody takes rows out: far more than there are places.
+    // Nothing reads the queue: far more rows than it has places.
     for (int i = 0; i < SAMPLER_PLACES; i++)
         sampler_take(s, t_ns += 50 * INT64_C(1000000000));
     size_t rows = 0;
@@ -99,7 +99,7 @@ static void a_full_queue_drops_and_counts(void **state)
         rows++;
     }
     assert_int_equal(rows, SAMPLER_PLACES);
-    // There is room again: what comes now comes whole, and says what was lost.
+    // With room again, later rows arrive complete, with the number of lost ones.
     sampler_take(s, t_ns += 50 * INT64_C(1000000000));
     uint64_t dropped = 0;
     rows = 0;
@@ -145,9 +145,9 @@ static void two_threads(void **state)
 }
 
 static _Atomic bool hang;
-static const char *_Atomic answers = ""; // this folder all the same
+static const char *_Atomic answers = ""; // this folder still answers
 
-// Instead of the C library's: a file server that is gone, or not.
+// Replaces the C library's: simulates a file server that does not answer.
 int statvfs(const char *path, struct statvfs *out)
 {
     while (atomic_load(&hang) && !str_eq(str_of(path), str_of(answers)))
@@ -156,7 +156,7 @@ int statvfs(const char *path, struct statvfs *out)
     return 0;
 }
 
-// Says so once, and once when it answers again.
+// Reports it once, and once again when it answers.
 static void cut_off_and_back(const char *folder, const char *part)
 {
     struct collect *c = collect_with_folder(1, "filesystem", folder);
@@ -193,7 +193,7 @@ static void a_source_that_is_cut_off(void **state)
     cut_off_and_back("/tmp", "/tmp");
 }
 
-// Nothing is said of one that answers late: where all processors are busy that is nothing special.
+// A source that only answers late is not reported, because that is normal on a busy machine.
 static void a_source_that_is_late(void **state)
 {
     (void)state;
@@ -227,7 +227,8 @@ static bool is_of(const struct sampler_row *row, const char *source)
     return row->set && str_eq(row->set->series[0].metric->source, str_of(source));
 }
 
-// Each rate has instants of its own, multiples of itself; the first takes all, however slow.
+// Each rate has instants of its own, which are multiples of it; the first sample has all sources,
+// even slow ones.
 static void a_rate_each(void **state)
 {
     (void)state;
@@ -258,7 +259,7 @@ static void a_rate_each(void **state)
                         row->t_ns % (3600 * (int64_t)NS_PER_S) == 0);
         }
     }
-    assert_true(load >= 1 && load <= 2); // 2: the full hour came
+    assert_true(load >= 1 && load <= 2); // 2: a full hour passed meanwhile
     assert_true(memory <= complete + 1);
     sampler_stop(s);
     sampler_destroy(s);

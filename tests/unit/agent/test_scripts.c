@@ -1,5 +1,5 @@
-// Scripts: what is asked for, and commands that hang, crash, print garbage, print without end, or
-// do what they should. Run by a whole agent.
+// Scripts: their specifications, and commands that hang, crash, print garbage, print without end,
+// or work. A whole agent runs them.
 #include "agent/scripts.h"
 #include "lab.h"
 
@@ -39,7 +39,7 @@ static void what_is_asked_for(void **state)
         assert_int_equal(scripts_check(right[i], &e), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_int_equal(scripts_check(wrong[i], &e), -EINVAL);
-    struct script_spec spec; // behind -- nothing is an option
+    struct script_spec spec; // after -- no word is an option
     assert_int_equal(script_parse(STR("rate=2 -- timeout=3 env"), &spec, &e), 0);
     assert_str_equal(spec.command, "timeout=3 env");
     assert_true(spec.rate_s == 2 && spec.timeout_s == 10);
@@ -131,7 +131,7 @@ static void garbage_costs_itself(void **state)
     lab_free(&lab);
 }
 
-// Megabytes a second are not taken from it; the others, and the end, come in time.
+// The agent does not read megabytes a second from it; the others, and the end, are in time.
 static void a_flood_is_held_back(void **state)
 {
     (void)state;
@@ -157,13 +157,13 @@ static void they_end_with_the_agent(void **state)
     assert_int_equal(kill((pid_t)self, 0), 0);
     assert_int_equal(lab_end(&lab, SIGTERM), 0);
     assert_int_equal(kill((pid_t)self, 0), -1);
-    // The agent was its group's last hope: somebody else reaps it.
+    // The agent was the last process that could reap the group, so init reaps it.
     for (int i = 0; i < 2000 && kill((pid_t)child, 0) == 0; i++) {
         char path[64], stat[256] = "";
         snprintf(path, sizeof path, "/proc/%d/stat", (int)child);
         FILE *f = fopen(path, "re");
         if (f && fgets(stat, sizeof stat, f) && strstr(stat, ") Z "))
-            i = 2000; // dead, not reaped by whoever adopts orphans here
+            i = 2000; // dead, but not reaped by the process that adopts orphans here
         if (f)
             fclose(f);
         usleep(5000);

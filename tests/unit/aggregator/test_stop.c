@@ -1,5 +1,5 @@
-// The server ends while clients come and ask: again and again, as what can go wrong there is a
-// matter of microseconds.
+// The server stops while clients connect and send requests, again and again, because the races
+// there take microseconds.
 #include "aggregator/aggregator.h"
 #include "base/log.h"
 #include "unit/test.h"
@@ -13,15 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-// For the thread sanitizer, in this test alone: at its end the library's threads close and free
-// connections that it was just given, and what orders the two is the flag of that end, no lock.
+// For the thread sanitizer, in this test alone: when the library stops, its threads close and free
+// connections that it has just received. A flag orders the two, not a lock.
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
     return "race_top:close\nrace_top:free";
 }
 
-// One that no other test's server looks for.
+// A port that no other test's server uses.
 static int free_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -49,7 +49,7 @@ static int reach(const struct sockaddr_in *to)
     return -1;
 }
 
-// Until nobody is there any more.
+// Sends requests until the server is gone.
 static void *ask(void *user)
 {
     static const char question[] = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";

@@ -1,4 +1,4 @@
-// Copies of nodes' files: whole, at one moment, or not there.
+// Copies of nodes' files: complete, of one moment, or absent.
 #include "unit/wire/world.h"
 
 #include <dirent.h>
@@ -38,7 +38,7 @@ static int set_up(void **state)
     return 0;
 }
 
-// Of a node that answers.
+// Copies from a node that answers.
 static const struct ask_copy_file *copy(struct world *w, int64_t from_ns)
 {
     struct ask_copied copied = world_copy(w, from_ns, NET_PATIENCE_NS);
@@ -64,7 +64,8 @@ static bool count_event(const struct store_event *event, void *user)
     return true;
 }
 
-// The copy's first series holds value_at(first), value_at(first + 1), …; returns how many.
+// Checks that the copy's first series has value_at(first), value_at(first + 1), …; returns their
+// number.
 static int64_t check_copy(const char *path, int64_t first)
 {
     struct store_reader *r;
@@ -121,8 +122,8 @@ static void a_copy_is_of_one_moment(void **state)
     assert_str_equal(files[0].host, "n1");
     int64_t points = check_copy(files[0].path, 0);
     assert_true(points >= POINTS && points <= w->next);
-    // Both series at the same moment: the second has every tenth point, which may just not have
-    // been appended yet.
+    // Both series are from the same moment. The second one has every tenth point, which may not
+    // have been appended yet.
     int64_t both = points + (points + 9) / 10;
     assert_in_range(files[0].points, both - 1, both);
     struct store_reader *r;
@@ -147,11 +148,11 @@ static void what_has_not_changed_is_not_copied_again(void **state)
     stat(files[0].path, &after);
     assert_int_equal(before.st_ino, after.st_ino);
     assert_true(net_stats(w->hub).bytes_in - bytes < 10000);
-    // Some of it does not take the place of all.
+    // A copy of a part does not replace a copy of all time.
     files = copy(w, 1000 * 1000);
     assert_non_null(strstr(files[0].problem, "a copy of all time"));
     assert_int_equal(check_copy(files[0].path, 0), POINTS);
-    // Another time, or new data: another file.
+    // Another period, or new data, gives another file.
     unlink(files[0].path);
     files = copy(w, 1000 * 1000);
     assert_int_not_equal(files[0].way, ASK_COPY_UNCHANGED);
@@ -174,7 +175,7 @@ static void a_node_that_is_lost_leaves_no_half_a_file(void **state)
     assert_str_equal(copied.absent.nodes[0].host, "n1");
     assert_int_equal(files_in(w->to), 0);
     proxy_stall(w->proxy, false);
-    // A few bytes at a time: in the middle of the file when its time is over.
+    // A few bytes at a time, so that the deadline passes in the middle of the file.
     proxy_slice(w->proxy, 64);
     copied = world_copy(w, 0, 100 * NS_PER_MS);
     assert_int_equal(files_in(w->to), copied.count);
@@ -183,7 +184,8 @@ static void a_node_that_is_lost_leaves_no_half_a_file(void **state)
     assert_int_equal(check_copy(copy(w, 0)->path, 0), POINTS);
 }
 
-// What is there and is no copy of this job stays as it is, and the reason is said.
+// An existing file that is not a copy of this job stays unchanged, and the message gives the
+// reason.
 static void other_files_are_not_replaced(void **state)
 {
     struct world *w = *state;
@@ -192,7 +194,7 @@ static void other_files_are_not_replaced(void **state)
     const char *const jobs[] = {"7", "8"};
     for (int i = 0; i < 3; i++) {
         mkdir(w->to, 0700);
-        // A recording; a copy of another job; something else.
+        // A recording; a copy of another job; any other file.
         struct store_label meta[] = {{STR("host"), STR("n1")},
                                      {STR("job"), str_of(jobs[i == 1])},
                                      {STR("copied_version"), STR("1")}};
@@ -216,7 +218,7 @@ static void other_files_are_not_replaced(void **state)
     }
 }
 
-// Whatever is changed in whatever record, or left out: the file is not there, and nothing else is.
+// Whatever record is changed or left out, the file does not appear, and nothing else does.
 static void a_damaged_record_spoils_its_file_only(void **state)
 {
     struct world *w = *state;
@@ -264,7 +266,7 @@ static void a_damaged_record_spoils_its_file_only(void **state)
             assert_int_equal(files_in(w->to), bad == n);
             ask_copy_destroy(c);
         }
-    // A name that would lead elsewhere.
+    // A name that would lead to another folder.
     struct ask_copy *c;
     struct buf evil = {0};
     assert_int_equal(

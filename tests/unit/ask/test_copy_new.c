@@ -1,5 +1,5 @@
-// A second copy: what is new travels, and the result is the node's file, whatever the first one
-// was.
+// A second copy transfers only new data, and the result equals the node's file, whatever the first
+// copy contained.
 #include "ask/copy_sums.h"
 #include "unit/wire/world.h"
 
@@ -60,7 +60,7 @@ static struct ask_copy_file copy(struct world *w)
     return f;
 }
 
-// ---- whether two files hold the same ----
+// ---- comparing two files ----
 
 struct points {
     struct store_cursor *cursor;
@@ -118,7 +118,7 @@ static bool add_event(const struct store_event *event, void *user)
     return true;
 }
 
-// Returns how many points there are.
+// Returns the number of points.
 static uint64_t same_since(struct world *w, int64_t from_ns)
 {
     struct store_reader *r;
@@ -161,7 +161,7 @@ static uint64_t same(struct world *w)
     return same_since(w, INT64_MIN);
 }
 
-// ---- what is new ----
+// ---- new data ----
 
 static void what_is_new_travels(void **state)
 {
@@ -174,7 +174,7 @@ static void what_is_new_travels(void **state)
     struct ask_copy_file second = copy(w);
     assert_int_equal(second.way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + POINTS / 100);
-    // A slice or two of 256, and what is new: 1 %.
+    // One or two of 256 slices, and 1 % new points.
     assert_in_range(second.points, POINTS / 100, POINTS / 50);
     assert_true(second.came < first.came / 20);
     assert_in_range(net_stats(w->hub).bytes_in - before, second.came, second.came + 5000);
@@ -190,8 +190,8 @@ static void late_points_and_other_definitions_travel(void **state)
 {
     struct world *w = *state;
     copy(w);
-    // Points between others and before all, another value in the place of one, a series, a metric,
-    // a span that has ended, one that is older.
+    // Points between others and before all, a replaced value, a new series, a new metric, a span
+    // that has ended, and an older span.
     store_append(w->store, w->series[0], 12345 * 1000 + 1, 7);
     store_append(w->store, w->series[1], 3, 8);
     store_append(w->store, w->series[2], 2002 * 1000, -9);
@@ -204,15 +204,15 @@ static void late_points_and_other_definitions_travel(void **state)
     assert_int_equal(second.way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + 4);
     assert_true(second.points < POINTS / 10);
-    // A unit that was not known: all definitions are others.
+    // A unit that was unknown before changes all definitions.
     store_define_metric(w->store, &(struct store_metric){.name = STR("n"), .unit = STR("s")},
                         &w->metric);
     assert_int_equal(copy(w).way, ASK_COPY_WHOLE);
     assert_int_equal(same(w), POINTS + 4);
 }
 
-// Values and times at the edges, bit by bit; several times, as what is at the end of time stays in
-// the last slice.
+// Extreme values and times are equal bit by bit; several rounds, because data at the end of time
+// stay in the last slice.
 static void edges_are_kept(void **state)
 {
     static const uint64_t bits[] = {
@@ -244,12 +244,12 @@ static void less_and_less_of_it(void **state)
         assert_int_equal(same_since(w, i * 1000 * 10000), POINTS - i * 10000);
         assert_true(i == 1 || f.points < POINTS / 100);
     }
-    // More of it again.
+    // More points are appended.
     assert_int_equal(copy(w).way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS);
 }
 
-// ---- what is there is not what it was ----
+// ---- existing copies with other contents ----
 
 static void flip(const char *path, off_t at)
 {
@@ -261,7 +261,7 @@ static void flip(const char *path, off_t at)
     close(fd);
 }
 
-// In words, and left as it is; or what the node has.
+// Either fails with a message and leaves the file unchanged, or copies the node's data.
 static void copy_over(struct world *w)
 {
     struct stat before, after;
@@ -295,7 +295,7 @@ static void damaged_copies_are_made_good(void **state)
     }
 }
 
-// A file that says it is our copy, and is sound, and holds something else.
+// A file that claims to be our copy, and is not damaged, but has other contents.
 static void a_forged_copy_is_replaced(void **state)
 {
     struct world *w = *state;
@@ -343,7 +343,7 @@ static void take_answer(struct world *w, struct ask_copy *c, struct str request)
     net_close_reader(NULL, &view);
 }
 
-// It changes after the node was told what is there: asked for once more, whole.
+// The copy changes after its sums were sent to the node, so it is requested once more, whole.
 static void a_copy_that_changes_meanwhile_comes_whole(void **state)
 {
     struct world *w = *state;
@@ -394,7 +394,7 @@ static int give_up(void *user, struct error *e)
     return ++*(int *)user > 3 ? error_set(e, -ECONNRESET, "nobody waits") : 0;
 }
 
-// Who hangs up while the old file is looked through, or taken over, is heard.
+// Cancelling works while the old file is summed, or taken over.
 static void it_can_be_ended(void **state)
 {
     struct world *w = *state;
@@ -428,7 +428,7 @@ static int damage_some(void *user, struct error *e)
     return 0;
 }
 
-// All the time somebody writes into the old file: what takes its place is right all the same.
+// Another thread writes into the old file all the time; its replacement is correct nevertheless.
 static void a_copy_that_is_damaged_all_the_time(void **state)
 {
     struct world *w = *state;
@@ -455,12 +455,13 @@ static void a_copy_that_is_damaged_all_the_time(void **state)
             assert_non_null(strstr(copied.files[0].problem, "no copy of this job"));
             unlink(w->path);
         }
-        // The last look may have come after it was put there.
+        // The last write may have come after the file was put there.
         copy_over(w);
     }
 }
 
-// Two who copy into one folder: the second one says so, and leaves alone what the first one writes.
+// Two processes copy into one folder: the second one fails with a message, and does not touch the
+// first one's draft.
 static void what_somebody_writes_is_left_alone(void **state)
 {
     struct world *w = *state;
@@ -476,15 +477,15 @@ static void what_somebody_writes_is_left_alone(void **state)
     assert_non_null(strstr(f.problem, "is being written at this moment"));
     stat(part, &after);
     assert_int_equal(before.st_ino, after.st_ino);
-    // What one has left that was killed is no obstacle.
+    // The draft of a killed process is no obstacle.
     store_abandon(other);
     assert_int_equal(copy(w).way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + 1);
     assert_int_equal(access(part, F_OK), -1);
 }
 
-// Another user may write to the folder, too, and has put a link to one of our recordings where a
-// draft could be expected.
+// Another user may write to the folder, too, and has put a link to one of our recordings in the
+// place of a possible draft.
 static void a_planted_link_is_not_followed(void **state)
 {
     enum { US = 4242, OTHER = 65534 };
@@ -567,7 +568,7 @@ static uint64_t bytes_to_n1(struct world *w)
     return nodes[0].bytes_out;
 }
 
-// However much there is to say of others.
+// However much the request contains about other nodes.
 static void what_is_said_of_others_does_not_travel(void **state)
 {
     enum { MUCH = 100000 };

@@ -1,5 +1,5 @@
-// Names, series, events and status of several nodes, directly and through a relay, with our own
-// stores among them. And answers that are much larger than the credit, by many askers at a time.
+// Names, series, events and status of several nodes, directly and through a relay, together with
+// our own stores. Also answers that are much larger than the credit, for many requests at a time.
 #include "ask/lists_wire.h"
 #include "ask/recent_wire.h"
 #include "store/store.h"
@@ -178,7 +178,7 @@ static void series_of_all_nodes_with_their_latest_points(void **state)
     struct error e;
     struct query_series_filter m = {.latest = true};
     assert_int_equal(hub_series(net.root, &m, &where, &arena, &s, &count, &absent, &e), 0);
-    assert_int_equal(count, 10 + FLOOD_SERIES); // three of each, and the one that all have
+    assert_int_equal(count, 10 + FLOOD_SERIES); // three of each, and the common one
     assert_str_equal(s[0].metric->name, "busy");
     assert_str_equal(s[0].metric->unit, "percent");
     assert_str_equal(s[0].metric->help, "How busy.");
@@ -188,7 +188,7 @@ static void series_of_all_nodes_with_their_latest_points(void **state)
     assert_true(s[1].has_point && s[1].t_ns == SECONDS * (int64_t)NS_PER_S &&
                 s[1].value == SECONDS);
     assert_str_equal(s[6 + FLOOD_SERIES].metric->name, "shared");
-    // the newest
+    // the newest value
     assert_true(s[6 + FLOOD_SERIES].value == 2 &&
                 s[6 + FLOOD_SERIES].t_ns == 12 * (int64_t)NS_PER_S);
     struct store_label tag = {STR("core"), STR("*")};
@@ -220,7 +220,7 @@ static bool is_absent(const struct hub_absent *absent, const char *host)
     return false;
 }
 
-// The deadline of nodes is not that of our own files.
+// Our own files have a deadline of their own, beside that of nodes.
 static void our_own_files_have_a_deadline_of_their_own(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void our_own_files_have_a_deadline_of_their_own(void **state)
     struct error e;
     struct ask_names_request m = {.kind = STR("metrics")};
     assert_int_equal(hub_names(net.root, &m, &where, &arena, &names, &count, &absent, &e), 0);
-    assert_int_equal(count, 4); // all but n2's flood
+    assert_int_equal(count, 4); // everything but n2's flood
     assert_true(is_absent(&absent, "r1"));
     assert_false(is_absent(&absent, "head"));
     where.local_deadline_ns = 1;
@@ -268,7 +268,7 @@ static int take_recent(void *user, struct str host, struct str record)
     r->first_ns = one.t_ns[0];
     r->records++;
     r->points += one.count;
-    // Cut off anywhere it is damaged, and nothing else.
+    // Truncated anywhere, it is reported as damaged.
     struct ask_recent none;
     for (size_t size = 0; size < record.size; size++)
         assert_int_equal(ask_recent_read(str_slice(record, 0, size), &r->arena, &none), -EBADMSG);
@@ -301,9 +301,9 @@ static void the_last_moments_of_some_series(void **state)
         buf_free(&request);
         if (pass == 0) {
             assert_int_equal(got.records, 2);
-            assert_int_equal(got.points, 2 * 6); // both ends of the window count
+            assert_int_equal(got.points, 2 * 6); // both ends of the window are inclusive
             assert_int_equal(got.first_ns, (SECONDS - 5) * (int64_t)NS_PER_S);
-            m.from_ns = (SECONDS - 1) * (int64_t)NS_PER_S; // nothing before it
+            m.from_ns = (SECONDS - 1) * (int64_t)NS_PER_S; // no points before it
         }
     }
     assert_int_equal(got.points, 2 * 6 + 2 * 2);
@@ -343,7 +343,7 @@ static void events_and_status_say_whose_they_are(void **state)
     arena_free(&arena);
 }
 
-// Noise does not get smaller: 8 bytes a point, a record is far larger than a node's credit.
+// Noise cannot be compressed: 8 bytes a point, so a record is far larger than a node's credit.
 static void check_wide(void)
 {
     struct arena arena = {0};
@@ -355,7 +355,7 @@ static void check_wide(void)
     struct store_snapshot *all[NODES];
     for (int i = 0; i < NODES; i++)
         all[i] = store_snapshot_open(nodes[i].reader);
-    where.local = NULL; // its snapshot is for one thread at a time
+    where.local = NULL; // its snapshot allows one thread at a time
     if (hub_query(net.root, &q, NULL, &where, &arena, &got, &absent, &e))
         fail_msg("%s", e.text);
     assert_int_equal(query_run(&q, all + 1, NODES - 1, NULL, &arena, &want, &e), 0);
@@ -392,7 +392,7 @@ static void large_answers_to_many_askers(void **state)
         pthread_join(threads[i], NULL);
 }
 
-// An asker that takes its time does not make the hub hold more than it may.
+// A slow client must not make the hub hold more than its limit.
 struct slow {
     uint64_t before, held;
     size_t records;
@@ -405,7 +405,7 @@ static int take_slowly(void *user, struct str host, struct str record)
     (void)record;
     if (s->records++ > 0)
         return 0;
-    // Until nothing comes any more.
+    // Waits until no further record arrives.
     uint64_t last = 0;
     for (int same = 0; same < 50; usleep(1000)) {
         uint64_t now = net_stats(net.relay).bytes_in;

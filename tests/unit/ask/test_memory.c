@@ -1,5 +1,5 @@
-// What answers of nodes take: in proportion to what is asked for, counted by who asks and by who
-// answers, and bounded.
+// The memory for answers of nodes: proportional to the request, accounted by both sides, and
+// limited.
 #include "ask/lists_wire.h"
 #include "base/memory_account.h"
 #include "unit/wire/net.h"
@@ -90,7 +90,7 @@ static struct hub_where everywhere(const struct work_watch *watch)
                               .watch = watch};
 }
 
-// How many events came; what they took in *bytes.
+// Returns the number of events; *bytes is their memory.
 static size_t events(const struct store_events_wanted *m, size_t *bytes, struct hub_absent *absent)
 {
     struct arena arena = {0};
@@ -125,7 +125,7 @@ static void events_that_nobody_asked_for_do_not_come(void **state)
     assert_int_equal(memory_account_held(&net.asks), 0);
 }
 
-// ---- the asker's account
+// ---- the requesting side
 
 struct told {
     size_t held_bytes, peak_bytes, limit_bytes;
@@ -147,7 +147,7 @@ static int look(void *user, struct error *e)
 {
     (void)e;
     struct told *told = user;
-    // The loop's thread takes and counts meanwhile.
+    // The loop's thread allocates and accounts meanwhile.
     size_t before = counted_bytes(told), now = malloc_bytes(), after = counted_bytes(told);
     size_t taken = now > told->malloc_before ? now - told->malloc_before : 0;
     size_t counted = before > after ? before : after;
@@ -197,14 +197,14 @@ static void a_list_counts_while_it_grows(void **state)
     assert_int_equal(memory_account_held(&net.asks), 0);
 }
 
-// The hub merges the node's answer and the local one, which both take memory meanwhile. Together
-// they stay within what is counted, but for copies of up to three records of 3 MiB that are moved,
-// and the messages in flight.
+// The hub merges the node's answer and the local one, which both use memory meanwhile. Together
+// they stay within the account, except for moved copies of up to three records of 3 MiB, and the
+// messages in flight.
 static void all_parts_of_a_query_count_together(void **state)
 {
     (void)state;
     if (malloc_bytes() == 0)
-        skip(); // a sanitizer's allocator does not say
+        skip(); // a sanitizer's allocator does not report it
     static const enum query_aggregator aggregators[] = {QUERY_NONE, QUERY_SUM, QUERY_AVG};
     struct store_label head = {STR("host"), STR("head")};
     for (size_t i = 0; i < sizeof aggregators / sizeof *aggregators; i++) {
@@ -228,7 +228,7 @@ static void all_parts_of_a_query_count_together(void **state)
         look(&told, &e);
         if (told.uncounted_most > UNCOUNTED_MAX)
             fail_msg("%zu bytes of %zu are not counted", told.uncounted_most, told.malloc_most);
-        assert_true(told.held_bytes <= arena.used_bytes); // what is freed is released
+        assert_true(told.held_bytes <= arena.used_bytes); // freed memory leaves the account
         arena_free(&arena);
         net_close_reader(&net.reader, &local);
     }
@@ -259,7 +259,7 @@ static void records_that_wait_for_the_asker_count(void **state)
     size_t missing_count, got = 0;
     struct error e;
     ask_events_request_write(&(struct store_events_wanted){.to_ns = INT64_MAX}, &request);
-    // over it each record makes the nodes wait, but nothing stops for ever
+    // above the limit, each record makes the nodes wait, but nothing stops for ever
     net.asks.limit_bytes = 1;
     struct hub_ask ask = {.question = ASK_EVENTS,
                           .request = buf_str(&request),
@@ -276,7 +276,7 @@ static void records_that_wait_for_the_asker_count(void **state)
     arena_free(&arena);
 }
 
-// ---- the node's account
+// ---- the node's side
 
 static void a_node_refuses_what_it_has_no_room_for(void **state)
 {

@@ -1,5 +1,5 @@
-// A query over the wire gives what query_run gives over the same stores in one process: random
-// worlds, random plans, two shapes of network.
+// A query over the wire returns the same result as query_run over the same stores in one process:
+// random worlds, random plans, two shapes of network.
 //
 //   flat   root ─┬─ n0          tree   root ─┬─ n0, a relay ─┬─ n1
 //                ├─ n1                       │               └─ n2
@@ -20,8 +20,8 @@ static int64_t below(int64_t n)
     return (int64_t)(random_state % (uint64_t)n);
 }
 
-// What node i answers from: set before each round, while nobody asks, in the loop's thread, where
-// nodes look at it now and then.
+// The data of node i. Set before each round while no request runs, in the loop's thread, because
+// nodes read it there now and then.
 static struct store_snapshot *current[NODES];
 
 struct place {
@@ -85,8 +85,8 @@ struct placing {
     size_t count;
 };
 
-// Each store to the node that its series are of: another node would first have to tell what it
-// holds.
+// Each store goes to the node of its series' host, because any other node would first have to
+// announce the host.
 static void place(void *user)
 {
     const struct placing *p = user;
@@ -98,7 +98,7 @@ static void place(void *user)
             for (size_t h = 0; h < hosts; h++)
                 if (host[h].data[0] == 'n')
                     at = (size_t)(host[h].data[1] - '0');
-            // Those without are nobody's: where there is room.
+            // Stores without a host go to any free node.
             for (size_t free = 0; round == 1 && at == NODES && free < NODES; free++)
                 if (!current[free])
                     current[at = free] = p->stores[i];
@@ -114,7 +114,7 @@ static void set_current(struct store_snapshot *const *stores, size_t count)
 
 // ---- random worlds and plans ----
 
-// `whole`: values whose sums are exact, so that the order of adding does not show.
+// `whole`: values whose sums are exact, so that the order of additions makes no difference.
 static struct world *make_world(bool whole)
 {
     struct world *w = world_new();
@@ -139,7 +139,7 @@ static struct world *make_world(bool whole)
             t += step * (holes ? 1 + (below(4) == 0) * below(9) : 1);
         }
     }
-    // Somebody who has the node's store but not the metric.
+    // A node that has a store but not the metric.
     world_series(w, (unsigned)below(NODES), "other", "host=x");
     return w;
 }
@@ -224,7 +224,7 @@ static void same_as_in_one_process(void **state)
         set_current(stores, count);
         for (int plan = 0; plan < 6; plan++) {
             make_plan(&arena, &q, text, sizeof text);
-            // Few series are too many to be exact: quantiles travel as sketches.
+            // Even few series exceed the limit for exact quantiles, so sketches are sent.
             struct query_limits limits = {.exact_max = below(2) ? (size_t)(1 + below(4)) : 0};
             int r = query_run(&q, stores, count, &limits, &arena, &want, &e);
             for (size_t i = 0; r == 0 && i < want.count; i++)
@@ -247,12 +247,12 @@ static void same_as_in_one_process(void **state)
         world_free(w);
     }
     struct hub_stats flat = net_stats(net.flat), tree = net_stats(net.root);
-    assert_true(flat.spared > 0 && tree.spared > 0); // questions about some hosts were among them
+    assert_true(flat.spared > 0 && tree.spared > 0); // some questions concerned only some hosts
     assert_true(answered > ROUNDS);
     assert_true(estimated > 0);
 }
 
-// More series than a node makes into one record: it sends several, and they become one group.
+// A node sends more series than fit one record in several records, and they become one group.
 static void a_large_group_travels_in_slices(void **state)
 {
     (void)state;
@@ -292,7 +292,7 @@ static void a_large_group_travels_in_slices(void **state)
     world_free(w);
 }
 
-// What is wrong with a plan is said as query_run says it, and not by every node.
+// An error in a plan is reported as by query_run, and not by every node.
 static void a_bad_plan_is_an_error(void **state)
 {
     (void)state;
@@ -313,10 +313,10 @@ static void a_bad_plan_is_an_error(void **state)
     q.filter_count = 0;
     q.start_ns = 11;
     assert_int_equal(hub_query(net.flat, &q, NULL, &where, &arena, &result, &absent, &e), -EINVAL);
-    // Nodes that have nothing at all know no metric.
+    // Nodes without any data know no metric.
     q.start_ns = 0;
     assert_int_equal(hub_query(net.flat, &q, NULL, &where, &arena, &result, &absent, &e), -ENOENT);
-    // A limit that is reached where the answer is put together.
+    // A limit that is exceeded while the answer is merged.
     q.downsample = (struct query_downsample){.on = true, .interval = 1, .function = QUERY_SUM};
     q.end_ns = 1000000;
     struct query_limits limits = {.memory_bytes = 1 << 20};

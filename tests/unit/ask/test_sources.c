@@ -56,7 +56,7 @@ static void record(const char *path, const char *metric, int count)
     assert_int_equal(store_close(s, &e), 0);
 }
 
-// A file as its maker leaves it until the header is there; `old`: it has been so for an hour.
+// A file with an incomplete header; `old`: unchanged for an hour.
 static void write_unborn(const char *path, size_t size_bytes, bool old)
 {
     static const char zeros[8192];
@@ -112,7 +112,7 @@ static void test_folder(void **state)
     arena_free(&arena);
 }
 
-// What an agent that is just starting leaves for a moment is neither served nor called unreadable.
+// A file that a starting agent has just made is neither served nor reported as unreadable.
 static void test_unborn(void **state)
 {
     struct folder *f = *state;
@@ -128,7 +128,7 @@ static void test_unborn(void **state)
     sources_close(&view);
     write_unborn(in(f, "b.sonde"), 1024, true); // its maker was killed
     unlink(in(f, "a.sonde"));
-    record(in(f, "a.sonde"), "x", 3); // this one goes on
+    record(in(f, "a.sonde"), "x", 3); // this one is complete
     sources_look(s);
     assert_int_equal(sources_open(s, &arena, &view, NULL), 0);
     assert_int_equal(view.count, 1);
@@ -168,7 +168,7 @@ static void test_missing_path(void **state)
     assert_non_null(strstr(e.text, "nowhere.sonde"));
 }
 
-// A view goes on reading what it has opened, whatever becomes of the list and of the file's name.
+// A view continues to read its open files, even if the list or the file's name changes.
 static void test_file_goes_while_it_is_read(void **state)
 {
     struct folder *f = *state;

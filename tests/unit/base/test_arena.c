@@ -59,7 +59,7 @@ static void arrays_grow_and_old_ones_stay(void **state)
     assert_true(old_count >= ELEMENTS / 2);
     arena_free(&a);
 
-    // Past the limit, and more than a size_t counts in bytes: everything is as it was.
+    // Above the limit, and with more bytes than a size_t can hold: nothing changes.
     a = arena_limited(10000);
     numbers = NULL;
     capacity = 0;
@@ -75,8 +75,8 @@ static void arrays_grow_and_old_ones_stay(void **state)
     arena_free(&a);
 }
 
-// An array of a query takes what it needs, not up to twice as much: memory limits count what is
-// taken.
+// An array of a query takes only the necessary memory, not up to twice as much, because memory
+// limits count it.
 static void large_allocations_take_no_more_than_they_need(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ static void it_grows_and_keeps_what_it_holds(void **state)
     assert_true(grown < 16);
     for (uint32_t i = 0; i < ELEMENTS; i++)
         assert_int_equal(numbers[i], 7 * i);
-    // Many at once: no more than they need.
+    // Room for many elements takes no more than necessary.
     assert_true(array_room(&numbers, &capacity, 10 * capacity, sizeof *numbers));
     assert_int_equal(capacity % 10, 0);
     assert_int_equal(numbers[ELEMENTS - 1], 7 * (ELEMENTS - 1));
@@ -38,9 +38,9 @@ static void what_cannot_be_had_changes_nothing(void **state)
     assert_int_equal(capacity, ARRAY_FIRST);
     numbers[0] = 42;
     double *before = numbers;
-    // One more element than a size_t counts in bytes; then more than any machine has.
+    // One element more than a size_t can count in bytes; then more than any machine has.
     assert_false(array_room(&numbers, &capacity, SIZE_MAX / sizeof *numbers + 1, sizeof *numbers));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // whose malloc ends the program
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // where malloc ends the program
     assert_false(array_room(&numbers, &capacity, PTRDIFF_MAX / sizeof *numbers, sizeof *numbers));
 #endif
     assert_ptr_equal(numbers, before);

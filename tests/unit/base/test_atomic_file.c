@@ -1,5 +1,5 @@
-// A file is written whole or not at all: by many at once, without space, without permission, and
-// where somebody has planted a link.
+// A file is written completely or not at all: with several writers, on a full disk, without
+// permission, and with a planted link.
 #include "base/atomic_file.h"
 
 #include "base/whole.h"
@@ -31,11 +31,11 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    // each test leaves the folder empty: no draft stays behind
+    // each test leaves the folder empty, so no draft stays
     return chdir("/") != 0 || rmdir(root) != 0;
 }
 
-// How many files the folder has, hidden ones included.
+// The number of files in the folder, including hidden ones.
 static int files_in(const char *folder)
 {
     int count = -2; // "." and ".."
@@ -80,7 +80,7 @@ static void a_file_is_replaced_as_a_whole(void **state)
     assert_int_equal(stat("f", &info), 0);
     assert_int_equal(info.st_mode & 07777, 0600);
     assert_int_equal(info.st_uid, geteuid());
-    struct buf text = {.limit = LARGE}; // a reader of the old file still has all of it
+    struct buf text = {.limit = LARGE}; // a reader of the old file can still read all of it
     assert_int_equal(whole_read(old, &text), 0);
     assert_str_equal(buf_str(&text), "one");
     buf_free(&text);
@@ -105,14 +105,14 @@ static void a_caller_that_fails_leaves_the_old_file(void **state)
     assert_int_equal(atomic_file_write("f", STR("one"), 0), 0);
     assert_int_equal(atomic_file_begin(&f, "f"), 0);
     assert_int_equal(whole_write(f.fd, STR("tw"), 0), 0);
-    assert_true(holds("f", STR("one"))); // nobody sees half of it
+    assert_true(holds("f", STR("one"))); // no reader sees half of it
     assert_int_equal(atomic_file_end(&f, -EIO, 0), -EIO);
     assert_true(holds("f", STR("one")));
     assert_int_equal(files_in("."), 1);
     unlink("f");
 }
 
-// Returns what `child` returns in a process of its own.
+// Runs `child` in a process of its own and returns its result.
 static int in_child(int (*child)(void))
 {
     int status;
@@ -130,7 +130,7 @@ static int write_large_over_one(void)
     return -atomic_file_write("f", large_text(), 0);
 }
 
-// A limit that anybody can set lets half of the file be written.
+// A resource limit that any user can set stops the write in the middle.
 static int without_room(void)
 {
     struct rlimit small = {.rlim_cur = LARGE / 2, .rlim_max = LARGE / 2};
@@ -138,7 +138,7 @@ static int without_room(void)
     return setrlimit(RLIMIT_FSIZE, &small) == 0 ? write_large_over_one() : CANNOT_BE_DONE_HERE;
 }
 
-// The folder becomes one on a file system of LARGE / 2 bytes, for this process only.
+// Mounts a file system of LARGE / 2 bytes on the folder, for this process only.
 static int with_little_disk(unsigned long flags)
 {
     char size[32];
@@ -208,7 +208,7 @@ static void disks_that_are_full_or_read_only(void **state)
     assert_int_equal(read_only, EROFS);
 }
 
-// To a file of somebody else's choice, and to one that does not exist.
+// One link leads to a secret file, one to a missing file.
 static void planted_links_are_not_followed(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void planted_links_are_not_followed(void **state)
         assert_int_equal(lstat("f", &info), 0);
         assert_true(S_ISLNK(info.st_mode));
         assert_int_equal(atomic_file_write("f", STR("secret"), 0), 0);
-        assert_true(holds("f", STR("secret"))); // no link any more
+        assert_true(holds("f", STR("secret"))); // no longer a link
         assert_true(holds("victim", STR("spared")));
         assert_int_equal(files_in("."), 2);
         unlink("f");
@@ -249,7 +249,7 @@ static void names_that_cannot_be_files(void **state)
 
 enum { WRITERS = 4, TIMES = 500 };
 
-// Each writes other bytes of another length; returns how often the file was new.
+// Each writer writes other bytes of another length; returns how often it created the file.
 static int write_often(int writer, unsigned flags)
 {
     char text[8192];
@@ -297,8 +297,8 @@ static int several_write(unsigned flags)
 static void several_write_one_file(void **state)
 {
     (void)state;
-    assert_int_equal(several_write(0), 0);               // none has failed
-    assert_int_equal(several_write(ATOMIC_FILE_NEW), 1); // one has made it
+    assert_int_equal(several_write(0), 0);               // no writer failed
+    assert_int_equal(several_write(ATOMIC_FILE_NEW), 1); // one writer has created it
 }
 
 int main(void)

@@ -34,12 +34,12 @@ static void what_is_written_is_read(void **state)
 static void nothing_is_read_beyond_the_end(void **state)
 {
     (void)state;
-    uint8_t *three = test_malloc(3); // the sanitizer watches what lies behind
+    uint8_t *three = test_malloc(3); // the sanitizer checks the bytes behind it
     memset(three, 0xff, 3);
     struct bytes r = bytes_of(three, 3);
     assert_int_equal(bytes_u32(&r), 0);
     assert_true(r.failed);
-    assert_int_equal(bytes_u8(&r), 0); // failed once, failed for good
+    assert_int_equal(bytes_u8(&r), 0); // an error is permanent
     r = bytes_of(three, 3);
     assert_true(bytes_varint(&r) == 0);
     assert_true(r.failed);

@@ -1,5 +1,5 @@
-// Ticks to boot time to the time of day: with the real clocks, and with simulated ones that jump
-// and are set.
+// Converts ticks to boot time and to the time of day: with real clocks, and with simulated ones
+// that jump and are set.
 #include "base/clock.h"
 #include "unit/seed.h"
 #include "unit/test.h"
@@ -14,8 +14,8 @@ static void ticks_become_the_time_of_day(void **state)
     struct clock_fit fit;
     struct clock_reading now;
     clock_fit_start(&fit, 10);
-    // What the map says of a counter reading lies between the clock before and after it, a slope
-    // error of 1e-4 aside.
+    // The map's result for a counter reading lies between the clock before and after it, with a
+    // tolerance of 1e-4 for the slope.
     for (int i = 0; i < 100; i++) {
         int64_t before = clock_realtime_ns();
         int64_t ns =
@@ -36,13 +36,13 @@ static void a_line_is_a_line(void **state)
     struct clock_line line = {.ticks0 = 1000, .ns0 = 5000, .ns_per_tick = 0.5};
     assert_int_equal(clock_line_ns(&line, 1000), 5000);
     assert_int_equal(clock_line_ns(&line, 1200), 5100);
-    // a point that was taken before the line was drawn
+    // a point from before the line was computed
     assert_int_equal(clock_line_ns(&line, 800), 4900);
-    line.ns_per_tick = 1e300; // written by a stranger: a number, no fault
+    line.ns_per_tick = 1e300; // hostile input: the result is a number, without a fault
     assert_true(clock_line_ns(&line, 2000) > clock_line_ns(&line, 500));
 }
 
-// A machine: 2.5 ticks a nanosecond, readings that are up to NOISE_NS off.
+// A simulated machine: 2.5 ticks a nanosecond, readings with errors of up to NOISE_NS.
 struct machine {
     int64_t boot_ns, real_minus_boot_ns;
     double ticks; // of the counter
@@ -90,9 +90,9 @@ static int64_t real_of(const struct clock_fit *fit, uint64_t ticks)
     return clock_map_real_ns(&fit->map, clock_map_boot_ns(&fit->map, ticks, fit->last.boot_ns));
 }
 
-// Over random stretches, in which the wall clock is set and the counter stops or begins anew: a
-// moment that was read before a look has the time that the wall clock showed then; one between the
-// last two looks has that by the clock before or after.
+// Over random periods, in which the wall clock is set and the counter stops or restarts: a moment
+// before the last update has the time that the wall clock showed then; one between the last two
+// updates has the time of the clock before or after.
 static void steps_and_suspensions(void **state)
 {
     (void)state;
@@ -105,7 +105,7 @@ static void steps_and_suspensions(void **state)
     struct clock_fit fit = begin(&m);
     for (long round = 0; round < rounds; round++) {
         int64_t looked_ns = fit.last.boot_ns;
-        // Within the stretch: a moment, then perhaps an event, then another moment; then a look.
+        // In each period: a moment, perhaps an event, another moment, then an update.
         runs(&m, 1 + (int64_t)(random_u64(&m) % NS_PER_S));
         uint64_t early = (uint64_t)m.ticks;
         int64_t early_boot = m.boot_ns, early_real = m.boot_ns + m.real_minus_boot_ns;
@@ -117,7 +117,7 @@ static void steps_and_suspensions(void **state)
             asleep = (int64_t)(random_u64(&m) % 100000) * NS_PER_MS + 10 * NS_PER_MS;
         m.real_minus_boot_ns += set;
         m.boot_ns += asleep;
-        // not twice within some ms
+        // not twice within a few ms
         bool anew = asleep && fit.last.ticks > 10000000 && random_u64(&m) % 2;
         if (anew)
             m.ticks = (double)(random_u64(&m) % 1000000);
@@ -127,22 +127,22 @@ static void steps_and_suspensions(void **state)
         runs(&m, 1000);
         struct clock_reading now = look(&m);
         clock_fit_take(&fit, &now);
-        const int64_t off = 50 * NS_PER_US; // a young line, used over a second
+        const int64_t off = 50 * NS_PER_US; // a recent line, used over a second
         if (llabs(real_of(&fit, late) - late_real) > off)
             fail_msg("seed %llu, round %ld: a moment before the look is %lld ns off",
                      (unsigned long long)seed, round, (long long)(real_of(&fit, late) - late_real));
-        // by the clock as it is now
+        // by the current clock
         int64_t off_early = llabs(real_of(&fit, early) - (early_real + set));
         if (asleep && !anew)
             off_early =
-                // the counter does not tell when it stood still
+                // the counter does not show when it stopped
                 llabs(real_of(&fit, early) - asleep - early_real);
         if (off_early > off)
             fail_msg("seed %llu, round %ld: a moment before the step is %lld ns off (set %lld, "
                      "asleep %lld, anew %d)",
                      (unsigned long long)seed, round, (long long)off_early, (long long)set,
                      (long long)asleep, anew);
-        // What was taken before the look before goes by the numbers of then, also after the step.
+        // Moments before the last update keep their times, also after the step.
         if (set && llabs(clock_map_real_ns(&fit.map, looked_ns) -
                          (looked_ns + early_real - early_boot)) > 4 * NOISE_NS)
             fail_msg("seed %llu, round %ld: what was before the step has moved",
@@ -150,9 +150,8 @@ static void steps_and_suspensions(void **state)
     }
 }
 
-// A wide reading gives an offset that is off by half its width. Narrow readings later must not take
-// that for a clock that was set: the time of day would move, onto nanoseconds that are another
-// program's.
+// A slow reading has an error of half its duration. Later fast readings must not mistake that for a
+// clock that was set, because the time of day would move, onto nanoseconds of other programs.
 static void a_wide_reading_is_no_step(void **state)
 {
     (void)state;
@@ -170,7 +169,7 @@ static void a_wide_reading_is_no_step(void **state)
         assert_int_equal(fit.map.real_minus_boot_ns, offset);
     }
     struct clock_reading set = {11001000, boot + 11000000, boot + 11000000 + ahead + 5000, 40};
-    clock_fit_take(&fit, &set); // more than both are off
+    clock_fit_take(&fit, &set); // more than both errors
     assert_int_equal(fit.map.real_minus_boot_ns - ahead, 5000);
 }
 

@@ -3,7 +3,8 @@
 #include "base/clock.h"
 #include "unit/test.h"
 
-// The time of day is far ahead of the monotonic clock: by that one it would have come at once.
+// The wall clock is far ahead of the monotonic clock: with the wall clock, the wait would end at
+// once.
 static void waits_until_the_monotonic_clock_says_so(void **state)
 {
     (void)state;

@@ -85,7 +85,7 @@ static void nothing_arrives(void **state)
     ends[1] = dup(ends[0]);
 }
 
-// As many as the limit of descriptors lets in; the kernel drops the others.
+// As many as the limit of descriptors admits; the kernel drops the others.
 static void more_than_the_process_may_have(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@ static void a_word_comes_back(void **state)
     }
 }
 
-// What a real shell makes of it.
+// Checks the result with a real shell.
 static void a_shell_takes_it_as_one_word(void **state)
 {
     (void)state;

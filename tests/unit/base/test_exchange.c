@@ -12,7 +12,7 @@
 
 enum { MUCH = 3 << 20 }; // more than a socket holds
 
-// The other side: says all that it hears at once, or (`rude`) reads a little and hangs up.
+// The peer: echoes everything at once, or (`rude`) reads a little and hangs up.
 struct other {
     int fd;
     bool rude;
@@ -52,7 +52,7 @@ static char *much(void)
     return text;
 }
 
-// Neither side could go on if only one direction were served.
+// Neither side could continue if only one direction were served.
 static void both_directions_are_served(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void who_hangs_up_is_said(void **state)
     free(text);
 }
 
-// Neither for long at a time, nor for long in all.
+// Limits both a single silence and the total time.
 static void who_is_silent_is_not_waited_for(void **state)
 {
     (void)state;

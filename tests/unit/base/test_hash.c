@@ -32,7 +32,7 @@ static void crc32c_goes_on_over_pieces(void **state)
 static void hashes_differ(void **state)
 {
     (void)state;
-    // Every prefix and every single flipped bit of a string has a hash of its own.
+    // Every prefix, and every string with one flipped bit, has a different hash.
     char text[64];
     memset(text, 'a', sizeof text);
     for (size_t i = 0; i < sizeof text; i++)

@@ -24,7 +24,7 @@ static void nothing_is_written_behind_the_nul(void **state)
     assert_memory_equal(out, "007fff\0#", 8);
     hex_write("", 0, out);
     assert_int_equal(out[0], 0);
-    assert_int_equal(out[1], '0'); // as it was
+    assert_int_equal(out[1], '0'); // unchanged
 }
 
 int main(void)

@@ -49,7 +49,7 @@ static void strings_are_escaped(void **state)
     (void)state;
     assert_quoted(STR("a\"b\\c\n\t\x01/"), "\"a\\\"b\\\\c\\n\\t\\u0001/\"");
     assert_quoted(STR("\0"), "\"\\u0000\"");
-    assert_quoted(STR("\x7f"), "\"\\u007f\""); // a terminal may obey it
+    assert_quoted(STR("\x7f"), "\"\\u007f\""); // a terminal may interpret it
     assert_quoted(STR("grün €\xf0\x9f\x98\x80"), "\"grün €\xf0\x9f\x98\x80\"");
     assert_quoted(STR(""), "\"\"");
 }
@@ -61,7 +61,7 @@ static void bytes_that_are_not_utf8_are_replaced(void **state)
                       "b"),
                   "\"a\xef\xbf\xbd"
                   "b\"");
-    // cut off
+    // truncated
     assert_quoted(STR("\xc3"), "\"\xef\xbf\xbd\"");
     // overlong
     assert_quoted(STR("\xc0\xaf"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
@@ -71,7 +71,7 @@ static void bytes_that_are_not_utf8_are_replaced(void **state)
     assert_quoted(STR("\xf4\x90\x80\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
-// jansson beside it in one file: what is written here is read there as the same.
+// jansson, in one file only, as the oracle: it reads the same values from the written JSON.
 static void what_is_written_is_json_to_others(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void numbers_read_back_as_the_same_bits(void **state)
         switch (i % 4) {
         case 0:
             memcpy(&v, &seed, sizeof v);
-            break; // any bits
+            break; // random bits
         case 1:
             v = (double)(int64_t)(seed >> 20) / 1000;
             break; // decimals
@@ -163,7 +163,7 @@ static void numbers_read_back_as_the_same_bits(void **state)
     }
 }
 
-// Those with few decimals go a way of their own: it has to come out where the long way does.
+// Numbers with few decimals have a fast path, whose result has to equal that of the general one.
 static void numbers_with_few_decimals_are_the_shortest(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void numbers_with_few_decimals_are_the_shortest(void **state)
         do {
             snprintf(shortest, sizeof shortest, "%.*e", size - 1, v);
         } while (strtod(shortest, NULL) != v && ++size < 18);
-        int shown = 0; // digits of what was written, without zeros in front and behind
+        int shown = 0; // digits of the output, without leading and trailing zeros
         for (int at = 0, zeros = 0; text[at]; at++) {
             if (text[at] == '.')
                 continue;

@@ -27,7 +27,7 @@ static size_t place_of(const int *order, size_t count, int number)
     return i;
 }
 
-// Random steps, beside an array in which the same is done by moving.
+// Random steps, compared with an array that performs the same operations.
 static void random_steps(void **state)
 {
     (void)state;
@@ -51,7 +51,7 @@ static void random_steps(void **state)
             assert_ptr_equal(first, count ? &elements[order[0]].in_list : NULL);
             if (count)
                 memmove(order, order + 1, --count * sizeof *order);
-        } else if (at < count || step == 0) { // in the list, or taken out once more
+        } else if (at < count || step == 0) { // in the list, or removed a second time
             list_remove(link);
             if (at < count)
                 memmove(order + at, order + at + 1, (--count - at) * sizeof *order);
@@ -88,9 +88,36 @@ static void each_may_be_taken_out_on_the_way(void **state)
         assert_int_equal(left[i], 3 * i);
 }
 
+// Of 0 to ELEMENTS elements so many are in the first list, the rest in the second.
+static void all_move_behind_those_that_are_there(void **state)
+{
+    (void)state;
+    for (int count = 0; count <= ELEMENTS; count++)
+        for (int split = 0; split <= count; split++) {
+            struct element elements[ELEMENTS];
+            struct list_link from, to;
+            int found[ELEMENTS];
+            list_init(&from);
+            list_init(&to);
+            for (int i = 0; i < count; i++) {
+                elements[i].number = i;
+                list_append(i < split ? &to : &from, &elements[i].in_list);
+            }
+            list_take_all(&from, &to);
+            assert_true(list_empty(&from));
+            assert_int_equal(numbers_of(&to, found), count);
+            for (int i = 0; i < count; i++) {
+                assert_int_equal(found[i], i);
+                list_remove(&elements[i].in_list); // the links back are right, too
+            }
+            assert_true(list_empty(&to));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_steps),
-                                       cmocka_unit_test(each_may_be_taken_out_on_the_way)};
+                                       cmocka_unit_test(each_may_be_taken_out_on_the_way),
+                                       cmocka_unit_test(all_move_behind_those_that_are_there)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// Memory that malloc keeps between live blocks goes back while the process works.
+// Memory that malloc keeps between live blocks is returned while the process works.
 #include "base/own_memory.h"
 
 #include "base/clock.h"
@@ -28,7 +28,7 @@ static void what_was_freed_between_live_blocks_goes_back(void **state)
                 blocks[i] = NULL;
             }
         assert_true(own_memory_bytes() > begin + 5 * (size_t)SLACK_BYTES);
-        if (round) { // not so soon again
+        if (round) { // not repeated so soon
             own_memory_keep(&keeper, SLACK_BYTES, now_ns - 1);
             assert_true(own_memory_bytes() > begin + 5 * (size_t)SLACK_BYTES);
         }
@@ -40,7 +40,7 @@ static void what_was_freed_between_live_blocks_goes_back(void **state)
         free(blocks[i]);
 }
 
-// What is in use while memory goes back does not become what may be kept for ever.
+// Memory in use at the moment of returning must not become memory that may be kept for ever.
 static void a_moment_of_much_in_use_does_not_last(void **state)
 {
     (void)state;
@@ -61,7 +61,7 @@ static void a_moment_of_much_in_use_does_not_last(void **state)
         free(blocks[i]);
 }
 
-// Memory goes back at once above a size, and not below it.
+// Above a limit, memory is returned at once; below it, it is not.
 static void above_a_size_memory_goes_back_at_once(void **state)
 {
     (void)state;
@@ -73,12 +73,12 @@ static void above_a_size_memory_goes_back_at_once(void **state)
     for (size_t i = 0; i < BLOCKS; i++)
         assert_non_null(memset(blocks[i] = malloc(BLOCK_BYTES), 1, BLOCK_BYTES));
     size_t full = own_memory_bytes();
-    // in use: the caller has to free some
+    // in use: the caller has to free some memory
     assert_true(own_memory_ease(&keeper, above, bound, now_ns));
     for (size_t i = 0; i < BLOCKS; i++)
         if (i % LIVE_EVERY)
             free(blocks[i]);
-    // not so soon again
+    // not repeated so soon
     assert_false(own_memory_ease(&keeper, above, bound, now_ns + every_ns - 1));
     assert_false(own_memory_ease(&keeper, 2 * full, bound, now_ns += every_ns));
     assert_true(own_memory_bytes() > begin + 5 * (size_t)SLACK_BYTES);
@@ -91,7 +91,7 @@ static void above_a_size_memory_goes_back_at_once(void **state)
 int main(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return 77; // skipped: their allocators take the place of the C library's
+    return 77; // skipped: their allocators replace that of the C library
 #endif
     own_memory_set_up(OWN_MEMORY_MAPPED_SERVER);
     const struct CMUnitTest tests[] = {

@@ -1,4 +1,4 @@
-// Nothing that others wrote drives a terminal, and what can be printed stays.
+// Text of other programs cannot control a terminal, and printable text stays.
 #include "base/error.h"
 #include "base/json_writer.h"
 #include "base/printable.h"
@@ -16,11 +16,11 @@ static void expect(struct str text, const char *printed)
     char cut[256];
     printable_add(&out, text);
     assert_string_equal(buf_cstr(&out), printed);
-    // Once is enough.
+    // A second pass changes nothing.
     struct buf again = {0};
     printable_add(&again, buf_str(&out));
     assert_string_equal(buf_cstr(&again), printed);
-    // In place, behind what is there; and into an array.
+    // In place, after existing text; and into an array.
     out.size = 0;
     buf_add_str(&out, STR("\033[1m"));
     buf_add_str(&out, text);
@@ -48,13 +48,13 @@ static void escapes(void **state)
     expect(STR("a\nb\rc\td\0e\177"), "a\\nb\\rc\\td\\x00e\\x7f");
     expect(STR("\xc2\x9b"
                "31m"),
-           "\\xc2\\x9b31m"); // CSI of one character
+           "\\xc2\\x9b31m"); // CSI as one character
     expect(STR("\xe2\x80\xae"
                "gpj.exe"),
            "\\xe2\\x80\\xaegpj.exe"); // right to left
     expect(STR("\xe2\x81\xa6x\xe2\x80\xa8y\xe2\x80\x8f"),
            "\\xe2\\x81\\xa6x\\xe2\\x80\\xa8y\\xe2\\x80\\x8f");
-    expect(STR("\xff\xc3\xe2\x82"), "\\xff\\xc3\\xe2\\x82"); // no UTF-8
+    expect(STR("\xff\xc3\xe2\x82"), "\\xff\\xc3\\xe2\\x82"); // invalid UTF-8
     expect(STR("\xc0\x9b\xed\xa0\x80"), "\\xc0\\x9b\\xed\\xa0\\x80");
 }
 
@@ -65,12 +65,13 @@ static void cut(void **state)
     assert_int_equal(printable_copy(out, sizeof out, STR("abc\033def")), 7);
     assert_string_equal(out, "abc\\x1b");
     assert_int_equal(printable_copy(out, sizeof out, STR("abcdéfgh")), 7);
-    assert_int_equal(printable_copy(out, sizeof out, STR("abcdefé")), 6); // not half of it
+    // not cut within a character
+    assert_int_equal(printable_copy(out, sizeof out, STR("abcdefé")), 6);
     assert_int_equal(printable_copy(out, 1, STR("a")), 0);
     assert_int_equal(printable_copy(NULL, 0, STR("a")), 0);
 }
 
-// Of random bytes none that a terminal obeys is left.
+// After escaping, random bytes contain nothing that a terminal interprets.
 static void random_bytes(void **state)
 {
     (void)state;

@@ -2,7 +2,7 @@
 #include "unit/seed.h"
 #include "unit/test.h"
 
-// Random sorted arrays, with repetitions, beside a search from the front.
+// Random sorted arrays with duplicates, compared with a linear search.
 static void the_first_that_is_reached(void **state)
 {
     (void)state;

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// The C library as judge: printf rounds correctly, so the fewest digits with which its text reads
-// back are as few as there are.
+// The C library is the oracle: printf rounds correctly, so the fewest digits that strtod reads back
+// are the shortest form.
 static void judge(double value)
 {
     struct shortest got = shortest_decimal(value);
@@ -23,7 +23,7 @@ static void judge(double value)
     while (strtod(want, NULL) != value);
     if (digits > fewest)
         fail_msg("%a became %s, not %s", value, text, want);
-    // As short, and as close. (Just below a power of two something shorter than the rounded number
+    // As short, and as close. (Just below a power of two, something shorter than the rounded number
     // may read back, too.)
     char *point = strchr(want, '.'), *exponent = strchr(want, 'e');
     char plain[64];
@@ -79,7 +79,7 @@ static void any_bits(void **state)
         double v = of_bits(bits);
         if (isfinite(v) && v > 0)
             judge(v);
-        judge((double)(seed >> 40 | 1) / 1000); // decimals, as measured
+        judge((double)(seed >> 40 | 1) / 1000); // decimals, as in measurements
         judge((double)(seed >> 11 | 1));        // whole numbers
         judge((double)(seed >> 11 | 1) * 0x1p-53);
     }

@@ -1,4 +1,4 @@
-// Any text has a name that the store takes; different texts have different names.
+// Any text has a name that the store accepts; different texts have different names.
 #include "base/storable_name.h"
 #include "unit/seed.h"
 #include "unit/test.h"
@@ -54,7 +54,7 @@ static void long_names_end_in_a_hash(void **state)
     buf_free(&out);
 }
 
-// The signs of random names, and back again by the table that the header draws.
+// Decodes a name by the table in the header.
 static size_t read_back(struct str name, char *out)
 {
     size_t size = 0;

@@ -138,7 +138,7 @@ static void error_text_is_prefixed_and_cut(void **state)
     error_prefix(&e, "front");
     assert_memory_equal(e.text, "front: xxx", 10);
     assert_int_equal(strlen(e.text), ERROR_TEXT_MAX - 1);
-    for (size_t room = 0; room < 4; room++) { // a prefix that leaves so many bytes
+    for (size_t room = 0; room < 4; room++) { // a prefix that leaves this many bytes
         error_set(&e, -EIO, "why");
         error_prefix(&e, "%s", longer + sizeof longer - ERROR_TEXT_MAX + room);
         assert_int_equal(strlen(e.text), ERROR_TEXT_MAX - 1);

@@ -34,7 +34,7 @@ static void *read_whole(void *user)
     return NULL;
 }
 
-// From one end to the other, both of which do it in pieces.
+// Forwards from one end to the other; both are read and written in pieces.
 static void pass_on(int from, int to)
 {
     struct str text = much();

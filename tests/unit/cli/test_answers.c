@@ -1,4 +1,4 @@
-// How times are written.
+// The format of times.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static void assert_time(int64_t t_ns, int digits, const char *expected)
     assert_string_equal(text, expected);
 }
 
-// Down to the first nanosecond that can be written, and up to the last.
+// From the first nanosecond that can be written to the last one.
 static void every_time_is_its_own(void **state)
 {
     (void)state;

@@ -45,7 +45,7 @@ static void offers(void **state)
     (void)state;
     assert_string_equal(best("rnu"), "run");
     assert_string_equal(best("stauts"), "status");
-    assert_string_equal(best("telemetry"), "telemetry-level"); // the beginning of one
+    assert_string_equal(best("telemetry"), "telemetry-level"); // a prefix
     assert_string_equal(best("pu"), "put");
     assert_null(best("xyzzy"));
     assert_null(best(""));

@@ -38,7 +38,7 @@ static void the_tables_are_consistent(void **state)
             fail_msg("default of --%s: %s", row->name, e.text);
         for (int j = 0; j < i; j++) {
             const struct option_row *other = &option_rows[j];
-            // Of two commands the same word may mean two things.
+            // The same word may have different meanings in two commands.
             if (row->commands & other->commands)
                 assert_string_not_equal(row->name, other->name);
             if (row->commands & other->commands && row->letter)
@@ -191,7 +191,7 @@ static void the_environment_comes_after_flags(void **state)
     assert_int_equal(options_complete(&o, &e), 0);
     assert_int_equal(options_int(&o, OPT_LEVEL), 4);
     assert_int_equal(o.value[OPT_LEVEL].source, FROM_ENVIRONMENT);
-    assert_int_equal(o.value[OPT_RATE].source, FROM_DEFAULT); // empty is not set
+    assert_int_equal(o.value[OPT_RATE].source, FROM_DEFAULT); // an empty variable counts as unset
     options_free(&o);
     assert_int_equal(parse(COMMAND_RUN, "-l 1 x", &o, NULL), 0);
     assert_int_equal(options_complete(&o, &e), 0);

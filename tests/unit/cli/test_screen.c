@@ -13,7 +13,7 @@ enum { LOOK_MAX = 24 };
 struct place {
     char glyph[SCREEN_GLYPH_MAX + 1];
     char look[LOOK_MAX];
-    bool second; // of a wide character
+    bool second; // the second half of a wide character
 };
 
 struct terminal {
@@ -40,12 +40,12 @@ static void terminal_open(struct terminal *t, int columns, int rows)
     *t = (struct terminal){.columns = columns, .rows = rows, .look = "0"};
     t->places = calloc((size_t)(columns * rows), sizeof *t->places);
     assert_non_null(t->places);
-    // What stood there before has to go with the first picture.
+    // The first frame has to erase everything.
     for (int i = 0; i < columns * rows; i++)
         t->places[i] = (struct place){.glyph = "x", .look = "7"};
 }
 
-// ESC [ numbers letter: H, J and m, as terminals obey them. Returns what stands behind it.
+// ESC [ numbers letter: H, J and m, as in terminals. Returns the text after it.
 static const char *obey(struct terminal *t, const char *s)
 {
     char numbers[LOOK_MAX];
@@ -89,7 +89,7 @@ static const char *print(struct terminal *t, const char *s)
     size_t n = 1;
     while (((unsigned char)s[n] & 0xc0) == 0x80)
         n++;
-    assert_true((unsigned char)*s >= 0x20 && *s != 0x7f); // nothing that a terminal would obey
+    assert_true((unsigned char)*s >= 0x20 && *s != 0x7f); // nothing that a terminal interprets
     memcpy(glyph, s, n);
     int width = screen_width(glyph);
     if (!width) {
@@ -186,8 +186,8 @@ static void assert_same(struct terminal *t, const struct screen *s, const struct
     }
 }
 
-// The differences, applied to a terminal that shows the picture before, give what the whole picture
-// gives on an empty one.
+// The differences, applied to a terminal with the previous frame, give the same result as the whole
+// frame on an empty one.
 static void differences_give_the_picture(void **state)
 {
     (void)state;

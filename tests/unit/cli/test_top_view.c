@@ -16,7 +16,8 @@ static const struct {
 } sizes[] = {{80, 24}, {120, 40}, {300, 100}};
 enum { SIZES = sizeof sizes / sizeof sizes[0], NODES = 30 };
 
-// Values that go up and down, different for each row and column, without a library's rounding.
+// Values that go up and down, different for each row and column, independent of a library's
+// rounding.
 static double value_of(size_t row, size_t column, bool percent, int64_t bucket)
 {
     int64_t wave = (bucket + (int64_t)(7 * row + 3 * column)) % 20;
@@ -36,7 +37,7 @@ static void fill(struct top_table *t, size_t row_index, const char *name, const 
         const char *own = t->columns[c].unit;
         bool percent = !own || strcmp(own, "bytes") != 0;
         for (int64_t b = newest - TOP_BUCKETS + 1; b <= newest; b++)
-            if (!(row_index == 3 && b > newest - 20)) // node 3 has said nothing for 20 s
+            if (!(row_index == 3 && b > newest - 20)) // node 3 has been silent for 20 s
                 top_table_put(t, row, c, b, value_of(row_index, c, percent, b));
     }
 }
@@ -65,7 +66,7 @@ static void make_nodes(struct top_model *m)
     }
 }
 
-// The lines of golden/NAME; a difference names the line.
+// Compares with the lines of golden/NAME; the message names the line that differs.
 static void assert_golden(const char *name, struct buf *picture)
 {
     char path[4096];
@@ -118,7 +119,7 @@ static void nodes_in_all_sizes(void **state)
     assert_picture("top-nodes-ascii.txt", &m, 80, 24, false, false);
     m.sort = 0;
     m.descending = true;
-    m.selected = NODES - 1; // scrolls; the node without values comes last
+    m.selected = NODES - 1; // scrolls; the node without values is last
     snprintf(m.job.trouble, sizeof m.job.trouble, "no answer since 03:00:00: connection refused");
     assert_picture("top-nodes-sorted.txt", &m, 80, 24, true, false);
     top_model_free(&m);
@@ -183,6 +184,24 @@ static void add_finding(struct top_model *m, const char *member, const char *hos
     m->slow_count += now;
 }
 
+static void add_silent(struct top_model *m)
+{
+    m->findings[m->finding_count++] =
+        (struct top_finding){.member = "rank 7 on n4",
+                             .what = "step_seconds",
+                             .host = "n4",
+                             .gpu = "",
+                             .rank = "7",
+                             .against = "",
+                             .now = true,
+                             .silent = true,
+                             .factor = INFINITY,
+                             .since_ns = END_NS - INT64_C(60) * NS_PER_S,
+                             .until_ns = END_NS,
+                             .rounds = 30};
+    m->silent_count++;
+}
+
 static void make_findings(struct top_model *m)
 {
     add_finding(m, "rank 1 on n1", "n1", "", "1", false);
@@ -211,6 +230,13 @@ static void findings_are_listed(void **state)
     strcpy(m.filter, "RANK");
     assert_int_equal(top_model_findings(&m, order), 2);
     assert_int_equal(top_model_rows(&m), 2);
+    m.filter[0] = 0;
+    m.sort = -1;
+    m.descending = false;
+    add_silent(&m);
+    assert_picture("top-silent.txt", &m, 80, 24, true, false);
+    assert_int_equal(top_model_findings(&m, order), 4);
+    assert_string_equal(m.findings[order[0]].member, "rank 7 on n4");
     top_model_free(&m);
 }
 
@@ -224,7 +250,7 @@ static struct top_row *keyed_row(struct top_table *t, const char *name, const ch
     return row;
 }
 
-// What is slow now is marked at its own row and at its node; what was slow is not.
+// A slow member is marked in its own row and at its node; a member that was slow before is not.
 static void slow_members_are_marked(void **state)
 {
     (void)state;
@@ -271,7 +297,7 @@ static void ranks_have_the_columns_that_users_emit(void **state)
     for (size_t i = 0; i < 12; i++) {
         char name[32], *rank;
         snprintf(name, sizeof name, "rank %zu n2", i);
-        if (i == 5) // a column that comes later has room in all rows
+        if (i == 5) // a new column has room in all rows
             assert_int_equal(top_table_column(t, "step_seconds", "seconds", false), 1);
         fill(t, i, name, "");
         rank = arena_strdup(&t->arena, str_slice(str_of(name), 5, strlen(name) - 3));
@@ -315,13 +341,13 @@ static void spans_are_nested_by_process(void **state)
     m.events[m.event_count++] = a_span("epoch", "rank=2", 1, 77, 90); // its parent has ended
     top_model_nest(&m);
     assert_picture("top-spans.txt", &m, 80, 24, true, false);
-    m.sort = 0; // the newest first
+    m.sort = 0; // newest first
     top_model_events(&m, order);
     assert_string_equal(m.events[order[0]].text, "forward");
     strcpy(m.filter, "EPOCH");
     assert_int_equal(top_model_events(&m, order), 2);
     assert_int_equal(top_model_rows(&m), 2);
-    // Ids in a circle end.
+    // Cyclic ids do not cause an endless loop.
     m.events[4].parent = 2;
     top_model_nest(&m);
     assert_in_range(m.events[4].depth, 1, 5);
@@ -339,7 +365,7 @@ static void small_screens(void **state)
     assert_picture("top-nodes-40x10.txt", &m, 40, 10, true, false);
     m.help = true;
     assert_picture("top-help-40x10.txt", &m, 40, 10, true, false);
-    m.help_scroll = 1000; // brought within the lines
+    m.help_scroll = 1000; // clamped to the lines
     assert_picture("top-help-end-40x10.txt", &m, 40, 10, true, false);
     m.help = false;
     top_model_show(&m, TOP_MEMBER, "gpu 1");
@@ -357,8 +383,8 @@ static void small_screens(void **state)
     top_model_free(&m);
 }
 
-// Each key of the table does something, is named by the help on the smallest usual screen, and
-// is taken once.
+// Each key of the table does something, appears in the help on the smallest usual screen, and is
+// handled once.
 static void the_help_names_every_key(void **state)
 {
     (void)state;
@@ -416,7 +442,7 @@ static void filter_and_order(void **state)
     top_model_free(&m);
 }
 
-// A value that is too old is none; what leaves the window is forgotten.
+// A value that is too old is not shown; buckets outside of the window are forgotten.
 static void time_goes_on(void **state)
 {
     (void)state;
@@ -469,11 +495,11 @@ static void answer(struct buf *out)
     native_binary_end(out, 2, 6, 6);
 }
 
-// As `sonde top` reads an answer.
+// Reads an answer like `sonde top`.
 static int take(struct top_table *t, const size_t *columns, const char *const *rows, size_t queries,
                 struct str text)
 {
-    // Of its own size: what lies behind it is not read.
+    // An exact allocation, so that reading behind it is detected.
     struct buf body = {.data = malloc(text.size + 1), .size = text.size, .capacity = text.size + 1};
     struct http_answer answer = {.body = body};
     struct sonde_result *result;
@@ -500,12 +526,13 @@ static void answers_are_read(void **state)
     assert_int_equal(m.tables[0].count, 1);
     assert_string_equal(m.tables[0].rows[0].name, "n1");
     assert_float_equal(top_table_last(&m.tables[0], &m.tables[0].rows[0], 0), 30, 0);
-    // the newest is only a part
+    // the newest bucket is incomplete
     assert_float_equal(top_table_last(&m.tables[0], &m.tables[0].rows[0], 2), 2, 0);
     assert_int_equal(take(&m.tables[0], columns, rows, 1, buf_str(&text)),
-                     -EBADMSG); // a query that was not asked
+                     -EBADMSG); // a query that was not sent
     top_model_free(&m);
-    // Nothing in an answer is believed: every cut is refused, and every flipped bit is survived.
+    // All contents of an answer are checked: every truncation is refused, and no flipped bit causes
+    // a crash.
     for (size_t size = 0; size < text.size; size++) {
         top_model_create(&m);
         assert_int_equal(take(&m.tables[0], columns, rows, 2, str_slice(buf_str(&text), 0, size)),

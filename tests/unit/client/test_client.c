@@ -1,5 +1,5 @@
-// sonde_client.h on recordings, and on a file that is being written; live jobs are asked in
-// tests/client and tests/python.
+// sonde_client.h on recordings, and on a file that is being written; tests/client and tests/python
+// cover live jobs.
 #include "client/arrow_interface.h"
 #include "launch/job.h"
 #include "sonde_client.h"
@@ -193,7 +193,7 @@ static void test_peaks(void **state)
     assert_float_equal(sonde_result_series(r, 0)->values[0], 10999, 0);
     assert_int_equal(sonde_result_series(r, 0)->time_ns[0], T + 857 * NS); // 857 × 7 = 5999
     sonde_result_free(r);
-    // A range whose ends cut the parts that it is looked at in, and the highest point is there.
+    // A range whose ends divide the parts of the search, with the highest point in such a part.
     for (int64_t first = 1000; first < 1100; first += 33) {
         for (int64_t last = first + 2; last < first + 4000; last = last * 2 - first + 1) {
             struct sonde_query q = {.metric = "loss",
@@ -213,6 +213,45 @@ static void test_peaks(void **state)
     sonde_client_close(c);
 }
 
+static void test_stats(void **state)
+{
+    const struct place *p = *state;
+    struct sonde_client *c = open_it(p->path);
+    struct sonde_stats *s;
+    const char *const by[] = {"host", NULL};
+    struct sonde_stats_query q = {.expression = "loss{rank=0}"};
+    assert_int_equal(sonde_client_stats(c, &q, &s, &e), 0);
+    assert_string_equal(s->metric, "loss");
+    assert_null(s->missing);
+    assert_int_equal(s->count, 1);
+    assert_int_equal(s->rows[0].count, SECONDS);
+    assert_int_equal(s->rows[0].first_ns, T);
+    assert_float_equal(s->rows[0].max, 999, 0);
+    assert_int_equal(s->rows[0].max_ns, T + 857 * NS);
+    assert_int_equal(s->rows[0].covered_ns, (SECONDS - 1) * NS);
+    sonde_stats_free(s);
+    q = (struct sonde_stats_query){.expression = "loss", .by = by, .start_ns = T, .end_ns = T};
+    assert_int_equal(sonde_client_stats(c, &q, &s, &e), 0);
+    assert_int_equal(s->count, 1);
+    assert_int_equal(s->rows[0].tag_count, 1);
+    assert_int_equal(s->rows[0].covered_ns, 0);
+    assert_true(isnan(s->rows[0].integral));
+    sonde_stats_free(s);
+    q = (struct sonde_stats_query){.expression = "loss", .end_ns = 1};
+    assert_int_equal(sonde_client_stats(c, &q, &s, &e), 0);
+    assert_int_equal(s->count, 0);
+    assert_null(s->metric);
+    sonde_stats_free(s);
+    q = (struct sonde_stats_query){.expression = "loss{"};
+    assert_int_equal(sonde_client_stats(c, &q, &s, &e), -EINVAL);
+    assert_null(s);
+    assert_int_equal(sonde_client_stats(c, &(struct sonde_stats_query){0}, &s, &e), -EINVAL);
+    q = (struct sonde_stats_query){.expression = "loss", .start = "yesterday"};
+    assert_int_equal(sonde_client_stats(c, &q, &s, &e), -EINVAL);
+    sonde_stats_free(NULL);
+    sonde_client_close(c);
+}
+
 static void test_mistakes(void **state)
 {
     const struct place *p = *state;
@@ -225,7 +264,7 @@ static void test_mistakes(void **state)
         {{0}, "either"},
         {{.m = "none:loss", .metric = "loss"}, "either"},
         {{.m = "none:loss", .downsample = "1s-avg"}, "stands in m"},
-        {{.metric = "loss", .span_node = true}, "need a name"},
+        {{.metric = "loss", .span_node = true}, "needs the name"},
         {{.metric = "nobody"}, "No such name"},
         {{.m = "loss"}, "Invalid m"},
         {{.metric = "loss", .start = "then"}, "then"},
@@ -356,7 +395,7 @@ static void test_arrow(void **state)
     assert_int_equal(stream.get_next(&stream, &batch), 0);
     assert_int_equal(batch.length, SECONDS);
     assert_ptr_equal(batch.children[1]->buffers[1], values); // not copied
-    // A consumer may take a column and let the rest go, in any order, and after the stream.
+    // A consumer may keep one column and release the rest, in any order, and after the stream.
     struct ArrowArray column = *batch.children[4];
     batch.children[4]->release = NULL;
     batch.release(&batch);
@@ -394,11 +433,11 @@ static void test_watch(void **state)
     const struct sonde_series *s = sonde_result_series(r, 0);
     double last = s->values[s->count - 1];
     sonde_result_free(r);
-    if (last < 6) { // it looked between the two
+    if (last < 6) { // a query came between the two
         assert_int_equal(sonde_watch_next(w, 60000, &r, &e), 0);
         sonde_result_free(r);
     }
-    // late: behind what was told
+    // late: before the last reported point
     assert_int_equal(store_append(p->store, p->series[0], now_ns - 1, 7), 0);
     assert_int_equal(store_append(p->store, p->series[1], now_ns, 8), 0);
     assert_int_equal(sonde_watch_next(w, 60000, &r, &e), 0);
@@ -411,7 +450,7 @@ static void test_watch(void **state)
     sonde_client_close(c);
 }
 
-// What the launcher has written beside a recording is in its status, as a server would give it.
+// The status of a recording has the launcher's description beside it, as from a server.
 static void test_status_of_a_recording(void **state)
 {
     const struct place *p = *state;
@@ -427,7 +466,7 @@ static void test_status_of_a_recording(void **state)
     size_t size;
     if (sonde_client_ask(c, "/sonde/v1/status", NULL, &text, &size, &e) != 0)
         fail_msg("%s", e.text);
-    assert_non_null(strstr(text, "\"runs\":[]")); // nobody has told anything
+    assert_non_null(strstr(text, "\"runs\":[]")); // no description exists
     sonde_list_free(text);
     assert_int_equal(job_write(&run, p->folder, JOB_RUN_FILE, &words), 0);
     assert_int_equal(sonde_client_ask(c, "/sonde/v1/status", NULL, &text, &size, &e), 0);
@@ -435,7 +474,7 @@ static void test_status_of_a_recording(void **state)
                                  "\"start_ns\":1356998400000000000,"
                                  "\"end_ns\":1356998460000000000,\"exit_code\":3}"));
     assert_non_null(strstr(text, "\"state\":\"live\""));
-    assert_null(strstr(text, "\"connections\":{")); // no server, so none of its counts
+    assert_null(strstr(text, "\"connections\":{")); // without a server, its counts are missing
     assert_null(strstr(text, "\"workers\""));
     sonde_list_free(text);
     sonde_client_close(c);
@@ -471,6 +510,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_query, make, clear),
         cmocka_unit_test_setup_teardown(test_per_span, make, clear),
         cmocka_unit_test_setup_teardown(test_peaks, make, clear),
+        cmocka_unit_test_setup_teardown(test_stats, make, clear),
         cmocka_unit_test_setup_teardown(test_mistakes, make, clear),
         cmocka_unit_test_setup_teardown(test_what_cannot_be_read_is_missing, make, clear),
         cmocka_unit_test_setup_teardown(test_lists, make, clear),

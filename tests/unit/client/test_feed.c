@@ -1,4 +1,4 @@
-// The stream of a watch: what it can select, and how what comes is cut.
+// The stream of a watch: which queries it supports, and how its data is divided.
 #include "base/bytes.h"
 #include "client/feed.h"
 #include "unit/test.h"
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-// The m= of the path, decoded; NULL: a stream cannot follow it.
+// The decoded m= of the path; NULL: a stream does not support the query.
 static const char *selection(const struct sonde_query *q)
 {
     static const char before[] = "/sonde/v1/stream?format=binary&m=";
@@ -71,7 +71,7 @@ static void test_what_a_stream_follows_by_name(void **state)
         {{"rank", NULL, "*", true}, "loss{host=n1,rank=*}"},
         {{"rank", "literal_or", "3", false}, "loss{host=n1,rank=3}"},
         {{"rank", "wildcard", "*", false}, "loss{host=n1,rank=*}"},
-        {{"rank", "literal_or", "*", false}, NULL}, // a value that is called so
+        {{"rank", "literal_or", "*", false}, NULL}, // a value that is literally "*"
         {{"rank", "wildcard", "3*", false}, NULL},
         {{"rank", "regexp", "3", false}, NULL},
         {{"rank", "not_literal_or", "3", false}, NULL},

@@ -1,4 +1,4 @@
-// An answer in columns: read as it is, and refused however it is cut or changed.
+// An answer in columns: read unchanged, and refused if it is truncated or changed anywhere.
 #include "base/bytes.h"
 #include "client/arrow_interface.h"
 #include "client/result.h"
@@ -47,7 +47,7 @@ static void make_answer(struct buf *out)
     buf_u64(out, 17);
 }
 
-// A copy, which the result takes over.
+// Reads a copy, which the result takes over.
 static int read_bytes(const void *data, size_t size, struct sonde_result **out, struct error *e)
 {
     struct http_answer answer = {0};
@@ -80,7 +80,7 @@ static void test_whole(void **state)
     buf_free(&bytes);
 }
 
-// Times of nobody, or of another number of points.
+// Shared times without a previous series, or with another number of points.
 static void test_times_that_are_not_there(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void test_cut_anywhere(void **state)
     buf_free(&bytes);
 }
 
-// Never read outside, whatever changes; what is taken can be used.
+// Whatever changes, nothing outside is read, and accepted data can be used.
 static void test_changed_anywhere(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// columns.h - columns of many kinds for the tests of the codecs: what occurs, and what is meant to
-// break them.
+// columns.h - columns of many kinds for the tests of the codecs: realistic ones, and ones that are
+// made to break them.
 #ifndef SONDE_TESTS_COLUMNS_H
 #define SONDE_TESTS_COLUMNS_H
 
@@ -22,7 +22,7 @@ static inline double double_of_bits(uint64_t bits)
     return v;
 }
 
-// One value of a kind: i is its place, *r the random state, v the value before.
+// A value of a kind: i is its index, *r the random state, v the previous value.
 typedef double column_kind(size_t i, uint64_t *r, double v);
 
 static inline double constant(size_t i, uint64_t *r, double v)
@@ -70,7 +70,7 @@ static inline double up_and_down(size_t i, uint64_t *r, double v)
 static inline double large_integers(size_t i, uint64_t *r, double v)
 {
     (void)i, (void)v;
-    // up to the limit of wholes, and over it
+    // whole numbers up to the limit, and beyond it
     return (double)((int64_t)(next_random(r) >> 12) - (INT64_C(1) << 51));
 }
 
@@ -113,8 +113,8 @@ static inline double decimals_and_others(size_t i, uint64_t *r, double v)
 {
     (void)v;
     uint64_t dice = next_random(r) % 40;
-    return dice == 0            ? double_of_bits(0x7ff8000000000000 |
-                                                 next_random(r) % 1000) // NaN with something in it
+    return dice == 0
+               ? double_of_bits(0x7ff8000000000000 | next_random(r) % 1000) // NaN with a payload
            : dice == 1          ? -0.0
            : dice == 2 && i % 2 ? INFINITY
                                 : (double)(next_random(r) % 10000) / 100;

@@ -1,9 +1,9 @@
-"""Decodes columns as docs/format-codecs.md says, and compares with what was encoded. The decoder is
-that of tests/format.
+"""Decodes columns as docs/format-codecs.md describes, and compares the result with the original.
+The decoder is that of tests/format.
 
 Reads from the program given as argument records of: u8 what (0 values, 1 time stamps, 2 table), u32
-n, u32 size, the encoded bytes, u32 size, the 8-byte patterns that they stand for (of a table: of
-all columns, one after another).
+n, u32 size, the encoded bytes, u32 size, the original 8-byte patterns (for a table: of all columns,
+one after another).
 """
 import os
 import subprocess

@@ -1,5 +1,5 @@
-// Columns to bytes and back: every kind of column, every length at which something changes, both
-// aims, all instruction sets.
+// Encodes and decodes columns: every kind of column, every length at which the encoding changes,
+// both aims, all instruction sets.
 #include "columns.h"
 #include "store/codec_parts.h"
 #include "unit/test.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 static double values[CODEC_VALUES_MAX], back[CODEC_VALUES_MAX];
-// as large as codec_bound says, so that the address sanitizer sees the byte after it
+// as large as codec_bound(), so that the address sanitizer checks the next byte
 static uint8_t *bytes;
 
 static const size_t sizes[] = {1,   2,   3,    7,    8,    9,    15,   16,   17,   31,   32,  33,
@@ -20,7 +20,7 @@ static void encode_and_compare(size_t n, enum codec_aim aim)
     bytes = malloc(codec_bound(n));
     size_t size = codec_encode(values, n, aim, bytes, &made);
     assert_true(size <= codec_bound(n));
-    // never more than a few bytes over plain
+    // never more than a few bytes larger than uncompressed
     assert_true(size <= (aim == CODEC_HOT ? 1 : 64) + 8 * n);
     bytes = realloc(bytes, size);
     assert_true(codec_of(bytes, size) < CODEC_COUNT);
@@ -54,7 +54,7 @@ static void longest_columns_come_back(void **state)
     }
 }
 
-// Pieces of different kinds one after another, of random lengths.
+// Parts of different kinds one after another, of random lengths.
 static void mixed_columns_come_back(void **state)
 {
     (void)state;
@@ -77,7 +77,7 @@ static void kinds_get_the_codec_made_for_them(void **state)
     static const struct {
         const char *kind;
         enum codec_id hot, cold;
-        double hot_bytes; // a value, at most
+        double hot_bytes; // maximum per value
     } expected[] = {{"constant", CODEC_CONSTANT, CODEC_CONSTANT, 0.01},
                     {"rare changes", CODEC_RUNS, CODEC_RUNS, 0.2},
                     {"counter", CODEC_INTEGER, CODEC_INTEGER, 1.35},
@@ -189,8 +189,7 @@ static void all_sets_write_and_read_the_same(void **state)
     codec_force_scalar(false);
 }
 
-// Damaged bytes give the same values, whatever the machine: so no answer depends on the node that
-// gives it.
+// Damaged bytes give the same values on all machines, so that no answer depends on the node.
 static void all_sets_read_damaged_bytes_alike(void **state)
 {
     (void)state;

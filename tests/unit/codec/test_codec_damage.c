@@ -1,4 +1,4 @@
-// Columns whose bytes are cut, flipped or were never a column: refused or decoded to something,
+// Columns whose bytes are truncated, flipped or random: refused, or decoded to any values, but
 // never out of bounds.
 #include "columns.h"
 #include "store/codec.h"
@@ -9,7 +9,7 @@
 
 static double values[3000];
 
-// All readers of what claims to be n values, into memory that is exactly as large.
+// All readers decode n values, into memory of exactly that size.
 static void read_all(const uint8_t *bytes, size_t size, size_t n)
 {
     double *out = malloc(n * sizeof out[0]);
@@ -58,7 +58,7 @@ static void flipped_bits_do_no_harm(void **state)
                 uint8_t *bytes = encode(kind, n, aim, &size);
                 size_t head = size < 100 ? size : 100;
                 for (size_t round = 0; round < 8 * head + 300; round++) {
-                    // all of the header
+                    // the whole header
                     size_t bit = round < 8 * head ? round : next_random(&r) % (8 * size);
                     bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
                     read_all(bytes, size, n);

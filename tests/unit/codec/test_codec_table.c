@@ -1,4 +1,4 @@
-// Tables of columns to bytes and back, and through zstd.
+// Encodes and decodes tables of columns, with and without zstd.
 #include "columns.h"
 #include "store/codec_table.h"
 #include "unit/test.h"
@@ -34,7 +34,7 @@ static void compare(const uint8_t *bytes, size_t size, size_t n)
     struct codec_table *table;
     assert_int_equal(codec_table_open(bytes, size, &table), 0);
     assert_int_equal(codec_table_columns(table), n);
-    for (size_t i = n; i-- > 0;) { // any order
+    for (size_t i = n; i-- > 0;) { // in any order
         assert_int_equal(codec_table_rows(table, i), columns[i].n);
         memset(back, 0x55, sizeof back);
         if (columns[i].times) {
@@ -64,7 +64,7 @@ static void tables_come_back(void **state)
         fill_stamps(rows[round]);
         columns[n++] = (struct codec_column){stamps, (uint32_t)rows[round], true};
         for (size_t kind = 0; kind < COLUMN_KINDS; kind++, n++) {
-            // Not all are of one length.
+            // Columns have different lengths.
             size_t count = kind % 5 == 4 ? 1 + rows[round] / 2 : rows[round];
             fill_column(kind, count, round, data[kind]);
             columns[n] = (struct codec_column){data[kind], (uint32_t)count, false};
@@ -75,7 +75,7 @@ static void tables_come_back(void **state)
     }
 }
 
-// Sums and copies of columns, scaled, with and without exceptions: what references are for.
+// Sums and copies of columns, scaled, with and without exceptions: the cases for references.
 static size_t related_columns(size_t n)
 {
     for (size_t kind = 0; kind < 4; kind++) {
@@ -104,13 +104,49 @@ static void related_columns_take_little(void **state)
     uint8_t *packed = malloc(codec_table_compress_bound(size));
     size_t all = codec_table_compress(bytes, size, 3, packed);
     size_t first_four = codec_table_compress(four, four_size, 3, packed);
-    // 36 more columns follow from the first: 40 bytes of directory each, and 5 have 30 misses that
-    // hide changes. Written for themselves they would take some 800 bytes each.
+    // 36 further columns are derived from the first: each takes 40 bytes of directory, and 5 have
+    // 30 misses that hide changes. Encoded independently, each would take about 800 bytes.
     assert_true(all > 0 && first_four > 0);
     assert_in_range(all, 0, first_four + 36 * 40 + 5 * 1000);
     free(packed);
     free(four);
     free(bytes);
+}
+
+static size_t packed_size(size_t n)
+{
+    size_t size;
+    uint8_t *bytes = encode(n, &size), *packed = malloc(codec_table_compress_bound(size));
+    size = codec_table_compress(bytes, size, 3, packed);
+    assert_true(size > 0);
+    free(packed);
+    free(bytes);
+    return size;
+}
+
+// Columns of alike noise get one code, which is as good as that of each column alone.
+static void noisy_columns_share_a_code(void **state)
+{
+    (void)state;
+    enum { NOISY = 24 };
+    uint64_t r = 5;
+    for (size_t c = 0; c < NOISY; c++) {
+        double value = 50;
+        for (size_t i = 0; i < ROWS; i++) {
+            value += (double)(next_random(&r) % 401) - 200;
+            data[c][i] = value / 100;
+        }
+        columns[c] = (struct codec_column){data[c], ROWS, false};
+    }
+    size_t together = packed_size(NOISY), alone = 0, size;
+    uint8_t *bytes = encode(NOISY, &size);
+    compare(bytes, size, NOISY);
+    free(bytes);
+    for (size_t c = 0; c < NOISY; c++) {
+        columns[0] = (struct codec_column){data[c], ROWS, false};
+        alone += packed_size(1);
+    }
+    assert_in_range(together, 0, alone);
 }
 
 static void compressed_tables_are_zstd_frames(void **state)
@@ -140,7 +176,7 @@ static void read_all(const uint8_t *bytes, size_t size)
     if (error != 0)
         return;
     for (size_t i = 0; i < codec_table_columns(table); i++) {
-        // exactly, so that the sanitizer sees more
+        // the exact size, so that the sanitizer detects larger writes
         double *out = malloc(codec_table_rows(table, i) * sizeof out[0]);
         error = codec_table_values(table, i, out);
         assert_true(error == 0 || error == -EBADMSG);
@@ -182,7 +218,7 @@ static void damaged_tables_do_no_harm(void **state)
     free(bytes);
 }
 
-// Two columns that refer to each other: no encoder writes that, and the walk has to end.
+// Two columns that refer to each other: no encoder writes that, and the reader must not loop.
 static void circles_end(void **state)
 {
     (void)state;
@@ -195,7 +231,7 @@ static void circles_end(void **state)
     assert_int_equal(codec_table_open(table, sizeof table, &opened), 0);
     assert_int_equal(codec_table_values(opened, 0, out), -EBADMSG);
     codec_table_close(opened);
-    table[sizeof table - 2] = 0; // the second one has none: then it is a table
+    table[sizeof table - 2] = 0; // the second one has none, so it becomes a table
     table[2]--;
     assert_int_equal(codec_table_open(table, sizeof table - 1, &opened), 0);
     assert_int_equal(codec_table_values(opened, 0, out), 0);
@@ -204,9 +240,11 @@ static void circles_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_come_back), cmocka_unit_test(related_columns_take_little),
-        cmocka_unit_test(compressed_tables_are_zstd_frames),
-        cmocka_unit_test(damaged_tables_do_no_harm), cmocka_unit_test(circles_end)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tables_come_back),
+                                       cmocka_unit_test(related_columns_take_little),
+                                       cmocka_unit_test(noisy_columns_share_a_code),
+                                       cmocka_unit_test(compressed_tables_are_zstd_frames),
+                                       cmocka_unit_test(damaged_tables_do_no_harm),
+                                       cmocka_unit_test(circles_end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

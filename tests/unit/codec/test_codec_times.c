@@ -1,4 +1,4 @@
-// Time stamps to bytes and back.
+// Encodes and decodes time stamps.
 #include "columns.h"
 #include "store/codec.h"
 #include "unit/test.h"
@@ -43,7 +43,7 @@ static int64_t falling(size_t i, uint64_t *r)
 static const struct {
     const char *name;
     int64_t (*stamp)(size_t i, uint64_t *r);
-    double hot, cold; // bytes a stamp at most, of 5000; cold before the general compressor
+    double hot, cold; // maximum bytes per stamp, for 5000; cold before the general compressor
 } kinds[] = {{"regular", regular, 0.01, 0.01},   {"jittered", jittered, 2.5, 3.0},
              {"with gaps", with_gaps, 0.5, 0.1}, {"unordered", unordered, 4.5, 5.5},
              {"anything", anything, 8.01, 8.01}, {"falling", falling, 0.01, 0.01}};

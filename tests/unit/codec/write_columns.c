@@ -1,4 +1,4 @@
-// Writes encoded columns to standard output, for decode_reference.py, which says how.
+// Writes encoded columns to standard output in the format of decode_reference.py.
 #include "columns.h"
 #include "store/codec_table.h"
 
@@ -34,7 +34,7 @@ int main(void)
                 record(0, n, bytes, codec_encode(data[kind], n, aim, bytes, NULL), data[kind],
                        n * 8);
             }
-            for (size_t kind = 0; kind < 4; kind++) { // regular, jittered, jumping, anything
+            for (size_t kind = 0; kind < 4; kind++) { // regular, jittered, jumping, random
                 for (size_t i = 0; i < n; i++)
                     stamps[i] = kind == 3 ? (int64_t)next_random(&r)
                                           : 1795173132000000000 + (int64_t)i * 100000000 +

@@ -1,5 +1,5 @@
-// The table of amdgpu drivers: every revision's fields where they stand, and nothing out of a table
-// that is cut off or not known.
+// The tables of amdgpu drivers: the fields of every revision at their offsets, and nothing from a
+// truncated or unknown table.
 #include "collect/gpu_sysfs.h"
 #include "unit/test.h"
 
@@ -17,7 +17,7 @@ static void put_number(size_t place, size_t bytes, uint64_t value)
         table[place + i] = (unsigned char)(value >> 8 * i);
 }
 
-// All that the GPU does not say has all bits set.
+// Fields that the GPU does not provide have all bits set.
 static void begin(unsigned format, unsigned revision, size_t size)
 {
     memset(table, 0xff, sizeof table);
@@ -36,7 +36,7 @@ static void is(enum metric_symbol row, double expected)
                  expected);
 }
 
-// What the older ones have alike, and the last of them the reasons for throttling.
+// The common fields of older revisions, and the reasons for throttling in the last of them.
 static void older_revisions(void **state)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void older_revisions(void **state)
         is(METRIC_GPU_THROTTLE_OVERHEATED, revision == 3 ? 0 : NAN);
         is(METRIC_GPU_LINK_RECEIVE, NAN);
     }
-    // Without HBM nobody says what unit the energy has.
+    // Without HBM, the unit of the energy is unknown.
     begin(1, 3, 120);
     put_number(24, 8, 65536);
     assert_true(amdgpu_metrics_fill(table, 120, &d));
@@ -96,7 +96,7 @@ static void newer_revisions(void **state)
         put_number(cases[i].energy, 8, 3 * 65536);
         put_number(cases[i].sm_clock, 2, 2100);
         put_number(cases[i].memory_clock, 2, 1300);
-        put_number(cases[i].link_read, 8, 10); // two of the eight links are there
+        put_number(cases[i].link_read, 8, 10); // two of the eight links exist
         put_number(cases[i].link_read + 56, 8, 20);
         put_number(cases[i].link_write + 8, 8, 5);
         assert_true(amdgpu_metrics_fill(table, cases[i].size, &d));
@@ -122,20 +122,20 @@ static void what_is_not_known_is_left_alone(void **state)
         begin(formats[i][0], formats[i][1], TABLE_MAX);
         assert_false(amdgpu_metrics_fill(table, TABLE_MAX, &d));
     }
-    // Cut off, by the file or by what it says of itself.
+    // Truncated, either the file or its own size field.
     begin(1, 3, 120);
     for (size_t size = 0; size < 120; size++)
         assert_false(amdgpu_metrics_fill(table, size, &d));
     assert_true(amdgpu_metrics_fill(table, 120, &d));
     begin(1, 3, 119);
     assert_false(amdgpu_metrics_fill(table, TABLE_MAX, &d));
-    // What the sixth revision was for a few weeks.
+    // The sixth revision as it was for a few weeks.
     begin(1, 6, 384);
     assert_false(amdgpu_metrics_fill(table, TABLE_MAX, &d));
-    // A table that is longer than its revision was when this was written.
+    // A table that is longer than its revision when this test was written.
     begin(1, 3, 128);
     assert_true(amdgpu_metrics_fill(table, 128, &d));
-    // Nothing is said, and what is known already stays.
+    // Unknown tables give no values, and known values stay.
     begin(1, 8, TABLE_MAX);
     gpu_put(&d, METRIC_GPU_POWER, 5);
     assert_true(amdgpu_metrics_fill(table, TABLE_MAX, &d));

@@ -1,4 +1,4 @@
-// The catalogue: what it promises to whoever reads it, and the names it answers to.
+// The catalogue: its guarantees for readers, and its aliases.
 #include "collect/catalogue.h"
 #include "unit/test.h"
 

@@ -1,4 +1,4 @@
-// The job's control group, as Slurm, containers and plain machines make it.
+// The job's control group on machines with Slurm, in containers, and on plain machines.
 #include "tree.h"
 #include "unit/test.h"
 
@@ -38,7 +38,7 @@ static void version_2(void **state)
     assert_int_equal(probe_sample(&p, "cgroup", SECOND), 9);
     assert_true(value(&p, "cgroup_memory_bytes") == 1048576);
     assert_true(value(&p, "cgroup_memory_peak_bytes") == 2097152);
-    assert_true(value(&p, "cgroup_memory_limit_bytes") == 8388608); // of a group above
+    assert_true(value(&p, "cgroup_memory_limit_bytes") == 8388608); // limit of a parent group
     assert_true(store_is_missing(value(&p, "cgroup_swap_bytes")));
     assert_true(value(&p, "cgroup_oom_kills_total") == 1);
     assert_true(value(&p, "cgroup_cpu_seconds_total") == 1.5);
@@ -66,7 +66,7 @@ static void version_1(void **state)
     tree_write(
         &t, "proc/self/cgroup",
         "9:name=systemd:/\n4:memory:/docker/abc/inner\n2:cpuacct,cpu:/docker/abc/inner\n0::/\n");
-    // In a container: what is mounted is the container's own group.
+    // In a container, the mounted group is the container's own.
     tree_write(
         &t, "proc/self/mountinfo",
         "30 25 0:26 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
@@ -89,7 +89,7 @@ static void version_1(void **state)
     assert_true(value(&p, "cgroup_oom_kills_total") == 3);
     assert_true(value(&p, "cgroup_cpu_seconds_total") == 2.5);
     assert_true(value(&p, "cgroup_throttled_seconds_total") == 1.5);
-    // no such controller; version 2 has none of it
+    // no such controller; version 2 does not have it
     assert_true(store_is_missing(value(&p, "cgroup_tasks")));
     probe_free(&p);
     tree_free(&t);
@@ -109,7 +109,7 @@ static void no_group(void **state)
     p = probe_make(t.root, 2, getuid());
     assert_true(str_find(collect_reason(p.c, STR("cgroup")), STR("in no control group")) > 0);
     probe_free(&p);
-    // Outside of what is mounted here: the mount point is the nearest.
+    // A group outside of what is mounted here: the mount point is the nearest.
     tree_write(&t, "sys/fs/cgroup/memory.current", "5\n");
     p = probe_make(t.root, 2, getuid());
     assert_int_equal(probe_sample(&p, "cgroup", SECOND), 1);

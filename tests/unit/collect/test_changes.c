@@ -1,6 +1,6 @@
-// Files of other kernels and of bad days, for the sources that read lists and small files: lines
-// that are new or not there, files cut off at any byte, numbers too large, files that vanish and
-// come back, 256 processors. A value is right or missing; it is never another one.
+// Files of other kernels, and damaged files, for sources that read lists and small files: new and
+// missing lines, files that are truncated at any byte, numbers that are too large, files that
+// vanish and reappear, 256 processors. A value is correct or missing, but never wrong.
 #include "tree.h"
 #include "unit/test.h"
 
@@ -14,12 +14,13 @@ enum { SERIES_MAX = 64, TEXT_MAX = 4096, BESIDE_MAX = 4 };
 
 static const struct changed {
     const char *source, *path, *text;
-    unsigned titles;                   // lines that say what the others are
-    const char *beside[BESIDE_MAX][2]; // other files that it needs
+    unsigned titles;                   // title lines before the others
+    const char *beside[BESIDE_MAX][2]; // other files that the source needs
     const char *added, *series,
-        *first_tag; // `added` is a line of another kernel; of this series `wrapped` gives 2^64 - 1
-    const char *wrapped, *overflown, *second_tag; // and `overflown`, one more, nothing
-    // this source is not to be compared line by line: its values are sums
+        // `added` is a line of another kernel; with `wrapped`, this series has the value 2^64 - 1
+        *first_tag;
+    const char *wrapped, *overflown, *second_tag; // with `overflown`, one more, it has no value
+    // excluded from the comparison line by line, because its values are sums
     const char *alone;
 } files[] = {
     {.source = "cgroup",
@@ -96,7 +97,7 @@ static const struct changed {
 
 enum { FILES = sizeof files / sizeof *files };
 
-// All values of the source by name and tag, as text that can be compared.
+// All values of the source by name and tag, as comparable text.
 struct values {
     size_t count;
     struct value {
@@ -126,8 +127,7 @@ static void sample(struct probe *p, const struct changed *file, struct values *o
     uint32_t generation = 0;
     collect_get_set(p->c, index, &set);
     while (set.generation !=
-           // a line of another name may have made a series: its first value comes with the next
-           // sample
+           // a renamed line may have made a series, whose first value comes with the next sample
            generation) {
         generation = set.generation;
         collect_sample(p->c, index, t_ns += 10 * SECOND, values);
@@ -149,7 +149,7 @@ static void sample(struct probe *p, const struct changed *file, struct values *o
     }
 }
 
-// Each value of `some` is in `all`, and the same.
+// Each value of `some` is in `all`, and equal.
 static void is_part_of(const struct values *some, const struct values *all)
 {
     for (size_t i = 0; i < some->count; i++) {
@@ -185,7 +185,7 @@ static void lines_come_and_go(void **state)
         struct str rest = str_of(file->text), line;
         for (unsigned at = 0; (line = str_cut(&rest, '\n')).size; at++) {
             int before = (int)(line.data - file->text);
-            // One more in front of it, except of a title.
+            // Adds a line in front of each, except of a title.
             if (at >= file->titles) {
                 snprintf(text, sizeof text, "%.*s%s%s", before, file->text, file->added, line.data);
                 tree_write(&t, file->path, text);
@@ -193,7 +193,7 @@ static void lines_come_and_go(void **state)
                 assert_int_equal(now.count, all.count);
                 is_part_of(&now, &all);
             }
-            // And without it.
+            // Removes each line.
             snprintf(text, sizeof text, "%.*s%s", before, file->text, line.data + line.size + 1);
             tree_write(&t, file->path, text);
             sample(&p, file, &now);
@@ -215,7 +215,7 @@ static void numbers_at_their_end(void **state)
         struct values all;
         char text[TEXT_MAX];
         sample(&p, file, &all);
-        // The line that is changed begins like what replaces it.
+        // The changed line begins like its replacement.
         size_t word = strcspn(file->wrapped + strspn(file->wrapped, "\t "), " \t:") +
                       strspn(file->wrapped, "\t ");
         ptrdiff_t at = 0;
@@ -234,7 +234,7 @@ static void numbers_at_their_end(void **state)
         probe_sample(&p, file->source, 200000 * SECOND);
         assert_true(store_is_missing(
             probe_tagged(&p, file->source, file->series, file->first_tag, file->second_tag)));
-        // Reset: what the kernel says.
+        // Restores the original contents.
         tree_write(&t, file->path, file->text);
         assert_true(probe_sample(&p, file->source, 300000 * SECOND) > 0);
         assert_false(store_is_missing(
@@ -244,8 +244,8 @@ static void numbers_at_their_end(void **state)
     }
 }
 
-// What cannot be read to its end is cut off anywhere; nothing but its last number may be wrong, and
-// it is all back with the file.
+// Files that must be read to their end are truncated anywhere: only the last number may be wrong,
+// and all values return with the file.
 static void cut_off_anywhere(void **state)
 {
     (void)state;
@@ -270,8 +270,7 @@ static void cut_off_anywhere(void **state)
     }
 }
 
-// Small files with one value each become unreadable for a while, then readable again. `other` stays
-// readable.
+// Small files with a value each become unreadable, then readable again. `other` stays readable.
 static void files_vanish_and_come_back(void **state)
 {
     (void)state;
@@ -337,7 +336,7 @@ static void interrupts_of_256_processors(void **state)
     tree_make(&t);
     tree_write(&t, "proc/interrupts", text);
     struct probe p = probe_make_with(t.root, 4, getuid(), "", "interrupts");
-    // the line that never came has no series
+    // the line that was never present has no series
     assert_int_equal(probe_sample(&p, "interrupts", SECOND), 1 + LINES - 1);
     assert_true(probe_tagged(&p, "interrupts", "interrupt_count_total", "399", NULL) ==
                 255 * 256 / 2);

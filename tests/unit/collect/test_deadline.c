@@ -1,4 +1,4 @@
-// Calls that hang: cut off, left alone, used again when they are back, freed whenever that is.
+// Calls that hang: cut off, left alone, used again when they return, and freed at any time.
 #include "base/clock.h"
 #include "collect/deadline.h"
 #include "unit/test.h"
@@ -9,8 +9,7 @@
 
 static const int64_t LONG_NS = INT64_C(60) * NS_PER_S, SHORT_NS = NS_PER_MS;
 
-// Reads one byte of a pipe: hangs until the test writes one. Says on another pipe that it was
-// disposed of.
+// Reads one byte of a pipe: hangs until the test writes one. Reports its disposal on another pipe.
 struct job {
     int in, disposed;
     int calls;
@@ -49,7 +48,7 @@ static struct deadline *start(struct job **job)
 static void end(void)
 {
     char c;
-    // waits for the thread, if it is that which disposes
+    // waits for the thread, which may dispose of it
     assert_int_equal(read(disposed[0], &c, 1), 1);
     for (int i = 0; i < 2; i++) {
         close(in[i]);
@@ -87,12 +86,12 @@ static void a_call_that_hangs_is_left_alone(void **state)
     struct deadline *d = start(&job);
     assert_int_equal(deadline_run(d, SHORT_NS, &first_ns), -ETIMEDOUT);
     assert_true(first_ns >= SHORT_NS);
-    // Refused at once: the long wait is not waited.
+    // Refused at once, without the long wait.
     int64_t begun = clock_monotonic_ns();
     assert_int_equal(deadline_run(d, LONG_NS, &then_ns), -ETIMEDOUT);
     assert_true(clock_monotonic_ns() - begun < LONG_NS);
     assert_true(then_ns >= first_ns);
-    // The late call returns: its result is outdated, and the next call is a new one.
+    // The late call returns: its result is outdated, and the next call is new.
     answers("ab");
     while (deadline_run(d, LONG_NS, &then_ns) != 0)
         usleep(100);
@@ -109,7 +108,7 @@ static void the_end_does_not_wait(void **state)
     int64_t hangs_ns;
     struct deadline *d = start(&job);
     assert_int_equal(deadline_run(d, SHORT_NS, &hangs_ns), -ETIMEDOUT);
-    deadline_destroy(d); // returns, though nothing answers
+    deadline_destroy(d); // returns although nothing answers
     answers("a");
     end();
 }

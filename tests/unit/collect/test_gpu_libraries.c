@@ -1,5 +1,4 @@
-// AMD and Intel GPUs, played by the fake libraries: what they say, what they lack, and what goes
-// wrong with them.
+// AMD and Intel GPUs, simulated by fake libraries: their values, missing functions, and failures.
 #include "fake/script.h"
 #include "tree.h"
 #include "unit/test.h"
@@ -90,7 +89,7 @@ static void begin_at(const char *root, const char *library, int level, double ra
     setenv(vendor->variable, library, 1);
     assert_int_equal(collect_create(&options, &c, &e), 0);
     t_ns = SECOND;
-    // On a machine that is busy with other things: until all GPUs are open.
+    // Waits until all GPUs are open, because the machine may be busy.
     while (rate_s == PATIENT_RATE_S &&
            (says("still starting") || says("has not answered") || says("have come up")))
         sample();
@@ -147,7 +146,7 @@ static void near(const char *gpu, const char *name, double expected)
         fail_msg("GPU %s: %s is %.17g, expected %.17g", gpu, name, got, expected);
 }
 
-// ---- what they say ----
+// ---- values ----
 
 static const struct fact {
     int vendor;
@@ -200,7 +199,7 @@ static void values_are_in_base_units(void **state)
         if (v == INTEL)
             say("set 0 throttle 10"); // burst power, and heat
         begin(4);
-        sample(); // the second: counters have gone on
+        sample(); // the second sample: counters have increased
         for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
             if (facts[i].vendor == v)
                 near("0", facts[i].name, facts[i].value);
@@ -216,7 +215,7 @@ static void values_are_in_base_units(void **state)
     }
 }
 
-// Counters that fell back, as after a reset, give nothing once.
+// Counters that fell, as after a reset, are missing once.
 static void a_counter_that_falls_back_is_missing_once(void **state)
 {
     (void)state;
@@ -275,7 +274,7 @@ static void many_gpus(void **state)
     }
 }
 
-// Two drivers that know the same GPUs, and devices that are none.
+// Two drivers that know the same GPUs, and devices that are not GPUs.
 static void each_gpu_is_counted_once(void **state)
 {
     (void)state;
@@ -327,9 +326,9 @@ static void files_fill_what_the_library_leaves_out(void **state)
         assert_true(value("", "gpu_count") == 2);
         near("1", "gpu_memory_clock_hertz", 7e8);
         assert_null(find("0", "gpu_memory_clock_hertz"));
-        near("1", "gpu_utilization_percent", v == AMD ? 93 : 75); // the library's
+        near("1", "gpu_utilization_percent", v == AMD ? 93 : 75); // from the library
         end(NULL);
-        // Without the library the files alone.
+        // Without the library, only the files.
         begin_at(t.root, "/nonexistent/library.so", 3, PATIENT_RATE_S);
         sample();
         assert_true(value("", "gpu_count") == 1);
@@ -338,7 +337,7 @@ static void files_fill_what_the_library_leaves_out(void **state)
         near("0", "gpu_utilization_percent", 1);
         assert_string_equal(reason(), "");
         end(NULL);
-        // Nor with one that does not start.
+        // The same with a library that fails to start.
         say("init %d", vendor->no_driver);
         begin_at(t.root, vendor->library, 3, PATIENT_RATE_S);
         sample();
@@ -348,7 +347,7 @@ static void files_fill_what_the_library_leaves_out(void **state)
     }
 }
 
-// ---- what they lack ----
+// ---- missing functions ----
 
 static void absence_has_a_reason(void **state)
 {
@@ -386,7 +385,7 @@ static void absence_has_a_reason(void **state)
         assert_false(get_set());
         assert_true(v == AMD ? says("driver is not loaded") : says("no Intel driver"));
         end(NULL);
-        // Below its level nothing is opened.
+        // Below its level, the source opens nothing.
         begin(2);
         assert_false(get_set());
         assert_true(says("level"));
@@ -409,7 +408,7 @@ static void unsupported_is_missing_never_0(void **state)
         assert_true(value("1", "gpu_utilization_percent") > 0 &&
                     value("1", "gpu_ecc_corrected_total") == 3);
         assert_string_equal(reason(), "");
-        // What fails later is missing then.
+        // Functions that fail later give missing values.
         say("fail 1 used %d", 3);
         say("fail 1 total %d", 3);
         sample();
@@ -419,7 +418,7 @@ static void unsupported_is_missing_never_0(void **state)
         say("fail 1 total 0");
         sample();
         near("1", "gpu_memory_used_bytes", 16 * GIB);
-        // More used than there is: no share.
+        // More used memory than total: no share.
         say("set 1 used 60e9");
         say("set 1 total 50e9");
         sample();
@@ -457,7 +456,7 @@ static void an_old_library_costs_only_what_it_lacks(void **state)
     }
 }
 
-// ---- what goes wrong ----
+// ---- failures ----
 
 static void a_call_that_blocks_holds_nobody_else(void **state)
 {
@@ -487,7 +486,7 @@ static void a_call_that_blocks_holds_nobody_else(void **state)
             sample();
         while (value("1", "gpu_up") == 0 || missing("1", "gpu_memory_used_bytes"));
         near("1", "gpu_memory_used_bytes", 5000);
-        // Nor does it hold the end.
+        // Shutting down does not hang either.
         say("block 1");
         do
             sample();
@@ -510,7 +509,7 @@ static void a_gpu_that_says_nothing_is_down(void **state)
                 value("", "gpu_count") == 1);
     assert_true(missing("1", "gpu_power_watts") && value("0", "gpu_power_watts") == 412);
     assert_true(says("GPU 1: the amdgpu driver does not answer"));
-    // After a reset it is there again.
+    // After a reset it works again.
     say("fail 1 all 0");
     sample();
     assert_true(value("1", "gpu_up") == 1 && value("1", "gpu_power_watts") == 412);
@@ -527,7 +526,7 @@ static void a_lost_gpu_is_not_asked_again(void **state)
     sample();
     assert_true(value("1", "gpu_up") == 0 && value("0", "gpu_up") == 1);
     assert_true(says("GPU 1: the GPU is lost"));
-    say("fail 1 all 0"); // were it asked, it would answer
+    say("fail 1 all 0"); // it would answer if it were called
     for (int i = 0; i < 3; i++) {
         sample();
         assert_true(value("1", "gpu_up") == 0 && value("0", "gpu_utilization_percent") == 75);

@@ -1,4 +1,4 @@
-// AMD and Intel GPUs, from trees as their drivers make them.
+// AMD and Intel GPUs, from the files that their drivers make.
 #include "tree.h"
 #include "unit/test.h"
 
@@ -17,7 +17,7 @@ static int sample(struct probe *p, const char *source)
         if (!str_eq(set.source, str_of(source)))
             continue;
         int given;
-        do { // another processor may be busy with something else for a while
+        do { // another processor may be busy for a while
             given = collect_sample(p->c, i, 1000000000, values);
             collect_get_set(p->c, i, &set);
         } while (given < 0 ||
@@ -42,7 +42,7 @@ static bool is_of(const struct collect_series *series, const char *gpu, const ch
 
 static const struct fact {
     const char *tree, *source, *gpu, *uuid, *name;
-    double value; // NAN = missing, or there is no such series
+    double value; // NAN = missing, or no such series
 } facts[] = {
     {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_utilization_percent", 93},
     {"amd-mi250x", "gpu-amd", "0", "a1b2c3d4e5f60718", "gpu_memory_activity_percent", 41},
@@ -111,7 +111,7 @@ static void other_vendors_and_levels(void **state)
     probe_free(&p);
 }
 
-// One name switches all vendors' sources, its own name one.
+// A common name switches the sources of all vendors, an own name a single one.
 static void switched_by_either_name(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void switched_by_either_name(void **state)
     }
 }
 
-// Files are kept open: a GPU whose driver says no more is missing, and the others go on.
+// Files are kept open: a GPU whose driver stops answering is missing, and the others continue.
 static void what_is_garbled_is_missing(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void what_is_garbled_is_missing(void **state)
     tree_write(&t, "sys/class/drm/card12/device/vendor", "0x1002\n");
     tree_write(&t, "sys/class/drm/card12/device/gpu_busy_percent", "8\n");
     struct probe p = probe_make(t.root, 3, getuid());
-    // gpu_count, and of each gpu_up and one more
+    // gpu_count, and for each GPU gpu_up and one more
     assert_int_equal(sample(&p, "gpu-amd"), 1 + 2 * 2);
     for (size_t i = 0; i < sizeof useless / sizeof *useless; i++) {
         tree_write(&t, "sys/class/drm/card12/device/gpu_busy_percent", useless[i]);
@@ -165,7 +165,7 @@ static void what_is_garbled_is_missing(void **state)
     tree_free(&t);
 }
 
-// kfd lists processes by GPU: those that hold memory of it are counted, as they come and go.
+// kfd lists processes by GPU: those that use its memory are counted, as they start and end.
 static void processes_that_compute(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void processes_that_compute(void **state)
     snprintf(link, sizeof link, "%s/sys/class/drm/card0/device", t.root);
     assert_int_equal(symlink("../../../devices/0001:c1:00.0", link), 0);
     tree_write(&t, "sys/class/kfd/kfd/topology/nodes/0/gpu_id", "0\n");
-    // the same place in another domain
+    // the same address in another domain
     tree_write(&t, "sys/class/kfd/kfd/topology/nodes/1/gpu_id", "111\n");
     tree_write(&t, "sys/class/kfd/kfd/topology/nodes/1/properties",
                "simd_count 304\nlocation_id 49408\n");
@@ -204,8 +204,8 @@ static void processes_that_compute(void **state)
     tree_free(&t);
 }
 
-// What other kernels have: i915 with power but without energy, and xe, whose clock stands elsewhere
-// and whose hwmon names its sensors.
+// Other kernels: i915 with power but without energy, and xe, with another file for its clock and
+// named hwmon sensors.
 static void drivers_of_other_kernels(void **state)
 {
     (void)state;

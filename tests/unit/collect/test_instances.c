@@ -1,4 +1,4 @@
-// Sources whose series come and go: interfaces, disks, folders.
+// Sources whose series appear and disappear: interfaces, disks, folders.
 #include "base/clock.h"
 #include "tree.h"
 #include "unit/test.h"
@@ -48,8 +48,8 @@ static void interfaces(void **state)
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         assert_true(net(&p, facts[i].name, "eth0") == facts[i].value);
     assert_false(probe_has(&p, "network", "network_receive_bytes_total", "lo"));
-    // The loopback counts, another interface comes (with counters up to 2^64 - 1), one counter goes
-    // back: it stays what the kernel says.
+    // The loopback counts, another interface appears (with counters up to 2^64 - 1), one counter
+    // decreases: values stay those of the kernel.
     uint32_t before = probe_generation(&p, "network");
     tree_write(&t, "proc/net/dev",
                TITLES "    lo: 500 5 0 0 0 0 0 0 500 5 0 0 0 0 0 0\n"
@@ -63,7 +63,8 @@ static void interfaces(void **state)
     assert_true(net(&p, "network_receive_bytes_total", "eth0") == 58);
     assert_true(net(&p, "network_receive_bytes_total", "veth1") == 18446744073709551615.0);
     assert_true(probe_value(&p, "network", "network_interfaces") == 3);
-    // One goes: its values are missing, never 0; then its series go, and the others keep theirs.
+    // One disappears: its values are missing, never 0; then its series disappear, and the others
+    // keep theirs.
     tree_write(&t, "proc/net/dev",
                TITLES "    lo: 600 5 0 0 0 0 0 0 600 5 0 0 0 0 0 0\n"
                       "  eth0: 59 2756 1 2 0 0 0 0 135489 1671 3 4 0 0 0 0\n");
@@ -81,7 +82,7 @@ static void interfaces(void **state)
     tree_free(&t);
 }
 
-// Columns are found by name; what lacks its titles is refused, with a reason.
+// Columns are found by name; a file without its titles is refused, with a reason.
 static void columns_of_interfaces(void **state)
 {
     (void)state;
@@ -168,7 +169,7 @@ static void disks(void **state)
     static const char *const left_out[] = {"loop0", "sda1", "nvme0n1p1", "idle", "dm-0", "hda1"};
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
         assert_false(probe_has(&p, "disk", "disk_reads_total", left_out[i]));
-    // One wakes up, one is unplugged.
+    // One disk becomes active, one is unplugged.
     tree_write(&t, "proc/diskstats",
                "   8       0 sda 100 1 2048 250 50 2 4096 1500 3 750 1800\n"
                " 260       0 idle 1 0 8 0 0 0 0 0 0 0 0\n");
@@ -177,7 +178,7 @@ static void disks(void **state)
     assert_true(disk(&p, "disk_read_bytes_total", "idle") == 8 * 512);
     assert_true(store_is_missing(disk(&p, "disk_reads_total", "nvme0n1")));
     probe_free(&p);
-    // Without /sys/block disks cannot be told from partitions.
+    // Without /sys/block, disks cannot be distinguished from partitions.
     tree_remove_all(&t, "sys/block");
     p = probe_make(t.root, 2, getuid());
     assert_int_equal(probe_sample(&p, "disk", SECOND), -ENXIO);
@@ -186,7 +187,7 @@ static void disks(void **state)
     tree_free(&t);
 }
 
-// ---- folders; this program's statvfs is asked first, and can hang ----
+// ---- folders; this program's own statvfs is called first, and can hang ----
 
 static atomic_bool one_hangs;
 static int gate[2];
@@ -270,14 +271,14 @@ static void a_folder_that_hangs(void **state)
         assert_true(str_find(collect_reason(c, STR("filesystem")),
                              STR("/some/run has not answered for 0.")) == 0);
     }
-    // It answers, and is back.
+    // It answers again, and its values return.
     atomic_store(&one_hangs, false);
     assert_int_equal(write(gate[1], "a", 1), 1);
     int given = 0;
     for (int64_t t_ns = 100 * SECOND; given != 1 + 5 + 3; t_ns += 10 * SECOND)
         given = collect_sample(c, 0, t_ns, values);
     assert_int_equal(collect_reason(c, STR("filesystem")).size, 0);
-    // The end does not wait for one that hangs.
+    // Shutting down does not wait for a hanging folder.
     atomic_store(&one_hangs, true);
     assert_int_equal(collect_sample(c, 0, 100000 * SECOND, values), 1 + 3);
     collect_destroy(c);

@@ -1,5 +1,4 @@
-// NVIDIA GPUs, played by the fake library: what they say, what they lack, and what goes wrong with
-// them.
+// NVIDIA GPUs, simulated by the fake library: their values, missing functions, and failures.
 #include "base/clock.h"
 #include "collect/collect.h"
 #include "fake/nvml.h"
@@ -49,8 +48,8 @@ static void begin_with(const char *library, int level, double rate_s)
 static bool says(const char *words);
 static int sample(void);
 
-// On a machine that is busy with other things: until all GPUs are open. The rate is slow enough to
-// be waited for.
+// Waits until all GPUs are open, because the machine may be busy. The rate is slow enough to wait
+// for.
 static void begin_patiently(const char *library, int level)
 {
     begin_with(library, level, PATIENT_RATE_S);
@@ -88,7 +87,7 @@ static bool says(const char *words)
     return strstr(reason(), words) != NULL;
 }
 
-// False when the source was left out.
+// Returns false if the source was left out.
 static bool get_set(size_t *index, struct collect_set *set)
 {
     for (*index = 0; *index < collect_set_count(c); ++*index) {
@@ -106,7 +105,7 @@ static int sample(void)
     assert_true(get_set(&index, &set));
     assert_in_range(set.count, 1, STORE_SET_SERIES_MAX);
     int given = collect_sample(c, index, t_ns += SECOND / 2, values);
-    // After an error there may be other series: what was read belongs to none of them.
+    // After an error the series may have changed, so the values belong to none of them.
     for (size_t i = 0; given < 0 && i < STORE_SET_SERIES_MAX; i++)
         values[i] = store_missing();
     return given;
@@ -120,7 +119,7 @@ static struct str label(const struct collect_series *series, const char *key)
     return STR("");
 }
 
-// Its series by gpu ("0") and mig ("" = the GPU itself); NULL when there is none.
+// Its series by gpu ("0") and mig ("" = the GPU itself); NULL if not found.
 static const struct collect_series *find(const char *gpu, const char *mig, const char *name)
 {
     size_t index;
@@ -153,7 +152,7 @@ static bool missing(const char *gpu, const char *name)
     return store_is_missing(value(gpu, name));
 }
 
-// ---- what they say ----
+// ---- values ----
 
 static void values_are_in_base_units(void **state)
 {
@@ -192,9 +191,9 @@ static void values_are_in_base_units(void **state)
         {"gpu_process_memory_bytes", 2. * (1 << 30)},
     };
     say("gpus 2");
-    say("set 0 reasons 69"); // the clocks' bits: idle, power cap, too hot
+    say("set 0 reasons 69"); // bits of the clocks: idle, power cap, too hot
     begin(4);
-    // gpu_count, and all but gpu_xid_last
+    // gpu_count, and all except gpu_xid_last
     assert_int_equal(sample(), 1 + 2 * (sizeof facts / sizeof *facts - 1));
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
         double got = value("0", facts[i].name);
@@ -206,7 +205,7 @@ static void values_are_in_base_units(void **state)
                      "GPU-00000001-0000-0000-0000-000000000000");
     assert_true(value("", "gpu_count") == 2);
     assert_string_equal(reason(), "");
-    // Each GPU speaks for itself, and again at each instant.
+    // Each GPU has values of its own, at each instant.
     say("set 1 utilization 99");
     sample();
     assert_true(value("0", "gpu_utilization_percent") == 42 &&
@@ -231,7 +230,7 @@ static void gpm_is_counted_between_samples(void **state)
     assert_true(missing("0", "gpu_fp64_active_percent"));
     assert_null(find("1", "", "gpu_sm_active_percent"));
     end();
-    // Without the privilege it is as if it were not there.
+    // Without the privilege, it counts as absent.
     say("gpus 1");
     say("fail 0 gpm 4");
     begin(3);
@@ -265,8 +264,8 @@ static void mig_instances_are_devices(void **state)
     say("mig 1 2");
     begin(3);
     assert_true(sample() > 20);
-    // In MIG mode the driver gives no utilisation; an instance has memory, processes and GPM, and
-    // nothing that is the whole GPU's.
+    // In MIG mode the driver provides no utilisation; an instance has memory, processes and GPM,
+    // and no value of the whole GPU.
     assert_null(find("1", "", "gpu_utilization_percent"));
     assert_true(value("1", "gpu_power_watts") == 350.5);
     const struct collect_series *second = find("1", "2", "gpu_memory_used_bytes");
@@ -309,7 +308,7 @@ static void many_gpus(void **state)
     }
     assert_true(value("", "gpu_count") == 16);
     end();
-    // More metrics than a set holds: as many as there is room for, and the rest is left out.
+    // More metrics than a set holds: the set is filled, and the rest is left out.
     say("gpus 64");
     say("mig * 7");
     begin(4);
@@ -318,7 +317,7 @@ static void many_gpus(void **state)
     end();
 }
 
-// ---- what they lack ----
+// ---- missing functions ----
 
 static void below_its_level_nothing_is_opened(void **state)
 {
@@ -359,7 +358,7 @@ static void absence_has_a_reason(void **state)
             fail_msg("'%s' does not say '%s'", reason(), cases[i].words);
         end();
     }
-    // A GPU that may not be touched.
+    // A GPU that may not be accessed.
     say("gpus 2");
     say("fail 1 handle 4");
     begin(3);
@@ -367,7 +366,7 @@ static void absence_has_a_reason(void **state)
     assert_true(says("GPU 1: no permission"));
     assert_true(value("1", "gpu_up") == 0 && value("0", "gpu_up") == 1);
     end();
-    // One that can do nothing at all.
+    // A GPU without any function.
     say("gpus 1");
     say("fail 0 all 3");
     say("fail 0 handle 0");
@@ -396,7 +395,8 @@ static void unsupported_is_missing_never_0(void **state)
     assert_true(value("0", "gpu_processes") == 2 && missing("0", "gpu_process_memory_bytes"));
     assert_true(value("1", "gpu_processes") == 300 && missing("1", "gpu_process_memory_bytes"));
     assert_string_equal(reason(), "");
-    // What fails for a while is missing for a while; what is gone for good stays missing.
+    // A temporary failure gives temporarily missing values; after a permanent one, values stay
+    // missing.
     say("fail 0 temperature 999");
     say("fail 0 sm_clock 3");
     say("fail 0 fields 999");
@@ -410,7 +410,7 @@ static void unsupported_is_missing_never_0(void **state)
     sample();
     assert_true(value("0", "gpu_temperature_celsius") == 61 && missing("0", "gpu_sm_clock_hertz"));
     assert_true(value("0", "gpu_ecc_corrected_total") == 3);
-    // More used than there is: no share.
+    // More used memory than total: no share.
     say("set 0 memory_used 1e13");
     sample();
     assert_true(value("0", "gpu_memory_used_bytes") == 1e13 &&
@@ -418,7 +418,7 @@ static void unsupported_is_missing_never_0(void **state)
     end();
 }
 
-// A process of the job has a series for the memory that it holds, beside that of its GPU; others
+// A process of the job has a series for its GPU memory, beside those of its GPU; other processes
 // have none.
 static void memory_of_the_jobs_processes(void **state)
 {
@@ -464,8 +464,8 @@ static void memory_of_the_jobs_processes(void **state)
     get_set(&index, &set);
     for (size_t i = 0; i < set.count; i++)
         found += str_eq(set.series[i].metric->metric.name, STR("process_gpu_memory_bytes"));
-    assert_int_equal(found, 1); // 101 is not of the job
-    // It grows, and lets go: its series goes, the GPU's stay.
+    assert_int_equal(found, 1); // 101 does not belong to the job
+    // It grows, and frees its memory: its series disappears, the GPU's stay.
     say("set 0 process_memory 5e8");
     assert_true(sample() > 20);
     assert_true(value("0", "process_gpu_memory_bytes") == 5e8);
@@ -474,7 +474,7 @@ static void memory_of_the_jobs_processes(void **state)
     assert_null(find("0", "", "process_gpu_memory_bytes"));
     assert_true(sample() > 20);
     assert_true(value("0", "gpu_utilization_percent") == 42);
-    // And comes back, to both GPUs.
+    // It uses memory again, of both GPUs.
     say("set 0 processes 1");
     say("set 1 processes 2");
     sample();
@@ -498,8 +498,8 @@ static void an_old_driver_costs_only_what_it_lacks(void **state)
     assert_true(value("1", "gpu_power_watts") == 350.5);
     assert_true(value("1", "gpu_processes") == 2 &&
                 value("1", "gpu_process_memory_bytes") == 2 * GIB);
-    assert_true(value("0", "gpu_throttle_power_cap") == 1); // by its older name
-    // counts what the driver keeps
+    assert_true(value("0", "gpu_throttle_power_cap") == 1); // under its older name
+    // includes the memory that the driver reserves
     assert_true(value("0", "gpu_memory_used_bytes") == 20 * GIB + (1 << 20));
     static const char *const none[] = {"gpu_energy_joules_total", "gpu_pcie_receive_bytes_total",
                                        "gpu_ecc_corrected_total", "gpu_xid_events_total",
@@ -532,7 +532,7 @@ static void a_new_driver_has_dropped_older_calls(void **state)
     dlclose(library);
 }
 
-// ---- what goes wrong ----
+// ---- failures ----
 
 static void a_lost_gpu_is_cut_off(void **state)
 {
@@ -548,7 +548,7 @@ static void a_lost_gpu_is_cut_off(void **state)
     assert_true(value("0", "gpu_up") == 1 && value("2", "gpu_utilization_percent") == 42);
     assert_true(value("", "gpu_count") == 2);
     assert_true(says("GPU 1: the GPU has fallen off the bus"));
-    // No call is made for it any more: it would be held.
+    // It is not called any more, because a call would hang.
     say("fail 1 all 0");
     say("block 1");
     for (int i = 0; i < 3; i++) {
@@ -586,8 +586,8 @@ static void a_call_that_blocks_holds_nobody_else(void **state)
     do
         sample();
     while (!missing("1", "gpu_utilization_percent") || !says("GPU 1 has not answered"));
-    // The others go on, and nobody waits for it again: otherwise each sample would take at least
-    // half of the 0.2 s between two.
+    // The others continue, and no sample waits for it again: otherwise each would take at least
+    // half of the interval of 0.2 s.
     say("set * power 5000");
     int64_t shortest_ns = INT64_MAX;
     do {
@@ -603,13 +603,13 @@ static void a_call_that_blocks_holds_nobody_else(void **state)
     while (missing("0", "gpu_power_watts") || missing("2", "gpu_power_watts"));
     assert_true(value("0", "gpu_power_watts") == 5 && value("2", "gpu_power_watts") == 5);
     assert_true(value("", "gpu_count") == 2);
-    // It comes back, and is itself again.
+    // It answers again, and has its own values.
     say("free 1");
     do
         sample();
     while (value("1", "gpu_up") == 0 || missing("1", "gpu_power_watts") || reason()[0]);
     assert_true(value("1", "gpu_power_watts") == 5 && value("", "gpu_count") == 3);
-    // Nor does it hold the end.
+    // Shutting down does not hang either.
     say("block 1");
     do
         sample();
@@ -638,7 +638,7 @@ static void a_start_that_blocks_is_gone_on_without(void **state)
     assert_int_not_equal(before.generation, after.generation);
     assert_true(value("1", "gpu_utilization_percent") == 42);
     end();
-    // One GPU that hangs as it is opened: the other is there at once, this one when it can be.
+    // One GPU hangs while it is opened: the other is available at once, this one later.
     say("gpus 2");
     say("block 1");
     begin_with(FAKE_NVML, 3, 0.2);
@@ -690,7 +690,7 @@ int main(void)
         cmocka_unit_test_teardown(a_new_driver_has_dropped_older_calls, destroy),
         cmocka_unit_test_teardown(a_call_that_blocks_holds_nobody_else, destroy),
         cmocka_unit_test_teardown(a_start_that_blocks_is_gone_on_without, destroy),
-        // Last: with a lost GPU the library is never shut down.
+        // Last, because with a lost GPU the library is never shut down.
         cmocka_unit_test_teardown(a_lost_gpu_is_cut_off, destroy),
         cmocka_unit_test_teardown(a_gpu_lost_before_the_start, destroy),
     };

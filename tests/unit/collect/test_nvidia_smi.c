@@ -1,10 +1,10 @@
-// The GPUs of this machine, beside what nvidia-smi says of them in the same seconds. Skipped with a
-// word where there is none.
+// The GPUs of this machine, compared with nvidia-smi's values in the same seconds. Skipped with a
+// message if it has none.
 //
-// A GPU at work does not stand still: it is read before and after nvidia-smi, which has to be
-// between the two, or near one of them. What nvidia-smi has no number for ("[N/A]", "[Not
-// Supported]", and all that is of one instance only in MIG mode) is not compared. (The fake library
-// and a fake nvidia-smi play one, too: see meson.build.)
+// A working GPU changes its values, so it is read before and after nvidia-smi, whose values have to
+// lie between the two, or near one of them. Fields without a number ("[N/A]", "[Not Supported]",
+// and all values of an instance in MIG mode) are not compared. (The fake library and a fake
+// nvidia-smi are compared, too: see meson.build.)
 #include "base/clock.h"
 #include "collect/collect.h"
 #include "unit/test.h"
@@ -107,8 +107,8 @@ static void as_nvidia_smi_says(void **state)
     struct error e;
     assert_int_equal(collect_create(&options, &c, &e), 0);
     size_t at = find_set(c);
-    // A driver that starts slowly says so with an error, until it has. It is started before
-    // nvidia-smi, which is quick then.
+    // A driver that starts slowly reports an error meanwhile. It is started before nvidia-smi,
+    // which then answers fast.
     int64_t t_ns = 0;
     int given = -ENOENT;
     while (at != SIZE_MAX && (given = collect_sample(c, at, t_ns += NS_PER_S, before)) == -EAGAIN)
@@ -132,12 +132,12 @@ static void as_nvidia_smi_says(void **state)
         near(a, "gpu_temperature_celsius", 1, a->celsius, 5);
         near(a, "gpu_memory_temperature_celsius", 1, a->memory_celsius, 5);
         near(a, "gpu_power_watts", 1, a->watts, 20 + 0.2 * a->watts);
-        // may leap: only its unit is checked
+        // may change suddenly, so only its unit is checked
         near(a, "gpu_sm_clock_hertz", 1e6, a->megahertz, 3000);
         near(a, "gpu_memory_clock_hertz", 1e6, a->memory_megahertz, 10000);
         double share = value(a, "gpu_utilization_percent", after);
         assert_true(store_is_missing(share) || (share >= 0 && share <= 100));
-        // Counters do not step back.
+        // Counters never decrease.
         static const char *const counters[] = {
             "gpu_energy_joules_total", "gpu_pcie_receive_bytes_total",
             "gpu_nvlink_receive_bytes_total", "gpu_ecc_corrected_total"};

@@ -1,4 +1,4 @@
-// Lustre, NFS, interrupts; and a source whose files hang.
+// Lustre, NFS, interrupts; and a source with hanging files.
 #include "tree.h"
 #include "unit/test.h"
 
@@ -10,8 +10,8 @@
 
 static const int64_t SECOND = 1000000000;
 
-// This program's pread is asked first, and can hang.
-static atomic_int hanging_calls; // how many of the next do
+// This program's own pread is called first, and can hang.
+static atomic_int hanging_calls; // number of calls that will hang
 static int gate[2];
 
 ssize_t pread(int fd, void *buf, size_t count, off_t offset)
@@ -52,7 +52,7 @@ static void lustre(void **state)
     p = probe_make(t.root, 2, getuid());
     assert_str_equal(collect_reason(p.c, STR("lustre")), "no Lustre file system is mounted");
     probe_free(&p);
-    // Newer clients.
+    // Files of newer clients.
     tree_write(&t, "sys/kernel/debug/lustre/llite/home-ff/stats", "close 5 samples [reqs]\n");
     p = probe_make(t.root, 2, getuid());
     assert_int_equal(probe_sample(&p, "lustre", SECOND), 1);
@@ -117,7 +117,7 @@ static void interrupts(void **state)
     tree_free(&t);
 }
 
-// A source in a thread of its own is cut off while it hangs; the others go on; it comes back by
+// A source in a thread of its own is cut off while it hangs; the others continue; it recovers by
 // itself.
 static void a_source_that_hangs(void **state)
 {
@@ -147,7 +147,7 @@ static void a_source_that_hangs(void **state)
         usleep(100);
     assert_true(probe_tagged(&p, "lustre", "lustre_opens_total", "scratch", NULL) == 2);
     assert_int_equal(collect_reason(p.c, STR("lustre")).size, 0);
-    // The end does not wait for it, and what it holds is freed when it is back.
+    // Shutting down does not wait for it, and its memory is freed when it returns.
     atomic_store(&hanging_calls, 1);
     assert_int_equal(probe_sample(&p, "lustre", t_ns += 2 * SECOND), -ETIMEDOUT);
     probe_free(&p);

@@ -1,4 +1,4 @@
-// The sources against recorded trees, and against trees that go wrong.
+// The sources with recorded trees, and with damaged trees.
 #include "tree.h"
 #include "unit/test.h"
 
@@ -11,7 +11,7 @@
 
 static const int64_t SECOND = 1000000000;
 
-// What each recorded tree must give; NAN = missing.
+// The expected value in each recorded tree; NAN = missing.
 struct fact {
     const char *tree, *source, *name;
     double value;
@@ -96,7 +96,7 @@ static void recorded_trees(void **state)
     }
 }
 
-// user system idle iowait, in ticks; the busy share between two readings, -1 = there must be none.
+// user system idle iowait, in ticks; the busy share between two readings, -1 = must be missing.
 static void busy_share(void **state)
 {
     (void)state;
@@ -104,20 +104,20 @@ static void busy_share(void **state)
         const char *stat;
         double percent;
     } readings[] = {
-        // the first, counted from when the source was opened
+        // the first reading, counted from the opening of the source
         {"cpu  100 0 100 800 0 0 0 0 0 0\n", 20},
         {"cpu  125 0 125 950 0 0 0 0 0 0\n", 25},   // 50 of 200
-        {"cpu  125 0 125 950 0 0 0 0 0 0\n", -1},   // no time went by
+        {"cpu  125 0 125 950 0 0 0 0 0 0\n", -1},   // no time has passed
         {"cpu  125 0 125 1050 0 0 0 0 0 0\n", 0},   // idle
         {"cpu  225 0 125 1050 0 0 0 0 0 0\n", 100}, // busy
-        // idle stepped back by 2: not 20/100, never above 100
+        // idle decreased by 2: not 20/100, and never above 100
         {"cpu  245 0 125 1048 82 0 0 0 0 0\n", 100. * 20 / 102},
         {"cpu  5 0 5 10 0 0 0 0 0 0\n", -1}, // reset
-        {"cpu  5 0 5 20 0 0 0 0 0 0\n", 0},  // and goes on from there
-        {"cpu  5 0 5 20 10 0 0 0 0 0\n", 0}, // waiting for a disk is idle
-        // stolen is busy; guest is in user's already
+        {"cpu  5 0 5 20 0 0 0 0 0 0\n", 0},  // and continues from there
+        {"cpu  5 0 5 20 10 0 0 0 0 0\n", 0}, // waiting for a disk counts as idle
+        // stolen counts as busy; guest is included in user
         {"cpu  5 0 5 20 10 0 0 10 900 0\n", 100},
-        // columns went away: the sum is still larger
+        // columns are missing: the sum is still larger
         {"cpu  105 0 5 120\n", 50},
     };
     struct tree t;
@@ -148,7 +148,7 @@ static void write_processors(struct tree *t, int ticks, int busy)
     tree_write(t, "proc/stat", text);
 }
 
-// Two of 256 processors work, one of them half the time.
+// Two of 256 processors are busy, one of them half the time.
 static void spread_of_processors(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void spread_of_processors(void **state)
     write_processors(&t, 1000, 0);
     struct probe p = probe_make(t.root, 4, getuid());
     assert_true(probe_sample(&p, "cpu", SECOND) > 0);
-    // no time went by
+    // no time has passed
     assert_true(store_is_missing(probe_value(&p, "cpu", "cpu_core_max_percent")));
     write_processors(&t, 1100, 100);
     assert_true(probe_sample(&p, "cpu", 2 * SECOND) > 256);
@@ -167,7 +167,7 @@ static void spread_of_processors(void **state)
     assert_true(probe_tagged(&p, "cpu", "cpu_core_percent", "7", NULL) == 100);
     assert_true(probe_tagged(&p, "cpu", "cpu_core_percent", "200", NULL) == 50);
     assert_true(probe_tagged(&p, "cpu", "cpu_core_percent", "255", NULL) == 0);
-    // One goes offline: its share is missing, not 0. One steps back: the same.
+    // One goes offline: its share is missing, not 0. The same if a counter decreases.
     tree_write(&t, "proc/stat", "cpu  0 0 0 51300 0\ncpu0 5 0 0 1195\ncpu1 0 0 0 3\n");
     uint32_t before = probe_generation(&p, "cpu");
     assert_true(probe_sample(&p, "cpu", 3 * SECOND) > 0);
@@ -176,7 +176,7 @@ static void spread_of_processors(void **state)
     assert_true(store_is_missing(probe_tagged(&p, "cpu", "cpu_core_percent", "7", NULL)));
     assert_true(probe_value(&p, "cpu", "cpu_core_max_percent") == 5);
     assert_int_equal(probe_generation(&p, "cpu"), before);
-    // One comes: it has its series after the sample that found it.
+    // One goes online: it has a series after the sample that found it.
     tree_write(&t, "proc/stat", "cpu  0 0 0 51400 0\ncpu300 5 0 0 95\n");
     assert_true(probe_sample(&p, "cpu", 4 * SECOND) > 0);
     assert_int_equal(probe_generation(&p, "cpu"), before + 1);
@@ -185,14 +185,14 @@ static void spread_of_processors(void **state)
     assert_true(probe_tagged(&p, "cpu", "cpu_core_percent", "300", NULL) == 75);
     assert_int_equal(probe_generation(&p, "cpu"), before + 1);
     probe_free(&p);
-    // Below level 4 there are no series of single processors.
+    // Below level 4, single processors have no series.
     p = probe_make(t.root, 3, getuid());
     assert_false(probe_has(&p, "cpu", "cpu_core_percent", "300"));
     probe_free(&p);
     tree_free(&t);
 }
 
-// Lines that move, come and go between two readings are found again.
+// Lines that move, appear and disappear between two readings are found.
 static void lines_are_found_by_name(void **state)
 {
     (void)state;
@@ -300,10 +300,10 @@ static void rates(void **state)
     struct collect *c;
     struct error e;
     assert_int_equal(collect_create(&options, &c, &e), 0);
-    assert_int_equal(rate_of(c, "cpu"), SECOND / 20);       // as the user wants it
-    assert_int_equal(rate_of(c, "filesystem"), SECOND / 2); // even what is slow by itself
-    assert_int_equal(rate_of(c, "memory"), SECOND / 10);    // the collector's
-    assert_int_equal(rate_of(c, "load"), SECOND);           // its own, which is slower
+    assert_int_equal(rate_of(c, "cpu"), SECOND / 20);       // the user's rate
+    assert_int_equal(rate_of(c, "filesystem"), SECOND / 2); // even for a slow source
+    assert_int_equal(rate_of(c, "memory"), SECOND / 10);    // the collector's rate
+    assert_int_equal(rate_of(c, "load"), SECOND);           // its own, slower rate
     collect_destroy(c);
     options.rate_s = 7;
     options.sources = NULL;
@@ -351,7 +351,7 @@ static void wrapped_and_garbled_numbers_are_missing(void **state)
     assert_int_equal(probe_sample(&p, "load", SECOND), 1);
     assert_true(store_is_missing(probe_value(&p, "load", "load_1m")));
     assert_true(probe_value(&p, "load", "load_15m") == 1.5);
-    // More available than there is: no share below zero.
+    // More available than total: the share is not negative.
     tree_write(&t, "proc/meminfo",
                "MemTotal: 10 kB\nMemAvailable: 11 kB\nSwapTotal: 1 kB\nSwapFree: 2 kB\n");
     assert_true(probe_sample(&p, "memory", SECOND) > 0);
@@ -361,7 +361,7 @@ static void wrapped_and_garbled_numbers_are_missing(void **state)
     tree_free(&t);
 }
 
-// Files that hold nothing of use: an error with a reason, and values again once the file is well.
+// Useless files: an error with a reason, and values again once the file is valid.
 static void useless_files_have_a_reason(void **state)
 {
     (void)state;
@@ -424,20 +424,20 @@ static void absent_sources_are_left_out(void **state)
     assert_true(probe_sample(&p, "cpu", SECOND) > 0);
     assert_true(collect_reason(p.c, STR("warp")).size > 0);
     probe_free(&p);
-    // Below its level a source says so.
+    // Below its level, a source reports that.
     p = probe_make(t.root, 1, getuid());
     assert_int_equal(collect_set_count(p.c), 0);
     assert_true(str_find(collect_reason(p.c, STR("cpu")), STR("level")) >= 0);
     probe_free(&p);
     tree_free(&t);
-    // No tree at all.
+    // A missing tree.
     p = probe_make("/nonexistent", 4, getuid());
     assert_int_equal(probe_sample(&p, "cpu", SECOND), -ENXIO);
     assert_true(str_find(collect_reason(p.c, STR("processes")), STR("No such file")) > 0);
     probe_free(&p);
 }
 
-// Root reads everything: a child becomes somebody else.
+// Root can read everything, so a child changes its uid.
 static void files_without_permission_have_a_reason(void **state)
 {
     (void)state;
@@ -502,23 +502,23 @@ static void own_processes(void **state)
     assert_true(own(&p, "own_threads") == 4);
     assert_true(own(&p, "own_resident_bytes") == 15 * page);
     assert_true(own(&p, "own_cpu_seconds_total") == 7.5);
-    assert_true(store_is_missing(own(&p, "job_processes"))); // there is no job
-    // One works on, one ends, one begins.
+    assert_true(store_is_missing(own(&p, "job_processes"))); // no job
+    // One continues, one ends, one starts.
     write_process(&t, 100, 600, 3, 1, 10);
     tree_remove_all(&t, "proc/7");
     write_process(&t, 8, 50, 1, 3, 5);
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     assert_true(own(&p, "own_processes") == 2);
     assert_true(own(&p, "own_cpu_seconds_total") == 7.5 + 1 + 0.5);
-    // The same number, another process: all of its time is new, nothing is taken away.
+    // The same pid, but another process: all of its time is new, and nothing is subtracted.
     write_process(&t, 100, 20, 1, 9, 10);
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     assert_true(own(&p, "own_cpu_seconds_total") == 9.2);
-    // A counter that steps back takes nothing away either.
+    // A decreasing counter subtracts nothing either.
     write_process(&t, 8, 30, 1, 3, 5);
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     assert_true(own(&p, "own_cpu_seconds_total") == 9.2);
-    // One whose details cannot be read is there; but a sum over the others is not the sum.
+    // A process without readable details counts, but a sum over the others would not be the sum.
     static const char *const unreadable[] = {
         "9 (x R 1 2 3", "\n", "9 (x) R 1 1 1 0 -1 0 0 0 0 0 a b 0 0 20 0 c 0 1 1 1 1"};
     for (size_t i = 0; i < sizeof unreadable / sizeof *unreadable; i++) {
@@ -526,11 +526,11 @@ static void own_processes(void **state)
         assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 1);
         assert_true(own(&p, "own_processes") == 3);
     }
-    // One that is gone between the list and its file is no gap.
+    // A process that ends between the list and its file is not a gap.
     tree_remove(&t, "proc/9/stat");
     assert_int_equal(probe_sample(&p, "processes", t_ns += 100 * SECOND), 4);
     probe_free(&p);
-    // Of another user there are none: that is a value, and it is 0.
+    // Another user has no processes: that is a value, and it is 0.
     p = probe_make(t.root, 2, getuid() + 1);
     assert_int_equal(probe_sample(&p, "processes", SECOND), 4);
     assert_true(own(&p, "own_processes") == 0);
@@ -561,7 +561,7 @@ static void processes_of_the_job(void **state)
     ENVIRON(11, "PATH=/bin\0SONDE_JOB=j1");
     ENVIRON(12, "SONDE_JOB=j12\0PATH=/bin");
     ENVIRON(13, "XSONDE_JOB=j1\0PATH=/bin");
-    // Across what is read at once.
+    // Across the boundary of a read.
     static const char variable[] = "SONDE_JOB=j1";
     memset(large, 'x', sizeof large);
     memcpy(large + 16384 - 6, variable, sizeof variable);
@@ -570,10 +570,10 @@ static void processes_of_the_job(void **state)
     memset(large, 'x', sizeof large);
     memcpy(large + 16384, variable, sizeof variable);
     large[16383] = 'x';
-    write_environ(&t, 15, large, sizeof large); // the end of another value
+    write_environ(&t, 15, large, sizeof large); // the end of another variable's value
     large[16383] = 0;
     write_environ(&t, 16, large, sizeof large);
-    // 17 has none yet: it has not called exec.
+    // 17 has none yet, because it has not called exec.
     struct probe p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
     assert_int_equal(probe_sample(&p, "processes", SECOND), 8);
     assert_true(own(&p, "own_processes") == 8);
@@ -599,7 +599,7 @@ static void write_io(struct tree *t, int pid, unsigned long read_bytes, unsigned
     tree_write(t, path, text);
 }
 
-// What the kernel writes between the brackets of stat, as a tag.
+// The name in the brackets of stat, as a tag.
 static const char NAME_AS_TAG[] = "a__b__c_";
 
 static double of_process(struct probe *p, const char *name, const char *pid)
@@ -607,8 +607,8 @@ static double of_process(struct probe *p, const char *name, const char *pid)
     return probe_tagged(p, "processes", name, pid, NAME_AS_TAG);
 }
 
-// The default of `sonde run` is level 2: each process of the job has a point at every sample,
-// however often the sums of all come.
+// The default of `sonde run` is level 2: each process of the job has a point in every sample,
+// however seldom the sums of all processes come.
 static void processes_of_the_job_at_every_sample(void **state)
 {
     (void)state;
@@ -617,7 +617,7 @@ static void processes_of_the_job_at_every_sample(void **state)
         int64_t step_ns;
     } cases[] = {{NULL, 2 * SECOND}, {"processes=0.1", SECOND / 10}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
-        enum { OTHERS = 400 }; // enough that details of all are due only after many samples
+        enum { OTHERS = 400 }; // enough that the details of all are due only after many samples
         struct tree t;
         tree_make(&t);
         tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7740\n");
@@ -630,12 +630,12 @@ static void processes_of_the_job_at_every_sample(void **state)
         ENVIRON(101, "SONDE_JOB=j1");
         struct probe p = probe_make_with(t.root, 2, getuid(), "j1", cases[k].sources);
         int64_t t_ns = 1000 * SECOND;
-        for (int i = 0; i < 2; i++, t_ns += cases[k].step_ns) // found, then shown
+        for (int i = 0; i < 2; i++, t_ns += cases[k].step_ns) // found, then reported
             probe_sample(&p, "processes", t_ns);
         for (int i = 0; i < 20; i++, t_ns += cases[k].step_ns) {
             write_process(&t, 100, 200 + i, 4, 1, 10);
             write_io(&t, 100, 4096ul * (unsigned)i, 8192ul * (unsigned)i);
-            if (i % 3 == 0) // processes of others come and go: the walk may not be due
+            if (i % 3 == 0) // other users' processes start and end: the walk may not be due
                 tree_write(&t, "proc/loadavg", i % 2 ? "0 0 0 1/93 7740\n" : "0 0 0 1/94 7741\n");
             assert_true(probe_sample(&p, "processes", t_ns) >= 8);
             assert_true(of_process(&p, "process_cpu_seconds_total", "100") == (200 + i) / 100.);
@@ -646,7 +646,7 @@ static void processes_of_the_job_at_every_sample(void **state)
             assert_true(of_process(&p, "process_write_bytes_total", "100") == 8192. * i);
             assert_true(of_process(&p, "process_threads", "101") == 1);
             assert_true(store_is_missing(of_process(&p, "process_read_bytes_total", "101")));
-            if (cases[k].sources) // asked for: the sums of all are there each time, too
+            if (cases[k].sources) // requested explicitly: the sums of all are in every sample, too
                 assert_true(own(&p, "own_threads") == OTHERS + 5 &&
                             own(&p, "own_processes") == OTHERS + 2);
         }
@@ -655,8 +655,8 @@ static void processes_of_the_job_at_every_sample(void **state)
     }
 }
 
-// What was read in between is in the sums once: a process counts from what it used when it was read
-// last.
+// Time that was read between two walks counts once in the sums: a process counts from its last
+// reading.
 static void processor_time_is_counted_once(void **state)
 {
     (void)state;
@@ -685,8 +685,8 @@ static void write_child(struct tree *t, int pid, int parent)
     tree_write(t, path, text);
 }
 
-// `env -i` and setuid programs have no environment that could be read: a child of the job is of the
-// job.
+// `env -i` and setuid programs have no readable environment: a child of the job's process belongs
+// to the job.
 static void children_of_the_job_are_of_the_job(void **state)
 {
     (void)state;
@@ -696,7 +696,7 @@ static void children_of_the_job_are_of_the_job(void **state)
     ENVIRON(100, "SONDE_JOB=j1");
     write_child(&t, 101, 100);
     write_child(&t, 102, 101);
-    write_child(&t, 90, 102); // numbers have wrapped around: its parent is listed behind it
+    write_child(&t, 90, 102); // pids have wrapped around: its parent is listed after it
     write_child(&t, 103, 7);
     struct probe p = probe_make_with(t.root, 2, getuid(), "j1", NULL);
     probe_sample(&p, "processes", SECOND);
@@ -706,8 +706,8 @@ static void children_of_the_job_are_of_the_job(void **state)
     tree_free(&t);
 }
 
-// Of more than there is room for, those that use most and those that hold most; they keep their
-// series until the end.
+// If there are more processes than places, those with the most time and the most memory are
+// selected; they keep their series to the end.
 static void processes_one_by_one(void **state)
 {
     (void)state;
@@ -716,13 +716,13 @@ static void processes_one_by_one(void **state)
     tree_make(&t);
     for (int pid = 100; pid < 100 + MANY; pid++) {
         write_process(&t, pid, pid, 2, 1,
-                      // ticks grow with the number; the last ten hold much, too
+                      // ticks increase with the number; the last ten have much memory, too
                       pid < 390 ? 1 : pid);
         ENVIRON(pid, "SONDE_JOB=j1");
         write_io(&t, pid, 1, 2);
     }
-    write_process(&t, 105, 105, 3, 1, 1000);       // one that holds more than it uses
-    write_process(&t, 500, 1000000, 1, 1, 100000); // not of the job
+    write_process(&t, 105, 105, 3, 1, 1000);       // a process with more memory than time
+    write_process(&t, 500, 1000000, 1, 1, 100000); // not part of the job
     struct probe p = probe_make_with(t.root, 1, getuid(), "j1", NULL);
     assert_true(probe_sample(&p, "processes", SECOND) <= 0); // not below level 2
     probe_free(&p);
@@ -732,12 +732,13 @@ static void processes_one_by_one(void **state)
         write_process(&t, pid, pid + 100, 2, 1, pid);
     probe_sample(&p, "processes", 200 * SECOND);
     assert_int_equal(probe_sample(&p, "processes", 300 * SECOND),
-                     8 + ROWS * 11); // 390…399 use most; 105 and nine of these hold most
+                     // 390…399 use the most time; 105 and nine of these the most memory
+                     8 + ROWS * 11);
     assert_true(of_process(&p, "process_threads", "105") == 3);
     assert_true(of_process(&p, "process_cpu_seconds_total", "399") == 4.99);
     assert_true(of_process(&p, "process_resident_bytes", "105") ==
                 1000. * (double)sysconf(_SC_PAGESIZE));
-    // Another one gets busy; those before stay. One that ends has no values any more.
+    // Another one becomes busy; the previous ones stay. An ended one has no values any more.
     write_process(&t, 101, 100000, 2, 1, 1);
     tree_remove_all(&t, "proc/399");
     probe_sample(&p, "processes", 400 * SECOND);
@@ -745,14 +746,14 @@ static void processes_one_by_one(void **state)
     assert_true(of_process(&p, "process_cpu_seconds_total", "101") == 1000);
     assert_true(of_process(&p, "process_threads", "105") == 3);
     assert_true(store_is_missing(of_process(&p, "process_threads", "399")));
-    // A zombie has processor time, and no memory that would be 0.
+    // A zombie has processor time, but no memory value, not even 0.
     tree_write(&t, "proc/101/stat",
                "101 (a) b (c)) Z 1 1 1 0 -1 0 0 0 0 0 100001 10 0 0 20 0 1 0 1 0 0 "
                "18446744073709551615\n");
     probe_sample(&p, "processes", 550 * SECOND);
     assert_true(of_process(&p, "process_cpu_seconds_total", "101") == 1000.11);
     assert_true(store_is_missing(of_process(&p, "process_resident_bytes", "101")));
-    // Another process with the same number has series of its own only when it is read twice.
+    // Another process with the same pid gets series of its own only when it is read twice.
     write_process(&t, 101, 5, 2, 77, 1);
     probe_sample(&p, "processes", 600 * SECOND);
     assert_true(store_is_missing(of_process(&p, "process_cpu_seconds_total", "101")));
@@ -760,7 +761,7 @@ static void processes_one_by_one(void **state)
     tree_free(&t);
 }
 
-// While nobody comes or goes, the counts hold without a walk.
+// While no process starts or ends, the counts hold without a walk.
 static void counts_hold_while_nothing_changes(void **state)
 {
     (void)state;
@@ -771,7 +772,7 @@ static void counts_hold_while_nothing_changes(void **state)
     struct probe p = probe_make(t.root, 2, getuid());
     int64_t t_ns = 1000 * SECOND;
     assert_true(probe_sample(&p, "processes", t_ns) > 0);
-    write_process(&t, 8, 250, 1, 2, 5); // unseen: loadavg says that nobody came
+    write_process(&t, 8, 250, 1, 2, 5); // not noticed: loadavg shows no new process
     assert_true(probe_sample(&p, "processes", t_ns += SECOND) > 0);
     assert_true(own(&p, "own_processes") == 1);
     tree_write(&t, "proc/loadavg", "0.99 0.12 0.04 2/93 7740\n"); // more of them run
@@ -786,7 +787,7 @@ static void counts_hold_while_nothing_changes(void **state)
         assert_true(probe_sample(&p, "processes", t_ns += 11 * SECOND / 10) > 0);
         assert_true(own(&p, "own_processes") == 3 + i);
     }
-    // A walk is made now and then all the same.
+    // A walk happens now and then nevertheless.
     tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/92 7741\n");
     assert_true(probe_sample(&p, "processes", t_ns += 3 * SECOND) > 0);
     write_process(&t, 20, 250, 1, 2, 5);
@@ -802,7 +803,7 @@ static void a_name_with_brackets(void **state)
 {
     (void)state;
     struct probe p = probe_make(TREES "/linux-6.18", 2, getuid());
-    // The tree belongs to whoever checked it out.
+    // The tree belongs to the user who checked it out.
     if (probe_sample(&p, "processes", SECOND) == 4 && own(&p, "own_processes") > 0) {
         assert_true(own(&p, "own_threads") == 12);
         assert_true(own(&p, "own_cpu_seconds_total") == 4);
@@ -812,7 +813,7 @@ static void a_name_with_brackets(void **state)
     probe_free(&p);
 }
 
-// This machine's own /proc: nothing exact, but what no Linux lacks.
+// This machine's own /proc: no exact values, only those that every Linux has.
 static void this_machine(void **state)
 {
     (void)state;
@@ -829,8 +830,8 @@ static void this_machine(void **state)
     probe_free(&p);
 }
 
-// Details of many processes come less often, and their number with every sample; a clock that steps
-// back does not silence it.
+// The details of many processes come less often, their number in every sample; a clock that goes
+// back does not stop them.
 static void details_come_less_often(void **state)
 {
     (void)state;
@@ -842,15 +843,15 @@ static void details_come_less_often(void **state)
     struct probe p = probe_make(t.root, 2, getuid());
     int64_t t_ns = 1000 * SECOND;
     assert_int_equal(probe_sample(&p, "processes", t_ns), 4);
-    // 300 files opened and read take more than 100 us, so 1/10000 of a processor is more than a
-    // second away.
+    // Opening and reading 300 files takes more than 100 us, so 1/10000 of a processor is reached
+    // only after more than a second.
     assert_int_equal(probe_sample(&p, "processes", t_ns + SECOND / 2), 1);
     assert_true(own(&p, "own_processes") == 300);
     assert_true(store_is_missing(own(&p, "own_threads")));
     assert_int_equal(probe_sample(&p, "processes", t_ns + 11 * SECOND), 4);
     assert_int_equal(probe_sample(&p, "processes", t_ns - 500 * SECOND), 4);
-    // Somebody came at once after a walk over many that were known: the count would be old, so
-    // there is none.
+    // A process started right after a walk over many: the count would be outdated, so it is
+    // missing.
     tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7741\n");
     assert_true(probe_sample(&p, "processes", t_ns - 400 * SECOND) > 0);
     tree_write(&t, "proc/loadavg", "0.41 0.12 0.04 1/93 7742\n");
@@ -863,7 +864,8 @@ static void details_come_less_often(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        // First, as it forks: a source that another test has given up may still have its thread.
+        // First, because it forks: a source that another test has abandoned may still have its
+        // thread.
         cmocka_unit_test(files_without_permission_have_a_reason),
         cmocka_unit_test(recorded_trees),
         cmocka_unit_test(busy_share),

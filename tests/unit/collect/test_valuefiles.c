@@ -1,4 +1,4 @@
-// Sources made of small files in /sys: fabrics, energy, temperatures, fans, clock rates.
+// Sources of small files in /sys: fabrics, energy, temperatures, fans, clock rates.
 #include "tree.h"
 #include "unit/test.h"
 
@@ -36,7 +36,7 @@ static void infiniband(void **state)
     assert_true(store_is_missing(
         probe_tagged(&p, "infiniband", "infiniband_receive_bytes_total", "mlx5_1", "1")));
     assert_true(probe_tagged(&p, "infiniband", "infiniband_link_downed_total", "mlx5_1", "1") == 2);
-    // Nothing can be read any more: a reason, and values again when it can.
+    // Nothing is readable: a reason, and values again once it is.
     static const char *const files[] = {
         PORT("mlx5_0", "1") "port_rcv_data", PORT("mlx5_0", "1") "port_xmit_data",
         PORT("mlx5_0", "1") "port_xmit_wait", PORT("mlx5_0", "2") "port_rcv_data",
@@ -99,7 +99,7 @@ static void energy(void **state)
     } readings[] = {
         {"9000000\n", "500000\n", 9, 0.5},
         {"9500000\n", "600000\n", 9.5, 0.6},
-        // the package wraps; the memory, without a range, was reset
+        // the package wraps around; the memory, without a range, was reset
         {"250000\n", "100000\n", 10.25, 0.7},
         {"250000\n", "100000\n", 10.25, 0.7},
         {"260000\n", "x\n", 10.26, -1},
@@ -168,7 +168,7 @@ static void clock_rates(void **state)
     assert_int_equal(probe_sample(&p, "frequency", SECOND), 3);
     assert_true(probe_value(&p, "frequency", "cpu_frequency_min_hertz") == 1e9);
     assert_true(probe_value(&p, "frequency", "cpu_frequency_max_hertz") == 3e9);
-    // of 64 of them
+    // 64 of these
     assert_true(probe_value(&p, "frequency", "cpu_frequency_mean_hertz") == (1e9 + 63 * 3e9) / 64);
     probe_free(&p);
     tree_free(&t);
@@ -195,8 +195,8 @@ static void what_is_not_there_has_a_reason(void **state)
         assert_str_equal(collect_reason(p.c, str_of(facts[i].source)), facts[i].reason);
     }
     probe_free(&p);
-    // There, and not to be opened: a link that leads in circles stands for a file without
-    // permission, which root would read.
+    // A file that exists but cannot be opened: a link that leads in circles replaces a file without
+    // permission, which root could read.
     tree_write(&t, RAPL ":0/name", "package-0\n");
     tree_link(&t, RAPL ":0/energy_uj", "energy_uj");
     p = probe_make(t.root, 2, getuid());

@@ -112,7 +112,7 @@ void tree_free(struct tree *t)
     assert_int_equal(nftw(t->root, remove_each, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-// A busy machine is no hanging source.
+// So long that a busy machine does not count as a hanging source.
 int64_t probe_deadline_ns = INT64_C(60000000000);
 
 struct probe probe_make(const char *root, int level, uid_t uid)
@@ -162,8 +162,7 @@ int probe_sample(struct probe *p, const char *source, int64_t t_ns)
     if (!find_set(p, source, &index, &set))
         return -ENXIO;
     assert_in_range(set.count, 1, STORE_SET_SERIES_MAX);
-    // A row belongs to the series as they were before it; what a sample finds new has no value in
-    // it.
+    // A row belongs to the previous series; a series that this sample found has no value in it.
     for (size_t i = set.count; i < STORE_SET_SERIES_MAX; i++)
         last_values[i] = store_missing();
     return collect_sample(p->c, index, t_ns, last_values);

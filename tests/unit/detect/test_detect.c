@@ -1,5 +1,5 @@
-// Who is slower than the others: found soon, and nobody accused who is not. Simulations follow from
-// their seeds.
+// Members that are slower than the others are found soon, and no other member is accused. Seeds
+// determine the simulations.
 #include "simulation.h"
 #include "unit/test.h"
 
@@ -18,7 +18,7 @@ static struct detect *members(const struct detect_options *options, int count)
     return d;
 }
 
-// Rounds in which member i gives values[i]; NaN: none.
+// Passes rounds in which member i has values[i]; NaN: none.
 static void rounds(struct detect *d, int times, int count, const double *values)
 {
     for (int t = 0; t < times; t++) {
@@ -34,7 +34,7 @@ static enum detect_state state(const struct detect *d, size_t i)
     return detect_verdict_of(d, i)->state;
 }
 
-// From the 20th probe on, and from the first.
+// Slow from the 20th probe on, and from the first.
 static void finds_half_as_slow_again_within_six_probes(void **unused)
 {
     (void)unused;
@@ -59,7 +59,7 @@ static void finds_half_as_slow_again_within_six_probes(void **unused)
         }
 }
 
-// From the 20th round on, and from the first; also when one of the six probes is as fast as ever.
+// Slow from the 20th round on, and from the first; also if one of the six probes is fast.
 static void finds_what_is_much_slower_with_its_fifth_probe(void **unused)
 {
     (void)unused;
@@ -79,7 +79,7 @@ static void finds_what_is_much_slower_with_its_fifth_probe(void **unused)
         }
 }
 
-// What is odd in a job's first probes accuses nobody: one in a hundred takes three times as long.
+// Outliers among a job's first probes accuse no member: one in a hundred takes three times as long.
 static void accuses_nobody_at_the_beginning(void **unused)
 {
     (void)unused;
@@ -197,7 +197,7 @@ static void of_different_make_but_no_slower_than_before(void **unused)
                   *own = members(&(struct detect_options){.not_peers = true}, 4);
     rounds(both, 40, 4, values);
     rounds(own, 40, 4, values);
-    // who says nothing of the make gets the difference
+    // with an unknown make, it gets the difference
     assert_int_equal(state(both, 1), DETECT_SLOW);
     assert_int_equal(state(own, 1), DETECT_GOOD);
     assert_true(isnan(detect_verdict_of(own, 1)->peers));
@@ -244,14 +244,14 @@ static void who_says_nothing_is_silent(void **unused)
     rounds(d, 1, 3, (double[]){1, NAN, 1});
     assert_int_equal(state(d, 1), DETECT_SILENT);
     assert_int_equal(detect_verdict_of(d, 1)->rounds, 3);
-    rounds(d, 5, 3, (double[]){NAN, NAN, NAN}); // nobody: no round
+    rounds(d, 5, 3, (double[]){NAN, NAN, NAN}); // no values: not a round
     assert_int_equal(state(d, 0), DETECT_GOOD);
     rounds(d, 1, 3, (double[]){1, 1, 1});
     assert_int_equal(state(d, 1), DETECT_GOOD);
     detect_destroy(d);
 }
 
-// A probe that hangs until it is cut off gives a value now and then, and a large one.
+// A probe that hangs until it is cut off sometimes gives a value, which is large.
 static void one_that_answers_late_each_time_is_slow(void **unused)
 {
     (void)unused;
@@ -266,7 +266,7 @@ static void one_that_answers_late_each_time_is_slow(void **unused)
     detect_destroy(d);
 }
 
-// Two that give a value every third round, never in the same one.
+// Two members with a value every third round, never in the same one.
 static void members_need_not_give_in_the_same_round(void **unused)
 {
     (void)unused;
@@ -274,7 +274,7 @@ static void members_need_not_give_in_the_same_round(void **unused)
     int given = 0;
     while (given < 10 && state(d, 1) != DETECT_SLOW) {
         rounds(d, 1, 2, (double[]){1, NAN});
-        rounds(d, 1, 2, (double[]){NAN, NAN}); // nobody: no round
+        rounds(d, 1, 2, (double[]){NAN, NAN}); // no values: not a round
         rounds(d, 1, 2, (double[]){1, NAN});
         rounds(d, 1, 2, (double[]){NAN, 2});
         given++;

@@ -1,4 +1,4 @@
-// Recorded samples are played round by round, in whatever order they come; a record says when a
+// Recorded samples are replayed round by round, in any order of arrival; a record says when a
 // member was slow.
 #include "detect/rounds.h"
 #include "unit/test.h"
@@ -25,7 +25,7 @@ static void end(struct rounds *r)
     rounds_free(r);
 }
 
-// Member 2 takes `factor` as long in the rounds [from, to).
+// Member 2 takes `factor` times as long in the rounds [from, to).
 static void add(struct rounds *r, int round, int from, int to, double factor)
 {
     for (size_t i = 0; i < MEMBERS; i++) {
@@ -50,7 +50,7 @@ static void order_does_not_matter(void **unused)
     for (size_t i = 0; i < MEMBERS; i++)
         assert_memory_equal(&forwards.records[i], &backwards.records[i], sizeof *forwards.records);
     const struct rounds_record *slow = &forwards.records[2];
-    assert_false(slow->bad); // no longer
+    assert_false(slow->bad); // no longer slow
     assert_int_equal(slow->since_ns, slow->slow_since_ns);
     assert_in_range(slow->since_ns, 1000 * 31, 1000 * 36);
     assert_in_range(slow->until_ns, 1000 * 59, 1000 * 63);
@@ -61,8 +61,8 @@ static void order_does_not_matter(void **unused)
     end(&backwards);
 }
 
-// since_ns is that of the last stretch; slow_since_ns bridges a pause of a few rounds, and no long
-// one.
+// since_ns is the start of the last stretch; slow_since_ns bridges a pause of a few rounds, but not
+// a long one.
 static void a_short_pause_is_bridged(void **unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-// sonde.h is C++ as well, and all of it links.
+// sonde.h compiles as C++, and all of it links.
 #include "sonde.h"
 
 int main()

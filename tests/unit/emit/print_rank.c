@@ -1,5 +1,5 @@
-// Prints the rank that libsonde gives this process, or "none". With arguments it sets NAME=VALUE in
-// its own environment first, as programs do that find out their rank by themselves.
+// Prints the rank that libsonde finds for this process, or "none". With arguments NAME=VALUE it
+// first sets its own environment, like programs that find their rank themselves.
 #include "emit/rank.h"
 
 #include <stdio.h>

@@ -1,6 +1,5 @@
 #!/bin/sh
-# symbols.sh LIBRARY.a LIBRARY.so: what a program gets when it links libsonde is sonde_* and nothing
-# else.
+# symbols.sh LIBRARY.a LIBRARY.so: a program that links libsonde sees only symbols sonde_*.
 set -u
 failed=0
 for names in "$(nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }')" "$(nm -D --defined-only "$2" | awk 'NF == 3 { print $3 }')"; do
@@ -14,7 +13,7 @@ for names in "$(nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }')" "$(nm -
 done
 readelf -d "$2" | grep -q NODELETE || { echo "$2 may be unloaded under running threads"; failed=1; }
 readelf -d "$2" | grep -q 'SONAME.*libsonde.so.0]' || { echo "$2 is not called libsonde.so.0"; failed=1; }
-# Static thread-local storage, for a library that is loaded late, is scarce.
+# Static thread-local storage is scarce for a library that is loaded late.
 tls=$(readelf -lW "$2" | awk '$1 == "TLS" { print $6 }')
 [ $((${tls:-0})) -le 16 ] || { echo "$2 takes $tls bytes of static thread-local storage"; failed=1; }
 exit $failed

@@ -1,6 +1,6 @@
-// On machines with pages of 64 KiB the kernel refuses to map any other offset. This program is
-// linked with an mmap() that refuses them, too, and is its own agent: what it emits must still be
-// recorded, before and after the agent starts again.
+// On machines with pages of 64 KiB, the kernel refuses to map any other offset. This program is
+// linked with an mmap() that refuses them, too, and is its own agent: its points must be recorded,
+// before and after a restart of the agent.
 #include "base/clock.h"
 #include "ingest/hello.h"
 #include "ingest/ingest.h"
@@ -22,7 +22,7 @@ enum { LARGE_PAGE = 65536, POINTS = 1000 };
 
 static unsigned maps, refused;
 
-// By the linker, in the place of mmap() under both of its names.
+// The linker replaces mmap() under both of its names.
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *__wrap_mmap64(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 
@@ -81,14 +81,14 @@ static void large_pages(void **state)
     assert_int_equal(ingest_adopt(in), 1); // the next agent
     assert_int_equal(points_of(in), POINTS);
     pid_t child = fork();
-    if (child == 0) { // its segment takes the place of its parent's
+    if (child == 0) { // its segment replaces that of its parent
         sonde_emit(value, 1);
         _exit(refused > 0 || sonde_level() != 1);
     }
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_true(maps >= 4); // two of the program's, two of the agent's: the wrapper was asked
+    assert_true(maps >= 4); // two maps of the program, two of the agent: the wrapper was called
     assert_int_equal(refused, 0);
     ingest_destroy(in);
     store_close(store, &e);

@@ -1,5 +1,5 @@
-"""The rank of a process below launchers, real processes in all: each sets what the launcher of its
-name sets and starts the next.
+"""The rank of a process below launchers, all of them real processes: each sets the variables of the
+launcher with its name, and starts the next.
 
 The oracle is one sentence: the innermost launcher has started the process.
 """
@@ -39,7 +39,8 @@ KINDS = ["torchrun", "horovodrun", "jax", "openmpi", "mpich", "mvapich", "mvapic
 
 
 def start(chain, arguments=()):
-    """In a process of its own: starts the rest of the chain below what the first of it sets."""
+    """Runs in a process of its own: sets the first launcher's variables, and starts the rest of the
+    chain."""
     if not chain:
         return subprocess.run([PRINT_RANK, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     code = "import os, sys, test_rank; print(test_rank.run_link(eval(sys.argv[1]), sys.argv[2:]))"
@@ -48,16 +49,16 @@ def start(chain, arguments=()):
 
 
 def run_link(chain, arguments):
-    """A launcher: its child has the variables, it itself has not. srun's daemon has nothing of the
-    environment that it hands on."""
+    """A launcher: its child gets the variables, the launcher itself does not have them. srun's
+    daemon does not have the environment that it passes on."""
     (launcher, rank), rest = chain[0], chain[1:]
     env = dict(os.environ) | (variables(launcher, rank) if launcher != "nothing" else {})
     code = "import os, sys, test_rank; print(test_rank.start(eval(sys.argv[1]), sys.argv[2:]))"
     command = [sys.executable, "-S", "-c", code, repr(rest), *arguments]
     if launcher != "srun":
         return subprocess.run(command, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-    # What srun was called with goes to the daemon through a connection; the daemon starts the task
-    # with it.
+    # srun passes its arguments to the daemon through a connection; the daemon starts the task with
+    # them.
     read, write = os.pipe()
     os.write(write, repr(env).encode())
     os.close(write)
@@ -83,9 +84,9 @@ class Ranks(unittest.TestCase):
 
     def test_what_gives_none(self):
         self.assertEqual(self.alone(variables("sbatch", "0")), "none")
-        # a batch script, as newer ones number it
+        # a batch script, with the number of newer versions
         self.assertEqual(self.alone(variables("srun", "0") | {"SLURM_STEP_ID": "4294967291"}), "none")
-        self.assertEqual(self.alone({"RANK": "3"}), "none")  # a name that others use, too
+        self.assertEqual(self.alone({"RANK": "3"}), "none")  # a name that other programs use, too
         self.assertEqual(self.alone({"RANK": "8", "WORLD_SIZE": "8"}), "none")
         for bad in ("", "-1", "x", "1x", "123456789012345678901"):
             self.assertEqual(self.alone({"PMI_RANK": bad}), "none", bad)
@@ -103,7 +104,7 @@ class Ranks(unittest.TestCase):
             self.assertEqual(start(chain), expected, chain)
 
     def test_set_by_the_program_itself(self):
-        """As Ray's workers and scripts do that copy SLURM_PROCID."""
+        """Like Ray's workers, and scripts that copy SLURM_PROCID."""
         self.assertEqual(start([("srun", "3"), ("openmpi", "4")], ["RANK=12", "WORLD_SIZE=16"]), "12")
 
     def test_random_chains(self):

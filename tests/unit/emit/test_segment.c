@@ -1,5 +1,5 @@
-// The layout that programs and agents of one version must agree on, byte by byte: a change here
-// needs a new SEGMENT_VERSION.
+// The layout that programs and agents of one version share, byte by byte: a change here needs a new
+// SEGMENT_VERSION.
 #include "emit/segment.h"
 #include "unit/test.h"
 
@@ -16,7 +16,7 @@ static void offsets_are_fixed(void **state)
     assert_int_equal(offsetof(struct segment_header, level), 44);
     assert_int_equal(offsetof(struct segment_header, clock), 48);
     assert_int_equal(offsetof(struct segment_header, socket_path),
-                     56); // as in version 1: agents look here before they refuse
+                     56); // as in version 1, because agents read it before they refuse a segment
     assert_int_equal(offsetof(struct segment_header, agent_inode), 168);
     assert_int_equal(offsetof(struct segment_header, definitions_bytes), 192);
     assert_int_equal(offsetof(struct segment_header, slots_used), 200);

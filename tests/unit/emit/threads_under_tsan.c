@@ -1,5 +1,5 @@
-// An application built with ThreadSanitizer, with a libsonde that is not: threads that take over
-// each other's slots are no race. ThreadSanitizer ends the program with 66 where it sees one.
+// An application with ThreadSanitizer and a libsonde without it: threads that take over each
+// other's slots must not count as a race. ThreadSanitizer ends the program with 66 if it finds one.
 #include "sonde.h"
 
 #include <pthread.h>
@@ -31,7 +31,7 @@ int main(void)
             if (pthread_create(&threads[i], NULL, work, NULL) != 0)
                 return 1;
             if (i % 2)
-                pthread_detach(threads[i]); // ends beside the next round
+                pthread_detach(threads[i]); // may end during the next round
         }
         for (int i = 0; i < THREADS; i += 2)
             pthread_join(threads[i], NULL);

@@ -1,5 +1,5 @@
-// A build without node: `/` says in words how to get the page, and where the data are; the data's
-// routes do not change. The empty list of files takes the place of the one that embed.py makes.
+// A build without node: `/` explains how to get the page, and where the data are; the routes of the
+// data do not change. The empty list of files replaces the one that embed.py makes.
 #include "faces/web/page.h"
 #include "unit/test.h"
 

@@ -49,7 +49,7 @@ static void test_forms(void **state)
     buf_free(&out);
 }
 
-// Stamps are written by their last digits where those in front have not changed.
+// A stamp writes only its last digits if the others have not changed.
 static void test_stamps_count_on(void **state)
 {
     (void)state;
@@ -80,10 +80,10 @@ static void test_last_of_a_stamp_counts(void **state)
         "{\"0\":3,\"1\":4}");
     assert_string_equal(POINTS(QUERY_FILL_NONE, true, true, {5, 1}, {MS - 1, 2}, {MS, 3}),
                         "[[0,2],[1,3]]");
-    // Rounded towards the past, also before 1970: the points on both sides of 0 do not meet.
+    // Rounded down, also before 1970, so that the points on both sides of 0 stay apart.
     assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {-S - 1, 0}, {-S, 1}, {-1, 2}, {0, 3}),
                         "[[-2,0],[-1,2],[0,3]]");
-    // A value is not lost to a gap in the same second.
+    // A gap in the same second does not replace a value.
     assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {0, 1}, {1, NAN}), "[[0,1]]");
     assert_string_equal(POINTS(QUERY_FILL_NAN, true, false, {0, 1}, {1, NAN}, {S, 2}),
                         "[[0,1],[1,2]]");
@@ -116,7 +116,7 @@ static void test_extremes(void **state)
     assert_string_equal(POINTS(QUERY_FILL_NONE, true, false, {INT64_MAX - 5, 1}, {INT64_MAX - 1, 2},
                                {INT64_MAX, 3}),
                         "[[9223372036,3]]");
-    // A full buffer stops taking points and says so.
+    // A full buffer takes no further points, and reports that.
     struct buf small = {.limit = 20};
     struct row rows[] = {{0, 1}, {S, 2}, {2 * S, 3}};
     points(&small, rows, 3, QUERY_FILL_NONE, true, false);

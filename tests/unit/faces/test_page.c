@@ -61,7 +61,7 @@ static void test_files(void **state)
         {{"/page.css", NULL, NULL}, 200, false, false},
         {{"/page.css", "gzip;q=0", NULL}, 200, false, false},
         {{"/page.css?v=0123456789abcdef", "gzip", NULL}, 200, true, true},
-        {{"/page.css?v=0123456789abcdee", "gzip", NULL}, 200, true, false}, // of another build
+        {{"/page.css?v=0123456789abcdee", "gzip", NULL}, 200, true, false}, // from another build
         {{"/page.css", "gzip", "\"0123456789abcdef\""}, 304, false, false},
         {{"/page.css", "gzip", "\"x\", W/\"0123456789abcdef\""}, 304, false, false},
         {{"/page.css", "gzip", "*"}, 304, false, false},
@@ -114,7 +114,7 @@ static void test_damaged(void **state)
     file = good;
 }
 
-// A file that is compressed already is not compressed again, however large.
+// A file that is already compressed is not compressed again, however large it is.
 static void test_compressed_once(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void test_message(void **state)
     answer_free(&a);
 }
 
-// A person reads what to do; a program gets the error as before.
+// A person gets instructions; a program gets the error as before.
 static void test_without_a_token(void **state)
 {
     (void)state;
@@ -174,7 +174,7 @@ static void test_without_a_token(void **state)
     }
 }
 
-// What this build holds: every file unpacks, and has a route that needs a role.
+// The files of this build: each can be unpacked, and has a route that needs a role.
 static void test_embedded(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void test_embedded(void **state)
         answer_free(&a);
         request_free(&r);
     }
-    assert_true(total_bytes <= 200 * 1024); // what the page may weigh
+    assert_true(total_bytes <= 200 * 1024); // the page's limit
 }
 
 int main(void)

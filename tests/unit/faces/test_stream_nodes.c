@@ -1,5 +1,5 @@
-// What other nodes send for streams whose clients do not take it: counted, within a share of the
-// aggregator's memory, given back.
+// Data of other nodes for streams of slow clients: accounted, limited to a share of the
+// aggregator's memory, and released.
 #include "faces/native/stream.h"
 #include "faces/native/stream_nodes.h"
 #include "store/store.h"
@@ -38,7 +38,7 @@ static void streams_that_nobody_reads_keep_within_their_share(void **state)
     assert_int_equal(store_open(path, &(struct store_options){0}, &store, &e), 0);
     uint32_t series = make_series(store);
     int64_t begin_ns = clock_realtime_ns() - NS_PER_S;
-    uint64_t noise = 1; // does not get smaller on its way
+    uint64_t noise = 1; // cannot be compressed on its way
     for (int i = 0; i < POINTS; i++) {
         noise = noise * 6364136223846793005u + 1442695040888963407u;
         assert_int_equal(store_append(store, series, begin_ns + i, (double)(noise >> 11)), 0);
@@ -60,19 +60,19 @@ static void streams_that_nobody_reads_keep_within_their_share(void **state)
     for (int i = 0; i < STREAMS; i++)
         assert_int_equal(
             stream_nodes_open(&service, &selection, 1, begin_ns, LOOK_MS, &streams[i], &e), 0);
-    // Each holds what its first look has brought.
+    // Each holds the data of its first request.
     NET_AWAIT(memory_account_held(&service.stream_memory) >=
               (size_t)STREAMS * POINTS * NOISE_BYTES);
     size_t held = memory_account_held(&service.stream_memory);
     assert_true(held > SHARE_BYTES);
     assert_int_equal(memory_account_held(&service.memory), held);
-    // Now they have their share: whatever comes, they ask no more.
+    // Now they use their share, so they send no further requests.
     for (int i = 0; i < ROUNDS; i++) {
         store_append(store, series, clock_realtime_ns(), i);
         usleep(1000);
     }
     assert_true(memory_account_held(&service.stream_memory) <= held + held / 2);
-    // One that is read goes on.
+    // A stream whose data is read continues.
     struct stream_news *news;
     while ((news = stream_nodes_take(streams[0])))
         free(news);

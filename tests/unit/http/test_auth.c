@@ -14,7 +14,7 @@ static void test_token_equal(void **state)
                                         "Secret", "secrex", "secretsecret", "xecret"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_false(auth_token_equal(STR("secret"), str_of(wrong[i])));
-    assert_false(auth_token_equal(STR(""), STR(""))); // no token lets nobody in
+    assert_false(auth_token_equal(STR(""), STR(""))); // an empty token admits nobody
 }
 
 static void test_token_valid(void **state)
@@ -30,8 +30,8 @@ static void test_token_valid(void **state)
     assert_false(token_valid((struct str){text, TOKEN_MAX + 1}));
 }
 
-// The first from `printf 'sonde view token' | openssl dgst -sha256 -hmac secret`, the second
-// likewise.
+// The first is from `printf 'sonde view token' | openssl dgst -sha256 -hmac secret`, the second is
+// made likewise.
 #define VIEW "dfddb7ba6fd00ee6ed004646510367cd10a6f4ea44c57456e87986286062aa31"
 #define WRITE "0dbb9b8f55ba437c15d3d055dbbc1dd65568e507a1ecc64ef3fa4105f1649ade"
 
@@ -95,7 +95,7 @@ static struct str given(const char *text)
     return str_of(text ? text : "");
 }
 
-// Those of the test that runs; a cookie "SESSION" is one that was opened for the client that asks.
+// The sessions of the current test; the cookie "SESSION" is one of the requesting client.
 static struct sessions *sessions;
 
 static bool check(const char *token, const struct attempt *attempt, struct request *r,
@@ -139,7 +139,7 @@ static void test_with_token(void **state)
         {{.authorization = "bearer  secret "}, ROLE_CONTROL, 0},
         {{.authorization = "Bearer " VIEW}, ROLE_VIEW, 0},
         {{.authorization = "Bearer " WRITE}, ROLE_WRITE, 0},
-        // the token is proof enough
+        // the token alone is enough
         {{.authorization = "Bearer secret", .host = "evil.example"}, ROLE_CONTROL, 0},
         {{.authorization = "Bearer secret", .site = "cross-site"}, ROLE_CONTROL, 0},
         {{.authorization = "Basic YTpzZWNyZXQ="}, ROLE_WRITE, 0},      // a:secret
@@ -159,10 +159,10 @@ static void test_with_token(void **state)
         {{.authorization = "Bearer secret1"}, ROLE_NOBODY, 0},
         {{.authorization = "Basic secret"}, ROLE_NOBODY, 0},
         {{.authorization = "secret"}, ROLE_NOBODY, 0},
-        {{.cookie = "sonde_session_4242=SESSION1"}, ROLE_NOBODY, 0}, // another client's
+        {{.cookie = "sonde_session_4242=SESSION1"}, ROLE_NOBODY, 0}, // of another client
         {{.cookie = "sonde_session_4242=secret"}, ROLE_NOBODY, 0},
         {{.cookie = "sonde_token_4242=secret"}, ROLE_NOBODY, 0},
-        {{.cookie = "sonde_session_4243=SESSION"}, ROLE_NOBODY, 0}, // another job's
+        {{.cookie = "sonde_session_4243=SESSION"}, ROLE_NOBODY, 0}, // of another job
         {{.cookie = "sonde_session=SESSION"}, ROLE_NOBODY, 0},
         {{.cookie = "xsonde_session_4242=SESSION"}, ROLE_NOBODY, 0},
         {{.cookie = "sonde_session_4242"}, ROLE_NOBODY, 0},
@@ -170,7 +170,7 @@ static void test_with_token(void **state)
         {{.target = "/x?token="}, ROLE_NOBODY, 0},
         {{.target = "/x?token"}, ROLE_NOBODY, 0},
         {{.host = "localhost"}, ROLE_NOBODY, 0},
-        // What a browser says about the page that asks.
+        // A browser's header about the page that sends the request.
         {{.cookie = "sonde_session_4242=SESSION", .site = "same-origin"}, ROLE_VIEW, 0},
         {{.cookie = "sonde_session_4242=SESSION", .site = "none"}, ROLE_VIEW, 0},
         {{.cookie = "sonde_session_4242=SESSION", .site = "same-site"}, ROLE_NOBODY, 403},
@@ -231,7 +231,7 @@ static void test_session_table(void **state)
     b.known = false;
     assert_false(sessions_check(s, str_of(first), &b));
     b = a;
-    b.other.address[15] = 1; // the same user by another address of this machine
+    b.other.address[15] = 1; // the same user from another address of this machine
     assert_true(sessions_check(s, str_of(first), &b));
     struct peer far = {.other.address[15] = 1}, elsewhere = {.other.address[15] = 2};
     assert_true(sessions_open(s, &far, id));
@@ -241,7 +241,7 @@ static void test_session_table(void **state)
     char zeros[SESSION_ID_SIZE] = {0};
     assert_false(sessions_check(s, (struct str){zeros, sizeof zeros}, &a));
     assert_false(sessions_check(s, (struct str){zeros, sizeof zeros}, &(struct peer){0}));
-    // The one that was not used for longest makes room.
+    // The least recently used session is replaced.
     for (int i = 3; i < SESSIONS_MAX; i++)
         assert_true(sessions_open(s, &a, id));
     assert_true(sessions_check(s, str_of(first), &a));
@@ -258,7 +258,7 @@ static void test_cookie_and_redirect(void **state)
     static const struct {
         const char *target, *location;
     } rows[] = {
-        {"/?token=secret", "./"}, // below whatever path a proxy has put it
+        {"/?token=secret", "./"}, // below any path that a proxy adds
         {"/?token=secret&x=1", "./?x=1"},
         {"/a?x=1&token=secret&y=%20", "/a?x=1&y=%20"},
         {"/a?token=old&token=secret&y", "/a?y"},
@@ -285,7 +285,8 @@ static void test_cookie_and_redirect(void **state)
         assert_true(sessions_check(sessions, (struct str){cookie + 19, SESSION_ID_SIZE}, &r.peer));
         answer_free(&a);
         request_free(&r);
-        // From a page of another server no redirect may carry the cookie: a page of ours goes on.
+        // A redirect for a page of another server must not carry the cookie, so a page of ours
+        // continues.
         static const char *const sites[] = {"cross-site", "same-site"};
         for (size_t k = 0; k < 2; k++) {
             attempt.site = sites[k];
@@ -300,7 +301,7 @@ static void test_cookie_and_redirect(void **state)
             request_free(&r);
         }
         attempt.site = NULL;
-        // A program that takes anything, and a form, get their answer at once, without a session.
+        // A program that accepts any type, and a form, get their answer at once, without a session.
         attempt.accept = "*/*";
         assert_true(check("secret", &attempt, &r, &a));
         assert_string_equal(header_of(&a, "Set-Cookie"), "");
@@ -328,7 +329,7 @@ static void test_without_token(void **state)
         {{.host = "127.0.0.1"}, true},
         {{.host = "[::1]:4242"}, true},
         {{.host = "node7:4242"}, true},
-        {{0}, true}, // no browser
+        {{0}, true}, // not a browser
         {{.host = "evil.example:4242"}, false},
         {{.host = "127.0.0.1.evil.example"}, false},
         {{.host = "[::1"}, false},
@@ -345,14 +346,14 @@ static void test_without_token(void **state)
         struct answer a;
         assert_int_equal(check(NULL, &rows[i].attempt, &r, &a), rows[i].admitted);
         assert_int_equal(a.status, rows[i].admitted ? 200 : 403);
-        assert_int_equal(r.role, ROLE_WRITE); // never more
+        assert_int_equal(r.role, ROLE_WRITE); // no higher role
         answer_free(&a);
         request_free(&r);
     }
 }
 
-// A client on another node that holds the job's key needs no token. What makes pages of other
-// servers harmless holds for it, too: a user may forward a port to its socket.
+// A client on another node that has the job's key needs no token. The protection against pages of
+// other servers applies to it, too, because a user may forward a port to its socket.
 static void test_holder_of_the_key(void **state)
 {
     (void)state;
@@ -386,8 +387,7 @@ static void test_listen(void **state)
     (void)state;
     struct listener first, second;
     struct error e = {0};
-    // Other addresses than loopback are refused where no token protects the data, before anything
-    // is bound.
+    // Without a token, addresses other than loopback are refused before the socket is bound.
     static const char *const open_to_all[] = {"0.0.0.0", "::", "192.0.2.1"};
     for (size_t i = 0; i < sizeof open_to_all / sizeof *open_to_all; i++) {
         assert_int_equal(listen_on(open_to_all[i], 0, false, true, &first, &e), -EPERM);
@@ -396,7 +396,7 @@ static void test_listen(void **state)
     assert_int_equal(listen_on(NULL, 0, false, true, &first, &e), 0);
     assert_true(first.loopback);
     assert_in_range(first.port, LISTEN_PORT_DEFAULT, LISTEN_PORT_DEFAULT + LISTEN_PORT_TRIES - 1);
-    // The next free one, or an error that names the port.
+    // The next free port, or an error that names the port.
     assert_int_equal(listen_on("127.0.0.1", first.port, false, true, &second, &e), 0);
     assert_true(second.port > first.port);
     close(second.fd);

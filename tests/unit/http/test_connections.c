@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// A connection as the server sees it: fds[0] is in the table, fds[1] is the client.
+// A connection from the server's view: fds[0] is in the table, fds[1] is the client's.
 struct pair {
     int fds[2];
     struct connection *connection;
@@ -30,12 +30,13 @@ static struct pair open_from(struct connections *c, uint32_t address)
     struct pair p;
     struct sockaddr_in client = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p.fds), 0);
-    p.connection = connections_add(c, p.fds[0], (struct sockaddr *)&client);
+    struct peer_lookup peer = {.fd = p.fds[0], .client = (struct sockaddr *)&client};
+    p.connection = connections_add(c, &peer);
     assert_non_null(p.connection);
     return p;
 }
 
-// The same, whose first request has shown a token.
+// The same, with a first request that has shown a token.
 static struct pair prove_from(struct connections *c, uint32_t address)
 {
     struct pair p = open_from(c, address);
@@ -50,7 +51,7 @@ static void close_pair(struct connections *c, struct pair *p)
     close(p->fds[1]);
 }
 
-// Without waiting: whether the client sees its end.
+// True if the client reads the end of its connection now.
 static bool is_shut(const struct pair *p)
 {
     char byte;
@@ -90,7 +91,7 @@ static void test_a_client_has_a_share(void **state)
     struct pair other = open_from(c, 1), p[3];
     for (int i = 0; i < 3; i++)
         p[i] = open_from(c, 2);
-    assert_false(is_shut(&other)); // older, but somebody else's
+    assert_false(is_shut(&other)); // older, but of another client
     assert_true(is_shut(&p[0]));
     assert_false(is_shut(&p[1]));
     for (int i = 0; i < 3; i++)
@@ -128,7 +129,8 @@ static void test_overdue_is_shut(void **state)
     struct pair reading = open_from(c, 1), waiting = open_from(c, 2);
     connections_phase(c, reading.connection, PHASE_READING);
     char byte;
-    assert_int_equal(recv(reading.fds[1], &byte, 1, 0), 0); // comes back when it is shut
+    // returns when the connection is shut down
+    assert_int_equal(recv(reading.fds[1], &byte, 1, 0), 0);
     assert_false(is_shut(&waiting));
     struct connection_counts counts;
     connections_counts(c, &counts);
@@ -155,9 +157,9 @@ static void test_drain(void **state)
     (void)state;
     struct connections *c = table(10, 10, 0, PHASE_WAITING);
     struct pair p = open_from(c, 1);
-    connections_drain(c, INT64_C(3600) * NS_PER_S); // an idle one holds nothing up
+    connections_drain(c, INT64_C(3600) * NS_PER_S); // an idle connection delays nothing
     connections_phase(c, p.connection, PHASE_ANSWERING);
-    connections_drain(c, 0); // not longer than asked
+    connections_drain(c, 0); // no longer than requested
     struct drainer d = {c, &p};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, finish_later, &d), 0);
@@ -170,7 +172,7 @@ static void test_drain(void **state)
     connections_destroy(c);
 }
 
-// ---- connections that have shown no token
+// ---- connections without a token
 
 enum { STRANGER = 1, OTHER = 2, GUEST = 3, PER_CLIENT = 4, UNPROVED = 8 };
 
@@ -203,7 +205,7 @@ static void test_a_stranger_stops_only_himself(void **state)
     connections_phase(c, guest.connection, PHASE_READING);
     for (int i = 0; i < MANY; i++) {
         many[i] = open_from(c, STRANGER);
-        // busy, and yet
+        // closed although busy
         connections_phase(c, many[i].connection, i % 2 ? PHASE_READING : PHASE_SENDING);
         assert_true(count_open(many, i + 1) <= PER_CLIENT);
         assert_false(is_shut(&many[i]));
@@ -216,13 +218,13 @@ static void test_a_stranger_stops_only_himself(void **state)
     assert_int_equal(counts.refused, 0);
     for (int i = 0; i < MANY; i++)
         close_pair(c, &many[i]);
-    // Who has shown a token once may have as many as any.
+    // A client that has shown a token once may have as many connections as any other.
     struct pair more[10];
     for (int i = 0; i < 9; i++)
         more[i] = open_from(c, OTHER);
     assert_int_equal(count_open(more, 9), 9);
     more[9] = open_from(c, OTHER);
-    assert_true(is_shut(&more[0])); // before the proved one, which is older
+    assert_true(is_shut(&more[0])); // closed before the proved one, which is older
     assert_false(is_shut(&proved));
     for (int i = 0; i < 10; i++)
         close_pair(c, &more[i]);
@@ -257,13 +259,15 @@ static void test_a_crowd_of_strangers(void **state)
     connections_destroy(c);
 }
 
-// How many of `n` new connections of the address may come.
+// The number of the address's `n` new connections that are admitted.
 static unsigned count_in_pace(struct connections *c, uint32_t address, unsigned n)
 {
     struct sockaddr_in client = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
     unsigned in_pace = 0;
-    for (unsigned i = 0; i < n; i++)
-        in_pace += connections_in_pace(c, -1, (struct sockaddr *)&client);
+    for (unsigned i = 0; i < n; i++) {
+        struct peer_lookup peer = {.fd = -1, .client = (struct sockaddr *)&client};
+        in_pace += connections_in_pace(c, &peer);
+    }
     return in_pace;
 }
 
@@ -278,19 +282,19 @@ static void test_a_flood_of_strangers(void **state)
     assert_int_equal(connections_create(&options, &c, NULL), 0);
     struct pair known = prove_from(c, GUEST);
     int64_t began_ns = clock_monotonic_ns();
-    // The first ones are nobody's in particular.
+    // The first connections belong to no particular client.
     unsigned first = count_in_pace(c, STRANGER, MANY);
     unsigned most = 2 * BURST + 2 * (unsigned)((clock_monotonic_ns() - began_ns) / NS_PER_S + 1);
     assert_in_range(first, 2 * BURST, most);
     connections_counts(c, &counts);
     assert_int_equal(counts.refused, MANY - first);
-    // Neither a connection that comes and goes nor a few seconds make up for it.
+    // Neither a connection that is opened and closed nor a few seconds reset the pace.
     struct pair one = open_from(c, STRANGER);
     close_pair(c, &one);
     began_ns = clock_monotonic_ns();
     unsigned again = count_in_pace(c, STRANGER, MANY);
     assert_true(again <= 2 + 2 * (unsigned)((clock_monotonic_ns() - began_ns) / NS_PER_S + 1));
-    // Others do not pay for it.
+    // Other clients are not affected.
     assert_true(count_in_pace(c, OTHER, BURST) == BURST);
     assert_true(count_in_pace(c, GUEST, MANY) == MANY);
     close_pair(c, &known);
@@ -304,7 +308,7 @@ static void test_strangers_have_little_time(void **state)
     struct connections *c = guarded(NS_PER_MS);
     struct pair proved = prove_from(c, GUEST), stranger = open_from(c, STRANGER);
     for (int i = 0; i < 1000 && !is_shut(&stranger); i++)
-        // a phase that begins anew does not help
+        // a new phase does not extend its time
         connections_phase(c, stranger.connection, PHASE_TALKING);
     char byte;
     assert_int_equal(recv(stranger.fds[1], &byte, 1, 0), 0);
@@ -314,14 +318,16 @@ static void test_strangers_have_little_time(void **state)
     connections_destroy(c);
 }
 
-// Anything, in any order: the bounds hold, the counts are those of a recount, and a proved
-// connection that is busy stays.
+// Random operations in any order: the limits hold, the counts equal a recount, and a proved, busy
+// connection stays.
 static bool should_wait(struct connections *c, uint32_t address, struct peer *peer)
 {
     int fds[2];
     struct sockaddr_in client = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-    bool wait = connections_should_wait(c, fds[0], (struct sockaddr *)&client, peer);
+    struct peer_lookup lookup = {.fd = fds[0], .client = (struct sockaddr *)&client};
+    bool wait = connections_should_wait(c, &lookup);
+    *peer = lookup.peer;
     close(fds[0]);
     close(fds[1]);
     return wait;
@@ -335,24 +341,24 @@ static void test_who_waits_for_a_place(void **state)
     struct pair p[2] = {prove_from(c, 1), prove_from(c, 1)},
                 strange[2] = {open_from(c, 2), open_from(c, 2)};
     assert_true(should_wait(c, 1, &peer));
-    assert_false(should_wait(c, 2, &peer)); // a stranger makes room among its own at once
+    assert_false(should_wait(c, 2, &peer)); // a stranger's own connections make room at once
     for (int i = 0; i < 2; i++)
         close_pair(c, &strange[i]);
-    // Its connections are busy, have just been used, or have something to say: it has no place.
+    // Its connections are busy, were just used, or have pending data, so it gets no place.
     assert_true(should_wait(c, 1, &peer));
     connections_phase(c, p[0].connection, PHASE_ANSWERING);
     assert_false(connections_take_place(c, &peer));
     connections_phase(c, p[0].connection, PHASE_WAITING);
     assert_int_equal(send(p[1].fds[1], "G", 1, 0), 1);
     assert_false(connections_take_place(c, &peer));
-    // Of those that have been silent for long one goes.
+    // One of the long silent ones is closed.
     char byte;
     assert_int_equal(recv(p[1].fds[0], &byte, 1, 0), 1);
     while (!connections_take_place(c, &peer))
         usleep(1000);
     assert_true(is_shut(&p[1]));
     assert_false(is_shut(&p[0]));
-    // There is a place, until another one is on its way to it.
+    // A place is free, until another connection has reserved it.
     assert_true(connections_take_place(c, &peer));
     connections_reserve(c);
     assert_false(connections_take_place(c, &peer));

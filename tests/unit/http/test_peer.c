@@ -1,4 +1,4 @@
-// Who is at the other end, as the kernel tells it of real connections.
+// The client of a connection, from the kernel's data about real connections.
 #include "http/peer.h"
 #include "unit/test.h"
 
@@ -60,7 +60,7 @@ static void close_ends(struct ends *e)
     close(e->server);
 }
 
-// As where the kernel has no sock_diag.
+// Like on a kernel without sock_diag.
 static void look_without_diag(int fd, const struct sockaddr *client, struct peer *out)
 {
     peer_look(fd, client, out);
@@ -102,7 +102,7 @@ static void check_each_family(look_fn *look)
         assert_int_equal(p.inode, st.st_ino);
         assert_true(peer_is_own(&p));
         assert_true(peer_is_program_here(&p));
-        close(e.client); // nobody is there any more: nobody is told
+        close(e.client); // nobody is connected any more, so nothing is known
         e.client = -1;
         look(e.server, (struct sockaddr *)&e.from, &p);
         assert_false(p.known);
@@ -118,6 +118,25 @@ static void test_each_family(void **state)
     check_each_family(look_without_diag);
 }
 
+// What a peer_lookup has found stays, although a new look would find nothing.
+static void test_looked_up_once(void **state)
+{
+    (void)state;
+    struct ends e;
+    struct peer again;
+    assert_true(open_ends(&e, AF_INET, "127.0.0.1", AF_INET, "127.0.0.1"));
+    struct peer_lookup lookup = {.fd = e.server, .client = (struct sockaddr *)&e.from};
+    struct peer first = *peer_lookup_get(&lookup);
+    assert_true(peer_is_own(&first));
+    close(e.client);
+    e.client = -1;
+    peer_look(e.server, (struct sockaddr *)&e.from, &again);
+    assert_false(again.known);
+    assert_true(peer_is_own(peer_lookup_get(&lookup)));
+    assert_int_equal(peer_lookup_get(&lookup)->inode, first.inode);
+    close_ends(&e);
+}
+
 static void test_not_local(void **state)
 {
     (void)state;
@@ -130,13 +149,13 @@ static void test_not_local(void **state)
     assert_false(p.local || p.known || peer_is_own(&p) || peer_is_program_here(&p));
     peer_look(e.server, NULL, &p);
     assert_false(p.local || p.known || peer_is_own(&p));
-    // The right port, but another connection's.
+    // The same port, but of another connection.
     struct sockaddr_in other = *(struct sockaddr_in *)(void *)&e.from;
     other.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
     peer_look(e.server, (struct sockaddr *)&other, &p);
     assert_true(p.local);
     assert_false(p.known);
-    // A listener on the peer's port is not the peer.
+    // A listening socket on the peer's port is not the peer.
     struct sockaddr_in listening;
     socklen_t size = sizeof listening;
     assert_int_equal(getsockname(e.listening, (struct sockaddr *)&listening, &size), 0);
@@ -159,14 +178,14 @@ static void test_equal(void **state)
     b.uid = 2;
     assert_false(peer_equal(&a, &b));
     b = a;
-    a.known = b.known = false; // elsewhere: the address alone
+    a.known = b.known = false; // a remote client: only the address counts
     assert_true(peer_equal(&a, &b));
     b.other.address[15] = 1;
     assert_false(peer_equal(&a, &b));
 }
 
-// One end of a pair of Unix sockets, which the hub hands over. It is no program of this machine,
-// even though both of its ends are here, and equals only its like.
+// One end of a pair of Unix sockets, which the hub passes on. It is not a program of this machine,
+// even though both of its ends are here, and equals only another such client.
 static void test_holder_of_the_key(void **state)
 {
     (void)state;
@@ -189,7 +208,7 @@ static void test_holder_of_the_key(void **state)
     peer_look(e.server, (struct sockaddr *)&e.from, &local);
     assert_false(local.holds_key);
     assert_false(peer_equal(&p, &local));
-    // Neither the socket alone nor the address alone.
+    // Neither the socket alone nor the address alone suffices.
     peer_look(pair[1], (struct sockaddr *)&e.from, &local);
     assert_false(local.holds_key);
     peer_look(e.server, &nameless, &local);
@@ -201,7 +220,7 @@ static void test_holder_of_the_key(void **state)
     close(pair[1]);
 }
 
-// A child of another user connects.
+// A child with another uid connects.
 static void test_another_user(void **state)
 {
     (void)state;
@@ -246,7 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_family),  cmocka_unit_test(test_not_local),
         cmocka_unit_test(test_equal),        cmocka_unit_test(test_holder_of_the_key),
-        cmocka_unit_test(test_another_user),
+        cmocka_unit_test(test_another_user), cmocka_unit_test(test_looked_up_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,10 +18,10 @@ static void test_target(void **state)
     assert_str_equal(r.path, "/api/query");
     assert_int_equal(r.parameter_count, 6);
     assert_str_equal(r.parameters[0].value, "sum:a{h=*}");
-    assert_true(request_parameter(&r, "m", &value)); // the last one
+    assert_true(request_parameter(&r, "m", &value)); // the last one counts
     assert_str_equal(value, "b c");
     assert_true(request_flag(&r, "ms"));
-    assert_true(request_flag(&r, "arrays")); // by its presence
+    assert_true(request_flag(&r, "arrays")); // true if present
     assert_false(request_flag(&r, "show_query"));
     assert_true(request_parameter(&r, "end", &value));
     assert_str_equal(value, "");
@@ -98,7 +98,7 @@ static void test_accepts(void **state)
                                 STR("text/html"), false));
 }
 
-// zlib's or gzip's form of `size` bytes, in the request's arena.
+// Compresses `size` bytes in zlib's or gzip's format, into the request's arena.
 static struct str compressed(struct request *r, const void *data, size_t size, int window)
 {
     z_stream z = {.next_in = (unsigned char *)(uintptr_t)data, .avail_in = (unsigned)size};
@@ -130,7 +130,7 @@ static void test_bodies(void **state)
     r.body = compressed(&r, "hello", 5, ZLIB);
     assert_int_equal(request_decode_body(&r, LIMIT, &e), 0);
     assert_str_equal(r.body, "hello");
-    // Just fits; one byte more does not.
+    // It just fits; one more byte would not.
     r.headers[HEADER_CONTENT_ENCODING] = STR("gzip");
     r.body = compressed(&r, zeros, LIMIT, GZIP);
     assert_int_equal(request_decode_body(&r, LIMIT, &e), 0);
@@ -138,7 +138,7 @@ static void test_bodies(void **state)
     r.body = compressed(&r, zeros, LIMIT + 1, GZIP);
     assert_int_equal(request_decode_body(&r, LIMIT, &e), -E2BIG);
     assert_non_null(strstr(e.text, "body_bytes"));
-    // Cut off, and not compressed at all.
+    // Truncated, and not compressed at all.
     r.body = compressed(&r, "hello", 5, GZIP);
     r.body.size -= 4;
     assert_int_equal(request_decode_body(&r, LIMIT, &e), -EINVAL);
@@ -170,7 +170,7 @@ static void test_json_body(void **state)
                           "\"a\",\"value\":\"b=c\"},"
                           "{\"key\":\"d\",\"value\":\"*\"}]}"),
                      0);
-    assert_true(request_parameter(&r, "type", &value)); // the body counts for more than the address
+    assert_true(request_parameter(&r, "type", &value)); // the body overrides the address
     assert_str_equal(value, "metrics");
     assert_true(request_parameter(&r, "max", &value));
     assert_str_equal(value, "7");

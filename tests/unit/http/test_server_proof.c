@@ -1,4 +1,4 @@
-// The proof of a server: only with the token, for this nonce, at this address.
+// A server's proof is valid only with the token, for this nonce, at this address.
 #include "http/server_proof.h"
 #include "unit/test.h"
 
@@ -37,7 +37,8 @@ static void only_for_what_it_was_made_for(void **state)
     assert_true(str_eq(address, STR("127.0.0.1:4242")));
     assert_false(checks(answer, STR("another token, as long as the one"), nonce));
     assert_false(checks(answer, token, other));
-    snprintf(answer, sizeof answer, "127.0.0.1:4243\n%s\n", proof); // of a server elsewhere
+    // of a server at another address
+    snprintf(answer, sizeof answer, "127.0.0.1:4243\n%s\n", proof);
     assert_false(checks(answer, token, nonce));
 }
 
@@ -56,7 +57,7 @@ static void answers_of_strangers(void **state)
     server_proof_make(token, nonce, STR("127.0.0.1:4242"), proof);
     snprintf(answer, sizeof answer, "127.0.0.1:4242\n%.63s\n", proof);
     assert_false(checks(answer, token, nonce));
-    // An address that is too long, rightly signed.
+    // An address that is too long, with a valid proof.
     memset(many, '1', sizeof many);
     many[sizeof many - 1] = 0;
     server_proof_make(token, nonce, str_of(many), proof);

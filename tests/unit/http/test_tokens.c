@@ -1,4 +1,5 @@
-// The file of a fixed token: made once, whole, and refused where others could open it.
+// The file of a fixed token: made once, written completely, and refused if other users could open
+// it.
 #include "http/tokens.h"
 #include "unit/test.h"
 
@@ -23,7 +24,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    return rmdir(folder); // nothing else is left in it
+    return rmdir(folder); // the folder has no other files
 }
 
 static void *make(void *user)
@@ -107,7 +108,7 @@ static void test_no_link(void **state)
     struct error e = {0};
     snprintf(link_path, sizeof link_path, "%s-link", path);
     assert_int_equal(symlink(path, link_path), 0);
-    // nor is anything made behind it
+    // the link's target is not made either
     assert_int_equal(token_read(link_path, true, token, &e), -ELOOP);
     assert_int_equal(access(path, F_OK), -1);
     unlink(link_path);

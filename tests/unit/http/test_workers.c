@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// A request of a test: it holds memory, then works until it is told to end.
+// A request of the test: it holds memory, then works until it is cancelled.
 struct request {
     struct job job;
     size_t query_bytes, released_bytes, answer_bytes;
@@ -95,19 +95,19 @@ static void short_ones_go_past_long_ones(void **state)
     assert_false(slow[0].ended);
     assert_false(slow[1].ended);
     assert_int_equal(counts_of(w).slow, 2);
-    // One more is one too many: it is the one that ends.
+    // The next one exceeds the limit, and is ended.
     struct request third = {.is_long = true};
     put(w, &third);
     wait_for(&third.ended);
     assert_int_equal(third.rc, -EBUSY);
     assert_non_null(strstr(third.error.text, "slow_queries"));
-    // a quick one that was not let run for a millisecond counts, too
+    // a fast one that did not get the processor for a millisecond counts, too
     assert_true(counts_of(w).refused_slow >= 1);
     slow[0].release = slow[1].release = true;
     wait_for(&slow[0].ended);
     wait_for(&slow[1].ended);
     assert_int_equal(slow[0].rc, 0);
-    // There is room again.
+    // Room for another one.
     struct request fourth = {.is_long = true};
     put(w, &fourth);
     while (counts_of(w).slow != 1)
@@ -152,7 +152,7 @@ static void a_client_that_hangs_up_ends_its_request(void **state)
     struct request left = {.is_long = true, .job = {.fd = pair[0]}};
     put(w, &left);
     wait_for(&left.running);
-    assert_int_equal(write(pair[1], "x", 1), 1); // also with something still to be read
+    assert_int_equal(write(pair[1], "x", 1), 1); // also with unread data
     close(pair[1]);
     wait_for(&left.ended);
     assert_int_equal(left.rc, -ECANCELED);
@@ -183,18 +183,18 @@ static void memory_of_all_is_bounded(void **state)
     wait_for(&beyond.ended);
     assert_int_equal(beyond.rc, -EBUSY);
     assert_int_equal(counts_of(w).refused_memory, 2);
-    workers_let_go(&first.job, 250); // the answer is still to be sent
+    workers_release_queries(&first.job, 250); // the answer is still to be sent
     assert_int_equal(counts_of(w).held_bytes, 550);
-    workers_let_go(&first.job, 0);
-    workers_let_go(&fits.job, 0);
+    workers_release_queries(&first.job, 0);
+    workers_release_queries(&fits.job, 0);
     assert_int_equal(counts_of(w).held_bytes, 0);
     struct error e = {0};
-    assert_int_equal(workers_hold_answer(1 << 20, &e), 0); // not in a worker
+    assert_int_equal(workers_hold_answer(1 << 20, &e), 0); // not called in a worker
     assert_null(workers_watch());
     workers_destroy(w);
 }
 
-// What is kept for the next requests makes room for one that needs it, before that is refused.
+// Caches make room for a request that needs memory, before the request is refused.
 static size_t kept;
 
 static void reclaim(void *user, size_t bytes)
@@ -221,7 +221,7 @@ static void what_is_kept_makes_room(void **state)
     put(w, &second);
     wait_for(&second.ended);
     assert_int_equal(second.rc, -EBUSY);
-    workers_let_all_go(&first.job);
+    workers_release_all(&first.job);
     // Bodies count while they come; what a request holds in all goes back with its end.
     struct request third = {.query_bytes = 800};
     struct error e = {0};
@@ -233,9 +233,9 @@ static void what_is_kept_makes_room(void **state)
     assert_int_equal(third.rc, 0);
     assert_int_equal(kept, 0);
     assert_int_equal(workers_hold_body(w, &second.job, 1, &e), -EBUSY);
-    workers_let_go(&third.job, 50);
+    workers_release_queries(&third.job, 50);
     assert_int_equal(counts_of(w).held_bytes, 250);
-    workers_let_all_go(&third.job);
+    workers_release_all(&third.job);
     assert_int_equal(counts_of(w).held_bytes, 0);
     assert_int_equal(account.peak_bytes, 1000);
     workers_destroy(w);
@@ -278,7 +278,7 @@ static void idle_workers_say_so_once(void **state)
         struct request r = {.is_long = true};
         put(w, &r);
         wait_for(&r.running);
-        assert_int_equal(told_idle, round - 1); // not while something runs
+        assert_int_equal(told_idle, round - 1); // not while a request runs
         r.release = true;
         wait_for(&r.ended);
         while (told_idle < round || told_eased < round) {

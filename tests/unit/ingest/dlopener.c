@@ -1,5 +1,5 @@
 // dlopener.c - LIBRARY: loads libsonde at run time, emits from three threads, and closes it while
-// two of them still live.
+// two of them still run.
 #include "sonde.h"
 
 #include <dlfcn.h>

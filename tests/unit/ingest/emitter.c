@@ -1,6 +1,6 @@
-// emitter.c - the programs that the tests of the ingest run: `emitter MODE ARGUMENTS…`. It says on
-// standard output what it has done, and waits for a line on standard input where a test has to come
-// in between.
+// emitter.c - the programs for the tests of the ingest: `emitter MODE ARGUMENTS…`. Each writes its
+// results to standard output, and reads a line from standard input at points where the test
+// intervenes.
 #include "emit/segment.h"
 
 #include "../seed.h"
@@ -88,7 +88,7 @@ static int mode_threads(void)
     return 0;
 }
 
-// waves WAVES THREADS POINTS: threads that come and go take over each other's rings
+// waves WAVES THREADS POINTS: threads that start and end take over each other's rings
 static int mode_waves(void)
 {
     long waves = number(0), count = number(1);
@@ -130,7 +130,7 @@ static int mode_crowd(void)
     return 0;
 }
 
-// points COUNT HOW: then ends by "exit", "_exit", "kill", "abort"
+// points COUNT HOW: emits, then ends by "exit", "_exit", "kill", "abort"
 static int mode_points(void)
 {
     sonde_handle h = sonde_gauge("value", "");
@@ -147,7 +147,8 @@ static int mode_points(void)
     exit(0);
 }
 
-// waits COUNT MORE: emits COUNT, says so, waits for a line, emits MORE, says so, waits for another
+// waits COUNT MORE: emits COUNT, reports it, waits for a line, emits MORE, reports it, waits for
+// another line
 static int mode_waits(void)
 {
     sonde_handle h = sonde_gauge("value", "");
@@ -164,7 +165,7 @@ static int mode_waits(void)
     return 0;
 }
 
-// late COUNT COUNT: as waits, but connects and waits for a line before it defines anything
+// late COUNT COUNT: like waits, but connects and waits for a line before it defines anything
 static int mode_late(void)
 {
     sonde_level();
@@ -173,7 +174,8 @@ static int mode_late(void)
     return mode_waits();
 }
 
-// moves COUNT PATH: emits COUNT, and goes to the agent of that path in the middle of the next COUNT
+// moves COUNT PATH: emits COUNT, and moves to the agent at that path in the middle of the next
+// COUNT
 static int mode_moves(void)
 {
     sonde_handle h = sonde_gauge("value", ""), total = sonde_counter("work_total", "");
@@ -202,8 +204,8 @@ static void say_dropped(const char *when)
     say(when);
 }
 
-// comes_back ELSEWHERE HERE: goes to another agent, comes back, emits a value, and says what became
-// of it, twice; the second time after it has asked to be connected once more
+// comes_back ELSEWHERE HERE: moves to another agent, comes back, emits a value, and reports its
+// result, twice; the second time after a request to connect once more
 static int mode_comes_back(void)
 {
     sonde_handle h = sonde_gauge("value", "");
@@ -220,8 +222,8 @@ static int mode_comes_back(void)
     return 0;
 }
 
-// unheard: emits 10 points, two rows of two, a span, a note, and two cells; says what became of
-// them, twice
+// unheard: emits 10 points, two rows of two, a span, a note, and two cells; reports their results,
+// twice
 static int mode_unheard(void)
 {
     sonde_handle m[] = {sonde_gauge("value", ""), sonde_gauge("other", "")};
@@ -247,7 +249,7 @@ static int mode_unheard(void)
     return 0;
 }
 
-// stream: emits 0, 1, 2 … until a byte comes on standard input; says how many
+// stream: emits 0, 1, 2 … until a byte arrives on standard input; reports their number
 static int mode_stream(void)
 {
     sonde_handle h = sonde_gauge("value", "");
@@ -286,7 +288,7 @@ static int mode_fork(void)
         sonde_emit(both, 2);
         sonde_emit(late, 7);
         sonde_add(adds, 10);
-        sonde_span_end(); // the parent's: not ours to end
+        sonde_span_end(); // opened by the parent, so this child cannot close it
         sonde_span_begin("inner");
         sonde_span_end();
         pid_t grandchild = fork();
@@ -315,7 +317,7 @@ static void *emits_for_ever(void *unused)
     return NULL;
 }
 
-// forks COUNT: while a thread emits, children fork, emit one point each and end
+// forks COUNT: while a thread emits, children are forked, emit one point each, and end
 static int mode_forks(void)
 {
     pthread_t t;
@@ -336,7 +338,7 @@ static int mode_forks(void)
     _exit(0);
 }
 
-// fork_tight: a child that can make no segment; it must not write into its parent's
+// fork_tight: a child that cannot make a segment must not write into its parent's
 static int mode_fork_tight(void)
 {
     sonde_handle h = sonde_gauge("value", ""), level = sonde_gauge("level", ""),
@@ -377,8 +379,8 @@ static void *calls_first(void *unused)
     return NULL;
 }
 
-// first_calls TIMES SEED: forks while other threads make the first calls of all, each time in a
-// process of its own. A child that waits for a lock which nobody holds ends it by the alarm.
+// first_calls TIMES SEED: forks while other threads make the very first calls, each time in a
+// process of its own. An alarm ends a child that waits for a lock without an owner.
 static int mode_first_calls(void)
 {
     enum { ALARM_S = 20, SPINS = 1 << 14 };
@@ -414,7 +416,7 @@ static int mode_first_calls(void)
     return 0;
 }
 
-// clone: a child that runs no fork handlers
+// clone: a child that does not run fork handlers
 static int mode_clone(void)
 {
     sonde_handle h = sonde_gauge("value", "");
@@ -422,7 +424,7 @@ static int mode_clone(void)
     fflush(stdout);
     long pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
     if (pid == 0) {
-        sonde_handle child = sonde_gauge("child", ""); // the slow path notices
+        sonde_handle child = sonde_gauge("child", ""); // the slow path notices it
         sonde_emit(child, 2);
         syscall(SYS_exit_group, 0);
     }
@@ -431,7 +433,7 @@ static int mode_clone(void)
     return 0;
 }
 
-// exec POINTS: emits, then becomes another emitter
+// exec POINTS: emits, then executes another emitter
 static int mode_exec(void)
 {
     sonde_handle h = sonde_gauge("before", "");
@@ -451,8 +453,8 @@ static void *thread_adds(void *unused)
     return NULL;
 }
 
-// cells THREADS ADDS: a counter added to by all threads, gauges; says "ready" and waits, sets once
-// more, waits
+// cells THREADS ADDS: all threads add to a counter, gauges are set; writes "ready" and waits, sets
+// once more, waits
 static int mode_cells(void)
 {
     pthread_t threads[64];
@@ -470,7 +472,7 @@ static int mode_cells(void)
     say("ready");
     wait_for_line();
     sonde_set(level, sonde_missing());
-    sonde_set(both, 10); // on top of what was added
+    sonde_set(both, 10); // beside the additions
     sonde_add(sonde_counter("work_total", ""), 1);
     say("again");
     wait_for_line();
@@ -502,7 +504,7 @@ static int mode_add_crowd(void)
     return 0;
 }
 
-// bad_amounts: what would make a counter something that is no number; says how many were refused
+// bad_amounts: amounts that would make a counter invalid; reports the number of refused ones
 static int mode_bad_amounts(void)
 {
     sonde_handle total = sonde_counter("total", ""), large = sonde_counter("large", ""),
@@ -536,15 +538,15 @@ static int mode_count(void)
     return 0;
 }
 
-// count_into NAME AMOUNT: the same for a counter of any name
+// count_into NAME AMOUNT: the same for any counter
 static int mode_count_into(void)
 {
     sonde_add(sonde_counter(arguments[0], ""), (double)number(1));
     return 0;
 }
 
-// count_each AMOUNT…: adds each to work_total, says "added" and waits for a line; then emits a
-// point, which looks for an agent
+// count_each AMOUNT…: adds each to work_total, writes "added" and waits for a line; then emits a
+// point, which makes it search for an agent
 static int mode_count_each(void)
 {
     sonde_handle total = sonde_counter("work_total", ""), point = sonde_gauge("point", "");
@@ -595,9 +597,9 @@ static int mode_groups(void)
     sonde_emit_group(g, row);
     sonde_emit_group_at(g, (double[]){5, 6, 7, 8}, INT64_C(1700000000123456789));
     sonde_emit_at(m[0], 9, INT64_C(1700000000123456790));
-    sonde_emit_group(m[0], row); // no group: nothing happens
-    sonde_emit(g, 1);            // no metric: counted by the agent
-    sonde_emit(4711, 1);         // nothing at all
+    sonde_emit_group(m[0], row); // not a group: nothing happens
+    sonde_emit(g, 1);            // not a metric: counted by the agent
+    sonde_emit(4711, 1);         // no effect
     sonde_add(4711, 1);
     sonde_set(4711, 1);
     sonde_emit_group(4711, row);
@@ -607,7 +609,7 @@ static int mode_groups(void)
 // spans
 static int mode_spans(void)
 {
-    sonde_span_end(); // of nothing
+    sonde_span_end(); // no span is open
     sonde_span_begin("job", "job", "42");
     sonde_span_begin("epoch", "number", "1", "phase", "train");
     sonde_span_end();
@@ -615,7 +617,7 @@ static int mode_spans(void)
     sonde_annotate("half time", "file", "ck-1");
     sonde_span_end();
     sonde_span_end();
-    sonde_span_end(); // one too many
+    sonde_span_end(); // one more than was opened
     struct sonde_tag tag = {"k", "v"};
     sonde_span_at("past", 1000, 2000, &tag, 1);
     for (int i = 0; i < 100; i++)
@@ -640,7 +642,7 @@ static void *closes(void *span)
     return NULL;
 }
 
-// free_spans: spans that interleave, move between threads, and are not a forked child's to close
+// free_spans: spans that overlap, move between threads, and that a forked child may not close
 static int mode_free_spans(void)
 {
     struct sonde_tag tag = {"k", "v"};
@@ -667,8 +669,8 @@ static int mode_free_spans(void)
     return 0;
 }
 
-// span_of_later_slot: before anybody reads, a span that a second thread opens and the first one
-// closes
+// span_of_later_slot: a span that a second thread opens and the first one closes, before the agent
+// reads
 static int mode_span_of_later_slot(void)
 {
     struct sonde_span span, first = sonde_span_open("first", NULL, 0, NULL);
@@ -682,7 +684,7 @@ static int mode_span_of_later_slot(void)
     return 0;
 }
 
-// span_crowd SEED: threads that open spans and close those of all of them, at random; then says
+// span_crowd SEED: threads that open spans and close those of all threads, at random; then prints
 // which are open
 enum { CROWD_SPANS = 300, CROWD_THREADS = 4 };
 static struct {
@@ -692,7 +694,7 @@ static struct {
     unsigned count;
 } crowd_of_spans = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-// One step; false: there are all spans.
+// One random step; false when all spans are used.
 static bool crowd_of_spans_step(void)
 {
     char name[16];
@@ -740,7 +742,7 @@ static int mode_span_crowd(void)
     return 0;
 }
 
-// span_waits: a span that is open while agents come and go
+// span_waits: a span that stays open across agents
 static int mode_span_waits(void)
 {
     sonde_span_begin("long", "k", "v");
@@ -750,8 +752,8 @@ static int mode_span_waits(void)
     return 0;
 }
 
-// span_pairs: before anybody reads, ten spans at once, one whose end is 40 records behind its
-// begin, and one that is open
+// span_pairs: before the agent reads, ten spans at once, one whose end is 40 records after its
+// begin, and an open one
 static int mode_span_pairs(void)
 {
     enum { AT_ONCE = 10, BETWEEN = 40 };
@@ -771,7 +773,7 @@ static int mode_span_pairs(void)
     return 0;
 }
 
-// limits: names, tags and texts at and over their limits; prints handles as 0 or 1
+// limits: names, tags and texts at and above their limits; prints handles as 0 or 1
 static int mode_limits(void)
 {
     static char name[300], key[200], value[2000], text[6000];
@@ -811,7 +813,7 @@ static int mode_limits(void)
     }
     m.tag_count = 15;
     printf("tags15=%d\n", sonde_define(&m) != 0);
-    m.tag_count = 16; // and host
+    m.tag_count = 16; // host is one more
     printf("tags16=%d\n", sonde_define(&m) != 0);
     m.tag_count = 2;
     m.name = "ordered";
@@ -861,7 +863,7 @@ static int mode_config(void)
     return 0;
 }
 
-// define COUNT: so many metrics, a point each
+// define COUNT: defines this many metrics, with a point each
 static int mode_define(void)
 {
     long on = 0;
@@ -885,7 +887,7 @@ static int open_descriptors(void)
     return open;
 }
 
-// level LEVEL-OF-METRIC: prints handle and level, and how many descriptors that took
+// level LEVEL-OF-METRIC: prints handle and level, and the number of descriptors in use
 static int mode_level(void)
 {
     int open = open_descriptors();
@@ -903,8 +905,8 @@ static int mode_level(void)
     return 0;
 }
 
-// closes: closes all descriptors, puts its own socket pair on their numbers, and emits on: nothing
-// of ours may come out of it
+// closes: closes all descriptors, reuses their numbers for its own socket pair, and continues to
+// emit: no data of libsonde may appear there
 static int mode_closes(void)
 {
     sonde_handle h = sonde_gauge("value", "");
@@ -916,7 +918,7 @@ static int mode_closes(void)
         close(fd);
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, mine) != 0)
         return 1;
-    mine[0] = fcntl(mine[0], F_DUPFD, 64); // out of the way
+    mine[0] = fcntl(mine[0], F_DUPFD, 64); // to another number
     mine[1] = fcntl(mine[1], F_DUPFD, 64);
     for (int fd = 3; fd < 64; fd++)
         dup2(mine[0], fd);
@@ -933,7 +935,7 @@ static int mode_closes(void)
     return 0;
 }
 
-// loud: does what is refused, with standard error going to standard output
+// loud: makes calls that are refused, with standard error redirected to standard output
 static int mode_loud(void)
 {
     dup2(1, 2);
@@ -942,7 +944,7 @@ static int mode_loud(void)
     return 0;
 }
 
-// locked: in a program whose memory is locked; prints how much shared memory that has taken
+// locked: in a program with locked memory; prints how much shared memory it takes
 static int mode_locked(void)
 {
     if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
@@ -959,7 +961,7 @@ static int mode_locked(void)
     return 0;
 }
 
-// small limits: address space and file size do not allow a segment of the wanted size
+// small limits: address space and file size are too small for a segment of the default size
 static int mode_tight(void)
 {
     struct rlimit limit = {(rlim_t)number(0) << 20, (rlim_t)number(0) << 20};
@@ -970,7 +972,7 @@ static int mode_tight(void)
     return 0;
 }
 
-// Where the library has mapped its segment, or the agent's area.
+// Finds the mapping of the library's segment, or of the agent's area.
 static char *find_mapping(const char *name, size_t *bytes)
 {
     FILE *f = fopen("/proc/self/maps", "re");
@@ -996,7 +998,7 @@ static uint64_t nasty(void)
     return r % 3 ? values[r / 3 % (sizeof values / sizeof *values)] : random_u64();
 }
 
-// scribble SEED ROUNDS: garbage where it hurts
+// scribble SEED ROUNDS: writes garbage to sensitive places
 static int mode_scribble(void)
 {
     random_state = (uint64_t)number(0);
@@ -1042,11 +1044,11 @@ static int mode_scribble(void)
             where = base + at.slots + SLOT_DATA + random_u64() % 4096 * 8;
         }
         uint64_t value = nasty();
-        if (r % 8 >= 6 && random_u64() % 2) // a header that might be believed
+        if (r % 8 >= 6 && random_u64() % 2) // a plausible header
             value = segment_word((enum segment_type)(random_u64() % 8), random_u64() % 4,
                                  random_u64() % 64, (uint32_t)(random_u64() % 4));
         memcpy(where, &value, sizeof value);
-        if (random_u64() % 16 == 0) // and its head runs ahead
+        if (random_u64() % 16 == 0) // with a head that is too far ahead
             atomic_fetch_add(&((struct ring *)(void *)(base + at.slots))->head,
                              random_u64() % 64 * 8);
         if (random_u64() % 64 == 0)
@@ -1080,7 +1082,7 @@ static void *thread_does_everything(void *index)
     return NULL;
 }
 
-// everything ROUNDS: four threads, all calls
+// everything ROUNDS: four threads, all functions
 static int mode_everything(void)
 {
     pthread_t threads[4];
@@ -1115,21 +1117,21 @@ static void *thread_is_cancelled(void *paths)
         sonde_span_end();
         if (i % 16 == 0)
             sonde_connect(((char **)paths)[i / 16 % 2], 1);
-        pthread_testcancel(); // none of the calls above need be a cancellation point
+        pthread_testcancel(); // the calls above need not be cancellation points
     }
     return NULL;
 }
 
 // cancels THREADS ASYNCHRONOUS SEED PATH PATH: threads that are cancelled anywhere in the slow
-// paths. Then, behind a line of input, everything still works: definitions, points, fork(). A lock
-// that nobody holds any more ends it by the alarm.
+// paths. After a line of input, everything still works: definitions, points, fork(). An alarm ends
+// it if a lock has no owner any more.
 static int mode_cancels(void)
 {
     enum { ALARM_S = 60, SPINS = 1 << 19 };
     pthread_t t;
     random_state = (uint64_t)number(2);
     alarm(ALARM_S);
-    sonde_emit(sonde_gauge("before", ""), 1); // this thread has a ring of its own
+    sonde_emit(sonde_gauge("before", ""), 1); // gives this thread a ring of its own
     for (long i = 0; i < number(0); i++) {
         if (pthread_create(&t, NULL, thread_is_cancelled, &arguments[3]) != 0)
             return 1;
@@ -1158,7 +1160,7 @@ static int mode_cancels(void)
 
 static int run_rest(void);
 
-// as UID MODE …: drops its privileges first
+// as UID MODE …: drops privileges first
 static int mode_as(void)
 {
     uid_t uid = (uid_t)number(0);
@@ -1170,8 +1172,8 @@ static int mode_as(void)
     return run_rest();
 }
 
-// no_memory: nothing more can be reserved from the middle on, as under vm.overcommit_memory=2 at
-// the limit. What does not fit into what there is counts as dropped.
+// no_memory: after half of the work, no more memory can be reserved, as with vm.overcommit_memory=2
+// at the limit. Values that do not fit into the existing memory count as dropped.
 static int mode_no_memory(void)
 {
     enum { POINTS = 20000 };
@@ -1204,7 +1206,7 @@ static int mode_no_memory(void)
     wait_for_line();
     fflush(stdout);
     pid_t pid = fork();
-    if (pid == 0) { // cannot have a segment
+    if (pid == 0) { // cannot get a segment
         sonde_emit(before, 1);
         _exit(sonde_level());
     }
@@ -1212,7 +1214,7 @@ static int mode_no_memory(void)
     return waitpid(pid, &status, 0) != pid || status != 0;
 }
 
-// unsealed MODE …: on a kernel that has no F_SEAL_FUTURE_WRITE, as before Linux 5.1
+// unsealed MODE …: without F_SEAL_FUTURE_WRITE, as on Linux before 5.1
 static int mode_unsealed(void)
 {
     enum { SEAL_FUTURE_WRITE = 0x10 };
@@ -1233,10 +1235,11 @@ static int mode_unsealed(void)
     return run_rest();
 }
 
-// slow: a point for each empty line, until another line comes
+// slow: emits a point for each empty line, until any other line
 static int mode_slow(void)
 {
-    enum { POINTS_MAX = 20000 }; // less than half of a ring, at which it would look in any case
+    // less than half of a ring, because it checks for the agent then anyway
+    enum { POINTS_MAX = 20000 };
     char line[64];
     int sent = 1;
     sonde_handle h = sonde_gauge("value", "");
@@ -1299,7 +1302,7 @@ static const struct mode {
     {"span_pairs", mode_span_pairs},
 };
 
-// The mode that the arguments begin with.
+// Runs the mode at the beginning of the remaining arguments.
 static int run_rest(void)
 {
     const char *name = argument_count > 0 ? arguments[0] : "";

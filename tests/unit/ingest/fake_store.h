@@ -1,19 +1,19 @@
-// fake_store.h - a struct store that only remembers what came in: what the ingest did can be asked
-// for exactly.
+// fake_store.h - a struct store that only remembers what was appended, so that tests can check
+// every call of the ingest.
 #ifndef SONDE_TESTS_FAKE_STORE_H
 #define SONDE_TESTS_FAKE_STORE_H
 
 #include "store/store.h"
 
 struct fake_series {
-    char *name;   // of the metric
+    char *name;   // name of the metric
     char *labels; // "k=v,k=v", sorted by key
     char *unit;
     enum store_kind kind;
     uint64_t count;
     double sum, first, last;
     int64_t first_t_ns, last_t_ns;
-    uint64_t falls; // values smaller than the one before
+    uint64_t falls; // values smaller than the previous one
     uint64_t time_falls;
 };
 
@@ -40,10 +40,10 @@ struct store {
     struct fake_event *events;
     size_t event_count, event_capacity;
     uint64_t rows, points;
-    uint64_t events_appended; // also those that replaced an earlier one
+    uint64_t events_appended; // including those that replaced an earlier one
     size_t series_limit;      // 0 = none
     size_t metric_limit;
-    bool keep; // every point, in the order in which they came
+    bool keep; // keep every point, in the order of arrival
     struct store_point *kept;
     size_t kept_count, kept_capacity;
 };
@@ -51,9 +51,10 @@ struct store {
 struct store *fake_store_open(void);
 void fake_store_close(struct store *s);
 
-// NULL when there is none. `labels` NULL = the first of that name.
+// NULL if not found. `labels` NULL = the first series of that name.
 struct fake_series *fake_find(const struct store *s, const char *name, const char *labels);
-uint64_t fake_count(const struct store *s, const char *name); // values of all series of the metric
+// number of values in all series of the metric
+uint64_t fake_count(const struct store *s, const char *name);
 struct fake_event *fake_event(const struct store *s, const char *text, size_t nth);
 
 #endif

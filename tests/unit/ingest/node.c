@@ -27,7 +27,7 @@ void node_open(struct node *n)
     signal(SIGPIPE, SIG_IGN);
 }
 
-// What the fake store holds of a series stands for the recording of the agents before.
+// The fake store's value of a series stands for the recording of earlier agents.
 static bool recorded(void *user, uint32_t series, double *value)
 {
     const struct store *s = user;
@@ -202,7 +202,7 @@ static void read_child(struct child *c)
     c->text[c->size] = 0;
 }
 
-// The HELLO of connection i. False: it is closed and forgotten.
+// Reads the HELLO of connection i. False: the connection is closed and forgotten.
 static bool greet(struct node *n, size_t i)
 {
     struct ingest_descriptors fds;
@@ -309,7 +309,7 @@ void node_until_all_gone(struct node *n)
 {
     for (size_t i = 0; i < n->child_count; i++)
         node_until_ended(n, &n->children[i]);
-    node_round(n); // takes in those that came at the very end
+    node_round(n); // handles connections that came at the very end
     for (int64_t end = patience(); node_stats(n).programs;) {
         node_round(n);
         if (clock_monotonic_ns() > end)

@@ -14,9 +14,9 @@ enum { NODE_CHILDREN_MAX = 128, NODE_PATIENCE_S = 120 };
 struct child {
     pid_t pid;
     int in, out; // its standard input and output
-    int status;  // as waitpid gave it, once `ended`
+    int status;  // from waitpid, valid once `ended`
     bool ended;
-    char text[4096]; // what it has written
+    char text[4096]; // its output
     size_t size;
 };
 
@@ -27,38 +27,41 @@ struct node {
     int listener;
     int connections[NODE_CHILDREN_MAX];
     pid_t peers[NODE_CHILDREN_MAX];
-    bool greeted[NODE_CHILDREN_MAX]; // its HELLO has come
+    bool greeted[NODE_CHILDREN_MAX]; // its HELLO has arrived
     size_t connection_count;
     struct child children[NODE_CHILDREN_MAX];
     size_t child_count;
     uint64_t bells;
     uint64_t refused_segments;
     int level;
-    // agents that start do not look through /proc, as one in a PID namespace of its own
+    // new agents do not search /proc, like an agent in a PID namespace of its own
     bool blind;
     bool deaf;                  // accepts no connections
-    struct ingest_stats before; // of agents that were stopped
+    struct ingest_stats before; // of stopped agents
 };
 
 void node_open(struct node *n);
-void node_close(struct node *n); // kills what still runs
+void node_close(struct node *n); // kills remaining programs
 
-void node_agent_start(struct node *n); // listens, then adopts
+void node_agent_start(struct node *n); // listens, then adopts running programs
 void node_agent_stop(struct node *n);
 struct ingest_stats node_stats(const struct node *n); // of all agents so far
 
-// Starts `emitter MODE ARGUMENTS…` (a list that ends with NULL) with SONDE_LEVEL=1 and
-// SONDE_SOCKET, and what `environment` ("K=V", or "K" to remove; NULL-ended; may be NULL) says.
+// Starts `emitter MODE ARGUMENTS…` (a list that ends with NULL) with SONDE_LEVEL=1, SONDE_SOCKET,
+// and `environment` (entries "K=V", or "K" to remove a variable; NULL-terminated; may be NULL).
 struct child *node_spawn(struct node *n, const char *const *environment, const char *mode, ...);
 struct child *node_spawn_program(struct node *n, const char *const *environment,
                                  const char *const *arguments);
 
-void node_round(struct node *n); // whatever there is to do; waits at most a few ms
-void node_until_said(struct node *n, struct child *c, const char *text); // it has written that
-void node_say(struct child *c, const char *text);                        // to its standard input
+void node_round(struct node *n); // handles all pending events; waits at most a few ms
+// waits for this text in its output
+void node_until_said(struct node *n, struct child *c, const char *text);
+// writes to its standard input
+void node_say(struct child *c, const char *text);
 void node_until_ended(struct node *n, struct child *c);
-// all children have ended and the ingest has let go of all
+// waits until all children have ended and the ingest has released all of them
 void node_until_all_gone(struct node *n);
-uint64_t child_number(const struct child *c, const char *key); // it wrote "key=NUMBER"
+// the number in its output line "key=NUMBER"
+uint64_t child_number(const struct child *c, const char *key);
 
 #endif

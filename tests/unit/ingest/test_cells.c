@@ -1,4 +1,4 @@
-// Cells: sums over threads and programs, those gone included; gauges; what was never touched is not
+// Cells: sums over threads and programs, including ended ones; gauges; untouched cells are not
 // recorded.
 #include "node.h"
 
@@ -33,7 +33,7 @@ static void until_programs(struct node *n, size_t count)
         node_round(n);
 }
 
-// The last child is let go, and the node ends.
+// Lets the last child end, and closes the node.
 static void end_with(struct node *n, struct child *last)
 {
     node_say(last, "\n");
@@ -51,7 +51,7 @@ static void counters_and_gauges(void **state)
     node_until_said(&n, c, "ready");
     node_round(&n);
     assert_int_equal(ingest_sample_cells(n.in, instant), 3);
-    assert_int_equal(n.store->rows, 1); // one time stamp for all of them
+    assert_int_equal(n.store->rows, 1); // one time stamp for all
     assert_true(series(&n, "work_total")->last == 800000);
     assert_int_equal(series(&n, "work_total")->last_t_ns, instant);
     assert_int_equal(series(&n, "work_total")->kind, STORE_COUNTER);
@@ -104,7 +104,7 @@ static void what_is_no_number_is_refused(void **state)
     node_say(c, "\n");
     node_until_said(&n, c, "set");
     ingest_sample_cells(n.in, instant + 1);
-    node_spawn(&n, NULL, "count_into", "set", "1", NULL); // a total that several programs share
+    node_spawn(&n, NULL, "count_into", "set", "1", NULL); // a total of several programs
     node_say(c, "\n");
     node_until_all_gone(&n);
     assert_true(series(&n, "set")->last == 8);
@@ -120,7 +120,7 @@ static void last_state_of_a_short_life(void **state)
     node_agent_start(&n);
     int64_t before = clock_realtime_ns();
     node_spawn(&n, NULL, "count", "5", NULL);
-    node_until_all_gone(&n); // no sample was ever asked for
+    node_until_all_gone(&n); // no sample was requested
     assert_true(series(&n, "work_total")->last == 5);
     assert_in_range(series(&n, "work_total")->last_t_ns, before, clock_realtime_ns());
     node_close(&n);
@@ -145,7 +145,7 @@ static void totals_do_not_fall(void **state)
     }
     until_programs(&n, 4);
     sample_and_expect(&n, "work_total", expected);
-    // The one that has the series in its set goes first; another one takes it over.
+    // The program whose set has the series ends first; another one takes over.
     for (int i = 0; i < 4; i++) {
         node_say(stays[i], "\n");
         node_until_ended(&n, stays[i]);
@@ -162,8 +162,8 @@ static void totals_do_not_fall(void **state)
     node_close(&n);
 }
 
-// What programs had counted that are gone when an agent takes over is still in the total; what
-// lives on is not counted twice, and who comes while nobody samples is new.
+// Counts of programs that have ended before an agent takes over stay in the total; those of living
+// programs are not counted twice, and programs that connect between samples count as new.
 static void totals_do_not_fall_with_another_agent(void **state)
 {
     (void)state;
@@ -180,7 +180,7 @@ static void totals_do_not_fall_with_another_agent(void **state)
     node_agent_stop(&n);
     while (clock_realtime_ns() <
            sampled_ns +
-               NS_PER_S / 20) // the start of a process is known in ticks of the kernel's clock
+               NS_PER_S / 20) // the kernel knows the start of a process in ticks of its clock
         usleep(1000);
     struct child *new = node_spawn(&n, NULL, "count", "5", "1", NULL);
     node_until_said(&n, new, "ready");
@@ -192,8 +192,7 @@ static void totals_do_not_fall_with_another_agent(void **state)
     node_until_all_gone(&n);
     assert_true(series(&n, "work_total")->last == 1075);
     node_agent_stop(&n);
-    // Nobody lives on; a series of this one is in the recording, and nothing of it is in the total
-    // yet.
+    // No program survives; one series of this one is recorded, but not part of the total yet.
     node_agent_start(&n);
     node_spawn(&n, NULL, "count", "3", NULL);
     node_until_all_gone(&n);
@@ -202,7 +201,7 @@ static void totals_do_not_fall_with_another_agent(void **state)
     node_close(&n);
 }
 
-// What a program adds while no agent looks is in the total, beside what ended programs had added.
+// Additions of programs while no agent runs are in the total, beside those of ended programs.
 static void no_addition_is_lost_between_agents(void **state)
 {
     (void)state;
@@ -220,7 +219,7 @@ static void no_addition_is_lost_between_agents(void **state)
         char text[16];
         snprintf(text, sizeof text, "added_%d", i + 1);
         node_say(stays, "\n");
-        node_until_said(&n, stays, text); // and no sample is taken
+        node_until_said(&n, stays, text); // without a sample meanwhile
         node_agent_stop(&n);
         node_agent_start(&n);
         ingest_sample_cells(n.in, clock_realtime_ns());
@@ -234,7 +233,7 @@ static void no_addition_is_lost_between_agents(void **state)
     node_close(&n);
 }
 
-// The row that has the last state of an ended program may be in the set of one that lives.
+// The last state of an ended program may be in the row of a living program's set.
 static void the_last_state_is_recorded_whoever_has_the_series(void **state)
 {
     (void)state;
@@ -254,8 +253,8 @@ static void the_last_state_is_recorded_whoever_has_the_series(void **state)
     end_with(&n, stays);
 }
 
-// An agent that does not see processes meets a program again when that connects: what it had added
-// is in the total already.
+// An agent that cannot see processes finds a program again when it connects: its earlier additions
+// are already in the total.
 static void one_that_connects_later_is_not_counted_twice(void **state)
 {
     (void)state;
@@ -279,7 +278,7 @@ static void one_that_connects_later_is_not_counted_twice(void **state)
     sample_and_expect(&n, "work_total", 1005);
     int added = 0;
     for (char text[32]; node_stats(&n).programs < 2; usleep(100000)) {
-        assert_in_range(++added, 1, 59); // it looks for its agent at least once a second
+        assert_in_range(++added, 1, 59); // it searches for its agent at least once a second
         node_say(late, "\n");
         snprintf(text, sizeof text, "added_%d", added);
         node_until_said(&n, late, text);
@@ -289,7 +288,7 @@ static void one_that_connects_later_is_not_counted_twice(void **state)
     node_close(&n);
 }
 
-// The memory of a program, as one more HELLO would pass it.
+// The memory of a program, as in one more HELLO.
 static struct ingest_descriptors descriptors_of(pid_t pid)
 {
     struct ingest_descriptors fds = {.segment = -1, .agent_area = -1};
@@ -307,9 +306,9 @@ static struct ingest_descriptors descriptors_of(pid_t pid)
     return fds;
 }
 
-// A program may have connected more than once while no agent ran. The agent reads it to its end for
-// the first HELLO; the next one brings it back, with what it had added and with a total that other
-// programs have a part in.
+// A program may have connected several times while no agent ran. The agent reads it to its end at
+// the first HELLO; the next one brings it back, with its additions, and with a total that other
+// programs share.
 static void one_that_comes_back_after_its_end_is_not_counted_twice(void **state)
 {
     (void)state;
@@ -357,8 +356,8 @@ static void more_cells_than_a_set_holds(void **state)
     end_with(&n, c);
 }
 
-// A process that asks finds its cells recorded, those of programs with which it shares a series
-// included; once, until one of them changes.
+// After a process has asked, its cells are recorded, including those of programs with which it
+// shares a series; once, until one of them changes.
 static void a_process_that_asks(void **state)
 {
     (void)state;
@@ -372,22 +371,24 @@ static void a_process_that_asks(void **state)
     node_until_said(&n, shares, "added_0");
     node_until_said(&n, apart, "ready");
     until_programs(&n, 3);
-    ingest_ask_cells(n.in, getpid()); // it emits nothing
+    ingest_ask_cells(n.in, getpid()); // it emits no points
     assert_int_equal(ingest_sample_asked(n.in, instant), 0);
     ingest_ask_cells(n.in, asks->pid);
     assert_int_equal(ingest_sample_asked(n.in, instant), 1);
-    assert_true(series(&n, "work_total")->last == 16); // `apart` has a part, too
-    assert_int_equal(series(&n, "level")->count, 0);   // a gauge of one that does not ask
+    assert_true(series(&n, "work_total")->last == 16); // `apart` contributes, too
+    assert_int_equal(series(&n, "level")->count, 0);   // a gauge of a program that has not asked
     node_say(shares, "\n");
     node_until_said(&n, shares, "added_1");
     ingest_ask_cells(n.in, asks->pid);
-    assert_int_equal(ingest_sample_asked(n.in, instant + 1), 0); // nothing of its own has changed
+    // none of its own cells has changed
+    assert_int_equal(ingest_sample_asked(n.in, instant + 1), 0);
     node_say(asks, "\n");
     node_until_said(&n, asks, "added_1");
     ingest_ask_cells(n.in, asks->pid);
     assert_int_equal(ingest_sample_asked(n.in, instant + 2), 1);
     assert_true(series(&n, "work_total")->last == 38);
-    // The instant before the question is sampled after it: it may not fall behind.
+    // The instant before the request is sampled after it, and must not be recorded in the wrong
+    // order.
     node_say(asks, "\n");
     node_until_said(&n, asks, "added_2");
     assert_true(ingest_sample_cells(n.in, instant + 1) > 1);
@@ -397,7 +398,7 @@ static void a_process_that_asks(void **state)
     assert_int_equal(ingest_sample_asked(n.in, instant + 3), 0); // recorded with all others
     assert_int_equal(series(&n, "work_total")->falls, 0);
     assert_int_equal(series(&n, "work_total")->time_falls, 0);
-    // A clock that was set back by more is believed.
+    // If the clock was set back by more, the new time counts.
     ingest_sample_cells(n.in, instant - 2 * NS_PER_S);
     assert_int_equal(series(&n, "work_total")->last_t_ns, instant - 2 * NS_PER_S);
     node_say(asks, "\n");

@@ -1,4 +1,4 @@
-// Groups, explicit times, spans, annotations, and everything at and over its limit.
+// Groups, explicit times, spans, annotations, and values at and above all limits.
 #include "emit/segment.h"
 #include "node.h"
 #include "unit/seed.h"
@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-// Whether its process has left it open.
+// True if its process left it open.
 static bool is_unfinished(const struct fake_event *e)
 {
     return strstr(e->labels, "unfinished=1") != NULL;
@@ -34,7 +34,7 @@ static void groups_and_times(void **state)
     assert_int_equal(b->last_t_ns, INT64_C(1700000000123456789));
     assert_null(fake_find(n.store, "too_high", NULL));
     struct ingest_stats s = node_stats(&n);
-    // two points of handles that are no metrics, 3 words each
+    // two points with handles that are not metrics, 3 words each
     assert_int_equal(s.dropped_corrupt, 6);
     node_close(&n);
 }
@@ -76,7 +76,7 @@ static void spans_nest(void **state)
     for (struct fake_event *e; (e = fake_event(n.store, "deep", deep)); deep++)
         assert_true(e->end_ns >= e->start_ns && e->end_ns < INT64_MAX &&
                     (e->parent != 0) == (deep > 0));
-    assert_in_range(deep, 32, 64); // the rest did not fit into the stack
+    assert_in_range(deep, 32, 64); // the others exceed the stack
     struct fake_event *after = fake_event(n.store, "after", 0),
                       *open = fake_event(n.store, "open", 0);
     assert_int_equal(after->parent, 0);
@@ -111,7 +111,7 @@ static void spans_of_no_thread(void **state)
     assert_true(moved->end_ns < INT64_MAX);
     assert_true(is_unfinished(b)); // only a child has tried to close it
     assert_true(b->end_ns >= moved->end_ns && b->end_ns <= clock_realtime_ns());
-    assert_int_equal(child->parent, 0); // another process' span is not its
+    assert_int_equal(child->parent, 0); // a span of another process is never its parent
     assert_true(child->end_ns < INT64_MAX);
     assert_null(fake_event(n.store, "none", 0));
     struct fake_event *begun = fake_event(n.store, "begun", 0),
@@ -162,7 +162,7 @@ static void a_span_that_is_over_is_stored_once(void **state)
     assert_int_equal(shorts, 10);
     assert_true(fake_event(n.store, "wide", 0)->end_ns < INT64_MAX);
     assert_true(is_unfinished(fake_event(n.store, "open", 0)));
-    // Both begin and end where the look ahead did not reach the end, and of the open one.
+    // Both begin and end if the look-ahead did not reach the end, and for the open span.
     assert_int_equal(n.store->events_appended, 10 + 2 + 2);
     assert_int_equal(node_stats(&n).dropped_corrupt, 0);
     node_close(&n);
@@ -186,7 +186,7 @@ static void a_span_that_another_thread_closes(void **state)
     node_close(&n);
 }
 
-// Threads open spans and close each other's while agents come and go; then the program is killed.
+// Threads open spans and close each other's while agents start and end; then the program is killed.
 static void spans_end_with_their_process(void **state)
 {
     (void)state;
@@ -266,14 +266,14 @@ static void at_and_over_limits(void **state)
     assert_int_equal(strlen(e->labels), 128 + 1 + 1024 + strlen(",host=here"));
     struct fake_event *sixteen = fake_event(n.store, "sixteen", 0);
     assert_non_null(sixteen);
-    // Refused: the definitions; the cut name, the bad tag; the cut text; the 17th tag. Then the
-    // agent leaves out the 16th for host.
+    // Refused: the definitions; the truncated name, the bad tag; the truncated text; the 17th tag.
+    // Then the agent leaves out the 16th because of host.
     assert_int_equal(node_stats(&n).dropped_limit, refused + 2 + 1 + 1 + 1);
     assert_int_equal(node_stats(&n).dropped_corrupt, 0);
     node_close(&n);
 }
 
-// Each parameter alone, and many in as few annotations as have room for them.
+// Each parameter alone, and many in as few annotations as possible.
 static void parameters_of_the_run(void **state)
 {
     (void)state;
@@ -295,7 +295,7 @@ static void parameters_of_the_run(void **state)
     assert_int_equal(found, n.store->event_count);
     assert_int_equal(strlen(n.store->events[4].text), 2 + 2 * 1024);
     assert_string_equal(n.store->events[5].text + 2 + 2 * 1024, " e=last");
-    // The bad key, the long value, the key without a value.
+    // The bad key, the long value, and the key without a value.
     assert_int_equal(node_stats(&n).dropped_limit, 3);
     node_close(&n);
 }
@@ -311,7 +311,7 @@ static void as_many_metrics_as_there_may_be(void **state)
     node_until_said(&n, c, "dropped=");
     node_until_ended(&n, c);
     assert_int_equal(child_number(c, "on"), SEGMENT_DEFINITIONS_MAX - 1);
-    // nobody took their points
+    // no agent received their points
     assert_int_equal(child_number(c, "dropped"), SEGMENT_DEFINITIONS_MAX - 1);
     node_close(&n);
 }

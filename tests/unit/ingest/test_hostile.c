@@ -1,4 +1,4 @@
-// A program may write anything into its segment, and pass anything as one. Only its own data
+// A program may write anything into its segment, and pass any file as one. Only its own data may
 // suffer.
 #include "base/descriptors.h"
 #include "emit/segment.h"
@@ -37,7 +37,7 @@ static void scribblers_harm_only_themselves(void **state)
             ingest_sample_cells(n.in, clock_realtime_ns());
             assert_true(clock_monotonic_ns() < end && !bad->ended);
         }
-        if (i % 8 == 0) { // the next agent finds the mess as it is
+        if (i % 8 == 0) { // the next agent gets the damaged segment
             node_agent_stop(&n);
             node_agent_start(&n);
         }
@@ -58,7 +58,7 @@ static void scribblers_harm_only_themselves(void **state)
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
-// A segment of our own, as a program would make it.
+// A segment of the test, like that of a program.
 static int make_segment(uint32_t slots, uint64_t ring_bytes, size_t bytes, int seals)
 {
     int fd = memfd_create(SEGMENT_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -91,11 +91,11 @@ static struct ingest_descriptors with_area(int segment, size_t bytes, int seals)
     assert_int_equal(fstat(fds.agent_area, &st), 0);
     uint64_t inode = st.st_ino;
     ssize_t n = pwrite(segment, &inode, sizeof inode, offsetof(struct segment_header, agent_inode));
-    assert_true(n == (ssize_t)sizeof inode || n < 0); // what is no memfd takes nothing
+    assert_true(n == (ssize_t)sizeof inode || n < 0); // a file that is not a memfd accepts no seals
     return fds;
 }
 
-// The segment, with an area for the agent that is as it should be.
+// Offers the segment, with a valid area for the agent.
 static struct ingest_descriptors offer(int segment)
 {
     return with_area(segment, SEGMENT_AGENT_BYTES, SEALS);
@@ -115,7 +115,7 @@ static void what_is_no_segment(void **state)
         ingest_attach(n.in, offer(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)), getpid()),
         -EPROTO);
     assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 0, 0)), getpid()),
-                     -EPROTO); // could be shrunk under us
+                     -EPROTO); // the program could shrink it
     assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 0, F_SEAL_GROW)), getpid()),
                      -EPROTO);
     assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 1 << 20, SEALS)), getpid()),
@@ -126,11 +126,11 @@ static void what_is_no_segment(void **state)
         ingest_attach(n.in, offer(make_segment(1 << 20, 1 << 20, 1 << 20, SEALS)), getpid()),
         -EPROTO);
     assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 3 << 19, 0, SEALS)), getpid()),
-                     -EPROTO); // no power of two
+                     -EPROTO); // not a power of two
     assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 4096, 0, SEALS)), getpid()),
                      -EPROTO);
     assert_int_equal(node_stats(&n).programs, 0);
-    // An agent's area that could be shrunk under us, of a wrong size, or of another segment.
+    // An agent's area that the program could shrink, of a wrong size, or of another segment.
     assert_int_equal(ingest_attach(n.in,
                                    with_area(make_segment(4, 1 << 20, 0, SEALS),
                                              SEGMENT_AGENT_BYTES, F_SEAL_GROW),
@@ -182,7 +182,7 @@ static void unseen_process_goes_with_its_connection(void **state)
     node_open(&n);
     node_agent_start(&n);
     assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 0, SEALS)), -1),
-                     0); // as ingest_receive_hello numbers them
+                     0); // the number from ingest_receive_hello
     assert_int_equal(ingest_attach(n.in, offer(make_segment(4, 1 << 20, 0, SEALS)), -2), 0);
     ingest_drain(n.in, NULL);
     assert_int_equal(node_stats(&n).programs, 2);
@@ -233,7 +233,7 @@ static void hello_of_another_version_or_with_more(void **state)
     assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTONOSUPPORT);
     hello.version = SEGMENT_VERSION;
     assert_int_equal(descriptors_send(pair[1], &hello, sizeof hello, sent, 1, 0),
-                     (int)sizeof hello); // no area for the agent
+                     (int)sizeof hello); // without an area for the agent
     assert_int_equal(ingest_receive_hello(pair[0], &fds, &pid), -EPROTO);
     assert_true(fds.segment == -1 && fds.agent_area == -1);
     assert_int_equal(descriptors_send(pair[1], &hello, sizeof hello, sent, 4, 0),
@@ -244,7 +244,7 @@ static void hello_of_another_version_or_with_more(void **state)
     assert_int_equal(fcntl(fds.agent_area, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
     ingest_descriptors_close(&fds);
     int now = dup(0);
-    assert_int_equal(now, lowest); // nothing stayed open
+    assert_int_equal(now, lowest); // no descriptor stays open
     close(now);
     for (int i = 0; i < 4; i++)
         close(sent[i]);
@@ -252,8 +252,8 @@ static void hello_of_another_version_or_with_more(void **state)
     close(pair[1]);
 }
 
-// A program of our own making: the process "p" with the gauges "m" (1), "n" (2), the group of both
-// (3), and one ring.
+// A forged program: the process "p" with the gauges "m" (1), "n" (2), the group of both (3), and
+// one ring.
 struct forged {
     struct segment_layout at;
     struct segment_header *header;
@@ -378,7 +378,7 @@ static void note_whose_text_is_longer(struct forged *f)
 static void note_with_too_many_tags(struct forged *f)
 {
     put(f, 40, SEGMENT_NOTE, 0);
-    f->words[5] = 17u << 16; // no text, 17 tags
+    f->words[5] = 17u << 16; // empty text, 17 tags
 }
 
 static void definition_longer_than_any(struct forged *f)
@@ -491,9 +491,9 @@ static void forgeries_cost_what_is_forged(void **state)
         node_agent_start(&n);
         struct forged f = forge();
         assert_int_equal(ingest_attach(n.in, offer(f.fd), getpid()), 0);
-        put(&f, 3, SEGMENT_POINT, 1); // what was before is taken, also the definitions
+        put(&f, 3, SEGMENT_POINT, 1); // earlier records count, including definitions
         assert_int_equal(ingest_drain(n.in, NULL), 1);
-        // A head that goes anywhere is believed, what is in between skipped.
+        // Any head is accepted, and invalid records before it are skipped.
         atomic_store(&f.ring->head, cases[i].forge == record_over_the_end ? FORGED_RING - 3072 : 0);
         ingest_drain(n.in, NULL);
         struct ingest_stats before = node_stats(&n), after;
@@ -539,7 +539,7 @@ static void impossible_times_are_put_right(void **state)
     struct fake_series *s = fake_find(n.store, "m", NULL);
     assert_int_equal(s->count, 5);
     assert_int_equal(node_stats(&n).clamped, 4);
-    // when the system started, at the earliest
+    // the start of the system, at the earliest
     assert_true(s->first_t_ns > 0 && s->first_t_ns <= now);
     assert_in_range(s->last_t_ns, now, clock_realtime_ns());
     munmap(f.base, f.at.bytes);

@@ -1,5 +1,5 @@
-// Programs that fork, clone, exec, close what is ours, have little address space; levels; tags of a
-// process; dlopen.
+// Programs that fork, clone, exec, close libsonde's descriptors, or have little address space;
+// levels; tags of a process; dlopen.
 #include "emit/segment.h"
 #include "node.h"
 #include "unit/seed.h"
@@ -36,8 +36,7 @@ static void fork_in_the_middle(void **state)
     assert_int_equal(count_of(&n, "both"), 3);
     assert_true(fake_find(n.store, "both", NULL)->sum == 6);
     assert_true(fake_find(n.store, "late", NULL)->last == 7);
-    // The cells of a child begin empty; the totals add up, and do not fall as the processes end one
-    // by one.
+    // A child's cells begin at 0; totals add up, and do not fall as the processes end one by one.
     assert_true(fake_find(n.store, "adds", NULL)->last == 111);
     assert_int_equal(fake_find(n.store, "adds", NULL)->falls, 0);
     assert_true(fake_find(n.store, "level", NULL)->last == 5);
@@ -46,7 +45,7 @@ static void fork_in_the_middle(void **state)
     assert_non_null(outer);
     assert_non_null(inner);
     assert_null(fake_event(n.store, "outer", 1));
-    // ended by the parent, after the child
+    // the parent closes it after the child
     assert_true(outer->end_ns >= inner->end_ns && outer->end_ns < INT64_MAX);
     assert_int_equal(inner->parent, 0);
     node_close(&n);
@@ -128,13 +127,13 @@ static void exec_starts_anew(void **state)
     node_open(&n);
     node_agent_start(&n);
     struct child *c = node_spawn(&n, NULL, "exec", "100", NULL);
-    node_until_said(&n, c, "first"); // by the new program
+    node_until_said(&n, c, "first"); // from the new program
     for (int64_t end = clock_monotonic_ns() + (int64_t)NODE_PATIENCE_S * NS_PER_S;
          node_stats(&n).programs != 1 || count_of(&n, "value") < 10;) {
         node_round(&n);
         assert_true(clock_monotonic_ns() < end);
     }
-    // the one before the exec is gone, though the process lives
+    // the program before the exec counts as ended, though its process lives
     assert_int_equal(node_stats(&n).programs_total, 2);
     assert_int_equal(count_of(&n, "before"), 100);
     assert_true(fake_find(n.store, "adds", NULL)->last == 1);
@@ -144,7 +143,8 @@ static void exec_starts_anew(void **state)
     node_close(&n);
 }
 
-// An agent that cannot find it gets it back from the program itself, however little that emits.
+// An agent that cannot find the program gets it back when the program connects itself, however
+// rarely it emits.
 static void a_slow_program_connects_again(void **state)
 {
     (void)state;
@@ -180,11 +180,11 @@ static void descriptors_closed_under_us(void **state)
         node_round(&n);
     node_say(c, "\n");
     node_until_said(&n, c, "sent=");
-    // nothing of ours went into the program's own sockets
+    // no data of libsonde is in the program's sockets
     assert_int_equal(child_number(c, "stray"), 0);
-    assert_int_equal(child_number(c, "lost"), 0); // and none of the program's was closed
+    assert_int_equal(child_number(c, "lost"), 0); // none of the program's sockets was closed
     node_round(&n);
-    // its connection is closed, but it lives and is heard
+    // its connection is closed, but its points still arrive
     assert_int_equal(node_stats(&n).programs, 1);
     node_say(c, "\n");
     node_until_all_gone(&n);
@@ -205,7 +205,7 @@ static void little_address_space(void **state)
         {"120", "0", 1, false}, // the segment gets fewer slots
         {"40", "0", 0, false},  // sonde is off
         {"120", "1", 1, true},
-        {"1", "1", 0, true}, // no SIGXFSZ
+        {"1", "1", 0, true}, // without SIGXFSZ
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -248,7 +248,7 @@ static void silent_unless_asked(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct node n;
         node_open(&n);
-        // and there is no agent
+        // no agent runs
         struct child *c = node_spawn(&n, (const char *[]){cases[i].log, NULL}, "loud", NULL);
         node_until_ended(&n, c);
         assert_int_equal(c->status, 0);
@@ -286,7 +286,7 @@ static void levels(void **state)
         assert_int_equal(c->status, 0);
         assert_int_equal(child_number(c, "handle"), cases[i].handle);
         assert_int_equal(child_number(c, "level"), cases[i].run);
-        assert_int_equal(child_number(c, "open"), cases[i].open); // off: not a descriptor
+        assert_int_equal(child_number(c, "open"), cases[i].open); // off: no descriptor
         assert_int_equal(node_stats(&n).programs_total, cases[i].run > 0);
         assert_int_equal(count_of(&n, "leveled") > 0, cases[i].handle);
         node_close(&n);
@@ -305,7 +305,8 @@ static void agent_of_a_lower_level(void **state)
     assert_int_equal(child_number(c, "handle"), 1);
     assert_int_equal(count_of(&n, "leveled"), 0);
     struct ingest_stats s = node_stats(&n);
-    assert_int_equal(s.dropped_corrupt + s.dropped_limit, 0); // not wanted is not lost
+    // unwanted values do not count as lost
+    assert_int_equal(s.dropped_corrupt + s.dropped_limit, 0);
     node_close(&n);
 }
 
@@ -326,7 +327,7 @@ static void tags_of_a_process(void **state)
         {{"PMIX_RANK=3", NULL}, "host=here,rank=3", 0},
         {{"SLURM_PROCID=5", "OMPI_COMM_WORLD_RANK=4", NULL}, "host=here,rank=4", 0},
         {{"SLURM_PROCID=5", "SLURM_STEP_ID=0", NULL}, "host=here,rank=5", 0},
-        {{"SLURM_PROCID=5", NULL}, "host=here", 0}, // the batch script's
+        {{"SLURM_PROCID=5", NULL}, "host=here", 0}, // of the batch script
         {{"PMI_RANK=many", NULL}, "host=here", 0},
         {{"PMIX_RANK=3", "SONDE_TAGS=rank=9", NULL}, "host=here,rank=9", 0},
         {{"SONDE_TAGS=a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1,i=1,j=1,k=1,l=1,m=1,n=1,o=1,p=1,q=1",
@@ -410,7 +411,7 @@ static void moves_to_another_agent(void **state)
         for (int64_t end = clock_monotonic_ns() + (int64_t)NODE_PATIENCE_S * NS_PER_S;
              count_of(&first, "value") + count_of(&second, "value") < 2 * COUNT ||
              node_stats(&second).programs == 0;) {
-            node_round(&second); // the new agent is there before the old one has let go
+            node_round(&second); // the new agent runs before the old one has released the program
             node_round(&first);
             assert_true(clock_monotonic_ns() < end);
         }
@@ -420,7 +421,7 @@ static void moves_to_another_agent(void **state)
             node_round(&second);
         assert_int_equal(c->status, 0);
         assert_int_equal(child_number(c, "dropped"), 0);
-        // nothing twice
+        // no value twice
         assert_int_equal(count_of(&first, "value") + count_of(&second, "value"), 2 * COUNT);
         assert_int_equal(node_stats(&second).programs_total, 1);
         assert_true(fake_find(second.store, "work_total", NULL)->last == 2 * COUNT);
@@ -429,8 +430,8 @@ static void moves_to_another_agent(void **state)
     }
 }
 
-// Coming back finds the agent's queue full. What the program emits then is not heard, until it asks
-// to be connected once more.
+// After moving back, the program finds the agent's queue full. Points that it emits then are
+// dropped, until it requests another connection.
 static void comes_back_to_a_full_queue(void **state)
 {
     (void)state;
@@ -478,7 +479,7 @@ static void values_that_nobody_takes(void **state)
     assert_int_equal(child_number(c, "dropped0"), UNHEARD);
     assert_int_equal(child_number(c, "failed0"), ENOENT);
     assert_non_null(strstr(c->text, "why0=nothing is recorded until an agent listens at "));
-    node_agent_start(&n); // finds it
+    node_agent_start(&n); // the program finds it
     node_say(c, "\n");
     node_until_said(&n, c, "second");
     assert_int_equal(child_number(c, "dropped1"), 0);
@@ -521,7 +522,7 @@ static void memory_that_is_not_to_be_had(void **state)
     node_say(c, "\n");
     node_until_all_gone(&n);
     assert_int_equal(c->status, 0);
-    assert_in_range(child_number(c, "defined"), 1, 4999); // those that the memory was there for
+    assert_in_range(child_number(c, "defined"), 1, 4999); // those for which memory was left
     assert_true(child_number(c, "dropped") > 0);
     assert_int_equal(count_of(&n, "before") + child_number(c, "dropped"), child_number(c, "sent"));
     assert_true(fake_find(n.store, "total", NULL)->last == 2);
@@ -532,7 +533,7 @@ static void threads_are_cancelled(void **state)
 {
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    skip(); // a thread that is cancelled inside that sanitizer leaves its locks held
+    skip(); // with that sanitizer, a thread that is cancelled inside it keeps its locks
 #endif
     uint64_t seed = test_seed(1), rounds = test_rounds();
     for (int asynchronous = 0; asynchronous < 2; asynchronous++) {
@@ -546,8 +547,8 @@ static void threads_are_cancelled(void **state)
         struct child *c = node_spawn(&n, NULL, "cancels", threads, asynchronous ? "1" : "0",
                                      seed_text, n.path, nobody, NULL);
         node_until_said(&n, c, "cancelled");
-        // A program can end before it has a place among more connections than wait for the agent at
-        // a time.
+        // If more connections wait for the agent than fit its queue, a program can end before it
+        // gets a place.
         for (struct pollfd waiting = {n.listener, POLLIN, 0}; poll(&waiting, 1, 0) > 0;)
             node_round(&n);
         node_say(c, "\n");

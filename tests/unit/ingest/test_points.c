@@ -1,4 +1,4 @@
-// Every point is accounted for, however the program ends and whenever the agent is there.
+// Every point is accounted for, however the program ends and whenever an agent runs.
 #include "node.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void threads_account_for_all(void **state)
         snprintf(labels, sizeof labels, "host=here,thread=%d", t);
         struct fake_series *f = fake_find(n.store, "value", labels);
         assert_non_null(f);
-        assert_int_equal(f->falls, 0); // in order, none twice
+        assert_int_equal(f->falls, 0); // in order, without duplicates
         assert_int_equal(f->time_falls, 0);
         assert_true(f->last < POINTS && f->count > 0);
     }
@@ -38,7 +38,7 @@ static void rings_outlive_their_threads(void **state)
     struct node n;
     node_open(&n);
     node_agent_start(&n);
-    // 50 × 20 threads are more than there are slots, but never at a time.
+    // 50 × 20 threads are more than the number of slots, but not all at once.
     struct child *c = node_spawn(&n, NULL, "waves", "50", "20", "100", NULL);
     node_until_all_gone(&n);
     struct ingest_stats s = node_stats(&n);
@@ -214,9 +214,9 @@ static int by_time(const void *a, const void *b)
     return (x->t_ns > y->t_ns) - (x->t_ns < y->t_ns);
 }
 
-// Programs that emit into one series have nanoseconds of their own in it: the store keeps one value
-// at a time. The agent reads the rings while they are written, or all of them at once when they are
-// full of points.
+// Programs that emit into one series use different nanoseconds, because the store keeps one value
+// for each time. The agent reads the rings while they are written, or all at once when they are
+// full.
 static void emit_into_one_series(bool reads_meanwhile)
 {
     enum { PROGRAMS = 3, EACH = 600000 };
@@ -231,7 +231,7 @@ static void emit_into_one_series(bool reads_meanwhile)
         while (node_stats(&n).programs < (uint64_t)i + 1)
             node_round(&n);
         node_until_said(&n, c[i], "connected");
-        node_round(&n); // of a program that has defined nothing
+        node_round(&n); // of a program without definitions
         node_say(c[i], "\n");
         node_until_said(&n, c[i], "first");
     }
@@ -283,7 +283,7 @@ static void times_are_true(void **state)
     node_say(c, "\n\n");
     node_until_all_gone(&n);
     struct fake_series *f = fake_find(n.store, "value", NULL);
-    // The fit after 10 ms of settling is good to 1e-6 or so; a millisecond is generous.
+    // After 10 ms of settling, the fit's error is about 1e-6; a millisecond is generous.
     assert_in_range(f->first_t_ns, before - NS_PER_MS, after + NS_PER_MS);
     assert_in_range(f->last_t_ns, f->first_t_ns, after + NS_PER_MS);
     assert_int_equal(node_stats(&n).clamped, 0);

@@ -1,6 +1,6 @@
-// Whoever listens at the agent's path may be hostile: it takes the descriptors of a program, opens
-// and maps all that it can for writing, and writes garbage there. The program must live on. Another
-// user gets nothing.
+// The process that listens at the agent's path may be hostile: it takes the descriptors of a
+// program, tries to open and map all of them for writing, and writes garbage there. The program
+// must survive. Another user gets nothing.
 #include "base/descriptors.h"
 #include "emit/segment.h"
 #include "node.h"
@@ -49,7 +49,7 @@ static bool map_writable(int fd, struct mapping *m)
     return base != MAP_FAILED;
 }
 
-// Tries everything that a receiver can do to a descriptor, except to change the file's mode as its
+// Tries everything that a receiver can do with a descriptor, except changing the file's mode as its
 // owner.
 static size_t attack(int fd, struct mapping mappings[2])
 {
@@ -76,8 +76,8 @@ static uint64_t garbage(void)
     return r % 4 ? values[r / 4 % (sizeof values / sizeof *values)] : r;
 }
 
-// Writes for as long as the program keeps its connection. The beginning of a file, where the heads
-// and sizes are, gets most.
+// Writes as long as the program keeps its connection, mostly to the beginning of a file, where the
+// heads and sizes are.
 static void scribble(const struct mapping *mappings, size_t count, int connection)
 {
     char byte;
@@ -90,8 +90,7 @@ static void scribble(const struct mapping *mappings, size_t count, int connectio
     }
 }
 
-// A descriptor that was passed read-only cannot be opened for writing by another user who gets hold
-// of it.
+// Another user who gets a read-only descriptor cannot open it for writing.
 static bool other_user_can_write(int segment)
 {
     fflush(NULL);
@@ -106,7 +105,7 @@ static bool other_user_can_write(int segment)
 
 enum { RECEIVED_NOTHING = 10, RECEIVED = 11, WRITABLE_BY_OTHERS = 12 };
 
-// Listens at the path as `uid`, says so with a byte to `ready`, and attacks the first program that
+// Listens at the path as `uid`, writes a byte to `ready`, and attacks the first program that
 // connects.
 static int hostile_agent(const struct node *n, uid_t uid, int ready)
 {
@@ -163,7 +162,8 @@ static int exit_code(pid_t pid)
 
 static void survives(bool sealed)
 {
-    uid_t uid = geteuid() == 0 ? SOMEBODY : geteuid(); // not root, whom no file's mode stops
+    // not root, because root ignores a file's mode
+    uid_t uid = geteuid() == 0 ? SOMEBODY : geteuid();
     char uid_text[16];
     snprintf(uid_text, sizeof uid_text, "%u", (unsigned)uid);
     struct node n;
@@ -207,7 +207,7 @@ static void unsealed_segments_are_recorded(void **state)
     while (fake_count(n.store, "value") < 1000)
         node_round(&n);
     node_agent_stop(&n);
-    node_agent_start(&n); // adopts it
+    node_agent_start(&n); // adopts the program
     assert_int_equal(node_stats(&n).programs, 1);
     node_say(c, "\n\n");
     node_until_all_gone(&n);
@@ -220,7 +220,7 @@ static void another_user_gets_nothing(void **state)
 {
     (void)state;
     if (geteuid() != 0)
-        skip(); // only root can be two users
+        skip(); // only root can change its uid
     struct node n;
     node_open(&n);
     pid_t agent = start_hostile_agent(&n, SOMEBODY);

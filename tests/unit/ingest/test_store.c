@@ -1,4 +1,4 @@
-// From sonde_emit() to a file that is read again, through the real store. The process is its own
+// From sonde_emit() to a file that is read back, through the real store. The process is its own
 // agent.
 #include "base/clock.h"
 #include "ingest/hello.h"
@@ -45,7 +45,7 @@ static bool take_event(const struct store_event *event, void *user)
     return true;
 }
 
-// The values of the only series of a metric, in the order of time.
+// The values of the metric's only series, in the order of time.
 static size_t values_of(struct store_snapshot *s, const char *name, double *out, size_t max)
 {
     uint32_t metric;
@@ -126,7 +126,7 @@ static void what_is_emitted_is_read(void **state)
     for (int i = 0; i < POINTS; i++)
         assert_true(values[i] == i);
     assert_int_equal(values_of(s, "a", values, POINTS), ROWS);
-    assert_int_equal(values_of(s, "b", values, POINTS), ROWS / 2); // the missing ones are not there
+    assert_int_equal(values_of(s, "b", values, POINTS), ROWS / 2); // missing values are not stored
     assert_true(values[ROWS / 2 - 1] == -(ROWS - 2));
     assert_int_equal(values_of(s, "cell_total", values, POINTS), 1);
     assert_true(values[0] == 3);

@@ -1,9 +1,9 @@
-// The times of points: through clocks that are set and machines that are suspended, from threads at
-// one moment, ahead of now.
+// The times of points: with clocks that are set and machines that are suspended, from threads at
+// the same moment, and ahead of now.
 //
-// The process is its own agent, and its clocks are what this file makes of the real ones: the
-// linker sends clock_gettime() here. The cycle counter is the real one; so a suspension, in which
-// it stands still, is simulated by boot time that jumps.
+// The process is its own agent, and its clocks are modified ones: the linker redirects
+// clock_gettime() to this file. The cycle counter is the real one; so a suspension, in which it
+// stops, is simulated by boot time that jumps.
 #include "base/clock.h"
 #include "fake_store.h"
 #include "ingest/hello.h"
@@ -23,7 +23,7 @@
 
 static _Atomic int64_t real_ahead_ns, boot_ahead_ns;
 
-// What the scheduler does to a thread on a busy machine, for tests: called before each reading.
+// Simulates the scheduler of a busy machine: called before each reading.
 static void (*disturb)(clockid_t id);
 
 int __real_clock_gettime(clockid_t id, struct timespec *out);
@@ -54,7 +54,7 @@ static char folder[] = "/tmp/sonde-test-XXXXXX", socket_path[96];
 static struct store *store;
 static struct ingest *in;
 
-// libsonde is started once in a process; each test has its own agent, that finds it.
+// libsonde starts once in a process; each test has its own agent, which libsonde then finds.
 static int set_up(void **state)
 {
     (void)state;
@@ -79,7 +79,7 @@ static int tear_down(void **state)
 static void begin(void)
 {
     random_state = seed;
-    real_ahead_ns = 0; // boot time never goes back
+    real_ahead_ns = 0; // boot time never decreases
     store = fake_store_open();
     store->keep = true;
     struct ingest_options options = {.socket_path = socket_path, .level = 4};
@@ -104,19 +104,19 @@ static void spin(int64_t ns)
 enum {
     POINTS = 600,
     SLACK_NS = 2 * NS_PER_MS
-}; // this process may lose the processor between a point and the clocks beside it
+}; // the process may lose the processor between a point and the readings of the clocks
 
 struct emitted {
-    int64_t before_ns, after_ns; // the wall clock beside it
-    int64_t boot_ns;             // and boot time
-    // The wall clock was set by so much, or the machine slept so long, before the next look at the
-    // rings.
+    int64_t before_ns, after_ns; // the wall clock before and after
+    int64_t boot_ns;             // and the boot time
+    // How far the wall clock was set, or how long the machine slept, before the rings are read
+    // next.
     int64_t late_by_ns;
 };
 
-// Whatever is done to the clocks: a point has the time that the wall clock showed when it was
-// emitted, or would have shown had it been set at the agent's last look; those of one such stretch
-// keep their distances.
+// Whatever happens to the clocks, a point has the time that the wall clock showed when it was
+// emitted, or would have shown if it had been set already at the agent's last reading. Points
+// between two such events keep their distances.
 static void the_wall_clock_is_set(void **state)
 {
     (void)state;
@@ -149,8 +149,7 @@ static void the_wall_clock_is_set(void **state)
             }
             for (size_t k = drained; k <= i; k++)
                 emitted[k].late_by_ns += by;
-            // Once between two such events: what two of them in one look do is not to be told
-            // apart.
+            // Only one such event between two readings, because two could not be distinguished.
             if (by || random_u64() % 20 == 0) {
                 ingest_drain(in, NULL);
                 drained = i + 1;
@@ -190,8 +189,8 @@ static void wait_ns(int64_t ns)
     while ((int64_t)now.tv_sec * NS_PER_S + now.tv_nsec < until);
 }
 
-// The first try loses 10 ms between the counter and boot time, where boot time does not show it;
-// each later one 20 us where it does.
+// The first attempt loses 10 ms between the counter and boot time, without a change of boot time;
+// each later one 20 us, with a change.
 static void lose_time(clockid_t id)
 {
     if (id == CLOCK_BOOTTIME)
@@ -200,7 +199,7 @@ static void lose_time(clockid_t id)
                                                               : 0);
 }
 
-// Counter and boot time of a reading belong to one moment, whatever a try has lost.
+// Counter and boot time of a reading belong to the same moment, whatever an attempt has lost.
 static void a_reading_that_is_disturbed(void **state)
 {
     (void)state;
@@ -221,7 +220,7 @@ static void a_reading_that_is_disturbed(void **state)
         fail_msg("the counter stands for a moment that is %lld ns off", (long long)off);
 }
 
-// five rings take turns: a burst that is faster gets ahead
+// five rings take turns: a faster burst gets ahead
 enum { THREADS = 4, EACH = 150000, TURN_NS = 16 };
 
 static pthread_barrier_t start;
@@ -262,7 +261,8 @@ static size_t same_twice(void)
     return same;
 }
 
-// The store keeps one value of a series at one time: all have times of their own, or are counted.
+// The store keeps one value of a series for each time: every value has a time of its own, or is
+// counted as dropped.
 static void threads_at_one_moment(void **state)
 {
     (void)state;
@@ -295,8 +295,7 @@ static void threads_at_one_moment(void **state)
     }
 }
 
-// The same second twice, with points in each of its nanoseconds but a few: none takes the place of
-// another one.
+// The same second twice, with points in nearly each of its nanoseconds: none replaces another one.
 static void a_moment_that_comes_again(void **state)
 {
     (void)state;
@@ -318,8 +317,8 @@ static void a_moment_that_comes_again(void **state)
     }
 }
 
-// A time that is given and lies ahead is put to now, in text as in rings: what is newest in the
-// recording says what is too old for it.
+// An explicit time in the future becomes now, in text and in rings, because the newest time in the
+// recording decides which points are too old.
 static void times_ahead_of_now(void **state)
 {
     (void)state;
@@ -334,7 +333,7 @@ static void times_ahead_of_now(void **state)
         sonde_emit_at(h, i, now + i * hour);
     sonde_emit_at(h, 6, INT64_MAX);
     sonde_emit_group_at(group, (double[]){7, 8}, now + hour);
-    sonde_emit_at(h, 9, now - hour); // behind is where it says
+    sonde_emit_at(h, 9, now - hour); // a time in the past stays
     ingest_drain(in, NULL);
     assert_int_equal(ingest_lines_create(in, &lines), 0);
     snprintf(text, sizeof text,

@@ -1,4 +1,4 @@
-// Lines into a real store: time stamps of their own, what StatsD adds up, its limits.
+// Lines into a real store: explicit time stamps, StatsD's sums, its limits.
 #include "base/clock.h"
 #include "ingest/ingest.h"
 #include "ingest/lines_cells.h"
@@ -48,7 +48,7 @@ static void end(struct bench *b)
     buf_free(&b->reply);
 }
 
-// The metric's points, of all its series, one behind the other.
+// The points of all series of the metric, one after the other.
 static const char *points(struct bench *b, const char *metric, struct buf *out, size_t *count)
 {
     struct store_reader *reader;
@@ -79,8 +79,8 @@ static const char *points(struct bench *b, const char *metric, struct buf *out, 
     return buf_cstr(out);
 }
 
-// Of two points at one time only one is kept: lines without a time must not share one, however fast
-// they come.
+// Of two points at one time only one is kept, so lines without a time must get different times,
+// however fast they arrive.
 static void lines_without_a_time_are_all_kept(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void statsd_adds_up_between_samples(void **state)
              "b|s\nwho:a|s\n");
     assert_int_equal(b.reply.size, 0);
     ingest_lines_sample(b.in, 1000);
-    // Nothing came: counters and gauges stay, a set is empty, and says so once.
+    // No new data: counters and gauges stay, a set is empty, and reports that once.
     ingest_lines_sample(b.in, 2000);
     ingest_lines_sample(b.in, 3000);
     feed(&b, "hits:4|c\nlevel:2|g\nwho:a|s\n");
@@ -125,7 +125,7 @@ static void statsd_adds_up_between_samples(void **state)
     end(&b);
 }
 
-// One connection more or less, tags in another order: the same counter.
+// Another connection, or tags in another order: the same counter.
 static void cells_belong_to_the_series(void **state)
 {
     (void)state;
@@ -217,6 +217,39 @@ static void annotations_are_events(void **state)
     end(&b);
 }
 
+static void spans_begin_and_end(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct buf out = {0};
+    begin(&b);
+    feed(&b, "span begin a 1700000000 rank=3 -- outer\n"
+             "span begin b/a 1700000001 -- inner\n"
+             "span begin c 1700000002 host=other -- open\n"
+             "span end b 1700000003\nspan end b\n"
+             "span end a 1699999999\nspan end d\n");
+    assert_string_equal(buf_cstr(&b.reply), "line 5: no open span has the id b\n"
+                                            "line 7: no open span has the id d\n");
+    ingest_lines_destroy(b.lines);
+    b.lines = NULL;
+    ingest_destroy(b.in); // what is open ends with the agent
+    b.in = NULL;
+    struct store_reader *reader;
+    assert_int_equal(store_reader_open(b.path, &reader, NULL), 0);
+    struct store_snapshot *s = store_snapshot_open(reader);
+    assert_int_equal(store_events(s, INT64_MIN, INT64_MAX, first_event, &out), 0);
+    const char *all = buf_cstr(&out), *open = strstr(all, "0 open @1700000002000000000-");
+    assert_non_null(
+        strstr(all, "0 outer @1700000000000000000-1700000000000000000 rank=3 host=lab;"));
+    assert_non_null(strstr(all, "0 inner @1700000001000000000-1700000003000000000 host=lab;"));
+    assert_non_null(open);
+    assert_non_null(strstr(open, "host=other unfinished=1;"));
+    store_snapshot_close(s);
+    store_reader_close(reader);
+    buf_free(&out);
+    end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +259,7 @@ int main(void)
         cmocka_unit_test(a_set_has_a_limit),
         cmocka_unit_test(everything_is_counted),
         cmocka_unit_test(annotations_are_events),
+        cmocka_unit_test(spans_begin_and_end),
     };
     return cmocka_run_group_tests_name("ingest_lines/lines", tests, NULL, NULL);
 }

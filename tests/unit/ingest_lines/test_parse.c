@@ -1,5 +1,5 @@
-// Lines of every protocol and what they say, as a table: the line, and its items or the answer to
-// the sender.
+// Lines of every protocol and their meaning, as a table: the line, and its items or the answer to
+// the client.
 #include "base/json_writer.h"
 #include "ingest/lines_parse.h"
 #include "unit/test.h"
@@ -9,8 +9,8 @@
 
 static struct line line;
 
-// "name=value name2=value2 {k=v,k2=v2} @ns", "'text' {k=v} @ns" of an annotation, with a letter in
-// front of a name that is no plain point.
+// "name=value name2=value2 {k=v,k2=v2} @ns", "'text' {k=v} @ns" for an annotation, with a letter in
+// front of a name that is not a plain point.
 static void render(struct buf *out)
 {
     static const char *const marks[] = {[LINE_POINT] = "",
@@ -31,6 +31,10 @@ static void render(struct buf *out)
     }
     if (line.annotation.size)
         buf_printf(out, "'%.*s'", STR_ARG(line.annotation));
+    if (line.span != LINE_NO_SPAN)
+        buf_printf(out, "%s%llx/%llx '%.*s'", line.span == LINE_SPAN_BEGIN ? "begin " : "end ",
+                   (unsigned long long)line.span_id, (unsigned long long)line.span_parent,
+                   STR_ARG(line.span_name));
     for (size_t i = 0; i < line.label_count; i++)
         buf_printf(out, "%s%.*s=%.*s", i ? "," : " {", STR_ARG(line.labels[i].key),
                    STR_ARG(line.labels[i].value));
@@ -41,7 +45,7 @@ static void render(struct buf *out)
 }
 
 struct fact {
-    const char *text, *says; // says: "!…" = refused with these words
+    const char *text, *says; // says: "!…" = refused with this message
 };
 
 static void check(const struct fact *facts, size_t count)
@@ -49,7 +53,7 @@ static void check(const struct fact *facts, size_t count)
     line_init(&line);
     for (size_t i = 0; i < count; i++) {
         struct buf out = {0};
-        // A copy of exactly its size, so that the sanitizer sees a byte too many being read.
+        // A copy of the exact size, so that the sanitizer detects reads behind it.
         size_t size = strlen(facts[i].text);
         char *copy = malloc(size + (size == 0));
         memcpy(copy, facts[i].text, size);
@@ -97,7 +101,7 @@ static void plain_lines(void **state)
         {"loss 0.5 99999999999999999999",
          "!time '99999999999999999999' is not a number of seconds or milliseconds since 1970"},
         {"loss 0.5 17 18", "!'18' is not a tag (expected tag=value)"},
-        {"loss 0.5 rank=1 rank=2", "!tag 'rank' is there twice"},
+        {"loss 0.5 rank=1 rank=2", "!tag 'rank' is used twice"},
         {"loss 0.5 ra{nk=1", "!tag 'ra{nk' may hold only letters, digits and _ . / : -"},
         {"loss 0.5 =1", "!a tag is missing"},
         {"lo(ss 0.5", "!name 'lo(ss' may hold only letters, digits and _ . / : -"},
@@ -126,8 +130,31 @@ static void annotations(void **state)
          "!time 'hello' is not a number of seconds or milliseconds since 1970"},
         {"annotate 17 18 -- x",
          "!'18' is not a tag (expected: annotate [time] [tag=value ...] -- text)"},
-        {"annotate a=1 a=2 -- x", "!tag 'a' is there twice"},
+        {"annotate a=1 a=2 -- x", "!tag 'a' is used twice"},
         {"annotate a(b=1 -- x", "!tag 'a(b' may hold only letters, digits and _ . / : -"},
+    };
+    CHECK(facts);
+}
+
+static void spans(void **state)
+{
+    (void)state;
+    static const struct fact facts[] = {
+        {"span begin 5f3a -- epoch", "begin 5f3a/0 'epoch'"},
+        {"span begin ffffffffffffffff/1 1700000000.000000001 rank=3 a=b\\sc -- warm\\sup",
+         "begin ffffffffffffffff/1 'warm up' {rank=3,a=b c} @1700000000000000001"},
+        {"span end 5f3a", "end 5f3a/0 ''"},
+        {"span end 5f3a 1700000000", "end 5f3a/0 '' @1700000000000000000"},
+        {"span 0.5 rank=3", "span=0.5 {rank=3}"}, // a metric may have this name
+        {"span begin 0 -- x", "!'0' is not the id of a span"},
+        {"span begin 5F -- x", "!'5F' is not the id of a span"},
+        {"span begin 1/ -- x", "!'' is not the id of a span"},
+        {"span begin 1/2/3 -- x", "!'2/3' is not the id of a span"},
+        {"span begin 10000000000000000 -- x", "!'10000000000000000' is not the id of a span"},
+        {"span begin 1 rank=3",
+         "!the text is missing (expected: span begin id[/parent] [time] [tag=value ...] -- name)"},
+        {"span end 1 2 3", "!words behind the end of a span (expected: span end id [time])"},
+        {"span end 1 x", "!time 'x' is not a number of seconds or milliseconds since 1970"},
     };
     CHECK(facts);
 }
@@ -186,7 +213,7 @@ static void statsd_lines(void **state)
         {"requests:1|c|@nan", "!sample rate 'nan' is not above 0 and at most 1"},
         {":1|c", "!a name is missing"},
         {"users:|s", "!a set's member is missing"},
-        {"requests:1|c|#a:1,a:2", "!tag 'a' is there twice"},
+        {"requests:1|c|#a:1,a:2", "!tag 'a' is used twice"},
         {"_e{5,4}:title|text", "!type 'text' is not one of c g ms h d s"},
     };
     CHECK(facts);
@@ -235,7 +262,7 @@ static void limits(void **state)
     (void)state;
     line_init(&line);
     struct buf text = {0};
-    // A name of 255 bytes is taken, one of 256 is not.
+    // A name of 255 bytes is accepted, one of 256 is not.
     for (int size = STORE_NAME_MAX; size <= STORE_NAME_MAX + 1; size++) {
         text.size = 0;
         for (int i = 0; i < size; i++)
@@ -244,7 +271,7 @@ static void limits(void **state)
         assert_int_equal(line_parse(&line, buf_str(&text)), size == STORE_NAME_MAX);
     }
     assert_non_null(strstr(line.error, "is longer than 255 bytes"));
-    // Measurement and field together as well.
+    // The same for measurement and field together.
     text.size = 0;
     for (int i = 0; i < STORE_NAME_MAX - 2; i++)
         buf_add_char(&text, 'm');
@@ -286,7 +313,7 @@ static void limits(void **state)
     buf_add_str(&text, STR(",more=1"));
     assert_false(line_parse(&line, buf_str(&text)));
     assert_string_equal(line.error, "more than 1024 values in one line");
-    // A line with too much in it is a line that is refused; the next is well again.
+    // A line above a limit is refused; the next one is accepted.
     text.size = 0;
     for (int i = 0; i <= LINE_SIZE_MAX; i++)
         buf_add_char(&text, ' ');
@@ -303,7 +330,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_lines),  cmocka_unit_test(opentsdb_lines),
         cmocka_unit_test(statsd_lines), cmocka_unit_test(influx_lines),
-        cmocka_unit_test(annotations),  cmocka_unit_test(limits),
+        cmocka_unit_test(annotations),  cmocka_unit_test(spans),
+        cmocka_unit_test(limits),
     };
     return cmocka_run_group_tests_name("ingest_lines/parse", tests, NULL, NULL);
 }

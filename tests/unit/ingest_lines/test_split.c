@@ -1,4 +1,5 @@
-// A stream is cut into the same lines however it comes in pieces; what is too long costs one line.
+// A stream gives the same lines, however it is divided into pieces; a line that is too long is lost
+// alone.
 #include "ingest/lines_split.h"
 #include "unit/test.h"
 
@@ -15,7 +16,7 @@ static void note(void *user, struct str line, bool too_long)
 
 static void expect(struct str stream, const char *lines, uint64_t number)
 {
-    // Cuts the stream into pieces of `step` bytes, for every possible `step`.
+    // Divides the stream into pieces of `step` bytes, for every possible `step`.
     for (size_t step = 1; step <= stream.size; step++) {
         struct lines_split s = {0};
         struct buf out = {0};

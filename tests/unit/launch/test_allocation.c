@@ -80,7 +80,7 @@ static void who_says_so(void **state)
     expect(&a, ALLOCATION_PBS, false, "p1 p2 p4 p5 fe80::1");
     allocation_free(&a);
 
-    // The node that we run on comes first, under the name that it has in the list.
+    // This machine comes first, under its name in the list.
     snprintf(list, sizeof list, "s[1-2],%s,s3", own);
     snprintf(names, sizeof names, "%s s1 s2 s3", own);
     setenv("SLURM_JOB_NODELIST", list, 1);

@@ -86,10 +86,10 @@ static void removal_does_not_follow_links(void **state)
     assert_int_equal(folder_remove(path_of("doomed"), &e), 0);
     assert_int_equal(access(path_of("doomed"), F_OK), -1);
     assert_int_equal(access(path_of("spared/f"), F_OK), 0);
-    assert_int_equal(folder_remove(path_of("doomed"), &e), 0); // is gone already
+    assert_int_equal(folder_remove(path_of("doomed"), &e), 0); // already removed
 }
 
-// In a mount namespace of its own: the machine does not see the mount.
+// In a mount namespace of its own, so that the machine does not see the mount.
 static int remove_around_a_mount(void)
 {
     struct error e;
@@ -103,7 +103,7 @@ static int remove_around_a_mount(void)
                : 1;
 }
 
-// A mount of the same file system, too, which has the same device number.
+// Also a mount of the same file system, which has the same device number.
 static void removal_does_not_follow_mounts(void **state)
 {
     (void)state;

@@ -32,7 +32,7 @@ static void lists(void **state)
     expect("n[9-11]", "n9 n10 n11");
     expect("a[1],b[2].x", "a1 b2.x");
     expect(" n1, n2 \n", "n1 n2");
-    expect("n2,n1,n2,n[1-3]", "n2 n1 n3"); // each once, in the order of the first mention
+    expect("n2,n1,n2,n[1-3]", "n2 n1 n3"); // without duplicates, in the order of the first mention
     expect("10.77.0.11,fe80::1", "10.77.0.11 fe80::1");
 }
 
@@ -82,7 +82,7 @@ static void limits(void **state)
     hosts_free(&h);
     refuse("n[1-16385]", -E2BIG, "more than");
     refuse("n[1-100]x[1-100]x[1-100]", -E2BIG, "more than");
-    // The same few names again and again: ended by the count of what is made, not of what is new.
+    // The same few names again and again: the limit counts generated names, not new ones.
     refuse("n[1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1][1,1,1,1,1,1,1,1]["
            "1,1,1,1,1,1,1,1]",
            -E2BIG, "more than");
@@ -98,7 +98,7 @@ static void limits(void **state)
     memcpy(list + HOST_NAME_MAX_BYTES - 3, "[100]", 6);
     memcpy(name + HOST_NAME_MAX_BYTES - 3, "100", 4);
     expect(list, name);
-    memcpy(list + HOST_NAME_MAX_BYTES - 3, "[1000", 6); // one digit more, one byte too long
+    memcpy(list + HOST_NAME_MAX_BYTES - 3, "[1000", 6); // a digit too many, a byte too long
     strcat(list, "]");
     refuse(list, -EINVAL, "too long");
 }

@@ -114,7 +114,7 @@ static void strange_texts_are_refused(void **state)
         assert_int_equal(job_read(path, &j, NULL), -EBADMSG);
         job_free(&j);
     }
-    // Fields of the wrong kind are as good as absent.
+    // Fields of the wrong type count as absent.
     assert_int_equal(
         folder_write(
             parent, "x.json",
@@ -135,7 +135,7 @@ static void jobs_live_as_long_as_their_lock(void **state)
     struct error e;
     size_t count;
     int locks[2];
-    assert_int_equal(job_list(base, false, &list, &count, &e), 0); // there is no base yet
+    assert_int_equal(job_list(base, false, &list, &count, &e), 0); // the base does not exist yet
     assert_int_equal(count, 0);
     int fd = folder_make_private(base, &e);
     assert_true(fd >= 0);
@@ -143,19 +143,19 @@ static void jobs_live_as_long_as_their_lock(void **state)
     assert_int_equal(job_make_folder(&first, base, NULL, &locks[0], &e), 0);
     assert_int_equal(job_make_folder(&second, base, NULL, &locks[1], &e), 0);
     assert_string_equal(second.id, "17-2");
-    // they have not said yet who they are
+    // their job.json does not exist yet
     assert_int_equal(job_list(base, false, &list, &count, &e), 0);
     assert_int_equal(count, 0);
     assert_int_equal(job_write(&first, first.folder, JOB_FILE, &e), 0);
     assert_int_equal(job_write(&second, second.folder, JOB_FILE, &e), 0);
     assert_int_equal(job_list(base, false, &list, &count, &e), 0);
     assert_int_equal(count, 2);
-    assert_string_equal(list[0].id, "17-2"); // the newest first
+    assert_string_equal(list[0].id, "17-2"); // newest first
     assert_string_equal(list[1].folder, first.folder);
     job_list_free(list, count);
     assert_int_equal(job_claim(first.folder), -EBUSY);
 
-    close(locks[1]); // its launcher is gone
+    close(locks[1]); // its launcher has ended
     assert_int_equal(job_list(base, false, &list, &count, &e), 0);
     assert_int_equal(count, 1);
     assert_string_equal(list[0].id, "17");
@@ -166,13 +166,15 @@ static void jobs_live_as_long_as_their_lock(void **state)
     job_list_free(list, count);
     int claim = job_claim(second.folder);
     assert_true(claim >= 0);
-    assert_int_equal(job_list(base, true, &list, &count, &e), 0); // somebody tidies up already
+    // another process already cleans up
+    assert_int_equal(job_list(base, true, &list, &count, &e), 0);
     assert_int_equal(count, 0);
     close(claim);
     close(locks[0]);
 }
 
-// Two jobs of one nanosecond are listed in an order of their own, whatever the folder's is.
+// Two jobs that started in the same nanosecond are listed in natural order, whatever the order of
+// the folder.
 static void equal_starts_are_in_natural_order(void **state)
 {
     (void)state;

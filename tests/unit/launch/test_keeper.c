@@ -1,4 +1,4 @@
-// The launcher's keeper, with the agent's side of it: what is kept, and when it is closed.
+// The launcher's keeper, with the agent's side: what it keeps, and when it closes that.
 #include "launch/keeper.h"
 
 #include "unit/test.h"
@@ -39,13 +39,13 @@ static void kept_until_forgotten(void **state)
     assert_true(agent.fd >= FIRST_FD);
     for (uint64_t program = 1; program <= 3; program++)
         attach(&agent, program);
-    attach(&agent, 3); // it has connected again
+    attach(&agent, 3); // the program has connected again
     keeper_forget(&agent, 2);
-    keeper_forget(&agent, 9); // none of ours
+    keeper_forget(&agent, 9); // unknown to the keeper
     keeper_home_read(&home);
     assert_int_equal(home.count, 2);
     assert_int_equal(open_descriptors(), before + 2 + 2 * 2);
-    // The agent is killed behind its last message. The next one knows program 3 only.
+    // The agent is killed after its last message. The next one knows only program 3.
     attach(&agent, 4);
     close(agent.fd);
     agent.fd = keeper_home_open(&home);
@@ -56,7 +56,7 @@ static void kept_until_forgotten(void **state)
     assert_int_equal(home.kept[0].program, 3);
     close(agent.fd);
     keeper_home_read(&home);
-    assert_int_equal(home.fd, -1); // the agent has gone; its programs' memory has not
+    assert_int_equal(home.fd, -1); // the agent has ended; the memory of its programs stays
     assert_int_equal(home.count, 1);
     keeper_home_close(&home);
     keeper_home_close(&home);
@@ -89,7 +89,7 @@ static void the_limit_of_descriptors(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// A launcher that is stopped does not read: the agent waits once, and goes on.
+// A stopped launcher does not read: the agent waits once, and continues.
 static void nobody_reads(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// What is read of the machine, from folders that look like those of several.
+// The description of a machine, from folders like those of several machines.
 #include "launch/folder.h"
 #include "launch/machine.h"
 #include "unit/test.h"

@@ -1,4 +1,4 @@
-// Requests for a restart on their way: from the aggregator's line to the nodes of the next attempt.
+// Requests for a restart: from the aggregator's line to the nodes of the next attempt.
 #include "base/clock.h"
 #include "launch/child.h"
 #include "launch/nodes.h"
@@ -55,7 +55,7 @@ static void reboot_requests(void **state)
     expect_hostfile("n1\nn2\n");
     assert_int_equal(nodes_pending(n), RESTART_GO_ON);
 
-    nodes_reboot(n, "n2, n1,nobody"); // the first stays, the last is none of ours
+    nodes_reboot(n, "n2, n1,nobody"); // the first one stays, the last one does not exist
     assert_int_equal(nodes_pending(n), RESTART_AGAIN);
     assert_true(nodes_command_ended(n, 143, 0));
     assert_int_equal(nodes_verdict(n), RESTART_AGAIN);
@@ -64,14 +64,14 @@ static void reboot_requests(void **state)
     assert_int_equal(nodes_restarts(n), 1);
     expect_hostfile("n1\nn3\n");
 
-    nodes_reboot(n, ""); // the same nodes once more
+    nodes_reboot(n, ""); // again with the same nodes
     assert_int_equal(nodes_pending(n), RESTART_AGAIN);
     assert_int_equal(nodes_begin(n, NULL), 0);
     assert_string_equal(nodes_list(n), "n1,n3");
 
     nodes_reboot(n, "n3,n4");
     assert_int_equal(nodes_pending(n), RESTART_GIVE_UP);
-    nodes_reboot(n, ""); // what was given up stays given up
+    nodes_reboot(n, ""); // a run that was given up stays given up
     assert_int_equal(nodes_pending(n), RESTART_GIVE_UP);
     assert_true(nodes_command_ended(n, 143, 0));
     assert_int_equal(nodes_verdict(n), RESTART_GIVE_UP);
@@ -101,29 +101,29 @@ static void take(void *user, const char *line)
 static void wanted_collectors(void **state)
 {
     (void)state;
-    struct wanted w = {0};
+    struct collector_requests w = {0};
     struct buf heard = {0};
     struct error e;
-    assert_int_equal(wanted_take(&w, STR("a x"), &e), 0);
-    assert_int_equal(wanted_take(&w, STR("b per_gpu y z"), &e), 0);
-    assert_int_equal(wanted_take(&w, STR("a other"), &e), 0); // in its place
-    assert_int_equal(wanted_take(&w, STR("unknown"), &e), 0); // none that could end
-    wanted_tell(&w, take, &heard);
+    assert_int_equal(collector_requests_take(&w, STR("a x"), &e), 0);
+    assert_int_equal(collector_requests_take(&w, STR("b per_gpu y z"), &e), 0);
+    assert_int_equal(collector_requests_take(&w, STR("a other"), &e), 0); // in its place
+    assert_int_equal(collector_requests_take(&w, STR("unknown"), &e), 0); // none that could end
+    collector_requests_tell(&w, take, &heard);
     assert_string_equal(buf_cstr(&heard), "<a other><b per_gpu y z>");
-    assert_int_equal(wanted_take(&w, STR("a"), &e), 0);
+    assert_int_equal(collector_requests_take(&w, STR("a"), &e), 0);
     heard.size = 0;
-    wanted_tell(&w, take, &heard);
+    collector_requests_tell(&w, take, &heard);
     assert_string_equal(buf_cstr(&heard), "<b per_gpu y z>");
-    assert_int_equal(wanted_take(&w, STR(" "), &e), -EINVAL);
+    assert_int_equal(collector_requests_take(&w, STR(" "), &e), -EINVAL);
     for (int i = 1; i < COLLECTORS_MAX; i++) {
         char line[16];
         snprintf(line, sizeof line, "n%d x", i);
-        assert_int_equal(wanted_take(&w, str_of(line), &e), 0);
+        assert_int_equal(collector_requests_take(&w, str_of(line), &e), 0);
     }
-    assert_int_equal(wanted_take(&w, STR("more x"), &e), -E2BIG);
+    assert_int_equal(collector_requests_take(&w, STR("more x"), &e), -E2BIG);
     assert_non_null(strstr(e.text, "more is left out"));
-    assert_int_equal(wanted_take(&w, STR("b again"), &e), 0); // takes no more room
-    wanted_free(&w);
+    assert_int_equal(collector_requests_take(&w, STR("b again"), &e), 0); // takes no more room
+    collector_requests_free(&w);
     buf_free(&heard);
 }
 
@@ -145,7 +145,7 @@ static void lines_of_a_ready_child(void **state)
     child_read(&c);
     assert_string_equal(buf_cstr(&heard), "<reboot n2,n3><reboot ><reboot n4>");
 
-    // A line that is too long is left alone, and the next one is heard.
+    // A line that is too long is ignored, and the next one is handled.
     for (size_t over = 0; over < 2; over++) {
         char piece[512];
         memset(piece, 'x', sizeof piece);
@@ -167,7 +167,7 @@ static void lines_of_a_ready_child(void **state)
     buf_free(&heard);
 }
 
-// Starts a child, which ends at once, as if it had lived so long.
+// Starts a child, which ends at once, as if it had lived this long.
 static void live_once(struct child *c, int64_t lived_ns)
 {
     int status;
@@ -183,7 +183,8 @@ static void live_once(struct child *c, int64_t lived_ns)
     assert_int_equal(WEXITSTATUS(c->status), 3);
 }
 
-// A job of weeks may lose its agent a hundred times. One that never gets to work is given up.
+// A job of weeks may lose its agent a hundred times. An agent that never starts working is given
+// up.
 static void ends_one_after_another(void **state)
 {
     (void)state;
@@ -202,7 +203,7 @@ static void ends_one_after_another(void **state)
     live_once(&c, CHILD_STEADY_S * (int64_t)NS_PER_S);
     assert_true(child_is_worth_it(&c));
 
-    // A start that fails counts, too.
+    // A failed start counts, too.
     struct error e;
     struct child_command none = {.failed = true};
     for (int i = 0; i <= CHILD_EARLY_ENDS_MAX; i++)

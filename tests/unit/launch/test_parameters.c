@@ -1,4 +1,4 @@
-// The parameters of a run: random annotations beside a table that is kept by hand, and the limits.
+// The parameters of a run: random annotations, compared with a separate table, and the limits.
 #include "base/escape.h"
 #include "launch/parameters.h"
 #include "unit/seed.h"
@@ -105,7 +105,7 @@ static void limits(void **state)
     }
     assert_int_equal(json_object_size(p.values), PARAMETERS_MAX);
     assert_int_equal(p.lost, 7);
-    add(&p, "k0=again", 2); // one that is there finds room
+    add(&p, "k0=again", 2); // an existing key can be replaced
     assert_string_equal(value_of(&p, "k0"), "again");
     memset(value, 'x', sizeof value);
     value[PARAMETERS_VALUE_MAX + 1] = 0;

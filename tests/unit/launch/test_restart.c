@@ -1,4 +1,4 @@
-// Every path of the rules of restart.h.
+// Every path through the rules in restart.h.
 #include "launch/restart.h"
 #include "unit/test.h"
 
@@ -13,7 +13,7 @@ static struct restart begun(const struct restart_rules *rules, size_t count)
     return r;
 }
 
-// Who takes part, as "0 2".
+// Checks the nodes that take part, as "0 2".
 static void expect_nodes(const struct restart *r, const char *nodes)
 {
     struct buf text = {0};
@@ -62,7 +62,7 @@ static void not_resilient(void **state)
     struct restart r = begun(&plain, 3);
     expect(restart_node_lost(&r, 1), RESTART_GO_ON, "goes on without its data");
     expect(restart_node_lost(&r, 0), RESTART_GO_ON, "goes on without its data");
-    expect_nodes(&r, "0 1 2"); // as far as the command is concerned it is still one of its nodes
+    expect_nodes(&r, "0 1 2"); // it still belongs to the running command
     expect(restart_reboot(&r, (const size_t[]){1}, 1), RESTART_REFUSED, "not --resilient");
     expect(restart_command_ended(&r, 1), RESTART_OVER, "");
     expect(restart_node_lost(&r, 7), RESTART_GO_ON, "");
@@ -83,14 +83,14 @@ static void before_the_first_attempt(void **state)
     restart_free(&r);
 }
 
-// What the README of the examples tells: three nodes, one in reserve; then one node to the end.
+// The story in the README of the examples: three nodes, one in reserve; then one node to the end.
 static void swap_in_then_one_node(void **state)
 {
     (void)state;
     struct restart r = begun(&exhaust, 3);
     expect_nodes(&r, "0 1");
     expect(restart_reboot(&r, (const size_t[]){1}, 1), RESTART_AGAIN, "on 2 nodes");
-    expect(restart_command_ended(&r, 143), RESTART_AGAIN, ""); // stopped for it
+    expect(restart_command_ended(&r, 143), RESTART_AGAIN, ""); // stopped for the restart
     expect_nodes(&r, "0 2");
     restart_begin(&r);
     assert_int_equal(restart_count(&r), 1);
@@ -130,7 +130,7 @@ static void a_reserve_is_lost(void **state)
     restart_free(&r);
     r = begun(&exhaust, 4);
     expect(restart_reboot(&r, (const size_t[]){1, 2}, 2), RESTART_AGAIN,
-           "on 2 nodes"); // an excluded reserve is no reserve
+           "on 2 nodes"); // an excluded reserve cannot be used
     expect_nodes(&r, "0 3");
     restart_free(&r);
 }
@@ -143,7 +143,7 @@ static void several_events_are_one_restart(void **state)
     rules.max_restarts = 1;
     struct restart r = begun(&rules, 5);
     expect(restart_node_lost(&r, 1), RESTART_AGAIN, "on 3 nodes");
-    // the one that was swapped in did not come up
+    // the reserve that was swapped in did not start
     expect(restart_node_lost(&r, 3), RESTART_AGAIN, "on 3 nodes");
     expect(restart_reboot(&r, NULL, 0), RESTART_AGAIN, "on 3 nodes");
     expect_nodes(&r, "0 2 4");
@@ -159,7 +159,7 @@ static void the_primary(void **state)
     struct restart r = begun(&exhaust, 3);
     expect(restart_node_lost(&r, 0), RESTART_GIVE_UP, "first node");
     expect(restart_reboot(&r, (const size_t[]){0, 9}, 2), RESTART_AGAIN,
-           "on 2 nodes"); // neither it nor one that is not there goes out
+           "on 2 nodes"); // neither it nor an unknown node is excluded
     expect_nodes(&r, "0 1");
     restart_free(&r);
 }

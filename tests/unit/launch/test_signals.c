@@ -1,4 +1,4 @@
-// Signals as a stream: what is passed on, and what must not matter.
+// Signals from a descriptor: those that are passed on, and those without an effect.
 #include "launch/signals.h"
 #include "unit/test.h"
 
@@ -36,7 +36,7 @@ static void what_comes_is_read(void **state)
     signals_close(&s);
 }
 
-// A launcher and a scheduler tell one after the other.
+// A launcher and a scheduler send signals one after the other.
 static void who_is_told_at_the_end_is_not_struck(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-// The nodes in a command's words: exactly where they are asked for, and nowhere else.
+// Placeholders for nodes in a command's words: replaced exactly where they are allowed, and nowhere
+// else.
 #include "launch/substitute.h"
 
 #include "unit/test.h"
@@ -17,7 +18,7 @@ static void expect(const char *word, const char *becomes)
     assert_non_null(out);
     assert_string_equal(out[0], becomes);
     assert_null(out[1]);
-    // What is wanted is what changes.
+    // substitute_wanted is true for words that change.
     assert_int_equal(substitute_wanted(words), strcmp(word, becomes) != 0);
     substitute_free(out);
 }

@@ -43,7 +43,7 @@ static void append(struct store *s, uint32_t series, const double *values, size_
                          0);
 }
 
-// A FIFO, a file that is none, and one that was cut short lie beside a recording: that one is read.
+// A FIFO, a file that is not a recording, and a truncated one beside a recording do not hide it.
 static void others_do_not_hide_a_recording(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void others_do_not_hide_a_recording(void **state)
         store_abandon(s);
         assert_int_equal(truncate(bad, i == 1 ? 3 : 700), 0);
     }
-    alarm(10); // kills the test where opening waits
+    alarm(10); // kills the test if opening blocks
     assert_int_equal(summary_add_folder(root, &summary, &e), 0);
     alarm(0);
     assert_int_equal(summary.points, 3);
@@ -86,13 +86,13 @@ static void figures(void **state)
     struct store *s;
     char path[128];
     snprintf(path, sizeof path, "%s/n1.sonde", root);
-    assert_int_equal(summary_add_folder(root, &live, &e), -ENOENT); // nothing there yet
+    assert_int_equal(summary_add_folder(root, &live, &e), -ENOENT); // no file yet
     assert_int_equal(store_open(path, &(struct store_options){0}, &s, &e), 0);
     append(s, define(s, "cpu_percent", ""), (const double[]){10, NAN, 40, 70}, 4);
     append(s, define(s, "memory_used_bytes", ""), (const double[]){1e9, 3e9}, 2);
     append(s, define(s, "memory_total_bytes", ""), (const double[]){8e9}, 1);
     append(s, define(s, "sonde_dropped_total", "ring_full"), (const double[]){0, 5, 2, 3},
-           4); // 5, and 3 after the agent began anew
+           4); // 5, and 3 after the restart of the agent
     append(s, define(s, "sonde_dropped_total", "limit"), (const double[]){1}, 1);
     assert_int_equal(summary_add_folder(root, &live, &e), 0);
     assert_int_equal(store_close(s, &e), 0);
@@ -159,7 +159,7 @@ static void sources_that_are_cut_off(void **state)
     assert_int_equal(store_open(path, &(struct store_options){0}, &s, &e), 0);
     say(s, "nfs", "yes", 1000);
     say(s, "gpu-nvidia", "yes", 2000);
-    say(s, "note", "", 2500); // somebody else's
+    say(s, "note", "", 2500); // of another program
     say(s, "nfs", "no", 3000);
     say(s, "lustre", "no", 4000);
     say(s, "gpu-nvidia", "no", 5000);

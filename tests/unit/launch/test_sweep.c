@@ -1,4 +1,4 @@
-// What a launcher, or a node's part of it, leaves when it is killed: who comes next tidies up.
+// A killed launcher, or a killed node's part of it, leaves files, and the next run cleans them up.
 #include "launch/runs.h"
 #include "launch/sweep.h"
 #include "unit/test.h"
@@ -23,7 +23,7 @@ static int tear_down(void **state)
     return folder_remove(parent, NULL);
 }
 
-// Of a job that was killed on this host: its run folder with a recording in it.
+// The run folder of a job that was killed on this host, with a recording.
 static struct job killed(const char *id, const char *host)
 {
     struct job j = {.start_ns = 1, .exit_code = -1};
@@ -44,7 +44,7 @@ static struct job killed(const char *id, const char *host)
     return j;
 }
 
-// The recording's folder with what the launcher, or another job, has written there.
+// The recording's folder with the files of the launcher, or of another job.
 static void conclude(const char *id)
 {
     char path[FOLDER_PATH_MAX];

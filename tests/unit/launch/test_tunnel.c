@@ -1,4 +1,4 @@
-// Ways to the server from another machine.
+// Tunnels to the server from another machine.
 #include "launch/tunnel.h"
 #include "unit/test.h"
 
@@ -42,7 +42,7 @@ static void it_is_needed_by_who_came_from_elsewhere(void **state)
     }
 }
 
-// Without a node there is nothing to open, whatever happens.
+// Without a node, no tunnel is ever opened.
 static void no_node_no_tunnel(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// ask.h - questions to a world in the words of m=, and what they answer.
+// ask.h - runs queries in the form of m= on a world.
 #ifndef SONDE_TESTS_QUERY_ASK_H
 #define SONDE_TESTS_QUERY_ASK_H
 

@@ -1,5 +1,5 @@
-// What is kept decoded: found again instead of decoded, with the very same answers, within its
-// bound.
+// The cache of decoded points: points are found instead of decoded, answers are identical, and the
+// limit holds.
 #include "base/memory_account.h"
 #include "query/decoded.h"
 #include "unit/query/ask.h"
@@ -48,7 +48,8 @@ static void assert_same(const struct asked *a, const struct asked *b, const char
         const struct query_series *x = &a->result.series[i], *y = &b->result.series[i];
         assert_int_equal(x->count, y->count);
         assert_memory_equal(x->t_ns, y->t_ns, x->count * sizeof *x->t_ns);
-        assert_memory_equal(x->values, y->values, x->count * sizeof *x->values); // to the last bit
+        // equal to the last bit
+        assert_memory_equal(x->values, y->values, x->count * sizeof *x->values);
     }
     assert_int_equal(a->result.points_read, b->result.points_read);
     assert_int_equal(a->result.points_from_summaries, b->result.points_from_summaries);
@@ -67,21 +68,20 @@ static void what_is_kept_is_not_decoded_again(void **state)
     struct asked second = ask_with(w, "none:10s-avg:m", T, T + SECONDS, &with);
     assert_same(&first, &second, "again");
     asked_free(&second);
-    // another question within that range
+    // another query within that range
     second = ask_with(w, "p99:1s-max:m", T + 100, T + 200, &with);
     asked_free(&second);
     assert_int_equal(world_decoded(w), before);
-    // Up to now, and up to now a little later: behind the last point there is nothing that could be
-    // missing.
+    // A range up to now, and a little later: no points after the last one can be missing.
     for (int later = 0; later < 3; later++) {
         second = ask_with(w, "none:10s-avg:m", T, T + 2 * SECONDS + later, &with);
         before = later ? before : world_decoded(w);
         assert_int_equal(world_decoded(w), before);
         asked_free(&second);
     }
-    // Another file, or the same after it has grown, has another number; a file that is written has
-    // none: of that only sealed blocks are kept (test_query_sealed.c), which the world in memory
-    // does not have.
+    // Another file, or the same file after it has grown, has another number. A file that is being
+    // written has none: only its sealed blocks are cached (test_query_sealed.c), which the world in
+    // memory does not have.
     const uint64_t others[] = {8}, none[] = {0};
     second = ask_with(w, "none:10s-avg:m", T, T + SECONDS,
                       &(struct query_limits){.cache = cache, .store_ids = others});
@@ -131,8 +131,8 @@ static void answers_do_not_depend_on_it(void **state)
     world_free(w);
 }
 
-// What is kept counts against the account, is never over it, and makes room for whoever takes from
-// it; answers stay the same.
+// The cache counts against the account, never exceeds it, and shrinks for other users of it;
+// answers stay the same.
 static void what_is_kept_is_charged(void **state)
 {
     (void)state;
@@ -146,7 +146,7 @@ static void what_is_kept_is_charged(void **state)
         int64_t from = T - 5 + (int64_t)(random_bits() % SECONDS),
                 to = from + (int64_t)(random_bits() % SECONDS);
         size_t taken = random_bits() % 200000;
-        // nothing is in use: all that is kept can go
+        // nothing is in use, so the whole cache can be freed
         assert_true(memory_account_take(&account, taken));
         assert_int_equal(memory_account_held(&account), query_cache_bytes(cache) + taken);
         struct asked kept = ask_with(w, "none:m", from, to, &with),
@@ -172,7 +172,7 @@ static struct decoded_entry entry_of(size_t count, int64_t from_ns, int64_t to_n
     struct decoded_entry e = {.from_ns = from_ns, .to_ns = to_ns, .count = count};
     e.t_ns = calloc(count, sizeof *e.t_ns);
     e.values = calloc(count, sizeof *e.values);
-    e.t_ns[count - 1] = ++other; // no two alike
+    e.t_ns[count - 1] = ++other; // all different
     return e;
 }
 
@@ -195,12 +195,12 @@ static void equal_time_stamps_are_kept_once(void **state)
                                *last = decoded_find(cache, 1, 9, 0, 100);
     assert_ptr_equal(first->t_ns, last->t_ns);
     assert_ptr_not_equal(first->values, last->values);
-    // They stay as long as one entry has them.
+    // They stay as long as an entry refers to them.
     for (uint32_t i = 0; i < 9; i++)
         decoded_keep(cache, 1, i, entry_of(10, 0, 100));
-    decoded_let_go(cache, first);
+    decoded_release(cache, first);
     assert_true(last->t_ns[999] == 0);
-    decoded_let_go(cache, last);
+    decoded_release(cache, last);
     decoded_keep(cache, 1, 9, entry_of(10, 0, 100));
     assert_true(query_cache_bytes(cache) < 10 * 500);
     query_cache_destroy(cache);
@@ -211,29 +211,29 @@ static void the_oldest_goes_first(void **state)
     (void)state;
     struct query_cache *cache = cache_of(100000);
     for (uint32_t i = 0; i < 10; i++) {
-        decoded_keep(cache, 1, i, entry_of(1000, 0, 100)); // 16,000 bytes and a little: six fit
+        decoded_keep(cache, 1, i, entry_of(1000, 0, 100)); // a little over 16,000 bytes: six fit
         const struct decoded_entry *first = decoded_find(cache, 1, 0, 0, 100);
         assert_non_null(first); // asked for all the time, it stays
-        decoded_let_go(cache, first);
+        decoded_release(cache, first);
     }
     unsigned there = 0;
     for (uint32_t i = 0; i < 10; i++) {
         const struct decoded_entry *e = decoded_find(cache, 1, i, 10, 90);
         there += e != NULL;
         if (e)
-            decoded_let_go(cache, e);
+            decoded_release(cache, e);
     }
     assert_int_equal(there, 6);
-    assert_null(decoded_find(cache, 1, 0, -1, 90)); // reaches beyond what is there
+    assert_null(decoded_find(cache, 1, 0, -1, 90)); // extends beyond the cached range
     assert_null(decoded_find(cache, 1, 0, 1, 101));
     assert_null(decoded_find(cache, 2, 0, 1, 90));
-    // In use, it outlives being replaced and evicted.
+    // While in use, it outlives its replacement and its eviction.
     const struct decoded_entry *held = decoded_find(cache, 1, 0, 0, 100);
     decoded_keep(cache, 1, 0, entry_of(10, 0, 200));
     decoded_keep(cache, 1, 50, entry_of(5000, 0, 200));
     assert_int_equal(held->count, 1000);
     assert_true(held->t_ns[998] == 0 && held->values[999] == 0);
-    decoded_let_go(cache, held);
+    decoded_release(cache, held);
     decoded_keep(cache, 1, 51, entry_of(10000, 0, 200)); // larger than all of it
     assert_null(decoded_find(cache, 1, 51, 0, 200));
     assert_true(query_cache_bytes(cache) <= 100000);
@@ -249,7 +249,7 @@ static void *use_it(void *user)
         if (e && e->values[e->count - 1] != 0)
             abort();
         if (e)
-            decoded_let_go(cache, e);
+            decoded_release(cache, e);
         else
             decoded_keep(cache, 1, series, alike(1 + i % 3 * 40));
     }

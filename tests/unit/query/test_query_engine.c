@@ -1,5 +1,5 @@
-// What the engine promises beyond the facts on OpenTSDB: groups and their tags, filters, fills,
-// calendars, seeds of rates, several stores as one, summaries in place of points.
+// The engine's guarantees beyond the facts on OpenTSDB: groups and their tags, filters, fills,
+// calendars, initial values of rates, several stores as one, summaries instead of points.
 #include "base/clock.h"
 #include "unit/query/ask.h"
 
@@ -18,7 +18,7 @@ static struct world *make_hosts(void)
     return w;
 }
 
-// Every answer as "tags|aggregateTags=value", joined by blanks.
+// Checks all results as "tags|aggregateTags=value", joined by blanks.
 static void assert_groups(struct world *w, const char *m, const char *want)
 {
     char got[2048] = "", tags[512];
@@ -39,7 +39,7 @@ static void groups_and_their_tags(void **state)
 {
     (void)state;
     struct world *w = make_hosts();
-    // A key that some series lack stays among the tags as long as its values do not differ.
+    // A key that some series lack stays among the tags as long as its values are equal.
     assert_groups(w, "sum:m", "|cpu,dc,host=31");
     assert_groups(
         w, "sum:m{host=*}",
@@ -61,15 +61,15 @@ static void filters(void **state)
     assert_groups(w, "sum:m{}{host=web*,cpu=0}", "cpu=0,dc=lga|host=5");
     assert_groups(w, "sum:m{}{host=iliteral_or(WEB02|DB01)}", "cpu=0|dc,host=12");
     assert_groups(w, "sum:m{}{host=regexp(b0[13])}", "|cpu,dc,host=11");
-    // The negative ones let series pass that lack the key.
+    // Negative filters accept series without the key.
     assert_groups(w, "sum:m{}{dc=not_literal_or(lga)}", "dc=ord|host=24");
     assert_groups(w, "sum:m{}{dc=not_iliteral_or(ORD)}", "dc=lga|cpu,host=23");
     assert_groups(w, "sum:m{}{dc=not_key()}", "host=db02=16");
     assert_groups(w, "sum:m{}{dc=wildcard(*)}", "|cpu,dc,host=15");
-    // The same key twice is AND; group_by on any of them groups.
+    // The same key twice means AND; group_by on either of them groups.
     assert_groups(w, "sum:m{host=*}{host=regexp(^web),host=not_literal_or(web01)}",
                   "cpu=0,dc=lga,host=web02=4");
-    // Series that lack a grouping key (a negative filter lets them pass) are a group of their own.
+    // Series without a grouping key (which a negative filter accepts) form a group of their own.
     assert_groups(w, "sum:m{dc=not_literal_or(lga)}", "dc=ord,host=db01=8 host=db02=16");
     world_free(w);
 }
@@ -117,13 +117,13 @@ static void fills(void **state)
                   t + 40, NAN);
     ASSERT_ANSWER(w, "sum:10s-avg-null:m", T, T + 50, t, NAN, t + 10, 1, t + 20, NAN, t + 30, 3,
                   t + 40, NAN, t + 50, NAN);
-    // The newest bucket, into which the end falls, is there; so is the only one of a short range.
+    // The newest bucket, which contains the end, is included; so is the only one of a short range.
     ASSERT_ANSWER(w, "sum:10s-avg-zero:m", T + 5, T + 39, t + 10, 1, t + 20, 0, t + 30, 3);
     ASSERT_ANSWER(w, "sum:10s-avg-zero:m", T + 5, T + 40, t + 10, 1, t + 20, 0, t + 30, 3, t + 40,
                   0);
     ASSERT_ANSWER(w, "sum:10s-avg-zero:m", T + 30, T + 33, t + 30, 3);
     ASSERT_ANSWER(w, "sum:0all-avg-zero:m", T, T + 50, t, 2);
-    // A filled gap stays one; the next rate spans it.
+    // A filled gap stays a gap; the next rate spans it.
     ASSERT_ANSWER(w, "none:10s-avg-nan:rate:m", T, T + 49, t, NAN, t + 20, NAN, t + 30, 0.1, t + 40,
                   NAN);
     ASSERT_ANSWER(w, "none:10s-avg-zero:rate:m", T, T + 40, t + 10, 0.1, t + 20, -0.1, t + 30, 0.3,
@@ -194,7 +194,7 @@ static void one_series_through_each_aggregator(void **state)
 static void aggregators_across_series(void **state)
 {
     (void)state;
-    // a b c at T; at T+10 only b has a point: a's line passes 4, c has ended.
+    // a b c at T; at T+10 only b has a point: a is interpolated to 4, c has ended.
     struct world *w = world_new();
     uint32_t a = world_series(w, 0, "m", "host=a"), b = world_series(w, 0, "m", "host=b"),
              c = world_series(w, 0, "m", "host=c");
@@ -224,7 +224,7 @@ static void aggregators_across_series(void **state)
         ASSERT_ANSWER(w, m, T, T + 20, t, facts[i].at0, t + 10, facts[i].at10, t + 20,
                       facts[i].at20);
         snprintf(m, sizeof m, "%s:10s-sum:m", facts[i].name);
-        // Of downsampled values the quantile is not cut to a whole number.
+        // For downsampled values, the quantile is not truncated to a whole number.
         double at10 = strcmp(facts[i].name, "p50") == 0 ? 4.5 : facts[i].at10;
         ASSERT_ANSWER(w, m, T, T + 20, t, facts[i].at0, t + 10, at10, t + 20, facts[i].at20);
     }
@@ -241,7 +241,7 @@ static void rates_hold_between_points(void **state)
     world_add(w, 0, b, T * S, 0);
     world_add(w, 0, b, (T + 10) * S, 100);
     world_add(w, 0, b, (T + 40) * S, 700);
-    // a: 1 3 5 7; b: 10 (held, not on the line, at 20 and 30), then 20.
+    // a: 1 3 5 7; b: 10 (held, not interpolated, at 20 and 30), then 20.
     ASSERT_ANSWER(w, "sum:rate:m", T, T + 40, t + 10, 11, t + 20, 13, t + 30, 15, t + 40, 27);
     ASSERT_ANSWER(w, "zimsum:rate:m", T, T + 40, t + 10, 11, t + 20, 13, t + 30, 15, t + 40, 27);
     ASSERT_ANSWER(w, "sum:10s-avg:rate:m", T, T + 40, t + 10, 11, t + 20, 13, t + 30, 15, t + 40,
@@ -258,14 +258,14 @@ static void the_point_before_the_range_seeds_the_rate(void **state)
         world_add(w, 0, a, (T + i) * S, (double)(i * i));
     ASSERT_ANSWER(w, "sum:rate:m", T + 10, T + 11, t + 10, 19, t + 11, 21);
     ASSERT_ANSWER(w, "sum:rate:m", T, T + 1, t + 1, 1);
-    // Buckets of 10 s hold 9², 19², 29², 39² as their last: the one before the range is complete,
-    // whatever start cuts off.
+    // Buckets of 10 s have the last values 9², 19², 29², 39²: the bucket before the range is
+    // complete, although start excludes it.
     ASSERT_ANSWER(w, "sum:10s-last:rate:m", T + 20, T + 39, t + 20, 48, t + 30, 68);
     ASSERT_ANSWER(w, "sum:10s-last:rate:m", T + 15, T + 39, t + 20, 48, t + 30, 68);
     ASSERT_ANSWER(w, "sum:10s-last:rate:m", T, T + 39, t + 10, 28, t + 20, 48, t + 30, 68);
     world_free(w);
-    // Far before the range: the rate is that over the whole gap; with zeros filled in it is that
-    // from zero.
+    // Long before the range: the rate covers the whole gap; with zeros filled in, it begins at
+    // zero.
     w = world_new();
     a = world_series(w, 0, "m", "host=a");
     world_add(w, 0, a, T * S, 100);
@@ -289,7 +289,7 @@ static void the_last_bucket_is_whole(void **state)
     world_free(w);
 }
 
-// 2013 in New York: day by day over the end of winter time (March 10), and weeks, months, years,
+// 2013 in New York: day by day across the end of winter time (March 10), and weeks, months, years,
 // hours.
 static void calendars(void **state)
 {
@@ -309,7 +309,7 @@ static void calendars(void **state)
         const char *m, *zone;
         int64_t from, to;
         double want[8];
-        size_t count; // of numbers
+        size_t count; // count of numbers
     } facts[] = {
         // Local midnights: 5:00 UTC before the change, 4:00 after; the day of the change has 23
         // hours.
@@ -340,8 +340,8 @@ static void calendars(void **state)
          4},
         {"sum:1nc-sum:m", "America/New_York", 1362000000, 1363060799, {1362114000, 120}, 2},
         {"sum:1yc-sum:m", "America/New_York", 1357016400, 1363060799, {1357016400, 120}, 2},
-        // Hours that divide a day begin anew at local midnight: 12 + 12 − the hour that March 10
-        // lacks. Others are counted from March 1.
+        // Hours that divide a day restart at local midnight: 12 + 12 − the hour that March 10
+        // lacks. Other hours count from March 1.
         {"sum:12hc-sum:m",
          "America/New_York",
          1362805200,
@@ -381,7 +381,7 @@ static void calendars(void **state)
     world_free(w);
 }
 
-// More buckets than are ever listed: places are time stamps then, and the group has an axis of its
+// More buckets than are ever listed: places are then time stamps, and the group has an axis of its
 // own.
 static void grids_too_long_to_list(void **state)
 {
@@ -415,7 +415,7 @@ static void grids_too_long_to_list(void **state)
 static void several_stores_are_one(void **state)
 {
     (void)state;
-    // Runs of one job one after the other (stores 1 then 0), and a second host in store 2.
+    // Two consecutive runs of one job (stores 1 then 0), and a second host in store 2.
     struct world *w = world_new();
     uint32_t late = world_series(w, 0, "m", "host=a"), early = world_series(w, 1, "m", "host=a");
     uint32_t b = world_series(w, 2, "m", "host=b");
@@ -491,8 +491,8 @@ static void runs_within_a_bucket_are_not_decoded(void **state)
         asked_free(&q);
     }
     assert_int_equal(world_decoded(w), before);
-    // Runs of 15 points do not fit 100: those that cross a border are decoded, two hundred of a
-    // thousand.
+    // Runs of 15 points are not aligned to 100: those that cross a border are decoded, two hundred
+    // of a thousand.
     world_run_length(w, 15);
     struct asked q = ask(w, "sum:100s-sum:m", T, T + 999);
     assert_int_equal(q.result.points_read + q.result.points_from_summaries, 1000);
@@ -510,8 +510,8 @@ static void runs_within_a_bucket_are_not_decoded(void **state)
     world_free(w);
 }
 
-// The same of blocks as the store made them: buckets longer than a block read its edges only,
-// wherever their borders lie.
+// The same with the store's own blocks: for buckets longer than a block, only their edges are read,
+// wherever the borders are.
 static void wide_queries_read_only_edges(void **state)
 {
     (void)state;
@@ -522,7 +522,7 @@ static void wide_queries_read_only_edges(void **state)
         world_add(w, 0, a, T * S + (int64_t)i * STEP_MS * NS_PER_MS, (double)(i % 97));
     static const struct {
         const char *m;
-        int64_t from, to; // s behind T
+        int64_t from, to; // seconds after T
         size_t borders;   // of buckets, and the ends of the range: each may cut one run
     } facts[] = {
         {"none:0all-sum:m", 0, 20001, 2},     {"none:0all-max:m", 7, 19993, 2},
@@ -535,7 +535,7 @@ static void wide_queries_read_only_edges(void **state)
     struct store_snapshot *const *open = world_stores(w, &stores);
     struct store_cursor *cursor = store_cursor_open(open[0], 0, INT64_MIN, INT64_MAX);
     struct store_run run;
-    size_t tail = 0; // what is not in blocks yet has no summary
+    size_t tail = 0; // points outside of blocks have no summary
     while (store_cursor_next(cursor, &run) == 1) {
         if (run.has_summary)
             largest_run = run.count > largest_run ? run.count : largest_run;
@@ -562,7 +562,7 @@ static void wide_queries_read_only_edges(void **state)
 static void dev_far_from_zero(void **state)
 {
     (void)state;
-    // Squares of 1e9 leave no digits for a deviation of 1: the summaries are not used then.
+    // Squares of 1e9 leave no digits for a deviation of 1, so the summaries are not used.
     struct world *w = world_new();
     uint32_t a = world_series(w, 0, "m", "host=a");
     for (int i = 0; i < 100; i++)

@@ -1,9 +1,8 @@
 // Section 4 of the facts on OpenTSDB, row by row, as far as they need no HTTP. The same program
 // runs on a world in memory, on live files and on closed ones.
 //
-// OpenTSDB's own answers to integers are truncated; sonde keeps doubles: where a row shows a
-// truncated number (dev, percentiles), the exact one is asserted, and that its whole part is the
-// row's.
+// OpenTSDB truncates answers for integers; sonde keeps doubles. If a row shows a truncated number
+// (dev, percentiles), the test asserts the exact one, and that its whole part equals the row's.
 #include "unit/query/ask.h"
 
 enum { POINTS = 300 };
@@ -183,7 +182,7 @@ static void gaps_are_bridged(void **state)
     double t = (double)T;
     ASSERT_ANSWER(w, "sum:m", T, END, t, 40, t + 10, 87, t + 20, 108, t + 30, 70);
     ASSERT_ANSWER(w, "pfsum:n", T, END, t, 40, t + 10, 77, t + 20, 88, t + 30, 70);
-    // The same through a grid.
+    // The same on a grid.
     ASSERT_ANSWER(w, "sum:10s-avg:m", T, END, t, 40, t + 10, 87, t + 20, 108, t + 30, 70);
     ASSERT_ANSWER(w, "pfsum:10s-avg:n", T, END, t, 40, t + 10, 77, t + 20, 88, t + 30, 70);
     world_free(w);
@@ -194,7 +193,7 @@ static void percentiles_of_a_thousand(void **state)
     (void)state;
     static const struct {
         const char *name;
-        double stored, computed; // computed ones are not cut to whole numbers
+        double stored, computed; // computed values are not truncated to whole numbers
     } facts[] = {
         {"p50", 500, 500.5},      {"p75", 750, 750.75},       {"p90", 900, 900.9},
         {"p95", 950, 950.95},     {"p99", 990, 990.99},       {"p999", 999, 999.999},
@@ -223,7 +222,7 @@ static void percentiles_of_a_thousand(void **state)
     world_free(w);
 }
 
-// A single broken number among them, and nothing is cut.
+// A single fraction among them, and nothing is truncated.
 static void percentiles_of_numbers_that_are_not_whole(void **state)
 {
     (void)state;
@@ -241,7 +240,7 @@ static void percentiles_of_numbers_that_are_not_whole(void **state)
         world_add(w, 0, world_series(w, 0, "m", tags), T * S, values[i]);
     }
     ASSERT_ANSWER(w, "p50:m", T, END, (double)T, -3);
-    ASSERT_ANSWER(w, "p75:m", T, END, (double)T, -1); // -1.25 is cut towards 0
+    ASSERT_ANSWER(w, "p75:m", T, END, (double)T, -1); // -1.25 is truncated towards 0
     world_free(w);
 }
 
@@ -251,7 +250,7 @@ static void median_of_five(void **state)
     struct world *w =
         MAKE_ONE(1356998400, 5, 1356998401, 2, 1356998402, -1, 1356998403, 400, 1356998404, 3);
     ASSERT_ANSWER(w, "sum:0all-median:m", T, END, (double)T, 3);
-    // Of an even count, the upper middle.
+    // For an even count, the upper middle value.
     ASSERT_ANSWER(w, "sum:0all-median:m", T, T + 4, (double)T, 5);
     world_free(w);
 }
@@ -268,8 +267,8 @@ static void holes_of_m(void **state)
         if (i % 2)
             world_add(w, 0, b, (T + 10 * i) * S, 300 - i);
     }
-    // web01 on its line is i+1 everywhere from 1 to 299, web02 300-i likewise: the sum is constant
-    // where both are there.
+    // web01, interpolated, is i+1 everywhere from 1 to 299, web02 300-i: the sum is constant while
+    // both exist.
     static const char *const ways[] = {"sum:m", "sum:10s-avg:m", "zimsum:10s-sum-zero:m"};
     for (size_t k = 0; k < 2; k++) {
         struct asked q = ask(w, ways[k], T, END);

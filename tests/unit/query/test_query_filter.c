@@ -1,4 +1,4 @@
-// One filter against one value; what is refused.
+// One filter on one value; invalid filters.
 #include "query/filter.h"
 #include "unit/test.h"
 
@@ -61,7 +61,7 @@ static void values_that_match(void **state)
     }
 }
 
-// A long list is looked up; it says what a short one says.
+// A long list is hashed, with the same result as a short list.
 static void a_long_list_is_a_list(void **state)
 {
     (void)state;
@@ -80,7 +80,7 @@ static void a_long_list_is_a_list(void **state)
     };
     struct buf text = {0};
     for (int i = 0; i < 1000; i++)
-        buf_printf(&text, "|%c%d|", i % 2 ? 'n' : 'N', i); // and nothing between two of them
+        buf_printf(&text, "|%c%d|", i % 2 ? 'n' : 'N', i); // and no value between two of them
     assert_true(text.size >= QUERY_FILTER_LONG);
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
         struct query_filter f = {facts[i].kind, STR("k"), buf_str(&text), false};
@@ -104,7 +104,7 @@ static void many_asterisks_are_no_trouble(void **state)
     struct query_filter f = {QUERY_WILDCARD, STR("k"), {pattern, sizeof pattern}, false};
     struct query_matcher m;
     assert_int_equal(query_matcher_init(&m, &f, NULL), 0);
-    // would not return if it were exponential
+    // exponential time would never return
     assert_false(query_matcher_test(&m, (struct str){value, sizeof value}));
     query_matcher_fini(&m);
 }

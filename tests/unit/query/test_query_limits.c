@@ -51,7 +51,7 @@ static void limits_are_named(void **state)
         if (a.code)
             assert_int_equal(a.result.count, 0);
         if (facts[i].limits.memory_bytes)
-            // and what parsing took
+            // including the memory of the parser
             assert_true(a.arena.used_bytes <= facts[i].limits.memory_bytes + 8192);
         asked_free(&a);
     }
@@ -93,7 +93,7 @@ static struct asked ask_watched(struct world *w, const char *m, struct watching 
     return ask_with(w, m, T, T + 20000, &(struct query_limits){.watch = &watch});
 }
 
-// Whoever runs a query can end it between blocks, and is told of its memory.
+// The caller of a query can end it between blocks, and gets its memory reported.
 static void a_watch_is_asked(void **state)
 {
     (void)state;
@@ -110,8 +110,8 @@ static void a_watch_is_asked(void **state)
         struct watching free_hand = {.looks_left = UINT32_MAX, .most = SIZE_MAX};
         struct asked a = ask_watched(w, m[i], &free_hand);
         assert_int_equal(a.code, 0);
-        assert_true(free_hand.looks >= 10); // once a block at least, however long blocks are
-        // The results, until the caller frees them; the rest is the parsed query.
+        assert_true(free_hand.looks >= 10); // at least once per block, however long blocks are
+        // The memory of the results, until the caller frees them; the rest is the parsed query.
         assert_true(free_hand.held <= a.arena.used_bytes &&
                     free_hand.held + 8192 >= a.arena.used_bytes);
         assert_true(free_hand.peak > free_hand.held);
@@ -121,7 +121,7 @@ static void a_watch_is_asked(void **state)
         a = ask_watched(w, m[i], &hung_up);
         assert_int_equal(a.code, -ECANCELED);
         assert_string_equal(a.error.text, "the client has hung up");
-        assert_int_equal(hung_up.looks, 4); // not asked again
+        assert_int_equal(hung_up.looks, 4); // no further calls
         assert_true(world_decoded(w) - before < 100000);
         asked_free(&a);
         struct watching poor = {.looks_left = UINT32_MAX, .most = free_hand.peak - 1};
@@ -134,7 +134,7 @@ static void a_watch_is_asked(void **state)
     world_free(w);
 }
 
-// At every limit of memory the query either says so or gives the whole answer.
+// With any memory limit, the query either fails with an error or returns the complete answer.
 static void any_limit_of_memory(void **state)
 {
     (void)state;

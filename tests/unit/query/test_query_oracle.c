@@ -1,10 +1,11 @@
-// The engine against a second, plain one: random worlds, random plans, answers point by point.
+// Compares the engine with a second, simple one: random worlds, random plans, answers point by
+// point.
 //
-// The plain engine does what docs/query.md says in the most direct way: lists of points, every
-// aggregation from scratch at every instant. What differs in the fast one (summaries, columns,
-// tiles, quickselect, merged parts) must not show. The same worlds show that a plan cut in two,
-// first halves on two nodes and the second half on their partials, gives what one run over both
-// gives.
+// The simple engine implements docs/query.md directly: lists of points, every aggregation computed
+// anew at every instant. The methods of the fast engine (summaries, columns, tiles, quickselect,
+// merged parts) must not change the result. With the same worlds, a divided plan (first halves on
+// two nodes, the second half on their partials) must give the same result as one run over both
+// stores.
 #include "query/edges.h"
 #include "query/partial.h"
 #include "unit/query/ask.h"
@@ -36,7 +37,7 @@ struct line {
     struct query_edge before, after; // the range
 };
 
-// ---- the plain engine ----
+// ---- the simple engine ----
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -136,7 +137,7 @@ static int64_t align(int64_t t, int64_t interval)
     return t - t % interval;
 }
 
-// Buckets of the whole series, also before the range: the rate needs them.
+// Includes buckets before the range, because the rate needs them.
 static void plain_downsample(const struct query *q, const struct line *in, struct line *out)
 {
     int64_t interval = q->downsample.interval;
@@ -243,7 +244,7 @@ static void plain_series(const struct query *q, const struct line *raw, struct l
         *out = filled;
 }
 
-// The nearest points of the series outside of the range, as if nothing had been cut off from it.
+// The nearest points of the series outside of the range.
 static void plain_edges(const struct query *q, const struct line *raw, struct line *out)
 {
     static struct line all, rates;
@@ -355,7 +356,7 @@ static void make_plan(struct case_ *c)
     struct query *q = &c->q;
     *q = (struct query){.metric = STR("m")};
     q->aggregator = (enum query_aggregator)(1 + below(QUERY_AGGREGATOR_COUNT - 1));
-    // Some worlds are so sparse that neighbours are out of reach.
+    // Some worlds are so sparse that neighbours are too far away.
     c->scale = below(4) ? 1 : 500;
     q->start_ns = T * S + below(200) * S / 4 * c->scale;
     q->end_ns = q->start_ns + below(400) * S / 4 * c->scale;
@@ -387,7 +388,7 @@ static void make_case(struct case_ *c)
     for (size_t i = 0; i < c->series; i++) {
         char tags[32];
         snprintf(tags, sizeof tags, "host=h%zu", i);
-        // The first half of the series in one store, the rest in another: two nodes.
+        // The first half of the series is in one store, the rest in another: two nodes.
         unsigned node = i >= c->series / 2 ? 1 : 0;
         uint32_t id = world_series(c->w, node, "m", tags);
         struct line *raw = &c->raw[i];
@@ -445,7 +446,7 @@ static void compare(const struct case_ *c, int round, const struct query_series 
     }
 }
 
-// Real files take their time.
+// Fewer rounds for real files, because they are slower.
 static int rounds_of_this_world(void)
 {
     return ROUNDS * (int)test_rounds() / (world_heeds_run_length() ? 1 : 10);
@@ -484,12 +485,12 @@ static void agrees_with_the_plain_engine(void **state)
     assert_true(answered > (size_t)rounds / 2 && neighbours > (size_t)rounds);
 }
 
-// First halves on two nodes, their partials merged, the second half on that.
+// First halves on two nodes, their partials merged, then the second half.
 static void two_halves_make_a_whole(void **state)
 {
     (void)state;
     if (!world_heeds_run_length())
-        skip(); // the second half sees no stores
+        skip(); // the second half has no stores
     size_t folded = 0, in_series = 0;
     random_state = test_random_state(2);
     const int rounds = rounds_of_this_world();
@@ -543,7 +544,7 @@ static void two_halves_make_a_whole(void **state)
         arena_free(&arena);
         world_free(c.w);
     }
-    // Both forms were met.
+    // Both forms occurred.
     assert_true(folded > (size_t)rounds / 10 && in_series > (size_t)rounds / 10);
 }
 

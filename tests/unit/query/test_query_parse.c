@@ -1,4 +1,4 @@
-// m=, downsampling texts and JSON bodies to plans.
+// Parses m=, downsampling texts and JSON bodies to plans.
 #include "query/filter.h"
 #include "query/query.h"
 #include "unit/test.h"
@@ -141,7 +141,7 @@ static void forms_of_m(void **state)
         {"sum:1m-avg:rate:m{}", "m", 0, true, true},
         {"sum:rate:1m-avg:m{}{}", "m", 0, true, true},
         {"none:m{}{host=a}", "m", 1, false, false},
-        {"sum:app:train:loss{host=a}", "app:train:loss", 1, false, false}, // ':' may stand in names
+        {"sum:app:train:loss{host=a}", "app:train:loss", 1, false, false}, // names may contain ':'
         {"sum:rate", "rate", 0, false, false},
         {"sum:1s-avg", "1s-avg", 0, false, false}, // the last part is the metric
         {"sum:m{ host = a , b = c }", "m", 2, false, false},
@@ -164,7 +164,7 @@ static void forms_of_m(void **state)
     arena_free(&arena);
 }
 
-// OpenTSDB does not mind the case of these words.
+// OpenTSDB ignores the case of these words.
 static void words_without_case(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void no_m(void **state)
         if (query_parse_m(str_of(bad[i]), &arena, &q, &e) != -EINVAL || !e.text[0])
             fail_msg("'%s' was taken", bad[i]);
     }
-    // One filter too many.
+    // One filter above the limit.
     char long_m[2048] = "sum:m{k=v";
     for (int i = 0; i < QUERY_FILTERS_MAX; i++)
         strcat(long_m, ",k=v");
@@ -282,7 +282,7 @@ static int parse(const char *body, struct arena *arena, struct query_request *ou
     return query_parse_json(str_of(body), NOW, arena, out, e);
 }
 
-// Bodies as Grafana's clients send them.
+// Bodies from Grafana's clients.
 static void what_grafana_sends(void **state)
 {
     (void)state;
@@ -352,7 +352,7 @@ static void what_grafana_sends(void **state)
     assert_filter(&q[1].filters[1], QUERY_REGEXP, "i", "x", true);
     assert_false(q[1].downsample.on);
 
-    // Of "tags" and "filters" the last wins unless it is empty; an empty "end" is now.
+    // Of "tags" and "filters", the last one counts unless it is empty; an empty "end" means now.
     static const char both[] =
         "{\"start\":1,\"end\":\"\",\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\","
         "\"tags\":{\"dc\":\"x\"},\"filters\":[{\"type\":\"Literal_OR\",\"tagk\":\"host\","
@@ -361,7 +361,7 @@ static void what_grafana_sends(void **state)
         fail_msg("%s", e.text);
     assert_int_equal(r.queries[0].end_ns, NOW);
     assert_int_equal(r.queries[0].filter_count, 1);
-    // "group_by" is taken, too
+    // "group_by" is accepted, too
     assert_filter(&r.queries[0].filters[0], QUERY_LITERAL_OR, "host", "a", true);
     static const char turned[] =
         "{\"start\":1,\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\",\"filters\":[{\"type\":"

@@ -1,5 +1,5 @@
-// A file that grows: what is kept decoded of its sealed blocks never changes an answer, whatever
-// the writer does meanwhile.
+// A growing file: the cache of decoded sealed blocks never changes an answer, whatever the writer
+// does meanwhile.
 #include "query/decoded.h"
 #include "unit/query/ask.h"
 
@@ -79,7 +79,7 @@ static struct asked ask_live(struct store_snapshot *snapshot, const char *m, int
     return a;
 }
 
-// Asks twice with the cache (the second time much is in it) and once without.
+// Queries twice with the cache (the second time it has most points) and once without.
 static void compare(struct store_snapshot *snapshot, struct query_cache *cache, const char *m,
                     int64_t from_s, int64_t to_s)
 {
@@ -97,7 +97,7 @@ static void compare(struct store_snapshot *snapshot, struct query_cache *cache, 
             if (x->count == 0)
                 continue;
             assert_memory_equal(x->t_ns, y->t_ns, x->count * sizeof *x->t_ns);
-            // to the last bit
+            // equal to the last bit
             assert_memory_equal(x->values, y->values, x->count * sizeof *x->values);
         }
         asked_free(&kept);
@@ -125,7 +125,7 @@ static void while_it_is_written(void **state)
     for (int step = 0; step < STEPS; step++) {
         for (uint64_t rows = random_bits(l) % 60; rows > 0; rows--)
             append_row(l);
-        // some late, some over others, some over a set's cell
+        // some late, some replacing others, some replacing a set's cell
         for (uint64_t n = random_bits(l) % 100; n > 0; n--) {
             uint64_t which =
                 random_bits(l) % 16 ? HOSTS + random_bits(l) % SINGLES : random_bits(l) % HOSTS;
@@ -147,7 +147,7 @@ static void while_it_is_written(void **state)
         store_snapshot_close(snapshot);
         assert_true(query_cache_bytes(l->cache) <= CACHE_BYTES);
     }
-    // All of it happened.
+    // All of these cases occurred.
     store_get_stats(l->store, &stats);
     assert_true(stats.merged_values && stats.retired_values && query_cache_bytes(l->cache));
     live_free(l);
@@ -223,7 +223,7 @@ static void *ask_it(void *user)
     return NULL;
 }
 
-// In order and without retention: then a snapshot shows the same whenever it is asked.
+// In order and without retention, so that a snapshot always gives the same answer.
 static void while_others_write_and_ask(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// Sketches: how far off they may be, and that the order of adding and merging does not matter. Then
-// the same of whole queries.
+// Sketches: their maximum error, and that the order of adding and merging makes no difference. Then
+// the same for whole queries.
 #include "query/partial.h"
 #include "query/percentile.h"
 #include "unit/query/ask.h"
@@ -31,9 +31,9 @@ static double draw(int kind)
     case 2:
         return (uniform() - 0.5) * 1e6; // both signs
     case 3:
-        return floor(uniform() * 8) - 3; // few, zeros among them
+        return floor(uniform() * 8) - 3; // few different values, including zeros
     case 4:
-        // nearly all that doubles can hold
+        // nearly the whole range of doubles
         return (random_bits() & 1 ? 1 : -1) * exp(1400 * uniform() - 740);
     case 5:
         return random_bits() % 10 == 0 ? NAN : random_bits() % 10 == 0 ? INFINITY : uniform();
@@ -79,7 +79,7 @@ static void assert_within(double got, double want, double largest)
         fail_msg("got %.17g, want %.17g, off by at most %g", got, want, most);
 }
 
-// The larger magnitude of the two neighbours that a rank lies between.
+// The larger magnitude of the two neighbours of a rank.
 static double largest_at(const double *sorted, size_t n, double h)
 {
     h = fmax(1, fmin((double)n, h));
@@ -112,7 +112,7 @@ static void off_by_no_more_than_it_says(void **state)
             memcpy(copy, values, n * sizeof *values);
             double h = query_quantile_rank(n, row), largest = largest_at(values, n, h), exact;
             if (kind == 3 && row->quantile == QUANTILE_R6) {
-                // of whole numbers it is cut: the exact value by hand
+                // truncated for whole numbers: the exact value is computed here
                 h = fmax(1, fmin((double)n, h));
                 size_t below = (size_t)h;
                 exact = values[below - 1] +
@@ -150,7 +150,7 @@ static void smallest_and_largest_are_exact(void **state)
     end(&b);
 }
 
-// However the values are dealt out, and whoever is merged first: the same sketch.
+// However the values are distributed, and whatever the order of merging, the sketch is the same.
 static void order_does_not_matter(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static struct world *make_hosts(unsigned stores)
         unsigned store = (unsigned)i % stores;
         uint32_t id = world_series(w, store, "m", tags);
         for (int k = 0; k < SECONDS; k++)
-            if (random_bits() % 4) // with holes
+            if (random_bits() % 4) // with gaps
                 world_add(w, store, id, (T + k) * S, 10 + 90 * uniform());
     }
     return w;
@@ -225,8 +225,8 @@ static void exact_up_to_the_limit(void **state)
         for (size_t k = 0; k < x->count; k++) {
             assert_true(x->values[k] == plain.result.series[0].values[k]);
             assert_int_equal(x->t_ns[k], y->t_ns[k]);
-            // Neighbours of 60 values lie close: what is between two of them is off by little more
-            // than either.
+            // Neighbours among 60 values are close, so a value between two of them has nearly the
+            // error of either.
             assert_within(y->values[k], x->values[k], 1.2 * fabs(x->values[k]) + 0.5);
         }
         asked_free(&exact);
@@ -236,7 +236,7 @@ static void exact_up_to_the_limit(void **state)
     world_free(w);
 }
 
-// As an aggregator does it: a first half per node, merged in the order given, finished.
+// Like an aggregator: a first half per node, merged in the given order, finished.
 static void merge_in_order(struct world *w, size_t exact_max, bool backwards, double *values,
                            size_t *count, bool *estimated)
 {
@@ -282,7 +282,7 @@ static void partials_merge_in_any_order(void **state)
 {
     (void)state;
     struct world *together = make_hosts(1), *apart = make_hosts(3);
-    // 20 series a node: all kept; kept until they meet; sketches from the start.
+    // 20 series a node: all kept; kept until they are merged; sketches from the start.
     static const size_t limits[] = {HOSTS, HOSTS / 3, HOSTS / 3 - 1, 1};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         double forth[SECONDS + 1], back[SECONDS + 1], one[SECONDS + 1];

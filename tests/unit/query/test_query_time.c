@@ -152,8 +152,8 @@ static void offsets(void **state)
     arena_free(&arena);
 }
 
-// Every fourth day or so of some decades, at changing hours, agrees with the C library's own
-// reading of the same files.
+// About every fourth day of some decades, at varying hours, matches the C library's result from the
+// same files.
 static void agrees_with_the_c_library(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void agrees_with_the_c_library(void **state)
     struct arena arena = {0};
     for (size_t i = 0; i < sizeof zones / sizeof *zones; i++) {
         const struct time_zone *zone = zone_of(zones[i], &arena);
-        setenv("TZ", zones[i], 1); // a test has one thread
+        setenv("TZ", zones[i], 1); // allowed, because the test has one thread
         tzset();
         for (int64_t t = 300000000; t < 4200000000; t += 101 * 3600 + 600) {
             time_t clock = (time_t)t;
@@ -195,9 +195,9 @@ static void clocks_that_jump(void **state)
     const struct time_zone *berlin = zone_of("Europe/Berlin", &arena);
     int64_t spring = days_of_civil(2013, 3, 31) * SECONDS_PER_DAY,
             autumn = days_of_civil(2013, 10, 27) * SECONDS_PER_DAY;
-    // 02:30 is 03:30 there
+    // 02:30 does not exist and becomes 03:30
     assert_int_equal(time_zone_to_utc(berlin, spring + 9000), spring + 5400);
-    // 02:30 twice: the first
+    // 02:30 occurs twice: the first one
     assert_int_equal(time_zone_to_utc(berlin, autumn + 9000), autumn + 1800);
     assert_int_equal(time_zone_to_utc(berlin, autumn + 3 * 3600), autumn + 2 * 3600);
     arena_free(&arena);
@@ -226,7 +226,7 @@ static void names_that_are_no_zones(void **state)
     arena_free(&arena);
 }
 
-// A good file cut off at many lengths, and with many of its bytes changed, does no harm.
+// A valid file that is truncated at many lengths, or has many of its bytes changed, does no harm.
 static void damaged_files(void **state)
 {
     (void)state;

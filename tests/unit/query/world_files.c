@@ -1,5 +1,5 @@
-// Real stores in a temporary folder: live, or (WORLD_CLOSED in the environment) written, closed and
-// opened again.
+// Real stores in a temporary folder: live, or (with WORLD_CLOSED in the environment) written,
+// closed and reopened.
 #include "unit/query/world.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-// read.h over arrays. Summaries are made as the store's are: by the definitions in read.h.
+// Implements read.h over arrays. Summaries are computed like the store's: by the definitions in
+// read.h.
 #include "unit/query/world.h"
 
 #include <errno.h>
@@ -249,8 +250,8 @@ const struct str *store_label_values(const struct store_snapshot *cs, struct str
 struct store_cursor {
     struct store_snapshot *s;
     const struct points *points;
-    size_t at, end;        // of what is in the range
-    size_t run, run_count; // the run in hand
+    size_t at, end;        // within the range
+    size_t run, run_count; // the current run
     int64_t *t;
     double *v;
 };
@@ -323,7 +324,7 @@ int store_cursor_next(struct store_cursor *c, struct store_run *run)
 int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const double **values,
                         size_t *count)
 {
-    // Copies of the exact size, so that reading past them is seen by the sanitizers.
+    // Copies of the exact size, so that the sanitizers detect reads behind them.
     drop_copy(c);
     c->t = malloc(c->run_count * sizeof *c->t);
     c->v = malloc(c->run_count * sizeof *c->v);
@@ -336,7 +337,7 @@ int store_cursor_points(struct store_cursor *c, const int64_t **t_ns, const doub
     return 0;
 }
 
-// Nothing here is sealed.
+// No blocks are sealed here.
 uint64_t store_cursor_block(const struct store_cursor *c)
 {
     (void)c;

@@ -19,8 +19,8 @@ static double normal(uint64_t *random)
     return sqrt(-2 * log(uniform(random))) * cos(2 * M_PI * uniform(random));
 }
 
-// Durations of a step: log-normal, each like the one before, some far too long, the first ones
-// slow, the run as a whole a bit faster or slower than others.
+// Durations of a step: log-normal and correlated, with outliers and a slow start; each run as a
+// whole a bit faster or slower than others.
 struct noise {
     size_t count;
     double spread, alike, between, outliers, warm_up, drift;
@@ -45,7 +45,7 @@ struct tally {
     int higher, lower, covered;
 };
 
-// Of so many pairs with this change.
+// Compares this number of pairs with this change.
 static struct tally try_pairs(const struct noise *noise, size_t runs, double change, int pairs,
                               uint64_t *random)
 {
@@ -65,7 +65,7 @@ static struct tally try_pairs(const struct noise *noise, size_t runs, double cha
         difference_judge(&d, 1, 0.01);
         out.higher += d.verdict == DIFFERENCE_HIGHER;
         out.lower += d.verdict == DIFFERENCE_LOWER;
-        // The true difference of the medians, that of a run's own part left aside.
+        // The true difference of the medians, without the part of the single run.
         const struct difference_estimate *e = &d.of[DIFFERENCE_P50];
         double truth = 0.1 * change * (1 + noise->drift / 2);
         out.covered += e->has_interval && e->low <= truth && truth <= e->high;
@@ -103,7 +103,7 @@ static void changes_are_found_and_noise_is_not(void **state)
                cases[i].name, 100 * with.higher / pairs,
                100 * (without.higher + without.lower) / pairs, 100 * with.covered / pairs,
                100 * without.covered / pairs);
-        // The limits hold for the test's own seed; for others as far as chance lets them.
+        // The limits hold for the test's own seed; other seeds get a margin for chance.
         double chance = getenv("SONDE_TEST_SEED") ? 3 * sqrt(0.01 * pairs) : 0;
         assert_true(with.higher >= 0.95 * pairs - chance && with.lower == 0);
         assert_true(without.higher + without.lower <= 0.01 * pairs + chance);
@@ -111,7 +111,7 @@ static void changes_are_found_and_noise_is_not(void **state)
     }
 }
 
-// cmocka's own comparison is one of floats.
+// Compares doubles; cmocka's own comparison is for floats.
 static void is_near(double value, double expected, double distance)
 {
     if (!(fabs(value - expected) <= distance))
@@ -122,7 +122,7 @@ static void students_distribution(void **state)
 {
     (void)state;
     static const struct {
-        double freedom, p, t; // of any table
+        double freedom, p, t; // from any table
     } known[] = {{1, 0.05, 12.7062},   {2, 0.05, 4.30265},  {4, 0.01, 4.60409},
                  {10, 0.001, 4.58689}, {30, 0.05, 2.04227}, {63, 0.01, 2.65615},
                  {1000, 0.05, 1.96234}};
@@ -153,7 +153,7 @@ static void few_values(void **state)
         assert_false(d.of[i].has_interval);
     difference_judge(&d, 1, 0.01);
     assert_int_equal(d.verdict, DIFFERENCE_SAME);
-    // Three runs with one value each: the spread between them is known.
+    // Three runs with one value each: their spread is known.
     const double before[] = {10, 10.1, 9.9}, after[] = {12, 12.1, 11.9};
     struct difference_run x[3], y[3];
     for (int i = 0; i < 3; i++) {
@@ -165,11 +165,11 @@ static void few_values(void **state)
     is_near(d.of[DIFFERENCE_MEAN].freedom, 4, 0);
     difference_judge(&d, 1, 0.01);
     assert_int_equal(d.verdict, DIFFERENCE_HIGHER);
-    // One run after five of a baseline: their spread counts for it.
+    // One run after five of a baseline: the baseline's spread counts for it, too.
     assert_true(difference_of(x, 3, y, 1, &d));
     assert_true(d.of[DIFFERENCE_MEAN].has_interval);
     difference_judge(&d, 1, 0.25);
-    assert_int_equal(d.verdict, DIFFERENCE_SAME); // 20 % are less than asked for
+    assert_int_equal(d.verdict, DIFFERENCE_SAME); // 20 % is less than requested
 }
 
 static void values_without_noise(void **state)
@@ -214,7 +214,7 @@ static void warm_up(void **state)
     assert_int_equal(difference_warm_up(&run), 0);
 }
 
-// Among many differences that are noise, few are named; a true one among them is.
+// Among many differences from noise, few are reported; a true one among them is.
 static void many_at_once(void **state)
 {
     (void)state;

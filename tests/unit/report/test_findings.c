@@ -1,5 +1,4 @@
-// Findings: each is made where its figures say so, not where they do not, and not from too few
-// data.
+// Findings: each appears if its figures show it, not otherwise, and not with too few data.
 #include "report/findings.h"
 #include "unit/test.h"
 
@@ -9,7 +8,7 @@
 enum { BUCKETS = 120, BUCKET_S = 10, LINES_MAX = 4 };
 static const double GIB = 1 << 30;
 
-// A report that is filled by hand: a run of 1,200 s on one node that is busy until its end.
+// A report with manual data: a run of 1,200 s on one node that is busy until its end.
 struct world {
     struct arena arena;
     struct report report;
@@ -48,7 +47,7 @@ static double rarely_there(size_t bucket, double value)
     return bucket % 15 == 0 ? value : (double)NAN;
 }
 
-// A series, `value` at its height. A counter's values are rates.
+// Adds a series with the maximum `value`. A counter's values are rates.
 static struct report_line *add(struct world *w, enum report_measure_id id, const char *host,
                                const char *part, shape *at, double value)
 {
@@ -110,7 +109,7 @@ static size_t count_of(struct world *w, const char *kind)
     for (size_t i = 0; i < w->report.finding_count; i++) {
         const struct report_finding *f = &w->report.findings[i];
         found += strcmp(f->kind, kind) == 0;
-        // Whatever it is, it says all that a finding says.
+        // Every finding has all of these fields.
         assert_true(f->title.size && f->evidence.size && f->advice.size && f->unit[0]);
         assert_true(isfinite(f->value) && f->weight >= 0 && f->weight <= 1);
         assert_true(f->start_ns < f->end_ns);
@@ -140,7 +139,7 @@ static void expect_in(struct str text, const char *words)
         fail_msg("'%s' does not say '%s'", line, words);
 }
 
-// Each case is checked once more with a tenth of the values, and as a run of 40 s.
+// Checks each case once more with a tenth of the values, and as a run of 40 s.
 typedef void fill(struct world *w, shape *s);
 
 static void expect_silence_on_few_data(fill *f, const char *kind)
@@ -171,7 +170,7 @@ static void a_run_that_works_has_none(void **state)
     report_find(&w->report);
     assert_int_equal(w->report.finding_count, 0);
     end(w);
-    // And nothing at all, of which nothing can be said.
+    // And an empty report, without any finding.
     w = calloc(1, sizeof *w);
     w->report.arena = &w->arena;
     report_find(&w->report);
@@ -194,7 +193,7 @@ static void a_job_that_waits_at_its_end(void **state)
     w->report.running = true;
     expect_in(the(w, "idle_end")->title, "nothing happens since 00:10:00");
     end(w);
-    // A disk, a network or a GPU at work is no pause.
+    // A busy disk, network or GPU is not a pause.
     static const enum report_measure_id signs[] = {
         REPORT_DISK_READ, REPORT_DISK_WRITTEN, REPORT_NETWORK_IN, REPORT_NETWORK_OUT, REPORT_GPU};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
@@ -233,7 +232,7 @@ static void one_core_of_many(void **state)
     assert_int_equal(f->sureness, REPORT_SURE);
     expect_in(f->advice, "OMP_NUM_THREADS");
     end(w);
-    // 2 cores are all that was asked for; a GPU does the work; the work moves from core to core.
+    // Only 2 cores were requested; a GPU does the work; the work moves from core to core.
     w = begin();
     one_core(w, steady);
     set_environment(w, "SLURM_CPUS_ON_NODE", "2");
@@ -292,9 +291,9 @@ static void more_memory_than_was_used(void **state)
     const struct report_finding *f = the(w, "memory_request");
     assert_true(f->value == 0.06);
     expect_in(f->title, "used 6 % of");
-    expect_in(f->title, "ask for 16G"); // 12 and a quarter more, 15, rounded up
+    expect_in(f->title, "ask for 16G"); // 12 plus a quarter is 15, rounded up
     end(w);
-    // Nobody asked for it: the limit is the node's memory. Or most of it was used.
+    // The limit is only the node's memory; or most of it was used.
     w = begin();
     add(w, REPORT_JOB_MEMORY, "n1", "", steady, 12 * GIB);
     add(w, REPORT_MEMORY_LIMIT, "n1", "", steady, 256 * GIB);
@@ -324,7 +323,7 @@ static void memory_that_grows(void **state)
     add(w, REPORT_CGROUP_OOM, "n1", "", ends_at_half, 0.1);
     assert_int_equal(the(w, "memory_growth")->sureness, REPORT_SURE);
     end(w);
-    // It fills and stays; it is freed at the end; it grows by little.
+    // It grows to a plateau; it is freed at the end; it grows by little.
     static const struct {
         shape *at;
         double bytes;
@@ -337,7 +336,7 @@ static void memory_that_grows(void **state)
     }
     w = begin();
     add(w, REPORT_JOB_MEMORY, "n1", "", grows, 60 * GIB);
-    w->report.to_ns = (int64_t)100 * 1000000000; // of 2 minutes at least
+    w->report.to_ns = (int64_t)100 * 1000000000; // below the minimum of 2 minutes
     assert_int_equal(count_of(w, "memory_growth"), 0);
     end(w);
 }
@@ -352,13 +351,13 @@ static void killed_processes(void **state)
     w = begin();
     add(w, REPORT_OOM, "n1", "", steady, 0)->total = 2;
     const struct report_finding *f = the(w, "out_of_memory");
-    assert_int_equal(f->sureness, REPORT_LIKELY); // of whatever the node runs
+    assert_int_equal(f->sureness, REPORT_LIKELY); // of everything that the node runs
     expect_in(f->title, "2 processes were");
     add(w, REPORT_CGROUP_OOM, "n1", "", steady, 0)->total = 1;
     f = the(w, "out_of_memory");
     assert_int_equal(f->sureness, REPORT_SURE);
     expect_in(f->title, "1 process was");
-    w->report.to_ns = 1000000000; // also of a run of 1 s
+    w->report.to_ns = 1000000000; // also for a run of 1 s
     assert_int_equal(count_of(w, "out_of_memory"), 1);
     end(w);
 }
@@ -385,7 +384,7 @@ static void swapping(void **state)
     add(w, REPORT_SWAP_OUT, "n1", "", steady, 1e6);
     assert_int_equal(count_of(w, "memory_pressure"), 0);
     end(w);
-    w = begin(); // a kernel that does not tell how long tasks wait
+    w = begin(); // a kernel that does not report how long tasks wait
     add(w, REPORT_SWAP_IN, "n1", "", steady, 1e6);
     add(w, REPORT_SWAP_OUT, "n1", "", steady, 1e6);
     expect_in(the(w, "memory_pressure")->title, "came back from swap space");
@@ -415,7 +414,7 @@ static void idle_gpus(void **state)
     expect_in(the(w, "gpu_unused")->title, "GPU 1 never used");
     assert_int_equal(count_of(w, "gpu_idle"), 0);
     end(w);
-    w = begin(); // all of them, because the job waits: that is one finding
+    w = begin(); // all GPUs, because the job waits: one finding
     add(w, REPORT_JOB_CPU, "n1", "", ends_at_half, 8);
     add(w, REPORT_GPU, "n1", "0", ends_at_half, 90);
     assert_int_equal(count_of(w, "gpu_idle"), 0);
@@ -479,7 +478,7 @@ static void gpus_that_are_slowed_down(void **state)
     slowed_down(w, steady);
     expect_in(the(w, "gpu_throttled")->title, "GPU 0 slowed down, at the temperature limit");
     add(w, REPORT_GPU_OVERHEATED, "n1", "0", steady, 0.1);
-    expect_in(the(w, "gpu_throttled")->title, "too hot"); // the worst cause, once
+    expect_in(the(w, "gpu_throttled")->title, "too hot"); // only the worst cause
     end(w);
     w = begin();
     add(w, REPORT_GPU_THERMAL, "n1", "0", steady, 0.01);
@@ -531,15 +530,14 @@ static void a_full_network(void **state)
     struct world *w = begin();
     full_link(w, steady);
     const struct report_finding *f = the(w, "network");
-    assert_int_equal(f->sureness, REPORT_POSSIBLE); // the link's own rate is not known
+    assert_int_equal(f->sureness, REPORT_POSSIBLE); // the link's own rate is unknown
     expect_in(f->title, "eth0 of n1 sent");
     expect_in(f->evidence, "of a link of 1 Gbit/s");
     end(w);
-    // No usual link's rate; a moment only; the machine itself.
+    // No usual link's rate; a moment only.
     w = begin();
     add(w, REPORT_NETWORK_OUT, "n1", "eth0", steady, 0.5 * 1e9 / 8);
     add(w, REPORT_NETWORK_OUT, "n1", "eth1", grows, 0.94 * 1e9 / 8);
-    add(w, REPORT_NETWORK_OUT, "n1", "lo", steady, 0.94 * 1e9 / 8);
     assert_int_equal(count_of(w, "network"), 0);
     end(w);
     expect_silence_on_few_data(full_link, "network");
@@ -567,14 +565,14 @@ static void slow_members(void **state)
     expect_in(f->title,
               "host=n1,rank=3 is 1.50 times as slow as the others in step since 00:05:00");
     expect_in(f->hosts, "n1");
-    // Its span is not divided unevenly as well: that is the same finding.
+    // Its unevenly divided span is part of the same finding.
     struct report_span *s = step_of(w);
     s->gpu_idle = (double)NAN;
     s->members = 4;
     s->imbalance = 1.5;
     s->slowest = w->straggler.member;
     assert_int_equal(count_of(w, "imbalance"), 0);
-    w->straggler.factor = 1; // no slower
+    w->straggler.factor = 1; // not slower
     assert_int_equal(count_of(w, "straggler"), 0);
     w->report.straggler_count = 0;
     expect_in(the(w, "imbalance")->title, "'step' takes host=n1,rank=3 50 % longer");
@@ -590,10 +588,47 @@ static void slow_members(void **state)
     end(w);
 }
 
+// An epoch consists of steps; a step loads for a part of its time.
+static void spans_within_each_other(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    static const char *const names[] = {"epoch", "step", "load"};
+    static const double seconds[] = {1000, 980, 500};
+    for (size_t i = 0; i < 3; i++) {
+        struct report_span *s = step_of(w);
+        s->name = str_of(names[i]);
+        s->outer = str_of(i ? names[i - 1] : "");
+        s->total_s = seconds[i];
+    }
+    // The epoch says nothing else than the step; the step's GPUs idle while it does not load, too.
+    expect_in(the(w, "gpu_waits")->title, "'step'");
+    expect_in(the(w, "gpu_waits")->evidence, "'epoch', around it");
+    expect_in(the(w, "gpu_waits")->evidence, "'load', within it");
+    w->report.spans[2].outer = STR("");
+    assert_int_equal(count_of(w, "gpu_waits"), 2); // beside each other
+    w->report.spans[2].outer = STR("step");
+    for (size_t i = 0; i < 3; i++) {
+        struct report_span *s = &w->report.spans[i];
+        s->gpu_idle = (double)NAN;
+        s->members = 4;
+        s->slowest = STR("host=n1,rank=3");
+        s->imbalance = i == 2 ? 2 : 1.5;
+    }
+    // 500 s of a member that takes twice as long are all of 490 s and of 500 s.
+    expect_in(the(w, "imbalance")->title, "'load'");
+    w->report.spans[2].imbalance = 1.25; // 125 s
+    expect_in(the(w, "imbalance")->title, "'step'");
+    w->report.spans[2].slowest = STR("host=n2,rank=4"); // another one
+    assert_int_equal(count_of(w, "imbalance"), 2);
+    end(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_that_works_has_none),
+        cmocka_unit_test(spans_within_each_other),
         cmocka_unit_test(a_job_that_waits_at_its_end),
         cmocka_unit_test(one_core_of_many),
         cmocka_unit_test(a_limit_of_processor_time),

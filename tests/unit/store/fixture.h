@@ -1,4 +1,4 @@
-// fixture.h - what the tests of the store share: a file of their own, and short ways to say things.
+// fixture.h - the common part of the tests of the store: a file for each test, and short functions.
 #ifndef SONDE_TESTS_STORE_FIXTURE_H
 #define SONDE_TESTS_STORE_FIXTURE_H
 
@@ -91,7 +91,7 @@ static inline uint32_t series_numbered(struct store *s, uint32_t metric, unsigne
     return id;
 }
 
-// All points of a series in a range, and what the summaries said of them.
+// All points of a series in a range, and their summaries.
 struct points {
     int64_t *t;
     double *v;

@@ -1,4 +1,4 @@
-// The catalog is bounded, and nothing that is refused gets into it.
+// The catalog has limits, and a refused definition is not added.
 #include "fixture.h"
 
 #include "../seed.h"
@@ -18,7 +18,7 @@ static struct store_stats stats_of(const struct store *s)
     return stats;
 }
 
-// A series with a tag whose value nothing else has.
+// A series with a unique value of a tag.
 static int define_unique(struct store *s, uint32_t metric, unsigned number, size_t bytes,
                          uint32_t *id)
 {
@@ -80,13 +80,13 @@ static void a_refused_series_leaves_nothing(void **state)
     assert_int_equal(after.catalog_bytes, before.catalog_bytes);
     assert_int_equal(after.pairs, before.pairs);
     assert_true(after.memory_bytes < before.memory_bytes + (4 << 20));
-    assert_int_equal(define_unique(s, m, 1, 20, &id), 0); // what is there is there
+    assert_int_equal(define_unique(s, m, 1, 20, &id), 0); // existing definitions still work
     close_store(s);
     check_noise(first, POINTS);
     log_setup(LOG_WARNING, "test");
 }
 
-// Series that are accepted fill the catalog up to its limit. They take no room from the data.
+// Accepted series fill the catalog up to its limit. They take no space from the data.
 static void the_catalog_retires_no_data(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void the_catalog_retires_no_data(void **state)
             store_abandon(s);
         else
             close_store(s);
-        // The next writer knows how much there is.
+        // The next writer knows the used size.
         s = open_with(&o);
         assert_int_equal(stats_of(s).catalog_bytes, stats.catalog_bytes);
         assert_int_equal(define_unique(s, m, n, STORE_VALUE_MAX, &id), -ENOSPC);
@@ -143,12 +143,12 @@ static void each_kind_has_a_limit(void **state)
     assert_int_equal(store_define_series(s, m, labels, 2, &ids[0]), 0);
     labels[0].value = STR("2");
     struct store_stats before = stats_of(s);
-    for (int i = 0; i < 3; i++) // two new pairs, where there is room for one
+    for (int i = 0; i < 3; i++) // two new pairs, with room for only one
         assert_int_equal(store_define_series(s, m, labels, 3, &id), (refused++, -ENOSPC));
     assert_int_equal(stats_of(s).pairs, before.pairs);
     assert_int_equal(stats_of(s).catalog_bytes, before.catalog_bytes);
     assert_int_equal(store_define_series(s, m, labels, 2, &ids[1]), 0);
-    assert_int_equal(store_define_series(s, other, labels, 2, &id), 0); // with pairs that are known
+    assert_int_equal(store_define_series(s, other, labels, 2, &id), 0); // with known pairs
 
     assert_int_equal(store_define_set(s, ids, 1, &set), 0);
     assert_int_equal(store_define_set(s, ids, 2, &set), 0);
@@ -166,7 +166,7 @@ static void each_kind_has_a_limit(void **state)
     log_setup(LOG_WARNING, "test");
 }
 
-// What no reader would unpack is not packed: the file stays as it is.
+// A catalog that no reader would unpack is not packed: the file stays as it is.
 static void too_much_to_unpack_is_not_packed(void **state)
 {
     (void)state;
@@ -179,18 +179,18 @@ static void too_much_to_unpack_is_not_packed(void **state)
     munmap(nothing, size);
 }
 
-// ── Beside an oracle ─────────────────────────────────────────────────────────────────────────────
+// ── Compared with an oracle ──────────────────────────────────────────────────────────────────────
 
 enum { METRICS = 6, KEYS = 3, VALUES = 6, SERIES_MAX = 60, SETS_MAX = 12, ORACLE_SERIES = 4096 };
 
 struct oracle_series {
     uint32_t metric, id;
-    unsigned char values[KEYS]; // 0: without this label
+    unsigned char values[KEYS]; // 0: no such label
 };
 
 struct oracle {
     struct store_io io;
-    bool full; // the disk
+    bool full; // the disk is full
     uint64_t random;
     struct oracle_series series[ORACLE_SERIES];
     size_t series_count, metric_count;
@@ -289,8 +289,7 @@ static void check_oracle(const struct oracle *o)
     store_reader_close(r);
 }
 
-// Disks that fill up and empty, limits that are met, writers that are killed: ids are dense and
-// mean what they were given for.
+// Full disks, limits and killed writers: ids are dense, and keep their meanings.
 static void random_definitions(void **state)
 {
     (void)state;
@@ -322,7 +321,7 @@ static void random_definitions(void **state)
             if (next_random(o, 20) == 0)
                 o->full = !o->full;
             if (next_random(o, 60) == 0 && !o->full) {
-                store_tick(s, (int64_t)(i + 1) << 40); // what waited is in the file now
+                store_tick(s, (int64_t)(i + 1) << 40); // pending definitions are in the file now
                 if (next_random(o, 2))
                     store_abandon(s);
                 else

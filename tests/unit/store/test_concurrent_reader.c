@@ -33,7 +33,7 @@ static struct shared *make_shared(void)
     return x;
 }
 
-// In a process of its own; returns when there are some rows to read. `write` does not return.
+// Starts `write`, which never returns, in a process of its own; returns once some rows can be read.
 static pid_t start_writer(void (*write)(struct shared *x, uint64_t random), struct shared *x,
                           uint64_t random)
 {
@@ -84,7 +84,7 @@ static void append(struct store *s, uint32_t set, int64_t t)
 
 // ── Rows ─────────────────────────────────────────────────────────────────────────────────────────
 
-// Small tails, which are sealed all the time. Most rows come in order of time; some come a little
+// Small tails, which are sealed all the time. Most rows are in order of time; some are slightly
 // late.
 static void write_rows(struct shared *x, uint64_t random)
 {
@@ -105,7 +105,7 @@ static void write_rows(struct shared *x, uint64_t random)
     _exit(0);
 }
 
-// The times of a column's points in the snapshot as one number; wrong values: UINT64_MAX.
+// A checksum of the times of a column's points in the snapshot; UINT64_MAX for wrong values.
 static uint64_t times_of(struct store_snapshot *s, uint32_t id, int64_t from, size_t *count)
 {
     struct points p = points_of(s, id, from, INT64_MAX);
@@ -135,7 +135,7 @@ static void rows_are_whole(void **state)
         size_t count, others;
         uint64_t sum = times_of(s, start, from, &count);
         for (uint32_t k = 1; k < 5; k++) {
-            // The writer goes on between the columns: over a tail's end, mostly.
+            // The writer continues between the columns, mostly beyond the end of a tail.
             uint64_t until = atomic_load(&x->rows) + next(&random) % 60;
             while (atomic_load(&x->rows) < until && !waitpid(pid, NULL, WNOHANG))
                 sched_yield();
@@ -153,10 +153,10 @@ static void rows_are_whole(void **state)
     munmap(x, sizeof *x);
 }
 
-// ── Damage that is none ──────────────────────────────────────────────────────────────────────────
+// ── No false damage ──────────────────────────────────────────────────────────────────────────────
 
-// A writer that retires old blocks, and whose life is short: it closes the file, or is killed, and
-// the next one takes it up.
+// A writer that retires old blocks and lives for a short time: it closes the file, or is killed,
+// and the next one continues the file.
 static void write_lives(struct shared *x, uint64_t random)
 {
     struct store_options o = {.size_limit_bytes = 1 << 20, .close_budget_ns = 1000000};

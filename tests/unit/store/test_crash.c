@@ -1,11 +1,11 @@
-// A crash at every write: the process killed behind each single store to the file, and the machine
-// going down there.
+// A crash at every write: the process is killed after each single store to the file, or the machine
+// goes down there.
 //
-// What a scenario does is logged write by write (write_trace.h). Then the file is made again as it
-// was behind the first write, the second… Killed, it must hold everything that had been
-// acknowledged by then, to readers at once and after the next writer has taken it up; when the
-// machine went down, everything up to the last sync, for whatever mixture of old and new pages is
-// on the disk. Never anything wrong.
+// The actions of a scenario are logged write by write (write_trace.h). Then the test restores the
+// file as it was after the first write, the second… After a kill, the file must have everything
+// that was acknowledged by then, for readers at once and after the next writer has opened it. After
+// the machine went down, it must have everything up to the last sync, with any mixture of old and
+// new pages on the disk. It must never have wrong data.
 #include "../seed.h"
 #include "fixture.h"
 
@@ -19,19 +19,19 @@
 
 enum { COLUMNS = 3, SINGLE = COLUMNS, MIXTURES = 2 /* of pages, behind each write */ };
 
-// What has been acknowledged, and numbers of a trace_entry.
+// Counts of acknowledged data, which are the numbers of a trace_entry.
 enum { ROWS, POINTS, EVENTS, SERIES, COUNTS };
 
 struct scenario {
     struct store_io io;
     struct store *s;
     int fd;        // of the store's file
-    bool promises; // a sync now is one after which everything so far is safe
+    bool promises; // after a sync now, everything so far is safe
     int64_t counts[COUNTS];
-    int64_t floor; // what is older may have been retired
+    int64_t floor; // older data may have been retired
     uint32_t set;
     struct trace_image start;  // the file when logging began: all of it is on disk
-    struct trace_image closed; // what took its place
+    struct trace_image closed; // the file that replaced it
     int64_t acknowledged_at_start[COUNTS];
 };
 
@@ -40,7 +40,7 @@ static double value_of(uint32_t series, int64_t t)
     return (double)(t * 100 + series) / 4;
 }
 
-// ── The store's calls ────────────────────────────────────────────────────────────────────────────
+// ── The store's system calls ─────────────────────────────────────────────────────────────────────
 
 static int io_open(void *user, const char *path, int flags, unsigned mode)
 {
@@ -101,7 +101,7 @@ static int io_sync(void *user, int fd)
     return 0;
 }
 
-// In the background: done when it has been asked after a second time.
+// In the background: done at the second poll.
 static int io_flush_start(void *user, int fd, uint64_t *flush)
 {
     (void)user;
@@ -141,7 +141,7 @@ static void slurp(const char *path, struct trace_image *out)
     close(fd);
 }
 
-// All of the new file is on disk by then, and the old one does not count any more.
+// The whole new file is on disk by then, and the old one is no longer used.
 static int io_rename(void *user, const char *from, const char *to)
 {
     struct scenario *x = user;
@@ -157,7 +157,8 @@ static int no_sync(void *user, int fd)
     return 0;
 }
 
-// blocks are written by the kernel; else through the mapping, as where it cannot
+// the kernel writes blocks; otherwise they are written through the mapping, as on file systems that
+// do not support that
 static bool write_calls;
 
 static void begin(struct scenario *x)
@@ -165,7 +166,7 @@ static void begin(struct scenario *x)
     if (!trace_available())
         skip();
     trace = (struct trace){0};
-    log_setup(LOG_ERROR, "test"); // it says what it lost, every time
+    log_setup(LOG_ERROR, "test"); // it reports its losses each time
     *x = (struct scenario){.io = {.open = io_open,
                                   .reserve = io_reserve,
                                   .truncate = io_truncate,
@@ -187,7 +188,7 @@ static void sync_all(struct scenario *x)
     x->promises = false;
 }
 
-// From here on every write is looked at. Whatever there is is on disk.
+// Every write is logged from here on. All earlier data is on disk.
 static void start_logging(struct scenario *x)
 {
     if (x->s) {
@@ -252,10 +253,10 @@ static void append_events(struct scenario *x, int64_t count)
     }
 }
 
-// ── Looking at a file ────────────────────────────────────────────────────────────────────────────
+// ── Checking a file ──────────────────────────────────────────────────────────────────────────────
 
 struct bounds {
-    size_t entry; // of the log
+    size_t entry; // index in the log
     bool machine;
     int64_t least[COUNTS], most[COUNTS], floor;
 };
@@ -283,7 +284,7 @@ static void check_content(const char *path, const struct bounds *b)
     struct error e = {0};
     int rc = store_reader_open(path, &r, &e);
     if (rc && !b->least[SERIES])
-        return; // was never promised
+        return; // never guaranteed
     if (rc)
         fail_msg("write %zu: %s", b->entry, e.text);
     struct store_snapshot *s = store_snapshot_open(r);
@@ -315,15 +316,15 @@ static void check_content(const char *path, const struct bounds *b)
                  (long long)b->least[EVENTS]);
     struct store_damage damage;
     store_reader_damage(r, &damage);
-    // What is retired is written over at once: when the machine goes down, an old table may still
-    // speak of it.
+    // Retired data is overwritten at once: when the machine goes down, an old table may still refer
+    // to it.
     if (damage.blocks && !(b->machine && b->floor))
         fail_msg("write %zu%s: damage: %s", b->entry, b->machine ? " (machine)" : "", damage.first);
     store_snapshot_close(s);
     store_reader_close(r);
 }
 
-// In memory, where there is such a place: a disk takes three times as long for all the files.
+// In memory if possible, because a disk takes three times as long for all the files.
 static void copy_name(char path[128])
 {
     snprintf(path, 128, "%s/sonde-test-%d.sonde",
@@ -354,7 +355,7 @@ static void check_file(const struct trace_image *m, const struct bounds *b)
     unlink(path);
 }
 
-// Each page as it was after some write since the sync: the disk's own order.
+// Each page as it was after some write since the sync, because the disk writes pages in any order.
 struct page_times {
     uint64_t seed;
     size_t from, to, now; // entries
@@ -380,7 +381,7 @@ static void look_for_next(struct bounds *b, const struct scenario *x, size_t fro
     memcpy(b->most, x->counts, sizeof b->most);
 }
 
-// Of the instructions that fill or copy whole ranges, byte for byte, the end is looked at.
+// Of the instructions that fill or copy whole ranges byte by byte, only the end is checked.
 static bool inside_a_string(size_t i)
 {
     const struct trace_entry *e = &trace.entries[i];
@@ -475,13 +476,13 @@ static void whole_life(uint64_t rewrite_limit)
     append_rows(&x, 10);
     append_points(&x, 10);
     define(&x, 3);
-    assert_int_equal(store_tick(x.s, INT64_C(1) << 40), 0); // a sync in the background begins
+    assert_int_equal(store_tick(x.s, INT64_C(1) << 40), 0); // starts a sync in the background
     append_rows(&x, 5);
     append_events(&x, 2);
     assert_int_equal(store_seal(x.s), 0);
     append_rows(&x, 3);
     assert_int_equal(store_tick(x.s, INT64_C(1) << 40), 0);
-    assert_int_equal(store_tick(x.s, INT64_C(1) << 40), 0); // and is done
+    assert_int_equal(store_tick(x.s, INT64_C(1) << 40), 0); // and finishes it
     append_rows(&x, 10);
     append_points(&x, 10);
     sync_all(&x);
@@ -505,7 +506,7 @@ static void a_life_that_ends_in_place(void **state)
     whole_life(1);
 }
 
-// The segment table moves out of the header.
+// The extent table moves out of the header.
 static void more_segments_than_the_header_has_room_for(void **state)
 {
     (void)state;
@@ -533,7 +534,7 @@ static void more_segments_than_the_header_has_room_for(void **state)
     end(&x);
 }
 
-// What another writer had left is taken up, itself a crash.
+// Continuing another writer's file may crash, too.
 static void taking_up(void **state)
 {
     (void)state;
@@ -565,8 +566,7 @@ static void taking_up(void **state)
     end(&x);
 }
 
-// A tick merges blocks; the sync behind it frees what they were in, and something else is written
-// there.
+// A tick merges blocks; the next sync frees the old ones, and other data is written there.
 static void merging(void **state)
 {
     (void)state;
@@ -593,7 +593,7 @@ static void merging(void **state)
     end(&x);
 }
 
-// Old blocks make room. Where that happens is found by doing it once without looking.
+// Old blocks make room. A run without logging finds out when that happens.
 static int64_t until_retired(struct scenario *x, int64_t stop_at)
 {
     struct store_stats stats = {0};

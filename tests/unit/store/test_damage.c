@@ -1,5 +1,5 @@
-// Damaged files: every bit turned, every length cut. Never a crash, never a wrong value without a
-// report.
+// Damaged files: every bit flipped, every length truncated. Never a crash, never a wrong value
+// without a report.
 #include "fixture.h"
 
 #include "base/hash.h"
@@ -81,7 +81,7 @@ struct outcome {
     size_t points, wrong, missing;
 };
 
-// Reads all there is. Values are wrong when they are not those of their series and time.
+// Reads everything. A value is wrong if it does not match its series and time.
 static struct outcome read_all(void)
 {
     struct outcome x = {0};
@@ -152,8 +152,8 @@ static bool in_tail(const char *bytes, size_t at)
     return false;
 }
 
-// While a file is being written, the fields that say how far things go carry no checksum, as each
-// is one store. In a closed file all is covered.
+// While a file is being written, the fields for its used sizes have no checksum, because each is a
+// single store. A closed file is covered completely.
 static bool unguarded(const char *bytes, size_t at)
 {
     struct superblock sb;
@@ -180,9 +180,9 @@ static void turn_bits(bool close, bool seal)
     for (size_t at = 0; at < size; at++) {
         bool tail = in_tail(bytes, at), free_to_change = tail || (!close && unguarded(bytes, at));
         if (tail && at % 1024)
-            continue; // tails have no checksums until they are synced or sealed; and are large
+            continue; // tails are large, and have no checksums until they are synced or sealed
         if (!close && at > LAYOUT_HEADER_BYTES && !bytes[at] && at % 64)
-            continue; // most of a live file is not in use
+            continue; // most of a live file is unused
         bytes[at] ^= (char)(1 << at % 8);
         poke(at, bytes[at]);
         struct outcome x = read_all();
@@ -190,7 +190,7 @@ static void turn_bits(bool close, bool seal)
             fail_msg("bit %zu of byte %zu: %zu wrong, %zu missing, %s", at % 8, at, x.wrong,
                      x.missing, x.reported ? "reported" : "not reported");
         reported += x.reported;
-        // And a writer takes it up or says why not.
+        // A writer continues it, or reports why not.
         if (at % 29 == 0) {
             struct store *s;
             struct error e = {0};
@@ -241,7 +241,7 @@ static void every_length(void **state)
         free(bytes);
         unlink(fixture_path);
     }
-    // An empty file is one that a writer did not get further with.
+    // A writer that was killed early leaves an empty file.
     spit("", 0);
     struct store *s = open_with(NULL);
     close_store(s);
@@ -262,7 +262,7 @@ static void not_a_store(void **state)
     assert_int_equal(store_open(fixture_path, NULL, &s, &e), -EINVAL);
     size_t size;
     char *after = slurp(&size);
-    assert_memory_equal(after, text, sizeof text); // and it is left alone
+    assert_memory_equal(after, text, sizeof text); // and it is not changed
     free(after);
     assert_int_equal(store_open("/nowhere/at/all.sonde", NULL, &s, &e), -ENOENT);
 }
@@ -280,9 +280,9 @@ static void another_version(void **state)
     struct store_reader *r;
     struct error e = {0};
     assert_int_equal(store_reader_open(fixture_path, &r, &e), -ENOTSUP);
-    assert_non_null(strstr(e.text, "version 3.1"));
+    assert_non_null(strstr(e.text, "version 3.2"));
     bytes[offsetof(struct superblock, major)]--;
-    bytes[offsetof(struct superblock, minor)] += 7; // newer, but of this kind
+    bytes[offsetof(struct superblock, minor)] += 7; // newer, but compatible
     crc = crc32c(0, bytes, offsetof(struct superblock, fixed_crc));
     memcpy(bytes + offsetof(struct superblock, fixed_crc), &crc, sizeof crc);
     spit(bytes, size);
@@ -334,7 +334,7 @@ static void damage_costs_one_block(void **state)
     free(bytes);
 }
 
-// ── Tails: what syncs have noted ─────────────────────────────────────────────────────────────────
+// ── Tails: the notes of syncs ────────────────────────────────────────────────────────────────────
 
 enum { SYNCED = 50, APPENDED = 70 };
 
@@ -347,8 +347,7 @@ static struct points all_points(struct store_reader *r, uint32_t series)
     return p;
 }
 
-// Whether the first so many rows and points are there, and nothing else; and whether something was
-// reported.
+// Checks that exactly the first rows and points are there, and if damage is reported.
 static void expect_tails(size_t rows, size_t points, bool report)
 {
     struct store_reader *r = open_reader();
@@ -375,7 +374,8 @@ static void append_to_tails(struct store *s, uint32_t set, uint32_t single, int6
     }
 }
 
-// A file with two tails, SYNCED of APPENDED rows and points synced; where the tails are.
+// Makes a file with two tails, with SYNCED of APPENDED rows and points synced; returns their
+// positions.
 static char *make_tails(size_t *size, uint32_t *set, struct extent_entry tails[2],
                         size_t entries[2])
 {
@@ -410,7 +410,7 @@ static void notes_of_a_killed_writer(void **state)
     struct extent_entry tails[2];
     char *bytes = make_tails(&size, &set, tails, entries);
     expect_tails(APPENDED, APPENDED, false);
-    // A bit of a row that a sync has seen.
+    // A bit of a synced row.
     size_t row = tails[0].offset + 10 * 16 + 8,
            point = tails[1].offset + 10 * sizeof(struct point_record) + 16;
     poke(row, (char)(bytes[row] ^ 4));
@@ -419,8 +419,7 @@ static void notes_of_a_killed_writer(void **state)
     poke(point, (char)(bytes[point] ^ 4));
     expect_tails(APPENDED, 0, true);
     poke(point, bytes[point]);
-    // A tail that says it holds less than a sync has seen; and one that says more than it has room
-    // for.
+    // A tail with fewer bytes than a sync has noted, and one with more than it has room for.
     size_t used = entries[0] + offsetof(struct extent_entry, used);
     poke(used, 20);
     expect_tails(SYNCED, APPENDED, true);
@@ -429,7 +428,7 @@ static void notes_of_a_killed_writer(void **state)
     free(bytes);
 }
 
-// `used` had reached the disk, the rows had not: what is in their place is no data.
+// `used` had reached the disk, the rows had not: the bytes in their place are not data.
 static void torn_tails_of_another_boot(void **state)
 {
     (void)state;
@@ -444,7 +443,7 @@ static void torn_tails_of_another_boot(void **state)
            20 * sizeof(struct point_record));
     spit(bytes, size);
     expect_tails(SYNCED, SYNCED, true);
-    // A reader that has it open sees what the next writer makes of it.
+    // A reader that has the file open sees the next writer's data.
     struct store_reader *r = open_reader();
     struct points p = all_points(r, 0);
     assert_int_equal(p.count, SYNCED);
@@ -457,7 +456,7 @@ static void torn_tails_of_another_boot(void **state)
     points_free(&p);
     store_reader_close(r);
     store_abandon(s);
-    // Torn within what was synced, too: the note does not hold.
+    // Also torn within the synced part: the note is invalid.
     bytes[tails[0].offset + 3 * 16] ^= 1;
     spit(bytes, size);
     expect_tails(0, SYNCED, true);

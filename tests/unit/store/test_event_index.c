@@ -1,4 +1,4 @@
-// The index of events is as large as the spans that go on, not as all that ever were.
+// The size of the index of events depends on the open spans, not on all past ones.
 #include "../test.h"
 #include "store/event_index.h"
 
@@ -23,9 +23,9 @@ static void spans_that_have_ended_take_no_memory(void **state)
         assert_int_equal(event_index_begin(&x, b + 1, 0), 0);
         uint64_t first = (uint64_t)b * SPANS + 1;
         for (uint32_t i = 0; i < SPANS; i++)
-            // the first of each block goes on
+            // the first one of each block stays open
             add(&x, i, span(first + i, 10 * b, i ? 10 * b + 5 : INT64_MAX));
-        // An agent that was killed repeats the last of the block before.
+        // A killed agent repeats the last event of the previous block.
         if (b)
             add(&x, SPANS, span(first - 1, 10 * (b - 1), 10 * (b - 1) + 5));
     }
@@ -38,7 +38,7 @@ static void spans_that_have_ended_take_no_memory(void **state)
         assert_true(event_block_replaced(block, SPANS - 1));
         assert_false(event_block_replaced(block, 1));
     }
-    // However long a span went on, its end replaces its beginning.
+    // However long a span was open, its end replaces its beginning.
     assert_int_equal(event_index_begin(&x, BLOCKS + 1, 0), 0);
     add(&x, 0, span(1, 0, 10 * BLOCKS));
     const struct event_block *first = event_index_find(&x, 1, 0);

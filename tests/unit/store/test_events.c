@@ -1,5 +1,5 @@
-// Spans and annotations over many blocks: what a question gives, compared with a plain list of what
-// was appended, and how many blocks it reads.
+// Spans and annotations over many blocks: results of queries, compared with a plain list of the
+// appended events, and the number of blocks read.
 #include "fixture.h"
 
 #include "store/reader.h"
@@ -22,7 +22,7 @@ static void append(struct store *s, struct store_event e)
     appended[count++] = e;
 }
 
-// Of equal ids the last; by start, then by arrival.
+// Of equal ids, the last one counts; sorted by start, then by arrival.
 static bool counts(size_t i, int64_t from, int64_t to)
 {
     const struct store_event *e = &appended[i];
@@ -59,7 +59,7 @@ static bool matches(size_t i, const struct store_events_wanted *w)
            (!w->name.size || str_eq(w->name, appended[i].text));
 }
 
-// With a bound the earliest ones are given: none that is left out begins before one of them.
+// With a limit, the earliest events are returned: no omitted one begins before one of them.
 static void compare_most(struct store_reader *r, const struct store_events_wanted *w)
 {
     static struct check c;
@@ -111,8 +111,8 @@ static struct str next_text(void)
     return str_of(texts[count]);
 }
 
-// Time goes on; some spans end much later than they begin, some never, some are said twice, some by
-// another time or in the wrong order.
+// Time advances; some spans end much later than they begin, some never, some are repeated, some
+// with another time or in the wrong order.
 static void random_events(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void random_events(void **state)
                 e.end_ns = now;
                 if (next_random(20) == 0)
                     e.start_ns -= 5;
-                if (next_random(20)) // else it ends once more, later
+                if (next_random(20)) // otherwise it ends once more, later
                     open[which] = open[--open_count];
             } else {
                 e.kind = STORE_ANNOTATION;
@@ -203,8 +203,8 @@ static uint64_t blocks_read(struct store_reader *r, int64_t from, int64_t to, in
     return blocks_read_of(r, 0, 0, from, to, expected);
 }
 
-// A block a step, each with a span of its own; over all of them lies one that begins in the first
-// and ends in the last.
+// A block per step, each with a span of its own; one more span begins in the first block and ends
+// in the last.
 static void only_what_touches_is_read(void **state)
 {
     (void)state;
@@ -223,11 +223,11 @@ static void only_what_touches_is_read(void **state)
     }
     struct store_reader *r = open_reader();
     assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), BLOCKS); // each once
-    // the step's, and the first: the job has not ended
+    // the step's block, and the first one: the job has not ended
     assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), 2);
     assert_int_equal(blocks_read(r, 20 * STEP, 22 * STEP, 4), 4);
     assert_int_equal(blocks_read(r, 0, BLOCKS * STEP, BLOCKS + 1), BLOCKS);
-    // When it has, the first block has nothing more to say of later times; the one that says so
+    // Once it has ended, the first block matters no longer for later times; the block with its end
     // does.
     job.end_ns = BLOCKS * STEP;
     assert_int_equal(store_append_event(s, &job), 0);
@@ -235,7 +235,7 @@ static void only_what_touches_is_read(void **state)
     assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), 3);
     assert_int_equal(blocks_read(r, 20 * STEP, 20 * STEP, 2), 2);
     assert_int_equal(blocks_read(r, 0, 0, 2), 2);
-    // Annotations lie in few blocks, and only these are read for them.
+    // Annotations are in few blocks, and only these are read for them.
     assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, 0, INT64_MAX, 0), 0);
     struct store_event note = {
         .kind = STORE_ANNOTATION, .start_ns = STEP, .end_ns = STEP, .text = STR("note")};
@@ -245,7 +245,7 @@ static void only_what_touches_is_read(void **state)
     assert_int_equal(blocks_read_of(r, 1u << STORE_ANNOTATION, 0, 0, INT64_MAX, 1), 1);
     assert_int_equal(blocks_read_of(r, 1u << STORE_SPAN, 0, 0, INT64_MAX, BLOCKS + 1), BLOCKS + 1);
     assert_int_equal(blocks_read(r, (BLOCKS + 1) * STEP, INT64_MAX, 0), 0);
-    // For the earliest spans later blocks are not read.
+    // For the earliest spans, later blocks are not read.
     assert_int_equal(blocks_read_of(r, 1u << STORE_SPAN, 5, 0, INT64_MAX, 5), 6);
     store_reader_close(r);
     close_store(s);

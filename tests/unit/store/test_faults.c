@@ -1,5 +1,5 @@
-// What happens when things go wrong: the process killed at any moment, the machine going down,
-// calls that fail, disks that fill up.
+// Failures: the process killed at any moment, the machine going down, failing system calls, full
+// disks.
 #include "fixture.h"
 
 #include "base/bytes.h"
@@ -13,7 +13,7 @@
 
 enum { COLUMNS = 5, CELLS_MAX = 1 << 16 };
 
-// Every value tells where it belongs, so a wrong one is seen wherever it shows up.
+// Every value encodes its series and time, so a wrong one is always detected.
 static double value_of(uint32_t series, int64_t t)
 {
     return (double)(t * 100 + series) / 4;
@@ -29,17 +29,17 @@ static const char *image_path(void)
 
 struct scenario {
     struct store_io io;
-    int calls, fail_at, error; // of the calls that change files
-    uint64_t space;            // 0: no limit, else the file cannot be longer
+    int calls, fail_at, error; // system calls that change files
+    uint64_t space;            // 0: no limit; else the maximum length of the file
     unsigned steps, next_copy, stride;
     char *on_disk; // the file at the last sync
     size_t on_disk_size;
-    int64_t rows, points; // taken so far: rows 0..rows-1, points 0..points-1
+    int64_t rows, points; // acknowledged so far: rows 0..rows-1, points 0..points-1
     int64_t synced_rows, synced_points;
     bool copying, machine, syncing;
     unsigned checks, seed;
-    unsigned flush_polls; // a sync in the background is done when it has been asked after so often
-    char *flushed;        // what it puts on disk
+    unsigned flush_polls; // number of polls after which a sync in the background is done
+    char *flushed;        // the contents that it writes to disk
     size_t flushed_size;
     int64_t flushed_rows, flushed_points;
 };
@@ -89,7 +89,7 @@ static int io_truncate(void *user, int fd, uint64_t size)
     return fails(x) ? x->error : store_io_real.truncate(NULL, fd, size);
 }
 
-// Half of it is there when it fails.
+// Writes half of the data before it fails.
 static int io_write(void *user, int fd, const void *data, size_t size, uint64_t offset)
 {
     struct scenario *x = user;
@@ -118,8 +118,8 @@ static int io_sync(void *user, int fd)
     return store_io_real.sync(NULL, fd);
 }
 
-// In the background: what was there when it began is on disk when it is done. Nothing of it may be
-// relied on before.
+// In the background: data from before its start is on disk when it is done. Nothing is guaranteed
+// before.
 static int io_flush_start(void *user, int fd, uint64_t *flush)
 {
     (void)fd;
@@ -159,7 +159,7 @@ static int io_rename(void *user, const char *from, const char *to)
     return fails(x) ? x->error : store_io_real.rename(NULL, from, to);
 }
 
-// What the file at `path` holds: at least rows..., nothing that was never appended, nothing wrong.
+// Checks the file at `path`: at least rows..., nothing that was never appended, nothing wrong.
 static void check_content(const char *path, int64_t rows, int64_t rows_most, int64_t points,
                           int64_t points_most, bool sound)
 {
@@ -206,7 +206,8 @@ static void check_writable(const char *path, const struct scenario *x)
         store_abandon(s);
 }
 
-// Which pages had reached the disk: all but the one with the segment table, only that one, or any.
+// Pages that had not reached the disk: only the one with the extent table, all others, or random
+// ones.
 static bool page_is_old(struct scenario *x, size_t at)
 {
     if (x->seed % 3 != 2)
@@ -220,11 +221,11 @@ static void io_step(void *user, const char *what)
     if (!x->copying || (++x->steps < x->next_copy && !strcmp(what, "append")))
         return;
     x->next_copy = x->steps + x->stride;
-    x->copying = false; // what checks opens stores of its own
+    x->copying = false; // the check opens stores of its own
     size_t size;
     char *bytes = slurp(fixture_path, &size);
     if (x->machine) {
-        // Of each page either the old or the new content is on disk.
+        // Each page on disk has either the old or the new contents.
         for (size_t at = 0; at < size; at += 4096) {
             size_t n = size - at < 4096 ? size - at : 4096;
             if (page_is_old(x, at)) {
@@ -238,8 +239,8 @@ static void io_step(void *user, const char *what)
     }
     spit(image_path(), bytes, size);
     free(bytes);
-    // Whether a writer has taken it up or not: a reader shows the same of what the machine left,
-    // but says what it leaves out.
+    // With or without a writer that continues it, a reader shows the same data that the machine
+    // left, and reports what it leaves out.
     int64_t rows = x->machine ? x->synced_rows : x->rows,
             points = x->machine ? x->synced_points : x->points;
     check_content(copy_path, rows, x->rows + 1, points, x->points + 1, !x->machine);
@@ -309,9 +310,9 @@ static void append_both(struct scenario *x, struct store *s, uint32_t set, uint3
 
 // ── Killed ───────────────────────────────────────────────────────────────────────────────────────
 
-// At every step at which the writer makes something visible the file is what a process killed there
-// leaves behind. There are many appends that are alike: some are looked at one by one, then every
-// 97th; of sealing, merging and freeing every step.
+// At every step at which the writer publishes something, the file is what a process killed there
+// leaves. Many appends are alike: the first are checked one by one, then every 97th; for sealing,
+// merging and freeing, every step is checked.
 static void killed_at_any_step(void **state)
 {
     (void)state;
@@ -347,7 +348,7 @@ static void killed_at_any_step(void **state)
 static void machine_goes_down(void **state)
 {
     (void)state;
-    log_setup(LOG_ERROR, "test"); // it says what it lost, every time
+    log_setup(LOG_ERROR, "test"); // it reports its losses each time
     for (unsigned seed = 1; seed <= 6; seed++) {
         struct scenario x = scenario();
         uint32_t set, single;
@@ -379,7 +380,7 @@ static void machine_goes_down(void **state)
     }
 }
 
-// A job of a moment does not wait for the disk, but once, when its file is closed.
+// A short job waits for the disk only once, when its file is closed.
 static void the_first_sync_comes_after_an_interval(void **state)
 {
     (void)state;
@@ -396,7 +397,7 @@ static void the_first_sync_comes_after_an_interval(void **state)
     assert_non_null(x.flushed);
     close_store(s);
     free(x.on_disk);
-    free(x.flushed); // closing did not ask for it any more
+    free(x.flushed); // closing did not wait for it
     unlink(fixture_path);
 }
 
@@ -415,13 +416,13 @@ static void machine_goes_down_during_a_background_sync(void **state)
         for (int64_t t = 0; t < 4000; t++) {
             append_both(&x, s, set, single, t);
             if (t % 150 == 99) {
-                // Starts one; or asks after it.
+                // Starts a sync, or polls it.
                 x.copying = false;
                 assert_int_equal(store_tick(s, t << 40), 0);
                 x.copying = x.on_disk != NULL;
                 x.stride = 61 + seed;
             }
-            if (t % 400 == 230) // while one is under way
+            if (t % 400 == 230) // during a sync
                 store_seal(s);
             if (t % 1024 > 1021 || t % 1024 < 2)
                 x.next_copy = x.copying ? 0 : x.next_copy;
@@ -436,7 +437,7 @@ static void machine_goes_down_during_a_background_sync(void **state)
     log_setup(LOG_WARNING, "test");
 }
 
-// ── Calls that fail ──────────────────────────────────────────────────────────────────────────────
+// ── Failing system calls ─────────────────────────────────────────────────────────────────────────
 
 static void nth_call_fails(void **state)
 {
@@ -463,7 +464,8 @@ static void nth_call_fails(void **state)
                 assert_true(stats.rows == (uint64_t)x.rows);
                 struct error e;
                 store_close(s, &e);
-                // Whatever was taken is there: only one call failed, so in the end there was space.
+                // All acknowledged data is there: only one call failed, so in the end the disk had
+                // space.
                 check_content(fixture_path, taken_rows, taken_rows, x.points, x.points, true);
             }
             struct error e = {0};
@@ -506,7 +508,7 @@ static void full_disk(void **state)
     x.space = 0;
     assert_int_equal(store_tick(s, INT64_C(1) << 41), 0);
     check_content(fixture_path, 9000, 9000, 9000, 9000, true);
-    // And without end: the memory for it is bounded.
+    // And for ever: the memory for pending data is limited.
     store_get_stats(s, &stats);
     assert_int_equal(stat(fixture_path, &st), 0);
     x.space = (uint64_t)st.st_size;
@@ -561,7 +563,7 @@ static void order_survives_the_spill(void **state)
     struct store *s = open_with(&o);
     uint32_t m = metric_named(s, "m"), id = series_numbered(s, m, 0);
     x.space = 1;
-    assert_int_equal(store_append(s, id, 7, 1), 0); // waits in memory
+    assert_int_equal(store_append(s, id, 7, 1), 0); // pending in memory
     x.space = 0;
     assert_int_equal(store_append(s, id, 7, 2), 0); // must not overtake it
     close_store(s);

@@ -1,6 +1,6 @@
-// A real disk that is full: file systems in sparse files, mounted where nobody else sees them.
-// Reserving, overwriting and holes are different on each. The writer runs in a process of its own,
-// so that a signal that kills it is seen.
+// A real full disk: file systems in sparse files, mounted in a private namespace. Reserving,
+// overwriting and holes differ between them. The writer runs in a process of its own, so that a
+// signal that kills it is noticed.
 #include "fixture.h"
 
 #include "base/hash.h"
@@ -30,8 +30,8 @@ static bool run(const char *format, const char *a, const char *b)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Mounts a new file system over the fixture's folder, in a mount namespace of this process. False:
-// it cannot be done here.
+// Mounts a new file system on the fixture's folder, in a mount namespace of this process. False:
+// not possible here.
 static bool mount_new(const struct file_system *fs)
 {
     char image[96];
@@ -59,7 +59,7 @@ static const char *filler_path(void)
     return path;
 }
 
-// Takes all the space there is.
+// Uses all the free space.
 static void fill_disk(void)
 {
     int fd = open(filler_path(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -78,7 +78,7 @@ static void empty_disk(void)
 {
     unlink(filler_path());
     int fd = open(fixture_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    syncfs(fd); // btrfs gives space back when the removal is on disk
+    syncfs(fd); // btrfs frees space only when the removal is on disk
     close(fd);
 }
 
@@ -87,7 +87,7 @@ static void empty_disk(void)
 struct work {
     struct store *s;
     uint32_t set, single;
-    int64_t now; // rows and points 0..now-1 were taken
+    int64_t now; // rows and points 0..now-1 were accepted
     bool keep_in_place;
 };
 
@@ -119,7 +119,7 @@ static void append(struct work *w, int64_t count)
     }
 }
 
-// What is on disk is written over after this.
+// After this, data on disk is overwritten.
 static void settle(struct work *w)
 {
     assert_int_equal(store_sync(w->s, NULL), 0);
@@ -142,13 +142,12 @@ static void check_all(const struct work *w)
     store_reader_close(r);
 }
 
-// With the disk full: goes on, says so, loses nothing while there is memory; and all is there when
-// there is space again.
+// While the disk is full, the writer continues, reports it, and loses nothing as long as it has
+// memory; all data is stored once the disk has space again.
 static void go_on_while_full(struct work *w)
 {
     fill_disk();
-    // more than a tail holds; btrfs takes milliseconds to find out that it has no space, at each
-    // store
+    // more than a tail holds; each store takes btrfs milliseconds to find out that it has no space
     append(w, 500);
     store_seal(w->s);
     for (int64_t i = 1; i < 4; i++) {
@@ -175,7 +174,7 @@ static void full_from_the_start(void)
     check_all(&w);
 }
 
-// Tails are written over where they lie, extents that were freed are used again.
+// Tails are overwritten in place, freed extents are reused.
 static void full_later(void)
 {
     struct work w = {0};
@@ -200,14 +199,14 @@ static void full_while_closing(void)
         fill_disk();
         struct error e = {0};
         int rc = store_close(w.s, &e);
-        assert_true(rc == 0 || rc == -ENOSPC); // what could not be sealed is still there
+        assert_true(rc == 0 || rc == -ENOSPC); // data that could not be sealed is still there
         empty_disk();
         check_all(&w);
         unlink(fixture_path);
     }
 }
 
-// Closing in place punches holes; a writer that goes on fills them.
+// Closing in place punches holes; a writer that continues fills them.
 static void full_after_closing_in_place(void)
 {
     struct work w = {.keep_in_place = true};
@@ -243,7 +242,7 @@ static void copy_with_holes(const char *from, const char *to)
     close(out);
 }
 
-// Tails that are half full, of a writer that was killed, whose file was copied without its zeros.
+// Half full tails of a killed writer, whose file was copied without its zeros.
 static void full_after_a_sparse_copy(void)
 {
     char copy[128];
@@ -256,7 +255,7 @@ static void full_after_a_sparse_copy(void)
     store_abandon(w.s);
     copy_with_holes(fixture_path, copy);
     assert_int_equal(rename(copy, fixture_path), 0);
-    // What a writer needs to begin with is there; all else is taken away from it.
+    // A writer's initial space exists; all other space is used up.
     fill_disk();
     open_work(&w);
     append(&w, 500);

@@ -1,5 +1,5 @@
-// Files that somebody made to harm the writer: it checks them as the reader does. Checksums are
-// right, contents are not.
+// Files that were made to harm the writer, with valid checksums and invalid contents: it checks
+// them like the reader.
 #include "fixture.h"
 
 #include "base/hash.h"
@@ -15,7 +15,7 @@
 
 enum { SERIES = 3, NEW_POINTS = 3000 };
 
-// A killed writer's file: one metric, three series, two sets, a row of each, a point, a span.
+// The file of a killed writer: one metric, three series, two sets, a row of each, a point, a span.
 static void make_killed(void)
 {
     struct store *s = open_with(NULL);
@@ -75,8 +75,8 @@ static void close_image(struct image *m)
     munmap(m->base, m->size);
 }
 
-// In a child, as what is tested is that the writer survives: opens, writes, closes. 0: taken up; 1:
-// refused; -1: died.
+// In a child, because the test is whether the writer survives: opens, writes, closes. 0: continued
+// the file; 1: refused it; -1: died.
 static int write_on(void)
 {
     fflush(NULL);
@@ -111,7 +111,7 @@ static int write_on(void)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// An entry behind those of the catalog.
+// Adds an entry after those of the catalog.
 static void add_catalog_entry(const struct buf *b)
 {
     struct image m = open_image();
@@ -127,7 +127,7 @@ static void refuses_entry(struct buf *b)
     make_killed();
     add_catalog_entry(b);
     assert_int_equal(write_on(), 1);
-    // The reader shows what came before it, and says that there is damage.
+    // The reader shows the entries before it, and reports damage.
     struct store_reader *r = open_reader();
     struct store_snapshot *s = store_snapshot_open(r);
     assert_non_null(s);
@@ -172,7 +172,7 @@ static void extent_of_no_bytes(void **state)
     (void)state;
     make_killed();
     struct image m = open_image();
-    // Between two extents, so that no gap beside it hides that it has no size.
+    // Between two extents, so that no gap beside it hides its missing size.
     struct extent_entry *e = entry_of(&m, EXTENT_SET_TAIL);
     e->offset = entry_of(&m, EXTENT_POINT_TAIL)->offset;
     e->size = e->used = 0;
@@ -181,7 +181,7 @@ static void extent_of_no_bytes(void **state)
     assert_int_equal(write_on(), 0);
 }
 
-// An extent that begins before the table and reaches over it: writing into it would overwrite the
+// An extent that begins before the table and overlaps it: writing into it would overwrite the
 // table.
 static void extent_over_the_table(void **state)
 {
@@ -204,7 +204,7 @@ static void extent_over_the_table(void **state)
     struct extent_entry *catalog = entry_of(&m, EXTENT_CATALOG),
                         *tail = entry_of(&m, EXTENT_POINT_TAIL);
     struct extent_entry *table = (struct extent_entry *)(void *)(m.base + table_at);
-    // Nothing else lies where the extent goes.
+    // The extent's place is otherwise unused.
     for (uint32_t i = 0; i < super_of(&m)->table_count; i++)
         if (&table[i] != catalog && &table[i] != tail) {
             table[i] = (struct extent_entry){.generation = 9};
@@ -233,7 +233,7 @@ static void table_half_in_the_header(void **state)
     assert_int_equal(write_on(), 1);
 }
 
-// `used` of a tail of events is not a multiple of 8, and what is there are no events.
+// `used` of a tail of events is not a multiple of 8, and its bytes are not events.
 static void events_that_are_none(void **state)
 {
     (void)state;
@@ -247,11 +247,11 @@ static void events_that_are_none(void **state)
     struct store_inspection in;
     assert_int_equal(store_inspect(fixture_path, &in, NULL), 0);
     assert_int_equal(in.damage.blocks, 0);
-    assert_int_equal(in.events, 2); // its own, and the one written since
+    assert_int_equal(in.events, 2); // its own event, and the one written since
 }
 
-// A closed file whose last extent is its packed catalog, of whatever size: what a writer puts
-// behind it is aligned.
+// A closed file whose last extent is its packed catalog, of any size: a writer aligns the extents
+// after it.
 static void extents_stay_aligned(void **state)
 {
     (void)state;
@@ -276,9 +276,9 @@ static void extents_stay_aligned(void **state)
     }
 }
 
-// ── Not recordings at all ────────────────────────────────────────────────────────────────────────
+// ── Other files ──────────────────────────────────────────────────────────────────────────────────
 
-// Opening must not wait for the other end of a FIFO, whoever put it there.
+// Opening must not wait for the other end of a FIFO.
 static void fifo_and_device(void **state)
 {
     (void)state;
@@ -286,7 +286,7 @@ static void fifo_and_device(void **state)
     struct store_reader *r;
     struct store *s;
     struct error e = {0};
-    alarm(10); // kills the test where opening waits
+    alarm(10); // kills the test if opening blocks
     assert_int_equal(store_reader_open(fixture_path, &r, &e), -EINVAL);
     assert_non_null(strstr(e.text, "not a regular file"));
     assert_int_equal(store_open(fixture_path, NULL, &s, &e), -EINVAL);
@@ -296,7 +296,7 @@ static void fifo_and_device(void **state)
     alarm(0);
 }
 
-// The path is a link: the writer follows it only where the caller's own folder guards it.
+// The path is a link: the writer follows it only if the caller's own folder protects it.
 static void planted_link(void **state)
 {
     (void)state;

@@ -64,7 +64,7 @@ static void series_limit(void **state)
     for (unsigned i = 0; i < 3; i++)
         series_numbered(s, m, i);
     assert_int_equal(store_define_series(s, m, NULL, 0, &id), -ENOSPC);
-    assert_int_equal(series_numbered(s, m, 1), 1); // what is there is there
+    assert_int_equal(series_numbered(s, m, 1), 1); // existing series still work
     close_store(s);
 }
 
@@ -76,7 +76,7 @@ static uint32_t one_series_set(struct store *s, uint32_t *id)
     return set;
 }
 
-// Without a pattern: nothing makes it small.
+// Random, so it cannot be compressed.
 static double noise(int64_t t)
 {
     return sin((double)t * 1e5) * 1e5;
@@ -96,7 +96,7 @@ static void retention_by_size(void **state)
         double v = noise(n);
         assert_int_equal(store_append_row(s, set, n, &v), 0);
         if (n % 10000 == 0) {
-            // what waits for one comes on top, and a busy disk takes its time
+            // data that waits for a sync is added, and a busy disk is slow
             assert_int_equal(store_sync(s, NULL), 0);
             assert_int_equal(store_tick(s, n * INT64_C(1000000)), 0);
             store_get_stats(s, &stats);
@@ -121,8 +121,7 @@ static void retention_by_size(void **state)
     close_store(s);
 }
 
-// Sealing and merging need room, but in the end there is less than before: nothing is retired for
-// it.
+// Sealing and merging need space, but the result is smaller: nothing is retired for it.
 static void closing_at_the_limit_loses_nothing(void **state)
 {
     (void)state;
@@ -145,7 +144,7 @@ static void closing_at_the_limit_loses_nothing(void **state)
         }
         struct store_inspection before, after;
         struct error e = {0};
-        // what was merged and then retired is seen until then
+        // blocks that were merged and then retired stay visible until then
         assert_int_equal(store_sync(s, NULL), 0);
         assert_int_equal(store_inspect(fixture_path, &before, &e), 0);
         assert_true(before.values < (uint64_t)n * 2);
@@ -155,10 +154,10 @@ static void closing_at_the_limit_loses_nothing(void **state)
         assert_true(after.blocks == after.cold_blocks);
         struct stat st;
         assert_int_equal(stat(fixture_path, &st), 0);
-        // in place: its segments begin anywhere in a page
+        // in place: its extents begin anywhere in a page
         assert_true((uint64_t)st.st_blocks * 512 < LIMIT * 5 / 4);
         unlink(fixture_path);
-        // What does not fit even then goes, oldest first.
+        // Data that still does not fit is retired, oldest first.
         s = open_with(&(struct store_options){.size_limit_bytes = UINT64_MAX});
         set = one_series_set(s, &id);
         for (n = 0; n < 400000; n++) {
@@ -205,7 +204,7 @@ static void retention_by_age(void **state)
     close_store(s);
 }
 
-// One point ahead of the clock, or a clock that was set back: neither makes what comes now too old.
+// Neither a point ahead of the clock nor a clock that was set back makes new points too old.
 static void the_window_ends_now_at_the_latest(void **state)
 {
     (void)state;
@@ -223,7 +222,7 @@ static void the_window_ends_now_at_the_latest(void **state)
     size_t refused;
     assert_int_equal(store_append_points(s, points, 3, &refused), -ERANGE);
     assert_int_equal(refused, 1);
-    store_tick(s, 20000); // set back
+    store_tick(s, 20000); // the clock is set back
     assert_int_equal(store_append_row(s, set, 20001, &v), 0);
     assert_int_equal(store_append(s, id, 19001, 1), 0);
     store_tick(s, 90000);
@@ -303,7 +302,7 @@ static void odd_values(void **state)
     }
 }
 
-// Rows that are late by more than a block, cells that are missing, everything merged.
+// Rows that are late by more than a block, and missing cells, all merged.
 static void merged_late_and_missing(void **state)
 {
     (void)state;
@@ -314,7 +313,7 @@ static void merged_late_and_missing(void **state)
         ids[i] = series_numbered(s, m, i);
     assert_int_equal(store_define_set(s, ids, COLUMNS, &set), 0);
     for (int64_t k = 0; k < N; k++) {
-        // some fall on times that are there
+        // some have existing times
         int64_t t = k % 100 < 50 ? k : k % 100 == 99 ? k - 5000 : k;
         double v[COLUMNS] = {(double)k, k % 3 ? store_missing() : (double)k, store_missing()};
         assert_int_equal(store_append_row(s, set, t, v), 0);
@@ -504,7 +503,8 @@ static void inspection(void **state)
     assert_int_equal(store_inspect("/nowhere", &in, &e), -ENOENT);
 }
 
-// Between a merge and the next sync both the merged block and those it replaces are in the file.
+// Between a merge and the next sync, the file has both the merged block and the blocks that it
+// replaces.
 static void merging_doubles_nothing(void **state)
 {
     (void)state;
@@ -516,7 +516,7 @@ static void merging_doubles_nothing(void **state)
     }
     struct store_inspection in = {0};
     struct error e = {0};
-    while (in.cold_blocks == 0) { // a tick does as much as fits its time
+    while (in.cold_blocks == 0) { // a tick does as much as its time allows
         assert_int_equal(store_tick(s, 1), 0);
         assert_int_equal(store_inspect(fixture_path, &in, &e), 0);
     }

@@ -1,5 +1,4 @@
-// Readers while the writer is at work: in threads, in other processes, and after it has been
-// killed.
+// Readers while the writer works: in threads, in other processes, and after it was killed.
 #include "fixture.h"
 
 #include "base/hash.h"
@@ -15,8 +14,8 @@
 
 enum { COLUMNS = 6, READERS = 3 };
 
-// Every value tells where it belongs; 20 bits that no codec can make small, so that files grow and
-// old blocks have to go.
+// Every value encodes its series and time; 20 bits cannot be compressed, so that files grow and old
+// blocks are retired.
 static double value_of(uint32_t series, int64_t t)
 {
     return (double)(hash_u64((uint64_t)t * 100 + series) & 0xfffff) / 4;
@@ -47,22 +46,21 @@ static void append_both(struct store *s, uint32_t set, uint32_t single, int64_t 
 
 struct shared {
     struct store_reader *reader;
-    _Atomic int64_t appended; // times 0..appended-1 have been
+    _Atomic int64_t appended; // times 0..appended-1 were appended
     _Atomic bool done;
     _Atomic unsigned rounds;
     _Atomic int errors;
-    bool retains; // old points may be gone
+    bool retains; // old points may be retired
 };
 
-// With retention: a reader that was not given the processor for so long that what it looks for may
-// have been retired.
+// With retention: the reader was paused for so long that its points may have been retired.
 static bool overtaken(struct shared *x, int64_t before)
 {
     enum { KEPT_AT_LEAST = 8000 };
     return x->retains && atomic_load(&x->appended) - before > KEPT_AT_LEAST;
 }
 
-// cmocka's assertions are for its own thread: what is wrong is counted and told there.
+// cmocka's assertions work only in its own thread, so errors are counted and printed here.
 static bool check_snapshot(struct shared *x, uint32_t id)
 {
     int64_t before = atomic_load(&x->appended);
@@ -150,7 +148,7 @@ static void readers_in_threads(void **state)
     run_threads(64 << 20, 60000, false);
 }
 
-// The space of old blocks is used again under the readers.
+// Readers see correct data while the space of old blocks is reused.
 static void readers_under_retention(void **state)
 {
     (void)state;
@@ -170,7 +168,7 @@ static void snapshot_stays(void **state)
     struct store_cursor *begun = store_cursor_open(old, 0, 0, INT64_MAX);
     struct store_run run;
     assert_int_equal(store_cursor_next(begun, &run), 1);
-    // Tails are sealed, blocks merged and freed, their space used again, series added.
+    // Tails are sealed, blocks merged and freed, their space reused, series added.
     for (int64_t t = 1500; t < 120000; t++) {
         append_both(s, set, single, t);
         if (t % 1000 == 0)
@@ -193,7 +191,7 @@ static void snapshot_stays(void **state)
         points_free(&p);
         points_free(&q);
     }
-    // The cursor that was open all along.
+    // The cursor that was open the whole time.
     int64_t next = 0;
     do {
         const int64_t *t;
@@ -232,7 +230,7 @@ static void unchanged_means_same_version(void **state)
 
 // ── Processes ────────────────────────────────────────────────────────────────────────────────────
 
-// The child appends until it is killed, and tells how far it came in shared memory.
+// The child appends until it is killed, and reports its progress in shared memory.
 static pid_t start_writer(_Atomic int64_t *appended, int64_t from)
 {
     pid_t pid = fork();
@@ -278,7 +276,7 @@ static void killed_at_random_moments(void **state)
         for (uint32_t id = 0; id <= COLUMNS; id++)
             assert_true(check_snapshot(&x, id));
         store_reader_close(r);
-        from = atomic_load(appended); // what was in flight is appended again, with the same values
+        from = atomic_load(appended); // values in flight are appended again, unchanged
     }
     munmap((void *)appended, 4096);
     uint32_t set, single;
@@ -293,11 +291,11 @@ static void killed_at_random_moments(void **state)
     store_reader_close(r);
 }
 
-// ── Writers after one another ────────────────────────────────────────────────────────────────────
+// ── Consecutive writers ──────────────────────────────────────────────────────────────────────────
 
-static struct store *closing; // in the middle of the next opening
+static struct store *closing; // during the next opening
 
-// Between opening and locking the file, the writer before closes it, which puts a new file under
+// Between opening and locking the file, the previous writer closes it, which puts a new file under
 // its name.
 static int open_and_close_other(void *user, const char *path, int flags, unsigned mode)
 {
@@ -324,7 +322,7 @@ static void lock_follows_the_path(void **state)
     assert_int_equal(series_numbered(second, metric_named(second, "m"), 0), id);
     assert_int_equal(store_append(second, id, 2, 2), 0);
     close_store(second);
-    // What the second writer recorded is where everybody looks for it.
+    // The second writer's data is in the file with that name.
     struct store_reader *r = open_reader();
     struct store_snapshot *s = store_snapshot_open(r);
     struct points p = points_of(s, id, INT64_MIN, INT64_MAX);

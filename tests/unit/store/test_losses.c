@@ -1,4 +1,5 @@
-// What is not in the file is counted in its header; a file without space goes on in another place.
+// Data that is not in the file is counted in its header; on a full disk, the file continues in
+// another place.
 #include "fixture.h"
 
 #include "../seed.h"
@@ -12,7 +13,7 @@
 struct disk {
     struct store_io io;
     bool full;
-    const char *elsewhere; // there is always space
+    const char *elsewhere; // it always has space
 };
 
 static int elsewhere_fd = -1;
@@ -53,7 +54,7 @@ static struct store_losses losses_of(const char *path)
     return out;
 }
 
-// Appends until `refused` appends were not taken.
+// Appends until `refused` appends were rejected.
 static uint64_t append_until_refused(struct store *s, uint32_t set, uint32_t single,
                                      unsigned refused)
 {
@@ -96,7 +97,7 @@ static uint64_t values_in_file(void)
     return values;
 }
 
-// Whether the writer closes the file or dies: what was appended is in the file or counted there.
+// If the writer closes the file or dies, each appended value is in the file or counted as lost.
 static void stored_and_lost_are_all(void **state)
 {
     (void)state;
@@ -127,7 +128,7 @@ static void stored_and_lost_are_all(void **state)
         assert_int_equal(lost.dropped, refused + waiting);
         assert_int_equal(lost.waiting, 0);
         assert_int_equal(values_in_file() + lost.dropped, appended);
-        // The next writer counts on, also in a file that is written anew.
+        // The next writer continues the counts, also in a new file.
         d.full = false;
         s = open_with(&o);
         store_note_dropped(s, 5);
@@ -169,8 +170,8 @@ static void a_removed_file_is_not_closed_well(void **state)
     assert_int_equal(store_close(s, &e), -ENOENT);
 }
 
-// A disk that fills up at any moment: all that was appended, also what waited, is in the other
-// place, however it ends.
+// The disk becomes full at any moment: all appended data, including pending data, is in the other
+// place, however the writer ends.
 static void goes_on_elsewhere(void **state)
 {
     (void)state;
@@ -191,7 +192,7 @@ static void goes_on_elsewhere(void **state)
         define(s, &set, &single);
         int64_t full_at = (int64_t)(random % 4000),
                 moved_at = full_at + (int64_t)(random / 4000 % 3000), n = 8000;
-        struct store_reader *before = open_reader(); // goes on reading what it has open
+        struct store_reader *before = open_reader(); // continues to read its open file
         for (int64_t t = 0; t < n; t++) {
             double v[3] = {(double)t, (double)t * 2, (double)t * 3};
             d.full |= t == full_at;
@@ -231,7 +232,7 @@ static void goes_on_elsewhere(void **state)
     log_setup(LOG_WARNING, "test");
 }
 
-// Both places are full, or the other one is taken: all stays as it was.
+// Both places are full, or the other file exists: nothing changes.
 static void stays_where_it_cannot_move(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// The store's maintenance beside appending: merging, sealing idle tails, syncs, closing.
+// The store's maintenance during appends: merging, sealing idle tails, syncs, closing.
 #include "fixture.h"
 
 #include "store/inspect.h"
@@ -24,7 +24,7 @@ static uint32_t wide_set(struct store *s, uint32_t first, uint32_t columns)
     return set;
 }
 
-// Where it belongs is in the value; few of the columns move at a time.
+// A value encodes its position; few of the columns change at a time.
 static double value_of(uint32_t column, int64_t t)
 {
     return (double)(t / 50 * 50 * 1000 + column);
@@ -99,7 +99,7 @@ static void closing_keeps_to_its_time(void **state)
     struct store_inspection in = inspect();
     assert_true(in.blocks > in.cold_blocks);
     check_rows(COLUMNS, 0, 30000);
-    // What was left is done by whoever has the time.
+    // The next writer with enough time does the rest.
     o.close_budget_ns = INT64_MAX;
     close_store(open_with(&o));
     in = inspect();
@@ -120,7 +120,7 @@ static void oldest_first(void **state)
         assert_int_equal(store_tick(s, 1), 0);
     struct store_reader *r = open_reader();
     struct store_snapshot *snap = store_snapshot_open(r);
-    // the first of `old`
+    // the first column of `old`
     struct store_cursor *c = store_cursor_open(snap, COLUMNS, INT64_MIN, INT64_MAX);
     struct store_run run;
     assert_int_equal(store_cursor_next(c, &run), 1);
@@ -135,8 +135,8 @@ static void oldest_first(void **state)
     close_store(s);
 }
 
-// More in it than is written anew: it is closed where it lies, and what is free in it takes no disk
-// space.
+// The file is larger than the limit for rewriting: it is closed in place, and its free parts take
+// no disk space.
 static void large_files_are_closed_in_place(void **state)
 {
     (void)state;
@@ -168,10 +168,10 @@ static void a_tick_does_a_piece_of_a_merge(void **state)
     uint64_t hot = stats_of(s).hot_values;
     assert_true(hot > 1900000);
     assert_int_equal(store_tick(s, 1), 0);
-    // half a million values take longer than a tick may
+    // half a million values take longer than a tick allows
     assert_int_equal(stats_of(s).merged_values, 0);
     assert_int_equal(stats_of(s).hot_values, hot);
-    check_rows(COLUMNS, 0, 20000); // half done, nothing of it shows
+    check_rows(COLUMNS, 0, 20000); // half done, without a visible change
     append_rows(s, set, COLUMNS, 20000, 24000);
     unsigned ticks = 0;
     while (stats_of(s).hot_values >= 1 << 20 && ticks++ < 100000)
@@ -183,7 +183,7 @@ static void a_tick_does_a_piece_of_a_merge(void **state)
     check_rows(COLUMNS, 0, 24000);
 }
 
-// Retention takes blocks from under a merge that is half done.
+// Retention frees blocks that are being merged.
 static void retention_during_a_merge(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void retention_during_a_merge(void **state)
         double v[WIDE];
         for (uint32_t c = 0; c < WIDE; c++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
-            v[c] = value_of(c, t) + (double)(seed >> 40) / (1 << 24) / 2; // too much to fit
+            v[c] = value_of(c, t) + (double)(seed >> 40) / (1 << 24) / 2; // too large to fit
         }
         assert_int_equal(store_append_row(s, set, t, v), 0);
         if (t % 64 == 0)
@@ -232,7 +232,7 @@ static void idle_tails_are_sealed(void **state)
         assert_int_equal(store_tick(s, now), 0);
     }
     uint64_t memory = stats_of(s).memory_bytes;
-    assert_int_equal(stats_of(s).blocks, 0); // not at once
+    assert_int_equal(stats_of(s).blocks, 0); // not immediately
     for (; now < 900 && !stats_of(s).blocks; now++) {
         append_rows(s, busy, 10, now, now + 1);
         assert_int_equal(store_sync(s, NULL), 0);
@@ -251,11 +251,11 @@ static void two_thousand_wide_sets(void **state)
     (void)state;
     enum { SETS = 2000, WIDE = 500, ROWS = 18 };
     for (int pass = 0; pass < 2; pass++) {
-        // The default limit, and one that leaves none of them even two rows.
+        // The default limit, and one that leaves each of them less than two rows.
         struct store_options o = {.memory_limit_bytes = pass ? 20 << 20 : 0,
                                   .series_limit = 1100000};
         uint64_t limit = pass ? 20 << 20 : 256 << 20;
-        int64_t sets = pass ? SETS / 10 : SETS; // what definitions take is no tail
+        int64_t sets = pass ? SETS / 10 : SETS; // definitions take memory, too
         struct store *s = open_with(&o);
         uint32_t m = metric_named(s, "m"), ids[WIDE], set[SETS];
         for (uint32_t i = 0; i < WIDE; i++)
@@ -285,7 +285,7 @@ static void two_thousand_wide_sets(void **state)
     }
 }
 
-// ── What is sealed does not count twice ──────────────────────────────────────────────────────────
+// ── Sealed data does not count twice ─────────────────────────────────────────────────────────────
 
 static char copies[2][96];
 static bool copy_now;
@@ -339,7 +339,7 @@ static uint64_t values_in(const char *path)
     return in.values;
 }
 
-// Killed between the block and the emptying of the tail: both are in the file.
+// Killed between writing the block and emptying the tail: the file has both.
 static void sealed_tails_do_not_count(void **state)
 {
     (void)state;
@@ -347,7 +347,7 @@ static void sealed_tails_do_not_count(void **state)
     struct store_io io = store_io_real;
     io.step = copy_at_block;
     struct store_options o = {.io = &io};
-    for (int pass = 0; pass < 3; pass++) { // a set's, the points', the events' tail
+    for (int pass = 0; pass < 3; pass++) { // the tail of a set, of points, of events
         struct store *s = open_with(&o);
         uint32_t set = wide_set(s, 0, 3);
         struct store_event e = {.kind = STORE_ANNOTATION, .text = STR("once")};
@@ -364,7 +364,7 @@ static void sealed_tails_do_not_count(void **state)
         copy_now = false;
         assert_int_equal(copied, 1);
         store_abandon(s);
-        // As readers find it, and as the next writer takes it up.
+        // For readers, and for the next writer.
         uint64_t values = pass == 2 ? 0 : 30;
         int events = pass == 2;
         assert_int_equal(values_in(copies[0]), values);
@@ -386,7 +386,7 @@ static void sealed_tails_do_not_count(void **state)
     log_setup(LOG_WARNING, "test");
 }
 
-// ── Damage in what is not sealed ─────────────────────────────────────────────────────────────────
+// ── Damage in unsealed data ──────────────────────────────────────────────────────────────────────
 
 static void flip(uint64_t at)
 {
@@ -416,7 +416,7 @@ static void damaged_tails_are_found(void **state)
 {
     (void)state;
     log_setup(LOG_ERROR, "test");
-    // a value; `used` made smaller; a block extent's `used` made smaller
+    // a value; `used` made smaller; `used` of a block extent made smaller
     for (int pass = 0; pass < 3; pass++) {
         struct store *s = open_with(NULL);
         uint32_t set = wide_set(s, 0, 3);
@@ -445,7 +445,8 @@ static void damaged_tails_are_found(void **state)
         s = open_with(NULL);
         assert_int_equal(stats_of(s).damaged_tails, pass < 2);
         store_abandon(s);
-        check_rows(3, 0, pass == 0 ? 40 : 68); // nothing wrong, and all that has a checksum
+        // no wrong value, and all values that have a checksum
+        check_rows(3, 0, pass == 0 ? 40 : 68);
         unlink(fixture_path);
     }
     log_setup(LOG_WARNING, "test");
@@ -479,7 +480,7 @@ static void definitions_wait_for_space(void **state)
     space = 1;
     uint32_t m = metric_named(s, "m"), more[300], wide;
     for (unsigned i = 0; i < 300; i++)
-        // more than the extent of the catalog has room for
+        // more than the catalog's extent has room for
         more[i] = series_numbered(s, m, 100 + i);
     for (unsigned i = 300; i < 2000; i++)
         series_numbered(s, m, 100 + i);
@@ -490,7 +491,7 @@ static void definitions_wait_for_space(void **state)
     assert_int_equal(store_append(s, single, 1, 42), 0);
     assert_true(stats_of(s).space_errors > 0);
     assert_int_equal(stats_of(s).refused_space, 0);
-    assert_int_equal(series_numbered(s, m, 1999 + 100), 3 + 1999); // known by name all the while
+    assert_int_equal(series_numbered(s, m, 1999 + 100), 3 + 1999); // its name stays known
     struct store_reader *r = open_reader();
     struct store_snapshot *snap = store_snapshot_open(r);
     assert_true(store_series_count(snap) < 2003);
@@ -525,14 +526,14 @@ static void without_fallocate(void **state)
     append_rows(s, wide_set(s, 0, 10), 10, 0, 5000);
     struct stat st;
     assert_int_equal(stat(fixture_path, &st), 0);
-    // there is disk behind all of it
+    // the disk space of all used bytes is allocated
     assert_true((uint64_t)st.st_blocks * 512 >= stats_of(s).used_bytes);
     close_store(s);
     by_zeros = false;
     check_rows(10, 0, 5000);
 }
 
-// What the store says in words goes to standard error.
+// Captures the store's messages on standard error.
 static char *said_by(void (*what)(void *), void *argument)
 {
     static char text[8192];
@@ -574,8 +575,8 @@ static void a_removed_file_is_said_once(void **state)
     store_abandon(s);
 }
 
-// The kernel itself refuses to let the file grow. (Anybody can set that limit; a disk that fills up
-// takes root, below.)
+// The kernel itself refuses to let the file grow. (Any user can set that limit; a really full disk
+// needs root, see below.)
 static void a_file_that_may_not_grow(void **state)
 {
     (void)state;
@@ -595,7 +596,7 @@ static void a_file_that_may_not_grow(void **state)
     assert_true(stats_of(s).space_errors > 0);
     assert_int_equal(stats_of(s).refused_space, 0);
     assert_true(stats_of(s).file_bytes <= small.rlim_cur);
-    assert_int_equal(store_tick(s, INT64_C(1) << 50), -EFBIG); // tried again, and no better
+    assert_int_equal(store_tick(s, INT64_C(1) << 50), -EFBIG); // tried again, without success
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
     assert_int_equal(store_tick(s, INT64_C(1) << 51), 0);
     check_rows(COLUMNS, 0, 5000);
@@ -617,8 +618,8 @@ static int refused_sync(void *user, int fd)
     return space ? -EROFS : store_io_real.sync(user, fd);
 }
 
-// A file system that has become read-only, as they do on errors: said once, counted; opening says
-// why not. Readers do not mind.
+// A file system becomes read-only, as after an error: the store reports it once, and counts;
+// opening reports the reason. Readers are not affected.
 static void a_file_system_that_becomes_read_only(void **state)
 {
     (void)state;
@@ -638,7 +639,7 @@ static void a_file_system_that_becomes_read_only(void **state)
     assert_null(strstr(strstr(said, "cannot be written") + 1, "cannot be written"));
     assert_int_equal(stats_of(s).sync_errors, 3);
     log_setup(LOG_ERROR, "test");
-    append_rows(s, set, 3, 100, 3000); // wait in memory
+    append_rows(s, set, 3, 100, 3000); // pending in memory
     assert_int_equal(stats_of(s).refused_space, 0);
     space = 0;
     assert_int_equal(store_tick(s, INT64_C(1) << 60), 0);
@@ -660,7 +661,7 @@ static void a_file_system_that_becomes_read_only(void **state)
     log_setup(LOG_WARNING, "test");
 }
 
-// A real disk that fills up, and one that cannot be written to. Only root can make one.
+// A real disk that becomes full, and a read-only one. Only root can make them.
 static void small_and_read_only_disks(void **state)
 {
     (void)state;
@@ -679,7 +680,7 @@ static void small_and_read_only_disks(void **state)
     assert_int_equal(store_open(file, &o, &s, &e), 0);
     uint32_t set = wide_set(s, 0, COLUMNS);
     append_rows(s, set, COLUMNS, 0, 100);
-    // Somebody else takes the rest.
+    // Another program uses the rest.
     char hog[128], bytes[4096] = {0};
     snprintf(hog, sizeof hog, "%s/hog", disk);
     int fd = open(hog, O_WRONLY | O_CREAT, 0600);
@@ -696,7 +697,7 @@ static void small_and_read_only_disks(void **state)
     assert_int_equal(mount("none", disk, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
     assert_int_equal(store_open(file, &o, &s, &e), -EROFS);
     assert_non_null(strstr(e.text, "cannot open"));
-    assert_int_equal(values_in(file), 5000 * COLUMNS); // readers do not mind
+    assert_int_equal(values_in(file), 5000 * COLUMNS); // readers are not affected
     assert_int_equal(umount(disk), 0);
     rmdir(disk);
     log_setup(LOG_WARNING, "test");

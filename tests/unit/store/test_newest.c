@@ -1,5 +1,5 @@
-// Of equal time stamps the one appended last wins, however it was appended and whatever has been
-// sealed, merged or taken up since.
+// Of equal time stamps, the value that was appended last wins, however it was appended, and
+// whatever was sealed, merged or reopened since.
 #include "fixture.h"
 
 #include "../seed.h"
@@ -10,7 +10,7 @@
 
 enum { SERIES = 5, SETS = 3, COLUMNS = 3, TIMES = 40, STEPS = 1500, SEEDS = 12 };
 
-// Series 1 and 2 are in several sets, all are appended singly now and then.
+// Series 1 and 2 are in several sets, and all are sometimes appended singly.
 static const uint32_t members[SETS][COLUMNS] = {{0, 1, 2}, {2, 1, 3}, {4, 2, 0}};
 
 struct model {
@@ -80,14 +80,14 @@ static void one_history(uint64_t seed)
 {
     static struct model m;
     struct store_io io = store_io_real;
-    io.sync = no_sync; // there are a thousand of them, and no machine goes down here
+    io.sync = no_sync; // there are a thousand files, and no machine goes down here
     io.flush_start = NULL;
     m = (struct model){.seed = seed};
     for (int i = 0; i < TIMES; i++)
         m.t[i] = i * INT64_C(1000) << pick(&m, 2);
     for (int i = 1; i < TIMES; i++)
         m.t[i] = m.t[i] > m.t[i - 1] ? m.t[i] : m.t[i - 1] + 1;
-    if (seed % 4 == 3) { // as far apart as can be
+    if (seed % 4 == 3) { // as far apart as possible
         m.t[0] = INT64_MIN;
         m.t[TIMES - 1] = INT64_MAX;
     }
@@ -98,7 +98,7 @@ static void one_history(uint64_t seed)
     struct store *s = open_with(&o);
     uint32_t ids[SETS], sets = 1 + (uint32_t)seed % SETS;
     define_all(s, sets, ids);
-    uint32_t front = 0; // mostly in order of time, as programs do
+    uint32_t front = 0; // mostly in order of time, as in programs
     for (int step = 0; step < STEPS; step++) {
         uint32_t what = pick(&m, 100);
         front = (uint32_t)(step * TIMES / STEPS);
@@ -157,7 +157,7 @@ static void the_one_appended_last_wins(void **state)
     log_setup(LOG_WARNING, "test");
 }
 
-// What comes in order of time is stored once, though a series is in two sets and appended singly.
+// Data in order of time is stored once, although a series is in two sets and appended singly, too.
 static void in_order_costs_nothing(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-// What cursors give, compared with a plain table of what was appended: late rows, missing cells,
-// equal stamps, singles and sets mixed, in tails, in hot blocks, in cold ones, and in blocks that
-// move while a cursor is on its way.
+// Results of cursors, compared with a plain table of the appended values: late rows, missing cells,
+// equal stamps, mixed singles and sets, in tails, in hot blocks, in cold ones, and in blocks that
+// move while a cursor reads them.
 #include "fixture.h"
 
 // more columns than a tail's strip holds; SINGLE: also appended singly
@@ -15,7 +15,7 @@ static uint32_t next_random(uint32_t below)
     return (uint32_t)((uint64_t)(random_state >> 8) * below >> 24);
 }
 
-// By series and time; what nothing was appended for is missing.
+// By series and time; NaN if nothing was appended.
 static double table[COLUMNS][TIMES];
 
 static void compare_range(struct store_snapshot *s, uint32_t id, int64_t from, int64_t to)
@@ -48,8 +48,8 @@ static void compare_before(struct store_snapshot *s, uint32_t id, int64_t at)
     }
 }
 
-// Runs tell how many points they have; whoever skips some still gets the others right. Two cursors
-// take turns.
+// Runs report their number of points; a reader that skips some gets the others correctly. Two
+// cursors take turns.
 static void compare_in_turns(struct store_snapshot *s, uint32_t a, uint32_t b)
 {
     struct store_cursor *c[2] = {store_cursor_open(s, a, 0, TIMES),
@@ -123,7 +123,7 @@ static void append_random_row(struct store *s, uint32_t set, int64_t t)
     assert_int_equal(store_append_row(s, set, t, row), 0);
 }
 
-// `late`: of 100 rows so many come out of order. Rows are at even times, singles at odd ones.
+// `late` of 100 rows are out of order. Rows are at even times, singles at odd ones.
 static void run_mixed(uint32_t seed, unsigned late, unsigned seals)
 {
     uint32_t set;
@@ -176,7 +176,7 @@ static void one_tail(void **state)
     run_mixed(4, 50, 0);
 }
 
-// What a cursor has not come to yet is merged, freed and written over meanwhile.
+// Blocks that a cursor has not reached yet are merged, freed and overwritten meanwhile.
 static void blocks_move_under_a_cursor(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void blocks_move_under_a_cursor(void **state)
     close_store(s);
 }
 
-// Cursors and buffers of a snapshot are used again: none sees what another has left in them.
+// A snapshot reuses cursors and buffers: none sees data of an earlier one.
 static void many_cursors_at_once(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// points_sort against the plainest way there is: for each series and time the point that came last.
-// In every order in which points come.
+// Compares points_sort with the simplest method: for each series and time, the point that came
+// last. Points arrive in every order.
 #include "../test.h"
 #include "store/sort.h"
 
@@ -19,7 +19,7 @@ static uint32_t pick(uint32_t below)
     return (uint32_t)(seed >> 33) % below;
 }
 
-// `value` is the place of arrival.
+// `value` is the order of arrival.
 static int by_all(const void *a, const void *b)
 {
     const struct point_record *x = a, *y = b;
@@ -52,7 +52,7 @@ static void check(size_t count)
     assert_memory_equal(sorted, expected, kept * sizeof *sorted);
 }
 
-// Series in the order of their numbers, round after round, the first round from its middle on.
+// Series in the order of their numbers, round after round; the first round begins in the middle.
 static void rounds_come_in_order(void **state)
 {
     (void)state;
@@ -66,8 +66,8 @@ static void rounds_come_in_order(void **state)
             }
 }
 
-// Two stretches in order with series in both, time stamps that come again in the second or lie
-// before those of the first.
+// Two sorted stretches with common series, where time stamps of the second repeat those of the
+// first, or lie before them.
 static void two_stretches_come_in_order(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// Appending and reading back, without faults.
+// Appending and reading back, without failures.
 #include "fixture.h"
 
 #include <errno.h>
@@ -84,8 +84,7 @@ static void late_and_equal_stamps(void **state)
              other = series_numbered(s, m, 1), set;
     assert_int_equal(store_define_set(s, (uint32_t[]){id, other}, 2, &set), 0);
     enum { N = 3000 };
-    // Every time stamp twice, the second pass in an order of its own, sealed in between here and
-    // there.
+    // Every time stamp twice, the second pass in another order, with seals in between.
     for (int pass = 0; pass < 2; pass++)
         for (int64_t k = 0; k < N; k++) {
             int64_t t = k * 1009 % N;

@@ -1,4 +1,4 @@
-// Files that another program truncates while they are mapped: readers and the writer treat that as
+// Another program truncates files while they are mapped: readers and the writer treat that as
 // damage, and survive it. SONDE_TEST_SEED and SONDE_TEST_ROUNDS (a multiplier) change the seed and
 // the length of the test.
 #include "fixture.h"
@@ -67,7 +67,7 @@ static void *read_on(void *user)
     for (uint32_t id = 0;; id = (id + 1) % COLUMNS) {
         last = last || (id == 0 && atomic_load(&x->stop));
         struct store_snapshot *s = store_snapshot_open(x->reader);
-        atomic_fetch_add(&x->wrong, !s); // what is left can always be looked at
+        atomic_fetch_add(&x->wrong, !s); // the rest can always be read
         struct store_cursor *c = s ? store_cursor_open(s, id, INT64_MIN, INT64_MAX) : NULL;
         atomic_fetch_add(&x->wrong, !c);
         struct store_run run;
@@ -89,8 +89,8 @@ static void *read_on(void *user)
     }
 }
 
-// At a random place, in the middle of three threads' reading. What can be read is right; what
-// cannot is damage.
+// Truncated at a random place, while three threads read. Readable values are correct; unreadable
+// ones are reported as damage.
 static void cut_under_readers(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void cut_under_the_writer(void **state)
             assert_int_equal(append(s, set, ++t), 0);
         uint64_t size = (uint64_t)size_now();
         assert_int_equal(truncate(fixture_path, (off_t)(i % 8 == 0 ? 0 : next(&random) % size)), 0);
-        // It goes on for a while before it looks.
+        // It continues for a while before it checks.
         for (uint64_t n = next(&random) % 3000; n; n--)
             append(s, set, ++t);
         assert_int_equal(store_tick(s, t), -ESTALE);
@@ -188,7 +188,7 @@ static void own_handler(int number, siginfo_t *info, void *context)
         siglongjmp(back, 1);
 }
 
-// A page of our own that lies behind the end of its file.
+// A mapped page of the test that lies beyond the end of its file.
 static volatile char *foreign_page(void)
 {
     int fd = memfd_create("foreign", MFD_CLOEXEC);
@@ -220,14 +220,14 @@ static void foreign_faults_reach_the_former_handler(void **state)
     assert_ptr_equal(address, page);
     raise(SIGBUS);
     assert_int_equal(handled, 2);
-    // And ours is still dealt with here.
+    // Our own faults are still handled here.
     assert_int_equal(truncate(fixture_path, 0), 0);
     struct store_snapshot *s = store_snapshot_open(r);
     store_snapshot_close(s);
     assert_int_equal(handled, 2);
     store_reader_close(r);
     assert_int_equal(sigaction(SIGBUS, &old, &now), 0);
-    assert_true(now.sa_sigaction == own_handler); // it was put back
+    assert_true(now.sa_sigaction == own_handler); // the handler was restored
     munmap((void *)(uintptr_t)page, 4096);
 }
 

@@ -1,15 +1,15 @@
-// write_trace.h - every single write to a mapped file, in order: what a crash can come between.
+// write_trace.h - logs every single write to a mapped file, in order: a crash can happen between
+// any two of them.
 //
-// The mapping is made read-only. Each instruction that writes to it faults; it is let through alone
-// (the processor's trap flag stops it behind that one instruction), what it wrote is noted, and the
-// mapping is read-only again. So the log holds what the machine really stores, in the order in
-// which it does, whatever compiler and C library made of the source. What changes the file
-// otherwise (it grows, a part of it is given back, a sync, an append that was acknowledged) is
-// noted between the writes.
+// The mapping is read-only, so each instruction that writes to it faults. The handler lets it
+// through alone (the processor's trap flag stops after that one instruction), logs the written
+// bytes, and makes the mapping read-only again. So the log has the stores that the machine really
+// executes, in their order, whatever the compiler and the C library made of the source. Other
+// changes of the file (growing, punching a hole, a sync, an acknowledged append) are logged between
+// the writes.
 //
-// From the log any state can be made again that a crash leaves: of a killed process every write up
-// to the n-th, of a machine that went down for each page what was in it at some time since the last
-// sync.
+// From the log, a test can restore any state that a crash leaves: for a killed process all writes
+// up to the n-th, for a machine that went down any mixture of page versions since the last sync.
 //
 // Linux on x86-64. Elsewhere trace_available() is false.
 #ifndef SONDE_TESTS_STORE_WRITE_TRACE_H
@@ -37,14 +37,16 @@ enum trace_kind {
 
 struct trace_entry {
     enum trace_kind kind;
-    bool goes_on;  // WRITE: more of the same call comes, and no crash lies between
+    // WRITE: the same call continues in the next entry, so no crash lies between them
+    bool goes_on;
     uint32_t size; // WRITE
-    // WRITE, PUNCH: offset; SIZE: the file's size; SYNCED: whether what came before is promised
+    // WRITE, PUNCH: offset; SIZE: the file's size; SYNCED: true if the earlier writes are
+    // guaranteed
     uint64_t at;
     union {
         uint8_t bytes[TRACE_STORE_MAX]; // WRITE
         uint64_t length;                // PUNCH
-        int64_t numbers[8];             // ACKNOWLEDGED: whatever the test counts
+        int64_t numbers[8];             // ACKNOWLEDGED: the test's own counters
     };
 };
 
@@ -54,7 +56,7 @@ struct trace {
     bool on;
     struct trace_entry *entries;
     size_t count;
-    uint8_t *at; // of the write under way
+    uint8_t *at; // of the current write
 };
 
 static struct trace trace;
@@ -84,14 +86,14 @@ static inline bool trace_available(void)
     return true;
 }
 
-// Where the store has closed the file there is no mapping any more.
+// After the store has closed the file, no mapping exists.
 static inline void trace_protect(int protection)
 {
     if (trace.base && mprotect(trace.base, trace.mapped_bytes, protection) && errno != ENOMEM)
         abort();
 }
 
-// A write may reach into the page behind.
+// A write may extend into the next page.
 static inline void trace_pages(int protection)
 {
     uint8_t *page = trace.base + (size_t)(trace.at - trace.base) / TRACE_PAGE * TRACE_PAGE;
@@ -105,7 +107,8 @@ static inline void trace_on_segv(int signal_number, siginfo_t *info, void *conte
     (void)signal_number;
     uint8_t *at = info->si_addr;
     if (!trace.on || at < trace.base || at >= trace.base + trace.mapped_bytes) {
-        sigaction(SIGSEGV, &trace_old_segv, NULL); // not ours: comes again
+        // not our fault: it repeats under the old handler
+        sigaction(SIGSEGV, &trace_old_segv, NULL);
         return;
     }
     trace.at = at;
@@ -140,7 +143,7 @@ static inline void trace_start(void)
     trace_protect(PROT_READ);
 }
 
-// Notes no more; the log stays.
+// Stops logging; the log stays.
 static inline void trace_stop(void)
 {
     if (!trace.on)
@@ -173,7 +176,8 @@ static inline void trace_stop(void)
 
 #endif
 
-// A write that the kernel made. It copies page by page, and may be killed between two.
+// A write by the kernel. The kernel copies page by page, and the process may be killed between two
+// pages.
 static inline void trace_call(const uint8_t *data, size_t size, uint64_t at)
 {
     for (size_t done = 0; done < size && trace.on;) {
@@ -187,7 +191,7 @@ static inline void trace_call(const uint8_t *data, size_t size, uint64_t at)
     }
 }
 
-// The store's mapping is another one now.
+// The store has mapped the file anew.
 static inline void trace_mapped(uint8_t *base, size_t bytes)
 {
     trace.base = base;
@@ -202,7 +206,7 @@ static inline void trace_free(void)
     trace = (struct trace){0};
 }
 
-// ── The file again ───────────────────────────────────────────────────────────────────────────────
+// ── Restoring the file ───────────────────────────────────────────────────────────────────────────
 
 struct trace_image {
     uint8_t *bytes;
@@ -230,7 +234,7 @@ static inline void image_copy(struct trace_image *to, const struct trace_image *
         memcpy(to->bytes, from->bytes, from->size);
 }
 
-// What the entry does to the file. `page_counts` (NULL: all) says of which pages.
+// Applies the entry to the file, or only to the pages for which `page_counts` is true (NULL: all).
 static inline void image_apply(struct trace_image *m, const struct trace_entry *e,
                                bool (*page_counts)(size_t page, void *user), void *user)
 {

@@ -1,5 +1,5 @@
-// net.h - hubs and links in one process, for tests: who they are, what they answer from, and
-// waiting for conditions.
+// net.h - hubs and links in one process, for tests: their identities, their data, and waiting for
+// conditions.
 #ifndef SONDE_TESTS_WIRE_NET_H
 #define SONDE_TESTS_WIRE_NET_H
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// Generous: tests wait for conditions, and this is only where they give up.
+// Long, because tests wait for conditions, and only a failing test waits this long.
 static const int64_t NET_PATIENCE_NS = 60 * INT64_C(1000000000);
 
 static inline struct wire_settings net_settings(void)
@@ -61,8 +61,8 @@ static inline void net_close_view(void *user, struct wire_view *view)
     (void)view;
 }
 
-// Of a reader, which `user` points to: a new snapshot for each question, as several may be answered
-// at a time.
+// Opens a view of the reader that `user` points to. Each request gets a new snapshot, because
+// several may run at a time.
 static inline int net_open_reader(void *user, struct wire_view *out, struct error *e)
 {
     struct store_reader **reader = user;

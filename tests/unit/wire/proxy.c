@@ -20,7 +20,7 @@ struct proxy {
     atomic_bool stop, stalled, cut;
     atomic_int slice;
     atomic_uint_fast64_t flip;
-    int pairs[PAIRS_MAX][2]; // link's side, hub's side; -1: free
+    int pairs[PAIRS_MAX][2]; // link's side, hub's side; -1: unused
     uint64_t passed[PAIRS_MAX];
 };
 
@@ -73,7 +73,7 @@ static void take_one(struct proxy *p)
         close(hub);
         return;
     }
-    int now = 1; // bytes one by one would wait for acknowledgements else
+    int now = 1; // otherwise single bytes would wait for acknowledgements
     setsockopt(link, IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
     setsockopt(hub, IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
     p->pairs[i][0] = link;

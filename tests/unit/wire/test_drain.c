@@ -1,4 +1,4 @@
-// Requests for a drain, beside an agent that the test plays: it answers when the test says so.
+// Requests for a drain, with an agent that the test simulates: it answers when the test lets it.
 #include "wire/drain.h"
 
 #include "base/clock.h"
@@ -110,7 +110,7 @@ static void no_agent(void **state)
     assert_int_equal(drainer_wait(NULL), 0);
 }
 
-// The question that finds it waits once; those that follow do not, until it has answered.
+// The first request to a stopped agent waits; later ones do not, until it has answered.
 static void an_agent_that_stands_still(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void an_agent_that_stands_still(void **state)
     int listening = listen_here();
     assert_int_equal(drain_line_create(path, 0, &line), 0);
     int64_t began_ns = clock_monotonic_ns();
-    // the kernel has taken the connection and the request
+    // the kernel has accepted the connection and the request
     assert_int_equal(drain_line_ask(line), -ETIMEDOUT);
     assert_true(clock_monotonic_ns() - began_ns >= DRAIN_WAIT_MS * (int64_t)NS_PER_MS);
     int fd = accept(listening, NULL, NULL);
@@ -149,7 +149,7 @@ static void an_agent_that_is_replaced(void **state)
     for (int i = 0; i < 3; i++) {
         begin(&a, line);
         int fd = accept(listening, NULL, NULL);
-        if (i == 1) { // killed while it has a request
+        if (i == 1) { // killed during a request
             take_request(fd);
             close(fd);
             fd = accept(listening, NULL, NULL);
@@ -162,7 +162,7 @@ static void an_agent_that_is_replaced(void **state)
     close(listening);
 }
 
-// A child has a connection of its own, and leaves its parent's alone.
+// A child has a connection of its own, and does not touch its parent's.
 static void a_forked_child(void **state)
 {
     (void)state;
@@ -217,7 +217,8 @@ static void questions_share_requests(void **state)
     assert_int_equal(pthread_create(&threads[0], NULL, wait_for_drain, NULL), 0);
     int fd = accept(listening, NULL, NULL);
     struct drain_request first = take_request(fd);
-    // These come while a request is under way, and the agent may have read the rings already.
+    // These arrive during a drain; the agent may have read the rings already, so they need another
+    // one.
     for (int i = 1; i < ASKERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, wait_for_drain, NULL), 0);
     while (stats().waiting < ASKERS)
@@ -305,14 +306,14 @@ static void questions_of_a_loop_share_requests(void **state)
     int fd = accept(listening, NULL, NULL);
     struct drain_request request = take_request(fd);
     wire_loop_call(loop, begin_others, NULL);
-    wire_loop_call(loop, cancel_odd, NULL); // of those that wait
+    wire_loop_call(loop, cancel_odd, NULL); // of the waiting ones
     answer(fd, request.number);
     until_ready(1);
     request = take_request(fd);
     assert_int_equal(request.number, 2);
     answer(fd, request.number);
     until_ready(1 + (ASKERS - 1) / 2);
-    // One that is cancelled while its drain is under way, and one whose agent has gone.
+    // One request is cancelled during its drain; the agent of another one has ended.
     wire_loop_call(loop, begin_others, NULL);
     take_request(fd);
     wire_loop_call(loop, cancel_odd, NULL);

@@ -1,5 +1,4 @@
-// Data of nodes, over every transport: answers are whole and the same, whatever happens to the way
-// that they take.
+// Data of nodes, over every transport: answers are complete and equal, whatever happens on the way.
 #include "ask/copy_wire.h"
 #include "base/hash.h"
 #include "store/store.h"
@@ -10,13 +9,14 @@
 
 #include <pthread.h>
 
-enum { POINTS = 300000, NODES = 3, ASKERS = 3 }; // some 2.4 MB of random doubles
+enum { POINTS = 300000, NODES = 3, ASKERS = 3 }; // about 2.4 MB of random doubles
 
-// Not udp: it loses what the loopback device drops, and waits for it longer than it takes over TCP.
+// Not udp: it loses packets that the loopback device drops, and then waits longer for them than all
+// of it takes over TCP.
 static const char *const transports[] = {"tcp", "fabric:tcp", "fabric:shm", "fabric:sockets"};
 static const char *transport;
 
-// ---- what is answered ----
+// ---- the answers ----
 
 static char path[64];
 static struct store *store;
@@ -24,7 +24,7 @@ static struct store_reader *reader;
 static struct store_snapshot *snapshot;
 static struct buf request;
 static const char *const names[NODES] = {"n0", "n1", "n2"};
-static uint64_t expected[NODES]; // hashes of all records of an answer, which name their node
+static uint64_t expected[NODES]; // hashes of all records of an answer, by the node in them
 static size_t expected_bytes;
 
 static int open_view(void *user, struct wire_view *out, struct error *e)
@@ -46,7 +46,7 @@ static void answer_directly(size_t node)
     assert_int_equal(ask_answer_begin(&answer, ASK_COPY, buf_str(&request), &view,
                                       str_of(names[node]), INT64_MAX, NULL, &e),
                      0);
-    expected_bytes = 0; // the same of all
+    expected_bytes = 0; // their total size
     while (ask_answer_step(&answer, &record, &e) > 0) {
         expected[node] = hash_bytes(record.data, record.size, expected[node]);
         expected_bytes += record.size;
@@ -120,8 +120,8 @@ static void start_hub(struct wire_bulk *bulk)
         fail_msg("%s", e.text);
 }
 
-// For all tests of a transport: providers take their time to open. Without it they are skipped with
-// a word: only a build without libfabric may be without tcp and shm.
+// Initialised once for all tests of a transport, because providers open slowly. If it is missing,
+// the tests are skipped with a message; only a build without libfabric may lack tcp and shm.
 static bool there;
 static struct error why_not;
 
@@ -193,14 +193,14 @@ static bool is_fabric(void)
             skip();      \
     } while (0)
 
-// ---- asking ----
+// ---- requests ----
 
 struct asked {
     uint64_t hash[NODES];
     size_t bytes[NODES];
-    int stop_at; // records; 0: never
+    int stop_at; // number of records; 0: never
     int records;
-    int64_t patience_ns; // 0: all that there is
+    int64_t patience_ns; // 0: unlimited
     size_t missing;
     int code;
 };
@@ -252,7 +252,7 @@ static void ask_whole(void)
 static void the_transport_is_there(void **state)
 {
     (void)state;
-    bool may_be_away = strcmp(transport, "fabric:sockets") == 0; // not every libfabric has it
+    bool may_be_away = strcmp(transport, "fabric:sockets") == 0; // some builds of libfabric lack it
     if (!there && !may_be_away && why_not.code != -ENOSYS)
         fail_msg("%s", why_not.text);
     NEEDS_PROVIDER();
@@ -273,7 +273,7 @@ static void answers_are_whole(void **state)
         assert_str_equal(nodes[i].way_problem, "");
         assert_str_equal(nodes[i].way, is_fabric() ? hub_bulk->name : "tcp");
         assert_string_equal(s.way, is_fabric() ? bulks[i]->name : "tcp");
-        // Nearly all of it went that way.
+        // Nearly all of it used that transport.
         assert_true(is_fabric() ? nodes[i].way_bytes > expected_bytes * 9 / 10
                                 : nodes[i].way_bytes == 0);
         assert_true(is_fabric() ? nodes[i].bytes_in < expected_bytes / 5
@@ -323,7 +323,7 @@ static void a_node_ends_while_it_is_read(void **state)
     struct asked a = {0};
     assert_int_equal(pthread_create(&thread, NULL, ask, &a), 0);
     NET_AWAIT(net_link_stats(links[1]).questions > 0);
-    // Its memory and its endpoint are gone as well.
+    // Its memory and its endpoint are released.
     wire_link_destroy(links[1]);
     wire_bulk_close(bulks[1]);
     links[1] = NULL;
@@ -333,7 +333,7 @@ static void a_node_ends_while_it_is_read(void **state)
     assert_true(a.missing == 1 || a.bytes[1] == expected_bytes);
     assert_int_equal(a.bytes[0], expected_bytes);
     assert_int_equal(a.bytes[2], expected_bytes);
-    // It comes again, with another window.
+    // It reconnects, with another window.
     struct error e;
     if (wire_bulk_open(loop, transport, WIRE_LINK, "127.0.0.1", &bulks[1], &e))
         fail_msg("%s", e.text);
@@ -343,7 +343,7 @@ static void a_node_ends_while_it_is_read(void **state)
     close_all();
 }
 
-// Either end may know nothing of windows.
+// Either end may not support windows.
 static void who_has_no_other_way_uses_tcp(void **state)
 {
     (void)state;
@@ -365,16 +365,16 @@ static void who_has_no_other_way_uses_tcp(void **state)
     }
 }
 
-// ---- faults: a hub's bulk that passes calls on to the real one, and changes some of them ----
+// ---- failures: a hub's bulk that forwards calls to the real one, and changes some of them ----
 
 struct faulty {
     struct wire_bulk bulk;
     struct wire_bulk *real;
-    int bad_fetch; // which one, from 0: the trial
-    bool outside;  // of the window: the provider refuses; else beside what was meant
+    int bad_fetch; // index of the fetch to fail
+    bool outside;  // outside of the window, so the provider refuses; otherwise a wrong place inside
     int swallows_from;
-    bool swallows; // fetches: they never end
-    bool no_place; // whatever a node describes lies elsewhere, and has another key
+    bool swallows; // fetches never end
+    bool no_place; // a node's description has a wrong place and a wrong key
     int fetches;
 };
 
@@ -415,7 +415,7 @@ static void faulty_give_up(struct wire_fetch *t)
         the_faulty->real->row->give_up(t);
 }
 
-// Stands before the hub's.
+// Inserts it in front of the hub's.
 static void put_before(struct faulty *f)
 {
     static struct wire_bulk_row row;
@@ -427,7 +427,7 @@ static void put_before(struct faulty *f)
     strcpy(f->bulk.name, hub_bulk->name);
     f->real = hub_bulk;
     the_faulty = f;
-    // Some providers say nothing of what they cannot read.
+    // Some providers report no error for a place that they cannot read.
     if (f->outside || f->no_place)
         hub_bulk->fetch_timeout_ms = SHORT_MS;
 }
@@ -486,7 +486,7 @@ static void of_a_hub_that_never_reads_a_link_keeps_a_window_at_most(void **state
         }
         for (size_t i = 0; i < NODES; i++) {
             struct wire_link_stats s = net_link_stats(links[i]);
-            assert_int_equal(s.state, WIRE_LINK_OPEN); // liveness is not the data's
+            assert_int_equal(s.state, WIRE_LINK_OPEN); // heartbeats do not depend on the data
             assert_int_equal(s.opened, 1);
             assert_true(s.way_bytes <= WIRE_WINDOW_BYTES);
         }
@@ -526,14 +526,14 @@ static void a_window_is_a_ring(void **state)
     static char memory[WIRE_WINDOW_BYTES], data[WIRE_LAID_MAX + 1];
     struct window w = {.memory = memory};
     struct window_piece p;
-    // A piece has a most; the rest is for the next.
+    // A piece has a maximum size; the next one takes the rest.
     assert_true(window_lay(&w, 1, (struct str){data, sizeof data}, &p));
     assert_int_equal(p.size, WIRE_LAID_MAX);
     assert_false(window_taken(&w, 1)); // not a whole piece
     assert_true(window_taken(&w, WIRE_LAID_MAX));
-    assert_false(window_taken(&w, 1)); // nothing lies there
-    // As full as it gets, with pieces of any size: never more than its bytes, never more pieces
-    // than there are places.
+    assert_false(window_taken(&w, 1)); // nothing is stored there
+    // Filled to its limits with pieces of any size: never more than its bytes, never more pieces
+    // than places.
     uint64_t random = 7, laid = 0, taken = 0;
     for (int i = 0; i < 200000; i++) {
         random = random * 6364136223846793005 + 1442695040888963407;
@@ -597,8 +597,8 @@ static void pieces_that_had_come_come_again(void **state)
     struct str payload;
     bool kept;
     assert_int_equal(wire_fetches_begin(&f, &bulk, STR(""), key, NULL), 0);
-    // Three pieces and an END behind them; the second is there, the first fails, the third is under
-    // way.
+    // Three pieces and an END after them; the second one is complete, the first one fails, the
+    // third one is under way.
     wire_mac(key, 0, (struct str){0}, STR("data"), laid.mac);
     for (h.id = 1; h.id <= 3; h.id++)
         assert_int_equal(wire_fetches_laid(&f, &h, &laid), 0);
@@ -606,13 +606,13 @@ static void pieces_that_had_come_come_again(void **state)
     assert_int_equal(wire_fetches_hold(&f, &h, STR(""), &kept), 0);
     assert_true(kept);
     fetched[1]->done(fetched[1], 0, "data");
-    assert_false(wire_fetches_next(&f, &got, &payload)); // nothing overtakes
+    assert_false(wire_fetches_next(&f, &got, &payload)); // nothing overtakes it
     fetched[0]->done(fetched[0], -EIO, NULL);
     assert_true(f.broken);
     assert_null(fetched[2]); // given up
     assert_int_equal(wire_fetches_taken(&f, true), 0);
     wire_fetches_refill(&f, false);
-    // They come again, the oldest first, and whole.
+    // They are sent again, oldest first, and complete.
     for (uint32_t id = 1; id <= 3; id++) {
         h = (struct wire_header){.type = WIRE_AGAIN, .id = id};
         assert_int_equal(wire_fetches_again(&f, &h, STR("dat")), -EBADMSG);
@@ -628,13 +628,13 @@ static void pieces_that_had_come_come_again(void **state)
     assert_true(wire_fetches_next(&f, &got, &payload));
     assert_int_equal(got.type, WIRE_END);
     assert_false(wire_fetches_next(&f, &got, &payload));
-    // There cannot lie more than a window holds.
+    // A size above that of a window is invalid.
     laid.size = WIRE_LAID_MAX;
     for (size_t lying = 0; lying < WIRE_WINDOW_BYTES; lying += WIRE_LAID_MAX)
         assert_int_equal(wire_fetches_laid(&f, &h, &laid), 0);
     laid.size = 1;
     assert_int_equal(wire_fetches_laid(&f, &h, &laid), -EBADMSG);
-    // Nor wait more frames behind it than there is room for.
+    // The number of frames that wait for it is limited, too.
     static char frame[WIRE_PART_MAX];
     int r = 0;
     size_t held = 0;
@@ -659,7 +659,7 @@ static void options_say_what_is_wrong(void **state)
         assert_int_equal(wire_transport_check(good[i], &e), 0);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(wire_transport_check(bad[i], &e), -EINVAL);
-    // What is asked for and not there is an error; what is not asked for is not.
+    // A requested transport that is missing is an error; with auto, it is not.
     assert_true(wire_bulk_open(l, "fabric:nonsense", WIRE_HUB, NULL, &b, &e) < 0);
     assert_non_null(strstr(e.text, "--transport=fabric:nonsense"));
     assert_null(b);
@@ -670,7 +670,7 @@ static void options_say_what_is_wrong(void **state)
     wire_loop_stop(l);
 }
 
-// TRANSPORT: over that one alone; "alone": what has to do with none.
+// TRANSPORT: tests only this one; "alone": tests that need none.
 int main(int argc, char **argv)
 {
     int failed = make_store(NULL);

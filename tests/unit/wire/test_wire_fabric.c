@@ -1,5 +1,4 @@
-// libfabric's providers as a bulk uses them: what becomes of reads that never end, and of memory
-// that nobody removes.
+// libfabric's providers as a bulk uses them: reads that never end, and memory that nobody frees.
 #include "unit/wire/net.h"
 #include "wire/bulk.h"
 #include "wire/fabric_memory.h"
@@ -22,14 +21,14 @@ enum {
 
 struct node {
     struct wire_bulk *bulk;
-    struct wire_bulk_peer *peer; // as the hub has it
-    char first;                  // byte of its window
+    struct wire_bulk_peer *peer; // in the hub
+    char first;                  // first byte of its window
 };
 
 struct read {
-    struct wire_fetch fetch; // first: the fetch is the read
+    struct wire_fetch fetch; // the first member, so that a fetch can be cast to its read
     struct wire_bulk *hub;
-    atomic_int status; // 1: under way
+    atomic_int status; // 1: pending
     char first;
 };
 
@@ -107,8 +106,8 @@ static void hold(struct wire_task *task)
     pthread_mutex_unlock(&held);
 }
 
-// Nodes that do nothing any more, as if their cables were cut: what is read of them never ends. The
-// provider tcp needs their help.
+// Nodes that do nothing any more, as if disconnected: reads of their memory never end. The provider
+// tcp needs their help.
 static void reads_that_never_end_keep_no_slots(void **state)
 {
     (void)state;
@@ -131,13 +130,13 @@ static void reads_that_never_end_keep_no_slots(void **state)
     assert_int_equal(read_one(&live), 0);
     pthread_mutex_lock(&held);
     wire_loop_post(stuck_loop, &holding);
-    // As many reads of one node as there are slots: others are read all the same.
+    // As many reads of one node as there are slots: others are read nevertheless.
     for (size_t i = 0; i < STUCK * READS; i++)
         read_begin(&reads[i / READS][i % READS], &stuck[0]);
     assert_int_equal(read_one(&live), 0);
     for (size_t i = 0; i < STUCK * READS; i++)
         wire_loop_call(hub_loop, give_up, &reads[i / READS][i % READS]);
-    // As many stuck nodes as have all slots together: they come back without them.
+    // Enough stuck nodes to use all slots together: the slots become free again without them.
     hub->fetch_timeout_ms = SHORT_MS;
     for (size_t i = 0; i < STUCK; i++)
         for (size_t k = 0; k < READS; k++)
@@ -147,7 +146,7 @@ static void reads_that_never_end_keep_no_slots(void **state)
             assert_int_equal(read_end(&reads[i][k]), -ETIMEDOUT);
     hub->fetch_timeout_ms = LONG_MS;
     assert_int_equal(read_one(&live), 0);
-    // So do the nodes themselves.
+    // The same for the nodes themselves.
     pthread_mutex_unlock(&held);
     for (size_t i = 0; i < STUCK; i++)
         assert_int_equal(read_one(&stuck[i]), 0);
@@ -213,7 +212,7 @@ static void what_killed_processes_leave_is_swept(void **state)
         unlink(path_of(others[i]));
     }
     assert_int_equal(rmdir(folder), 0);
-    fabric_memory_sweep(folder); // there is none
+    fabric_memory_sweep(folder); // nothing to remove
 }
 
 static size_t count_memory(void)

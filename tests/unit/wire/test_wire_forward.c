@@ -1,5 +1,5 @@
-// HTTP clients on other nodes: what they say arrives at the first node's server, byte for byte, and
-// the other way; who is not let in; what a bad network, a slow reader or a bad peer does.
+// HTTP clients on other nodes: all bytes arrive at the first node's server, and the server's at
+// them; refused clients; a bad network, a slow reader, or a bad peer.
 #include "proxy.h"
 #include "unit/seed.h"
 #include "unit/wire/net.h"
@@ -16,7 +16,7 @@
 
 enum { SERVED_MAX = 64, REFUSAL_MAX = WIRE_FORWARDER_TEXT_MAX + 16 };
 
-// A hub whose server is the test, and a node's forwarder.
+// A hub whose server is the test, and the forwarder of a node.
 struct way {
     char folder[64], path[128];
     struct wire_settings settings;
@@ -25,7 +25,7 @@ struct way {
     struct proxy *proxy; // between the two, or NULL
     struct wire_forwarder *forwarder;
     pthread_mutex_t lock;
-    int served[SERVED_MAX]; // the server's ends, as they came
+    int served[SERVED_MAX]; // the server's ends, in order of arrival
     int count;
 };
 
@@ -117,7 +117,7 @@ static void wait_readable(int fd)
         fail_msg("nothing comes");
 }
 
-// The line that refuses a client.
+// Reads the line that refuses a client.
 static void read_line(int fd, char line[REFUSAL_MAX])
 {
     size_t size = 0;
@@ -142,7 +142,7 @@ static int expect_refusal(const struct way *w, const char *words)
     return close(fd);
 }
 
-// A client that was let in; its server's end is in *server. Neither blocks.
+// Connects a client; *server is its server's end. Neither blocks.
 static int connect_in(struct way *w, int *server)
 {
     int before = served_count(w), fd = try_connect(w);
@@ -153,7 +153,7 @@ static int connect_in(struct way *w, int *server)
     return fd;
 }
 
-// A server's end is the test's to close.
+// The test closes the server's end.
 static void forget_server(struct way *w, int fd)
 {
     for (int i = 0; i < w->count; i++)
@@ -164,13 +164,13 @@ static void forget_server(struct way *w, int fd)
 
 // ---- bytes ----
 
-// One direction: what is written is a sequence of random numbers, and what is read has to be the
-// same one.
+// One direction: the writer sends a sequence of random numbers, and the reader expects the same
+// one.
 struct direction {
     int from, to;
     uint64_t write_state, read_state;
     size_t left_to_write, left_to_read;
-    bool reads; // a reader that stands still does not
+    bool reads; // false for a stopped reader
 };
 
 static uint8_t next_byte(uint64_t *state)
@@ -242,7 +242,7 @@ static void bytes_arrive_both_ways(void **state)
     for (unsigned round = 0; round < 2 * test_rounds(); round++) {
         struct direction all[2 * CLIENTS];
         int fds[CLIENTS];
-        // Frames are cut wherever the network likes.
+        // The network divides frames anywhere.
         proxy_slice(w->proxy, round % 2 ? (int)(test_random(&r) % 4000) + 1 : 0);
         for (int i = 0; i < CLIENTS; i++) {
             int server;
@@ -263,7 +263,7 @@ static void bytes_arrive_both_ways(void **state)
     way_end(w);
 }
 
-// What a server writes before it closes its end arrives, and then the end does.
+// Data that a server writes before it closes its end arrives, and then the end.
 static void the_end_comes_after_the_bytes(void **state)
 {
     (void)state;
@@ -298,7 +298,7 @@ static void a_slow_reader_stops_only_its_own_server(void **state)
                                direction_of(servers[1], fds[1], 2, BYTES)};
     all[0].reads = false;
     carry(all, 2, &r);
-    // Its server could write what the sockets' buffers and two windows hold, and no more.
+    // Its server could write as much as the sockets' buffers and two windows hold, and no more.
     assert_true(all[0].left_to_write > BYTES / 4);
     all[0].reads = true;
     carry(all, 2, &r);
@@ -307,7 +307,7 @@ static void a_slow_reader_stops_only_its_own_server(void **state)
     way_end(w);
 }
 
-// ---- a node that leaves ----
+// ---- a leaving node ----
 
 static void *leave(void *user)
 {
@@ -316,7 +316,7 @@ static void *leave(void *user)
     return NULL;
 }
 
-// A request can be what ends this node: its client gets the answer all the same.
+// A request may end this very node: its client gets the answer nevertheless.
 static void a_node_that_leaves_hands_over_the_last_answers(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void a_node_that_leaves_hands_over_the_last_answers(void **state)
     way_end(w);
 }
 
-// A server that never answers does not keep the node.
+// A server that never answers does not delay the node's end.
 static void a_node_leaves_without_an_answer_that_does_not_come(void **state)
 {
     (void)state;
@@ -367,7 +367,7 @@ static void a_node_leaves_without_an_answer_that_does_not_come(void **state)
     way_end(w);
 }
 
-// ---- who is not let in ----
+// ---- refused clients ----
 
 static void another_key_is_refused(void **state)
 {
@@ -392,7 +392,7 @@ static void a_hub_without_a_server_says_so(void **state)
     struct hub_stats s = net_stats(w->hub);
     assert_int_equal(s.clients_refused, 1);
     assert_int_equal(s.clients_taken, 0);
-    // A client is no node.
+    // A client does not count as a node.
     struct arena arena = {0};
     const struct hub_node *nodes;
     size_t count;
@@ -418,7 +418,7 @@ static void too_many_clients_of_a_node_are_told(void **state)
     way_end(w);
 }
 
-// The folder lets nobody in; this one is open, and the socket, too.
+// The folder would refuse other users; this one is open, and so is the socket.
 static void another_user_is_refused(void **state)
 {
     (void)state;
@@ -458,7 +458,7 @@ static void a_hub_that_is_gone_is_named_at_once(void **state)
     w->hub = NULL;
     start_forwarder(w, &patient, port);
     expect_refusal(w, "Connection refused");
-    // It is there again, elsewhere.
+    // The hub runs again, on another port.
     w->hub = net_hub(w->hub_loop, &w->settings, "n1", false);
     hub_take_clients(w->hub, serve, w);
     assert_int_equal(wire_forwarder_set_hub(w->forwarder, "127.0.0.1", hub_port(w->hub)), 0);
@@ -481,7 +481,7 @@ static void a_partition_is_named_in_time(void **state)
     way_end(w);
 }
 
-// Both ends close a connection on which nothing is heard, and neither keeps it.
+// Both ends close a connection without any data, and free it.
 static void a_partition_ends_a_connection(void **state)
 {
     (void)state;
@@ -510,7 +510,7 @@ static void a_changed_byte_ends_a_connection(void **state)
 {
     (void)state;
     struct way *w = way_begin(true);
-    enum { IN_A_STREAM = 2000 }; // behind the handshake
+    enum { IN_A_STREAM = 2000 }; // after the handshake
     proxy_flip(w->proxy, IN_A_STREAM);
     int server, fd = connect_in(w, &server);
     char text[8192] = {0}, seen[8192];
@@ -529,7 +529,7 @@ static void a_changed_byte_ends_a_connection(void **state)
     way_end(w);
 }
 
-// ---- a peer that knows the key, and does not keep to the rules ----
+// ---- a peer that knows the key but violates the protocol ----
 
 struct rogue {
     struct wire_session *session;

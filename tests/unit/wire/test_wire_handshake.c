@@ -1,5 +1,5 @@
-// The greeting, as bytes: who is let in, and everybody who is not. And frames and messages: what is
-// written is read, what is damaged is refused.
+// The handshake, byte by byte: accepted and refused peers. And frames and messages: round trips,
+// and refused damage.
 #include "unit/test.h"
 #include "wire/clock_offset.h"
 #include "wire/handshake.h"
@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-// Random numbers that differ from call to call, and are the same in each run.
+// Pseudo-random numbers that differ between calls, and are the same in each run.
 static int counted_random(void *user, uint8_t *out, size_t size)
 {
     uint8_t *next = user;
@@ -72,14 +72,14 @@ static void lets_in_who_knows_the_key(void **state)
     assert_str_equal(p.hub.peer.host, "n1");
     assert_str_equal(p.link.peer.host, "head");
     assert_int_equal(p.hub.peer.session, 7);
-    // A key for each direction, the same at both ends.
+    // A key for each direction, equal at both ends.
     assert_memory_equal(p.hub.send_key, p.link.receive_key, WIRE_KEY_BYTES);
     assert_memory_equal(p.hub.receive_key, p.link.send_key, WIRE_KEY_BYTES);
     assert_memory_not_equal(p.hub.send_key, p.hub.receive_key, WIRE_KEY_BYTES);
     pair_free(&p);
 }
 
-// What both ends know is used; of what one does not know nothing is said to it.
+// Abilities of both ends are used; an end that does not know them is not told about them.
 static void abilities_are_met_by_those_who_know_them(void **state)
 {
     (void)state;
@@ -97,7 +97,7 @@ static void abilities_are_met_by_those_who_know_them(void **state)
         p.hello.size = 0;
         assert_int_equal(wire_handshake_begin(&p.hub, WIRE_HUB, &hub, &s, &p.nothing, &p.e), 0);
         assert_int_equal(wire_handshake_begin(&p.link, WIRE_LINK, &link, &s, &p.hello, &p.e), 0);
-        // as it was before there were any
+        // the same as before abilities existed
         assert_int_equal(p.hello.size, without + (link.abilities != 0));
         assert_int_equal(wire_handshake_take(&p.hub, buf_str(&p.hello), &p.challenge, &p.e), 0);
         assert_int_equal(wire_handshake_take(&p.link, buf_str(&p.challenge), &p.proof, &p.e), 0);
@@ -118,7 +118,7 @@ static void both_ends_see_a_wrong_key(void **state)
     assert_int_equal(wire_handshake_take(&p.hub, buf_str(&p.hello), &p.challenge, &p.e), 0);
     assert_int_equal(wire_handshake_take(&p.link, buf_str(&p.challenge), &p.proof, &p.e), -EACCES);
     assert_int_equal(p.proof.size, 0);
-    // One that does not care about our proof sends a guess.
+    // A peer that ignores our proof sends a guess.
     uint8_t guess[WIRE_PROOF_BYTES] = {0};
     assert_int_equal(
         wire_handshake_take(&p.hub, (struct str){(char *)guess, sizeof guess}, &p.nothing, &p.e),
@@ -126,8 +126,7 @@ static void both_ends_see_a_wrong_key(void **state)
     pair_free(&p);
 }
 
-// A hub refuses a role that it does not know, as a hub from before there were clients refuses a
-// client.
+// A hub refuses an unknown role, as an older hub refuses a client.
 static void refuses_a_role_that_it_does_not_know(void **state)
 {
     (void)state;
@@ -150,14 +149,14 @@ static void refuses_a_replay(void **state)
     wire_handshake_take(&first.link, buf_str(&first.challenge), &first.proof, &first.e);
     assert_int_equal(
         wire_handshake_take(&first.hub, buf_str(&first.proof), &first.nothing, &first.e), 0);
-    // The same bytes again, to the same hub's next connection.
+    // The same bytes again, on the same hub's next connection.
     pair_begin(&second, 1, 1);
     assert_int_equal(
         wire_handshake_take(&second.hub, buf_str(&first.hello), &second.challenge, &second.e), 0);
     assert_int_equal(
         wire_handshake_take(&second.hub, buf_str(&first.proof), &second.nothing, &second.e),
         -EACCES);
-    // And an old challenge to a new link.
+    // And an old challenge for a new link.
     assert_int_equal(
         wire_handshake_take(&second.link, buf_str(&first.challenge), &second.proof, &second.e),
         -EACCES);
@@ -165,7 +164,7 @@ static void refuses_a_replay(void **state)
     pair_free(&second);
 }
 
-// Somebody who knows no key sends a hub's own proof back to it.
+// A peer without the key sends a hub's own proof back to it.
 static void refuses_a_reflection(void **state)
 {
     (void)state;
@@ -175,13 +174,13 @@ static void refuses_a_reflection(void **state)
     struct str own =
         str_slice(buf_str(&p.challenge), p.challenge.size - WIRE_PROOF_BYTES, p.challenge.size);
     assert_int_equal(wire_handshake_take(&p.hub, own, &p.nothing, &p.e), -EACCES);
-    // And to a link its own HELLO as a challenge, with whatever proof.
+    // And sends a link its own HELLO as a challenge, with any proof.
     buf_add(&p.hello, own.data, own.size);
     assert_int_equal(wire_handshake_take(&p.link, buf_str(&p.hello), &p.proof, &p.e), -EACCES);
     pair_free(&p);
 }
 
-// Every bit of what passes between them counts.
+// Every bit that is exchanged counts.
 static void sees_every_changed_bit(void **state)
 {
     (void)state;
@@ -294,7 +293,7 @@ static void messages_come_back_whole_or_not_at_all(void **state)
     assert_int_equal(got.host_count, 2);
     assert_str_equal(got.hosts[1], "n2");
     assert_str_equal(got.request, "what?");
-    // Cut off before the request begins it is none.
+    // Truncated before the request begins, it is refused.
     for (size_t size = 0; size < b.size - ask.request.size; size++)
         assert_int_equal(wire_ask_read(str_slice(buf_str(&b), 0, size), &arena, &got), -EBADMSG);
     b.size = 0;
@@ -375,7 +374,8 @@ static void the_shortest_round_trip_tells_the_clock(void **state)
     struct clock_offset c = {0};
     int64_t offset, error;
     assert_false(clock_offset_get(&c, &offset, &error));
-    // Their clock is 1000 ahead. The first answer was held up on its way back, the second not.
+    // Their clock is 1000 ahead. The first answer was delayed on its way back, the second one was
+    // not.
     clock_offset_add(&c, 0, 1010, 1020, 520);
     assert_true(clock_offset_get(&c, &offset, &error));
     assert_true(offset - error <= 1000 && 1000 <= offset + error);
@@ -384,12 +384,12 @@ static void the_shortest_round_trip_tells_the_clock(void **state)
     clock_offset_get(&c, &offset, &error);
     assert_int_equal(offset, 1000);
     assert_int_equal(error, 10);
-    // An answer before its question, and numbers that cannot be subtracted, are no samples.
+    // An answer before its request, and numbers that cannot be subtracted, are not samples.
     clock_offset_add(&c, 100, 1, 2, 50);
     clock_offset_add(&c, INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX);
     clock_offset_get(&c, &offset, &error);
     assert_int_equal(offset, 1000);
-    // The best one is forgotten after so many others.
+    // The best sample is forgotten after this number of others.
     for (int i = 0; i < CLOCK_OFFSET_SAMPLES; i++)
         clock_offset_add(&c, 0, 2050, 2050, 100);
     clock_offset_get(&c, &offset, &error);

@@ -1,5 +1,5 @@
-// A question about some hosts goes only to nodes that can have them, as they have told; and what is
-// there is always found.
+// A question about some hosts goes only to nodes that may have them, according to their
+// announcements; and existing series are always found.
 #include "ask/lists_wire.h"
 #include "ask/recent_wire.h"
 #include "store/store.h"
@@ -9,7 +9,7 @@
 
 enum { NODES = 3, MANY = WIRE_HELD_MAX + 1 };
 
-// ---- nodes with stores that grow ----
+// ---- nodes with growing stores ----
 
 struct node {
     char host[8], path[96];
@@ -27,7 +27,7 @@ struct net {
     struct node nodes[NODES]; // n1, n2, n3
 };
 
-// A point; of no host at all where that is empty.
+// Adds a point; `host` empty: without a host.
 static void put(struct node *n, const char *metric, const char *host, double value)
 {
     uint32_t m, series;
@@ -51,7 +51,7 @@ static void make_node(struct net *net, int i)
 
 static void connect_node(struct net *net, int i, struct hub *to, struct hub *children)
 {
-    static uint64_t session; // one that comes again is a newer process
+    static uint64_t session; // a restarted node is a newer process
     struct node *n = &net->nodes[i];
     struct wire_link_options o = {.settings = net->settings,
                                   .parent_host = "127.0.0.1",
@@ -72,7 +72,7 @@ static struct net *make_net(bool tree)
     strcpy(net->folder, "/tmp/sonde-wire-XXXXXX");
     assert_non_null(mkdtemp(net->folder));
     net->settings = net_settings();
-    net->settings.heartbeat_ms = 600000; // nothing comes of pings but at the beginning
+    net->settings.heartbeat_ms = 600000; // no pings except at the beginning
     net->settings.dead_ms = 1200000;
     net->loop = net_loop();
     net->root = net_hub(net->loop, &net->settings, "head", false);
@@ -106,12 +106,12 @@ static void free_net(struct net *net)
     free(net);
 }
 
-// ---- asking ----
+// ---- questions ----
 
 struct got {
     int code;
-    size_t series;    // in the result
-    char asked[64];   // "n1 n3": who got the question from the root, but for the relay's children
+    size_t series;    // number in the result
+    char asked[64];   // "n1 n3": nodes that the root asked, without the relay's children
     char missing[64]; // likewise
     struct arena arena;
     struct query_result result;
@@ -183,13 +183,13 @@ static void expect(struct net *net, const char *m, const char *asked, size_t ser
                  m, g.code, g.asked, asked, g.series, series, g.missing, missing);
 }
 
-// Until all have told, they are asked.
+// Waits until all have announced their hosts; until then all are asked.
 static void await_told(struct net *net)
 {
     NET_AWAIT(ask(net, "none:load{host=nobody}").asked[0] == 0);
 }
 
-// ---- who is asked ----
+// ---- the nodes that are asked ----
 
 static void only_who_can_have_it_is_asked(void **state)
 {
@@ -224,7 +224,7 @@ static void only_who_can_have_it_is_asked(void **state)
     }
     struct hub_stats stats = net_stats(net->root);
     assert_true(stats.asked > 0 && stats.spared > 0);
-    // A list of all but n2, and a pattern that is too long to be tried on everybody.
+    // A list of all except n2, and a pattern that is too long to be tried.
     struct buf text = {0};
     for (int i = 0; i < 4000; i++)
         buf_printf(&text, "%sN%d", i ? "|" : "", i == 2 ? 0 : i);
@@ -257,7 +257,7 @@ static int count_record(void *user, struct str host, struct str record)
     return 0;
 }
 
-// Lists of series, and who follows them, by their tags.
+// Lists of series, and streams, select by their tags.
 static void tags_count_as_filters_do(void **state)
 {
     (void)state;
@@ -279,7 +279,7 @@ static void tags_count_as_filters_do(void **state)
         assert_int_equal(net_stats(net->root).asked - before, want[i]);
         assert_int_equal(count, i == 2 ? 0 : want[i]);
     }
-    // A stream of several selections.
+    // A stream with several selections.
     struct ask_selection selections[] = {{.metric = STR("load"), .tags = &tags[0], .tag_count = 1},
                                          {.metric = STR("x"),
                                           .tags = (struct store_label[]){{STR("host"), STR("n1")}},
@@ -307,7 +307,7 @@ static void tags_count_as_filters_do(void **state)
     free_net(net);
 }
 
-// ---- what other hosts a node holds ----
+// ---- other hosts of a node ----
 
 static void a_foreign_host_is_told_at_once(void **state)
 {
@@ -318,13 +318,12 @@ static void a_foreign_host_is_told_at_once(void **state)
     wire_link_look(net->nodes[2].link);
     NET_AWAIT(strcmp(ask(net, "none:load{host=n2}").asked, "n2 n3") == 0);
     expect(net, "sum:load{host=n2}", "n2 n3", 1, "");
-    // Whoever has seen it in one answer finds it in the next: it was told before that answer was
-    // given.
+    // A series in one answer is found by the next one, because it was announced before that answer.
     for (int i = 0; i < 10; i++) {
         char host[8], m[48];
         snprintf(host, sizeof host, "x%d", i);
         put(&net->nodes[i % NODES], "load", host, 1);
-        assert_int_equal(ask(net, "none:load{core=*}").code, 0); // everybody is asked, and looks
+        assert_int_equal(ask(net, "none:load{core=*}").code, 0); // all nodes are asked, and search
         snprintf(m, sizeof m, "none:load{host=%s}", host);
         expect(net, m, net->nodes[i % NODES].host, 1, "");
     }
@@ -349,7 +348,7 @@ static void too_many_hosts_are_any(void **state)
     wire_link_look(net->nodes[0].link);
     NET_AWAIT(strcmp(ask(net, "none:load{host=n3}").asked, "n1 n3") == 0);
     expect(net, "none:load{host=x16}", "n1", 1, "");
-    // Series of no host, on n2: what asks for none asks for them.
+    // Series without a host, on n2: a question for an empty host asks for them.
     put(&net->nodes[1], "load", "", 1);
     wire_link_look(net->nodes[1].link);
     NET_AWAIT(strcmp(ask(net, "none:load{}{host=not_key()}").asked, "n1 n2") == 0);
@@ -358,7 +357,7 @@ static void too_many_hosts_are_any(void **state)
     free_net(net);
 }
 
-// ---- who is missing ----
+// ---- missing nodes ----
 
 static void who_cannot_have_it_is_not_missing(void **state)
 {
@@ -375,10 +374,10 @@ static void who_cannot_have_it_is_not_missing(void **state)
     expect(net, "none:load{host=n3}", "", 0, "n3");
     expect(net, "none:load{host=y}", "", 0, "n3");
     expect(net, "none:load{host=not_literal_or(n1|n2)}", "", 0, "n3");
-    // One that never came may have anything.
+    // A node that never connected may have any host.
     hub_expect(net->root, STR("n4"), STR(""));
     expect(net, "none:load{host=n1}", "n1", 1, "n4");
-    // What it held counts again when it is back, and what it has learned meanwhile.
+    // Its hosts count again when it is back, including new ones.
     put(&net->nodes[2], "load", "z", 1);
     connect_node(net, 2, net->root, NULL);
     NET_AWAIT(strcmp(ask(net, "none:load{host=z}").asked, "n3") == 0);
@@ -386,7 +385,7 @@ static void who_cannot_have_it_is_not_missing(void **state)
     free_net(net);
 }
 
-// A node that does not tell, as older ones: greeted as such, and asked always.
+// A node without announcements, like older versions: accepted as such, and always asked.
 struct older {
     struct wire_settings *settings;
     struct wire_loop *loop;
@@ -445,7 +444,7 @@ static void who_does_not_tell_is_asked_always(void **state)
     expect(net, "none:load{host=n1}", "n1", 1, "");
     assert_int_equal(atomic_load(&older.asks), 1);
     wire_loop_call(net->loop, end_older, &older);
-    // Nor does it count what one of its name has told.
+    // The announcements of a former node with its name do not count either.
     wire_link_destroy(net->nodes[2].link);
     net->nodes[2].link = NULL;
     older.host = "n3";
@@ -455,7 +454,7 @@ static void who_does_not_tell_is_asked_always(void **state)
     free_net(net);
 }
 
-// ---- metrics that nobody of those knows who were asked ----
+// ---- metrics that none of the asked nodes knows ----
 
 static void a_metric_that_others_know_is_no_mistake(void **state)
 {
@@ -483,7 +482,7 @@ static void relays_tell_of_those_behind_them(void **state)
     put(&net->nodes[2], "load", "n1", 1);
     wire_link_look(net->nodes[2].link);
     NET_AWAIT(strcmp(ask(net, "sum:load{host=n1}").asked, "n1 n2 n3") == 0);
-    // Answers of a relay come behind what it has told of its children.
+    // A relay announces its children's hosts before its answers.
     for (int i = 0; i < 10; i++) {
         char host[8], m[48];
         snprintf(host, sizeof host, "x%d", i);
@@ -492,11 +491,11 @@ static void relays_tell_of_those_behind_them(void **state)
         snprintf(m, sizeof m, "none:load{host=%s}", host);
         expect(net, m, "n2 n3", 1, "");
     }
-    // Who is expected there is asked for there, though it has never come.
+    // An expected child is asked through its relay, although it has never connected.
     hub_expect(net->relay, STR("n5"), STR(""));
     NET_AWAIT(strcmp(ask(net, "none:load{host=n5}").missing, "n5") == 0);
     expect(net, "none:load{host=n5}", "n2", 0, "n5");
-    // Only the root's own nodes, and who was expected, are listed.
+    // Only the root's own nodes, and expected ones, are listed.
     struct arena arena = {0};
     const struct hub_node *nodes;
     size_t count;
@@ -517,12 +516,12 @@ static void behind_a_missing_relay_only_who_can_have_it_is_missing(void **state)
     expect(net, "none:load{host=n1}", "n1", 1, "");
     expect(net, "none:load{host=n2}", "", 0, "n2");
     expect(net, "none:load{host=n3}", "", 0, "n3");
-    // Past its relay it answers for itself.
+    // If it bypasses its relay, it answers for itself.
     struct wire_parent past = {"127.0.0.1", hub_port(net->root)};
     assert_int_equal(wire_link_set_parents(net->nodes[2].link, &past, 1), 0);
     NET_AWAIT(ask(net, "none:load{host=n3}").series == 1);
     expect(net, "none:load{host=n3}", "n3", 1, "");
-    // A new relay tells everything anew.
+    // A new relay announces everything anew.
     connect_node(net, 1, net->root, net->relay);
     past.port = hub_port(net->relay);
     assert_int_equal(wire_link_set_parents(net->nodes[2].link, &past, 1), 0);
@@ -561,7 +560,7 @@ static void sets_only_grow(void **state)
     assert_true(wire_held_merge(&b, &a));
     assert_false(wire_held_merge(&b, &a));
     assert_true(b.known && b.count == 1 && !b.any);
-    // what is missing there is not forgotten
+    // hosts that are missing there are not forgotten
     assert_false(wire_held_merge(&b, &(struct wire_held){.known = true}));
     assert_true(wire_held_merge(&b, &(struct wire_held){.without = true}));
     struct buf out = {0};
@@ -577,7 +576,7 @@ static void sets_only_grow(void **state)
         rest = bytes_of(out.data, cut);
         assert_int_equal(wire_held_read(&rest, room, &node, &read), -EBADMSG);
     }
-    // Too many, or too long: any.
+    // Too many hosts, or too long names: any host.
     char long_name[WIRE_HOST_MAX + 1];
     memset(long_name, 'x', sizeof long_name);
     assert_true(wire_held_add(&a, (struct str){long_name, WIRE_HOST_MAX}));
@@ -591,7 +590,7 @@ static void sets_only_grow(void **state)
         assert_true(wire_held_add(&c, str_of(name)));
         assert_int_equal(c.any, i == WIRE_HELD_MAX);
     }
-    // The longest entry is as long as is said.
+    // The longest entry has the documented size.
     wire_held_free(&b);
     for (int i = 0; i < WIRE_HELD_MAX; i++) {
         long_name[0] = (char)('a' + i);

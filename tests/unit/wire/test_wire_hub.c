@@ -1,4 +1,4 @@
-// Who gets in, who is thrown out, what happens when the network does what networks do.
+// Accepted and refused peers, and failures of the network.
 #include "proxy.h"
 #include "unit/wire/net.h"
 #include "wire/tree.h"
@@ -14,7 +14,7 @@
 
 enum { LINKS = 200 };
 
-// ---- asking ----
+// ---- questions ----
 
 struct asked_names {
     size_t records;
@@ -33,7 +33,7 @@ static int count_record(void *user, struct str host, struct str record)
     return 0;
 }
 
-// A question that every node answers with one record: it does not know the metric.
+// Asks a question that every node answers with one record, because it does not know the metric.
 static struct asked_names ask_with(struct hub *h, int64_t patience_ns, const struct str *hosts,
                                    size_t host_count, const atomic_bool *cancel)
 {
@@ -97,14 +97,14 @@ static void many_links_on_one_loop(void **state)
     }
     net_wait(h, 0);
     assert_int_equal(answers(h), LINKS);
-    // Some of them.
+    // Some of the nodes.
     struct str hosts[] = {STR("n003"), STR("n150"), STR("nobody")};
     a = ask_with(h, NET_PATIENCE_NS, hosts, 3, NULL);
     assert_int_equal(a.records, 2);
     assert_int_equal(a.missing_count, 1);
     expect_missing(&a, 0, "nobody", WIRE_NOT_CONNECTED);
     arena_free(&a.arena);
-    // Their clocks are ours: an offset within its error.
+    // Their clocks are ours: each offset is within its error.
     struct arena arena = {0};
     const struct hub_node *nodes;
     size_t count, known;
@@ -133,7 +133,7 @@ static void many_links_on_one_loop(void **state)
     wire_loop_stop(hub_loop);
 }
 
-// ---- who may come ----
+// ---- accepted nodes ----
 
 static void a_wrong_key_is_refused(void **state)
 {
@@ -204,7 +204,7 @@ static int knock(int port)
     return fd;
 }
 
-// Sends, and waits until the hub hangs up.
+// Sends data, and waits until the hub closes the connection.
 static void say_and_be_thrown_out(int port, const void *data, size_t size)
 {
     int fd = knock(port);
@@ -228,7 +228,8 @@ static void strangers_are_thrown_out(void **state)
     net_wait(h, 1);
     const char web[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     say_and_be_thrown_out(hub_port(h), web, sizeof web);
-    // Right but for its length; of another type; of another version; a frame that is for later.
+    // Valid except for its length; of another type; of another version; a frame that is not valid
+    // yet.
     uint8_t header[WIRE_HEADER_BYTES];
     wire_header_write(&(struct wire_header){.size = 1u << 31, .type = WIRE_HELLO}, header);
     say_and_be_thrown_out(hub_port(h), header, sizeof header);
@@ -238,7 +239,7 @@ static void strangers_are_thrown_out(void **state)
     say_and_be_thrown_out(hub_port(h), header, sizeof header);
     uint64_t garbage = net_stats(h).refused_garbage;
     assert_true(garbage >= 4);
-    // One that only looks.
+    // One that connects and closes at once.
     close(knock(hub_port(h)));
     NET_AWAIT(net_stats(h).refused_garbage == garbage + 1);
     // One that begins and then is silent.
@@ -269,7 +270,7 @@ static void ten_thousand_strangers_find_little_room(void **state)
         .settings = s, .address = "127.0.0.1", .host = STR("head"), .strangers_max = ROOM};
     struct hub *h;
     assert_int_equal(hub_create(loop, &o, &h, NULL), 0);
-    // They keep their ends open: what is bounded is what the hub keeps.
+    // They keep their ends open, because the test limits what the hub keeps.
     for (size_t i = 0; i < count; i++) {
         fds[i] = knock(hub_port(h));
         assert_true(fds[i] >= 0);
@@ -278,7 +279,7 @@ static void ten_thousand_strangers_find_little_room(void **state)
     struct hub_stats stats = net_stats(h);
     assert_true(stats.strangers <= ROOM);
     assert_true(stats.refused_room + stats.refused_time >= count - ROOM);
-    // Who knows the key gets in nevertheless.
+    // A peer with the key is accepted nevertheless.
     struct wire_link *l = net_link(loop, &s, "n1", hub_port(h), NULL, NULL);
     net_wait(h, 1);
     assert_int_equal(answers(h), 1);
@@ -296,7 +297,7 @@ struct bad_network {
     struct wire_loop *loop;
     struct hub *hub;
     struct proxy *proxy;
-    struct wire_link *near, *far; // far: through the proxy
+    struct wire_link *near, *far; // far: connected through the proxy
 };
 
 static struct bad_network network(unsigned dead_ms)
@@ -312,7 +313,7 @@ static struct bad_network network(unsigned dead_ms)
     hub_expect(n.hub, STR("near"), (struct str){0});
     hub_expect(n.hub, STR("far"), (struct str){0});
     net_wait(n.hub, 0);
-    // The nodes know it a little later than the hub.
+    // The nodes notice it a little later than the hub.
     NET_AWAIT(net_link_stats(n.near).opened == 1 && net_link_stats(n.far).opened == 1);
     return n;
 }
@@ -332,14 +333,14 @@ static void a_partition_is_named_and_heals(void **state)
     struct bad_network n = network(4000);
     assert_int_equal(answers(n.hub), 2);
     proxy_stall(n.proxy, true);
-    // Before anybody knows: late, and the others' answers are there.
+    // Before the partition is detected: the node is late, and the others' answers arrive.
     struct asked_names a = ask_with(n.hub, 200 * NS_PER_MS, NULL, 0, NULL);
     assert_int_equal(a.code, 0);
     assert_int_equal(a.records, 1);
     assert_int_equal(a.missing_count, 1);
     expect_missing(&a, 0, "far", WIRE_LATE);
     arena_free(&a.arena);
-    // Both ends find out by themselves.
+    // Both ends detect it themselves.
     NET_AWAIT(net_stats(n.hub).dead == 1);
     a = ask_with(n.hub, NET_PATIENCE_NS, NULL, 0, NULL);
     assert_int_equal(a.missing_count, 1);
@@ -362,7 +363,7 @@ static void a_cut_connection_comes_back(void **state)
         net_wait(n.hub, 0);
     }
     assert_int_equal(answers(n.hub), 2);
-    // In the middle of an answer that the network holds back.
+    // During an answer that the network holds back.
     proxy_stall(n.proxy, true);
     atomic_bool cancel = false;
     struct asked_names a = ask_with(n.hub, 50 * NS_PER_MS, NULL, 0, &cancel);
@@ -388,7 +389,7 @@ static void bytes_may_come_one_by_one(void **state)
     network_free(&n);
 }
 
-// Wherever a byte is changed, in the greeting or behind it, nothing of it is believed.
+// Wherever a byte is changed, in the handshake or after it, the data is refused.
 static void a_changed_byte_ends_the_connection(void **state)
 {
     (void)state;
@@ -400,7 +401,8 @@ static void a_changed_byte_ends_the_connection(void **state)
             struct hub_stats s = net_stats(n.hub);
             if (clock_monotonic_ns() > until)
                 fail_msg("byte %d was changed, and nobody saw it", (int)at);
-            // The cut counts as one loss; then it is refused in the greeting, or lost after it.
+            // The cut counts as a loss; then the node is refused in the handshake, or lost after
+            // it.
             if (s.refused_key + s.refused_garbage + s.refused_time > 0 || s.lost >= 2)
                 break;
             usleep(1000);
@@ -433,7 +435,7 @@ static void a_cancelled_question_ends(void **state)
     assert_int_equal(a.code, -ECANCELED);
     arena_free(&a.arena);
     proxy_stall(n.proxy, false);
-    // The CANCEL arrives behind the question: it is not answered to the end, or was by then.
+    // The CANCEL arrives after the question: the answer ends early, or was complete by then.
     NET_AWAIT(net_link_stats(n.far).questions == 1 && net_link_stats(n.far).running == 0);
     assert_int_equal(answers(n.hub), 2);
     network_free(&n);
@@ -454,7 +456,7 @@ static void a_new_hub_finds_its_nodes(void **state)
     assert_int_equal(hub_create(loop, &o, &h, NULL), 0);
     net_wait(h, 1);
     assert_int_equal(answers(h), 1);
-    // A second one has no room there.
+    // The table has no room for a second one.
     struct hub *second;
     struct error e;
     assert_int_equal(hub_create(loop, &o, &second, &e), -EADDRINUSE);
@@ -484,7 +486,7 @@ static void who_is_behind_a_missing_relay_is_named(void **state)
     hub_expect(middle, STR("b"), (struct str){0});
     net_wait(root, 0);
     net_wait(middle, 0);
-    // All three, as one merged answer; nobody tells of c but who expects it.
+    // All three, as one merged answer; only an expected c is known.
     hub_expect(middle, STR("c"), (struct str){0});
     struct asked_names x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL);
     assert_int_equal(x.records, 1);
@@ -518,8 +520,8 @@ static void who_is_behind_a_missing_relay_is_named(void **state)
     wire_loop_stop(loop);
 }
 
-// Answers come from a child that has gone past its relay, which still waits for it, and nobody
-// misses it.
+// Answers come from a child that bypasses its relay; the relay still expects it, and it does not
+// count as missing.
 static void a_child_goes_past_its_relay(void **state)
 {
     (void)state;
@@ -549,7 +551,7 @@ static void a_child_goes_past_its_relay(void **state)
     struct asked_names x;
     NET_AWAIT((x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL), arena_free(&x.arena),
                x.missing_count == 0 && x.records == 2));
-    // The relay is gone: only that one is missing.
+    // The relay has ended: only the relay is missing.
     wire_link_destroy(relay);
     NET_AWAIT(
         (x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL), arena_free(&x.arena), x.records == 1));
@@ -557,7 +559,7 @@ static void a_child_goes_past_its_relay(void **state)
     assert_int_equal(x.missing_count, 1);
     expect_missing(&x, 0, "r1", WIRE_NOT_CONNECTED);
     arena_free(&x.arena);
-    // Another one is to be preferred again: it goes there.
+    // A preferred parent is available again: the child returns to it.
     proxy_stall(proxy, false);
     assert_int_equal(wire_link_set_parents(a, parents, 2), 0);
     net_wait(middle, 1);
@@ -574,7 +576,7 @@ static void a_child_returns_to_its_relay(void **state)
     (void)state;
     struct wire_settings s = net_settings();
     s.handshake_ms = 500;
-    s.dead_ms = 1000; // so often it looks whether it is time
+    s.dead_ms = 1000; // the interval at which it checks
     s.return_ms = 500;
     struct wire_loop *loop = net_loop();
     struct hub *root = net_hub(loop, &s, "head", false), *middle = net_hub(loop, &s, "r1", true);

@@ -1,5 +1,5 @@
-// Every transport: bytes arrive whole and in order, ends are told apart, and a channel may be
-// closed at any time.
+// Every transport: bytes arrive completely and in order, ends are reported correctly, and a channel
+// may be closed at any time.
 #include "unit/wire/net.h"
 #include "wire/transport.h"
 
@@ -10,10 +10,10 @@ enum { TOTAL = 20 << 20, PIECE = 100000 };
 static const struct wire_transport *const transports[] = {&wire_tcp};
 static const struct wire_transport *transport;
 
-// One end: what it has seen. All but the counts belong to the loop's thread.
+// One end, and its events. All except the counts belong to the loop's thread.
 struct end {
     struct wire_channel *channel;
-    uint8_t next; // the byte that is to come
+    uint8_t next; // the next expected byte
     bool echo, hang_up;
     atomic_size_t received, opened, closed, sent;
     atomic_int why;
@@ -47,7 +47,7 @@ static void on_received(void *user, struct str data)
         send_bytes(e, data.data, data.size);
     atomic_fetch_add(&e->received, data.size);
     if (e->hang_up) {
-        transport->close(e->channel); // in an event of its own
+        transport->close(e->channel); // in one of its own events
         e->channel = NULL;
     }
 }
@@ -150,7 +150,7 @@ static void bytes_come_whole_and_in_order(void **state)
     NET_AWAIT(client.received == all);
     assert_int_equal(server.received, all);
     assert_false(server.wrong || client.wrong);
-    NET_AWAIT(client.sent > 0); // all that was queued is out
+    NET_AWAIT(client.sent > 0); // all queued data is sent
     finish();
     assert_int_equal(server.why, 0);
 }
@@ -162,7 +162,7 @@ static void an_end_may_hang_up_in_its_own_event(void **state)
     wire_loop_call(loop, send_all, NULL);
     NET_AWAIT(client.closed == 1);
     assert_true(server.received > 0);
-    assert_int_equal(server.closed, 0); // who closes is not told
+    assert_int_equal(server.closed, 0); // the closing end gets no event
     finish();
 }
 
@@ -182,7 +182,7 @@ static void says_why_there_is_no_connection(void **state)
     struct error e;
     begin(false, false);
     finish();
-    // Nobody listens there any more; nobody has that name.
+    // No listener there any more; an unknown name.
     loop = net_loop();
     client = (struct end){0};
     wire_loop_call(loop, do_connect, (void *)(uintptr_t) "127.0.0.1");
@@ -191,7 +191,7 @@ static void says_why_there_is_no_connection(void **state)
     wire_loop_call(loop, do_connect, (void *)(uintptr_t) "no such host");
     NET_AWAIT(client.closed == 2);
     assert_true(client.why < 0);
-    // Given up before it is known.
+    // Cancelled before the result is known.
     wire_loop_call(loop, connect_and_give_up, NULL);
     assert_int_equal(
         transport->connect(loop, "localhost", 0, &events, &client, &client.channel, &e), -EINVAL);

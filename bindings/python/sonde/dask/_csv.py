@@ -259,7 +259,7 @@ def peaks(recording: Recording, metric: str, per_dag: bool = False) -> dict[Any,
         if isinstance(values, (int, float)) or values is None:
             values = [values]  # a custom metric of all devices at once, not yet written
         if metric == TASKS or isinstance(values, str):
-            raise ValueError(f"{metric} has no peak{' in ' + recording.path if recording.path else ''}: its values are no numbers")
+            raise ValueError(f"{metric} has no peak{' in ' + recording.path if recording.path else ''}: its values are not numbers")
         devices = max(devices, len(values))
         if row[job_place] is not None:
             raise_to(found.setdefault((row[job_place], row[dag_place]) if per_dag else row[job_place], []), values)

@@ -17,8 +17,8 @@ Value = Optional[float]
 
 
 class TransferTime:
-    """The seconds that transfers have taken since the object was made, from a log whose newest
-    record is the last. Concurrent transfers count each."""
+    """The total seconds of transfers since this object was made, from a log whose newest record is
+    the last. Concurrent transfers count each."""
 
     def __init__(self, log: "Optional[deque[dict[str, Any]]]") -> None:
         self.log = log
@@ -47,8 +47,7 @@ class TransferTime:
 
 
 def spill_seconds(data: Any) -> tuple[Value, Value]:
-    """The seconds that writing to disk and reading from it have taken. None: this worker does not
-    spill."""
+    """The seconds spent writing to disk and reading from it. None if this worker does not spill."""
     sums = getattr(data, "cumulative_metrics", None)
     if sums is not None:
         return sums.get(("disk-write", "seconds"), 0.0), sums.get(("disk-read", "seconds"), 0.0)
@@ -78,9 +77,8 @@ class Figures:
     def __call__(self) -> tuple[Value, ...]:
         worker = self.worker
         monitor = worker.monitor.recent() if worker.monitor.count else {}
-        # Bytes that the spilled data would take in memory, which state.nbytes contains, and those
-        # that they take on disk.
-        # None on a worker that does not spill
+        # Memory that the spilled data would take, which state.nbytes includes, and their size on
+        # disk. None on a worker that does not spill.
         of_memory, on_disk = getattr(worker.data, "spilled_total", (0, 0))
         managed = max(0, worker.state.nbytes - of_memory)
         unmanaged = max(0, worker.monitor.proc.memory_info().rss - managed)

@@ -43,7 +43,8 @@ class _OpaqueDevice(ctypes.Structure):
 class Device:
     """A GPU, or a MIG instance. Values that it does not provide are None."""
 
-    index: int  # NVML's, which is the order of PCI addresses; of a MIG instance that of its GPU
+    # NVML's index, in the order of PCI addresses; a MIG instance has the index of its GPU
+    index: int
     uuid: str
     _nvml: "_Nvml"
 
@@ -54,7 +55,7 @@ class Device:
         newer = _MemoryV2(version=_MEMORY_V2)
         if self._ask(newer, "nvmlDeviceGetMemoryInfo_v2"):
             return newer
-        older = _Memory()  # its `used` includes the driver's own memory
+        older = _Memory()  # the older struct, whose `used` includes the driver's own memory
         return older if self._ask(older, "nvmlDeviceGetMemoryInfo") else None
 
     def memory_used(self) -> Optional[int]:
@@ -100,7 +101,7 @@ class _Nvml:
         pointer: Any = ctypes.POINTER(_OpaqueDevice)
         try:
             pynvml = importlib.import_module("pynvml")
-            pynvml.nvmlInit()  # the same library; it counts its users
+            pynvml.nvmlInit()  # the same library; it counts its initializations
             pointer = pynvml.c_nvmlDevice_t
         except ImportError:
             pass
@@ -164,7 +165,7 @@ def _nvml() -> Optional[_Nvml]:
             try:
                 _started = _Nvml()
             except OSError as error:
-                _log.info("no GPUs are seen: %s", error)
+                _log.info("no GPUs found: %s", error)
         return _started
 
 

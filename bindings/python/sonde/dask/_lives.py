@@ -20,7 +20,7 @@ class Life:
     end_ns: Optional[int] = None
 
     def tags(self) -> dict[str, Any]:
-        """The tags of its span dask_worker."""
+        """The tags of the span dask_worker, which stands for the life of the worker."""
         of_devices = {} if self.devices is None else {"devices": self.devices}
         own = {"worker": self.worker, "name": self.name, "address": self.address, "worker_host": self.host, "pid": self.pid, "joined_ns": self.joined_ns}
         return own | of_devices

@@ -156,8 +156,8 @@ class Monitor:
 
     @staticmethod
     def from_recording(path: Path, cluster: Optional[str] = None) -> Recorded:
-        """Returns the recording of a cluster that has ended (a path, or the id of a job), with
-        files, peaks and tasks as from its Monitor. `cluster`, the address of the scheduler, is
+        """Opens the recording of a cluster that has ended (a path, or the id of a job). The result
+        returns files, peaks and tasks like its Monitor. `cluster`, the address of the scheduler, is
         required if several clusters shared the job."""
         return Recorded(path, cluster)
 
@@ -181,8 +181,8 @@ class Monitor:
         return _tasks.by_prefix((await self._on_scheduler("ask", method="tasks", arguments={}))["tasks"])
 
     def report(self, path: Path) -> Any:
-        """Writes one self-contained HTML file, with the tasks of each worker's threads by time and
-        a flame graph, and returns its path."""
+        """Writes one self-contained HTML file and returns its path. The file shows the tasks of
+        each worker's threads over time, and a flame graph."""
         return self._run(self._report, path)
 
     async def _report(self, path: Path) -> str:
@@ -262,7 +262,7 @@ def _check_list(tracking: Any) -> None:
 def _metric_name(function: Any) -> str:
     name = getattr(function, "metric_name", None)
     if not isinstance(name, str):
-        raise ValueError(f"{function!r} is no custom metric: decorate it with @custom_metric('name')")
+        raise ValueError(f"{function!r} is not a custom metric: decorate it with @custom_metric('name')")
     return name
 
 

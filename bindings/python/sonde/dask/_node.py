@@ -1,4 +1,4 @@
-"""The agent on a worker's host other than the scheduler's: one for each host, as long as the host
+"""The agent on a worker's host, except the scheduler's own: one for each host, as long as the host
 has workers.
 
     worker ─┐                      ┌──────────────── keeper (this module as a program) ─┐
@@ -120,7 +120,7 @@ class Keeper:
             return False
 
     def hear(self) -> Optional[list[str]]:
-        """Complete lines of the node's output; None: it has ended."""
+        """Complete lines of the node's output; None if the node has ended."""
         assert self.node.stdout
         piece = os.read(self.node.stdout.fileno(), LINE_MAX)
         *lines, self.said = (self.said + piece).split(b"\n")
@@ -206,7 +206,7 @@ def main(path: str) -> None:
         os.unlink(path)
     keeper.end()
     for worker in workers:
-        worker.close()  # the waiting worker sees the end
+        worker.close()  # the waiting worker sees that its connection is closed
 
 
 if __name__ == "__main__":

@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from ._store import Store
 
 Place = tuple[str, str, str]  # a series: worker, host, device
-Value = tuple[int, int, int, Optional[float]]  # since when, job, dag, the highest
+Value = tuple[int, int, int, Optional[float]]  # start, job, dag, highest value
 
 
 def peaks(
     store: "Store", settings: Settings, periods: list[tuple[int, int]], questions: list[tuple[int, int]], lives: "list[Life]", metric: str, workers: Optional[list[int]],
     per_job: bool, per_dag: bool,
 ) -> list[Any]:  # fmt: skip
-    """Like Monitor.get_peaks(). `periods` are the times of recording, `questions` the same in parts
-    of first and last millisecond."""
+    """Like Monitor.get_peaks(). `periods` are the times of recording. `questions` divides them into
+    queries, each with its first and last millisecond."""
     if metric not in settings.columns:
         raise KeyError(f"{metric!r} was not tracked; there is {', '.join(settings.columns) or 'nothing'}")
     kind, name = KINDS.get(metric, ("worker", custom_series(metric)))
     if kind == "tasks":
-        raise ValueError("tasks has no peak: its values are no numbers")
+        raise ValueError("tasks has no peak: its values are not numbers")
     numbers = sorted({life.worker for life in lives})
     chosen = _csv.chosen(workers, numbers, "the cluster")
     if not periods or not chosen:
@@ -48,7 +48,7 @@ def peaks(
         for life in sorted((life for life in mine if life.worker == number), key=lambda life: life.begin_ns):
             places = _places(life, series, kind, settings.own_gpus)
             _take(found, [values.get(place, []) for place in places], life, periods, per_dag)
-        # a worker that was started again may have others
+        # a restarted worker may have other devices
         devices = max(map(len, found.values()), default=0)
         for peak in found.values():
             _csv.raise_to(peak, [None] * devices)

@@ -26,7 +26,7 @@ from ._store import TIMEOUT_S, Store
 from ._stretches import SPAN, questions_of
 
 RECORDING, CLEARED = "dask_recording", "dask_cleared"
-FOR_EVER_NS = 9_000_000_000 * 10**9  # the year 2255, before the last that can be asked for
+FOR_EVER_NS = 9_000_000_000 * 10**9  # the year 2255, before the last time that a query accepts
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -55,7 +55,7 @@ class Recorded:
     def _chosen(self, clusters: list[str], cluster: Optional[str]) -> str:
         there = list(dict.fromkeys(clusters))
         if not there:
-            raise ValueError(f"{self._where} is no recording of a Monitor: it has no span {RECORDING}")
+            raise ValueError(f"{self._where} is not a recording of a Monitor: it has no span {RECORDING}")
         if cluster is None and len(there) > 1 or cluster is not None and cluster not in there:
             raise ValueError(f"{self._where} has the clusters {', '.join(there)}: say which with cluster=")
         return there[0] if cluster is None else cluster

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ._lives import Life
 
 PAGE = pathlib.Path(__file__).with_name("report.html")
-PLACE = 'id="data">DATA<'  # where the data stand in the page
+PLACE = 'id="data">DATA<'  # the position of the data in the page
 FAILED, UNFINISHED = 1, 2
 
 Path = Union[str, "os.PathLike[str]"]
@@ -60,13 +60,13 @@ def packed(found: dict[str, Any], title: str) -> dict[str, Any]:
 
 
 def _workers(lives: "Sequence[Life]") -> list[dict[str, Any]]:
-    """The name and host are those of the last life."""
+    """A worker has the name and host of its last life."""
     last = {life.worker: {"worker": life.worker, "name": life.name, "host": life.host} for life in lives}
     return [last[worker] for worker in sorted(last)]
 
 
 def _columns(tasks: Sequence[Task], places: dict[str, int], origin_ns: int) -> dict[str, list[Any]]:
-    """Rounds ends like starts, so that tasks of one thread do not overlap."""
+    """Rounds the end of a task like its start, so that tasks of one thread do not overlap."""
     starts = [(task.start_ns - origin_ns) // 1000 for task in tasks]
     return {
         "start": [start - before for before, start in zip([0, *starts], starts)],

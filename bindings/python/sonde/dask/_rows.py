@@ -1,9 +1,9 @@
 """The rows of workers, computed afterwards from the recorded data, also for workers that have
 ended.
 
-A row is an instant at which the agent of the worker's host sampled. Its values are the GPUs' at
-that instant, the worker's own metrics, the keys of the executing tasks, and the job and dag of the
-cluster.
+A row is an instant at which the agent of the worker's host sampled. It has the values of the GPUs
+at that instant, the worker's own metrics, the keys of the executing tasks, and the job and dag of
+the cluster.
 
     instants      ──┬─────┬─────┬─────┬──     of the host's agent
     GPU series      •     •     •     •
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ._store import Store
 
 IDENTITY = ("worker-address", "worker-name", "host", "pid", "gpu-uuid", "gpu-index", "time")
-# A query covers at most so many series of a host, to keep results small.
+# A query covers at most this many series of a host, which limits the size of results.
 DEVICES_MAX = 16
 
-Task = tuple[int, Optional[int], str]  # its start; its end, None if its span is open; its key
+Task = tuple[int, Optional[int], str]  # start; end, or None if the span is open; key
 
 
 def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], lives: "list[Life]", attached_ns: int) -> dict[str, Any]:
@@ -53,13 +53,13 @@ def gather(store: "Store", settings: Settings, periods: list[tuple[int, int]], l
 
 
 def task_of(span: dict[str, Any]) -> tuple[str, str, int, Optional[int]]:
-    """Worker, key, start and end of a task. A task that its worker's end has cut off has no end."""
+    """Worker, key, start and end of a task. The end is None if the worker ended first."""
     tags = span["tags"]
     return tags["worker"], tags["key"], span["start_ns"], None if "unfinished" in tags else span.get("end_ns")
 
 
 def at(store: "Store", cluster: str, start_ns: int, end_ns: int) -> list[tuple[int, int, int]]:
-    """(start, job, dag), in order."""
+    """Each (start, job, dag) in the order of time."""
     series = store.query(start_ns // 1_000_000, end_ns // 1_000_000, [("dask_job", {"cluster": cluster}), ("dask_dag", {"cluster": cluster})])
     by_metric = {one["metric"]: dict(zip(one["t_ns"], one["values"])) for one in series}
     dags = by_metric.get("dask_dag", {})
@@ -108,13 +108,13 @@ class Rows:
             self.lives.setdefault(life.worker, []).append(life)
         self.at = found["at"]
         self.at_ns = [t for t, _, _ in self.at]
-        self.tasks: dict[tuple[int, int], list[Task]] = {}  # worker, index of its life
+        self.tasks: dict[tuple[int, int], list[Task]] = {}  # by worker and index of its life
         for worker, key, start_ns, end_ns in found["tasks"]:
             place = life_of(self.lives.get(int(worker), []), start_ns)
             if place is not None:
                 self.tasks.setdefault((int(worker), place), []).append((start_ns, end_ns, key))
         self.instants: dict[str, Sequence[int]] = {}
-        # host → UUID → device, each once, however many series it has
+        # host → UUID → device: one entry for each device, whatever its number of series
         self.devices: dict[str, dict[str, Device]] = {}
         self.of_device: dict[tuple[str, str, str], Series] = {}  # host, UUID, metric
         # worker, metric → device → series
@@ -246,7 +246,7 @@ class Running:
 
 
 def devices_of(life: "Life", devices: list[Device], own: bool) -> list[Device]:
-    """All devices of the host, or the worker's own: the first that it may see."""
+    """All devices of the host, or the worker's own one: the first in its CUDA_VISIBLE_DEVICES."""
     devices = sorted(devices, key=lambda device: device.order)
     first = own_gpu(life.devices) if own else None
     if first is None:

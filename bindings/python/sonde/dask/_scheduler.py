@@ -34,12 +34,12 @@ from ._store import Store, connected
 from ._stretches import SPAN, Stretches
 from ._worker import END, WorkerPart, host_name
 
-# What would have sonde look after other nodes, too, or refuse to be one of several copies: workers
-# see to their hosts themselves (`_node`), wherever these are.
+# Settings that would make sonde manage other nodes, too, or refuse to run as one of several copies.
+# They are unset, because workers start the agents of their hosts themselves (`_node`).
 LAUNCHERS = (
     "SLURM_JOB_NODELIST", "PBS_NODEFILE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE", "SLURM_STEP_NUM_TASKS", "SONDE_HOSTS",
 )  # fmt: skip
-HANDLER = "sonde_worker"  # what workers call
+HANDLER = "sonde_worker"  # the handler that workers call
 SETTLE_S = 3.0
 LOOK_S = 0.02
 LOOK_BEHIND_S = 0.001  # the delay after an instant until a stretch is checked
@@ -67,7 +67,8 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.periods: list[list[Optional[int]]] = []  # [began, ended or None] of recording, ns
+        # periods of recording: [start, end or None], ns
+        self.periods: list[list[Optional[int]]] = []
         self.cleared_ns = 0
         self.lives: list[Life] = []
         self.numbers: dict[str, int] = {}  # a worker's name → N
@@ -285,15 +286,15 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     def _span_of(self, scheduler: Any, of_keys: dict[Any, Any]) -> Optional[str]:
         """The name of the outermost distributed.span around this graph. Dask's own spans get whole
         groups of tasks, such as all tasks of one function, in the span of the first task; plugins
-        see only that. The annotations of the client stay in the computation, for later graphs, too;
-        a copy tells old annotations from new ones."""
+        see only that. The annotations of the client stay in the computation for later graphs; a
+        copy distinguishes old annotations from new ones."""
         computation = scheduler.computations[-1] if scheduler.computations else None
         said = getattr(computation, "annotations", None)
         if "spans" not in scheduler.extensions or said is None:
             return _outermost(of_keys.values())
         given = said.get("span")
         if given is None or given is self.given_span:
-            # of collections that were made in a span: a group is one's own
+            # Of collections that were made in a span: Dask gives each such group a span of its own.
             return _outermost(span for key, span in of_keys.items() if isinstance(key, tuple))
         self.given_span = said["span"] = dict(given)
         return _outermost([given])
@@ -327,7 +328,7 @@ class SchedulerPart(SchedulerPlugin):  # type: ignore[misc]
     # ---- requests of Monitors
 
     def _cut(self) -> int:
-        """The current time, after ending a stretch."""
+        """Ends a stretch and returns the current time."""
         now_ns = time.time_ns()
         self.stretches.cut(now_ns)
         self._look_later()
@@ -514,7 +515,7 @@ async def remove(dask_scheduler: Any = None) -> None:
     part = dask_scheduler.plugins.get(PLUGIN)
     if part is None:
         return
-    # other monitors use the agents of other hosts, too
+    # other monitors still use the agents of other hosts
     if part.run is None or part.run.monitors == 1:
         await dask_scheduler.broadcast(msg={"op": END}, on_error="ignore")
     if PLUGIN in dask_scheduler.worker_plugins:

@@ -5,15 +5,15 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-# The name under which the plugins are registered: a second Monitor finds the first one's, and takes
-# their place.
+# The name of the registered plugins. A second Monitor finds those of the first one and replaces
+# them.
 PLUGIN = "sonde-monitor"
-# Sampled by every agent at its full rate: says when the instants were.
+# Every agent samples this metric at its full rate, so its points show the instants.
 INSTANTS = "memory_used_bytes"
-# A metric, and the call that has a worker emit it.
+# A metric that marks an end, and the call that makes a worker emit it.
 MARK = "dask_mark"
 
-# What one row of a worker is made of. Order and names are those of the CSV files.
+# The data in one row of a worker. Order and names are those of the CSV files.
 #   gpu      a series of the agent for each GPU of the node
 #   worker   a series that the worker emits about itself
 #   tasks    the keys that were executing at the instant
@@ -40,7 +40,7 @@ KINDS = {
     "network-write": ("worker", "dask_worker_network_write_bytes_per_second"),
 }
 JOB_TYPES = ("client", "manual")
-INTERVAL_MIN_MS = 10  # the shortest that an agent accepts
+INTERVAL_MIN_MS = 10  # the shortest interval that an agent accepts
 
 
 @dataclass
@@ -91,8 +91,8 @@ def custom_series(name: str) -> str:
 
 
 def own_gpu(visible: Optional[str]) -> Optional[str]:
-    """The first entry of CUDA_VISIBLE_DEVICES, an index or a UUID; None: the variable is not set;
-    "": no GPU is visible."""
+    """The first entry of CUDA_VISIBLE_DEVICES, an index or a UUID. None if the variable is not set,
+    "" if no GPU is visible."""
     if visible is None:
         return None
     first = visible.split(",")[0].strip()

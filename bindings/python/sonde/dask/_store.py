@@ -13,15 +13,16 @@ from .._client import Connection
 
 TIMEOUT_S = 60.0
 LATE_S = 20.0
-# Points in one result: some 30 bytes each in transfer, 8 bytes a value in memory.
+# The maximum number of points in one result; each takes about 30 bytes in transfer, and 8 bytes of
+# memory.
 POINTS_EACH = 1_000_000
 
 logger = logging.getLogger("sonde.dask")
 
 
 class Store:
-    """`cluster` is the tag of this cluster's spans, because several clusters may share a run; None:
-    the spans of all."""
+    """`cluster` is the tag of this cluster's spans, because several clusters may share a run; None
+    selects the spans of all."""
 
     def __init__(self, connection: Connection, cluster: Optional[str]) -> None:
         self.connection, self.cluster = connection, cluster
@@ -43,8 +44,9 @@ class Store:
     def query(
         self, start_ms: int, end_ms: int, metrics: Sequence[tuple[str, dict[str, str]]], downsample: Optional[str] = None, per_span: Optional[str] = None
     ) -> list[dict[str, Any]]:
-        """The series of each (metric, tags; * is any value, a|b one of two), one by one. A metric
-        that was never recorded has none. `per_span`: one value for each span of this name."""
+        """The single series of each (metric, tags); as the value of a tag, * matches any value, and
+        a|b either of two. A metric that was never recorded has none. `per_span`: one value for each
+        span of this name."""
         known = {metric["name"] for metric in self._ask("/sonde/v1/metrics")["metrics"]}
         queries = []
         how: dict[str, Any] = {name: value for name, value in (("downsample", downsample), ("spans", per_span and {"name": per_span, "tags": {"cluster": self.cluster}})) if value}

@@ -26,12 +26,12 @@ OWN = frozenset((SPAN, "dask_job", "dask_dag", "dask_stretch", "dask_worker", "d
 
 class Task(NamedTuple):
     worker: int
-    key: str  # as in a file
+    key: str  # as written in a file
     start_ns: int
-    end_ns: int  # without an end of its own: the end of its worker or of the recording
+    end_ns: int  # the end of its worker or of the recording if the task has no end of its own
     finished: bool
     failed: bool
-    nbytes: Optional[int]  # of its result; None: it has none, or Dask does not know
+    nbytes: Optional[int]  # of its result; None if it has no result, or Dask does not know the size
     id: int
 
 
@@ -66,7 +66,7 @@ def gather(store: "Store", settings: "Settings", periods: list[tuple[int, int]],
 
 
 def task_of(span: dict[str, Any], lives: "dict[int, list[Life]]", last_ns: int) -> Optional[Task]:
-    """The task of a span; None: a process from before these lives began it."""
+    """The task of a span; None if a process from before these lives began it."""
     tags = span["tags"]
     of_worker = lives.get(int(tags["worker"]), [])
     place = life_of(of_worker, span["start_ns"])
@@ -102,7 +102,7 @@ def inner_of(spans: Iterable[dict[str, Any]], tasks: Sequence[Task]) -> list[Inn
             end_ns = min(one.get("end_ns", tasks[task].end_ns), tasks[task].end_ns)
             found.append(Inner(task, parent, one["name"], one["start_ns"], max(end_ns, one["start_ns"]), one["tags"]))
         if len(later) == len(left):
-            break  # a span of another cluster, or of no task
+            break  # its parent belongs to another cluster, or to no task
         left = later
     return found
 

@@ -30,11 +30,11 @@ from ._figures import Figures
 from ._node import dismiss, join
 from ._settings import KINDS, MARK, PLUGIN, Settings, custom_series
 
-END = "sonde_end"  # called by the scheduler
-# metrics from the kernel, in the order of the values; those of Dask are in `_figures`
+END = "sonde_end"  # the handler that the scheduler calls
+# Metrics that the kernel measures, in the order of their values; `_figures` has those of Dask.
 OF_KERNEL = ("cpu", "rss")
 KEY_MAX_BYTES = 1000  # of a key, in the span's tag
-ERRORS_MAX = 100  # different errors that are kept
+ERRORS_MAX = 100  # different errors that are kept, at most
 
 
 def key_text(key: Any) -> str:
@@ -83,7 +83,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         self.marks = sonde.gauge(MARK, tags=self.tags)
         worker.handlers[MARK] = self.mark
         worker.handlers[END] = self.end
-        # Dask calls this attribute.
+        # Dask calls the attribute `transition`.
         self.transition = self.tasks = TaskSpans(self.tag, told["cluster"], key_text, worker.state.tasks)
         _span.task_span = task_span
         for key, state in list(worker.state.tasks.items()):
@@ -92,7 +92,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
             threading.Thread(target=self._ask, args=(measure,), name="sonde-monitor", daemon=True).start()
 
     def mark(self, number: int) -> str:
-        """Emits an end mark behind everything else: once the store has it, it has the rest."""
+        """Emits an end mark after all other points: once the store has the mark, it has
+        everything."""
         self.marks(number)
         return self.tag
 
@@ -139,8 +140,8 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         return sonde.group([(sonde.counter if metric.endswith("_total") else sonde.gauge)(metric, tags=self.tags) for metric in known])
 
     def _watch(self) -> None:
-        """Starts a thread that needs no interpreter; it measures this process as the kernel reports
-        it."""
+        """Starts a thread that measures this process from the kernel's figures, without the
+        interpreter."""
         self.watch = Watch(self._metrics(OF_KERNEL), self.settings.interval_ms)
 
     def _own_figures(self) -> Callable[[int], None]:
@@ -159,7 +160,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
             if self.stopping.wait((instant_ns - time.time_ns()) / 1e9):
                 return
             if time.time_ns() - instant_ns >= interval_ns:
-                continue  # delayed for too long: missing
+                continue  # delayed for too long: the value is missing
             measure(instant_ns)
 
 
@@ -216,7 +217,7 @@ def identity(worker: Any) -> dict[str, Any]:
         "address": worker.address,
         "host": host_name(),
         "pid": os.getpid(),
-        "joined_ns": time.time_ns(),  # before the first of its spans
+        "joined_ns": time.time_ns(),  # before its first span
         "devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
     }
 

@@ -6,11 +6,10 @@
 
 The metrics are drawn one below the other over one time axis. All functions return Matplotlib's
 figure: a notebook shows it as the last value of a cell, a script with ``matplotlib.pyplot.show()``.
-A saved figure is not kept for that.
+A saved figure is closed and not shown.
 """
 
 import bisect
-import importlib
 import math
 import os
 import statistics
@@ -19,24 +18,17 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Optional, Union
 
+from ..plot import _draw
+from ..plot._figure import LIGHT, Canvas, fit_values, library, save as save_figure, scale
 from . import _csv
 from ._settings import KINDS
 
-# Colours that people with any colour vision tell apart (Okabe and Ito's, with a darker yellow);
-# more GPUs begin again with another dash.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#999933")
-_DASHES = ("-", "--", ":", "-.")
-_ONE_FOR_ALL = "#444444"
-_BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_GPU_INDEX = "gpu-index"  # the column of it
+_GPU_INDEX = "gpu-index"  # the column of a GPU's index
 _DIGIT_EMS = 0.64  # a digit's width, in font sizes
-_SHADE_MIN_POINTS = 3  # a narrower stretch is not shaded: hundreds of them would be a barcode
-_FLAT = 0.5  # the axis begins at the lowest value if the spread is at most half of that value
-_NEAR = 1.2  # a limit that is at most so far above the values is shown
 TOTAL, PERCENT = "total-mem", "mem-util"
 
 
-# Of the metrics with names of their own; of others nothing is known.
+# The units of built-in metrics; the units of other metrics are unknown.
 _UNITS = {
     "total-mem": "bytes",
     "mem-util": "%",
@@ -63,10 +55,10 @@ class _Panel:
 
     metric: str
     unit: str
-    values: list[list[Optional[float]]]  # a row's, by device
+    values: list[list[Optional[float]]]  # by row, then device
     devices: int
     of_gpu: bool
-    limit: Optional[float] = None  # what there is of it, in the unit
+    limit: Optional[float] = None  # the total that is available, in the unit
 
 
 @dataclass
@@ -75,9 +67,9 @@ class _Job:
     number: int
     times: list[float]
     dags: list[Optional[int]]
-    rows: list[int]  # of the file
+    rows: list[int]  # the rows of the file
     panels: list[_Panel]
-    gpus: list[str]  # their indices on the node, where the file tells
+    gpus: list[str]  # their indices on the node, if the file has them
 
     def gpu(self, device: int) -> str:
         return f"GPU {self.gpus[device] if device < len(self.gpus) else device}"
@@ -103,15 +95,10 @@ class _Job:
                 yield self.times[first], end, dag
 
 
-def _scaled(unit: str, values: list[list[Optional[float]]]) -> tuple[str, list[list[Optional[float]]]]:
-    """Scales bytes to the largest unit in which the highest value is at least 1."""
-    if not unit.startswith("bytes"):
-        return unit, values
-    highest = max((value for row in values for value in row if value is not None), default=0)
-    power = 0
-    while power < len(_BYTES) - 1 and highest >= 1024 ** (power + 1):
-        power += 1
-    return unit.replace("bytes", _BYTES[power]), [[None if v is None else v / 1024**power for v in row] for row in values]
+def _scaled(unit: str, values: list[list[Optional[float]]]) -> tuple[str, float, list[list[Optional[float]]]]:
+    """The unit as the axis shows it, what values are divided by for it, and the values."""
+    shown, divisor = scale(unit, max((abs(value) for row in values for value in row if value is not None), default=0))
+    return shown, divisor, [[None if v is None else v / divisor for v in row] for row in values]
 
 
 def _panel(recording: _csv.Recording, rows: list[Sequence[Any]], metric: str, all_devices: int) -> _Panel:
@@ -123,12 +110,12 @@ def _panel(recording: _csv.Recording, rows: list[Sequence[Any]], metric: str, al
     if metric == _csv.TASKS:
         cells = [[len(keys)] for keys in cells]
     if any(isinstance(cell, str) for cell in cells):
-        raise ValueError(f"{metric!r} in {recording.path} is no number and cannot be drawn")
+        raise ValueError(f"{metric!r} in {recording.path} has no numbers and cannot be drawn")
     devices = max((len(cell) for cell in cells), default=0)
-    unit, values = _scaled(_UNITS.get(metric, ""), cells)
+    unit, divisor, values = _scaled(_UNITS.get(metric, ""), cells)
     limit = _memory_of_a_gpu(recording, rows) if metric == TOTAL else None
     if limit is not None:
-        limit /= 1024 ** _BYTES.index(unit)
+        limit /= divisor
     return _Panel(metric, unit, values, devices, _is_of_gpu(metric) or metric not in KINDS and devices == all_devices, limit)
 
 
@@ -173,64 +160,29 @@ def _load(worker_file: _csv.Path, job: int, metrics: Union[str, Iterable[str]]) 
     )
 
 
-def _pyplot() -> Any:
-    try:
-        return importlib.import_module("matplotlib.pyplot")
-    except ImportError as error:
-        raise ImportError(f"sonde.dask.visualize needs Matplotlib (pip install matplotlib): {error}") from None
-
-
-class _Canvas:
-    """A figure with an axis for each metric, and their common style."""
+class _Canvas(Canvas):
+    """An axis for each metric of the job."""
 
     def __init__(self, job: _Job, width: float, height: float) -> None:
+        super().__init__(len(job.panels), width, height, user="sonde.dask.visualize")
         self.job = job
-        self.plt = _pyplot()
-        self.font_points = min(14.0, max(7.0, width * 0.75))
-        self.width_points = width * 72 * 0.9  # of an axis, about
-        self.style = {
-            "font.size": self.font_points,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.axisbelow": True,
-            "axes.titleweight": "bold",
-            "axes.titlelocation": "left",
-            "axes.titlesize": "medium",
-        }
-        with self.plt.rc_context(self.style):
-            self.figure, axes = self.plt.subplots(
-                len(job.panels), 1, sharex=True, squeeze=False, figsize=(width, height), layout="constrained"
-            )
-            self.axes = [row[0] for row in axes]
-            self.figure.suptitle(f"{job.name}, job {job.number}", x=0.01, ha="left", fontsize="medium", color="#444444")
+        with self.drawing():
+            self.title(f"{job.name}, job {job.number}")
             self.axes[-1].set_xlabel("seconds since the recording began")
 
     def finish_axis(self, axis: Any, panel: _Panel) -> None:
         axis.set_title(panel.metric)
         axis.set_ylabel(panel.unit)
-        axis.grid(axis="y", color="#dddddd", linewidth=0.8)
+        axis.grid(axis="y", color=LIGHT.grid, linewidth=0.8)
         if panel.metric == _csv.TASKS:
             axis.locator_params(axis="y", integer=True)
-        if panel.unit == "%":
-            axis.set_ylim(-2, 102)
-        elif panel.unit:
-            self._set_range(axis, panel)
+        if panel.unit:
+            fit_values(axis, panel.unit, [value for row in panel.values for value in row if value is not None], LIGHT, panel.limit)
 
-    def _set_range(self, axis: Any, panel: _Panel) -> None:
-        """Begins the axis at 0, or near the values if they are far above 0 and close together. A
-        limit close above them gets a line and a tick."""
-        seen = [value for row in panel.values for value in row if value is not None]
-        low, high = min(seen, default=0), max(seen, default=1) or 1
-        limit = panel.limit if panel.limit is not None and panel.limit <= _NEAR * high else None
-        top = high if limit is None else max(high, limit)
-        bottom = low if panel.unit in _BYTES and top - low < _FLAT * low else 0
-        margin = 0.05 * (top - bottom) or 0.05 * top
-        axis.set_ylim(bottom - margin if bottom else 0, top + margin)
-        if limit is not None:
-            axis.axhline(limit, color="#888888", linestyle=(0, (4, 4)), linewidth=0.8, zorder=1)
-            axis.annotate(
-                f"of {limit:.3g}", (1, limit), xycoords=axis.get_yaxis_transform(), xytext=(-4, -2), textcoords="offset points", ha="right", va="top", color="#666666"
-            )
+    def mark_dags(self, stretches: list[tuple[float, float, Optional[int]]]) -> None:
+        """Shades every second dag and writes the numbers above them."""
+        named = [(begin, end, "" if dag is None else f"dag {dag}", "" if dag is None else str(dag)) for begin, end, dag in stretches]
+        _draw.shade(self.axes, LIGHT, named, self.width_points, self.font_points)
 
     def raise_title(self) -> None:
         """The title, above the numbers of the dags."""
@@ -239,57 +191,26 @@ class _Canvas:
     def finish(self, save: Optional[_csv.Path]) -> Any:
         self.figure.align_ylabels(self.axes)
         if save is not None:
-            self.figure.savefig(save)
-        # A notebook would show one that pyplot keeps a second time.
-        if save is not None or "inline" in self.plt.get_backend():
-            self.plt.close(self.figure)
+            save_figure(self.figure, save)
+        self.close_if_shown_otherwise(save is not None)
         return self.figure
-
-
-def _mark_dags(canvas: _Canvas) -> None:
-    """Shades every second dag if it is wide enough, and writes its number above it if there is
-    room."""
-    _mark(canvas, list(canvas.job.dag_stretches()))
-
-
-def _mark(canvas: _Canvas, stretches: list[tuple[float, float, Optional[int]]]) -> None:
-    whole = max(end for _, end, _ in stretches) - stretches[0][0]
-    room = canvas.width_points / canvas.font_points  # ems
-    narrow = whole * _SHADE_MIN_POINTS / canvas.width_points
-    shaded = [(begin, end - begin) for begin, end, _ in stretches[1::2] if end - begin >= narrow]
-    for axis in canvas.axes:
-        axis.broken_barh(shaded, (0, 1), transform=axis.get_xaxis_transform(), facecolor="#000000", alpha=0.07, linewidth=0, zorder=0.5)
-    for begin, end, dag in stretches:
-        words = "" if dag is None else f"dag {dag}" if (end - begin) * room >= 5 * whole else str(dag)
-        if whole and (end - begin) * room >= 0.6 * len(words) * whole:
-            canvas.axes[0].text(
-                (begin + end) / 2, 1.0, words, transform=canvas.axes[0].get_xaxis_transform(), ha="center", va="bottom",
-                fontsize="x-small", color="#666666",
-            )  # fmt: skip
 
 
 def _draw_lines(canvas: _Canvas, axis: Any, panel: _Panel) -> None:
     job = canvas.job
     times: list[float] = []
     places: list[Optional[int]] = []
-    for stretch in job.stretches():  # None, not a number, ends a line
+    for stretch in job.stretches():  # None becomes NaN, which interrupts a line
         times += [job.times[place] for place in stretch] + [job.times[stretch[-1]]]
         places += [*stretch, None]
-    line_points = 1.4 if len(times) < canvas.width_points / 2 else 0.8
     for device in range(panel.devices):
         values = [None if place is None or device >= len(panel.values[place]) else panel.values[place][device] for place in places]
-        alone = sum(value is not None for value in values) == 1
-        axis.plot(
-            times,
-            [float("nan") if value is None else value for value in values],
-            color=_COLOURS[device % len(_COLOURS)] if panel.of_gpu else _ONE_FOR_ALL,
+        _draw.line(
+            axis, LIGHT, times, [float("nan") if value is None else value for value in values], device, job.gpu(device) if panel.of_gpu else panel.metric,
+            points=len(times), width_points=canvas.width_points, plain=not panel.of_gpu,
             drawstyle="steps-post" if panel.metric == _csv.TASKS else "default",
-            linestyle=_DASHES[device // len(_COLOURS) % len(_DASHES)],
-            marker="o" if alone else "",
-            linewidth=line_points,
-            label=job.gpu(device) if panel.of_gpu else panel.metric,
-            zorder=3 - device / max(1, panel.devices),  # the first on top
-        )
+            zorder=3 - device / max(1, panel.devices),  # the first device is on top
+        )  # fmt: skip
 
 
 def lines(
@@ -306,8 +227,8 @@ def lines(
     the file lacks the job or the metric.
     """
     canvas = _Canvas(_load(worker_file, job, metrics), width, height)
-    with canvas.plt.rc_context(canvas.style):
-        _mark_dags(canvas)
+    with canvas.drawing():
+        canvas.mark_dags(list(canvas.job.dag_stretches()))
         for axis, panel in zip(canvas.axes, canvas.job.panels):
             _draw_lines(canvas, axis, panel)
             canvas.finish_axis(axis, panel)
@@ -318,32 +239,16 @@ def lines(
         widest = max(canvas.job.panels, key=lambda panel: panel.devices if panel.of_gpu else 0)
         if widest.of_gpu and widest.devices:
             handles, labels = canvas.axes[canvas.job.panels.index(widest)].get_legend_handles_labels()
-            canvas.axes[0].legend(handles, labels, loc="upper left", bbox_to_anchor=(1.005, 1), frameon=False, borderaxespad=0)
+            _draw.legend(canvas.axes[0], LIGHT, height * 72 / len(canvas.axes), canvas.font_points, given=(handles, labels))
     return canvas.finish(save)
 
 
 def _draw_boxes(canvas: _Canvas, axis: Any, panel: _Panel, freq: int) -> None:
-    cbook = importlib.import_module("matplotlib.cbook")
     pools = [
         [value for row in panel.values[first : first + freq] for value in row if value is not None]
         for first in range(0, len(panel.values), freq)
     ]
-    places = [place for place, pool in enumerate(pools) if pool]
-    box_points = canvas.width_points / max(1, len(pools))
-    edge: dict[str, Any] = {"linewidth": min(0.8, box_points / 10)}
-    if places:
-        axis.bxp(
-            cbook.boxplot_stats([pools[place] for place in places]),
-            positions=places,
-            widths=0.7,
-            patch_artist=True,
-            manage_ticks=False,
-            showcaps=False,
-            boxprops={"facecolor": "#9ECAE9", "edgecolor": _COLOURS[0], **edge},
-            whiskerprops={"color": _COLOURS[0], **edge},
-            medianprops={"color": _COLOURS[1], "linewidth": min(1.6, 0.2 + box_points / 4)},
-            flierprops={"marker": ".", "markersize": 3, "markerfacecolor": "#777777", "markeredgecolor": "none"},
-        )
+    _draw.boxes(axis, LIGHT, range(len(pools)), pools, canvas.width_points / max(1, len(pools)), 0.7)
 
 
 def _mark_dags_of_boxes(canvas: _Canvas, freq: int) -> None:
@@ -351,7 +256,7 @@ def _mark_dags_of_boxes(canvas: _Canvas, freq: int) -> None:
     dags = canvas.job.dags
     runs = [(dag, next(places)) for dag, places in groupby(range(len(dags)), key=dags.__getitem__)]
     borders = [place / freq - 0.5 for _, place in runs] + [len(canvas.job.times[::freq]) - 0.5]
-    _mark(canvas, [(begin, end, dag) for (dag, _), begin, end in zip(runs, borders, borders[1:])])
+    canvas.mark_dags([(begin, end, dag) for (dag, _), begin, end in zip(runs, borders, borders[1:])])
 
 
 def _label_boxes(canvas: _Canvas, freq: int) -> None:
@@ -363,7 +268,7 @@ def _label_boxes(canvas: _Canvas, freq: int) -> None:
     label_points = (_DIGIT_EMS * len(f"{firsts[-1]:.{digits}f}") + 1) * canvas.font_points
     places: Sequence[float] = range(len(firsts))
     if len(firsts) * label_points > canvas.width_points:
-        ticker = importlib.import_module("matplotlib.ticker")
+        ticker = library("matplotlib.ticker")
         rounds = ticker.MaxNLocator(max(1, int(canvas.width_points / label_points)), steps=[1, 2, 5, 10]).tick_values(firsts[0], firsts[-1])
         labels = [float(time) for time in rounds if firsts[0] <= time <= firsts[-1]]
         places = [_place(firsts, time) for time in labels]
@@ -398,7 +303,7 @@ def boxes(
     if freq < 1:
         raise ValueError(f"freq is {freq}: a box needs at least one record")
     canvas = _Canvas(_load(worker_file, job, metrics), width, height)
-    with canvas.plt.rc_context(canvas.style):
+    with canvas.drawing():
         for axis, panel in zip(canvas.axes, canvas.job.panels):
             _draw_boxes(canvas, axis, panel, freq)
             canvas.finish_axis(axis, panel)
@@ -422,11 +327,11 @@ def heat(
     The other parameters are those of lines().
     """
     canvas = _Canvas(_load(worker_file, job, metrics), width, height)
-    with canvas.plt.rc_context(canvas.style):
+    with canvas.drawing():
         for axis, panel in zip(canvas.axes, canvas.job.panels):
             _draw_heat(canvas, axis, panel)
         canvas.axes[0].set_xlim(canvas.job.times[0], canvas.job.times[-1] + canvas.job.apart())
-        _mark(canvas, list(canvas.job.dag_stretches()))
+        canvas.mark_dags(list(canvas.job.dag_stretches()))
         canvas.raise_title()
     return canvas.finish(save)
 
@@ -438,10 +343,10 @@ def _draw_heat(canvas: _Canvas, axis: Any, panel: _Panel) -> None:
         edges = [job.times[place] for place in stretch] + [job.times[stretch[-1]] + job.apart()]
         cells = [[_or_nan(panel.values[place], device) for place in stretch] for device in range(panel.devices)]
         if cells:
-            mesh = axis.pcolormesh(edges, [device - 0.5 for device in range(panel.devices + 1)], cells, cmap="Blues", vmin=0, vmax=highest, rasterized=True)
+            mesh = _draw.heat(axis, LIGHT, edges, cells, 0, highest)
             if stretch[0] == 0:
                 canvas.figure.colorbar(mesh, ax=axis, pad=0.01, aspect=12).set_label(panel.unit)
-    axis.set_facecolor("#dddddd")  # missing
+    axis.set_facecolor(LIGHT.missing)  # missing
     axis.set_title(panel.metric)
     axis.set_ylim(max(1, panel.devices) - 0.5, -0.5)
     axis.set_yticks(range(panel.devices), [job.gpu(device) if panel.of_gpu else panel.metric for device in range(panel.devices)])

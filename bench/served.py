@@ -1,0 +1,159 @@
+"""The servers that the benches of queries over HTTP ask: sonde with a closed recording, sonde with
+a recording that its agent goes on writing, VictoriaMetrics, Prometheus; and the addresses of the
+same questions in each server's language. wrk is the client of all of them."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+
+from peers import Prometheus, VictoriaMetrics, free_port
+
+SONDE = os.path.join(os.environ["SONDE_BUILD"], "sonde")
+TOKEN = "a-token-that-only-this-bench-knows"
+
+
+def tag_words(tags):
+    return " ".join(f"{key}={value}" for key, value in tags)
+
+
+class Sonde:
+    """A recording made through the agent, served by the aggregator."""
+    live = False
+    agent = None
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="sonde-bench-")
+        self.port = free_port()
+        self.process = None
+
+    def load(self, columns, stamps):
+        os.chmod(self.folder, 0o700)
+        self.agent = subprocess.Popen([SONDE, "agent", f"--folder={self.folder}", "--telemetry-level=1"])
+        socket_path = os.path.join(self.folder, "agent.sock")
+        give_up = time.monotonic() + 10
+        while not os.path.exists(socket_path):
+            if time.monotonic() > give_up or self.agent.poll() is not None:
+                raise RuntimeError("sonde agent does not come up")
+            time.sleep(0.01)
+        # In order of time, as a program emits them.
+        lines = "".join(f"load {values[i]!r} {t // 1_000_000} {tag_words(tags)}\n" for i, t in enumerate(stamps) for (_, tags), values in columns.items())
+        subprocess.run([SONDE, "put"], input=lines.encode(), env=os.environ | {"SONDE_SOCKET": socket_path}, check=True)
+        if not self.live:
+            self.end_agent()
+
+    def end_agent(self):
+        self.agent.terminate()
+        self.agent.wait(30)
+        self.agent = None
+
+    def start(self):
+        with open(os.path.join(self.folder, "token"), "w") as f:
+            f.write(TOKEN + "\n")
+        os.chmod(f.name, 0o600)
+        self.process = subprocess.Popen([SONDE, "aggregator", f"--port={self.port}", f"--token-file={f.name}", "--", self.folder])
+        give_up = time.monotonic() + 10
+        while True:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=5).read()
+                return
+            except OSError:
+                if time.monotonic() > give_up or self.process.poll() is not None:
+                    raise RuntimeError("sonde aggregator does not come up")
+                time.sleep(0.02)
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            self.process.wait(30)
+        self.process = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        if self.agent:
+            self.end_agent()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class LiveSonde(Sonde):
+    """The same while the agent has it open."""
+    live = True
+
+
+def evict(folder):
+    """Writes the files of a folder to the disk and takes them out of the page cache."""
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(where, name), "rb") as f:
+                os.fsync(f.fileno())
+                os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def sonde_path(question, start, seconds, panel=None):
+    """`load` in [start, start + seconds): averages over 1 s of each series ("each"; of one panel)
+    or over all of them ("all"), maxima over 60 s of each ("maxima")."""
+    query = {"each": "none:1s-avg:load", "all": "avg:1s-avg:load", "maxima": "none:60s-max:load"}[question]
+    tags = "{panel=%s}" % panel if panel else ""
+    return f"/api/query?start={start}&end={start + seconds - 1}&token={TOKEN}&m=" + urllib.parse.quote(query + tags)
+
+
+def prometheus_path(question, start, seconds, panel=None):
+    # A range selector looks back: the bucket of OpenTSDB's second t is what lies behind t + 1 s.
+    load = 'load{panel="%s"}' % panel if panel else "load"
+    step, query = {"each": (1, f"avg_over_time({load}[1s])"), "all": (1, f"avg(avg_over_time({load}[1s]))"),
+                   "maxima": (60, f"max_over_time({load}[60s])")}[question]
+    return f"/api/v1/query_range?start={start + step}&end={start + seconds}&step={step}&query=" + urllib.parse.quote(query)
+
+
+SERVERS = (("sonde", Sonde, sonde_path), ("sonde_live", LiveSonde, sonde_path),
+           ("victoriametrics", VictoriaMetrics, prometheus_path), ("prometheus", Prometheus, prometheus_path))
+
+
+def serve(server, columns, stamps):
+    """Gives the data to a server and starts it, in the order that it needs."""
+    if isinstance(server, VictoriaMetrics):
+        server.start()
+        server.load(columns, stamps)
+    else:
+        server.load(columns, stamps)
+        server.start()
+
+
+def milliseconds(text):
+    number, unit = re.match(r"([\d.]+)(us|ms|s)", text).groups()
+    return float(number) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
+
+
+# Each request takes the next path of the file, and the first after the last.
+PATHS_IN_TURN = """
+local paths = {}
+for path in io.lines(os.getenv("SONDE_BENCH_PATHS")) do paths[#paths + 1] = path end
+local turn = 0
+request = function()
+    turn = turn % #paths + 1
+    return wrk.format("GET", paths[turn])
+end
+"""
+
+
+def wrk(port, paths, clients, seconds):
+    """Asks for the paths in turn, with so many clients at a time."""
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        script, list_of_paths = os.path.join(folder, "turn.lua"), os.path.join(folder, "paths")
+        with open(script, "w") as f:
+            f.write(PATHS_IN_TURN)
+        with open(list_of_paths, "w") as f:
+            f.write("\n".join(paths) + "\n")
+        out = subprocess.run(["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "30s", "--latency", "-s", script, f"http://127.0.0.1:{port}"],
+                             check=True, capture_output=True, text=True, env=os.environ | {"SONDE_BENCH_PATHS": list_of_paths}).stdout
+    percentiles = dict(re.findall(r"^\s+(50|99)%\s+(\S+)", out, re.M))
+    errors = sum(map(int, re.findall(r"(?:connect|read|write|timeout) (\d+)", out))) + sum(map(int, re.findall(r"Non-2xx.*: (\d+)", out)))
+    return {"median_ms": milliseconds(percentiles["50"]), "p99_ms": milliseconds(percentiles["99"]),
+            "per_s": float(re.search(r"Requests/sec:\s+([\d.]+)", out).group(1)), "errors": errors}

@@ -1,0 +1,57 @@
+// embedded_server.h - queries of recordings in this process, through the paths of the native face:
+// the same handlers, without a server or a socket.
+//
+//   embedded_server_ask("/sonde/v1/query?format=binary", body) ─▶ native_query ─▶ answer
+//
+// The answer is the same as that of `sonde replay` with these recordings.
+#ifndef SONDE_AGGREGATOR_EMBEDDED_SERVER_H
+#define SONDE_AGGREGATOR_EMBEDDED_SERVER_H
+
+#include "aggregator/aggregator.h"
+#include "http/respond.h"
+#include "query/query.h"
+
+enum {
+    EMBEDDED_QUERY_BYTES = 1 << 30,  // one query's memory
+    EMBEDDED_ANSWER_BYTES = 1 << 30, // an answer
+};
+
+struct embedded_server;
+
+// Opens files, folders, or folders of folders, like aggregator_options.paths with `replay`.
+// -ENOENT: no recording exists there. If the first one belongs to a running job, its agent takes
+// over points of programs before each request about the present (wire/drain.h).
+//
+// *names must outlive the recordings. Its members are those of struct aggregator_options.
+struct embedded_server_names {
+    metric_alias_fn *resolve_alias;
+    metric_alias_at_fn *alias_at;
+    service_run_fn *describe_run;
+};
+int embedded_server_open(const char *const *paths, size_t count,
+                         const struct embedded_server_names *names, struct embedded_server **out,
+                         struct error *e);
+void embedded_server_close(struct embedded_server *in); // NULL is allowed; after all questions
+
+// Thread-safe. Fills *out in any case (its status says how it went); the caller frees it, and
+// *missing: names the unreadable files and damaged blocks whose data the answer lacks (NULL: the
+// answer is complete).
+void embedded_server_ask(struct embedded_server *in, struct str target, struct str body,
+                         int64_t timeout_ns, struct answer *out, char **missing);
+
+// A question of one query to /sonde/v1/query, whose answer is not written down: a large one would
+// need twice the memory. The caller frees the arena, in which all of it lies, and `missing`.
+struct embedded_server_points {
+    struct arena arena;
+    struct query_result result;
+    struct embedded_server_metric {
+        struct str unit;
+        bool counter;
+    } * metrics; // for each series
+    char *missing;
+};
+// False: the answer says why not, and is the caller's to free; nothing is in *out.
+bool embedded_server_query(struct embedded_server *in, struct str body, int64_t timeout_ns,
+                           struct embedded_server_points *out, struct answer *failure);
+
+#endif

@@ -1,0 +1,200 @@
+#include "cli/asking.h"
+#include "cli/commands.h"
+
+#include "base/log.h"
+#include "export/output.h"
+#include "export/source.h"
+#include "launch/summary.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t interrupted; // the signal
+
+struct export_paths {
+    struct target *targets;
+    const char **paths;
+    size_t count;
+};
+
+static void on_signal(int number)
+{
+    interrupted = number;
+}
+
+static bool stop(void *user)
+{
+    (void)user;
+    return interrupted;
+}
+
+static void show_progress(const struct export_counts *counts, void *user)
+{
+    const struct export_source *source = user;
+    double share =
+        source->points_expected ? (double)counts->points / (double)source->points_expected : 0;
+    if (source->points_expected)
+        fprintf(stderr, "\r\033[Ksonde: %.0f %%, %llu points", 100 * (share < 1 ? share : 1),
+                (unsigned long long)counts->points);
+}
+
+// ---------------------------------------------------------------- which recordings
+
+static void free_paths(struct export_paths *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        target_free(&p->targets[i]);
+    free(p->targets);
+    free(p->paths);
+}
+
+static int find_paths(const struct options *o, struct export_paths *out, struct error *e)
+{
+    struct target_options where = asking_targets(o);
+    size_t wanted = o->argument_count ? (size_t)o->argument_count : 1;
+    *out = (struct export_paths){calloc(wanted, sizeof *out->targets),
+                                 calloc(wanted, sizeof *out->paths), 0};
+    if (!out->targets || !out->paths)
+        return error_set(e, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < wanted; i++) {
+        struct target *t = &out->targets[i];
+        int rc = target_find(o->argument_count ? o->arguments[i] : NULL, NULL, &where, t, e);
+        if (rc)
+            return rc;
+        out->paths[out->count++] = t->path;
+        if (t->kind == TARGET_JOB)
+            return error_set(e, -ENOTSUP,
+                             "cannot export a running job: only recordings are exported; copy its "
+                             "data with sonde dump --to DIR, then sonde export DIR");
+        if (t->what[0])
+            log_say("%s", t->what);
+    }
+    return 0;
+}
+
+static int read_selection(const struct options *o, struct export_selection *out, struct error *e)
+{
+    struct asking_range range;
+    int rc = asking_range(o, &range, e);
+    *out = (struct export_selection){
+        .metrics = options_text(o, OPT_METRIC_LIST),
+        .filters = options_text(o, OPT_FILTER),
+        .from_ns = range.start_ns || (range.start && strcmp(range.start, "0") == 0) ? range.start_ns
+                                                                                    : INT64_MIN,
+        .to_ns =
+            range.end_ns || (range.end && strcmp(range.end, "0") == 0) ? range.end_ns : INT64_MAX,
+        .events = !options_flag(o, OPT_NO_EVENTS)};
+    return rc;
+}
+
+// ---------------------------------------------------------------- writing
+
+static int write_all(const struct options *o, struct export_source *source,
+                     struct export_sink *sink, struct export_counts *counts, struct error *e)
+{
+    const char *path = options_text(o, OPT_EXPORT_OUTPUT);
+    bool shown = isatty(STDERR_FILENO) && !options_flag(o, OPT_QUIET);
+    struct export_watch watch = {stop, shown ? show_progress : NULL, source};
+    struct export_output output;
+    int rc = export_output_open(&output, path ? path : "-", e);
+    if (rc)
+        return rc;
+    sink->out = &output;
+    rc = export_run(source, sink, &watch, counts, e);
+    rc = export_output_close(&output, rc, e);
+    if (shown)
+        fputs("\r\033[K", stderr);
+    return rc;
+}
+
+static void catch_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction now, act = {.sa_handler = on_signal};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaction(signals[i], &act, NULL);
+}
+
+// An interrupted command ends by its signal, after the draft is gone.
+static void end_by_signal(void)
+{
+    signal(interrupted, SIG_DFL);
+    raise(interrupted);
+}
+
+// Names the recordings and blocks that the export lacks. Returns their number.
+static size_t name_missing(struct export_source *source)
+{
+    struct buf lines = {0};
+    size_t count = source->kind->missing(source, &lines);
+    struct str rest = buf_str(&lines);
+    while (rest.size) {
+        struct str line = str_cut(&rest, '\n');
+        if (line.size)
+            log_say("left out: %.*s", STR_ARG(line));
+    }
+    buf_free(&lines);
+    return count;
+}
+
+static int export_from(const struct options *o, struct export_source *source,
+                       const struct export_format *format, struct error *e)
+{
+    struct export_sink sink = {.format = format, .plan = &source->plan};
+    struct export_counts counts;
+    int rc = write_all(o, source, &sink, &counts, e);
+    if (interrupted)
+        end_by_signal();
+    if (rc == -EPIPE)
+        return EXIT_OK;
+    if (rc)
+        return command_failed(EXIT_FAILED, e);
+    size_t missing = name_missing(source);
+    if (sink.left_out)
+        log_say("%llu values or events are left out: %s", (unsigned long long)sink.left_out,
+                sink.reason);
+    if (!options_flag(o, OPT_QUIET))
+        log_say("%llu points of %llu series, %llu spans, %llu annotations; %zu skipped",
+                (unsigned long long)counts.points, (unsigned long long)counts.series,
+                (unsigned long long)counts.spans, (unsigned long long)counts.annotations, missing);
+    return missing ? EXIT_PARTLY : EXIT_OK;
+}
+
+// The format that is named, or else that of the path. -EINVAL: its bytes would go to a terminal.
+static int choose_format(const struct options *o, const struct export_format **out, struct error *e)
+{
+    const char *name = options_text(o, OPT_EXPORT_FORMAT),
+               *path = options_text(o, OPT_EXPORT_OUTPUT);
+    const struct export_format *of_path = path ? export_format_of_path(path) : NULL;
+    *out = name ? export_format_find(name) : of_path ? of_path : &export_csv;
+    if (!(*out)->is_text && (!path || strcmp(path, "-") == 0) && isatty(STDOUT_FILENO))
+        return error_set(e, -EINVAL, "cannot write %s to a terminal: give -o FILE", (*out)->name);
+    return 0;
+}
+
+int command_export(const struct options *o)
+{
+    struct error e = {0};
+    struct export_selection selection;
+    struct export_paths paths = {0};
+    struct export_source *source = NULL;
+    const struct export_format *format;
+    log_setup(LOG_ERROR, "sonde"); // name_missing names the files, once
+    if (choose_format(o, &format, &e) < 0 || read_selection(o, &selection, &e) < 0)
+        return command_failed(EXIT_USAGE, &e);
+    selection.events = selection.events && !format->no_events;
+    catch_signals();
+    int rc = find_paths(o, &paths, &e);
+    if (!rc)
+        rc = export_source_of_files(paths.paths, paths.count, &selection, &source, &e);
+    int code = rc ? command_failed(rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e)
+                  : export_from(o, source, format, &e);
+    if (source)
+        source->kind->close(source);
+    free_paths(&paths);
+    return code;
+}

@@ -1,0 +1,21 @@
+// expression.h - an expression of `sonde query` as a query of the client, to which filters and
+// another downsampling can be added.
+#ifndef SONDE_CLIENT_EXPRESSION_H
+#define SONDE_CLIENT_EXPRESSION_H
+
+#include "client/client.h"
+#include "query/query.h"
+
+struct expression {
+    struct query parsed;
+    struct sonde_query query; // without times
+    // the members of the query cannot express it (a rate with a maximum of the counter), so only
+    // `m` is set
+    bool as_text;
+};
+
+// A name without an aggregator, with or without tags, selects every series by itself. All texts are
+// in `arena`. -EINVAL with the reason, -ENOMEM.
+int expression_read(const char *text, struct arena *arena, struct expression *out, struct error *e);
+
+#endif

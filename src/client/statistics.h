@@ -1,0 +1,60 @@
+// statistics.h - count, mean, deviation, extremes, quantiles, last value and integral of query
+// results: for each series, for groups of series, or for the points within spans.
+//
+// The answer is the same for a running job and for its recording, because it comes only from
+// queries (client/client.h). Count, mean, deviation, smallest and largest value with their times,
+// last value and integral are exact. Quantiles (R-6, as those of aggregators in docs/query.md) are
+// exact up to STATISTICS_EXACT_MAX values of one request; beyond that they are marked as estimated,
+// and off by at most 0.5 %. NaN counts as missing. integral.h defines the integral, and gaps.
+//
+// Points are read in slices of time, so memory does not grow with them: the slice in work (some
+// STATISTICS_SLICE_POINTS), the exact values, a row for each answer. An expression that aggregates
+// series, fills, or has calendar intervals is one query, with the limits of one; so is each span.
+#ifndef SONDE_CLIENT_STATISTICS_H
+#define SONDE_CLIENT_STATISTICS_H
+
+#include "client/client.h"
+#include "client/distribution.h"
+#include "sonde_client.h"
+
+enum {
+    STATISTICS_EXACT_MAX = DISTRIBUTION_VALUES_MAX,
+    STATISTICS_SLICE_POINTS = 250000, // 4 MB of them; a server has 32 MiB for a query
+    STATISTICS_SPANS_MAX = 10000,     // the limit of a query per span
+};
+
+struct statistics_request {
+    // METRIC or METRIC{tag=filter}: each series as recorded; else an expression as
+    // "sum:1s-avg:rate:m{host=*}" (docs/query.md)
+    const char *expression;
+    // Keys of tags, NULL at the end: series with equal values of these tags form one row, and their
+    // points count together. NULL: a row for each series.
+    const char *const *by;
+    // Only points within spans of this name that begin in the range. Without `by`, each span has
+    // rows of its own. docs/query.md, "Per span", defines the series of a span; if spans overlap, a
+    // common point counts in each. NULL: no spans.
+    const char *span;
+    int64_t start_ns, end_ns; // both inclusive; 0: the first, the last recorded point
+    int64_t deadline_ns;      // CLOCK_MONOTONIC, then -ETIMEDOUT; 0: none
+    bool quantiles;           // false: no values are kept, and quantiles are NaN
+};
+
+struct statistics {
+    const char *metric, *unit; // unit may be empty
+    const char *integral_unit;
+    bool rate;                    // values are per second
+    struct sonde_stats_row *rows; // by span, then by tags, numbers in their order
+    size_t count;
+    struct buf missing; // as from sonde_result_missing; empty: none
+    struct arena arena; // memory of everything that rows point to
+};
+
+// Returns 0; -EINVAL: an invalid expression, or an unknown metric (client_unknown_metric);
+// -ENOTSUP: a rate{counter,…} per span; -E2BIG: more spans than STATISTICS_SPANS_MAX; and the
+// errors of queries. The caller always frees *out.
+int statistics_of(struct sonde_client *c, const struct statistics_request *r,
+                  struct statistics *out, struct error *e);
+
+void statistics_free(struct statistics *s);
+
+#endif

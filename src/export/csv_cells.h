@@ -1,0 +1,10 @@
+// csv_cells.h - cells of CSV (RFC 4180).
+#ifndef SONDE_EXPORT_CSV_CELLS_H
+#define SONDE_EXPORT_CSV_CELLS_H
+
+#include "base/str.h"
+
+// Quoted where it has to be: with commas, quotes, line ends, or blanks at an end.
+void csv_add_cell(struct buf *out, struct str text);
+
+#endif

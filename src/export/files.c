@@ -1,0 +1,369 @@
+// files.c - recordings as the source of an export. The points of a series come as its blocks are
+// decoded, from cursors; nothing is encoded, sent or kept in between.
+//
+// The data are those of one moment: a snapshot of each file, opened at the beginning. A series that
+// lies in several files is one series, as for a query (query/source.h).
+#include "export/keys.h"
+#include "export/source.h"
+
+#include "ask/sources.h"
+#include "base/array.h"
+#include "query/source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    MERGE_BYTES = 48 << 20, // for points of one series that overlap in several files
+};
+
+struct files {
+    struct export_source base;
+    const struct export_selection *selection;
+    struct export_judge judge;
+    struct sources *sources;
+    struct arena arena;
+    struct sources_view view;
+    bool viewed;
+
+    struct query query;             // of the metric in hand
+    struct query_context selecting; // its plan has the selected series
+    bool selects;
+    struct export_series *series;
+    const struct query_selected **selected; // of each series
+    size_t count, series_capacity, selected_capacity;
+    struct keys keys;
+};
+
+static struct files *files_of(struct export_source *s)
+{
+    return (struct files *)(void *)s;
+}
+
+static int no_memory(struct error *e)
+{
+    return error_set(e, -ENOMEM, "out of memory");
+}
+
+// ---------------------------------------------------------------- which series
+
+// What the first file that knows the metric says of it.
+static const struct store_metric *metric_of(const struct query_selected *series, struct str name)
+{
+    uint32_t id;
+    return store_metric_find(series->part.store, name, &id)
+               ? store_metric_get(series->part.store, id)
+               : NULL;
+}
+
+static int add_series(struct files *f, const struct query_selected *found, struct error *e)
+{
+    if (!array_room(&f->series, &f->series_capacity, f->count + 1, sizeof *f->series) ||
+        !array_room(&f->selected, &f->selected_capacity, f->count + 1, sizeof *f->selected) ||
+        !keys_add(&f->keys, found->labels, found->label_count))
+        return no_memory(e);
+    f->series[f->count] = (struct export_series){.index = f->count,
+                                                 .metric = metric_of(found, f->query.metric),
+                                                 .labels = found->labels,
+                                                 .label_count = found->label_count};
+    f->selected[f->count++] = found;
+    return 0;
+}
+
+static int select_metric(struct files *f, struct str name, struct error *e)
+{
+    struct query_selection found;
+    f->query.metric = name;
+    f->selecting.e = e;
+    int rc = query_select(&f->selecting, f->view.snapshots, f->view.count, &found);
+    for (size_t g = 0; g < found.count && !rc; g++)
+        for (size_t i = 0; i < found.groups[g].count && !rc; i++)
+            rc = add_series(f, &found.groups[g].series[i], e);
+    return rc;
+}
+
+static int select_all(struct files *f, struct error *e)
+{
+    static const struct query_limits limits = {
+        .memory_bytes = SIZE_MAX / 4, .series_max = UINT64_MAX, .points_max = UINT64_MAX};
+    const struct str *names;
+    size_t count;
+    int rc = query_suggest(f->view.snapshots, f->view.count, STR("metrics"), STR(""), false,
+                           SIZE_MAX, &f->arena, &names, &count, e);
+    if (rc)
+        return rc;
+    struct str unknown = export_judge_unknown(&f->judge, names, count);
+    if (unknown.size)
+        return error_set(e, -ENOENT, "there is no metric '%.*s'; sonde query --list names them",
+                         STR_ARG(unknown));
+    f->query = (struct query){.aggregator = QUERY_NONE,
+                              .filters = f->judge.filters,
+                              .filter_count = f->judge.filter_count,
+                              .store_labels = f->view.labels};
+    query_context_begin(&f->selecting, &f->query, &limits, &f->arena, e);
+    f->selects = true;
+    for (size_t i = 0; i < count && !rc; i++)
+        if (export_judge_metric(&f->judge, names[i]))
+            rc = select_metric(f, names[i], e);
+    return rc;
+}
+
+// ---------------------------------------------------------------- points
+
+struct taking {
+    export_points_fn *take;
+    void *user;
+    struct error *e;
+};
+
+static int give(const struct taking *to, const int64_t *t, const double *v, size_t count)
+{
+    int rc = 0;
+    for (size_t at = 0; at < count && !rc; at += EXPORT_POINTS_MAX) {
+        size_t left = count - at;
+        struct export_points p = {t + at, v + at,
+                                  left < EXPORT_POINTS_MAX ? left : (size_t)EXPORT_POINTS_MAX};
+        rc = to->take(&p, to->user);
+    }
+    return rc;
+}
+
+// *last_ns: the time of the last point that was given.
+static int read_range(struct query_context *c, const struct query_selected *series, int64_t from_ns,
+                      int64_t to_ns, const struct taking *to, int64_t *last_ns)
+{
+    struct query_source source;
+    int rc = query_source_open(&source, c, series, from_ns, to_ns), more = 0;
+    while (!rc && (more = query_source_next(&source)) > 0) {
+        const int64_t *t;
+        const double *v;
+        size_t count;
+        rc = query_source_points(&source, &t, &v, &count);
+        if (!rc && count) {
+            *last_ns = t[count - 1];
+            rc = give(to, t, v, count);
+            if (rc)
+                rc = to->e->code == -E2BIG ? error_set(to->e, -EFBIG, "%s", to->e->text) : rc;
+        }
+    }
+    query_source_close(&source);
+    arena_reset(&c->group);
+    return rc ? rc : more;
+}
+
+// Points that overlap in several files are merged in memory: a range with too many is halved.
+static int files_points(struct export_source *s, size_t series, int64_t from_ns, int64_t to_ns,
+                        export_points_fn *take, void *user, struct error *e)
+{
+    static const struct query_limits limits = {.memory_bytes = MERGE_BYTES,
+                                               .points_max = UINT64_MAX};
+    struct files *f = files_of(s);
+    struct arena results = {0};
+    struct taking to = {take, user, e};
+    struct query_context c;
+    int rc = 0;
+    if (from_ns < s->first_ns)
+        from_ns = s->first_ns;
+    if (to_ns > s->last_ns)
+        to_ns = s->last_ns;
+    int64_t until_ns = to_ns;
+    query_context_begin(&c, &f->query, &limits, &results, e);
+    while (!rc && from_ns <= to_ns) {
+        int64_t last_ns = from_ns - 1;
+        rc = read_range(&c, f->selected[series], from_ns, until_ns, &to, &last_ns);
+        if (rc == -E2BIG && until_ns > from_ns) {
+            from_ns = last_ns + 1;
+            until_ns = from_ns + (until_ns - from_ns) / 2;
+            rc = 0;
+        } else if (!rc) {
+            if (until_ns == to_ns)
+                break;
+            int64_t width = until_ns - from_ns + 1;
+            from_ns = until_ns + 1;
+            until_ns = to_ns - from_ns < width ? to_ns : from_ns + width;
+        }
+    }
+    query_context_end(&c);
+    arena_free(&results);
+    return rc;
+}
+
+// ---------------------------------------------------------------- events
+
+struct giving {
+    struct files *files;
+    export_event_fn *take;
+    void *user;
+    struct export_event event;
+    const struct store_label *more; // that all series and events of the file have
+    struct store_label labels[STORE_LABELS_MAX + 1];
+    int rc;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    return str_compare(((const struct store_label *)a)->key, ((const struct store_label *)b)->key);
+}
+
+static bool give_event(const struct store_event *event, void *user)
+{
+    struct giving *g = user;
+    size_t n = event->label_count < STORE_LABELS_MAX ? event->label_count : STORE_LABELS_MAX;
+    bool lacks = g->more && g->more->key.size;
+    for (size_t i = 0; i < n; i++) {
+        g->labels[i] = event->labels[i];
+        lacks = lacks && !str_eq(event->labels[i].key, g->more->key);
+    }
+    if (lacks)
+        g->labels[n++] = *g->more;
+    qsort(g->labels, n, sizeof *g->labels, by_key);
+    g->event.event = *event;
+    g->event.event.labels = g->labels;
+    g->event.event.label_count = n;
+    if (export_judge_event(&g->files->judge, &g->event))
+        g->rc = g->take(&g->event, g->user);
+    return g->rc == 0;
+}
+
+static int files_events(struct export_source *s, export_event_fn *take, void *user, struct error *e)
+{
+    struct files *f = files_of(s);
+    struct store_events_wanted wanted = {.from_ns = f->selection->from_ns,
+                                         .to_ns = f->selection->to_ns};
+    for (size_t i = 0; i < f->view.count; i++) {
+        const struct store_reader *reader = source_reader(f->view.files[i]);
+        struct giving g = {.files = f,
+                           .take = take,
+                           .user = user,
+                           .event = {.node = store_reader_meta(reader, STR("host"))},
+                           .more = f->view.labels ? &f->view.labels[i] : NULL};
+        int rc = store_events_find(f->view.snapshots[i], &wanted, give_event, &g);
+        if (g.rc)
+            return g.rc;
+        if (rc)
+            return error_set(e, rc, "cannot read the spans in %s: %s",
+                             source_path(f->view.files[i]), strerror(-rc));
+    }
+    return 0;
+}
+
+static int note_keys(const struct export_event *event, void *user)
+{
+    struct files *f = user;
+    return keys_add(&f->keys, event->event.labels, event->event.label_count) ? 0 : -ENOMEM;
+}
+
+// ---------------------------------------------------------------- what is missing
+
+static size_t files_missing(struct export_source *s, struct buf *out)
+{
+    struct files *f = files_of(s);
+    size_t count = 0;
+    for (size_t i = 0; i < f->view.unreadable_count; i++, count++)
+        buf_printf(out, "%s\n", source_problem(f->view.unreadable[i]));
+    if (f->view.left_out) {
+        buf_printf(out, "%zu files beyond the limit of %d\n", f->view.left_out, SOURCES_FILES_MAX);
+        count++;
+    }
+    for (size_t i = 0; i < f->view.count; i++) {
+        struct store_damage damage;
+        store_reader_damage(source_reader(f->view.files[i]), &damage);
+        if (!damage.blocks)
+            continue;
+        buf_printf(out, "%s: %llu damaged places: %s\n", source_path(f->view.files[i]),
+                   (unsigned long long)damage.blocks, damage.first);
+        count++;
+    }
+    return count;
+}
+
+// ---------------------------------------------------------------- open, close
+
+static void files_close(struct export_source *s)
+{
+    struct files *f = files_of(s);
+    if (f->selects)
+        query_context_end(&f->selecting);
+    if (f->viewed)
+        sources_close(&f->view);
+    if (f->sources)
+        sources_destroy(f->sources);
+    export_judge_free(&f->judge);
+    keys_free(&f->keys);
+    arena_free(&f->arena);
+    free(f->series);
+    free(f->selected);
+    free(f);
+}
+
+static const struct export_source_kind kind = {files_points, files_events, files_missing,
+                                               files_close};
+
+static void find_range(struct files *f)
+{
+    struct export_source *s = &f->base;
+    s->first_ns = INT64_MAX;
+    s->last_ns = INT64_MIN;
+    for (size_t i = 0; i < f->view.count; i++) {
+        int64_t first, last;
+        if (!store_time_range(f->view.snapshots[i], &first, &last))
+            continue;
+        s->first_ns = first < s->first_ns ? first : s->first_ns;
+        s->last_ns = last > s->last_ns ? last : s->last_ns;
+        s->points_expected += source_points(f->sources, f->view.files[i], f->view.snapshots[i]);
+    }
+    if (s->first_ns < f->selection->from_ns)
+        s->first_ns = f->selection->from_ns;
+    if (s->last_ns > f->selection->to_ns)
+        s->last_ns = f->selection->to_ns;
+}
+
+static int open_view(struct files *f, const char *const *paths, size_t count, struct error *e)
+{
+    int rc = sources_create(paths, count, true, &f->sources, e);
+    if (!rc)
+        rc = sources_open(f->sources, &f->arena, &f->view, e);
+    if (rc)
+        return rc;
+    f->viewed = true;
+    if (f->view.count)
+        return 0;
+    return f->view.unreadable_count
+               ? error_set(e, -EBADMSG, "%s", source_problem(f->view.unreadable[0]))
+               : error_set(e, -ENOENT, "no recording (HOST.sonde) in %s", paths[0]);
+}
+
+int export_source_of_files(const char *const *paths, size_t count,
+                           const struct export_selection *selection, struct export_source **out,
+                           struct error *e)
+{
+    struct files *f = calloc(1, sizeof *f);
+    *out = NULL;
+    if (!f)
+        return no_memory(e);
+    f->base.kind = &kind;
+    f->selection = selection;
+    int rc = export_judge_make(&f->judge, selection, e);
+    if (!rc)
+        rc = open_view(f, paths, count, e);
+    if (!rc) {
+        find_range(f);
+        rc = select_all(f, e);
+    }
+    if (!rc && selection->events)
+        rc = files_events(&f->base, note_keys, f, e);
+    if (rc) {
+        files_close(&f->base);
+        return rc;
+    }
+    keys_sort(&f->keys);
+    f->base.plan = (struct export_plan){.series = f->series,
+                                        .series_count = f->count,
+                                        .keys = f->keys.all,
+                                        .key_count = f->keys.count,
+                                        .from_ns = selection->from_ns,
+                                        .to_ns = selection->to_ns,
+                                        .events = selection->events};
+    *out = &f->base;
+    return 0;
+}

@@ -1,0 +1,238 @@
+#include "import/hosts.h"
+
+#include "base/arena.h"
+#include "base/array.h"
+#include "base/map.h"
+#include "store/import_recording.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct recording {
+    char *path;
+    struct store *store;
+    uint64_t values, series, events;
+};
+
+struct known_series {
+    size_t recording;
+    uint32_t id;
+    bool refused;
+};
+
+struct import_hosts {
+    struct import_hosts_options options;
+    struct arena keys; // of both maps
+    struct map hosts;  // name → index of the recording
+    struct map series; // key → index
+    struct recording *recordings;
+    size_t recording_count, recording_capacity;
+    struct known_series *known;
+    size_t known_count, known_capacity;
+    struct buf last_key; // points mostly come series after series
+    size_t last;
+};
+
+int import_hosts_begin(const struct import_hosts_options *o, struct import_hosts **out,
+                       struct error *e)
+{
+    struct import_hosts *h = *out = calloc(1, sizeof *h);
+    if (!h)
+        return error_set(e, -ENOMEM, "out of memory");
+    h->options = *o;
+    return 0;
+}
+
+static bool is_file_name(struct str host)
+{
+    if (!host.size || host.size > STORE_NAME_MAX || host.data[0] == '.')
+        return false;
+    for (size_t i = 0; i < host.size; i++)
+        if (host.data[i] == '/' || !host.data[i])
+            return false;
+    return true;
+}
+
+static int open_recording(struct import_hosts *h, struct str host, struct error *e)
+{
+    struct buf path = {0};
+    buf_printf(&path, "%s/%.*s.sonde", h->options.folder, STR_ARG(host));
+    buf_add(&path, "", 1);
+    if (path.failed || !array_room(&h->recordings, &h->recording_capacity, h->recording_count + 1,
+                                   sizeof *h->recordings)) {
+        buf_free(&path);
+        return error_set(e, -ENOMEM, "out of memory");
+    }
+    struct recording r = {.path = path.data};
+    int rc = import_recording_create(r.path, host, &r.store, e);
+    if (rc)
+        buf_free(&path);
+    else
+        h->recordings[h->recording_count++] = r;
+    return rc;
+}
+
+// The recording of the host; -EINVAL: no file can be called so.
+static int find_recording(struct import_hosts *h, struct str host, size_t *out, struct error *e)
+{
+    host = host.size ? host : h->options.host;
+    const uint64_t *known = map_get(&h->hosts, host);
+    if (known) {
+        *out = *known;
+        return 0;
+    }
+    if (!is_file_name(host))
+        return -EINVAL;
+    if (h->recording_count == IMPORT_HOSTS_MAX)
+        return error_set(e, -E2BIG, "more than %d hosts", IMPORT_HOSTS_MAX);
+    int rc = open_recording(h, host, e);
+    struct str kept = rc ? (struct str){0} : arena_str(&h->keys, host);
+    uint64_t *place = kept.data ? map_add(&h->hosts, kept, NULL) : NULL;
+    if (rc || !place)
+        return rc ? rc : error_set(e, -ENOMEM, "out of memory");
+    *place = *out = h->recording_count - 1;
+    return 0;
+}
+
+static bool refused(int rc)
+{
+    return rc == -EINVAL || rc == -E2BIG;
+}
+
+static int define(struct import_hosts *h, const struct import_hosts_series *s,
+                  struct known_series *out, struct error *e)
+{
+    struct store_label labels[STORE_LABELS_MAX + 1];
+    struct str host = {0};
+    size_t count = s->label_count;
+    if (count > STORE_LABELS_MAX)
+        return -EINVAL;
+    for (size_t i = 0; i < count; i++) {
+        labels[i] = s->labels[i];
+        if (str_eq(labels[i].key, STR("host")))
+            host = labels[i].value;
+    }
+    if (!host.size)
+        labels[count++] = (struct store_label){STR("host"), h->options.host};
+    int rc = find_recording(h, host, &out->recording, e);
+    if (rc)
+        return rc;
+    struct recording *r = &h->recordings[out->recording];
+    uint32_t metric;
+    rc = store_define_metric(r->store, &s->metric, &metric);
+    if (!rc)
+        rc = store_define_series(r->store, metric, labels, count, &out->id);
+    if (refused(rc))
+        return -EINVAL;
+    r->series += !rc;
+    return rc ? error_set(e, rc, "%s: %s", r->path, strerror(-rc)) : 0;
+}
+
+static int find_series(struct import_hosts *h, const struct import_hosts_series *s, size_t *out,
+                       struct error *e)
+{
+    if (h->known_count && str_eq(buf_str(&h->last_key), s->key)) {
+        *out = h->last;
+        return 0;
+    }
+    uint64_t *place = map_get(&h->series, s->key);
+    if (!place) {
+        struct str kept = arena_str(&h->keys, s->key);
+        place = kept.data ? map_add(&h->series, kept, NULL) : NULL;
+        if (!place ||
+            !array_room(&h->known, &h->known_capacity, h->known_count + 1, sizeof *h->known))
+            return error_set(e, -ENOMEM, "out of memory");
+        *place = h->known_count;
+        struct known_series *k = &h->known[h->known_count++];
+        *k = (struct known_series){0};
+        int rc = define(h, s, k, e);
+        k->refused = rc == -EINVAL;
+        if (rc && !k->refused)
+            return rc;
+    }
+    *out = h->last = *place;
+    h->last_key.size = 0;
+    buf_add_str(&h->last_key, s->key);
+    return h->last_key.failed ? error_set(e, -ENOMEM, "out of memory") : 0;
+}
+
+int import_hosts_point(struct import_hosts *h, const struct import_hosts_series *series,
+                       int64_t t_ns, double value, struct error *e)
+{
+    size_t at = 0;
+    int rc = find_series(h, series, &at, e);
+    if (rc)
+        return rc;
+    const struct known_series *k = &h->known[at];
+    if (k->refused)
+        return -EINVAL;
+    struct recording *r = &h->recordings[k->recording];
+    rc = store_append(r->store, k->id, t_ns, value);
+    r->values += !rc;
+    return rc ? error_set(e, rc, "%s: %s", r->path, strerror(-rc)) : 0;
+}
+
+int import_hosts_event(struct import_hosts *h, struct str host, const struct store_event *event,
+                       struct error *e)
+{
+    size_t at = 0;
+    int rc = find_recording(h, host, &at, e);
+    if (rc)
+        return rc;
+    struct recording *r = &h->recordings[at];
+    rc = store_append_event(r->store, event);
+    if (refused(rc))
+        return -EINVAL;
+    r->events += !rc;
+    return rc ? error_set(e, rc, "%s: %s", r->path, strerror(-rc)) : 0;
+}
+
+static void free_all(struct import_hosts *h, bool keep)
+{
+    for (size_t i = 0; i < h->recording_count; i++) {
+        struct recording *r = &h->recordings[i];
+        if (r->store)
+            store_abandon(r->store);
+        if (!keep)
+            unlink(r->path);
+        free(r->path);
+    }
+    map_free(&h->hosts);
+    map_free(&h->series);
+    arena_free(&h->keys);
+    buf_free(&h->last_key);
+    free(h->recordings);
+    free(h->known);
+    free(h);
+}
+
+int import_hosts_end(struct import_hosts *h,
+                     void (*made)(const struct import_hosts_recording *r, void *user), void *user,
+                     struct error *e)
+{
+    int rc = 0;
+    for (size_t i = 0; i < h->recording_count && !rc; i++) {
+        struct store *s = h->recordings[i].store;
+        h->recordings[i].store = NULL;
+        rc = store_close(s, e);
+    }
+    for (size_t i = 0; i < h->recording_count && !rc; i++) {
+        const struct recording *r = &h->recordings[i];
+        struct stat st = {0};
+        stat(r->path, &st);
+        struct import_hosts_recording told = {r->path, r->values, r->series, r->events,
+                                              (uint64_t)st.st_size};
+        made(&told, user);
+    }
+    free_all(h, !rc);
+    return rc;
+}
+
+void import_hosts_cancel(struct import_hosts *h)
+{
+    if (h)
+        free_all(h, false);
+}

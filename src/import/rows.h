@@ -1,0 +1,62 @@
+// rows.h - the rows of a table in the long form (export/long_table.h), of any format: a row for
+// each point, span and annotation.
+#ifndef SONDE_IMPORT_ROWS_H
+#define SONDE_IMPORT_ROWS_H
+
+#include "import/hosts.h"
+#include "import/import.h"
+
+enum import_role {
+    IMPORT_TIME,
+    IMPORT_KIND,
+    IMPORT_NAME,
+    IMPORT_VALUE,
+    IMPORT_UNIT,
+    IMPORT_END,
+    IMPORT_ID,
+    IMPORT_PARENT,
+    IMPORT_NODE,
+    IMPORT_ROLES,
+    IMPORT_TAG = IMPORT_ROLES,
+};
+
+enum import_kind { IMPORT_GAUGE, IMPORT_COUNTER, IMPORT_SPAN, IMPORT_ANNOTATION, IMPORT_KINDS };
+
+enum { IMPORT_COLUMNS_OF_ROWS_MAX = 4096 };
+
+// The columns of a table.
+struct import_columns {
+    enum import_role roles[IMPORT_COLUMNS_OF_ROWS_MAX];
+    struct str keys[IMPORT_COLUMNS_OF_ROWS_MAX]; // of tags
+    size_t count;
+    bool there[IMPORT_ROLES];
+};
+
+// The next column. role_names has those of the format; `name` has to stay. -E2BIG, -EINVAL: a
+// second column with the role; with words in *e.
+int import_columns_add(struct import_columns *c, const char *const role_names[IMPORT_ROLES],
+                       struct str name, struct error *e);
+// Behind the last column. -EINVAL: there is no time or no name.
+int import_columns_check(const struct import_columns *c, const char *const role_names[IMPORT_ROLES],
+                         struct error *e);
+
+struct import_row {
+    enum import_kind kind;
+    int64_t t_ns, end_ns; // end_ns: of a span; INT64_MAX: it has not ended
+    struct str name, unit, node;
+    double value;
+    uint64_t id, parent;
+    const struct store_label *labels;
+    size_t label_count;
+};
+
+bool import_kind_of(struct str text, enum import_kind *out); // empty: a gauge
+
+// `key` is scratch. 0; -EINVAL: the row makes no sense; or another errno, with words in *e.
+int import_row_take(struct import_hosts *to, const struct import_row *row, struct buf *key,
+                    struct import_stats *stats, struct error *e);
+
+// Behind the last row: -EINVAL if most rows made no sense.
+int import_rows_check(const struct import_stats *stats, struct error *e);
+
+#endif

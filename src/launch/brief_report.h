@@ -1,0 +1,25 @@
+// brief_report.h - the lines of `sonde report --brief` at the end of a run.
+//
+// The report queries the recording, which the launcher cannot do: it is a layer below. So another
+// process of this program makes it, and the launcher copies its lines to standard error.
+//
+//   launcher ── fork, exec ──▶ sonde report --brief FOLDER
+//       ◀──── pipe: all lines, or none ────┘
+//
+// A run may not end later because of it, so the launcher kills a report that takes longer than
+// BRIEF_REPORT_MS, and prints nothing of it. No failure of the report is an error of the run.
+#ifndef SONDE_LAUNCH_BRIEF_REPORT_H
+#define SONDE_LAUNCH_BRIEF_REPORT_H
+
+#include <stdint.h>
+
+enum {
+    BRIEF_REPORT_LEAST_S = 10, // a shorter run has no report at its end
+    BRIEF_REPORT_MS = 1000,
+    BRIEF_REPORT_BYTES = 4096, // of its lines
+};
+
+// Prints the lines about the recordings in `folder`, whose command ran from start to end.
+void brief_report(const char *folder, int64_t start_ns, int64_t end_ns);
+
+#endif

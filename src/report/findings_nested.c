@@ -1,0 +1,79 @@
+// findings_nested.c - what is true of a span is often true of the spans around it and within it:
+// they share their time, so several findings would say one thing. One of them stays.
+//
+//   the inner one    if most of the outer one's trouble is in it: it says more exactly where
+//   the outer one    otherwise: it has all of the trouble
+#include "report/findings.h"
+
+enum { DEPTH_MAX = 16 }; // spans within spans
+
+static const double share_of_time = 0.9; // of the outer span, that says nothing else than the inner
+static const double share_of_excess = 0.5; // of the time that a slow member takes longer
+
+static const struct report_span *span_named(const struct report *r, struct str name)
+{
+    for (size_t i = 0; i < r->span_count; i++)
+        if (str_eq(r->spans[i].name, name))
+            return &r->spans[i];
+    return NULL;
+}
+
+static bool is_within(const struct report *r, const struct report_span *inner, struct str outer)
+{
+    for (int depth = 0; inner && inner->outer.size && depth < DEPTH_MAX; depth++) {
+        if (str_eq(inner->outer, outer))
+            return true;
+        inner = span_named(r, inner->outer);
+    }
+    return false;
+}
+
+// A member that is slower than the others has more work, or does it more slowly.
+static bool same_kind(const struct report_finding *a, const struct report_finding *b)
+{
+    return a->member.size ? str_eq(a->member, b->member)
+                          : !b->member.size && strcmp(a->kind, b->kind) == 0;
+}
+
+// Whether the inner span's finding says it better.
+static bool inner_explains(const struct report_finding *outer, const struct report_span *a,
+                           const struct report_finding *inner, const struct report_span *b)
+{
+    if (!outer->member.size)
+        return b->total_s >= share_of_time * a->total_s;
+    return (inner->value - 1) * b->total_s >= share_of_excess * (outer->value - 1) * a->total_s;
+}
+
+static void drop(struct report *r, struct report_finding *kept, struct report_finding *dropped,
+                 const char *where)
+{
+    kept->evidence = finding_text(r, "%.*s; the same in '%.*s', %s", STR_ARG(kept->evidence),
+                                  STR_ARG(dropped->span), where);
+    kept->sureness = kept->sureness > dropped->sureness ? kept->sureness : dropped->sureness;
+    *dropped = r->findings[--r->finding_count];
+}
+
+// Of the first two findings that say one thing, keeps one. False: there are none.
+static bool merge_two(struct report *r)
+{
+    for (size_t i = 0; i < r->finding_count; i++)
+        for (size_t k = 0; k < r->finding_count; k++) {
+            struct report_finding *outer = &r->findings[i], *inner = &r->findings[k];
+            const struct report_span *a = span_named(r, outer->span),
+                                     *b = span_named(r, inner->span);
+            if (i == k || !a || !b || !same_kind(outer, inner) || !is_within(r, b, outer->span))
+                continue;
+            if (inner_explains(outer, a, inner, b))
+                drop(r, inner, outer, "around it");
+            else
+                drop(r, outer, inner, "within it");
+            return true;
+        }
+    return false;
+}
+
+void report_say_once(struct report *r)
+{
+    while (merge_two(r))
+        ;
+}

@@ -1,0 +1,35 @@
+// csv_lines.h - the lines and cells of a CSV (RFC 4180), plain or gzipped.
+#ifndef SONDE_STORE_CSV_LINES_H
+#define SONDE_STORE_CSV_LINES_H
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <stdint.h>
+#include <zlib.h>
+
+struct csv_lines {
+    gzFile file;
+    struct buf line;
+    struct buf cell;      // unquoted
+    uint64_t line_number; // of `line`, from 1 on
+};
+
+// 0 or a negative errno, with words in *e. csv_lines_close afterwards, whatever it returns.
+int csv_lines_open(struct csv_lines *c, const char *path, struct error *e);
+void csv_lines_close(struct csv_lines *c);
+
+// Reads the next line without its end into c->line; a quoted cell may hold line ends. 1, 0 at the
+// end, or a negative errno: -E2BIG for a line of more than CSV_LINE_MAX bytes.
+enum { CSV_LINE_MAX = 16 << 20 };
+int csv_lines_next(struct csv_lines *c);
+int text_lines_next(struct csv_lines *c); // the same for text in which quotes mean nothing
+
+// Words for the errno of one of these. Returns it.
+int csv_lines_failed(const struct csv_lines *c, int rc, struct error *e);
+
+// Takes the next cell off *rest, which begins as the line. rest->data is NULL behind the last cell.
+// A quoted cell stays valid until the next call, any other as long as the line.
+struct str csv_lines_cell(struct csv_lines *c, struct str *rest);
+
+#endif

@@ -1,0 +1,12 @@
+// import_recording.h - the recording that an import makes.
+#ifndef SONDE_STORE_IMPORT_RECORDING_H
+#define SONDE_STORE_IMPORT_RECORDING_H
+
+#include "store/store.h"
+
+// Creates a recording without limit of size, which is merged completely when it is closed. `path`
+// must not exist: -EEXIST.
+int import_recording_create(const char *path, struct str host, struct store **out,
+                            struct error *e);
+
+#endif

@@ -1,0 +1,313 @@
+"""`sonde export`: what is written is what was recorded, and an export is whole or not there."""
+
+import contextlib
+import csv
+import io
+import json
+import math
+import os
+import pty
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import struct
+import subprocess
+import unittest
+
+from place import PATIENCE_S, Place, main
+
+SPECIAL = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), 5e-324, -2.2e-308, 1.7976931348623157e308, 2.0**53, 2.0**63, -(2.0**63), 0.1, 1 / 3]
+FIXED = ["time_ns", "kind", "name", "value", "unit", "end_ns", "id", "parent", "node"]
+
+
+def bits(value):
+    return "nan" if value != value else struct.pack("<d", value)
+
+
+class Export(Place):
+    def record(self, rng, host, columns, rows):
+        """A recording with random values, and the same in Python."""
+        expected = {}
+        start = 1_790_000_000_000_000_000 + rng.randrange(10**12)
+        table = io.StringIO()
+        out = csv.writer(table)
+        out.writerow(["t", *(f"m{i}" for i in range(columns))])
+        for row in range(rows):
+            at = start + row * rng.choice([1, 7, 10**9]) * 1000
+            values = [rng.choice([*SPECIAL, rng.gauss(0, 1), float(rng.randrange(-(2**63), 2**63)), None]) for _ in range(columns)]
+            out.writerow([at, *("" if v is None else repr(v) for v in values)])
+            for i, value in enumerate(values):
+                if value is not None:
+                    expected[f"m{i}", host, at] = bits(value)
+        path = self.root / f"{host}.csv"
+        path.write_text(table.getvalue())
+        done = self.sonde("import", "-o", str(self.root / "rec"), str(path))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return expected
+
+    def read(self, text):
+        rows = list(csv.DictReader(io.StringIO(text, newline="")))
+        self.assertEqual(csv.reader([text.split("\n")[0]]).__next__()[: len(FIXED)], FIXED)
+        return rows
+
+    def points(self, text):
+        found = {}
+        for row in self.read(text):
+            key = (row["name"], row["host"], int(row["time_ns"]))
+            self.assertNotIn(key, found)  # every point once
+            found[key] = bits(float(row["value"]))
+        return found
+
+    def test_random_recordings(self):
+        seed = int(os.environ.get("SONDE_TEST_SEED", "1"))
+        print(f"SONDE_TEST_SEED={seed}", flush=True)
+        rng = random.Random(seed)
+        rounds = int(os.environ.get("SONDE_TEST_ROUNDS", "1"))
+        expected = {}
+        for i in range(2):
+            expected |= self.record(rng, f"n{i}", rng.randrange(4, 9), 300 * rounds)
+        done = self.sonde("export", "rec")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.points(done.stdout), expected)
+        self.assertIn(f"{len(expected)} points", done.stderr)
+
+        times = sorted({t for _, _, t in expected})
+        # in milliseconds
+        start, end = times[len(times) // 3] // 10**6, times[2 * len(times) // 3] // 10**6
+        done = self.sonde("export", "--metric", "m0,m*3", "--filter", "host=n1", "-s", str(start), "-e", str(end), "rec")
+        some = {k: v for k, v in expected.items() if k[0] in ("m0", "m3") and k[1] == "n1" and start * 10**6 <= k[2] <= end * 10**6}
+        self.assertEqual(self.points(done.stdout), some, done.stderr)
+
+        # Rows: the same points, in order of time.
+        done = self.sonde("export", "--format", "wide-csv", "rec")
+        rows = list(csv.reader(io.StringIO(done.stdout)))
+        columns = [name.removesuffix("}").split("{host=") for name in rows[0][1:]]
+        self.assertEqual([int(row[0]) for row in rows[1:]], times)
+        self.assertEqual({(metric, host, int(row[0])): bits(float(cell)) for row in rows[1:] for (metric, host), cell in zip(columns, row[1:]) if cell}, expected)
+
+        # The same file twice, under two names: each point is still there once.
+        (self.root / "rec" / "copy.sonde").write_bytes((self.root / "rec" / "n0.sonde").read_bytes())
+        self.assertEqual(self.points(self.sonde("export", "rec").stdout), expected)
+
+    def test_more_rows_than_fit_into_memory_at_once(self):
+        """A slice of time that has too many points is halved."""
+        table = "t," + ",".join(f"m{i}" for i in range(600)) + "\n"
+        table += "".join(f"{1_790_000_000_000_000_000 + i * (1 if i < 1500 else 10**9)}," + ",".join(str(i * k) for k in range(600)) + "\n" for i in range(2000))
+        (self.root / "n0.csv").write_text(table)
+        self.assertEqual(self.sonde("import", "-o", "rec", "n0.csv").returncode, 0)
+        lines = self.sonde("export", "--format", "wide-csv", "rec").stdout.splitlines()
+        order = [int(name.split("{")[0].strip('"')[1:]) for name in lines[0].split(",")[1:]]
+        self.assertEqual([line.split(",")[0] for line in lines[1:]], [line.split(",")[0] for line in table.splitlines()[1:]])
+        for got, line in zip(lines[1:], table.splitlines()[1:]):
+            cells = line.split(",")[1:]
+            self.assertEqual([float(v) for v in got.split(",")[1:]], [float(cells[k]) for k in order])
+
+    def test_annotations(self):
+        script = self.root / "events.sh"
+        words = ("one", "two, three", "drei 🙂", 'a " b')
+        script.write_text("".join(f"sonde annotate '{word}'\n" for word in words))
+        done = self.sonde("run", "-q", "-l", "1", "sh", str(script))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        listed = json.loads(self.sonde("query", "--annotations", "--json").stdout)
+        rows = [r for r in self.read(self.sonde("export").stdout) if r["kind"] == "annotation"]
+        listed = listed["annotations"] if isinstance(listed, dict) else listed
+        self.assertEqual(sorted(r["name"] for r in rows), sorted(a["text"] for a in listed))
+        self.assertLessEqual(set(words), {r["name"] for r in rows})
+        self.assertEqual([r for r in self.read(self.sonde("export", "--no-events").stdout) if r["kind"] == "annotation"], [])
+
+    def test_tags_that_are_called_like_columns(self):
+        done = self.sonde("run", "-q", "-l", "1", "sh", "-c", "echo loss 1 node=a id=b tag.x=c plain=d | sonde put")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = self.sonde("export", "--metric", "loss").stdout
+        header = text.splitlines()[0].split(",")
+        self.assertEqual(len(header), len(set(header)), header)
+        (row,) = (r for r in self.read(text) if r["name"] == "loss")
+        self.assertEqual([row[k] for k in ("tag.node", "tag.id", "tag.tag.x", "plain")], ["a", "b", "c", "d"])
+
+    @staticmethod
+    def influx(text):
+        """The points of line protocol: a backslash makes the next byte ordinary."""
+        found = {}
+        for line in text.split("\n")[:-1]:
+            parts = re.findall(r"([, =]|^)((?:[^, =\\]|\\.)*)", line)
+            texts = [re.sub(r"\\(.)", r"\1", part) for _, part in parts]
+            at = [separator for separator, _ in parts].index(" ")
+            name, tags, (field, value, time) = texts[0], texts[1:at], texts[at:]
+            assert field == "value", line
+            key = (name, frozenset(zip(tags[::2], tags[1::2], strict=True)), int(time))
+            assert key not in found, line
+            found[key] = bits(float(value))
+        return found
+
+    def tagged(self, text):
+        """The same of long CSV."""
+        rows = [r for r in self.read(text) if r["kind"] in ("gauge", "counter")]
+        tags = lambda r: frozenset((k.removeprefix("tag."), v) for k, v in r.items() if k not in FIXED and v)
+        return {(r["name"], tags(r), int(r["time_ns"])): bits(float(r["value"])) for r in rows}
+
+    def test_influx(self):
+        seed = int(os.environ.get("SONDE_TEST_SEED", "1"))
+        print(f"SONDE_TEST_SEED={seed}", flush=True)
+        rng = random.Random(seed)
+        for i in range(2):
+            self.record(rng, f"n{i}", 4, 200 * int(os.environ.get("SONDE_TEST_ROUNDS", "1")))
+        wanted = self.tagged(self.sonde("export", "rec").stdout)
+        finite = {k: v for k, v in wanted.items() if v != "nan" and math.isfinite(struct.unpack("<d", v)[0])}
+        self.assertTrue(0 < len(finite) < len(wanted))
+        done = self.sonde("export", "--format", "influx", "rec")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.influx(done.stdout), finite)
+        self.assertIn(f"{len(wanted) - len(finite)} values or events are left out", done.stderr)
+
+    def test_influx_comes_back(self):
+        """What sonde put reads from line protocol is what was written to it."""
+        alphabet = ["a", "ä", ",", " ", "=", "\\", '"', "#", "'", "{", "|"]
+        rng = random.Random(int(os.environ.get("SONDE_TEST_SEED", "1")))
+        escape = lambda text: re.sub(r"([, =\\])", r"\\\1", text)
+        values = {"x" + "".join(rng.choices(alphabet, k=rng.randrange(1, 9))) + "\\": i + 0.5 for i in range(50)}
+        lines = "".join(f"loss,file={escape(value)} value={number}\n" for value, number in values.items())
+        runs = []
+        for text in (lines, None):
+            (self.root / "lines").write_text(text or runs[0].stdout)
+            done = self.sonde("run", "-q", "-l", "1", "sh", "-c", "sonde put <lines")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            runs.append(self.sonde("export", "--format", "influx", "--metric", "loss"))
+            self.assertEqual(runs[-1].returncode, 0, runs[-1].stderr)
+        found = self.influx(runs[0].stdout)
+        self.assertEqual({dict(tags)["file"]: value for (_, tags, _), value in found.items()}, {k: bits(v) for k, v in values.items()})
+        self.assertEqual(self.influx(runs[1].stdout), found)
+
+    def test_influx_has_no_line_ends(self):
+        values = ["a\nb", "c\rd", "\n", "e\\", "f"]
+        with contextlib.closing(sqlite3.connect(self.root / "ts_me_n1_20261123_014055.db")) as db:
+            db.execute("CREATE TABLE datapoints (metric, timestamp, value, tags)")
+            db.executemany("INSERT INTO datapoints VALUES ('loss', '1790000000', 1, ?)", [(json.dumps({"file": v}),) for v in values])
+            db.commit()
+        done = self.sonde("import", "--format", "dragon-sqlite", "-o", "rec", str(self.root / "ts_me_n1_20261123_014055.db"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(self.tagged(self.sonde("export", "rec").stdout)), len(values))
+        done = self.sonde("export", "--format", "influx", "rec")
+        self.assertEqual(sorted(dict(tags)["file"] for _, tags, _ in self.influx(done.stdout)), ["e\\", "f"])
+        self.assertIn("3 values or events are left out: Influx has", done.stderr)
+
+    @staticmethod
+    def openmetrics(text):
+        """The points of OpenMetrics' text; what the standard does not allow is an error."""
+        families, found = {}, {}
+        assert text.endswith("# EOF\n")
+        for line in text.split("\n")[:-2]:
+            if head := re.fullmatch(r"# (HELP|UNIT|TYPE) ([a-zA-Z_:][\w:]*) (.*)", line):
+                what, family, value = head.groups()
+                if not families or family != next(reversed(families)):
+                    assert family not in families, line
+                    families[family] = {}
+                assert what not in families[family], line
+                families[family][what] = value
+                continue
+            sample = re.fullmatch(r'([a-zA-Z_:][\w:]*)((?:[{,][a-zA-Z_]\w*="(?:[^"\\]|\\["\\n])*")*)\}? (NaN|[+-]Inf|-?[0-9.e+-]+) (\d+)\.(\d{9})', line)
+            assert sample, line
+            name, labels, value, seconds, nanoseconds = sample.groups()
+            family = next(reversed(families))
+            counter = families[family]["TYPE"] == "counter"
+            assert name == family + ("_total" if counter else ""), line
+            unescape = lambda v: re.sub(r"\\(.)", lambda m: {"n": "\n"}.get(m[1], m[1]), v)
+            pairs = re.findall(r'[{,]([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"', labels)
+            key = (family, frozenset((k, unescape(v)) for k, v in pairs), int(seconds + nanoseconds))
+            assert len(dict(pairs)) == len(pairs) and key not in found, line
+            found[key] = bits(float(value))
+        return found
+
+    def test_openmetrics(self):
+        seed = int(os.environ.get("SONDE_TEST_SEED", "1"))
+        print(f"SONDE_TEST_SEED={seed}", flush=True)
+        rng = random.Random(seed)
+        for i in range(2):
+            self.record(rng, f"n{i}", 4, 200 * int(os.environ.get("SONDE_TEST_ROUNDS", "1")))
+        wanted = self.tagged(self.sonde("export", "rec").stdout)
+        done = self.sonde("export", "--format", "openmetrics", "rec")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.openmetrics(done.stdout), wanted)
+        self.assertNotIn("left out", done.stderr)
+
+    def test_openmetrics_of_a_run(self):
+        """Counters, units, names and tags that OpenMetrics does not have."""
+        (self.root / "lines").write_text('a.b 1 k-1=x\na/b 2 k-1=y k.1=z\na:b 3\nc 4 k="\n')
+        wait = "until sonde query --list | grep -q cpu_user_seconds; do sleep 0.1; done"
+        done = self.sonde("run", "-q", "-l", "2", "sh", "-c", f"sonde put <lines; {wait}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.sonde("export", "--format", "openmetrics", "-o", "run.om")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = (self.root / "run.om").read_text()
+        found, table = self.openmetrics(text), self.tagged(self.sonde("export").stdout)
+        self.assertEqual(sorted((t, str(v)) for (*_, t), v in found.items()), sorted((t, str(v)) for (*_, t), v in table.items()))
+        self.assertIn("# TYPE cpu_user_seconds counter\n# UNIT cpu_user_seconds seconds\n", text)
+        own = {v: (family, {k: v for k, v in tags if k.startswith("k")}) for (family, tags, _), v in found.items() if re.match("a[:_]b|c$", family)}
+        dots, slash, colon, quote = (own[bits(v)] for v in (1.0, 2.0, 3.0, 4.0))
+        self.assertEqual((dots[1], slash[1], colon, quote), ({"k_1": "x"}, {"k_1": "y", "k_1_": "z"}, ("a:b", {}), ("c", {"k": '"'})))
+        self.assertNotEqual(dots[0], slash[0])
+        self.assertTrue({"a_b"} < {dots[0], slash[0]})
+        if shutil.which("promtool"):
+            made = subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", "run.om", "blocks"], cwd=self.root, capture_output=True, text=True, timeout=PATIENCE_S)
+            self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+            (self.root / "blocks" / "wal").mkdir()  # dump opens a whole database
+            dump = subprocess.run(["promtool", "tsdb", "dump", "blocks"], cwd=self.root, capture_output=True, text=True, timeout=PATIENCE_S)
+            instants = {(family, tags, t // 10**6) for family, tags, t in found}
+            self.assertEqual((dump.returncode, len(dump.stdout.splitlines())), (0, len(instants)), dump.stderr)
+
+    def test_the_ending_chooses_the_format(self):
+        self.record(random.Random(3), "n0", 2, 5)
+        begins = {"a.csv": b"time_ns,kind", "a.parquet": b"PAR1", "a.arrow": b"ARROW1", "a.json": b"{", "a.perfetto-trace": b"\n", "a.influx": b"m0,host=n0", "a.om": b"# TYPE m0 gauge"}
+        for name, begin in begins.items():
+            done = self.sonde("export", "-q", "-o", name, "rec")
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+            self.assertTrue((self.root / name).read_bytes().startswith(begin), name)
+        done = self.sonde("export", "-q", "-o", "b.parquet", "--format", "wide-csv", "rec")
+        self.assertTrue((self.root / "b.parquet").read_bytes().startswith(b"time"), done.stderr)
+
+    def test_a_terminal_gets_no_bytes(self):
+        self.record(random.Random(3), "n0", 2, 5)
+        ours, theirs = pty.openpty()
+        done = subprocess.run(["sonde", "export", "--format", "parquet", "rec"], stdout=theirs, stderr=subprocess.PIPE, text=True, cwd=self.root, env=self.env)
+        os.close(theirs)
+        os.close(ours)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cannot write parquet to a terminal: give -o FILE", done.stderr)
+
+    def test_a_file_is_whole_or_not_there(self):
+        self.record(random.Random(1), "n0", 3, 50)
+        old = self.root / "out.csv"
+        old.write_text("old")
+        self.one_line(self.sonde("export", "-o", "/dev/full", "rec"), 1, "/dev/full", "No space left")
+        self.one_line(self.sonde("export", "-o", "nowhere/out.csv", "rec"), 1, "nowhere/out.csv", "No such file")
+        self.one_line(self.sonde("export", "-o", ".", "rec"), 1, "is a folder")
+        self.one_line(self.sonde("export", "--metric", "none", "-o", "out.csv", "rec"), 1, "no metric 'none'")
+        self.one_line(self.sonde("export", "--filter", "host", "-o", "out.csv", "rec"), 2, "--filter")
+        self.assertEqual(old.read_text(), "old")
+        self.assertEqual(self.sonde("export", "-o", "out.csv", "rec").returncode, 0)
+        self.assertEqual(old.read_text(), self.sonde("export", "-o", "-", "rec").stdout)
+        self.assertEqual([p.name for p in self.root.iterdir() if "out.csv" in p.name], ["out.csv"])
+
+    def test_an_interrupted_export_leaves_nothing(self):
+        """The export waits for the reader of its pipe when the signal arrives."""
+        self.record(random.Random(1), "n0", 40, 20000)
+        out = subprocess.Popen(["sonde", "export", "rec"], cwd=self.root, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        out.stdout.read(1)
+        out.send_signal(signal.SIGINT)
+        out.communicate()
+        self.assertEqual(out.returncode, -signal.SIGINT)
+
+    def test_what_cannot_be_read_is_named(self):
+        expected = self.record(random.Random(1), "n0", 3, 50)
+        (self.root / "rec" / "foreign.sonde").write_bytes(b"no recording" * 500)
+        done = self.sonde("export", "rec")
+        self.assertEqual(done.returncode, 4)
+        self.assertEqual(done.stderr.count("foreign.sonde"), 1)
+        self.assertEqual(self.points(done.stdout), expected)
+        (self.root / "rec" / "n0.sonde").unlink()
+        self.one_line(self.sonde("export", "rec"), 1, "foreign.sonde")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+// Files to import that mean no good, CSV and Parquet: refused with a reason, or recordings, of
+// which none is left once they are cancelled.
+#include "import/import.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char folder[64];
+
+static void check_empty(void)
+{
+    DIR *d = opendir(folder);
+    int entries = 0;
+    while (d && readdir(d))
+        entries++;
+    if (!d || entries != 2) // . and ..
+        abort();
+    closedir(d);
+}
+
+static void remove_folder(void)
+{
+    rmdir(folder);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct import_hosts_options o = {folder, STR("host")};
+    struct import_hosts *to;
+    struct import_stats stats;
+    struct error e = {0};
+    char path[64];
+    if (!folder[0]) {
+        const char *tmp = getenv("TMPDIR");
+        snprintf(folder, sizeof folder, "%.40s/fuzz-import-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+        if (!mkdtemp(folder) || atexit(remove_folder))
+            abort();
+    }
+    if (!size)
+        return 0;
+    int fd = memfd_create("file", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, data + 1, size - 1) != (ssize_t)size - 1 ||
+        import_hosts_begin(&o, &to, &e))
+        abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int rc = data[0] & 1 ? import_csv(path, to, &stats, &e) : import_parquet(path, to, &stats, &e);
+    if (rc && !e.text[0])
+        abort();
+    import_hosts_cancel(to);
+    close(fd);
+    check_empty();
+    return 0;
+}

@@ -1,0 +1,223 @@
+"""One program in each language that emits the same metrics, spans, annotation and parameters: what
+is recorded is the same but for times, and is what RECORDED says."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path[:0] = [os.environ["PLACE"], os.environ["READER"]]
+from columns import to_double  # noqa: E402
+from place import Place, main  # noqa: E402
+from read_sonde import Recording  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+SOURCE = HERE.parent.parent
+LIBRARY = os.environ["LIBRARY"]  # libsonde.a
+MS = 10**6
+WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
+
+# name → kind, unit, help, and for each set of tags the points: values, or (ms after BASE, value)
+METRICS = {
+    "loss": ("gauge", "", "", {(("model", "sin"), ("rank", "3")): [1 / i for i in range(1, 11)]}),
+    "written": ("gauge", "bytes", "bytes written so far", {(): [(i, 1024.0 * i) for i in range(1, 11)]}),
+    "warmth": ("gauge", "", "", {(): 21.5}),
+    "steps": ("counter", "", "", {(("exact", "true"), ("rate", "0.1")): 10.0}),
+    "left": ("gauge", "", "", {(): [(0, 1.0), (1, 3.0)]}),
+    "right": ("gauge", "", "", {(): [(0, 2.0)]}),
+}
+# kind, text, tags, the text of the span around it
+EVENTS = sorted([
+    ("span", "epoch", (("number", "1"),), None),
+    *(("span", "step", (("number", str(i)), ("phase", "warm up")), "epoch") for i in (1, 2, 3)),
+    ("span", "load", (("file", "a b"),), None),
+    ("span", "task", (("of", "none"),), None),
+    ("span", "part", (), "task"),
+    ("annotation", "done", (("file", "ck-12"),), None),
+], key=str)
+NUMBERS = {"tenth": "0.1", "third": "0.3333333333333333", "small": "1e-05", "smaller": "-2.5e-300", "four": "0.0001", "large": "1e+22", "whole": "1200", "zero": "0",
+           "minus": "-9223372036854775807", "single": "0.25", "yes": "true", "no": "false", "text": "a"}
+PARAMETERS = {"lr": "0.01", "optimizer": "adam"}
+
+
+def found(*programs):
+    return all(shutil.which(program) for program in programs)
+
+
+class Languages(Place):
+    def compile(self, *command):
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=self.root)
+        self.assertEqual(done.returncode, 0, f"{command}: {done.stderr}")
+        self.assertEqual(done.stderr, "", command)
+
+    def record(self, *command):
+        """Runs the program as a job. Returns the recording, and BASE."""
+        base = time.time_ns() - 60 * 1000 * MS
+        done = self.sonde("run", "--quiet", "-l", 1, "--record", self.root / "record", "--", *command, base)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        (file,) = (self.root / "record").glob("*.sonde")
+        recording = Recording(str(file))
+        self.assertEqual(recording.problems, [])
+        return recording, base
+
+    def tags(self, labels):
+        return tuple(sorted((key, value) for key, value in dict(labels).items() if key != "host"))
+
+    def metrics(self, recording, base):
+        """As METRICS has them. A metric with a cell has the last value that was sampled."""
+        all_metrics = {}
+        for (number, labels), points in zip(recording.series, recording.points):
+            metric = recording.metrics[number]
+            expected = METRICS.get(metric["name"], (0, 0, 0, {}))[3].get(self.tags(labels))
+            values = [to_double(points[t]) for t in sorted(points)]
+            if isinstance(expected, float):
+                values = values[-1]
+            elif expected and isinstance(expected[0], tuple):
+                values = [((t - base) / MS, to_double(points[t])) for t in sorted(points)]
+            kind = "counter" if metric["kind"] else "gauge"
+            all_metrics.setdefault(metric["name"], (kind, metric["unit"], metric["help"], {}))[3][self.tags(labels)] = values
+        return all_metrics
+
+    def events(self, recording):
+        """Without the parameters, which are annotations in the file."""
+        last = [event for event in recording.last_events() if ("sonde", "config") not in event.labels]
+        texts = {event.id: event.text for event in last if event.id}
+        return sorted(((event.kind, event.text, self.tags(event.labels), texts.get(event.parent)) for event in last), key=str)
+
+    def check(self, *command):
+        recording, base = self.record(*command)
+        self.assertEqual(self.metrics(recording, base), METRICS)
+        self.assertEqual(self.events(recording), EVENTS)
+        (load,) = [event for event in recording.last_events() if event.text == "load"]
+        self.assertEqual((load.start, load.end), (base, base + 1500 * MS))
+        about = json.loads((self.root / "record/run.json").read_text())["about"]
+        self.assertEqual(about.get("config"), PARAMETERS)
+
+    def check_numbers(self, *command):
+        """The numbers in tags have their shortest form that reads back as the same number."""
+        recording, _ = self.record(*command)
+        last = recording.last_events()
+        tags = [dict(event.labels) for event in last if event.text == "numbers"]
+        self.assertEqual([{key: value for key, value in of.items() if key != "host"} for of in tags], [NUMBERS])
+        return recording
+
+    def check_without_sonde(self, *command):
+        done = subprocess.run([*map(str, command), str(time.time_ns())], env=self.env, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_c(self):
+        self.compile("cc", "-std=gnu17", *WARNINGS, f"-I{SOURCE}/include", HERE / "program.c", LIBRARY, "-pthread", "-o", self.root / "program")
+        self.check(self.root / "program")
+
+    def test_cpp(self):
+        """Under each compiler and standard without a warning; one of the programs runs."""
+        compilers = [name for name in ("clang++", "g++") if found(name)]
+        if not compilers:
+            self.skipTest("no C++ compiler (g++, clang++)")
+        for compiler in compilers:
+            for standard in (14, 17, 20):
+                with self.subTest(compiler=compiler, standard=standard):
+                    self.compile(compiler, f"-std=c++{standard}", "-O1", *WARNINGS, f"-I{SOURCE}/include", "-c", HERE / "program.cpp", "-o", self.root / "program.o")
+        self.compile(compilers[-1], self.root / "program.o", LIBRARY, "-pthread", "-o", self.root / "program")
+        self.check(self.root / "program")
+        self.check_without_sonde(self.root / "program")
+
+    def test_cpp_details(self):
+        """Timers, durations, spans that move, numbers in tags."""
+        if not found("g++"):
+            self.skipTest("no C++ compiler (g++)")
+        self.compile("g++", "-std=c++14", *WARNINGS, f"-I{SOURCE}/include", HERE / "details.cpp", LIBRARY, "-pthread", "-o", self.root / "details")
+        recording = self.check_numbers(self.root / "details")
+        self.check_without_sonde(self.root / "details")
+        values = {}
+        for (number, _), points in zip(recording.series, recording.points):
+            values[recording.metrics[number]["name"]] = [to_double(points[t]) for t in sorted(points)]
+        scopes = values.pop("scope_seconds")
+        self.assertEqual(len(scopes), 3, scopes)
+        self.assertTrue(all(0 < seconds < 600 for seconds in scopes), scopes)
+        self.assertEqual(values.pop("durations"), [1.5, 0.002])
+        busy = values.pop("busy_seconds")[-1]
+        self.assertTrue(60 < busy < 660, busy)
+        self.assertEqual(values, {})
+        spans = {event.text: event for event in recording.last_events() if event.kind == "span"}
+        self.assertEqual(sorted(spans), ["first", "second", "third"])
+        self.assertLessEqual(spans["first"].end, spans["third"].start)
+        self.assertLessEqual(spans["third"].end, spans["second"].end)
+        self.assertEqual(spans["third"].parent, spans["second"].id)
+        self.assertNotIn("unfinished", {key for span in spans.values() for key, _ in span.labels})
+
+    def test_shell(self):
+        recording, base = self.record("sh", HERE / "program.sh")
+        kept = self.metrics(recording, base)
+        self.assertEqual(kept.keys(), {"loss", "written"})
+        self.assertEqual(kept["loss"], METRICS["loss"])
+        self.assertEqual(kept["written"][3], METRICS["written"][3])
+        self.assertEqual(self.events(recording), [event for event in EVENTS if event[1] != "load"])
+        about = json.loads((self.root / "record/run.json").read_text())["about"]
+        self.assertEqual(about.get("config"), PARAMETERS)
+
+    def spans(self, script, code=0):
+        """name → span of a script that runs as a job; its output is in self.said."""
+        done = self.sonde("run", "--quiet", "-l", 1, "--record", self.root / "record", "--", "sh", "-c", script)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.said = done
+        (file,) = (self.root / "record").glob("*.sonde")
+        return {event.text: event for event in Recording(str(file)).last_events() if event.kind == "span"}
+
+    def test_shell_spans(self):
+        """The command's exit code, output and signals pass through; nested spans know their
+        parent; a span that nobody ends, ends with the job."""
+        spans = self.spans("""
+            sonde span run outer 'text=a b\\c' -- sh -c '
+                sonde span run inner -- sh -c "echo out; echo err >&2; exit 7"; echo $?
+                sonde span run killed -- sh -c "kill -KILL \\$\\$"; echo $?
+                sonde span run absent -- /does/not/exist 2>/dev/null; echo $?
+                sonde span run --x -- cat -- /dev/null; echo $?'
+            sonde span begin open >id
+            sonde span end 123 && exit 1
+            sonde span run terminated -- sh -c 'trap "exit 9" TERM; kill -TERM $PPID; while :; do sleep 0.01; done'
+            exit $?""", 9)
+        self.assertEqual(self.said.stdout, "out\n7\n137\n127\n0\n")
+        self.assertEqual(self.said.stderr, "err\nsonde: error: line 1: no open span has the id 123\n")
+        self.assertEqual(sorted(spans), ["--x", "absent", "inner", "killed", "open", "outer", "terminated"])
+        for name in ("inner", "killed", "absent", "--x"):
+            self.assertEqual(spans[name].parent, spans["outer"].id)
+            self.assertLessEqual(spans["outer"].start, spans[name].start)
+            self.assertLessEqual(spans[name].end, spans["outer"].end)
+        self.assertEqual((spans["outer"].parent, self.tags(spans["outer"].labels)), (0, (("text", "a b\\c"),)))
+        self.assertEqual(self.tags(spans["open"].labels), (("unfinished", "1"),))
+        self.assertLess(spans["open"].end, 2**63 - 1)
+
+    def test_shell_spans_without_a_job(self):
+        """The command runs, and nothing is printed."""
+        for arguments, out, code in ((["run", "x", "a=1", "--", "sh", "-c", "echo $SONDE_SPAN; exit 3"], "\n", 3), (["begin", "x"], "", 0), (["end"], "", 0)):
+            done = self.sonde("span", *arguments)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (code, out, ""), arguments)
+        # A parent that ignores SIGCHLD passes this on.
+        done = subprocess.run(["sonde", "span", "run", "x", "--", "sh", "-c", "exit 5"], env=self.env, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(done.returncode, 5)
+        for arguments, words in ((["run"], "the name is missing"), (["run", "x", "ls"], "not a tag"), (["run", "x", "--"], "the command is missing"), (["begin", "x", "=1"], "not a tag"),
+                                 (["finish"], "not one of begin, end and run"), (["end", "xyz"], "not the id"), (["end", "1", "2"], "one span at a time")):
+            self.one_line(self.sonde("span", *arguments), 2, words)
+
+    def test_fortran(self):
+        if not found("gfortran"):
+            self.skipTest("no Fortran compiler (gfortran)")
+        self.compile("gfortran", "-std=f2008", "-Wall", "-Wextra", "-Werror", SOURCE / "bindings/fortran/sonde.f90", HERE / "program.f90", LIBRARY, "-pthread", "-o", self.root / "program")
+        self.check(self.root / "program")
+        self.check_without_sonde(self.root / "program")
+
+    def test_fortran_details(self):
+        if not found("gfortran"):
+            self.skipTest("no Fortran compiler (gfortran)")
+        self.compile("gfortran", SOURCE / "bindings/fortran/sonde.f90", HERE / "details.f90", LIBRARY, "-pthread", "-o", self.root / "details")
+        self.check_numbers(self.root / "details")
+        self.check_without_sonde(self.root / "details")
+
+
+if __name__ == "__main__":
+    main()
