@@ -6,7 +6,6 @@
 
 // Creates a recording without limit of size, which is merged completely when it is closed. `path`
 // must not exist: -EEXIST.
-int import_recording_create(const char *path, struct str host, struct store **out,
-                            struct error *e);
+int import_recording_create(const char *path, struct str host, struct store **out, struct error *e);
 
 #endif
