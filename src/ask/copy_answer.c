@@ -2,7 +2,7 @@
 // step.
 //
 //   LOOK, if a copy exists: is it equal? ─▶ 'u'
-//     └─▶ HEAD ─▶ METRICS ─▶ SERIES ─▶ POINTS ─▶ EVENTS ─▶ TAIL      without the kept part of the copy
+//     └─▶ HEAD ─▶ METRICS ─▶ SERIES ─▶ POINTS ─▶ EVENTS ─▶ TAIL, without the kept part of the copy
 #include "ask/copy_sums.h"
 #include "ask/copy_wire.h"
 #include "ask/numbers.h"

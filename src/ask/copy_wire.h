@@ -1,18 +1,22 @@
 // copy_wire.h - COPY: transfers the contents of the nodes' files at one moment into local files.
 //
-//   request   i64 from_ns, i64 to_ns, existing copies, each: short host, varint number of the file, short: u8 exact, sums (copy_sums.h)
+//   request   i64 from_ns, i64 to_ns, and for each existing copy: short host, varint number of the
+//             file, short: u8 exact, sums (copy_sums.h)
 //   records   short host (the node's), varint number of the file in the node's view, u8 kind, and:
-//               'l'  nothing                                                  the node is summing the file
-//               'h'  u64 version, varint meta: (short key, short value),       a file begins
-//                    u8 upon: 1: the records are added to the existing copy, which keeps its definitions and
-//                             ceil(slices / 8) bytes: slices whose points are kept; as many: slices whose events are kept
-//               'u'  nothing                                                  the existing copy is equal: no more records of this file
-//               'm'  short name, short unit, short help, u8 kind, u8 level     metrics, and
-//               's'  varint metric, varint labels: (short key, short value)   series, counted from 0 in the order of arrival, after the kept ones
-//               'p'  varint series, varint count, times, values (numbers.h)    points, ascending within a series
-//               'e'  as in EVENTS: one event
-//               'z'  u64 metrics, series, points, events of the file, u64 sum of the points, of the events, u32 CRC32C of all records of the file
-//                    before this one: the file is complete
+//     'l'  the node is summing the file: nothing
+//     'h'  a file begins: u64 version, varint meta: (short key, short value), u8 upon. With upon =
+//          1 the records are added to the existing copy, which keeps its definitions; then follow
+//          ceil(slices / 8) bytes: slices whose points are kept, and as many bytes: slices whose
+//          events are kept
+//     'u'  the existing copy is equal, and no more records of this file follow: nothing
+//     'm'  metrics: short name, short unit, short help, u8 kind, u8 level
+//     's'  a series: varint metric, varint labels: (short key, short value). Metrics and series are
+//          counted from 0 in the order of arrival, after the kept ones
+//     'p'  points, ascending within a series: varint series, varint count, times, values
+//          (numbers.h)
+//     'e'  one event, as in EVENTS
+//     'z'  the file is complete: u64 metrics, series, points, events of the file, u64 sum of the
+//          points, of the events, u32 CRC32C of all records of the file before this one
 //
 // A node reads one snapshot, so the copy is consistent while the node goes on appending. It reads
 // in slices, so that its other answers go on. The node sends the points of a file, not its blocks:

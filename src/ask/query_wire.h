@@ -1,8 +1,10 @@
 // query_wire.h - QUERY: sends a plan to nodes, receives partial results, and merges them.
 //
 //   request   the plan and its limits (query_plan_write)
-//   records   u8 'p', a partial (query_partial_write): one a group, several for a large group, one a series if the order matters
-//             u8 'c', varint points read, points from summaries, series read, nodes that have answered, u8 whether the metric is known: the last
+//   records   u8 'p', a partial (query_partial_write): one a group, several for a large group, one
+//             a series if the order matters
+//             u8 'c', the last record: varint points read, points from summaries, series read,
+//             nodes that have answered, u8 whether the metric is known
 //
 // A partial is a sequence of sections: u8 kind, varint size, that many bytes. One table has all
 // kinds (query_partial.c). A reader rejects an unknown kind, because it could not merge it.

@@ -2,7 +2,7 @@
 // other nodes as if they were local, too.
 //
 //   handler ─▶ reading ─┬─▶ sources_view (snapshots of our own files)
-//                       └─▶ hub ─▶ every node                          nodes that do not answer in time are listed in X-Sonde-Missing
+//                       └─▶ hub ─▶ every node; X-Sonde-Missing lists those that answer too late
 //
 // Each question to the nodes has the timeout node_deadline_ns; reading our own files may take as
 // long as the request. The request does not ask a node again that was missing once. So such a node

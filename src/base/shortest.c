@@ -5,9 +5,9 @@
 // halfway to its upper one.
 //
 //          lower     v     upper
-//   ─────────┼───────┼───────┼─────────      in units of 10^k, where k is chosen so that the interval is
-//     |    |    |    |    |    |    |        at least 1 and less than 10 of them wide: one or more whole
-//               s-1  s   s+1                 numbers fall into it, at most one multiple of 10
+//   ─────────┼───────┼───────┼─────────   in units of 10^k, where k is chosen so that the interval
+//     |    |    |    |    |    |    |     is 1 to 10 of them wide (10 excluded): one or more whole
+//               s-1  s   s+1              numbers lie in it, at most one multiple of 10
 //
 // If a multiple of 10 is inside, it has a digit less and wins; otherwise s or s+1 wins, whichever
 // is inside, or closer. This decision needs the three points as whole numbers of quarters, with a

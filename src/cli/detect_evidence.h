@@ -8,9 +8,8 @@
 //   its node sends no points at all           the node is lost
 //   the node itself measures the metric       no program can have ended it
 //   it has fewer values than every member     the others have done more; a finished member has done
-//   that continues                            as much. This does not count for values by the clock
-//                                             (samples of cells lie on a grid, and go on as long as the
-//                                             process lives)
+//   that continues                            as much. This does not count for samples by the clock
+//                                             (cells), which go on as long as the process lives
 //
 // Otherwise the member has ended.
 #ifndef SONDE_CLI_DETECT_EVIDENCE_H

@@ -1,7 +1,10 @@
 // amdgpu_metrics.c - reads the table that the amdgpu driver fills with one message to the GPU's
 // firmware: device/gpu_metrics, little-endian.
 //
-//   0 size of the table, 16 bits │ 2 format (1 = GPUs, 2 and 3 = processors with graphics) │ 3 revision │ 4 … fields, by revision
+//    0  size of the table, 16 bits
+//    2  format: 1 = GPUs, 2 and 3 = processors with graphics
+//    3  revision
+//    4  fields, by revision
 //
 // Each revision has a row of offsets below; 0 = the revision lacks the field. All bits set = this
 // GPU does not report it. The driver only adds revisions. The offsets are facts of its public

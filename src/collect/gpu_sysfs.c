@@ -5,7 +5,7 @@
 //                               gpu_busy_percent …   one number a file
 //                               hwmon/hwmon3/temp2_input, and its name in temp2_label
 //                               gpu_metrics          amdgpu: a table (amdgpu_metrics.c)
-//                               ras/umc_err_count    amdgpu: errors of the memory, "ue: 0" and "ce: 0"
+//                               ras/umc_err_count    amdgpu: memory errors, "ue: 0" and "ce: 0"
 //
 // A sensor is identified by its label, never by its number. The GPUs of a vendor are numbered in
 // the order of their cards; the tag uuid is amdgpu's serial number, otherwise the PCI address.

@@ -1,7 +1,7 @@
 // gpu_way.h - the GPUs of one vendor: the interface between gpu.c and a backend, called a way here
 // (a library, or the kernel's files).
 //
-//   gpu.c              the sources gpu-nvidia, gpu-amd, gpu-intel; one thread a GPU, deadlines, series
+//   gpu.c              the sources gpu-nvidia, gpu-amd, gpu-intel: threads, deadlines, series
 //   gpu_way.c          the vendors, the choice of a backend, and what all backends need
 //   gpu_holders.c      the processes of the job that hold memory of a GPU
 //   nvidia.c           NVML          (nvml.h, nvidia_device.c)

@@ -12,17 +12,17 @@
 // trusts nothing in it.
 //
 //    0 ┌─────────────────────────────┐
-//      │ header             64 KiB   │ struct segment_header: fixed, but for a few numbers that grow
+//      │ header             64 KiB   │ struct segment_header: fixed, except some numbers that grow
 //      ├─────────────────────────────┤
 //      │ definitions        64 MiB   │ meaning of the handles; append-only
 //      ├─────────────────────────────┤
-//      │ gauge cells         1 MiB   │ a word a handle: double XOR SEGMENT_MISSING_BITS, 0: never set
+//      │ gauge cells         1 MiB   │ a word a handle: double XOR SEGMENT_MISSING_BITS, 0: unset
 //      ├─────────────────────────────┤
 //      │ common counter cells 1 MiB  │ a double a handle; threads without a slot add atomically
 //      ├─────────────────────────────┤
 //      │ slot 0                      │ one a thread
 //      │  ├ struct ring      4 KiB   │ head, limit, drops
-//      │  ├ counter cells    1 MiB   │ a double a handle; this thread adds, the agent sums all slots
+//      │  ├ counter cells    1 MiB   │ a double a handle; this thread adds, the agent sums slots
 //      │  └ data        ring_bytes   │ records
 //      ├─────────────────────────────┤
 //      │ slot 1 …                    │
@@ -35,7 +35,7 @@
 //    0 ┌─────────────────────────────┐
 //      │ struct segment_agent 64 KiB │ tails, conversion; the program reserves this memory
 //      ├─────────────────────────────┤
-//      │ accounts             6 MiB  │ a struct segment_account a handle; the agent reserves its pages
+//      │ accounts             6 MiB  │ a struct segment_account a handle; the agent reserves it
 //      └─────────────────────────────┘
 //
 // Definitions. Handles count from 1 in the order of the definitions; number 0 describes the process
@@ -43,8 +43,11 @@
 // raised past it (release):
 //
 //    u32 size (all of it, with padding; a multiple of 8)   u8 kind   u8 level   u8 what   u8 tags
-//    what = SEGMENT_PROCESS, SEGMENT_METRIC:  u16 size, name;  `tags` times (u16 size, key; u16 size, value);  u16 size, unit;  u16 size, help
-//    what = SEGMENT_GROUP:                    u32 count;  u32 handles[count]     (0 = a metric that is off: its values are skipped)
+//    what = SEGMENT_PROCESS, SEGMENT_METRIC:
+//        u16 size, name;  `tags` times (u16 size, key; u16 size, value);  u16 size, unit;
+//        u16 size, help
+//    what = SEGMENT_GROUP:
+//        u32 count;  u32 handles[count]     (0 = a metric that is off: its values are skipped)
 //
 // Records. A stream of 64-bit words in the ring data; `head` and the tail count bytes since the
 // ring was made, the byte at a position is data[position % ring_bytes]. No record wraps: a pad
@@ -57,11 +60,14 @@
 //    POINT       time, double
 //    ROW         time, double × members of the group
 //    SPAN_BEGIN, SPAN_END, NOTE
-//                start, end, id, parent, text    (times; SPAN_BEGIN: end 0; NOTE: end = start, id = parent = 0)
-//                text = u16 size, name;  u16 tags;  tags × (u16 size, key; u16 size, value);  zeros to the next multiple of 8
+//                start, end, id, parent, text
+//                (times; SPAN_BEGIN: end 0; NOTE: end = start, id = parent = 0)
+//                text = u16 size, name;  u16 tags;  tags × (u16 size, key; u16 size, value);
+//                       zeros to the next multiple of 8
 //                Both records of a span carry all of it: either alone is enough.
 //    PAD         anything
-//    header.clock is the clock of all times; with SEGMENT_TIME_NS in flags a time is ns since the epoch, given by the caller.
+//    header.clock is the clock of all times; with SEGMENT_TIME_NS in flags a time is ns since the
+//    epoch, given by the caller.
 //
 // HELLO, program → agent, the first message on a connection to the agent's Unix socket
 // (SOCK_STREAM): struct segment_hello in one sendmsg with two descriptors (SCM_RIGHTS): the

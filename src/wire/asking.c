@@ -1,7 +1,9 @@
 // asking.c - a question in flight (`asking`) has an `asked` for each asked node; a peer finds its
 // own by the id in the frame.
 //
-//   asking ──< asked >── peer        asked: the received part of the node's stream of records, and its remaining credit
+//   asking ──< asked >── peer
+//
+// An `asked` holds the received part of the node's stream of records, and the remaining credit.
 #include "base/memory_account.h"
 #include "wire/hub_internal.h"
 

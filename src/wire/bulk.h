@@ -1,11 +1,12 @@
 // bulk.h - carries large pieces outside the connection: one end puts bytes into a window of its
 // memory, the other end fetches them from there.
 //
-//   link (puts)                                    hub (fetches)
-//   ┌──────────────────────┐    fi_read, RDMA     ┌──────────────────────────────┐
-//   │ window, 2 MiB        │ ◀─────────────────── │ landing, 4 MiB: 16 slots     │─▶ verified parts of answers
-//   └──────────────────────┘                      └──────────────────────────────┘
-//        │  TCP: the number of bytes in the window, and their mac ─▶  ◀─ "taken"           (session.h)
+//   link (puts)                                   hub (fetches)
+//   ┌──────────────────────┐    fi_read, RDMA     ┌────────────────────────┐
+//   │ window, 2 MiB        │ ◀─────────────────── │ landing, 4 MiB:        │─▶ verified parts
+//   └──────────────────────┘                      │ 16 slots               │   of answers
+//        │                                        └────────────────────────┘
+//        │  TCP: the number of bytes in the window, and their mac ─▶  ◀─ "taken"     (session.h)
 //
 // The connection still carries the handshake, liveness, questions and small answers. With a bulk,
 // large data go over libfabric; without one, over TCP. No other machine can write into either

@@ -2,10 +2,13 @@
 // pass it on, and only the agent parses it:
 //
 //   aggregator ──▶ sonde run ──┬──▶ agent
-//                              └──▶ sonde node ──▶ agent      on every other node, including nodes that join later
+//                              └──▶ sonde node ──▶ agent      on every other node, including nodes
+//                                                             that join later
 //
-//   collector NAME [per_gpu] [input=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND      starts it, and replaces the one of that name
-//   collector NAME                                                                           stops it
+//   collector NAME [per_gpu] [input=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND
+//       starts a collector, and replaces the one of that name
+//   collector NAME
+//       stops it
 //
 // NAME has the characters of a metric's name. `per_gpu`: one process per GPU. WORD goes to the
 // standard input of COMMAND, which is a command like a script's (agent/scripts.h).

@@ -6,7 +6,8 @@
 // hosts twice, late or in another order gives the same set. With more than WIRE_HELD_MAX other
 // hosts, for a longer name, or without memory the set becomes `any`, which is always safe.
 //
-//   in HOSTS   short node, u8 bits (1: known, 2: any, 4: some series have no host at all), varint count, short host…
+//   in HOSTS   short node, u8 bits (1: known, 2: any, 4: some series have no host at all),
+//              varint count, short host…
 #ifndef SONDE_WIRE_HELD_H
 #define SONDE_WIRE_HELD_H
 

@@ -1,7 +1,9 @@
 // holders.h - knows which hub nodes hold which hosts' series (held.h), as reported in HOSTS, and
 // chooses the nodes to ask. In the loop's thread.
 //
-//   node ─ HOSTS ─▶ relay's hub ─ listener ─▶ relay's link ─ HOSTS ─▶ hub        a relay reports itself and, one by one, all nodes behind it
+//   node ─ HOSTS ─▶ relay's hub ─ listener ─▶ relay's link ─ HOSTS ─▶ hub
+//
+// A relay reports itself and, one by one, all nodes behind it.
 //
 // A node's set outlives its connection: a disconnected node is named as missing if it could have
 // the requested data. Reports are never revoked, so their order and the relays they come through do

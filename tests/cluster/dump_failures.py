@@ -1,5 +1,5 @@
-"""Dumps and recordings of all nodes, also while nodes, cables, disks or the aggregator fail: tests of the class
-Cluster (test_cluster.py), in its lab."""
+"""Dumps and recordings of all nodes, also while nodes, cables, disks or the aggregator fail: tests
+of the class Cluster (test_cluster.py), in its lab."""
 
 import json
 import os

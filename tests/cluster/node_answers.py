@@ -1,5 +1,5 @@
-"""All nodes in one answer: a tree of relays, the nodes that are asked, transports, clocks, tunnels: tests of the class
-Cluster (test_cluster.py), in its lab."""
+"""All nodes in one answer: a tree of relays, the nodes that are asked, transports, clocks, tunnels:
+tests of the class Cluster (test_cluster.py), in its lab."""
 
 import json
 import os

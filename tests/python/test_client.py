@@ -1,5 +1,5 @@
-"""sonde.AnalysisClient inside of jobs, beside them, and on recordings: the same answers live as from
-a recording."""
+"""sonde.AnalysisClient inside of jobs, beside them, and on recordings: the same answers live as
+from a recording."""
 
 import errno
 import itertools

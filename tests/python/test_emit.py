@@ -1,4 +1,5 @@
-"""The package `sonde` in programs: their parameters, metrics, levels and spans are in the recording."""
+"""The package `sonde` in programs: their parameters, metrics, levels and spans are in the
+recording."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-// emitter_forks.c - modes of the program `emitter`: programs that fork, clone or execute another one.
+// emitter_forks.c - modes of the program `emitter`: programs that fork, clone or execute another
+// one.
 #include "emitter.h"
 
 #include <pthread.h>

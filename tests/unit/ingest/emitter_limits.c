@@ -1,4 +1,5 @@
-// emitter_limits.c - modes of the program `emitter`: limits, configuration, and a short supply of memory, descriptors and rights.
+// emitter_limits.c - modes of the program `emitter`: limits, configuration, and a short supply of
+// memory, descriptors and rights.
 #include "emitter.h"
 
 #include "emit/segment.h"

@@ -1,4 +1,5 @@
-// emitter_points.c - modes of the program `emitter`: points of many threads, and of programs without an agent.
+// emitter_points.c - modes of the program `emitter`: points of many threads, and of programs
+// without an agent.
 #include "emitter.h"
 
 #include <fcntl.h>
