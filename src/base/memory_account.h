@@ -25,7 +25,7 @@ struct memory_account {
 // Returns false if the limit leaves no room, even after reclaiming.
 bool memory_account_take(struct memory_account *a, size_t bytes);
 
-// Adds without a check: for memory that is already allocated.
+// Adds memory that is already allocated, without checking the limit.
 void memory_account_add(struct memory_account *a, size_t bytes);
 void memory_account_give(struct memory_account *a, size_t bytes);
 

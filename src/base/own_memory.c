@@ -17,7 +17,8 @@ void own_memory_set_up(size_t mapped_from_bytes)
 #ifdef __GLIBC__
     mallopt(M_ARENA_MAX, ARENAS);
     mallopt(M_MMAP_THRESHOLD,
-            // setting it also stops malloc from raising it with each such block that is freed
+            // setting the threshold also stops malloc from raising it whenever such a block is
+            // freed
             (int)mapped_from_bytes);
     mallopt(M_TRIM_THRESHOLD, (int)(mapped_from_bytes < TOP_MAX ? mapped_from_bytes : TOP_MAX));
 #endif
@@ -60,12 +61,12 @@ void own_memory_keep(struct own_memory_keeper *k, size_t slack_bytes, int64_t no
     if (before_ns && now_ns - before_ns < OWN_MEMORY_LOOK_MS * (int64_t)NS_PER_MS)
         return;
     if (!atomic_compare_exchange_strong(&k->looked_ns, &before_ns, now_ns))
-        return; // another thread does it
+        return; // another thread is doing it
     size_t own = own_memory_bytes(), least = atomic_load(&k->least_bytes);
     if (own < least)
         atomic_store(&k->least_bytes, least = own);
     if (own - least < slack_bytes && atomic_fetch_add(&k->looks, 1) < OWN_MEMORY_LOOKS_MAX)
-        return; // not at the first check: memory must have been returned before
+        return; // not at the first check, because the least is 0 until memory has been returned
     atomic_store(&k->looks, 0);
     own_memory_give_back();
     atomic_store(&k->least_bytes, own_memory_bytes());

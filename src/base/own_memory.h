@@ -25,26 +25,26 @@ void own_memory_set_up(size_t mapped_from_bytes);
 // Resident memory without mapped files and shared memory; 0 if the kernel does not report it.
 size_t own_memory_bytes(void);
 
-// Resident memory including them.
+// Resident memory including mapped files and shared memory.
 size_t own_memory_resident_bytes(void);
 
 // Returns malloc's free memory to the system. Takes about a millisecond for 100 MiB.
 void own_memory_give_back(void);
 
-// Keeps a process small that allocates and frees all the time. malloc keeps freed blocks between
-// live ones, so it would grow towards the sum of the largest sizes of all its uses. Zero-initialise
-// it; threads share it.
+// Keeps a process small although it allocates and frees all the time. malloc keeps freed blocks
+// between live ones, so it would grow towards the sum of the largest sizes of all its uses.
+// Zero-initialise it; threads share it.
 struct own_memory_keeper {
     _Atomic int64_t looked_ns, eased_ns;
-    _Atomic size_t least_bytes; // since memory was last returned
+    _Atomic size_t least_bytes; // the least amount since memory was last returned
     _Atomic unsigned looks;     // looks since then
 };
 
 // returning 16 MiB every 5 s, page faults included, takes 0.2 % of a processor
 enum { OWN_MEMORY_LOOK_MS = 5000 };
 
-// The least may come from a moment of high use, which hides the memory that malloc keeps. So it is
-// measured again after this many looks.
+// The least amount may be from a moment of high use, which hides memory that malloc keeps. So it is
+// measured anew after this many looks.
 enum { OWN_MEMORY_LOOKS_MAX = 1 };
 
 // Call it after each piece of work. Once in OWN_MEMORY_LOOK_MS it returns memory to the system, if

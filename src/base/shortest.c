@@ -36,7 +36,7 @@ static _Atomic bool powers_filled;
 
 enum { LIMBS = 48 };
 
-// The highest 128 bits, plus one if lower bits are not 0 (or `inexact`).
+// The highest 128 bits of the number, plus one if a lower bit is set or the number is inexact.
 static struct power highest_bits(const uint32_t limbs[LIMBS], bool inexact)
 {
     int top = LIMBS - 1;
@@ -70,8 +70,9 @@ static void fill_powers(void)
             carry >>= 32;
         }
     }
-    // Downwards from a power of two so high that 128 bits are left at the end; dropping remainders
-    // on the way is exact, as ⌊⌊x/10⌋/10⌋ = ⌊x/100⌋, and no power of ten divides it.
+    // Downwards from a power of two high enough to leave 128 bits at the end. Dropping remainders
+    // on the way is exact, because ⌊⌊x/10⌋/10⌋ = ⌊x/100⌋ and no power of ten divides a power of
+    // two.
     memset(x, 0, sizeof x);
     x[LIMBS - 1] = UINT32_C(1) << 31;
     for (int k = -1; k >= POWER_MIN; k--) {

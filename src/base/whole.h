@@ -9,9 +9,9 @@
 // the limit; -ENOMEM; or a negative errno of read(). *out has the bytes read so far in any case.
 int whole_read(int fd, struct buf *out);
 
-// Returns 0, or a negative errno after which a part may have been written. Waits for a peer that
-// does not read (O_NONBLOCK) up to patience_ms at a time, then returns -EAGAIN. A socket gives
-// -EPIPE without SIGPIPE; a pipe gives both.
+// Returns 0, or a negative errno after which a part may have been written. If `fd` is non-blocking
+// and its peer does not read, it waits up to patience_ms at a time, then returns -EAGAIN. A closed
+// socket gives -EPIPE without SIGPIPE; a closed pipe gives both.
 int whole_write(int fd, struct str text, int patience_ms);
 
 // The same for a formatted line, to which it adds the newline; also returns -ENOMEM.

@@ -84,7 +84,7 @@
 
 #define SEGMENT_MAGIC UINT64_C(0x67657365646e6f73)       // "sondeseg"
 #define SEGMENT_HELLO_MAGIC UINT64_C(0x0a1a65646e6f737f) // "\x7fsonde\x1a\n"
-// The advice if a program, or sonde put, cannot see the folder of the job.
+// The advice for a program, or for sonde put, that cannot see the folder of the job.
 #define SEGMENT_FOLDER_HINT                                                                \
     "In a container, bind the folder above it (apptainer --bind DIR, podman or docker -v " \
     "DIR:DIR); where TMPDIR is "                                                           \
@@ -151,11 +151,11 @@ struct segment_header {
     uint32_t slots;
     uint32_t level;
     uint32_t clock;
-    // how often the program has turned to another agent; raised after socket_path changes
+    // how often the program has turned to another agent; raised after each change of socket_path
     _Atomic uint32_t moves;
-    // of the agent that this is for; the layout up to here is the same in all versions
+    // of the agent that the program connects to; the layout up to here is the same in all versions
     char socket_path[SEGMENT_PATH_MAX];
-    // of the agent's area, for an agent that searches /proc/PID/fd
+    // inode of the agent's area, for an agent that searches /proc/PID/fd
     uint64_t agent_inode;
 
     // Written by the program as it runs, read by the agent.
@@ -179,13 +179,13 @@ struct segment_agent {
     // The counts that agents have read so far (the header's counts, ring.dropped), for the next
     // agent.
     _Atomic uint64_t dropped, refused;
-    // About the accounts below. Stamps are boot time in ns, and each sample's is later than its
-    // predecessor's.
+    // These members are about the accounts below. A stamp is a boot time in ns; each sample has a
+    // later one than the sample before.
 
-    // the agents of one job share this number; accounts of other agents do not count
+    // identifies the job's agents: accounts of agents with another number do not count
     _Atomic uint64_t recording;
-    _Atomic uint64_t since; // stamps before this are from other agents
-    // stamps up to this are from samples whose accounts were written in all programs
+    _Atomic uint64_t since; // stamps before this one are from other agents
+    // stamps up to this one are of complete samples: their accounts were written in all programs
     _Atomic uint64_t complete;
     // How the agent turns the times of the records between a ring's `bytes` and `claimed` into
     // those that it stores (ingest/conversion.h). The next agent repeats the conversion, so a
@@ -196,7 +196,7 @@ struct segment_agent {
         _Atomic uint64_t dropped;
         _Atomic uint64_t claimed; // the agent was taking records up to here, if it was killed
         struct {
-            // of the two counts, the one whose `bytes` is the ring's is valid
+            // of the two counts, the valid one has the same `bytes` as the ring
             _Atomic uint64_t bytes;
             _Atomic uint64_t newest; // the newest time of the points before it
         } newest[2];
@@ -224,7 +224,7 @@ struct ring {
     _Atomic uint32_t cells_end; // handles from here on were never used in this slot
     uint32_t index;             // of the slot
     _Atomic uint64_t dropped;   // points (a row of n counts n), spans and notes that did not fit
-    uint64_t spans;             // ever begun here: for making ids
+    uint64_t spans;             // number of spans ever begun in this slot, for making ids
     // private to the producer: time of its last check for the agent
     uint32_t looked_ms;
     uint32_t step;     // bytes until the next check
@@ -235,7 +235,7 @@ struct ring {
 struct segment_hello {
     uint64_t magic;
     uint32_t version;
-    // a copy of header.moves: of two agents, the one that got the last HELLO continues
+    // a copy of header.moves: if two agents have the segment, the one with the last HELLO continues
     uint32_t moves;
 };
 

@@ -25,8 +25,8 @@ static uint64_t count_records(const struct emit_process *p, struct ring *r)
 {
     uint64_t size = p->ring_bytes, count = 0,
              at = atomic_load_explicit(&p->agent->tails[r->index].bytes, memory_order_relaxed);
-    // Acquire: the records before head are complete. Its thread may write more, but never over
-    // unread records.
+    // Acquire: the records before head are complete. The ring's thread may write more, but never
+    // over unread ones.
     uint64_t head = atomic_load_explicit(&r->head, memory_order_acquire);
     while (head - at <= size && at != head) {
         uint64_t word = *emit_data(r, at), words = word >> 16 & 0xffff;
@@ -78,7 +78,7 @@ uint64_t emit_unheard_values(struct emit_process *p)
     return count;
 }
 
-// The folder of the job; returns whether it exists here.
+// Finds the folder of the job; returns whether it exists here.
 static bool folder_is_here(const char *socket_path, char folder[SEGMENT_PATH_MAX])
 {
     memcpy(folder, socket_path, SEGMENT_PATH_MAX);

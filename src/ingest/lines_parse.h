@@ -73,12 +73,12 @@ void line_free(struct line *l);
 // in l->error.
 bool line_parse(struct line *l, struct str text);
 
-// The single protocols; line_reset first.
+// The parsers of the single protocols. Call line_reset first.
 void line_reset(struct line *l);
 bool line_parse_statsd(struct line *l, struct str text);
 bool line_parse_influx(struct line *l, struct str text);
 
-// The place of the first blank without a backslash before it; the size if there is none.
+// Finds the first blank without a backslash before it. Returns the size if there is none.
 size_t line_influx_word(struct str text);
 
 // Sets the error message; returns false.

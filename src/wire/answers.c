@@ -11,7 +11,8 @@
 #include <stdlib.h>
 
 enum {
-    // Bytes of an answer that wait for credit; with more, no further records are made.
+    // Most bytes of an answer that wait for credit: while there are more, no further records are
+    // made.
     OUT_MAX = 256 << 10,
     CHILDREN_TICK_MS = 10, // interval at which a relay checks the deadlines of its children
     CHILDREN_SHARE = 4,    // children get three quarters of their relay's time
@@ -27,7 +28,8 @@ struct run {
     struct wire_answer *answer;  // NULL: no answer in progress
     struct work_watch watch;     // for both the answer and the gather
     size_t held_bytes;           // in the account
-    struct wire_refresh refresh; // precedes our own answer, while `refreshing`
+    // brings the files up to date before our own answer; valid while `refreshing`
+    struct wire_refresh refresh;
     unsigned question;
     struct str own_request; // points into `request`
     int64_t deadline_ns;    // of our own answer
@@ -79,7 +81,7 @@ static void free_run(struct run *r)
 
 static int look_at_run(void *user, struct error *e)
 {
-    (void)user, (void)e; // a cancelled question is freed between two steps
+    (void)user, (void)e; // a cancelled question ends between two steps, not here
     return 0;
 }
 
@@ -139,8 +141,8 @@ static void finish(struct run *r)
 
 // ---- records ----
 
-// Called when our own part is unavailable. A relay names itself as missing and continues with its
-// children.
+// Called when the node has no answer of its own. A relay then names itself as missing, and
+// continues with its children.
 static void own_part_failed(struct run *r, const struct error *e)
 {
     r->answering = false;
@@ -267,7 +269,7 @@ static bool step(struct wire_work *work)
         return false;
     }
     return all_sent &&
-           // otherwise credit, a child or the refresh resumes it
+           // if not, new credit, a child or the refresh resumes the answer
            (r->answering || !(r->children || r->refreshing));
 }
 

@@ -1,5 +1,5 @@
-// asking.c - a question in flight (`asking`) has an `asked` for each asked node; a peer finds its
-// own by the id in the frame.
+// asking.c - a question in flight (`asking`) has an `asked` for each node that was asked. A peer
+// finds the `asked` of an answer by the id in the frame.
 //
 //   asking ──< asked >── peer
 //

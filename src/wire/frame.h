@@ -22,7 +22,8 @@
 #include "base/error.h"
 
 enum {
-    // of frames, and of the requests and records in them (src/ask): a new layout raises it
+    // version of the frames, and of the requests and records in them (src/ask): a new layout raises
+    // it
     WIRE_VERSION = 1,
     WIRE_HEADER_BYTES = 12,
     WIRE_MAC_BYTES = 16,

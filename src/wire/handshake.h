@@ -38,8 +38,8 @@ enum wire_role {
 
 struct wire_identity {
     enum wire_role role;
-    // start time of the process in ns since the epoch: a newer process replaces an older one of the
-    // same host
+    // start time of the process in ns since the epoch: of two processes with the same host, the
+    // newer one replaces the older one
     uint64_t session;
     uint64_t attempt; // counts this process's connections
     struct str host, job;
@@ -56,7 +56,7 @@ struct wire_handshake {
     uint8_t own_nonce[WIRE_NONCE_BYTES];
     char said[WIRE_HELLO_MAX], heard[WIRE_HELLO_MAX];
     size_t said_size, heard_size;
-    // valid once both ends have introduced themselves
+    // The keys are valid once both ends have introduced themselves.
     uint8_t send_key[WIRE_KEY_BYTES], receive_key[WIRE_KEY_BYTES], window_key[WIRE_KEY_BYTES];
 };
 

@@ -16,7 +16,7 @@
 #include "base/bytes.h"
 
 enum {
-    // without the node's own name
+    // hosts in a set, besides the node's own name
     WIRE_HELD_MAX = 16,
     WIRE_HELD_ENTRY_MAX = (WIRE_HELD_MAX + 1) * (WIRE_HOST_MAX + 2) + 2, // bytes in a HOSTS
 };

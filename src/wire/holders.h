@@ -31,8 +31,8 @@ void holders_listen(struct hub *h, const struct holders_listener *listener);
 // Calls `each` with every node of the hub.
 void holders_each(struct hub *h, const struct holders_listener *each);
 
-// For hub.c: the first is called for a node that is new or expected, the second for a HOSTS frame;
-// false: the frame breaks the protocol (*why).
+// For hub.c. It calls the first function for a node that is new or expected, and the second one for
+// a HOSTS frame. The second one returns false if the frame breaks the protocol (*why).
 void holders_changed(struct hub *h, const struct node *n);
 bool holders_take(struct peer *p, struct str payload, const char **why);
 

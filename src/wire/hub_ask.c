@@ -52,8 +52,8 @@ static bool is_over(const struct waiter *w)
     return w->hub->memory && memory_account_is_over(w->hub->memory);
 }
 
-// Counts an item that has arrived, even beyond the limit. Its caller takes it soon, and until then
-// nodes wait.
+// Counts an item that has arrived, even beyond the limit: the caller takes it soon, and the nodes
+// wait until then.
 static bool is_too_much(struct waiter *w, const struct item *item)
 {
     struct memory_account *memory = w->hub->memory;
@@ -204,8 +204,8 @@ static int hand_over(struct waiter *w)
         bool go_on = false;
         if (item) {
             w->held_bytes -= item_bytes(item);
-            // Decided by its own bytes alone: other questions that hold much must not keep it
-            // waiting forever.
+            // Only the bytes of this question decide: other questions that hold many bytes must not
+            // keep it waiting forever.
             go_on = w->paused &&
                     (w->held_bytes == 0 || (w->held_bytes <= HUB_HELD_MAX / 2 && !is_over(w)));
             w->paused &= !go_on;
@@ -312,7 +312,7 @@ int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena,
             r = collect(&w, deadline_ns);
         w.reason = r ? WIRE_ERROR : WIRE_LATE;
         wire_loop_call(h->loop, end, &w);
-        int rest = r ? 0 : hand_over(&w); // records that came at the last moment
+        int rest = r ? 0 : hand_over(&w); // also takes records that came at the last moment
         r = r ? r : rest;
     }
     if (r == 0)

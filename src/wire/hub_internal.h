@@ -44,7 +44,7 @@ struct node {
     struct wire_held held;
     struct node *tellers[HUB_TELLERS_MAX]; // relays that have reported this node as theirs
     unsigned teller_count;
-    bool many_tellers;   // further relays were in front of it, too
+    bool many_tellers;   // more relays have reported this node than `tellers` has room for
     bool knows_too_many; // a relay: knows more nodes than the hub has room for
 };
 

@@ -95,7 +95,7 @@ static void count_connected(void *user)
         c->connected += n->peer != NULL;
         c->lacking += n->expected && !n->via.size && !n->peer;
     }
-    c->changes = c->hub->changes; // no lock, because only this thread changes it
+    c->changes = c->hub->changes; // needs no lock, because only this thread changes it
 }
 
 int hub_wait(struct hub *h, size_t count, int64_t deadline_ns)

@@ -175,8 +175,8 @@ static void connect_now(struct wire_link *l)
         disconnect(l, e.text, NULL);
 }
 
-// Doubles with each failure up to retry_max_ms. The wait is a random fraction of that, between half
-// and all, so that a thousand nodes do not connect at the same moment.
+// The longest wait doubles with each failure, up to retry_max_ms. The actual wait is random,
+// between half of it and all of it, so that a thousand nodes do not connect at the same moment.
 static uint64_t retry_wait_ms(const struct wire_link *l)
 {
     uint64_t wait = l->settings.retry_ms;
@@ -203,7 +203,7 @@ static void on_timer(uv_timer_t *timer)
         // After a stall of this process, read pending input before declaring the parent dead.
         bool stood_still = now_ns - l->armed_ns > most_ms * NS_PER_MS / 2;
         if (!stood_still && now_ns - since > most_ms * NS_PER_MS) {
-            // The silent parent is tried last.
+            // The link tries the silent parent last.
             l->tries = open ? (unsigned)l->stats.parent + 1 : l->tries;
             disconnect(l,
                        open ? "the parent was not heard for too long" : "the parent did not answer",
