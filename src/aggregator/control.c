@@ -1,6 +1,6 @@
 #include "aggregator/control.h"
 
-#include "base/whole.h"
+#include "base/full_io.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -46,7 +46,7 @@ void control_say(struct control *c, const char *format, ...)
     va_start(args, format);
     pthread_mutex_lock(&c->saying);
     if (c->fd >= 0)
-        whole_say(c->fd, 0, format, args);
+        full_write_line(c->fd, 0, format, args);
     pthread_mutex_unlock(&c->saying);
     va_end(args);
 }

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/forked.h"
+#include "base/full_io.h"
 #include "base/str.h"
-#include "base/whole.h"
 #include "launch/descendants.h"
 
 #include <errno.h>
@@ -177,7 +177,7 @@ void child_tell(struct child *c, const char *format, ...)
     va_list args;
     va_start(args, format);
     if (c->control >= 0)
-        whole_say(c->control, CHILD_TELL_MS, format, args);
+        full_write_line(c->control, CHILD_TELL_MS, format, args);
     va_end(args);
 }
 

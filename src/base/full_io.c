@@ -1,4 +1,4 @@
-#include "base/whole.h"
+#include "base/full_io.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ static ssize_t read_piece(int fd, struct buf *out)
     return n < 0 ? -errno : n;
 }
 
-int whole_read(int fd, struct buf *out)
+int full_read(int fd, struct buf *out)
 {
     ssize_t n;
     do
@@ -41,7 +41,7 @@ static ssize_t write_piece(int fd, struct str text)
     return n < 0 ? -errno : n;
 }
 
-int whole_write(int fd, struct str text, int patience_ms)
+int full_write(int fd, struct str text, int patience_ms)
 {
     while (text.size) {
         ssize_t n = write_piece(fd, text);
@@ -54,12 +54,12 @@ int whole_write(int fd, struct str text, int patience_ms)
     return 0;
 }
 
-int whole_say(int fd, int patience_ms, const char *format, va_list args)
+int full_write_line(int fd, int patience_ms, const char *format, va_list args)
 {
     struct buf line = {0};
     buf_vprintf(&line, format, args);
     buf_add_char(&line, '\n');
-    int rc = line.failed ? -ENOMEM : whole_write(fd, buf_str(&line), patience_ms);
+    int rc = line.failed ? -ENOMEM : full_write(fd, buf_str(&line), patience_ms);
     buf_free(&line);
     return rc;
 }

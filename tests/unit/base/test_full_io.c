@@ -1,4 +1,4 @@
-#include "base/whole.h"
+#include "base/full_io.h"
 
 #include "unit/test.h"
 
@@ -30,7 +30,7 @@ static void *read_whole(void *user)
 {
     struct reader *r = user;
     r->got = (struct buf){.limit = MUCH};
-    r->result = whole_read(r->fd, &r->got);
+    r->result = full_read(r->fd, &r->got);
     return NULL;
 }
 
@@ -41,7 +41,7 @@ static void pass_on(int from, int to)
     struct reader r = {.fd = to};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, read_whole, &r), 0);
-    assert_int_equal(whole_write(from, text, 60000), 0);
+    assert_int_equal(full_write(from, text, 60000), 0);
     close(from);
     pthread_join(thread, NULL);
     close(to);
@@ -75,11 +75,11 @@ static void nobody_reads(void **state)
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    assert_int_equal(whole_write(ends[0], text, 0), -EAGAIN);
+    assert_int_equal(full_write(ends[0], text, 0), -EAGAIN);
     close(ends[1]);
-    assert_int_equal(whole_write(ends[0], text, 0), -EPIPE); // and no signal
+    assert_int_equal(full_write(ends[0], text, 0), -EPIPE); // and no signal
     close(ends[0]);
-    assert_int_equal(whole_write(ends[0], text, 0), -EBADF);
+    assert_int_equal(full_write(ends[0], text, 0), -EBADF);
     free((char *)(uintptr_t)text.data);
 }
 
@@ -88,7 +88,7 @@ static int say(int fd, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    int rc = whole_say(fd, 0, format, args);
+    int rc = full_write_line(fd, 0, format, args);
     va_end(args);
     return rc;
 }
@@ -101,17 +101,17 @@ static void lines_and_limits(void **state)
     assert_int_equal(say(fd, "ready %d", 4242), 0);
     struct buf all = {.limit = 11}, less = {.limit = 10};
     lseek(fd, 0, SEEK_SET);
-    assert_int_equal(whole_read(fd, &all), 0);
+    assert_int_equal(full_read(fd, &all), 0);
     assert_str_equal(buf_str(&all), "ready 4242\n");
     lseek(fd, 0, SEEK_SET);
-    assert_int_equal(whole_read(fd, &less), -EFBIG);
+    assert_int_equal(full_read(fd, &less), -EFBIG);
     assert_str_equal(buf_str(&less), "ready 4242");
     close(fd);
-    assert_int_equal(whole_read(fd, &all), -EBADF);
+    assert_int_equal(full_read(fd, &all), -EBADF);
     int folder = open("/", O_RDONLY | O_CLOEXEC);
     buf_free(&all);
     all.limit = 10;
-    assert_int_equal(whole_read(folder, &all), -EISDIR);
+    assert_int_equal(full_read(folder, &all), -EISDIR);
     close(folder);
     buf_free(&all);
     buf_free(&less);
