@@ -1,6 +1,6 @@
 #include "base/arena.h"
 
-#include "base/large.h"
+#include "base/huge_pages.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static void *grow(struct arena *a, size_t size)
     struct arena_chunk *c = malloc(sizeof *c + chunk);
     if (!c)
         return NULL;
-    large_pages(c, sizeof *c + chunk);
+    huge_pages_advise(c, sizeof *c + chunk);
     c->size = chunk;
     a->used_bytes += sizeof *c + chunk;
     if (large) { // behind the newest chunk, whose free space remains in use

@@ -1,6 +1,6 @@
 #include "base/str.h"
 
-#include "base/large.h"
+#include "base/huge_pages.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -211,7 +211,7 @@ bool buf_grow(struct buf *b, size_t more)
     }
     b->data = data;
     b->capacity = capacity;
-    large_pages(data + b->size, capacity - b->size);
+    huge_pages_advise(data + b->size, capacity - b->size);
     return true;
 }
 
