@@ -19,7 +19,7 @@
 #include "agent/scripts.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/own_memory.h"
+#include "base/process_memory.h"
 #include "wire/held.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ struct agent {
     uv_signal_t signals[END_SIGNALS];
     uv_poll_t control;
     uv_prepare_t news;
-    struct own_memory_keeper memory_keeper;
+    struct process_memory_keeper memory_keeper;
     size_t hosts; // hosts with series at the last report
     uint64_t drain_ms;
     int64_t rest_until_ns; // monotonic: no requested drain before
@@ -183,8 +183,8 @@ static void tick(struct agent *a)
     struct connections_stats connections;
     agent_connections_get_stats(a->connections, &connections);
     if (a->parts.options->memory_bytes)
-        own_memory_keep(&a->memory_keeper, a->parts.options->memory_bytes / SLACK_SHARE,
-                        clock_monotonic_ns());
+        process_memory_keep(&a->memory_keeper, a->parts.options->memory_bytes / SLACK_SHARE,
+                            clock_monotonic_ns());
     bool busy =
         a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->parts.options->udp_port;
     uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);

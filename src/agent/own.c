@@ -127,7 +127,7 @@ static double seconds(struct timeval t)
 }
 
 // Resident pages less shared ones: those are the mapped file's and the programs' rings.
-static double own_memory(const struct own *o)
+static double process_memory(const struct own *o)
 {
     char text[128];
     ssize_t got = o->statm >= 0 ? pread(o->statm, text, sizeof text, 0) : -1;
@@ -205,7 +205,7 @@ int own_sample(struct own *o, const struct ingest *in, const struct own_figures 
         [METRIC_SONDE_PROGRAMS] = (double)taken.programs,
         [METRIC_SONDE_LINES] = (double)taken.lines,
         [METRIC_SONDE_AGENT_CPU] = seconds(usage.ru_utime) + seconds(usage.ru_stime),
-        [METRIC_SONDE_AGENT_MEMORY] = own_memory(o),
+        [METRIC_SONDE_AGENT_MEMORY] = process_memory(o),
         [METRIC_SONDE_LATENESS] = (double)figures->sampler.lateness_ns / NS_PER_S,
         [METRIC_SONDE_SAMPLE_TIME] = (double)figures->sampler.sampling_ns / NS_PER_S,
         [METRIC_SONDE_SKIPPED] = (double)figures->sampler.skipped,

@@ -5,7 +5,7 @@
 #include "agent/overflow.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/own_memory.h"
+#include "base/process_memory.h"
 #include "store/read.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static int make_names(struct parts *p, struct error *e)
 static size_t merge_room(void *user)
 {
     const struct agent_options *o = user;
-    size_t own = own_memory_bytes() + o->memory_bytes / MARGIN_SHARE;
+    size_t own = process_memory_bytes() + o->memory_bytes / MARGIN_SHARE;
     return own < o->memory_bytes ? o->memory_bytes - own : 0;
 }
 

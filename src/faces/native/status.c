@@ -1,6 +1,6 @@
 // status.c - sonde's own face: the served data, and the health of the server.
 #include "base/clock.h"
-#include "base/own_memory.h"
+#include "base/process_memory.h"
 #include "faces/native/dump.h"
 #include "faces/native/handlers.h"
 #include "http/workers.h"
@@ -257,8 +257,8 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     json_key_i64(&w, "level", service->level);
     json_key_double(&w, "uptime_seconds",
                     (double)(clock_monotonic_ns() - service->started_ns) / NS_PER_S);
-    json_key_u64(&w, "memory_bytes", own_memory_resident_bytes());
-    json_key_u64(&w, "own_memory_bytes", own_memory_bytes());
+    json_key_u64(&w, "memory_bytes", process_memory_resident_bytes());
+    json_key_u64(&w, "own_memory_bytes", process_memory_bytes());
     if (service->site) { // the answer comes from a server
         write_connections(&w, service);
         write_workers(&w, service);

@@ -1,4 +1,4 @@
-#include "base/own_memory.h"
+#include "base/process_memory.h"
 
 #include "base/clock.h"
 
@@ -11,7 +11,7 @@
 enum { ARENAS = 2 };        // instead of one per thread, the C library's default
 enum { TOP_MAX = 8 << 20 }; // free bytes kept at the end of an arena
 
-void own_memory_set_up(size_t mapped_from_bytes)
+void process_memory_set_up(size_t mapped_from_bytes)
 {
     (void)mapped_from_bytes;
 #ifdef __GLIBC__
@@ -34,53 +34,53 @@ static void read_pages(unsigned long long *resident, unsigned long long *shared)
         fclose(f);
 }
 
-size_t own_memory_bytes(void)
+size_t process_memory_bytes(void)
 {
     unsigned long long resident, shared;
     read_pages(&resident, &shared);
     return shared < resident ? (size_t)(resident - shared) * (size_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-size_t own_memory_resident_bytes(void)
+size_t process_memory_resident_bytes(void)
 {
     unsigned long long resident, shared;
     read_pages(&resident, &shared);
     return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-void own_memory_give_back(void)
+void process_memory_give_back(void)
 {
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
 }
 
-void own_memory_keep(struct own_memory_keeper *k, size_t slack_bytes, int64_t now_ns)
+void process_memory_keep(struct process_memory_keeper *k, size_t slack_bytes, int64_t now_ns)
 {
     int64_t before_ns = atomic_load(&k->looked_ns);
-    if (before_ns && now_ns - before_ns < OWN_MEMORY_LOOK_MS * (int64_t)NS_PER_MS)
+    if (before_ns && now_ns - before_ns < PROCESS_MEMORY_LOOK_MS * (int64_t)NS_PER_MS)
         return;
     if (!atomic_compare_exchange_strong(&k->looked_ns, &before_ns, now_ns))
         return; // another thread is doing it
-    size_t own = own_memory_bytes(), least = atomic_load(&k->least_bytes);
+    size_t own = process_memory_bytes(), least = atomic_load(&k->least_bytes);
     if (own < least)
         atomic_store(&k->least_bytes, least = own);
-    if (own - least < slack_bytes && atomic_fetch_add(&k->looks, 1) < OWN_MEMORY_LOOKS_MAX)
+    if (own - least < slack_bytes && atomic_fetch_add(&k->looks, 1) < PROCESS_MEMORY_LOOKS_MAX)
         return; // not at the first check, because the least is 0 until memory has been returned
     atomic_store(&k->looks, 0);
-    own_memory_give_back();
-    atomic_store(&k->least_bytes, own_memory_bytes());
+    process_memory_give_back();
+    atomic_store(&k->least_bytes, process_memory_bytes());
 }
 
-bool own_memory_ease(struct own_memory_keeper *k, size_t above_bytes, size_t bound_bytes,
-                     int64_t now_ns)
+bool process_memory_ease(struct process_memory_keeper *k, size_t above_bytes, size_t bound_bytes,
+                         int64_t now_ns)
 {
     int64_t before_ns = atomic_load(&k->eased_ns);
-    if (now_ns - before_ns < OWN_MEMORY_EASE_MS * (int64_t)NS_PER_MS ||
+    if (now_ns - before_ns < PROCESS_MEMORY_EASE_MS * (int64_t)NS_PER_MS ||
         !atomic_compare_exchange_strong(&k->eased_ns, &before_ns, now_ns))
         return false;
-    if (own_memory_bytes() <= above_bytes)
+    if (process_memory_bytes() <= above_bytes)
         return false;
-    own_memory_give_back();
-    return own_memory_bytes() > bound_bytes;
+    process_memory_give_back();
+    return process_memory_bytes() > bound_bytes;
 }
