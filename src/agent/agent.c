@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process_memory.h"
-#include "wire/held.h"
+#include "wire/host_set.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -249,7 +249,7 @@ static void on_news(uv_prepare_t *handle)
     if (hosts == a->hosts ||
         a->hosts >
             // its own name, and this many others; beyond that, the report is "any"
-            WIRE_HELD_MAX + 1)
+            WIRE_HOST_SET_MAX + 1)
         return;
     a->hosts = hosts;
     tell(a->parts.options->control_fd, "%s\n", "hosts");

@@ -2,14 +2,14 @@
 // let through.
 //
 // A question asks for one thing or several (a stream's selections). A node need not be asked when
-// no value of `host` that its store holds (held.h) passes all that one of them says of `host`, as
+// no value of `host` that its store holds (host_set.h) passes all that one of them says of `host`, as
 // then none of its series does. That is decided by the filters themselves; a question that says
 // nothing of `host`, or that cannot be read, is about everybody, and so is a pattern of more than
 // ASK_HOST_FILTER_PATTERN_MAX bytes, as many values are tried with it in the loop's thread.
 #ifndef SONDE_ASK_HOST_FILTER_H
 #define SONDE_ASK_HOST_FILTER_H
 
-#include "wire/held.h"
+#include "wire/host_set.h"
 
 #include "base/arena.h"
 #include "query/filter.h"
@@ -48,7 +48,7 @@ void ask_host_filter_free(struct wire_host_filter *a);
 // Whether the request goes to the node of that name with these hosts. It goes to a node that has
 // not reported its hosts.
 bool ask_host_filter_concerns(const struct wire_host_filter *a, struct str node,
-                              const struct wire_held *held);
+                              const struct wire_host_set *held);
 
 // Whether filters say anything of `host`.
 bool ask_host_filter_any_host(const struct query_filter *filters, size_t count);

@@ -42,7 +42,7 @@ static bool note_teller(struct node *n, struct node *relay)
     return true;
 }
 
-static void take_entry(struct peer *p, struct str host, const struct wire_held *held)
+static void take_entry(struct peer *p, struct str host, const struct wire_host_set *held)
 {
     struct hub *h = p->hub;
     struct node *n = hub_get_node(h, host);
@@ -51,7 +51,7 @@ static void take_entry(struct peer *p, struct str host, const struct wire_held *
         return;
     }
     bool new = note_teller(n, p->node);
-    if (wire_held_merge(&n->held, held) || new)
+    if (wire_host_set_merge(&n->held, held) || new)
         holders_changed(h, n);
 }
 
@@ -61,9 +61,9 @@ bool holders_take(struct peer *p, struct str payload, const char **why)
     unsigned all = bytes_u8(&b);
     bool sound = !b.failed && all <= 1;
     while (sound && bytes_left(&b)) {
-        struct str room[WIRE_HELD_MAX], host;
-        struct wire_held held;
-        sound = wire_held_read(&b, room, &host, &held) == 0 &&
+        struct str room[WIRE_HOST_SET_MAX], host;
+        struct wire_host_set held;
+        sound = wire_host_set_read(&b, room, &host, &held) == 0 &&
                 (p->node->relay || str_eq(host, p->node->host));
         if (sound)
             take_entry(p, host, &held);

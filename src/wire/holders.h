@@ -1,4 +1,4 @@
-// holders.h - knows which hub nodes hold which hosts' series (held.h), as reported in HOSTS, and
+// holders.h - knows which hub nodes hold which hosts' series (host_set.h), as reported in HOSTS, and
 // chooses the nodes to ask. In the loop's thread.
 //
 //   node ─ HOSTS ─▶ relay's hub ─ listener ─▶ relay's link ─ HOSTS ─▶ hub
@@ -20,7 +20,7 @@ struct peer;
 struct node;
 
 struct holders_listener {
-    void (*changed)(void *user, struct str host, const struct wire_held *held);
+    void (*changed)(void *user, struct str host, const struct wire_host_set *held);
     void *user;
 };
 

@@ -303,7 +303,7 @@ static void free_hub(struct hub *h)
     for (size_t i = 0; i < h->node_count; i++) {
         free((char *)h->nodes[i]->host.data);
         free((char *)h->nodes[i]->via.data);
-        wire_held_free(&h->nodes[i]->held);
+        wire_host_set_free(&h->nodes[i]->held);
         free(h->nodes[i]);
     }
     free(h->nodes);

@@ -8,8 +8,8 @@
 #include "base/map.h"
 #include "wire/asking.h"
 #include "wire/clock_offset.h"
-#include "wire/held.h"
 #include "wire/holders.h"
+#include "wire/host_set.h"
 #include "wire/hub_clients.h"
 #include "wire/session.h"
 
@@ -41,7 +41,7 @@ struct node {
     uint64_t asked;                                       // number of questions
     struct clock_offset clock;
     size_t index; // in the hub's list of nodes
-    struct wire_held held;
+    struct wire_host_set held;
     struct node *tellers[HUB_TELLERS_MAX]; // relays that have reported this node as theirs
     unsigned teller_count;
     bool many_tellers;   // more relays have reported this node than `tellers` has room for

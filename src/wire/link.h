@@ -67,7 +67,7 @@ void wire_link_destroy(struct wire_link *l);
 int wire_link_set_parents(struct wire_link *l, const struct wire_parent *parents, size_t count);
 
 // Called when the store has new series: reports their hosts to the parent at once instead of at its
-// next ping (held.h). Callable from any thread but the loop's.
+// next ping (host_set.h). Callable from any thread but the loop's.
 void wire_link_look(struct wire_link *l);
 
 void wire_link_get_stats(struct wire_link *l, struct wire_link_stats *out);

@@ -22,7 +22,7 @@
 //   TAKEN    u32 bytes of the oldest pieces that may be reused
 //   AGAIN    bytes of the oldest piece that was not taken before a USE said no
 //
-// and, if both ends support it, the hosts whose series nodes hold (held.h):
+// and, if both ends support it, the hosts whose series nodes hold (host_set.h):
 //
 //   HOSTS    u8 whether the link's first report is now complete; entries of nodes: itself, and
 //            those behind it

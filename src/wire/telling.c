@@ -23,24 +23,24 @@ static void send_frame(struct wire_telling *t, uint8_t all)
 
 // ---- those behind us, and ourselves ----
 
-static void tell_one(void *user, struct str host, const struct wire_held *held)
+static void tell_one(void *user, struct str host, const struct wire_host_set *held)
 {
     struct wire_telling *t = user;
     if (!t->session)
         return;
     begin_frame(t);
-    wire_held_write(host, held, &t->out);
+    wire_host_set_write(host, held, &t->out);
     send_frame(t, MORE);
 }
 
-static void add_one(void *user, struct str host, const struct wire_held *held)
+static void add_one(void *user, struct str host, const struct wire_host_set *held)
 {
     struct wire_telling *t = user;
-    if (t->out.size + WIRE_HELD_ENTRY_MAX > WIRE_HOSTS_BYTES_MAX) {
+    if (t->out.size + WIRE_HOST_SET_ENTRY_MAX > WIRE_HOSTS_BYTES_MAX) {
         send_frame(t, MORE);
         begin_frame(t);
     }
-    wire_held_write(host, held, &t->out);
+    wire_host_set_write(host, held, &t->out);
 }
 
 // ---- our own store ----
@@ -52,7 +52,7 @@ static bool learn(struct wire_telling *t, const struct wire_view *view)
     if (t->own.any || identity == t->seen)
         return false;
     t->seen = identity;
-    struct wire_held before = t->own;
+    struct wire_host_set before = t->own;
     t->own.known = true;
     t->questions->hosts(view, t->host, &t->own);
     return !before.known || t->own.any || t->own.count != before.count ||
@@ -97,7 +97,7 @@ void wire_telling_end(struct wire_telling *t)
 {
     if (t->children)
         holders_listen(t->children, NULL);
-    wire_held_free(&t->own);
+    wire_host_set_free(&t->own);
 }
 
 void wire_telling_connected(struct wire_telling *t, struct wire_session *session)

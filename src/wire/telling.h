@@ -19,7 +19,7 @@ struct wire_telling {
     const struct wire_source *source; // our store
     struct hub *children;             // NULL: none
     struct wire_session *session;     // NULL: not connected
-    struct wire_held own;
+    struct wire_host_set own;
     // identity of the view checked last: an equal one has no new hosts
     uint64_t seen;
     struct buf out; // the current frame

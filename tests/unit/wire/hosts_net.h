@@ -6,10 +6,10 @@
 #include "ask/recent_wire.h"
 #include "store/store.h"
 #include "unit/wire/net.h"
-#include "wire/held.h"
+#include "wire/host_set.h"
 #include "wire/session.h"
 
-enum { NODES = 3, MANY = WIRE_HELD_MAX + 1 };
+enum { NODES = 3, MANY = WIRE_HOST_SET_MAX + 1 };
 
 struct node {
     char host[8], path[96];

@@ -278,54 +278,54 @@ static void a_metric_that_others_know_is_no_mistake(void **state)
 static void sets_only_grow(void **state)
 {
     (void)state;
-    struct wire_held a = {.known = true}, b = {0}, c = {0}, read;
-    assert_true(wire_held_add(&a, STR("x")));
-    assert_false(wire_held_add(&a, STR("x")));
-    assert_true(wire_held_merge(&b, &a));
-    assert_false(wire_held_merge(&b, &a));
+    struct wire_host_set a = {.known = true}, b = {0}, c = {0}, read;
+    assert_true(wire_host_set_add(&a, STR("x")));
+    assert_false(wire_host_set_add(&a, STR("x")));
+    assert_true(wire_host_set_merge(&b, &a));
+    assert_false(wire_host_set_merge(&b, &a));
     assert_true(b.known && b.count == 1 && !b.any);
     // hosts that are missing there are not forgotten
-    assert_false(wire_held_merge(&b, &(struct wire_held){.known = true}));
-    assert_true(wire_held_merge(&b, &(struct wire_held){.without = true}));
+    assert_false(wire_host_set_merge(&b, &(struct wire_host_set){.known = true}));
+    assert_true(wire_host_set_merge(&b, &(struct wire_host_set){.without = true}));
     struct buf out = {0};
-    wire_held_write(STR("n1"), &b, &out);
-    struct str room[WIRE_HELD_MAX], node;
+    wire_host_set_write(STR("n1"), &b, &out);
+    struct str room[WIRE_HOST_SET_MAX], node;
     struct bytes rest = bytes_of(out.data, out.size);
-    assert_int_equal(wire_held_read(&rest, room, &node, &read), 0);
+    assert_int_equal(wire_host_set_read(&rest, room, &node, &read), 0);
     assert_int_equal(bytes_left(&rest), 0);
     assert_str_equal(node, "n1");
     assert_true(read.known && read.without && !read.any && read.count == 1);
     assert_str_equal(read.values[0], "x");
     for (size_t cut = 0; cut < out.size; cut++) {
         rest = bytes_of(out.data, cut);
-        assert_int_equal(wire_held_read(&rest, room, &node, &read), -EBADMSG);
+        assert_int_equal(wire_host_set_read(&rest, room, &node, &read), -EBADMSG);
     }
     // Too many hosts, or too long names: any host.
     char long_name[WIRE_HOST_MAX + 1];
     memset(long_name, 'x', sizeof long_name);
-    assert_true(wire_held_add(&a, (struct str){long_name, WIRE_HOST_MAX}));
+    assert_true(wire_host_set_add(&a, (struct str){long_name, WIRE_HOST_MAX}));
     assert_false(a.any);
-    assert_true(wire_held_add(&a, (struct str){long_name, sizeof long_name}));
+    assert_true(wire_host_set_add(&a, (struct str){long_name, sizeof long_name}));
     assert_true(a.any && a.count == 0);
-    assert_false(wire_held_add(&a, STR("y")));
-    for (int i = 0; i <= WIRE_HELD_MAX; i++) {
+    assert_false(wire_host_set_add(&a, STR("y")));
+    for (int i = 0; i <= WIRE_HOST_SET_MAX; i++) {
         char name[8];
         snprintf(name, sizeof name, "h%d", i);
-        assert_true(wire_held_add(&c, str_of(name)));
-        assert_int_equal(c.any, i == WIRE_HELD_MAX);
+        assert_true(wire_host_set_add(&c, str_of(name)));
+        assert_int_equal(c.any, i == WIRE_HOST_SET_MAX);
     }
     // The longest entry has the documented size.
-    wire_held_free(&b);
-    for (int i = 0; i < WIRE_HELD_MAX; i++) {
+    wire_host_set_free(&b);
+    for (int i = 0; i < WIRE_HOST_SET_MAX; i++) {
         long_name[0] = (char)('a' + i);
-        wire_held_add(&b, (struct str){long_name, WIRE_HOST_MAX});
+        wire_host_set_add(&b, (struct str){long_name, WIRE_HOST_MAX});
     }
     out.size = 0;
-    wire_held_write((struct str){long_name, WIRE_HOST_MAX}, &b, &out);
-    assert_int_equal(out.size, WIRE_HELD_ENTRY_MAX);
-    wire_held_free(&a);
-    wire_held_free(&b);
-    wire_held_free(&c);
+    wire_host_set_write((struct str){long_name, WIRE_HOST_MAX}, &b, &out);
+    assert_int_equal(out.size, WIRE_HOST_SET_ENTRY_MAX);
+    wire_host_set_free(&a);
+    wire_host_set_free(&b);
+    wire_host_set_free(&c);
     buf_free(&out);
 }
 
