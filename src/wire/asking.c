@@ -390,7 +390,7 @@ static int choose(struct asking *a, const struct asking_options *o)
     for (size_t i = 0; i < o->host_count && r == 0; i++)
         r = map_add(&wanted, o->hosts[i], NULL) ? 0 : -ENOMEM;
     struct wire_host_filter *filter = questions->host_filter(o->question, o->request);
-    holders_choose(a->hub, filter, a->may);
+    host_index_choose(a->hub, filter, a->may);
     questions->host_filter_end(filter);
     for (size_t i = 0; i < a->may_count; i++)
         a->may[i] &= is_in(&wanted, a->hub->nodes[i]->host);

@@ -100,7 +100,7 @@ static void on_frame(void *user, const struct wire_header *header, struct str pa
     if (header->type == WIRE_STREAM || header->type == WIRE_ROOM)
         why = "a frame that only clients send";
     else
-        sound = header->type == WIRE_HOSTS ? holders_take(p, payload, &why)
+        sound = header->type == WIRE_HOSTS ? host_index_take(p, payload, &why)
                                            : asking_frame(p, header, payload, &why);
     if (!sound) {
         log_warning("%.*s sent %s; its connection is closed", STR_ARG(p->node->host), why);
@@ -179,7 +179,7 @@ static void on_opened(void *user)
     n->clock = (struct clock_offset){0};
     welcome(p);
     tell_waiters(h);
-    holders_changed(h, n);
+    host_index_changed(h, n);
 }
 
 static void on_closed(void *user, int why, const char *text)

@@ -1,4 +1,4 @@
-// hub_internal.h - shared by hub.c (connections), hub_nodes.c (nodes), holders.c (the hosts in
+// hub_internal.h - shared by hub.c (connections), hub_nodes.c (nodes), host_index.c (the hosts in
 // their stores) and asking.c (questions in flight). All of it belongs to the loop's thread, except
 // what `lock` protects.
 #ifndef SONDE_WIRE_HUB_INTERNAL_H
@@ -8,7 +8,7 @@
 #include "base/map.h"
 #include "wire/asking.h"
 #include "wire/clock_offset.h"
-#include "wire/holders.h"
+#include "wire/host_index.h"
 #include "wire/host_set.h"
 #include "wire/hub_clients.h"
 #include "wire/session.h"
@@ -26,7 +26,7 @@ struct peer {
     int64_t pinged_ns;
     uint32_t last_id;
     bool has_told; // all nodes behind it have been reported on this connection
-    bool chosen;   // by holders_choose
+    bool chosen;   // by host_index_choose
 };
 
 enum { HUB_TELLERS_MAX = 4 };
@@ -68,7 +68,7 @@ struct hub {
     struct map by_host; // index into nodes
     uint64_t session;
     struct hub_clients clients;
-    struct holders_listener hears;
+    struct host_index_listener hears;
     struct hub_stats stats;
     // For hub_wait: counts changes of connections.
     pthread_mutex_t lock;

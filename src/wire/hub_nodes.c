@@ -69,7 +69,7 @@ static void expect(void *user)
     n->via = via;
     n->expected = true;
     n->excluded = false;
-    holders_changed(x->hub, n);
+    host_index_changed(x->hub, n);
 }
 
 int hub_expect(struct hub *h, struct str host, struct str via)

@@ -90,13 +90,13 @@ void wire_telling_begin(struct wire_telling *t, struct str host,
     *t = (struct wire_telling){
         .host = host, .questions = questions, .source = source, .children = children};
     if (children)
-        holders_listen(children, &(struct holders_listener){tell_one, t});
+        host_index_listen(children, &(struct host_index_listener){tell_one, t});
 }
 
 void wire_telling_end(struct wire_telling *t)
 {
     if (t->children)
-        holders_listen(t->children, NULL);
+        host_index_listen(t->children, NULL);
     wire_host_set_free(&t->own);
 }
 
@@ -107,7 +107,7 @@ void wire_telling_connected(struct wire_telling *t, struct wire_session *session
     begin_frame(t);
     add_one(t, t->host, &t->own);
     if (t->children)
-        holders_each(t->children, &(struct holders_listener){add_one, t});
+        host_index_each(t->children, &(struct host_index_listener){add_one, t});
     send_frame(t, ALL);
 }
 

@@ -10,7 +10,7 @@
 #ifndef SONDE_WIRE_TELLING_H
 #define SONDE_WIRE_TELLING_H
 
-#include "wire/holders.h"
+#include "wire/host_index.h"
 #include "wire/session.h"
 
 struct wire_telling {

@@ -1,20 +1,20 @@
-#include "wire/holders.h"
+#include "wire/host_index.h"
 
 #include "wire/hub_internal.h"
 
-void holders_listen(struct hub *h, const struct holders_listener *listener)
+void host_index_listen(struct hub *h, const struct host_index_listener *listener)
 {
-    h->hears = listener ? *listener : (struct holders_listener){0};
+    h->hears = listener ? *listener : (struct host_index_listener){0};
 }
 
-void holders_each(struct hub *h, const struct holders_listener *each)
+void host_index_each(struct hub *h, const struct host_index_listener *each)
 {
     for (size_t i = 0; i < h->node_count; i++)
         if (!h->nodes[i]->excluded)
             each->changed(each->user, h->nodes[i]->host, &h->nodes[i]->held);
 }
 
-void holders_changed(struct hub *h, const struct node *n)
+void host_index_changed(struct hub *h, const struct node *n)
 {
     if (h->hears.changed)
         h->hears.changed(h->hears.user, n->host, &n->held);
@@ -52,10 +52,10 @@ static void take_entry(struct peer *p, struct str host, const struct wire_host_s
     }
     bool new = note_teller(n, p->node);
     if (wire_host_set_merge(&n->held, held) || new)
-        holders_changed(h, n);
+        host_index_changed(h, n);
 }
 
-bool holders_take(struct peer *p, struct str payload, const char **why)
+bool host_index_take(struct peer *p, struct str payload, const char **why)
 {
     struct bytes b = bytes_of(payload.data, payload.size);
     unsigned all = bytes_u8(&b);
@@ -98,7 +98,7 @@ static void choose_way(const struct hub *h, struct node *n)
         at->peer->chosen = true;
 }
 
-void holders_choose(struct hub *h, const struct wire_host_filter *filter, bool *may)
+void host_index_choose(struct hub *h, const struct wire_host_filter *filter, bool *may)
 {
     bool all_relays = false;
     LIST_EACH (link, &h->peers) {
