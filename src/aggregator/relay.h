@@ -36,7 +36,7 @@ struct relay_options {
 //
 //   parent HOST PORT HOST PORT   replaces the list of parents
 //   hosts                        the agent has series of a new host: the parent gets a report at
-//                                once (wire/telling.h)
+//                                once (wire/host_reports.h)
 //   lines of node_lines.h              about its children
 int relay_run(const struct relay_options *options, int control_fd, struct error *e);
 

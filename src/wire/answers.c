@@ -25,9 +25,9 @@ struct run {
     uint32_t id, credit;
     char *request;
     struct wire_view view;
-    struct wire_answer *answer;  // NULL: no answer in progress
-    struct work_watch watch;     // for both the answer and the gather
-    size_t held_bytes;           // in the account
+    struct wire_answer *answer; // NULL: no answer in progress
+    struct work_watch watch;    // for both the answer and the gather
+    size_t held_bytes;          // in the account
     // brings the files up to date before our own answer; valid while `refreshing`
     struct wire_refresh refresh;
     unsigned question;
@@ -374,7 +374,7 @@ static void start_own(struct run *r)
     int failed = a->o.source->open(a->o.source->user, &r->view, &e);
     r->view_is_open = failed == 0;
     if (!failed)
-        wire_telling_look_at(a->o.telling, &r->view);
+        wire_host_reports_look_at(a->o.telling, &r->view);
     if (!failed)
         failed = a->o.questions->answer(&r->answer, r->question, r->own_request, &r->view,
                                         a->o.host, r->deadline_ns, &r->watch, &e);

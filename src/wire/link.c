@@ -3,8 +3,8 @@
 #include "wire/link.h"
 
 #include "wire/answers.h"
+#include "wire/host_reports.h"
 #include "wire/session.h"
-#include "wire/telling.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -36,7 +36,7 @@ struct wire_link {
     unsigned failures; // since the connection was last open
     unsigned dead_ms;  // set by the parent
     struct answers *answers;
-    struct wire_telling telling;
+    struct wire_host_reports telling;
     struct wire_link_stats stats;
 };
 
@@ -55,7 +55,7 @@ static bool take_ping(struct wire_link *l, struct str payload)
     if (!answer.failed)
         wire_session_send(l->session, WIRE_PONG, 0, buf_str(&answer));
     buf_free(&answer);
-    wire_telling_look(&l->telling);
+    wire_host_reports_look(&l->telling);
     return true;
 }
 
@@ -71,7 +71,7 @@ static bool take_welcome(struct wire_link *l, struct str payload)
     l->stats.opened++;
     l->stats.problem[0] = 0;
     if (wire_session_peer(l->session)->abilities & WIRE_ABLE_HOSTS)
-        wire_telling_connected(&l->telling, l->session);
+        wire_host_reports_connected(&l->telling, l->session);
     answers_connected(l->answers, l->session);
     arm(l);
     return true;
@@ -108,7 +108,7 @@ static const struct parent *parent_of(const struct wire_link *l)
 static void disconnect(struct wire_link *l, const char *problem, const char *why)
 {
     answers_disconnected(l->answers);
-    wire_telling_disconnected(&l->telling);
+    wire_host_reports_disconnected(&l->telling);
     if (l->session) {
         uint64_t in, out;
         wire_session_bytes(l->session, &in, &out);
@@ -234,7 +234,7 @@ static void start(void *user)
     uv_timer_init(wire_loop_uv(l->loop), l->timer);
     l->timer->data = l;
     answers_start(l->answers);
-    wire_telling_begin(&l->telling, l->host, l->settings.questions, &l->source, l->children);
+    wire_host_reports_begin(&l->telling, l->host, l->settings.questions, &l->source, l->children);
     connect_now(l);
     arm(l);
 }
@@ -308,7 +308,7 @@ static void stop(void *user)
 {
     struct wire_link *l = user;
     disconnect(l, "", "this node ends");
-    wire_telling_end(&l->telling);
+    wire_host_reports_end(&l->telling);
     uv_close((uv_handle_t *)l->timer, free_timer);
     answers_stop(l->answers);
 }
@@ -324,7 +324,7 @@ void wire_link_destroy(struct wire_link *l)
 static void look(void *user)
 {
     struct wire_link *l = user;
-    wire_telling_look(&l->telling);
+    wire_host_reports_look(&l->telling);
 }
 
 void wire_link_look(struct wire_link *l)

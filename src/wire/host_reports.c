@@ -1,16 +1,16 @@
-#include "wire/telling.h"
+#include "wire/host_reports.h"
 
 #include "base/log.h"
 
 enum { MORE, ALL }; // the first byte of a HOSTS
 
-static void begin_frame(struct wire_telling *t)
+static void begin_frame(struct wire_host_reports *t)
 {
     t->out = (struct buf){0};
     buf_u8(&t->out, MORE);
 }
 
-static void send_frame(struct wire_telling *t, uint8_t all)
+static void send_frame(struct wire_host_reports *t, uint8_t all)
 {
     if (!t->out.failed) {
         t->out.data[0] = (char)all;
@@ -25,7 +25,7 @@ static void send_frame(struct wire_telling *t, uint8_t all)
 
 static void tell_one(void *user, struct str host, const struct wire_host_set *held)
 {
-    struct wire_telling *t = user;
+    struct wire_host_reports *t = user;
     if (!t->session)
         return;
     begin_frame(t);
@@ -35,7 +35,7 @@ static void tell_one(void *user, struct str host, const struct wire_host_set *he
 
 static void add_one(void *user, struct str host, const struct wire_host_set *held)
 {
-    struct wire_telling *t = user;
+    struct wire_host_reports *t = user;
     if (t->out.size + WIRE_HOST_SET_ENTRY_MAX > WIRE_HOSTS_BYTES_MAX) {
         send_frame(t, MORE);
         begin_frame(t);
@@ -46,7 +46,7 @@ static void add_one(void *user, struct str host, const struct wire_host_set *hel
 // ---- our own store ----
 
 // Returns whether the view has new hosts.
-static bool learn(struct wire_telling *t, const struct wire_view *view)
+static bool learn(struct wire_host_reports *t, const struct wire_view *view)
 {
     uint64_t identity = t->questions->identity(view);
     if (t->own.any || identity == t->seen)
@@ -59,7 +59,7 @@ static bool learn(struct wire_telling *t, const struct wire_view *view)
            t->own.without != before.without;
 }
 
-static bool learn_from_source(struct wire_telling *t)
+static bool learn_from_source(struct wire_host_reports *t)
 {
     struct wire_view view;
     if (t->own.any || t->source->open(t->source->user, &view, NULL) != 0)
@@ -69,13 +69,13 @@ static bool learn_from_source(struct wire_telling *t)
     return news;
 }
 
-void wire_telling_look_at(struct wire_telling *t, const struct wire_view *view)
+void wire_host_reports_look_at(struct wire_host_reports *t, const struct wire_view *view)
 {
     if (t->session && learn(t, view))
         tell_one(t, t->host, &t->own);
 }
 
-void wire_telling_look(struct wire_telling *t)
+void wire_host_reports_look(struct wire_host_reports *t)
 {
     if (t->session && learn_from_source(t))
         tell_one(t, t->host, &t->own);
@@ -83,24 +83,24 @@ void wire_telling_look(struct wire_telling *t)
 
 // ---- life ----
 
-void wire_telling_begin(struct wire_telling *t, struct str host,
-                        const struct wire_questions *questions, const struct wire_source *source,
-                        struct hub *children)
+void wire_host_reports_begin(struct wire_host_reports *t, struct str host,
+                             const struct wire_questions *questions,
+                             const struct wire_source *source, struct hub *children)
 {
-    *t = (struct wire_telling){
+    *t = (struct wire_host_reports){
         .host = host, .questions = questions, .source = source, .children = children};
     if (children)
         host_index_listen(children, &(struct host_index_listener){tell_one, t});
 }
 
-void wire_telling_end(struct wire_telling *t)
+void wire_host_reports_end(struct wire_host_reports *t)
 {
     if (t->children)
         host_index_listen(t->children, NULL);
     wire_host_set_free(&t->own);
 }
 
-void wire_telling_connected(struct wire_telling *t, struct wire_session *session)
+void wire_host_reports_connected(struct wire_host_reports *t, struct wire_session *session)
 {
     learn_from_source(t);
     t->session = session;
@@ -111,7 +111,7 @@ void wire_telling_connected(struct wire_telling *t, struct wire_session *session
     send_frame(t, ALL);
 }
 
-void wire_telling_disconnected(struct wire_telling *t)
+void wire_host_reports_disconnected(struct wire_host_reports *t)
 {
     t->session = NULL;
 }

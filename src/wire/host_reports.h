@@ -1,4 +1,4 @@
-// telling.h - a link's side of HOSTS: reports the hosts whose series our own store and the nodes
+// host_reports.h - a link's side of HOSTS: reports the hosts whose series our own store and the nodes
 // behind us hold, as soon as they are known.
 //
 // The link checks our own store after the agent has reported a change (wire_link_look), at each
@@ -7,13 +7,13 @@
 // are sent in order, before all later frames.
 //
 // All calls happen in the loop's thread.
-#ifndef SONDE_WIRE_TELLING_H
-#define SONDE_WIRE_TELLING_H
+#ifndef SONDE_WIRE_HOST_REPORTS_H
+#define SONDE_WIRE_HOST_REPORTS_H
 
 #include "wire/host_index.h"
 #include "wire/session.h"
 
-struct wire_telling {
+struct wire_host_reports {
     struct str host; // our own name
     const struct wire_questions *questions;
     const struct wire_source *source; // our store
@@ -25,19 +25,19 @@ struct wire_telling {
     struct buf out; // the current frame
 };
 
-void wire_telling_begin(struct wire_telling *t, struct str host,
-                        const struct wire_questions *questions, const struct wire_source *source,
-                        struct hub *children);
-void wire_telling_end(struct wire_telling *t);
+void wire_host_reports_begin(struct wire_host_reports *t, struct str host,
+                             const struct wire_questions *questions,
+                             const struct wire_source *source, struct hub *children);
+void wire_host_reports_end(struct wire_host_reports *t);
 
 // Called when the parent has accepted us, on a connection that allows HOSTS; and when that
 // connection has ended.
-void wire_telling_connected(struct wire_telling *t, struct wire_session *session);
-void wire_telling_disconnected(struct wire_telling *t);
+void wire_host_reports_connected(struct wire_host_reports *t, struct wire_session *session);
+void wire_host_reports_disconnected(struct wire_host_reports *t);
 
 // Checks the store, and reports new hosts. A store that cannot be opened is checked again later;
 // questions for it get the reason.
-void wire_telling_look(struct wire_telling *t);
-void wire_telling_look_at(struct wire_telling *t, const struct wire_view *view);
+void wire_host_reports_look(struct wire_host_reports *t);
+void wire_host_reports_look_at(struct wire_host_reports *t, const struct wire_view *view);
 
 #endif
