@@ -287,4 +287,4 @@ static void close_gpu(void *library, struct gpu_device *d)
     free(gpu);
 }
 
-const struct gpu_way gpu_rocm_smi = {"rocm_smi", start, stop, open_gpu, sample, close_gpu};
+const struct gpu_backend gpu_rocm_smi = {"rocm_smi", start, stop, open_gpu, sample, close_gpu};

@@ -1,4 +1,4 @@
-// gpu.c - GPUs: a source for each vendor, and the threads that call its driver (gpu_way.h).
+// gpu.c - GPUs: a source for each vendor, and the threads that call its driver (gpu_backend.h).
 //
 // Any call into the driver may block: a GPU that falls off the bus can hold it for minutes. So the
 // sampling thread makes no such call.
@@ -24,8 +24,8 @@
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/log.h"
+#include "collect/gpu_backend.h"
 #include "collect/gpu_holders.h"
-#include "collect/gpu_way.h"
 #include "collect/procfile.h"
 
 #include <errno.h>
@@ -81,9 +81,9 @@ struct gpus {
     pthread_cond_t changed; // a GPU has answered, was opened, or is gone
     unsigned users;         // the source and its threads
     bool stop;
-    bool started;                // or the start has failed
-    char why[SOURCE_REASON_MAX]; // of a failed start; "" = it succeeded
-    const struct gpu_way *way;   // NULL before the start
+    bool started;                  // or the start has failed
+    char why[SOURCE_REASON_MAX];   // of a failed start; "" = it succeeded
+    const struct gpu_backend *way; // NULL before the start
     void *library;
     struct gpu *gpus;
     unsigned gpu_count;
@@ -224,7 +224,7 @@ static void *run_start(void *user)
     void *library;
     char why[GPU_WHY_MAX];
     unsigned count;
-    const struct gpu_way *way = gpu_find_way(n->vendor, n->root, &library, &count, why);
+    const struct gpu_backend *way = gpu_find_way(n->vendor, n->root, &library, &count, why);
     if (count > GPUS_MAX) {
         log_warning("of %u %s GPUs only the first %d are sampled", count, n->vendor->name,
                     GPUS_MAX);

@@ -2,7 +2,7 @@
 #ifndef SONDE_COLLECT_GPU_HOLDERS_H
 #define SONDE_COLLECT_GPU_HOLDERS_H
 
-#include "collect/gpu_way.h"
+#include "collect/gpu_backend.h"
 #include "collect/source.h"
 
 // Updates d->known from d->holders and puts the bytes of processes with a series. `proc`: a

@@ -1,7 +1,7 @@
 #include "collect/gpu_list.h"
 
 #include "base/log.h"
-#include "collect/gpu_way.h"
+#include "collect/gpu_backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,8 @@ static void list(const struct listing *l, enum gpu_make make)
     void *library;
     unsigned count;
     char why[GPU_WHY_MAX];
-    const struct gpu_way *way = gpu_find_way(&gpu_vendors[make], l->root, &library, &count, why);
+    const struct gpu_backend *way =
+        gpu_find_way(&gpu_vendors[make], l->root, &library, &count, why);
     if (!way)
         return;
     bool lost = false;

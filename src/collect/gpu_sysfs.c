@@ -413,5 +413,6 @@ static void close_gpu(void *library, struct gpu_device *d)
     sysfs_gpu_close(d->own);
 }
 
-const struct gpu_way gpu_sysfs_amd = {"sysfs", start_amd, stop, open_gpu, sample, close_gpu};
-const struct gpu_way gpu_sysfs_intel = {"sysfs", start_intel, stop, open_gpu, sample, close_gpu};
+const struct gpu_backend gpu_sysfs_amd = {"sysfs", start_amd, stop, open_gpu, sample, close_gpu};
+const struct gpu_backend gpu_sysfs_intel = {"sysfs",  start_intel, stop,
+                                            open_gpu, sample,      close_gpu};

@@ -590,4 +590,4 @@ static void close_gpu(void *library, struct gpu_device *d)
     free(own);
 }
 
-const struct gpu_way gpu_level_zero = {"level_zero", start, stop, open_gpu, sample, close_gpu};
+const struct gpu_backend gpu_level_zero = {"level_zero", start, stop, open_gpu, sample, close_gpu};

@@ -1,6 +1,6 @@
-// gpu_way.c - the ways to a vendor's GPUs (gpu_way.h): the list of vendors, the choice of a backend
+// gpu_backend.c - the ways to a vendor's GPUs (gpu_backend.h): the list of vendors, the choice of a backend
 // on this node, and the code that all backends share: values by row, libraries opened at run time.
-#include "collect/gpu_way.h"
+#include "collect/gpu_backend.h"
 #include "base/str.h"
 
 #include <dlfcn.h>
@@ -16,12 +16,12 @@ const struct gpu_vendor gpu_vendors[GPU_MAKES] = {
     [GPU_INTEL] = {"Intel", "intel", {&gpu_level_zero, &gpu_sysfs_intel}},
 };
 
-const struct gpu_way *gpu_find_way(const struct gpu_vendor *vendor, const char *root,
-                                   void **library, unsigned *count, char why[GPU_WHY_MAX])
+const struct gpu_backend *gpu_find_way(const struct gpu_vendor *vendor, const char *root,
+                                       void **library, unsigned *count, char why[GPU_WHY_MAX])
 {
     size_t used = 0;
     why[0] = 0;
-    for (int i = 0; i < GPU_WAYS_MAX && vendor->ways[i]; i++) {
+    for (int i = 0; i < GPU_BACKENDS_MAX && vendor->ways[i]; i++) {
         char wrong[GPU_WORDS_MAX] = "";
         *count = 0;
         *library = NULL;

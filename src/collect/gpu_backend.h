@@ -1,8 +1,8 @@
-// gpu_way.h - the GPUs of one vendor: the interface between gpu.c and a backend, called a way here
+// gpu_backend.h - the GPUs of one vendor: the interface between gpu.c and a backend, called a way here
 // (a library, or the kernel's files).
 //
 //   gpu.c              the sources gpu-nvidia, gpu-amd, gpu-intel: threads, deadlines, series
-//   gpu_way.c          the vendors, the choice of a backend, and what all backends need
+//   gpu_backend.c          the vendors, the choice of a backend, and what all backends need
 //   gpu_holders.c      the processes of the job that hold memory of a GPU
 //   nvidia.c           NVML          (nvml.h, nvidia_device.c)
 //   amd.c              ROCm SMI      (rocm_smi.h)
@@ -11,8 +11,8 @@
 //
 // gpu.c uses the first backend of a vendor that starts and has a GPU, and no later one. It calls
 // all functions of a backend in its own threads, where they may block without limit.
-#ifndef SONDE_COLLECT_GPU_WAY_H
-#define SONDE_COLLECT_GPU_WAY_H
+#ifndef SONDE_COLLECT_GPU_BACKEND_H
+#define SONDE_COLLECT_GPU_BACKEND_H
 
 #include "collect/catalogue.h"
 #include "collect/job_process.h"
@@ -24,7 +24,7 @@ enum {
     GPU_PARTS_MAX = 16, // MIG instances per GPU; the driver's own limit is 7 today
     GPU_WORDS_MAX = 160,
     GPU_WHY_MAX = 256,    // of all backends of a vendor together
-    GPU_WAYS_MAX = 2,     // of a vendor
+    GPU_BACKENDS_MAX = 2, // of a vendor
     GPU_HOLDERS_MAX = 64, // processes per GPU or part that are listed one by one
 };
 
@@ -65,7 +65,7 @@ struct gpu_device {
     size_t known_count;
 };
 
-struct gpu_way {
+struct gpu_backend {
     const char *name; // tag library of gpu_count
 
     // Starts the backend. Returns false with `why` if it is not installed, does not work or finds
@@ -86,20 +86,21 @@ struct gpu_way {
     void (*close)(void *library, struct gpu_device *d);
 };
 
-extern const struct gpu_way gpu_nvml, gpu_rocm_smi, gpu_level_zero, gpu_sysfs_amd, gpu_sysfs_intel;
+extern const struct gpu_backend gpu_nvml, gpu_rocm_smi, gpu_level_zero, gpu_sysfs_amd,
+    gpu_sysfs_intel;
 
 enum gpu_make { GPU_NVIDIA, GPU_AMD, GPU_INTEL, GPU_MAKES };
 
 struct gpu_vendor {
     const char *name, *tag; // "NVIDIA", "nvidia"
-    const struct gpu_way *ways[GPU_WAYS_MAX];
+    const struct gpu_backend *ways[GPU_BACKENDS_MAX];
 };
 extern const struct gpu_vendor gpu_vendors[GPU_MAKES];
 
 // Starts the vendor's first backend that has a GPU, and sets *count to the number of GPUs. Returns
 // NULL with `why` if none has.
-const struct gpu_way *gpu_find_way(const struct gpu_vendor *vendor, const char *root,
-                                   void **library, unsigned *count, char why[GPU_WHY_MAX]);
+const struct gpu_backend *gpu_find_way(const struct gpu_vendor *vendor, const char *root,
+                                       void **library, unsigned *count, char why[GPU_WHY_MAX]);
 
 static inline void gpu_put(struct gpu_device *d, enum metric_symbol row, double value)
 {
