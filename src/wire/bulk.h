@@ -30,7 +30,7 @@ enum {
     // of WIRE_LAID_MAX each: the limit of concurrent fetches, over all nodes
     WIRE_LANDING_SLOTS = 16,
     WIRE_FETCH_TIMEOUT_MS = 5000, // after it the node's data go over the connection
-    WIRE_WAY_MAX = 48,            // bytes of a bulk's name
+    WIRE_TRANSPORT_NAME_MAX = 48, // bytes of a bulk's name
     WIRE_ADDRESS_MAX = 256,       // bytes of an end's address on a fabric
 };
 
@@ -72,8 +72,8 @@ struct wire_bulk_row {
 
 struct wire_bulk {
     const struct wire_bulk_row *row;
-    unsigned fetch_timeout_ms; // WIRE_FETCH_TIMEOUT_MS
-    char name[WIRE_WAY_MAX];   // shown to users: "fabric:tcp;ofi_rxm"
+    unsigned fetch_timeout_ms;          // WIRE_FETCH_TIMEOUT_MS
+    char name[WIRE_TRANSPORT_NAME_MAX]; // shown to users: "fabric:tcp;ofi_rxm"
 };
 
 // Opens the transport named by --transport. "tcp": no bulk (*out is NULL). "auto": libfabric if the

@@ -44,8 +44,8 @@ static void drop(struct peer *p, const char *why)
     if (p->node) {
         p->node->bytes_in += in;
         p->node->bytes_out += out;
-        uint64_t beside = wire_session_way(p->session).bytes;
-        p->node->way_bytes += beside;
+        uint64_t beside = wire_session_transport(p->session).bytes;
+        p->node->transport_bytes += beside;
         if (beside)
             log_info("%llu bytes of %.*s came over %s", (unsigned long long)beside,
                      STR_ARG(p->node->host), h->bulk->name);

@@ -88,9 +88,9 @@ struct hub_node {
     bool offset_known;    // of its clock
     int64_t offset_ns, offset_error_ns, round_trip_ns;
     uint64_t bytes_in, bytes_out; // over all its connections
-    // the members of struct wire_way for its connection; empty without a connection
-    struct str way, way_problem;
-    uint64_t way_bytes; // outside all its connections
+    // the members of struct wire_transport_use for its connection; empty without a connection
+    struct str transport, transport_problem;
+    uint64_t transport_bytes; // outside all its connections
 };
 // Lists the nodes, sorted by host, in `arena`. Returns -ENOMEM on failure.
 int hub_nodes(struct hub *h, struct arena *arena, const struct hub_node **out, size_t *count);

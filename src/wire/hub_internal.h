@@ -37,8 +37,8 @@ struct node {
     bool expected, excluded, relay;
     struct peer *peer; // NULL: not connected
     uint64_t session, attempt;
-    uint64_t connections, bytes_in, bytes_out, way_bytes; // of past connections
-    uint64_t asked;                                       // number of questions
+    uint64_t connections, bytes_in, bytes_out, transport_bytes; // of past connections
+    uint64_t asked;                                             // number of questions
     struct clock_offset clock;
     size_t index; // in the hub's list of nodes
     struct wire_host_set held;

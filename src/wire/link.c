@@ -114,7 +114,7 @@ static void disconnect(struct wire_link *l, const char *problem, const char *why
         wire_session_bytes(l->session, &in, &out);
         l->stats.bytes_in += in;
         l->stats.bytes_out += out;
-        l->stats.way_bytes += wire_session_way(l->session).bytes;
+        l->stats.transport_bytes += wire_session_transport(l->session).bytes;
     }
     wire_session_close(l->session, why);
     l->session = NULL;
@@ -393,10 +393,10 @@ static void read_stats(void *user)
     wire_session_bytes(s->link->session, &in, &out);
     s->out->bytes_in += in;
     s->out->bytes_out += out;
-    struct wire_way way = wire_session_way(s->link->session);
-    s->out->way_bytes += way.bytes;
-    snprintf(s->out->way, sizeof s->out->way, "%s", way.name);
-    snprintf(s->out->way_problem, sizeof s->out->way_problem, "%s", way.why);
+    struct wire_transport_use way = wire_session_transport(s->link->session);
+    s->out->transport_bytes += way.bytes;
+    snprintf(s->out->transport, sizeof s->out->transport, "%s", way.name);
+    snprintf(s->out->transport_problem, sizeof s->out->transport_problem, "%s", way.why);
 }
 
 void wire_link_get_stats(struct wire_link *l, struct wire_link_stats *out)

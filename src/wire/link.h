@@ -50,9 +50,9 @@ struct wire_link_stats {
     int running;       // answers in progress
     int parent;        // the parent of the connection, or of the current attempt
     char problem[160]; // why the last connection ended; empty: none ended yet
-    // the members of struct wire_way for the current connection
-    char way[WIRE_WAY_MAX], way_problem[128];
-    uint64_t way_bytes; // outside all connections
+    // the members of struct wire_transport_use for the current connection
+    char transport[WIRE_TRANSPORT_NAME_MAX], transport_problem[128];
+    uint64_t transport_bytes; // outside all connections
 };
 
 struct wire_link;

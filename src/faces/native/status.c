@@ -177,10 +177,10 @@ static void write_node(struct json_writer *w, const struct hub_node *n, int64_t 
         json_key_double(w, "round_trip_seconds", (double)n->round_trip_ns / NS_PER_S);
     }
     if (n->way.size)
-        json_key_string(w, "transport", n->way);
-    if (n->way_problem.size)
-        json_key_string(w, "transport_problem", n->way_problem);
-    json_key_u64(w, "transport_bytes", n->way_bytes);
+        json_key_string(w, "transport", n->transport);
+    if (n->transport_problem.size)
+        json_key_string(w, "transport_problem", n->transport_problem);
+    json_key_u64(w, "transport_bytes", n->transport_bytes);
     json_key_u64(w, "bytes_in", n->bytes_in);
     json_key_u64(w, "bytes_out", n->bytes_out);
     json_end_object(w);

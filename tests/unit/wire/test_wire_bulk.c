@@ -162,7 +162,7 @@ static bool is_settled(size_t i)
 {
     struct wire_link_stats s = net_link_stats(links[i]);
     return s.state == WIRE_LINK_OPEN &&
-           (!bulks[i] || strcmp(s.way, "tcp") != 0 || s.way_problem[0]);
+           (!bulks[i] || strcmp(s.transport, "tcp") != 0 || s.transport_problem[0]);
 }
 
 static void await_all(void)
@@ -267,15 +267,15 @@ static void answers_are_whole(void **state)
     assert_int_equal(hub_nodes(hub, &arena, &nodes, &count), 0);
     for (size_t i = 0; i < count; i++) {
         struct wire_link_stats s = net_link_stats(links[i]);
-        assert_str_equal(nodes[i].way_problem, "");
-        assert_str_equal(nodes[i].way, is_fabric() ? hub_bulk->name : "tcp");
-        assert_string_equal(s.way, is_fabric() ? bulks[i]->name : "tcp");
+        assert_str_equal(nodes[i].transport_problem, "");
+        assert_str_equal(nodes[i].transport, is_fabric() ? hub_bulk->name : "tcp");
+        assert_string_equal(s.transport, is_fabric() ? bulks[i]->name : "tcp");
         // Nearly all of it used that transport.
-        assert_true(is_fabric() ? nodes[i].way_bytes > expected_bytes * 9 / 10
-                                : nodes[i].way_bytes == 0);
+        assert_true(is_fabric() ? nodes[i].transport_bytes > expected_bytes * 9 / 10
+                                : nodes[i].transport_bytes == 0);
         assert_true(is_fabric() ? nodes[i].bytes_in < expected_bytes / 5
                                 : nodes[i].bytes_in > expected_bytes);
-        assert_int_equal(s.way_bytes, nodes[i].way_bytes);
+        assert_int_equal(s.transport_bytes, nodes[i].transport_bytes);
     }
     arena_free(&arena);
     close_all();
@@ -355,9 +355,9 @@ static void who_has_no_other_way_uses_tcp(void **state)
         net_wait(hub, NODES);
         ask_whole();
         struct wire_link_stats s = net_link_stats(links[0]);
-        assert_int_equal(s.way_bytes, 0);
-        assert_string_equal(s.way, "tcp");
-        assert_string_equal(s.way_problem, "");
+        assert_int_equal(s.transport_bytes, 0);
+        assert_string_equal(s.transport, "tcp");
+        assert_string_equal(s.transport_problem, "");
         close_all();
     }
 }
@@ -443,8 +443,8 @@ static void with_faults(struct faulty f, bool after_the_trial)
     size_t refused = 0, tried = 0;
     for (size_t i = 0; i < NODES; i++) {
         struct wire_link_stats s = net_link_stats(links[i]);
-        refused += s.way_problem[0] != 0;
-        tried += s.way_bytes > 0;
+        refused += s.transport_problem[0] != 0;
+        tried += s.transport_bytes > 0;
     }
     assert_true(refused > 0);
     assert_true(!after_the_trial || tried > 0);
@@ -485,7 +485,7 @@ static void of_a_hub_that_never_reads_a_link_keeps_a_window_at_most(void **state
             struct wire_link_stats s = net_link_stats(links[i]);
             assert_int_equal(s.state, WIRE_LINK_OPEN); // heartbeats do not depend on the data
             assert_int_equal(s.opened, 1);
-            assert_true(s.way_bytes <= WIRE_WINDOW_BYTES);
+            assert_true(s.transport_bytes <= WIRE_WINDOW_BYTES);
         }
     }
     close_all();

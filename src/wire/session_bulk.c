@@ -1,4 +1,4 @@
-// session_way.c - a session's use of a bulk (bulk.h): a link puts pieces and announces them, a hub
+// session_bulk.c - a session's use of a bulk (bulk.h): a link puts pieces and announces them, a hub
 // fetches them and reports the bytes taken.
 #include "wire/session_internal.h"
 
@@ -33,7 +33,7 @@ void session_way_begin(struct wire_session *s)
     if (!payload.failed && !description.failed &&
         payload.size <= wire_frame_row(WIRE_WINDOW)->size_max) {
         wire_session_send(s, WIRE_WINDOW, 0, buf_str(&payload));
-        s->way = WAY_TRIED;
+        s->transport = WAY_TRIED;
         s->o.bulk->row->awaited(s->o.bulk, true);
     }
     buf_free(&description);
@@ -54,11 +54,11 @@ static void send_again(struct wire_session *s)
 static int take_use(struct wire_session *s, struct str payload)
 {
     struct wire_use use;
-    if (wire_use_read(payload, &use) || s->way == WAY_NONE || s->way == WAY_BROKEN ||
-        (use.used && s->way == WAY_USED))
+    if (wire_use_read(payload, &use) || s->transport == WAY_NONE || s->transport == WAY_BROKEN ||
+        (use.used && s->transport == WAY_USED))
         return -EBADMSG;
-    bool was_used = s->way == WAY_USED;
-    s->way = use.used ? WAY_USED : WAY_BROKEN;
+    bool was_used = s->transport == WAY_USED;
+    s->transport = use.used ? WAY_USED : WAY_BROKEN;
     if (!was_used)
         window_taken(s->window, s->window->used); // the trial piece
     if (use.used) {
@@ -75,7 +75,8 @@ static int take_use(struct wire_session *s, struct str payload)
 static int take_taken(struct wire_session *s, struct str payload)
 {
     uint32_t bytes;
-    if (wire_credit_read(payload, &bytes) || s->way != WAY_USED || !window_taken(s->window, bytes))
+    if (wire_credit_read(payload, &bytes) || s->transport != WAY_USED ||
+        !window_taken(s->window, bytes))
         return -EBADMSG;
     s->o.bulk->row->awaited(s->o.bulk, s->window->used != 0);
     if (s->o.events.sent)
@@ -88,7 +89,7 @@ size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str da
     struct window_piece piece;
     struct wire_laid laid = {0};
     struct buf payload = {0};
-    if (s->way != WAY_USED || data.size < WIRE_LAID_MIN) {
+    if (s->transport != WAY_USED || data.size < WIRE_LAID_MIN) {
         data = str_slice(data, 0, WIRE_PART_MAX);
         wire_session_send(s, WIRE_PART, id, data);
         return data.size;
@@ -104,7 +105,7 @@ size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str da
         s->out.failed = true; // bytes of the stream are lost: the connection ends
     wire_session_send(s, WIRE_LAID, id, buf_str(&payload));
     buf_free(&payload);
-    s->way_bytes += piece.size;
+    s->transport_bytes += piece.size;
     s->o.bulk->row->awaited(s->o.bulk, true);
     return piece.size;
 }
@@ -118,7 +119,7 @@ static void say_use(struct wire_session *s, bool used, const char *text)
     if (!payload.failed)
         wire_session_send(s, WIRE_USE, 0, buf_str(&payload));
     buf_free(&payload);
-    s->way = used ? WAY_USED : WAY_BROKEN;
+    s->transport = used ? WAY_USED : WAY_BROKEN;
     if (used)
         return;
     snprintf(s->why, sizeof s->why, "%s", text);
@@ -139,7 +140,7 @@ static void take_whole(struct wire_session *s)
     struct wire_header h;
     struct str payload;
     while (!s->closing && !s->over && wire_fetches_next(&s->fetches, &h, &payload)) {
-        if (s->way == WAY_TRIED) {
+        if (s->transport == WAY_TRIED) {
             wire_fetches_taken(&s->fetches, true);
             say_use(s, true, s->o.bulk->name);
             continue;
@@ -148,11 +149,11 @@ static void take_whole(struct wire_session *s)
     }
     if (s->closing || s->over)
         return;
-    bool breaks = s->fetches.broken && s->way != WAY_BROKEN;
-    if (s->way == WAY_USED)
+    bool breaks = s->fetches.broken && s->transport != WAY_BROKEN;
+    if (s->transport == WAY_USED)
         say_taken(s, breaks);
     if (breaks) {
-        wire_fetches_refill(&s->fetches, s->way == WAY_TRIED);
+        wire_fetches_refill(&s->fetches, s->transport == WAY_TRIED);
         say_use(s, false, s->fetches.why);
     }
 }
@@ -171,9 +172,9 @@ static int take_window(struct wire_session *s, const struct wire_header *h, stru
 {
     struct wire_window m;
     struct error e;
-    if (s->way != WAY_NONE || !s->o.bulk || wire_window_read(payload, &m))
+    if (s->transport != WAY_NONE || !s->o.bulk || wire_window_read(payload, &m))
         return -EBADMSG;
-    s->way = WAY_TRIED;
+    s->transport = WAY_TRIED;
     s->fetches.news = on_fetched;
     s->fetches.user = s;
     int r = wire_fetches_begin(&s->fetches, s->o.bulk, m.description, s->handshake.window_key, &e);
@@ -189,16 +190,17 @@ static int take_window(struct wire_session *s, const struct wire_header *h, stru
 static int take_laid(struct wire_session *s, const struct wire_header *h, struct str payload)
 {
     struct wire_laid laid;
-    if (!s->fetches.peer || s->way < WAY_USED || wire_laid_read(payload, &laid))
+    if (!s->fetches.peer || s->transport < WAY_USED || wire_laid_read(payload, &laid))
         return -EBADMSG;
-    s->way_bytes += laid.size;
+    s->transport_bytes += laid.size;
     return wire_fetches_laid(&s->fetches, h, &laid);
 }
 
 static int take_again(struct wire_session *s, const struct wire_header *h, struct str payload)
 {
-    int r = s->way == WAY_BROKEN && s->fetches.peer ? wire_fetches_again(&s->fetches, h, payload)
-                                                    : -EBADMSG;
+    int r = s->transport == WAY_BROKEN && s->fetches.peer
+                ? wire_fetches_again(&s->fetches, h, payload)
+                : -EBADMSG;
     if (r == 0)
         take_whole(s);
     return r;
@@ -223,15 +225,15 @@ int session_way_take(struct wire_session *s, const struct wire_header *h, struct
     case WIRE_MISSING:
     case WIRE_END:
         // Before the trial ends, the window has no part of an answer, and no frame waits for one.
-        r = s->way >= WAY_USED ? wire_fetches_hold(&s->fetches, h, payload, &kept) : 0;
+        r = s->transport >= WAY_USED ? wire_fetches_hold(&s->fetches, h, payload, &kept) : 0;
         return r ? r : !kept;
     default:
         return 1;
     }
 }
 
-struct wire_way wire_session_way(const struct wire_session *s)
+struct wire_transport_use wire_session_transport(const struct wire_session *s)
 {
-    bool used = s->way == WAY_USED;
-    return (struct wire_way){used ? s->o.bulk->name : "tcp", s->why, s->way_bytes};
+    bool used = s->transport == WAY_USED;
+    return (struct wire_transport_use){used ? s->o.bulk->name : "tcp", s->why, s->transport_bytes};
 }
