@@ -267,10 +267,10 @@ static void finish(struct agent *a)
            clock_monotonic_ns() < until)
         ;
     rows_take(&a->parts, a->connections, INT64_MAX);
-    own_be_due(a->parts.own); // its last row is the final one
+    self_metrics_be_due(a->parts.own); // its last row is the final one
     sampler_take(a->parts.sampler, clock_realtime_ns());
     rows_take(&a->parts, a->connections, INT64_MAX);
-    own_note_dropped(a->parts.own, a->parts.ingest, &a->parts.figures);
+    self_metrics_note_dropped(a->parts.own, a->parts.ingest, &a->parts.figures);
     parts_make_space(&a->parts);
 }
 

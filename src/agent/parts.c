@@ -137,7 +137,7 @@ static int open_parts(struct parts *p, void (*wake)(void *user), void *user, str
     failed = sampler_create(p->collect, p->rate_s, wake, user, &p->sampler, e);
     if (failed)
         return failed;
-    p->own = own_create(p->store, p->labels, 1, o->level, e);
+    p->own = self_metrics_create(p->store, p->labels, 1, o->level, e);
     return p->own ? 0 : e->code;
 }
 
@@ -237,7 +237,7 @@ int parts_close(struct parts *p, struct error *e)
         folder_unlisten(p->socket_path);
     ingest_destroy(p->ingest);
     recorded_close(p->recorded);
-    own_destroy(p->own);
+    self_metrics_destroy(p->own);
     if (!p->store)
         return 0;
     if (store_is_cut(p->store))

@@ -6,9 +6,9 @@
 
 #include "agent/agent_options.h"
 #include "agent/keeper.h"
-#include "agent/own.h"
 #include "agent/recorded.h"
 #include "agent/sampler.h"
+#include "agent/self_metrics.h"
 #include "ingest/ingest.h"
 
 #include <limits.h>
@@ -28,8 +28,8 @@ struct parts {
     struct ingest *ingest;
     struct collect *collect;
     struct sampler *sampler;
-    struct own *own;
-    struct own_figures figures;
+    struct self_metrics *own;
+    struct self_metrics_figures figures;
     bool moved;     // the file is in the other folder, or cannot go there
     bool reachable; // the socket's name is ours to take away
 };

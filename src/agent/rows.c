@@ -69,7 +69,7 @@ static void take_row(struct parts *p, struct connections *connections,
     ingest_sample_cells(p->ingest, row->t_ns);
     ingest_lines_sample(p->ingest, row->t_ns);
     agent_connections_get_stats(connections, &p->figures.connections);
-    if (own_sample(p->own, p->ingest, &p->figures, row->t_ns) > 0)
+    if (self_metrics_sample(p->own, p->ingest, &p->figures, row->t_ns) > 0)
         ingest_counts_recorded(p->ingest);
 }
 

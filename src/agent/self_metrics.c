@@ -1,6 +1,6 @@
-// own.c - one set: a series for each row of the catalogue's source "sonde", and one for each cause
+// self_metrics.c - one set: a series for each row of the catalogue's source "sonde", and one for each cause
 // of dropping.
-#include "agent/own.h"
+#include "agent/self_metrics.h"
 
 #include "base/clock.h"
 #include "collect/catalogue.h"
@@ -27,7 +27,7 @@ enum {
     LEVEL_ALL = 4, // below it only losses are recorded
 };
 
-struct own {
+struct self_metrics {
     struct store *store;
     const struct store_label *labels;
     size_t label_count;
@@ -41,8 +41,8 @@ struct own {
     double page_bytes;
 };
 
-static int define_row(struct own *o, enum metric_symbol row, const struct store_label *labels,
-                      size_t label_count, uint32_t *ids)
+static int define_row(struct self_metrics *o, enum metric_symbol row,
+                      const struct store_label *labels, size_t label_count, uint32_t *ids)
 {
     if (o->count == SERIES_MAX)
         return -E2BIG;
@@ -55,7 +55,7 @@ static int define_row(struct own *o, enum metric_symbol row, const struct store_
     return failed;
 }
 
-static int define(struct own *o)
+static int define(struct self_metrics *o)
 {
     const struct store_label *labels = o->labels;
     size_t label_count = o->label_count;
@@ -87,10 +87,10 @@ static int define(struct own *o)
     return failed;
 }
 
-struct own *own_create(struct store *store, const struct store_label *labels, size_t label_count,
-                       int level, struct error *e)
+struct self_metrics *self_metrics_create(struct store *store, const struct store_label *labels,
+                                         size_t label_count, int level, struct error *e)
 {
-    struct own *o = calloc(1, sizeof *o);
+    struct self_metrics *o = calloc(1, sizeof *o);
     if (!o) {
         error_set(e, -ENOMEM, "no memory for the agent's own metrics");
         return NULL;
@@ -104,7 +104,7 @@ struct own *own_create(struct store *store, const struct store_label *labels, si
     o->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     int failed = level >= LEVEL_ALL ? define(o) : 0;
     if (failed) {
-        own_destroy(o);
+        self_metrics_destroy(o);
         error_set(e, failed, "the store does not take the agent's own metrics: %s",
                   strerror(-failed));
         return NULL;
@@ -112,7 +112,7 @@ struct own *own_create(struct store *store, const struct store_label *labels, si
     return o;
 }
 
-void own_destroy(struct own *o)
+void self_metrics_destroy(struct self_metrics *o)
 {
     if (!o)
         return;
@@ -127,7 +127,7 @@ static double seconds(struct timeval t)
 }
 
 // Resident pages less shared ones: those are the mapped file's and the programs' rings.
-static double process_memory(const struct own *o)
+static double process_memory(const struct self_metrics *o)
 {
     char text[128];
     ssize_t got = o->statm >= 0 ? pread(o->statm, text, sizeof text, 0) : -1;
@@ -144,7 +144,8 @@ struct dropped {
     double by_cause[CAUSES];
 };
 
-static struct dropped count_dropped(const struct ingest *in, const struct own_figures *figures)
+static struct dropped count_dropped(const struct ingest *in,
+                                    const struct self_metrics_figures *figures)
 {
     struct ingest_stats taken;
     ingest_get_stats(in, &taken);
@@ -166,24 +167,25 @@ static double sum_of(const struct dropped *d)
     return all;
 }
 
-void own_note_dropped(struct own *o, const struct ingest *in, const struct own_figures *figures)
+void self_metrics_note_dropped(struct self_metrics *o, const struct ingest *in,
+                               const struct self_metrics_figures *figures)
 {
     struct dropped dropped = count_dropped(in, figures);
     store_note_dropped(o->store, (uint64_t)sum_of(&dropped));
 }
 
-void own_be_due(struct own *o)
+void self_metrics_be_due(struct self_metrics *o)
 {
     o->second = -1;
 }
 
-int own_sample(struct own *o, const struct ingest *in, const struct own_figures *figures,
-               int64_t t_ns)
+int self_metrics_sample(struct self_metrics *o, const struct ingest *in,
+                        const struct self_metrics_figures *figures, int64_t t_ns)
 {
     if (t_ns / NS_PER_S == o->second)
         return 0;
     o->second = t_ns / NS_PER_S;
-    own_note_dropped(o, in, figures);
+    self_metrics_note_dropped(o, in, figures);
     struct store_stats stored;
     struct ingest_stats taken;
     struct rusage usage;
