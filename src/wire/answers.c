@@ -1,7 +1,7 @@
 #include "wire/answers.h"
 
-#include "wire/asking.h"
 #include "wire/drain.h"
+#include "wire/pending_question.h"
 
 #include "base/clock.h"
 #include "base/list.h"
@@ -34,7 +34,7 @@ struct run {
     struct str own_request; // points into `request`
     int64_t deadline_ns;    // of our own answer
     bool refreshing, view_is_open, answering, children_done;
-    struct asking *children;
+    struct pending_question *children;
     int64_t children_deadline_ns;
     struct wire_gather *gather; // at a relay
     bool gathered;              // the complete gather is in `out`
@@ -63,7 +63,7 @@ static void free_run(struct run *r)
         wire_refresh_cancel(a->o.refresher, &r->refresh);
     list_remove(&r->of_all);
     if (r->children)
-        asking_end(r->children, WIRE_LATE);
+        pending_question_end(r->children, WIRE_LATE);
     a->o.questions->gather_end(r->gather);
     a->o.questions->answer_end(r->answer);
     if (r->view_is_open)
@@ -222,7 +222,7 @@ static bool send_out(struct run *r)
 static void pause_children(struct run *r)
 {
     if (r->children && !r->gather)
-        asking_pause(r->children, r->out.size - r->sent >= OUT_MAX);
+        pending_question_pause(r->children, r->out.size - r->sent >= OUT_MAX);
 }
 
 // Makes one more record, or finds that a kind has no more. Returns false if no record can be made
@@ -254,7 +254,7 @@ static bool step(struct wire_work *work)
 {
     struct run *r = (struct run *)work;
     if (r->children && r->children_done) {
-        asking_end(r->children, WIRE_LATE);
+        pending_question_end(r->children, WIRE_LATE);
         r->children = NULL;
     }
     // Small records travel together, so several are made before sending.
@@ -329,15 +329,16 @@ static void ask_children(struct run *r, const struct wire_ask *ask)
     struct answers *a = r->answers;
     uint32_t remaining_ms = ask->remaining_ms - ask->remaining_ms / CHILDREN_SHARE;
     r->children_deadline_ns = clock_monotonic_ns() + remaining_ms * (int64_t)NS_PER_MS;
-    struct asking_options o = {.question = ask->question,
-                               .request = ask->request,
-                               .hosts = ask->hosts,
-                               .host_count = ask->host_count,
-                               .remaining_ms = remaining_ms,
-                               .events = {on_child_record, on_child_missing, on_children_done},
-                               .user = r};
+    struct pending_question_options o = {
+        .question = ask->question,
+        .request = ask->request,
+        .hosts = ask->hosts,
+        .host_count = ask->host_count,
+        .remaining_ms = remaining_ms,
+        .events = {on_child_record, on_child_missing, on_children_done},
+        .user = r};
     size_t left;
-    int failed = asking_begin(a->o.children, &o, &r->children, &left);
+    int failed = pending_question_begin(a->o.children, &o, &r->children, &left);
     if (failed)
         error_set(&r->error, failed, "the relay cannot ask its nodes: %s", strerror(-failed));
     else

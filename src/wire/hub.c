@@ -51,7 +51,7 @@ static void drop(struct peer *p, const char *why)
                      STR_ARG(p->node->host), h->bulk->name);
         if (p->node->peer == p)
             p->node->peer = NULL;
-        asking_lost(p);
+        pending_question_lost(p);
         tell_waiters(h);
     }
     wire_session_close(p->session, why);
@@ -101,7 +101,7 @@ static void on_frame(void *user, const struct wire_header *header, struct str pa
         why = "a frame that only clients send";
     else
         sound = header->type == WIRE_HOSTS ? host_index_take(p, payload, &why)
-                                           : asking_frame(p, header, payload, &why);
+                                           : pending_question_frame(p, header, payload, &why);
     if (!sound) {
         log_warning("%.*s sent %s; its connection is closed", STR_ARG(p->node->host), why);
         p->hub->stats.lost++;

@@ -1,16 +1,16 @@
 // hub_internal.h - shared by hub.c (connections), hub_nodes.c (nodes), host_index.c (the hosts in
-// their stores) and asking.c (questions in flight). All of it belongs to the loop's thread, except
+// their stores) and pending_question.c (questions in flight). All of it belongs to the loop's thread, except
 // what `lock` protects.
 #ifndef SONDE_WIRE_HUB_INTERNAL_H
 #define SONDE_WIRE_HUB_INTERNAL_H
 
 #include "base/list.h"
 #include "base/map.h"
-#include "wire/asking.h"
 #include "wire/clock_offset.h"
 #include "wire/host_index.h"
 #include "wire/host_set.h"
 #include "wire/hub_clients.h"
+#include "wire/pending_question.h"
 #include "wire/session.h"
 
 #include <pthread.h>
@@ -91,10 +91,10 @@ struct node *hub_find_node(const struct hub *h, struct str host);
 bool hub_copy_text(struct str *to, struct str from);
 
 // Called when a connection has ended: its pending answers are lost.
-void asking_lost(struct peer *p);
+void pending_question_lost(struct peer *p);
 
 // Takes a frame of an answer. Returns false if it breaks the protocol (*why).
-bool asking_frame(struct peer *p, const struct wire_header *h, struct str payload,
-                  const char **why);
+bool pending_question_frame(struct peer *p, const struct wire_header *h, struct str payload,
+                            const char **why);
 
 #endif

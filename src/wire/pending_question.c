@@ -1,19 +1,19 @@
-// asking.c - a question in flight (`asking`) has an `asked` for each node that was asked. A peer
-// finds the `asked` of an answer by the id in the frame.
+// pending_question.c - a question in flight (`pending_question`) has an `pending_answer` for each node that was asked. A peer
+// finds the `pending_answer` of an answer by the id in the frame.
 //
-//   asking ──< asked >── peer
+//   pending_question ──< pending_answer >── peer
 //
-// An `asked` holds the received part of the node's stream of records, and the remaining credit.
+// An `pending_answer` holds the received part of the node's stream of records, and the remaining credit.
 #include "base/memory_account.h"
 #include "wire/hub_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-struct asked {
-    struct asking *asking;
+struct pending_answer {
+    struct pending_question *asking;
     struct peer *peer;
-    struct list_link of_asking, of_peer; // in asking.asked, in peer.asked
+    struct list_link of_asking, of_peer; // of a pending_question, of a peer
     uint32_t id;
     uint32_t may_send;    // the node's credit in bytes
     uint32_t owed;        // bytes of credit used and not yet renewed
@@ -21,9 +21,9 @@ struct asked {
     size_t counted_bytes; // of `record`, in the hub's account
 };
 
-struct asking {
+struct pending_question {
     struct hub *hub;
-    struct asking_events events;
+    struct pending_question_events events;
     void *user;
     struct list_link asked;
     size_t left;
@@ -34,33 +34,33 @@ struct asking {
     size_t may_count;
 };
 
-static struct asked *asked_of_asking(struct list_link *link)
+static struct pending_answer *answer_of_question(struct list_link *link)
 {
-    return LIST_OF(link, struct asked, of_asking);
+    return LIST_OF(link, struct pending_answer, of_asking);
 }
 
-static struct asked *asked_of_peer(struct list_link *link)
+static struct pending_answer *answer_of_peer(struct list_link *link)
 {
-    return LIST_OF(link, struct asked, of_peer);
+    return LIST_OF(link, struct pending_answer, of_peer);
 }
 
 // ---- naming who is missing ----
 
-static void name_missing(struct asking *a, struct str host, enum wire_reason reason,
+static void name_missing(struct pending_question *a, struct str host, enum wire_reason reason,
                          struct str text)
 {
     a->events.missing(a->user, &(struct wire_missing){host, reason, text});
 }
 
 // A node added since the question began may have the data.
-static bool is_wanted(const struct asking *a, const struct node *n)
+static bool is_wanted(const struct pending_question *a, const struct node *n)
 {
     return n->index >= a->may_count || a->may[n->index];
 }
 
 // Names all nodes behind a node as missing, except those asked over another way, which answer for
 // themselves. Returns the number of named nodes.
-static size_t name_behind(struct asking *a, struct str host, enum wire_reason reason,
+static size_t name_behind(struct pending_question *a, struct str host, enum wire_reason reason,
                           unsigned depth)
 {
     size_t named = 0;
@@ -79,7 +79,7 @@ static size_t name_behind(struct asking *a, struct str host, enum wire_reason re
 }
 
 // Names an asked node as missing, and the nodes to be asked through it if they are unknown.
-static void name_asked(struct asking *a, const struct node *n, enum wire_reason reason,
+static void name_asked(struct pending_question *a, const struct node *n, enum wire_reason reason,
                        struct str text)
 {
     size_t behind = name_behind(a, n->host, reason, HUB_DEPTH_MAX);
@@ -89,7 +89,7 @@ static void name_asked(struct asking *a, const struct node *n, enum wire_reason 
 
 // ---- ends ----
 
-static void count_record(struct asked *k)
+static void count_record(struct pending_answer *k)
 {
     struct memory_account *memory = k->asking->hub->memory;
     size_t now = k->record.capacity, before = k->counted_bytes;
@@ -102,14 +102,14 @@ static void count_record(struct asked *k)
     k->counted_bytes = now;
 }
 
-static void free_record(struct asked *k)
+static void free_record(struct pending_answer *k)
 {
     buf_free(&k->record);
     k->record = (struct buf){0};
     count_record(k);
 }
 
-static void forget(struct asked *k)
+static void forget(struct pending_answer *k)
 {
     list_remove(&k->of_asking);
     list_remove(&k->of_peer);
@@ -119,27 +119,27 @@ static void forget(struct asked *k)
     free(k);
 }
 
-static void finish(struct asked *k)
+static void finish(struct pending_answer *k)
 {
-    struct asking *a = k->asking;
+    struct pending_question *a = k->asking;
     forget(k);
     if (a->left == 0)
         a->events.done(a->user);
 }
 
-void asking_lost(struct peer *p)
+void pending_question_lost(struct peer *p)
 {
     while (!list_empty(&p->asked)) {
-        struct asked *k = asked_of_peer(p->asked.next);
+        struct pending_answer *k = answer_of_peer(p->asked.next);
         name_asked(k->asking, p->node, WIRE_LOST, (struct str){0});
         finish(k);
     }
 }
 
-void asking_end(struct asking *a, enum wire_reason reason)
+void pending_question_end(struct pending_question *a, enum wire_reason reason)
 {
     while (!list_empty(&a->asked)) {
-        struct asked *k = asked_of_asking(a->asked.next);
+        struct pending_answer *k = answer_of_question(a->asked.next);
         wire_session_send(k->peer->session, WIRE_CANCEL, k->id, (struct str){0});
         name_asked(a, k->peer->node, reason, (struct str){0});
         a->hub->stats.late += reason == WIRE_LATE;
@@ -151,7 +151,7 @@ void asking_end(struct asking *a, enum wire_reason reason)
 
 // ---- credit ----
 
-static void give_credit(struct asked *k)
+static void give_credit(struct pending_answer *k)
 {
     if (k->asking->paused || k->owed < k->asking->credit / 2)
         return;
@@ -161,13 +161,13 @@ static void give_credit(struct asked *k)
     k->owed = 0;
 }
 
-void asking_pause(struct asking *a, bool paused)
+void pending_question_pause(struct pending_question *a, bool paused)
 {
     a->paused = paused;
     if (paused)
         return;
     LIST_EACH (link, &a->asked)
-        give_credit(asked_of_asking(link));
+        give_credit(answer_of_question(link));
 }
 
 // ---- records ----
@@ -180,9 +180,9 @@ static uint32_t record_size(const char *at)
 }
 
 // Cuts the stream into records. Returns false if one is too large, or without memory.
-static bool take_stream(struct asked *k, struct str data)
+static bool take_stream(struct pending_answer *k, struct str data)
 {
-    struct asking *a = k->asking;
+    struct pending_question *a = k->asking;
     struct str host = k->peer->node->host;
     while (data.size) {
         // Usually a record arrives complete.
@@ -216,7 +216,7 @@ static bool take_stream(struct asked *k, struct str data)
     return true;
 }
 
-static bool take_part(struct asked *k, struct str payload, const char **why)
+static bool take_part(struct pending_answer *k, struct str payload, const char **why)
 {
     if (payload.size > k->may_send) {
         *why = "more of an answer than was asked for";
@@ -232,7 +232,7 @@ static bool take_part(struct asked *k, struct str payload, const char **why)
     return true;
 }
 
-static bool take_missing(struct asked *k, struct str payload, const char **why)
+static bool take_missing(struct pending_answer *k, struct str payload, const char **why)
 {
     struct bytes b = bytes_of(payload.data, payload.size);
     while (bytes_left(&b)) {
@@ -249,7 +249,7 @@ static bool take_missing(struct asked *k, struct str payload, const char **why)
     return true;
 }
 
-static bool take_end(struct asked *k, struct str payload, const char **why)
+static bool take_end(struct pending_answer *k, struct str payload, const char **why)
 {
     struct wire_end end;
     if (wire_end_read(payload, &end) || k->record.size) {
@@ -263,12 +263,13 @@ static bool take_end(struct asked *k, struct str payload, const char **why)
     return true;
 }
 
-bool asking_frame(struct peer *p, const struct wire_header *h, struct str payload, const char **why)
+bool pending_question_frame(struct peer *p, const struct wire_header *h, struct str payload,
+                            const char **why)
 {
-    struct asked *k = NULL;
+    struct pending_answer *k = NULL;
     LIST_EACH (link, &p->asked)
-        if (asked_of_peer(link)->id == h->id) {
-            k = asked_of_peer(link);
+        if (answer_of_peer(link)->id == h->id) {
+            k = answer_of_peer(link);
             break;
         }
     if (!k)
@@ -308,8 +309,8 @@ static bool is_reached(void *user, struct str host)
     return true;
 }
 
-static int write_ask(const struct asking *a, const struct asking_options *o, const struct node *n,
-                     struct buf *out)
+static int write_ask(const struct pending_question *a, const struct pending_question_options *o,
+                     const struct node *n, struct buf *out)
 {
     struct buf request = {0};
     struct reached reached = {a->hub, n};
@@ -329,7 +330,8 @@ static int write_ask(const struct asking *a, const struct asking_options *o, con
     return r;
 }
 
-static int ask_node(struct asking *a, const struct asking_options *o, struct node *n)
+static int ask_node(struct pending_question *a, const struct pending_question_options *o,
+                    struct node *n)
 {
     struct peer *p = n->peer;
     if (p->asked_count >= HUB_QUESTIONS_MAX) {
@@ -337,14 +339,14 @@ static int ask_node(struct asking *a, const struct asking_options *o, struct nod
         return 0;
     }
     struct buf payload = {.limit = WIRE_ASK_MAX};
-    struct asked *k = calloc(1, sizeof *k);
+    struct pending_answer *k = calloc(1, sizeof *k);
     int r = k ? write_ask(a, o, n, &payload) : -ENOMEM;
     if (r) {
         free(k);
         buf_free(&payload);
         return r;
     }
-    *k = (struct asked){.asking = a, .peer = p, .id = ++p->last_id, .may_send = a->credit};
+    *k = (struct pending_answer){.asking = a, .peer = p, .id = ++p->last_id, .may_send = a->credit};
     list_prepend(&a->asked, &k->of_asking);
     list_prepend(&p->asked, &k->of_peer);
     p->asked_count++;
@@ -357,7 +359,7 @@ static int ask_node(struct asking *a, const struct asking_options *o, struct nod
 }
 
 // Names every wanted node that is not connected. Behind a connected relay, the relay does so.
-static void name_absent(struct asking *a, const struct asking_options *o)
+static void name_absent(struct pending_question *a, const struct pending_question_options *o)
 {
     struct hub *h = a->hub;
     bool relays = h->relay;
@@ -378,7 +380,7 @@ static void name_absent(struct asking *a, const struct asking_options *o)
 }
 
 // Marks the nodes to ask, by the list of hosts and by the subject of the question.
-static int choose(struct asking *a, const struct asking_options *o)
+static int choose(struct pending_question *a, const struct pending_question_options *o)
 {
     struct map wanted = {0};
     const struct wire_questions *questions = a->hub->settings.questions;
@@ -404,7 +406,7 @@ static int choose(struct asking *a, const struct asking_options *o)
     return r;
 }
 
-static int ask_all(struct asking *a, const struct asking_options *o)
+static int ask_all(struct pending_question *a, const struct pending_question_options *o)
 {
     int r = choose(a, o);
     LIST_EACH (link, &a->hub->peers)
@@ -426,19 +428,20 @@ static uint32_t credit_of_each(const struct hub *h)
                                     : (uint32_t)share;
 }
 
-int asking_begin(struct hub *h, const struct asking_options *o, struct asking **out, size_t *left)
+int pending_question_begin(struct hub *h, const struct pending_question_options *o,
+                           struct pending_question **out, size_t *left)
 {
     *out = NULL;
-    struct asking *a = calloc(1, sizeof *a);
+    struct pending_question *a = calloc(1, sizeof *a);
     if (!a)
         return -ENOMEM;
-    *a = (struct asking){.hub = h, .events = o->events, .user = o->user};
+    *a = (struct pending_question){.hub = h, .events = o->events, .user = o->user};
     list_init(&a->asked);
     h->stats.questions++;
     a->credit = credit_of_each(h);
     int r = ask_all(a, o);
     if (r) {
-        asking_end(a, WIRE_ERROR);
+        pending_question_end(a, WIRE_ERROR);
         return r;
     }
     *out = a;
