@@ -1,4 +1,4 @@
-// asking.c - finds the programs whose cells a requesting process expects to read.
+// requested_cells.c - finds the programs whose cells a requesting process expects to read.
 #include "base/process_start.h"
 #include "ingest/ingest_internal.h"
 
