@@ -125,8 +125,8 @@ uint64_t emit_inode(int fd);                  // 0 = not open
 // moves the descriptor away from 0, 1 and 2; accepts an error and returns it
 int emit_high_fd(int fd);
 
-// unheard.c: the number of values that wait in rings and cells although no agent takes them.
-uint64_t emit_unheard_values(struct emit_process *p);
+// undelivered.c: the number of values that wait in rings and cells although no agent takes them.
+uint64_t emit_undelivered_values(struct emit_process *p);
 
 // events.c: the next thread that takes this slot has no open spans.
 void emit_spans_forget(uint32_t slot);

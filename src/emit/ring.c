@@ -279,7 +279,7 @@ uint64_t sonde_dropped(void)
         struct ring *r = (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);
         sum += atomic_load_explicit(&r->dropped, memory_order_relaxed);
     }
-    return sum + emit_unheard_values(p);
+    return sum + emit_undelivered_values(p);
 }
 
 int sonde_level(void)

@@ -62,7 +62,7 @@ static const struct mode {
     {"waves", mode_waves},
     {"moves", mode_moves},
     {"comes_back", mode_comes_back},
-    {"unheard", mode_unheard},
+    {"undelivered", mode_undelivered},
     {"crowd", mode_crowd},
     {"add_crowd", mode_add_crowd},
     {"count_into", mode_count_into},

@@ -38,7 +38,7 @@ int mode_waits(void);
 int mode_late(void);
 int mode_moves(void);
 int mode_comes_back(void);
-int mode_unheard(void);
+int mode_undelivered(void);
 int mode_stream(void);
 int mode_slow(void);
 

@@ -170,9 +170,9 @@ int mode_comes_back(void)
     return 0;
 }
 
-// unheard: emits 10 points, two rows of two, a span, a note, and two cells; reports their results,
+// undelivered: emits 10 points, two rows of two, a span, a note, and two cells; reports their results,
 // twice
-int mode_unheard(void)
+int mode_undelivered(void)
 {
     sonde_handle m[] = {sonde_gauge("value", ""), sonde_gauge("other", "")};
     sonde_handle group = sonde_group(m, 2), total = sonde_counter("total", ""),

@@ -1,4 +1,4 @@
-// unheard.c - detects whether an agent takes this process's data, and counts the data that wait
+// undelivered.c - detects whether an agent takes this process's data, and counts the data that wait
 // without one.
 //
 // The process has an agent if that agent has attached the segment (segment_agent.attached) since
@@ -61,7 +61,7 @@ static uint64_t count_cells(const struct emit_process *p, uint32_t slots)
     return count;
 }
 
-uint64_t emit_unheard_values(struct emit_process *p)
+uint64_t emit_undelivered_values(struct emit_process *p)
 {
     emit_lock(p);
     uint64_t count = 0;

@@ -8,7 +8,7 @@ import warnings
 from ._emit import check, dropped
 
 
-def warn_if_unheard() -> None:
+def warn_if_undelivered() -> None:
     # Does not call libsonde, which would start now, before the program has set its environment.
     folder = os.path.dirname(os.environ.get("SONDE_SOCKET", ""))
     if folder and os.environ.get("SONDE_LEVEL", "0") not in ("", "0") and not os.path.isdir(folder):
