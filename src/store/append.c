@@ -125,7 +125,8 @@ static int set_make_room(struct store *s, uint32_t id)
 int append_row(struct store *s, uint32_t id, int64_t t_ns, const double *values)
 {
     struct set *set = &s->catalog.sets[id];
-    if (set->shared || set->shared_seen != s->shared.count || t_ns <= s->shared.singles_before_ns) {
+    if (set->shared || set->shared_seen != s->shared.count ||
+        t_ns <= s->shared.singles_before_ns) {
         int rc = shared_row(s, id, t_ns, values);
         if (rc)
             return rc;

@@ -1,5 +1,5 @@
-// before.c - the last point of a series at or before a time: "latest value", and the point before a
-// range.
+// latest_point.c - the last point of a series at or before a time: "latest value", and the point
+// before a range.
 //
 // Works like a cursor that keeps no pieces. from_ns is the best time so far, so pieces that end
 // earlier are skipped without a lookup.

@@ -1,5 +1,5 @@
-// shared.c - handles series that are appended in more than one way: in several sets, or in a set
-// and singly.
+// shared_series.c - handles series that are appended in more than one way: in several sets, or in a
+// set and singly.
 //
 // At equal time stamps the point appended last must win. But a set's rows and the single points lie
 // in separate tails and blocks, and the file does not record their order. So a rule decides that
@@ -36,8 +36,8 @@ static int share(struct store *s, uint32_t series)
         return 0;
     if (!array_room(&s->shared.index, &s->shared.index_capacity, (size_t)series + 1,
                     sizeof *s->shared.index) ||
-        !array_room(&s->shared.series, &s->shared.capacity, (size_t)s->shared.count + 1,
-                    sizeof *s->shared.series))
+        !array_room(&s->shared.series, &s->shared.capacity,
+                    (size_t)s->shared.count + 1, sizeof *s->shared.series))
         return -ENOMEM;
     s->shared.index[series] = s->shared.count;
     s->shared.series[s->shared.count++] = (struct shared_series){

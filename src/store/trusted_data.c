@@ -1,4 +1,4 @@
-// trust.c - decides which data of a file without a writer can be trusted.
+// trusted_data.c - decides which data of a file without a writer can be trusted.
 //
 // Sealed blocks and catalog entries have checksums. The data appended last, in tails, have none.
 // After a kill of the writer the file holds exactly what it had written. After a crash of the
