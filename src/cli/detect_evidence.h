@@ -15,7 +15,7 @@
 #ifndef SONDE_CLI_DETECT_EVIDENCE_H
 #define SONDE_CLI_DETECT_EVIDENCE_H
 
-#include "cli/asking.h"
+#include "cli/data_request.h"
 #include "detect/detect.h"
 
 enum { EVIDENCE_TEXT_MAX = 256 };
@@ -28,11 +28,11 @@ struct evidence {
 };
 
 struct evidence_question {
-    struct asking *asking;
+    struct data_request *asking;
     const struct detect *detect;
     struct str metric; // or the name of a span
     bool spans;
-    struct asking_range range;
+    struct data_range range;
     int64_t patience_ns; // a node that sent nothing for this long, while others did, is lost
     // The number of the member that a series or span belongs to; -1: none.
     long (*member_of)(void *user, const struct store_label *labels, size_t count);

@@ -1,4 +1,4 @@
-#include "cli/asking.h"
+#include "cli/data_request.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,7 +18,7 @@ enum {
 
 // ---------------------------------------------------------------- the target
 
-struct target_options asking_targets(const struct options *o)
+struct target_options data_request_targets(const struct options *o)
 {
     // SONDE_JOB counts like --job only if the user gives --job; else it is the job around this
     // process.
@@ -48,7 +48,7 @@ static void offer_id(void *user, struct str id, bool running)
 // Adds the nearest id to the error message about an unknown one.
 static void suggest_id(const struct options *o, char *const *where, size_t count, struct error *e)
 {
-    struct target_options targets = asking_targets(o);
+    struct target_options targets = data_request_targets(o);
     const char *job = targets.job ? targets.job : getenv("SONDE_JOB"), *typed = count ? NULL : job;
     for (size_t i = 0; i < count && !typed; i++)
         if (!strchr(where[i], '/') && strstr(e->text, where[i]))
@@ -63,12 +63,12 @@ static void suggest_id(const struct options *o, char *const *where, size_t count
         error_set(e, e->code, "%s; did you mean %s?", words, s.best);
 }
 
-int asking_open(const struct options *o, char *const *where, size_t count, struct asking *out,
-                struct error *e)
+int data_request_open(const struct options *o, char *const *where, size_t count,
+                      struct data_request *out, struct error *e)
 {
-    struct target_options targets = asking_targets(o);
+    struct target_options targets = data_request_targets(o);
     struct sonde_client_options options = {.timeout_ms = ASK_TIMEOUT_MS};
-    *out = (struct asking){.o = o};
+    *out = (struct data_request){.o = o};
     // the files' reader warns about problems that the list of missing data contains
     log_setup(LOG_ERROR, "sonde");
     int rc = client_open((const char *const *)where, count, &targets, &options, &out->client, e);
@@ -98,7 +98,7 @@ static struct str cut_entry(struct str *rest)
     return entry;
 }
 
-static bool is_noted(const struct asking *a, struct str name)
+static bool is_noted(const struct data_request *a, struct str name)
 {
     struct str rest = buf_str(&a->missing);
     while (rest.data && rest.size)
@@ -107,7 +107,7 @@ static bool is_noted(const struct asking *a, struct str name)
     return false;
 }
 
-void asking_missing(struct asking *a, const char *names)
+void data_request_missing(struct data_request *a, const char *names)
 {
     struct str rest = str_of(names);
     while (rest.data && rest.size) {
@@ -117,7 +117,7 @@ void asking_missing(struct asking *a, const char *names)
     }
 }
 
-size_t asking_missing_count(const char *names)
+size_t data_request_missing_count(const char *names)
 {
     struct str rest = str_of(names);
     size_t count = 0;
@@ -128,7 +128,7 @@ size_t asking_missing_count(const char *names)
     return count;
 }
 
-int asking_close(struct asking *a, int code)
+int data_request_close(struct data_request *a, int code)
 {
     if (a->missing.size)
         log_say("missing in the answer: %s", buf_cstr(&a->missing));
@@ -156,9 +156,9 @@ static int parse_time(const struct options *o, enum option_id id, const char *ot
     return rc ? error_prefix(e, "--%s", option_rows[id].name) : 0;
 }
 
-int asking_range(const struct options *o, struct asking_range *out, struct error *e)
+int data_request_range(const struct options *o, struct data_range *out, struct error *e)
 {
-    *out = (struct asking_range){0};
+    *out = (struct data_range){0};
     int rc = parse_time(o, OPT_START, "first", &out->start, &out->start_ns, e);
     if (!rc)
         rc = parse_time(o, OPT_END, "last", &out->end, &out->end_ns, e);
@@ -168,37 +168,38 @@ int asking_range(const struct options *o, struct asking_range *out, struct error
     return rc;
 }
 
-const char *asking_text(const json_t *object, const char *key)
+const char *data_request_text(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
 }
 
-int64_t asking_number(const json_t *object, const char *key)
+int64_t data_request_number(const json_t *object, const char *key)
 {
     return (int64_t)json_integer_value(json_object_get(object, key));
 }
 
-int asking_list(struct asking *a, const char *path, const char *name, json_t **out, struct error *e)
+int data_request_list(struct data_request *a, const char *path, const char *name, json_t **out,
+                      struct error *e)
 {
     char *missing = NULL;
     int rc = client_list(a->client, path, name, out, &missing, e);
-    asking_missing(a, missing);
+    data_request_missing(a, missing);
     free(missing);
     return rc;
 }
 
 // Fills *e with the error for an unknown metric, and suggests the nearest one.
-int asking_unknown_metric(struct asking *a, struct str name, struct error *e)
+int data_request_unknown_metric(struct data_request *a, struct str name, struct error *e)
 {
     struct nearest near = nearest_to(name);
     struct error ignored;
     json_t *metrics = NULL, *alias;
     size_t k;
-    asking_list(a, "/sonde/v1/metrics", "metrics", &metrics, &ignored);
+    data_request_list(a, "/sonde/v1/metrics", "metrics", &metrics, &ignored);
     for (size_t i = 0; i < json_array_size(metrics); i++) {
         const json_t *m = json_array_get(metrics, i), *aliases = json_object_get(m, "aliases");
-        nearest_offer(&near, str_of(asking_text(m, "name")));
+        nearest_offer(&near, str_of(data_request_text(m, "name")));
         json_array_foreach(aliases, k, alias)
             nearest_offer(&near, str_of(json_string_value(alias)));
     }
@@ -212,14 +213,14 @@ int asking_unknown_metric(struct asking *a, struct str name, struct error *e)
     return -ENOENT;
 }
 
-int asking_query(struct asking *a, struct str metric, const struct sonde_query *q,
-                 struct sonde_result **out, struct error *e)
+int data_request_query(struct data_request *a, struct str metric, const struct sonde_query *q,
+                       struct sonde_result **out, struct error *e)
 {
     int rc = client_query(a->client, q, 0, out, e);
     if (rc && client_unknown_metric(e))
-        return asking_unknown_metric(a, metric, e);
+        return data_request_unknown_metric(a, metric, e);
     if (!rc)
-        asking_missing(a, sonde_result_missing(*out));
+        data_request_missing(a, sonde_result_missing(*out));
     return rc;
 }
 
@@ -228,7 +229,7 @@ int asking_query(struct asking *a, struct str metric, const struct sonde_query *
 static const json_t *find_key(const json_t *tags, struct str key)
 {
     for (size_t i = 0; i < json_array_size(tags); i++)
-        if (str_eq(str_of(asking_text(json_array_get(tags, i), "key")), key))
+        if (str_eq(str_of(data_request_text(json_array_get(tags, i), "key")), key))
             return json_array_get(tags, i);
     return NULL;
 }
@@ -238,7 +239,7 @@ static void explain_key(struct str metric, struct str key, const json_t *tags)
     struct nearest near = nearest_to(key);
     struct buf keys = {0};
     for (size_t i = 0; i < json_array_size(tags); i++) {
-        const char *one = asking_text(json_array_get(tags, i), "key");
+        const char *one = data_request_text(json_array_get(tags, i), "key");
         nearest_offer(&near, str_of(one));
         buf_printf(&keys, "%s%s", i ? ", " : "", one);
     }
@@ -280,7 +281,7 @@ static bool any_passes(const struct query_filter *f, const json_t *values)
     return passes;
 }
 
-void asking_explain_filters(struct asking *a, const struct query *q)
+void data_request_explain_filters(struct data_request *a, const struct query *q)
 {
     struct buf path = {0}, name = {0};
     json_t *tags = NULL;
@@ -288,7 +289,7 @@ void asking_explain_filters(struct asking *a, const struct query *q)
     buf_add_str(&name, q->metric);
     buf_add_str(&path, STR("/sonde/v1/tags?examples=0"));
     client_add_parameter(&path, "metric", buf_cstr(&name));
-    if (q->filter_count && asking_list(a, buf_cstr(&path), "tags", &tags, &ignored) == 0 &&
+    if (q->filter_count && data_request_list(a, buf_cstr(&path), "tags", &tags, &ignored) == 0 &&
         json_array_size(tags)) {
         for (size_t i = 0; i < q->filter_count; i++) {
             const struct query_filter *f = &q->filters[i];
@@ -317,26 +318,26 @@ static void add_time(struct buf *path, const char *key, int64_t t_ns)
     client_add_parameter(path, key, t_ns ? text : NULL);
 }
 
-void asking_add_range(struct buf *path, const struct asking_range *range)
+void data_request_add_range(struct buf *path, const struct data_range *range)
 {
     add_time(path, "start", range->start_ns);
     add_time(path, "end", range->end_ns);
 }
 
-int asking_spans(struct asking *a, const struct asking_range *range, const char *name,
-                 bool unfinished, json_t **out, struct error *e)
+int data_request_spans(struct data_request *a, const struct data_range *range, const char *name,
+                       bool unfinished, json_t **out, struct error *e)
 {
     struct buf path = {0};
     buf_printf(&path, "/sonde/v1/spans?limit=0%s", unfinished ? "&unfinished" : "");
     client_add_parameter(&path, "name", name);
-    asking_add_range(&path, range);
+    data_request_add_range(&path, range);
     *out = NULL;
-    int rc = asking_list(a, buf_cstr(&path), "spans", out, e);
+    int rc = data_request_list(a, buf_cstr(&path), "spans", out, e);
     buf_free(&path);
-    if (!rc && json_array_size(*out) >= ASKING_EVENTS_MAX) {
+    if (!rc && json_array_size(*out) >= DATA_REQUEST_EVENTS_MAX) {
         json_decref(*out);
         *out = NULL;
-        rc = error_set(e, -E2BIG, "more than %d spans: ask for less time", ASKING_EVENTS_MAX);
+        rc = error_set(e, -E2BIG, "more than %d spans: ask for less time", DATA_REQUEST_EVENTS_MAX);
     }
     return rc;
 }
@@ -346,7 +347,7 @@ static int by_key(const void *a, const void *b)
     return str_compare(((const struct store_label *)a)->key, ((const struct store_label *)b)->key);
 }
 
-struct store_label *asking_labels(const json_t *tags, struct arena *arena, size_t *count)
+struct store_label *data_request_labels(const json_t *tags, struct arena *arena, size_t *count)
 {
     struct store_label *labels = arena_array(arena, json_object_size(tags), sizeof *labels);
     const char *key;
