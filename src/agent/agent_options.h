@@ -29,8 +29,8 @@ struct agent_options {
     size_t memory_bytes; // limit of the agent's memory without its mapped file; 0 = none
     double window_s;
     // -1 = none. Writes "ready\n" when the socket listens, or "error TEXT\n", later "hosts\n" when
-    // the store has series of a host that it had none of (of some 16 of them, wire/host_set.h); takes
-    // collectors (wire/collector_line.h); ends when it is closed from the other side
+    // the store has series of a host that it had none of (of some 16 of them, wire/host_set.h);
+    // takes collectors (wire/collector_line.h); ends when it is closed from the other side
     int control_fd;
 };
 

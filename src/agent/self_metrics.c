@@ -1,5 +1,5 @@
-// self_metrics.c - one set: a series for each row of the catalogue's source "sonde", and one for each cause
-// of dropping.
+// self_metrics.c - one set: a series for each row of the catalogue's source "sonde", and one for
+// each cause of dropping.
 #include "agent/self_metrics.h"
 
 #include "base/clock.h"

@@ -1,4 +1,5 @@
-// self_metrics.h - the agent's metrics about itself: received, dropped and stored data, and its costs.
+// self_metrics.h - the agent's metrics about itself: received, dropped and stored data, and its
+// costs.
 //
 // All of them at level 4. Losses are recorded at every level, from the first one on: no loss is
 // silent, and without losses there are no such series. The header of the file holds the sum, too.

@@ -2,8 +2,8 @@
 // let through.
 //
 // A question asks for one thing or several (a stream's selections). A node need not be asked when
-// no value of `host` that its store holds (host_set.h) passes all that one of them says of `host`, as
-// then none of its series does. That is decided by the filters themselves; a question that says
+// no value of `host` that its store holds (host_set.h) passes all that one of them says of `host`,
+// as then none of its series does. That is decided by the filters themselves; a question that says
 // nothing of `host`, or that cannot be read, is about everybody, and so is a pattern of more than
 // ASK_HOST_FILTER_PATTERN_MAX bytes, as many values are tried with it in the loop's thread.
 #ifndef SONDE_ASK_HOST_FILTER_H

@@ -3,7 +3,8 @@
 //
 // A new block from the system costs a page fault for each 4 KiB at the first access, which takes
 // longer than filling it. Pages of 2 MiB cost a 512th of these faults. Only pages that lie wholly
-// within the block become huge, so that no memory is wasted; blocks have at least HUGE_PAGES_FROM_BYTES.
+// within the block become huge, so that no memory is wasted; blocks have at least
+// HUGE_PAGES_FROM_BYTES.
 #ifndef SONDE_BASE_HUGE_PAGES_H
 #define SONDE_BASE_HUGE_PAGES_H
 

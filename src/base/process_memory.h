@@ -47,17 +47,17 @@ enum { PROCESS_MEMORY_LOOK_MS = 5000 };
 // measured anew after this many looks.
 enum { PROCESS_MEMORY_LOOKS_MAX = 1 };
 
-// Call it after each piece of work. Once in PROCESS_MEMORY_LOOK_MS it returns memory to the system, if
-// the process has `slack_bytes` more than its least, or after PROCESS_MEMORY_LOOKS_MAX looks. `now_ns`:
-// CLOCK_MONOTONIC.
+// Call it after each piece of work. Once in PROCESS_MEMORY_LOOK_MS it returns memory to the system,
+// if the process has `slack_bytes` more than its least, or after PROCESS_MEMORY_LOOKS_MAX looks.
+// `now_ns`: CLOCK_MONOTONIC.
 void process_memory_keep(struct process_memory_keeper *k, size_t slack_bytes, int64_t now_ns);
 
 enum { PROCESS_MEMORY_EASE_MS = 20 }; // one check takes 5 us
 
 // Keeps a process within its bound: call it after each piece of work, in addition to
-// process_memory_keep. Once in PROCESS_MEMORY_EASE_MS it returns memory to the system if the process has
-// more than `above_bytes`. Returns true if the process still has more than `bound_bytes`, so the
-// caller should drop its caches.
+// process_memory_keep. Once in PROCESS_MEMORY_EASE_MS it returns memory to the system if the
+// process has more than `above_bytes`. Returns true if the process still has more than
+// `bound_bytes`, so the caller should drop its caches.
 bool process_memory_ease(struct process_memory_keeper *k, size_t above_bytes, size_t bound_bytes,
                          int64_t now_ns);
 

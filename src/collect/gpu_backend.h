@@ -1,5 +1,5 @@
-// gpu_backend.h - the GPUs of one vendor: the interface between gpu.c and a backend, called a way here
-// (a library, or the kernel's files).
+// gpu_backend.h - the GPUs of one vendor: the interface between gpu.c and a backend, called a way
+// here (a library, or the kernel's files).
 //
 //   gpu.c              the sources gpu-nvidia, gpu-amd, gpu-intel: threads, deadlines, series
 //   gpu_backend.c          the vendors, the choice of a backend, and what all backends need

@@ -1,5 +1,5 @@
-// host_index.h - knows which hub nodes hold which hosts' series (host_set.h), as reported in HOSTS, and
-// chooses the nodes to ask. In the loop's thread.
+// host_index.h - knows which hub nodes hold which hosts' series (host_set.h), as reported in HOSTS,
+// and chooses the nodes to ask. In the loop's thread.
 //
 //   node ─ HOSTS ─▶ relay's hub ─ listener ─▶ relay's link ─ HOSTS ─▶ hub
 //

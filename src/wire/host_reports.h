@@ -1,5 +1,5 @@
-// host_reports.h - a link's side of HOSTS: reports the hosts whose series our own store and the nodes
-// behind us hold, as soon as they are known.
+// host_reports.h - a link's side of HOSTS: reports the hosts whose series our own store and the
+// nodes behind us hold, as soon as they are known.
 //
 // The link checks our own store after the agent has reported a change (wire_link_look), at each
 // ping of the parent, and before each answer. So the parent knows a host before it gets the first

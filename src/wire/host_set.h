@@ -1,5 +1,5 @@
-// host_set.h - the values of the label `host` in a node's store, so that a question about some hosts
-// goes only to nodes that can have them.
+// host_set.h - the values of the label `host` in a node's store, so that a question about some
+// hosts goes only to nodes that can have them.
 //
 // Usually that is only the node's own name, which is implied; programs and senders may use others
 // (`host=x` in a received point). A store never forgets series, so the set only grows: learning

@@ -114,8 +114,8 @@ void hub_get_stats(struct hub *h, struct hub_stats *out);
 // ---- asking ----
 //
 // A question about some hosts (filters or tags on the label `host`) goes only to nodes whose stores
-// can hold them according to their reports (host_set.h), and to nodes that have not reported. A node
-// that is left out for this reason is not missing, whether it is connected or not.
+// can hold them according to their reports (host_set.h), and to nodes that have not reported. A
+// node that is left out for this reason is not missing, whether it is connected or not.
 
 struct hub_ask {
     unsigned question;

@@ -1,6 +1,6 @@
 // hub_internal.h - shared by hub.c (connections), hub_nodes.c (nodes), host_index.c (the hosts in
-// their stores) and pending_question.c (questions in flight). All of it belongs to the loop's thread, except
-// what `lock` protects.
+// their stores) and pending_question.c (questions in flight). All of it belongs to the loop's
+// thread, except what `lock` protects.
 #ifndef SONDE_WIRE_HUB_INTERNAL_H
 #define SONDE_WIRE_HUB_INTERNAL_H
 

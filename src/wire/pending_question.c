@@ -1,9 +1,10 @@
-// pending_question.c - a question in flight (`pending_question`) has an `pending_answer` for each node that was asked. A peer
-// finds the `pending_answer` of an answer by the id in the frame.
+// pending_question.c - a question in flight (`pending_question`) has an `pending_answer` for each
+// node that was asked. A peer finds the `pending_answer` of an answer by the id in the frame.
 //
 //   pending_question ──< pending_answer >── peer
 //
-// An `pending_answer` holds the received part of the node's stream of records, and the remaining credit.
+// An `pending_answer` holds the received part of the node's stream of records, and the remaining
+// credit.
 #include "base/memory_account.h"
 #include "wire/hub_internal.h"
 

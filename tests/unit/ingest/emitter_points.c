@@ -170,8 +170,8 @@ int mode_comes_back(void)
     return 0;
 }
 
-// undelivered: emits 10 points, two rows of two, a span, a note, and two cells; reports their results,
-// twice
+// undelivered: emits 10 points, two rows of two, a span, a note, and two cells; reports their
+// results, twice
 int mode_undelivered(void)
 {
     sonde_handle m[] = {sonde_gauge("value", ""), sonde_gauge("other", "")};
