@@ -151,7 +151,8 @@ static void begin_program(struct connection *c, struct ingest_descriptors fds)
     ring(c->all);
 }
 
-// Whether it begins with a request for a drain. Such a connection has the asker's pid.
+// Whether it begins with a request for a drain. Its first byte has arrived. Such a connection has
+// the asker's pid.
 static bool is_asker(struct connection *c)
 {
     unsigned char first;
@@ -169,13 +170,14 @@ static bool recognise(struct connection *c)
 {
     struct ingest_descriptors fds;
     pid_t pid;
-    if (is_asker(c)) {
-        become(c, ASKER);
-        return true;
-    }
     int what = ingest_receive_hello(c->fd, &fds, &pid);
     if (what == -EAGAIN || what == -EINTR)
         return false;
+    // Only now, because a byte that arrives between two looks must not decide between two kinds.
+    if (what == -ENOMSG && is_asker(c)) {
+        become(c, ASKER);
+        return true;
+    }
     if (what == 0) {
         c->pid = pid;
         begin_program(c, fds);
