@@ -15,7 +15,7 @@
 
 enum {
     META_MAX = 64,
-    MARGIN_SHARE = 16, // of the agent's memory: stays free beside a merge
+    MARGIN_SHARE = 16, // share of the agent's memory that stays free during a merge
 };
 static const double RATE_DEFAULT_S = 0.5, RATE_MIN_S = 0.001, RATE_MAX_S = 3600;
 
@@ -32,7 +32,7 @@ static int check_options(struct parts *p, struct error *e)
         return error_set(e, -EINVAL, "no run folder is given");
     if (o->level < 1 || o->level > 4)
         return error_set(e, -EINVAL, "level %d is not between 1 and 4", o->level);
-    p->rate_s = o->rate_s > 0 ? o->rate_s : RATE_DEFAULT_S; // also for a NaN
+    p->rate_s = o->rate_s > 0 ? o->rate_s : RATE_DEFAULT_S; // this also catches NaN
     if (p->rate_s < RATE_MIN_S || p->rate_s > RATE_MAX_S)
         return error_set(e, -EINVAL, "a rate of %g s is not between %g and %g s", p->rate_s,
                          RATE_MIN_S, RATE_MAX_S);
@@ -202,8 +202,8 @@ void parts_stop_sampling(struct parts *p)
     p->collect = NULL;
 }
 
-// The recording was cut short. The rest of it stays beside the new one that the next agent makes,
-// as a recording if readers can still open it.
+// Another program has truncated the recording. Its rest stays beside the new recording that the
+// next agent makes; if readers can still open it, it stays as a recording.
 static void set_cut_file_aside(const struct parts *p)
 {
     char aside[PATH_MAX];

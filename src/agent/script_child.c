@@ -35,7 +35,7 @@ static bool make_environment(struct script_child *c, const struct script_spec *s
     return c->environment != NULL;
 }
 
-// Each run reads it from its beginning.
+// Each run reads the input from its beginning.
 static int make_input(struct str text)
 {
     int fd = memfd_create("sonde-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -15,16 +15,16 @@ enum cause { RING_FULL, RING_CORRUPT, LIMIT, REFUSED, BAD_LINE, QUEUE_FULL, CAUS
 
 static const struct str cause_names[CAUSES] = {
     [RING_FULL] = {"ring_full", 9},        // a program wrote faster than the agent read
-    [RING_CORRUPT] = {"ring_corrupt", 12}, // shared memory made no sense
+    [RING_CORRUPT] = {"ring_corrupt", 12}, // the contents of the shared memory were invalid
     [LIMIT] = {"limit", 5},                // names, tags, series over a limit
-    [REFUSED] = {"refused", 7},            // by the store: no space, too old
+    [REFUSED] = {"refused", 7},            // the store refused the value: no space, too old
     [BAD_LINE] = {"bad_line", 8},          // text that could not be understood
     [QUEUE_FULL] = {"queue_full", 10},     // samples without a free place in the queue
 };
 
 enum {
     SERIES_MAX = 32,
-    LEVEL_ALL = 4, // below it only losses are recorded
+    LEVEL_ALL = 4, // below this level, only losses are recorded
 };
 
 struct self_metrics {
@@ -71,7 +71,8 @@ static int define(struct self_metrics *o)
         enum metric_symbol row = first + (enum metric_symbol)i;
         bool by_cause = row == METRIC_SONDE_DROPPED;
         if (row == METRIC_SONDE_SCRIPT_EXIT ||
-            row == METRIC_SONDE_REQUEST_TIME) // others send these: scripts.c, the aggregator
+            // other parts send these rows: scripts.c, the aggregator
+            row == METRIC_SONDE_REQUEST_TIME)
             continue;
         if (catalogue_metrics[row].metric.level > o->level)
             continue;
@@ -126,7 +127,7 @@ static double seconds(struct timeval t)
     return (double)t.tv_sec + (double)t.tv_usec / 1e6;
 }
 
-// Resident pages less shared ones: those are the mapped file's and the programs' rings.
+// Resident pages without shared ones, which belong to the mapped file and the rings of programs.
 static double process_memory(const struct self_metrics *o)
 {
     char text[128];

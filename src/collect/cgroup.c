@@ -137,7 +137,7 @@ static bool find_mount(struct str text, int version, struct str controller, stru
     return false;
 }
 
-// Up to and including "job_N", if the path has it.
+// The length of the path up to and including "job_N", if it has such a part.
 static struct str cut_at_job(struct str path)
 {
     for (size_t at = 0; at < path.size;) {

@@ -7,8 +7,8 @@
 //   ctxt 1234                                 lines come in any order, with others in between
 //
 // The busy share compares two readings. The kernel's idle and iowait can step back a little, so
-// each column's step is taken as at least 0; when the sum of all steps back the counters were reset
-// (a migrated virtual machine), and there is no share this time.
+// each column's step counts as at least 0. If the sum of all columns steps back, the counters were
+// reset (a migrated virtual machine), and this sample has no share.
 //
 // The same is done for each processor: their maximum and standard deviation tell one busy thread
 // from work that is spread evenly.
@@ -44,7 +44,7 @@ struct cpu {
     size_t core_capacity;
 };
 
-// Of the cores' busy shares in one sample.
+// Statistics of the busy shares of all cores in one sample.
 struct spread {
     size_t count;
     double sum, sum_of_squares, max;

@@ -121,7 +121,7 @@ static int energy_open(struct source *s)
 static double unwrap_uj(struct energy *e, size_t i, double now_uj)
 {
     double step = e->have_last[i] ? now_uj - e->last_uj[i] : now_uj;
-    if (step < 0) // it wrapped; with no range, or out of range, it was reset
+    if (step < 0) // the counter has wrapped, or, if the range is unknown or too small, was reset
         step = e->range_uj[i] > e->last_uj[i] ? step + e->range_uj[i] : now_uj;
     e->have_last[i] = true;
     e->last_uj[i] = now_uj;

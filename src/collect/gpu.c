@@ -58,9 +58,9 @@ struct gpu {
 
     // Protected by the lock.
     enum gpu_state state;
-    bool left;                // its thread is about to end
-    bool fresh;               // answered, and not yet used
-    struct gpu_answer answer; // to the last sample
+    bool left;                // the GPU's thread is about to end
+    bool fresh;               // the GPU has answered, and the answer is not used yet
+    struct gpu_answer answer; // the answer to the last sample
     int64_t asked_ns, answered_ns;
 
     // Owned by the GPU's thread while it opens or reads the GPU; otherwise by the sampling thread.
@@ -78,18 +78,18 @@ struct gpus {
     const struct gpu_vendor *vendor;
     char *root;
     pthread_mutex_t lock;
-    pthread_cond_t changed; // a GPU has answered, was opened, or is gone
-    unsigned users;         // the source and its threads
+    pthread_cond_t changed; // signalled when a GPU has answered, was opened, or is gone
+    unsigned users;         // number of users: the source and its threads
     bool stop;
-    bool started;                  // or the start has failed
-    char why[SOURCE_REASON_MAX];   // of a failed start; "" = it succeeded
+    bool started;                  // the start has succeeded or failed
+    char why[SOURCE_REASON_MAX];   // why the start failed; "" = it succeeded
     const struct gpu_backend *way; // NULL before the start
     void *library;
     struct gpu *gpus;
     unsigned gpu_count;
 
     // Owned by the sampling thread.
-    unsigned listed; // GPUs open when the series were made
+    unsigned listed; // number of GPUs that were open when the series were made
     struct arena memory;
     int64_t wait_ns;
     int proc; // a descriptor of /proc; -1 = none
@@ -124,8 +124,8 @@ static void release(struct gpus *n)
     free(n);
 }
 
-// Starts a detached thread, because it may get stuck. It blocks signals, which other threads
-// handle.
+// Starts a thread, detached because it may get stuck. The thread blocks signals, which other
+// threads handle.
 static int start_thread(struct gpus *n, void *(*run)(void *), void *user)
 {
     pthread_attr_t attributes;
@@ -387,7 +387,7 @@ static int make_series(struct source *s, struct gpus *n)
 
 // ---- the source ----
 
-// Under the lock. The number of threads that already hang, and are left behind.
+// Under the lock. Counts the threads that hang and are left behind.
 static unsigned count_stuck(const struct gpus *n)
 {
     unsigned count = !n->started;
@@ -407,7 +407,7 @@ static void gpus_close(struct source *s)
     n->stop = true;
     for (unsigned i = 0; i < n->gpu_count; i++)
         pthread_cond_signal(&n->gpus[i].asked);
-    // The other threads are at most within a call.
+    // The other threads may still be within a call of the driver.
     while (n->users > 1 + count_stuck(n) && condition_wait_until(&n->changed, &n->lock, until_ns))
         ;
     pthread_mutex_unlock(&n->lock);
@@ -544,7 +544,8 @@ static int gpus_sample(struct source *s, double *values)
     } else if (n->why[0]) {
         result = source_fail(s, -ENODEV, "%s", n->why);
     } else if (count_open(n) != n->listed) {
-        // This instant's values belong to the old set: the new series begin with the next instant.
+        // The values of this instant belong to the old set; the new series begin at the next
+        // instant.
         result = make_series(s, n);
         result =
             result ? result : source_fail(s, -EAGAIN, "more %s GPUs have come up", n->vendor->name);

@@ -1,6 +1,6 @@
-// gpu_backend.c - the ways to a vendor's GPUs (gpu_backend.h): the list of vendors, the choice of a
-// backend on this node, and the code that all backends share: values by row, libraries opened at
-// run time.
+// gpu_backend.c - the backends of a vendor's GPUs (gpu_backend.h): the list of vendors, the choice
+// of a backend on this node, and the code that all backends share: values by row, libraries opened
+// at run time.
 #include "collect/gpu_backend.h"
 #include "base/str.h"
 

@@ -1,5 +1,5 @@
-// gpu_backend.h - the GPUs of one vendor: the interface between gpu.c and a backend, called a way
-// here (a library, or the kernel's files).
+// gpu_backend.h - the GPUs of one vendor: the interface between gpu.c and a backend (a library, or
+// the kernel's files).
 //
 //   gpu.c              the sources gpu-nvidia, gpu-amd, gpu-intel: threads, deadlines, series
 //   gpu_backend.c          the vendors, the choice of a backend, and what all backends need
@@ -30,8 +30,8 @@ enum {
 
 // The result of reading a GPU.
 struct gpu_answer {
-    bool lost;         // for good: gpu.c does not read it again
-    bool down;         // it does not respond now
+    bool lost;         // the GPU is lost for good: gpu.c does not read it again
+    bool down;         // the GPU does not respond now
     const char *words; // a constant error message; NULL = none
 };
 
@@ -50,10 +50,10 @@ struct gpu_holder {
 struct gpu_device {
     char uuid[GPU_UUID_SIZE];
     char part[12]; // "" or, for a part, its index within its GPU (tag mig)
-    // not available; a row that is not off after the first sample gets a series
+    // rows that are not available; every other row gets a series after the first sample
     bool off[GPU_ROWS];
     double values[GPU_ROWS]; // by row - GPU_ROW_FIRST; missing before each sample
-    // pid and bytes, if the backend knows them; none before each sample
+    // processes with pid and bytes, if the backend knows them; emptied before each sample
     struct gpu_holder holders[GPU_HOLDERS_MAX];
     size_t holder_count;
     void *own; // private to the backend

@@ -46,7 +46,7 @@ static const struct {
 };
 
 // Files in its hwmon folder: KIND, a number, ENDING. label NULL = only without a label file, "" =
-// any label. Here, too, the first existing one is used.
+// any label. Of two files for one row, the first existing one is used here, too.
 static const struct {
     const char *kind, *ending, *label;
     enum metric_symbol row;

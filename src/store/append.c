@@ -125,8 +125,7 @@ static int set_make_room(struct store *s, uint32_t id)
 int append_row(struct store *s, uint32_t id, int64_t t_ns, const double *values)
 {
     struct set *set = &s->catalog.sets[id];
-    if (set->shared || set->shared_seen != s->shared.count ||
-        t_ns <= s->shared.singles_before_ns) {
+    if (set->shared || set->shared_seen != s->shared.count || t_ns <= s->shared.singles_before_ns) {
         int rc = shared_row(s, id, t_ns, values);
         if (rc)
             return rc;
@@ -242,7 +241,7 @@ static size_t append_run(struct store *s, const struct store_point *points, size
             break;
         if (p->t_ns > newest) {
             if (s->limits.window_ns)
-                break; // this point changes the limit for too old points
+                break; // this point moves the limit below which points are too old
             newest = p->t_ns;
         }
         if (store_is_missing(p->value))
