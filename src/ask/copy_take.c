@@ -275,7 +275,7 @@ static int keep(const struct ask_copy *c, struct copying *f, const struct ask_th
     int r = ask_copy_draft_keep(&f->draft, path, t->sums, kept, c->o.from_ns, c->o.to_ns, &c->stop,
                                 &stopped);
     free(path);
-    f->transport = ASK_COPY_UPDATED;
+    f->way = ASK_COPY_UPDATED;
     if (stopped.code) {
         *e = stopped;
         return r;
@@ -327,7 +327,7 @@ static int take_unchanged(struct ask_copy *c, struct copying *f, struct bytes *b
     if (f->path || !t || !t->sums || !t->same_range)
         return damaged(e); // who has said so?
     f->whole = true;
-    f->transport = ASK_COPY_UNCHANGED;
+    f->way = ASK_COPY_UNCHANGED;
     return name_file(c, f, t->name, e);
 }
 
@@ -398,7 +398,7 @@ static int take_tail(struct ask_copy *c, struct copying *f, struct bytes *b, str
         return damaged(e);
     if (metrics != d->metric_count || series != d->series_count || points != d->points ||
         events != d->events || point_sum != d->point_sum || event_sum != d->event_sum)
-        return f->transport == ASK_COPY_UPDATED ? -ESTALE : damaged(e);
+        return f->way == ASK_COPY_UPDATED ? -ESTALE : damaged(e);
     struct store *store = d->store;
     struct error why;
     f->draft.store = NULL;
@@ -526,7 +526,7 @@ static bool describe(const struct copying *f, struct arena *arena, struct ask_co
     *out = (struct ask_copy_file){
         .path = arena_strdup(arena, str_of(f->path)),
         .host = arena_str(arena, f->host),
-        .transport = f->transport,
+        .way = f->way,
         .code = f->code,
         .problem = problem,
         .points = f->points,

@@ -81,9 +81,9 @@ struct gpus {
     pthread_cond_t changed; // signalled when a GPU has answered, was opened, or is gone
     unsigned users;         // number of users: the source and its threads
     bool stop;
-    bool started;                  // the start has succeeded or failed
-    char why[SOURCE_REASON_MAX];   // why the start failed; "" = it succeeded
-    const struct gpu_backend *way; // NULL before the start
+    bool started;                      // the start has succeeded or failed
+    char why[SOURCE_REASON_MAX];       // why the start failed; "" = it succeeded
+    const struct gpu_backend *backend; // NULL before the start
     void *library;
     struct gpu *gpus;
     unsigned gpu_count;
@@ -112,8 +112,8 @@ static void release(struct gpus *n)
         free(n->gpus[i].devices);
         pthread_cond_destroy(&n->gpus[i].asked);
     }
-    if (n->transport)
-        n->transport->stop(n->library, lost);
+    if (n->backend)
+        n->backend->stop(n->library, lost);
     free(n->gpus);
     free(n->root);
     if (n->proc >= 0)
@@ -159,7 +159,7 @@ static struct gpu_answer sample_devices(const struct gpus *n, struct gpu *gpu)
         for (int row = 0; row < GPU_ROWS; row++)
             d->values[row] = store_missing();
         d->holder_count = 0;
-        struct gpu_answer each = n->transport->sample(n->library, d);
+        struct gpu_answer each = n->backend->sample(n->library, d);
         if (each.lost)
             return each;
         if (i == 0)
@@ -174,7 +174,7 @@ static struct gpu_answer open_gpu(const struct gpus *n, struct gpu *gpu)
     if (!gpu->devices)
         return (struct gpu_answer){.words = "no memory"};
     struct gpu_answer answer =
-        n->transport->open(n->library, gpu->index, gpu->devices, &gpu->device_count);
+        n->backend->open(n->library, gpu->index, gpu->devices, &gpu->device_count);
     if (!answer.words)
         answer = sample_devices(n, gpu);
     for (size_t i = 0; i < gpu->device_count; i++)
@@ -207,7 +207,7 @@ static void *run_gpu(void *user)
     }
     pthread_mutex_unlock(&n->lock);
     for (size_t i = 0; i < gpu->device_count; i++)
-        n->transport->close(n->library, &gpu->devices[i]);
+        n->backend->close(n->library, &gpu->devices[i]);
     pthread_mutex_lock(&n->lock);
     gpu->state = GPU_GONE;
     gpu->left = true;
@@ -224,7 +224,7 @@ static void *run_start(void *user)
     void *library;
     char why[GPU_WHY_MAX];
     unsigned count;
-    const struct gpu_backend *way = gpu_find_way(n->vendor, n->root, &library, &count, why);
+    const struct gpu_backend *backend = gpu_find_backend(n->vendor, n->root, &library, &count, why);
     if (count > GPUS_MAX) {
         log_warning("of %u %s GPUs only the first %d are sampled", count, n->vendor->name,
                     GPUS_MAX);
@@ -237,7 +237,7 @@ static void *run_start(void *user)
         pthread_cond_init(&gpus[i].asked, NULL);
     }
     pthread_mutex_lock(&n->lock);
-    n->transport = way;
+    n->backend = backend;
     n->library = library;
     n->gpus = gpus;
     n->gpu_count = gpus ? count : 0;
@@ -348,9 +348,8 @@ static bool add_device(struct source *s, struct gpus *n, struct gpu *gpu, struct
 // open, has only gpu_up. gpu_count comes first.
 static int make_series(struct source *s, struct gpus *n)
 {
-    const struct store_label own[] = {
-        {STR("vendor"), str_of(n->vendor->tag)},
-        {STR("library"), str_of(n->transport ? n->transport->name : "")}};
+    const struct store_label own[] = {{STR("vendor"), str_of(n->vendor->tag)},
+                                      {STR("library"), str_of(n->backend ? n->backend->name : "")}};
     size_t most = 1;
     for (unsigned i = 0; i < n->gpu_count; i++)
         most += 1 + (n->gpus[i].state == GPU_OPENING

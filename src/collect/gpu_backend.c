@@ -17,8 +17,8 @@ const struct gpu_vendor gpu_vendors[GPU_MAKES] = {
     [GPU_INTEL] = {"Intel", "intel", {&gpu_level_zero, &gpu_sysfs_intel}},
 };
 
-const struct gpu_backend *gpu_find_way(const struct gpu_vendor *vendor, const char *root,
-                                       void **library, unsigned *count, char why[GPU_WHY_MAX])
+const struct gpu_backend *gpu_find_backend(const struct gpu_vendor *vendor, const char *root,
+                                           void **library, unsigned *count, char why[GPU_WHY_MAX])
 {
     size_t used = 0;
     why[0] = 0;

@@ -99,8 +99,8 @@ extern const struct gpu_vendor gpu_vendors[GPU_MAKES];
 
 // Starts the vendor's first backend that has a GPU, and sets *count to the number of GPUs. Returns
 // NULL with `why` if none has.
-const struct gpu_backend *gpu_find_way(const struct gpu_vendor *vendor, const char *root,
-                                       void **library, unsigned *count, char why[GPU_WHY_MAX]);
+const struct gpu_backend *gpu_find_backend(const struct gpu_vendor *vendor, const char *root,
+                                           void **library, unsigned *count, char why[GPU_WHY_MAX]);
 
 static inline void gpu_put(struct gpu_device *d, enum metric_symbol row, double value)
 {

@@ -220,7 +220,7 @@ static void write_file(const struct dumping *d, const struct ask_copy_file *f, c
     } else {
         json_key_string(w, "path", str_of(f->path));
     }
-    json_key_string(w, "state", str_of(problem ? "failed" : ways[f->transport]));
+    json_key_string(w, "state", str_of(problem ? "failed" : ways[f->way]));
     json_key_u64(w, "points", problem ? 0 : f->points);
     json_key_u64(w, "new_bytes", f->came);
     json_key_u64(w, "bytes", problem ? 0 : f->bytes);

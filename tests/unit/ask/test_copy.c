@@ -140,11 +140,11 @@ static void what_has_not_changed_is_not_copied_again(void **state)
     struct world *w = *state;
     struct stat before, after;
     const struct ask_copy_file *files = copy(w, 0);
-    assert_int_not_equal(files[0].transport, ASK_COPY_UNCHANGED);
+    assert_int_not_equal(files[0].way, ASK_COPY_UNCHANGED);
     uint64_t bytes = net_stats(w->hub).bytes_in;
     stat(files[0].path, &before);
     files = copy(w, 0);
-    assert_int_equal(files[0].transport, ASK_COPY_UNCHANGED);
+    assert_int_equal(files[0].way, ASK_COPY_UNCHANGED);
     stat(files[0].path, &after);
     assert_int_equal(before.st_ino, after.st_ino);
     assert_true(net_stats(w->hub).bytes_in - bytes < 10000);
@@ -155,12 +155,12 @@ static void what_has_not_changed_is_not_copied_again(void **state)
     // Another period, or new data, gives another file.
     unlink(files[0].path);
     files = copy(w, 1000 * 1000);
-    assert_int_not_equal(files[0].transport, ASK_COPY_UNCHANGED);
+    assert_int_not_equal(files[0].way, ASK_COPY_UNCHANGED);
     assert_int_equal(check_copy(files[0].path, 1000), POINTS - 1000);
     files = copy(w, 0);
     append(w, 1);
     files = copy(w, 0);
-    assert_int_not_equal(files[0].transport, ASK_COPY_UNCHANGED);
+    assert_int_not_equal(files[0].way, ASK_COPY_UNCHANGED);
     assert_int_equal(check_copy(files[0].path, 0), POINTS + 1);
     assert_int_equal(files_in(w->to), 1);
 }

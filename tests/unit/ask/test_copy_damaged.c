@@ -128,7 +128,7 @@ static void a_copy_that_changes_meanwhile_comes_whole(void **state)
     assert_int_equal(count, 0);
     assert_int_equal(ask_copy_finish(c, &w->arena, &files, &count), 0);
     assert_int_equal(count, 1);
-    assert_int_equal(files[0].transport, ASK_COPY_WHOLE);
+    assert_int_equal(files[0].way, ASK_COPY_WHOLE);
     ask_copy_destroy(c);
     buf_free(&request);
     assert_int_equal(same(w), w->next);
@@ -199,7 +199,7 @@ static void what_somebody_writes_is_left_alone(void **state)
     assert_int_equal(before.st_ino, after.st_ino);
     // The draft of a killed process is no obstacle.
     store_abandon(other);
-    assert_int_equal(copy(w).transport, ASK_COPY_UPDATED);
+    assert_int_equal(copy(w).way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + 1);
     assert_int_equal(access(part, F_OK), -1);
 }
@@ -233,7 +233,7 @@ static void a_planted_link_is_not_followed(void **state)
     assert_int_equal(after.st_size, before.st_size);
     assert_int_equal(after.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
     assert_null(f.problem);
-    assert_int_equal(f.transport, ASK_COPY_WHOLE);
+    assert_int_equal(f.way, ASK_COPY_WHOLE);
     unlink(link);
     unlink(secret);
 }

@@ -9,12 +9,12 @@ static void what_is_new_travels(void **state)
 {
     struct world *w = *state;
     struct ask_copy_file first = copy(w);
-    assert_int_equal(first.transport, ASK_COPY_WHOLE);
+    assert_int_equal(first.way, ASK_COPY_WHOLE);
     assert_int_equal(same(w), POINTS);
     append(w, POINTS / 100);
     uint64_t before = net_stats(w->hub).bytes_in;
     struct ask_copy_file second = copy(w);
-    assert_int_equal(second.transport, ASK_COPY_UPDATED);
+    assert_int_equal(second.way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + POINTS / 100);
     // One or two of 256 slices, and 1 % new points.
     assert_in_range(second.points, POINTS / 100, POINTS / 50);
@@ -22,7 +22,7 @@ static void what_is_new_travels(void **state)
     assert_in_range(net_stats(w->hub).bytes_in - before, second.came, second.came + 5000);
     // Nothing new.
     struct ask_copy_file third = copy(w);
-    assert_int_equal(third.transport, ASK_COPY_UNCHANGED);
+    assert_int_equal(third.way, ASK_COPY_UNCHANGED);
     assert_int_equal(third.points, 0);
     assert_true(third.came < 1000);
     assert_int_equal(same(w), POINTS + POINTS / 100);
@@ -43,13 +43,13 @@ static void late_points_and_other_definitions_travel(void **state)
     span(w, 50, (int64_t)50 * POINTS * 20, INT64_MAX - 1);
     span(w, 51, 77, 78);
     struct ask_copy_file second = copy(w);
-    assert_int_equal(second.transport, ASK_COPY_UPDATED);
+    assert_int_equal(second.way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + 4);
     assert_true(second.points < POINTS / 10);
     // A unit that was unknown before changes all definitions.
     store_define_metric(w->store, &(struct store_metric){.name = STR("n"), .unit = STR("s")},
                         &w->metric);
-    assert_int_equal(copy(w).transport, ASK_COPY_WHOLE);
+    assert_int_equal(copy(w).way, ASK_COPY_WHOLE);
     assert_int_equal(same(w), POINTS + 4);
 }
 
@@ -82,12 +82,12 @@ static void less_and_less_of_it(void **state)
     for (int64_t i = 1; i <= 3; i++) {
         struct ask_copy_file f = copy_since(w, i * 1000 * 10000);
         assert_null(f.problem);
-        assert_int_equal(f.transport, i == 1 ? ASK_COPY_WHOLE : ASK_COPY_UPDATED);
+        assert_int_equal(f.way, i == 1 ? ASK_COPY_WHOLE : ASK_COPY_UPDATED);
         assert_int_equal(same_since(w, i * 1000 * 10000), POINTS - i * 10000);
         assert_true(i == 1 || f.points < POINTS / 100);
     }
     // More points are appended.
-    assert_int_equal(copy(w).transport, ASK_COPY_UPDATED);
+    assert_int_equal(copy(w).way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS);
 }
 
@@ -112,7 +112,7 @@ static void it_can_be_ended(void **state)
     append(w, 1);
     assert_int_equal(hub_copy(w->hub, STR(""), &o, &where, &w->arena, &copied, &e), -ECONNRESET);
     assert_string_equal(e.text, "nobody waits");
-    assert_int_equal(copy(w).transport, ASK_COPY_UPDATED);
+    assert_int_equal(copy(w).way, ASK_COPY_UPDATED);
     assert_int_equal(same(w), POINTS + 1);
 }
 
