@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-// A recording may take a descriptor; so does a client or a node.
+// Each recording, client and node may take a descriptor.
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;

@@ -34,7 +34,7 @@ enum {
     UNPROVED_TIMEOUT_S = 5,   // and their lifetime
     STRANGE_A_SECOND = 20,    // new connections of an unknown client per second,
     STRANGE_BURST = 32,       // and in a burst
-    // of the account: this fraction for data that waits for clients of streams
+    // fraction of the account for data that waits for clients of streams
     STREAMS_SHARE = 4,
     // threads for short requests while the maximum number of requests is slow
     WORKERS_SPARE = 4,
