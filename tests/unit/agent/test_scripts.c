@@ -131,7 +131,8 @@ static void bad_output_is_counted_and_good_output_stored(void **state)
     lab_free(&lab);
 }
 
-// The agent does not read megabytes a second from it; the others, and the end, are in time.
+// The agent does not read megabytes a second from this script. The other scripts and the end of the
+// agent are not delayed.
 static void a_script_that_prints_too_fast_blocks(void **state)
 {
     (void)state;
