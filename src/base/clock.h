@@ -82,7 +82,7 @@ static inline int64_t clock_line_ns(const struct clock_line *line, uint64_t tick
 // real_minus_boot_ns is even at first. It changes between even and odd when the wall clock is set
 // back: even boot times then never give the same time of day twice.
 struct clock_map {
-    struct clock_line line;            // ticks to boot time
+    struct clock_line line; // ticks to boot time
     // the line that was valid before the last jump of the counter
     struct clock_line before;
     uint64_t before_until_ticks;       // `before` is valid up to here

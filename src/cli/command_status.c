@@ -279,7 +279,7 @@ static void write_parameters(struct buf *out, const char *job, const struct para
     buf_free(&line);
 }
 
-// Writes below the table why a running job's metrics have a gap.
+// Writes, below the table, the reasons for gaps in the metrics of a running job.
 static void write_cut_off(struct buf *out, const char *job, const struct summary *s)
 {
     for (size_t i = 0; i < s->cut_off_count; i++) {

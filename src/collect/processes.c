@@ -113,7 +113,7 @@ static bool is_due(int64_t now_ns, int64_t due_ns)
 
 // ---- look ----
 
-// Whether no process came or went since the last walk; remembers the values for the next
+// Returns whether no process has begun or ended since the last walk. Keeps the values for the next
 // comparison.
 static bool is_unchanged(struct processes *p, struct source *s)
 {

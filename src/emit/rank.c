@@ -50,7 +50,7 @@ struct candidate {
     const char *value; // NULL: this source gives no rank
     // distance of the process that set the variable; DISTANCE_UNKNOWN until it is found
     unsigned distance;
-    bool present;      // in the environment read last
+    bool present; // in the environment read last
 };
 
 enum { DISTANCE_UNKNOWN = DISTANCE_MAX + 1 };

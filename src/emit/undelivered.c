@@ -2,8 +2,8 @@
 // without one.
 //
 // The process has an agent if that agent has attached the segment (segment_agent.attached) since
-// the process turned to it, or while our connection to it is open, because the HELLO may still be
-// in its queue. Without an agent, unread records of the rings count as dropped, until an agent
+// the process began to use it, or while our connection to it is open, because the HELLO may still
+// be in its queue. Without an agent, unread records of the rings count as dropped, until an agent
 // finds this process. So do cells that no agent has ever seen.
 #include "emit/ring.h"
 

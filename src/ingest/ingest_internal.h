@@ -62,8 +62,8 @@ struct program {
     bool gone;            // the process has ended: the next drain is the last
     // its process sends a query: the next ingest_sample_asked records its cells
     bool asked;
-    bool warned;          // the log has said that its data are malformed
-    bool warned_ahead;    // the log has said that its times are ahead
+    bool warned;       // the log has said that its data are malformed
+    bool warned_ahead; // the log has said that its times are ahead
     dev_t device;
     ino_t inode, agent_inode;
     uint64_t salt;    // makes the span ids of programs differ

@@ -36,8 +36,8 @@ static int share(struct store *s, uint32_t series)
         return 0;
     if (!array_room(&s->shared.index, &s->shared.index_capacity, (size_t)series + 1,
                     sizeof *s->shared.index) ||
-        !array_room(&s->shared.series, &s->shared.capacity,
-                    (size_t)s->shared.count + 1, sizeof *s->shared.series))
+        !array_room(&s->shared.series, &s->shared.capacity, (size_t)s->shared.count + 1,
+                    sizeof *s->shared.series))
         return -ENOMEM;
     s->shared.index[series] = s->shared.count;
     s->shared.series[s->shared.count++] = (struct shared_series){

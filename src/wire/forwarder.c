@@ -18,9 +18,9 @@ enum {
     LOOKS_A_HANDSHAKE = 16, // checks of the handshake's deadline during its time
     LOOK_MS_MIN = 5,
     LOOK_MS_MAX = 1000,
-    READS_A_LOOK = 64,      // read from a refused client at a time
-    REFUSED_MAX = 32,       // clients that get the reason of a refusal; further ones get nothing
-    LAST_LOOK_MS = 5,       // interval of checks for clients that wait for an answer
+    READS_A_LOOK = 64, // read from a refused client at a time
+    REFUSED_MAX = 32,  // clients that get the reason of a refusal; further ones get nothing
+    LAST_LOOK_MS = 5,  // interval of checks for clients that wait for an answer
     // how long no client is accepted after the process has run out of descriptors
     NO_DESCRIPTOR_MS = 100,
 };

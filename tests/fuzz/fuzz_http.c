@@ -1,7 +1,6 @@
-// Bytes of a client without a token, on a real connection to a real server, through acceptor,
-// library and table of routes: the server survives, and only the open routes answer 200. With a
-// first byte of 'T', behind a token: the same for a client that may view (then any answer is
-// allowed).
+// Sends the bytes of a client without a token over a real connection to a real server, through
+// acceptor, library and table of routes: the server survives, and only the open routes answer 200.
+// If the first byte is 'T', the client has a token that may view, and every status is allowed.
 #include "aggregator/aggregator.h"
 #include "http/tokens.h"
 
