@@ -41,9 +41,54 @@ export class ServerClock {
 }
 
 const NATIVE = 'sonde/v1/';
+// A query may take as long as the server allows. So after this time without an answer, the page asks
+// whether the server is healthy, which takes no time; if it does not say so in the same time, it has
+// stalled, and all requests have failed.
+const PATIENCE_MS = 5000;
+
+// Ends work on a server that does not answer.
+export class Watchdog {
+  private asking: Promise<void> | null = null;
+
+  constructor(
+    private readonly healthy: (signal: AbortSignal) => Promise<unknown>,
+    private readonly patienceMs = PATIENCE_MS,
+  ) {}
+
+  // Runs `work`. Rejects with a TypeError, as fetch does without a server, if the server has stalled.
+  async watch<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const abort = new AbortController();
+    let timer: ReturnType<typeof setTimeout>;
+    const stalled = new Promise<never>((_, reject) => {
+      const look = () =>
+        void this.ask().then(
+          () => (timer = setTimeout(look, this.patienceMs)),
+          () => {
+            reject(new TypeError('the server does not answer'));
+            abort.abort();
+          },
+        );
+      timer = setTimeout(look, this.patienceMs);
+    });
+    try {
+      return await Promise.race([work(abort.signal), stalled]);
+    } finally {
+      clearTimeout(timer!);
+    }
+  }
+
+  // One question at a time, for all that wait.
+  private ask(): Promise<void> {
+    this.asking ??= this.healthy(AbortSignal.timeout(this.patienceMs))
+      .then(() => undefined)
+      .finally(() => (this.asking = null));
+    return this.asking;
+  }
+}
 
 export class Server implements Source {
   private readonly clock = new ServerClock();
+  private readonly watchdog = new Watchdog((signal) => fetch(new URL('healthz', document.baseURI), { credentials: 'same-origin', cache: 'no-store', signal }));
   requests = 0;
 
   now(): number {
@@ -69,8 +114,8 @@ export class Server implements Source {
     return response;
   }
 
-  private async json<T>(path: string): Promise<T> {
-    return (await this.fetch(NATIVE + path)).json() as Promise<T>;
+  private json<T>(path: string): Promise<T> {
+    return this.watchdog.watch(async (signal) => (await this.fetch(NATIVE + path, { signal })).json() as Promise<T>);
   }
 
   status = () => this.json<Status>('status');
@@ -88,12 +133,9 @@ export class Server implements Source {
 
   async query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]> {
     const body = { start: Math.floor(fromMs), end: Math.ceil(toMs), queries: questions.map((q) => ({ m: expression(q) })) };
-    const response = await this.fetch(`${NATIVE}query?format=binary`, {
-      method: 'POST',
-      body: JSON.stringify(body),
-      headers: { 'Content-Type': 'application/json' },
-    });
-    return readColumns(await response.arrayBuffer());
+    const init = { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } };
+    const bytes = await this.watchdog.watch(async (signal) => (await this.fetch(`${NATIVE}query?format=binary`, { ...init, signal })).arrayBuffer());
+    return readColumns(bytes);
   }
 
   async stream(selections: Selection[], sinceMs: number, signal: AbortSignal, take: (event: StreamEvent) => void): Promise<void> {
