@@ -1,5 +1,5 @@
-// query_answer.c - the node's half of a QUERY: the plans one after another, so that only one of them
-// takes memory at a time.
+// query_answer.c - the node's half of a QUERY: the plans one after another, so that only one of
+// them takes memory at a time.
 //
 // A part is made of a group of series, or of a slice of a large group; the receiver merges slices
 // as it merges nodes. A step makes one record: parts until it has QUERY_RECORD_BYTES, or until it
@@ -99,7 +99,7 @@ static int begin_plan(struct wire_answer *a, struct state *s, struct str request
     if (r == 0)
         r = query_select(&p->c, a->view->stores, a->view->count, &p->selection);
     p->known = r == 0;
-    // Not an error here, because other nodes may know the metric.
+    // An unknown metric is no error here, because other nodes may know it.
     if (r == -ENOENT)
         return 0;
     return r ? error_set(e, r, "%s", p->error.text) : 0;

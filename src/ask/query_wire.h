@@ -1,10 +1,11 @@
 // query_wire.h - QUERY: sends plans to nodes, receives partial results, and merges them.
 //
 //   request   for each plan: short plan with its limits (query_plan_write)
-//   record    parts, about QUERY_RECORD_BYTES: varint index of the plan, short part; … . The parts of a plan follow those of the plan before it
-//
-//   part      u8 'p', a partial (query_partial_write): one a group, several for a large group, one a series if the order matters
-//             u8 'c', varint points read, points from summaries, series read, nodes that have answered, u8 whether the metric is known: the last of its plan
+//   record    about QUERY_RECORD_BYTES of parts: varint index of the plan, short part; …
+//   part      u8 'p', a partial (query_partial_write): one a group, several for a large group, one
+//             a series if the order matters
+//             u8 'c', the last part of its plan: varint points read, points from summaries, series
+//             read, nodes that have answered, u8 whether the metric is known
 //
 // One question has all plans of an HTTP request, because a question costs more than a plan: three
 // frames (ASK, PART, END), four system calls, a view of the node's files, a search for its nodes.

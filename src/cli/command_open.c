@@ -1,5 +1,5 @@
-#include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "cli/open_page.h"
 #include "cli/serve.h"
 
@@ -18,7 +18,7 @@
 
 enum { STATUS_TIMEOUT_MS = 5000 };
 
-// Prints the address and, if the browser is on another machine, the ssh command; opens it otherwise.
+// Prints the address and, if the browser is on another machine, the ssh command; else opens it.
 // `here`: the server listens on this node.
 static void show(const struct options *o, const struct job *job, bool here, const char *url,
                  const char *folder, char file[OPEN_PAGE_PATH_MAX])
@@ -114,7 +114,7 @@ int command_open(const struct options *o)
     const char *given = o->argument_count ? o->arguments[0] : NULL;
     bool path = given && access(given, F_OK) == 0;
     log_setup(LOG_WARNING, "sonde");
-    struct target_options where = asking_targets(o);
+    struct target_options where = data_request_targets(o);
     // Several runs are compared on one page, and each running job has a server of its own. So this
     // process serves the files of all of them.
     bool several = o->argument_count > 1;

@@ -137,6 +137,12 @@ test('a frame draws as many charts as leave the screen its rate, and leaves none
     assert.ok(i < count);
     timers.shift()((now += 1000 / 60));
   }
+  // A frame measures everything before it draws anything.
+  const order = [];
+  const measured = ['a', 'b'].map((name) => ({ pixels: () => (order.push(`measures ${name}`), 400), draw: () => (order.push(`draws ${name}`), false) }));
+  new frames.Frames(() => measured, () => ({ shown: null, range: { from: 0, to: 1 }, follows: false })).mark();
+  timers.shift()(now);
+  assert.deepEqual(order, ['measures a', 'measures b', 'draws a', 'draws b']);
   delete globalThis.requestAnimationFrame;
 });
 
