@@ -117,7 +117,7 @@ class NodeAnswers:
         self.assertIsNone(missing)
         return sorted(host for host, count in questions().items() if count > before[host]), answer
 
-    def test_only_who_can_have_it_is_asked(self):
+    def test_only_nodes_that_can_have_the_data_are_asked(self):
         """n1 asks n2 and n3 directly, and n4 through n2."""
         four = [*HOSTS, "n4"]
         run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--no-record", "sleep", "1000")
@@ -163,7 +163,7 @@ class NodeAnswers:
         self.assertIn("data of n2 come over TCP, not over fabric:shm: ", err)
 
     @moves_no_data("there is none")
-    def test_a_transport_that_is_not_there(self):
+    def test_an_unavailable_transport_is_refused(self):
         done = self.ssh("--no-record", "--transport=fabric:cxi", "true")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("--transport=fabric:cxi: libfabric's provider cxi cannot be used here", done.stderr)

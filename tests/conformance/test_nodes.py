@@ -148,7 +148,7 @@ class Nodes(unittest.TestCase):
         answer, missing = self.get(path, body)
         return sorted(host for host, count in self.questions().items() if count > before[host]), answer, missing
 
-    def test_only_who_can_have_it_is_asked(self):
+    def test_only_nodes_that_can_have_the_data_are_asked(self):
         def query(m):
             return self.QUERY.replace("?", "?no_annotations&") + quote(m)
 

@@ -465,7 +465,7 @@ static void run_course(const struct course *course, uint64_t seed)
     lab_free(&lab);
 }
 
-static void all_is_accounted_for(void **state)
+static void every_point_is_accounted_for(void **state)
 {
     (void)state;
     if (geteuid() != 0)
@@ -481,7 +481,7 @@ static void all_is_accounted_for(void **state)
 }
 
 // A program keeps the agent busy, so every kill interrupts a drain.
-static void a_kill_in_a_drain(void **state)
+static void an_agent_killed_during_a_drain_loses_nothing(void **state)
 {
     (void)state;
     uint64_t seed = test_seed(16);
@@ -504,8 +504,8 @@ int main(int argc, char **argv)
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_is_accounted_for),
-        cmocka_unit_test(a_kill_in_a_drain),
+        cmocka_unit_test(every_point_is_accounted_for),
+        cmocka_unit_test(an_agent_killed_during_a_drain_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 
 // As soon as its socket exists, a signal ends it orderly: the file is closed, and not left as by a
 // killed agent.
-static void a_signal_during_the_start_is_an_orderly_end(void **state)
+static void a_signal_during_the_start_ends_the_agent_orderly(void **state)
 {
     (void)state;
     for (int round = 0; round < 20; round++) {
@@ -80,7 +80,7 @@ static void expect_error(struct lab *lab, const char *words)
     assert_int_equal(lab_end(lab, 0), 1);
 }
 
-static void folders_that_will_not_do(void **state)
+static void unusable_folders_are_refused(void **state)
 {
     (void)state;
     struct lab lab;
@@ -116,7 +116,7 @@ static void folders_that_will_not_do(void **state)
     lab_free(&lab);
 }
 
-static void folders_of_others(void **state)
+static void folders_of_other_users_are_refused(void **state)
 {
     (void)state;
     if (geteuid() != 0)
@@ -144,7 +144,7 @@ static void folders_of_others(void **state)
     lab_free(&lab);
 }
 
-static void sockets_in_the_way(void **state)
+static void existing_sockets_are_replaced_or_refused(void **state)
 {
     (void)state;
     struct lab lab, second;
@@ -183,7 +183,7 @@ static void sockets_in_the_way(void **state)
     lab_free(&lab);
 }
 
-static void names_and_numbers_that_will_not_do(void **state)
+static void invalid_options_are_refused(void **state)
 {
     (void)state;
     struct lab lab;
@@ -213,7 +213,7 @@ static void names_and_numbers_that_will_not_do(void **state)
 }
 
 // A file that is not sonde's is not touched.
-static void a_file_in_the_way(void **state)
+static void an_existing_file_that_is_no_recording_is_refused(void **state)
 {
     (void)state;
     struct lab lab;
@@ -233,7 +233,7 @@ static void a_file_in_the_way(void **state)
 }
 
 // When the disk is full, the agent continues, reports it to its clients, and stored data stays.
-static void a_full_disk(void **state)
+static void a_full_disk_moves_the_recording(void **state)
 {
     (void)state;
     struct lab lab;
@@ -267,15 +267,15 @@ int main(int argc, char **argv)
     if (argc == 2)
         cmocka_set_test_filter(argv[1]); // "udp*": only these
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_signal_during_the_start_is_an_orderly_end),
+        cmocka_unit_test(a_signal_during_the_start_ends_the_agent_orderly),
         cmocka_unit_test(a_second_signal_does_not_disturb_the_end),
         cmocka_unit_test(node_metrics_are_sampled_until_the_end),
-        cmocka_unit_test(folders_that_will_not_do),
-        cmocka_unit_test(folders_of_others),
-        cmocka_unit_test(sockets_in_the_way),
-        cmocka_unit_test(names_and_numbers_that_will_not_do),
-        cmocka_unit_test(a_file_in_the_way),
-        cmocka_unit_test(a_full_disk),
+        cmocka_unit_test(unusable_folders_are_refused),
+        cmocka_unit_test(folders_of_other_users_are_refused),
+        cmocka_unit_test(existing_sockets_are_replaced_or_refused),
+        cmocka_unit_test(invalid_options_are_refused),
+        cmocka_unit_test(an_existing_file_that_is_no_recording_is_refused),
+        cmocka_unit_test(a_full_disk_moves_the_recording),
     };
     return cmocka_run_group_tests_name("agent", tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void await_end(double pid)
     }
 }
 
-static void one_takes_the_place_of_its_name(void **state)
+static void a_collector_replaces_the_one_of_its_name(void **state)
 {
     (void)state;
     struct lab lab;
@@ -59,7 +59,7 @@ static void one_takes_the_place_of_its_name(void **state)
     end(&lab);
 }
 
-static void lines_that_are_none(void **state)
+static void malformed_lines_are_refused(void **state)
 {
     (void)state;
     struct lab lab;
@@ -88,7 +88,7 @@ static void lines_that_are_none(void **state)
 
 // A collector that is requested and stopped before the list of GPUs is known does not run; the
 // others run for each GPU.
-static void one_for_each_gpu(void **state)
+static void each_gpu_gets_a_process(void **state)
 {
     (void)state;
     struct lab lab;
@@ -115,9 +115,9 @@ static void one_for_each_gpu(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_takes_the_place_of_its_name),
-        cmocka_unit_test(lines_that_are_none),
-        cmocka_unit_test(one_for_each_gpu),
+        cmocka_unit_test(a_collector_replaces_the_one_of_its_name),
+        cmocka_unit_test(malformed_lines_are_refused),
+        cmocka_unit_test(each_gpu_gets_a_process),
     };
     return cmocka_run_group_tests_name("agent/collectors", tests, NULL, NULL);
 }

@@ -270,7 +270,7 @@ static void totals_are_exact(void **state)
 }
 
 // An agent sums what StatsD clients send; the next agent continues from that sum.
-static void statsd_goes_on(void **state)
+static void statsd_counters_continue_after_a_restart(void **state)
 {
     (void)state;
     struct lab lab;
@@ -325,7 +325,7 @@ static void a_short_program_between_two_agents(void **state)
     lab_free(&lab);
 }
 
-static void what_does_not_listen_is_refused(void **state)
+static void a_socket_that_does_not_listen_is_refused(void **state)
 {
     (void)state;
     struct lab lab;
@@ -358,7 +358,7 @@ static int add_to_many(const char *name)
 
 // If a sample takes longer than the interval, the agent stays behind, but continues with all other
 // work.
-static void slow_samples_keep_nobody_waiting(void **state)
+static void slow_samples_delay_no_client(void **state)
 {
     enum { PROGRAMS = 4 };
     (void)state;
@@ -421,10 +421,10 @@ int main(int argc, char **argv)
         return lab_emit(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_are_exact),
-        cmocka_unit_test(statsd_goes_on),
+        cmocka_unit_test(statsd_counters_continue_after_a_restart),
         cmocka_unit_test(a_short_program_between_two_agents),
-        cmocka_unit_test(what_does_not_listen_is_refused),
-        cmocka_unit_test(slow_samples_keep_nobody_waiting),
+        cmocka_unit_test(a_socket_that_does_not_listen_is_refused),
+        cmocka_unit_test(slow_samples_delay_no_client),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void late_wakes_skip_and_count(void **state)
     assert_int_equal(i.skipped, 3);
 }
 
-static void a_clock_that_is_set(void **state)
+static void instants_follow_a_clock_that_is_set(void **state)
 {
     (void)state;
     int64_t wait;
@@ -64,7 +64,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_multiples_without_drift),
         cmocka_unit_test(late_wakes_skip_and_count),
-        cmocka_unit_test(a_clock_that_is_set),
+        cmocka_unit_test(instants_follow_a_clock_that_is_set),
     };
     return cmocka_run_group_tests_name("agent/instants", tests, NULL, NULL);
 }

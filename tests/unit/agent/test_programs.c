@@ -40,7 +40,7 @@ static void a_program_hands_over_its_ring(void **state)
 
 // The agent is killed (at any moment) with points in the rings and in the file; the next one on the
 // same folder has all of them.
-static void a_killed_agent_is_taken_over_from(void **state)
+static void the_next_agent_continues_a_killed_one(void **state)
 {
     (void)state;
     enum { POINTS = 5000 };
@@ -76,7 +76,7 @@ static void a_killed_agent_is_taken_over_from(void **state)
 
 // With a window, its range ends now: a program whose clock is ahead does not remove other programs'
 // points, and points that are too old are counted.
-static void others_go_on_beside_one_that_is_ahead(void **state)
+static void a_program_ahead_of_the_clock_delays_no_other(void **state)
 {
     (void)state;
     struct lab lab;
@@ -115,7 +115,7 @@ static void others_go_on_beside_one_that_is_ahead(void **state)
 
 // Many more programs than an agent can read in time: they have ended before it reads them, and no
 // point is lost.
-static void a_crowd_of_short_programs(void **state)
+static void many_short_programs_lose_nothing(void **state)
 {
     (void)state;
     enum { CROWD = 1300 };
@@ -170,7 +170,7 @@ static int emit_in_a_child(const char *socket_path, double value)
 }
 
 // In a container or a job step with a /tmp of its own, the job's folder is invisible.
-static void a_program_that_does_not_see_the_folder(void **state)
+static void a_program_without_the_folder_uses_the_abstract_name(void **state)
 {
     (void)state;
     struct lab lab;
@@ -202,7 +202,7 @@ static void a_program_that_does_not_see_the_folder(void **state)
 }
 
 // Any user may bind a free abstract name, so programs do not trust a name of another user.
-static void an_abstract_name_of_another_user(void **state)
+static void an_abstract_name_of_another_user_gets_nothing(void **state)
 {
     (void)state;
     enum { OTHER_UID = 65534 };
@@ -254,7 +254,7 @@ static size_t segments_mapped_by(pid_t pid)
 
 // An agent in a PID namespace of its own cannot see programs, so it releases each when its
 // connection ends.
-static void programs_that_cannot_be_seen(void **state)
+static void programs_in_other_pid_namespaces_are_read(void **state)
 {
     (void)state;
     enum { PROGRAMS = 20, POINTS = 10, PAUSE_US = 10000, PAUSES = 1000 };
@@ -341,12 +341,12 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]); // "udp*": only these
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_hands_over_its_ring),
-        cmocka_unit_test(a_killed_agent_is_taken_over_from),
-        cmocka_unit_test(others_go_on_beside_one_that_is_ahead),
-        cmocka_unit_test(a_crowd_of_short_programs),
-        cmocka_unit_test(a_program_that_does_not_see_the_folder),
-        cmocka_unit_test(an_abstract_name_of_another_user),
-        cmocka_unit_test(programs_that_cannot_be_seen),
+        cmocka_unit_test(the_next_agent_continues_a_killed_one),
+        cmocka_unit_test(a_program_ahead_of_the_clock_delays_no_other),
+        cmocka_unit_test(many_short_programs_lose_nothing),
+        cmocka_unit_test(a_program_without_the_folder_uses_the_abstract_name),
+        cmocka_unit_test(an_abstract_name_of_another_user_gets_nothing),
+        cmocka_unit_test(programs_in_other_pid_namespaces_are_read),
         cmocka_unit_test(counters_go_on_after_a_kill),
     };
     return cmocka_run_group_tests_name("agent", tests, NULL, NULL);

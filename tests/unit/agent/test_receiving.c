@@ -61,7 +61,7 @@ static void every_protocol_is_stored(void **state)
     lab_free(&lab);
 }
 
-static void bad_lines_are_answered_and_the_others_taken(void **state)
+static void bad_lines_get_an_answer_and_good_lines_are_stored(void **state)
 {
     (void)state;
     struct lab lab;
@@ -128,7 +128,7 @@ static void bad_lines_are_answered_and_the_others_taken(void **state)
 }
 
 // At every level; but without losses, the series does not exist.
-static void what_is_dropped_is_a_metric(void **state)
+static void dropped_values_are_a_metric(void **state)
 {
     (void)state;
     struct lab lab;
@@ -148,7 +148,7 @@ static void what_is_dropped_is_a_metric(void **state)
 }
 
 // The agent reports each new host to its parent, and none twice. (It may also report its own host.)
-static void a_new_host_is_said(void **state)
+static void a_new_host_is_reported(void **state)
 {
     (void)state;
     static const char *const lines[] = {
@@ -174,7 +174,7 @@ static void a_new_host_is_said(void **state)
     lab_free(&lab);
 }
 
-static void udp_is_taken(void **state)
+static void udp_lines_are_stored(void **state)
 {
     (void)state;
     struct lab lab;
@@ -210,7 +210,7 @@ static void udp_is_taken(void **state)
     lab_free(&lab);
 }
 
-static void what_was_sent_before_the_end_is_taken(void **state)
+static void lines_sent_before_the_end_are_stored(void **state)
 {
     (void)state;
     enum { SENDERS = 200 };
@@ -327,7 +327,7 @@ static struct drain_request request_of(uint64_t number)
 }
 
 // Once the agent has answered, all points that were emitted before the request are in the file.
-static void what_was_emitted_is_there_after_a_requested_drain(void **state)
+static void emitted_points_are_stored_after_a_requested_drain(void **state)
 {
     enum { POINTS = 1000, TIMES = 50 };
     (void)state;
@@ -358,7 +358,7 @@ static void what_was_emitted_is_there_after_a_requested_drain(void **state)
 
 // Thousands of requests in pieces, clients that hang up, and invalid requests: the agent answers
 // the last valid request of each client, and continues.
-static void askers_that_misbehave(void **state)
+static void clients_that_violate_the_drain_protocol_harm_nothing(void **state)
 {
     enum { FLOOD = 20000 };
     (void)state;
@@ -401,7 +401,7 @@ static void askers_that_misbehave(void **state)
 }
 
 // A client that never reads its answers: they are kept up to a limit, and block no other client.
-static void a_sender_that_does_not_read(void **state)
+static void a_sender_that_does_not_read_blocks_no_other(void **state)
 {
     (void)state;
     struct lab lab;
@@ -465,16 +465,16 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]); // "udp*": only these
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_protocol_is_stored),
-        cmocka_unit_test(bad_lines_are_answered_and_the_others_taken),
-        cmocka_unit_test(what_is_dropped_is_a_metric),
-        cmocka_unit_test(a_new_host_is_said),
-        cmocka_unit_test(udp_is_taken),
-        cmocka_unit_test(what_was_sent_before_the_end_is_taken),
+        cmocka_unit_test(bad_lines_get_an_answer_and_good_lines_are_stored),
+        cmocka_unit_test(dropped_values_are_a_metric),
+        cmocka_unit_test(a_new_host_is_reported),
+        cmocka_unit_test(udp_lines_are_stored),
+        cmocka_unit_test(lines_sent_before_the_end_are_stored),
         cmocka_unit_test(many_connections_at_once),
         cmocka_unit_test(garbage_harms_only_its_sender),
-        cmocka_unit_test(what_was_emitted_is_there_after_a_requested_drain),
-        cmocka_unit_test(askers_that_misbehave),
-        cmocka_unit_test(a_sender_that_does_not_read),
+        cmocka_unit_test(emitted_points_are_stored_after_a_requested_drain),
+        cmocka_unit_test(clients_that_violate_the_drain_protocol_harm_nothing),
+        cmocka_unit_test(a_sender_that_does_not_read_blocks_no_other),
         cmocka_unit_test(another_user_is_refused),
     };
     return cmocka_run_group_tests_name("agent", tests, NULL, NULL);

@@ -187,14 +187,14 @@ static void cut_off_and_back(const char *folder, const char *part)
     collect_destroy(c);
 }
 
-static void a_source_that_is_cut_off(void **state)
+static void a_hanging_source_is_cut_off(void **state)
 {
     (void)state;
     cut_off_and_back("/tmp", "/tmp");
 }
 
 // A source that only answers late is not reported, because that is normal on a busy machine.
-static void a_source_that_is_late(void **state)
+static void a_late_source_misses_its_instant(void **state)
 {
     (void)state;
     silence_ns = INT64_C(60) * NS_PER_S;
@@ -214,7 +214,7 @@ static void a_source_that_is_late(void **state)
     collect_destroy(c);
 }
 
-static void one_folder_that_is_cut_off(void **state)
+static void a_hanging_folder_is_cut_off_alone(void **state)
 {
     (void)state;
     answers = "/tmp";
@@ -229,7 +229,7 @@ static bool is_of(const struct sampler_row *row, const char *source)
 
 // Each rate has instants of its own, which are multiples of it; the first sample has all sources,
 // even slow ones.
-static void a_rate_each(void **state)
+static void each_source_has_its_own_rate(void **state)
 {
     (void)state;
     enum { FAST_NS = 10000000, BASE_NS = 30000000 };
@@ -273,10 +273,10 @@ int main(void)
         cmocka_unit_test(rows_come_in_order_and_end_with_the_instant),
         cmocka_unit_test(a_full_queue_drops_and_counts),
         cmocka_unit_test(two_threads),
-        cmocka_unit_test(a_rate_each),
-        cmocka_unit_test(a_source_that_is_cut_off),
-        cmocka_unit_test(a_source_that_is_late),
-        cmocka_unit_test(one_folder_that_is_cut_off),
+        cmocka_unit_test(each_source_has_its_own_rate),
+        cmocka_unit_test(a_hanging_source_is_cut_off),
+        cmocka_unit_test(a_late_source_misses_its_instant),
+        cmocka_unit_test(a_hanging_folder_is_cut_off_alone),
     };
     return cmocka_run_group_tests_name("agent/sampler", tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void what_is_asked_for(void **state)
+static void script_lines_are_parsed(void **state)
 {
     (void)state;
     static const char *const right[] = {"",
@@ -57,7 +57,7 @@ static void lab_with(struct lab *lab, const char *scripts)
     assert_true(lab_start(lab));
 }
 
-static void points_come_once_or_as_they_are_printed(void **state)
+static void points_come_once_a_run_or_as_they_are_printed(void **state)
 {
     (void)state;
     struct lab lab;
@@ -74,7 +74,7 @@ static void points_come_once_or_as_they_are_printed(void **state)
     lab_free(&lab);
 }
 
-static void one_that_hangs_is_killed_and_tried_again(void **state)
+static void a_hanging_script_is_killed_and_started_again(void **state)
 {
     (void)state;
     struct lab lab;
@@ -92,7 +92,7 @@ static void one_that_hangs_is_killed_and_tried_again(void **state)
     lab_free(&lab);
 }
 
-static void one_that_fails_is_reported_and_tried_again(void **state)
+static void a_failing_script_is_reported_and_started_again(void **state)
 {
     (void)state;
     struct lab lab;
@@ -115,7 +115,7 @@ static void one_that_fails_is_reported_and_tried_again(void **state)
     lab_free(&lab);
 }
 
-static void garbage_costs_itself(void **state)
+static void bad_output_is_counted_and_good_output_stored(void **state)
 {
     (void)state;
     struct lab lab;
@@ -132,7 +132,7 @@ static void garbage_costs_itself(void **state)
 }
 
 // The agent does not read megabytes a second from it; the others, and the end, are in time.
-static void a_flood_is_held_back(void **state)
+static void a_script_that_prints_too_fast_blocks(void **state)
 {
     (void)state;
     struct lab lab;
@@ -145,7 +145,7 @@ static void a_flood_is_held_back(void **state)
     lab_free(&lab);
 }
 
-static void they_end_with_the_agent(void **state)
+static void scripts_end_with_the_agent(void **state)
 {
     (void)state;
     struct lab lab;
@@ -177,13 +177,13 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "emit") == 0)
         return lab_emit(argv[2]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_asked_for),
-        cmocka_unit_test(points_come_once_or_as_they_are_printed),
-        cmocka_unit_test(one_that_hangs_is_killed_and_tried_again),
-        cmocka_unit_test(one_that_fails_is_reported_and_tried_again),
-        cmocka_unit_test(garbage_costs_itself),
-        cmocka_unit_test(a_flood_is_held_back),
-        cmocka_unit_test(they_end_with_the_agent),
+        cmocka_unit_test(script_lines_are_parsed),
+        cmocka_unit_test(points_come_once_a_run_or_as_they_are_printed),
+        cmocka_unit_test(a_hanging_script_is_killed_and_started_again),
+        cmocka_unit_test(a_failing_script_is_reported_and_started_again),
+        cmocka_unit_test(bad_output_is_counted_and_good_output_stored),
+        cmocka_unit_test(a_script_that_prints_too_fast_blocks),
+        cmocka_unit_test(scripts_end_with_the_agent),
     };
     return cmocka_run_group_tests_name("agent/scripts", tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void *ask(void *user)
     return NULL;
 }
 
-static void clients_that_ask_meanwhile(void **state)
+static void drains_requested_during_the_end_are_answered(void **state)
 {
     char folder[] = "/tmp/sonde-stop-XXXXXX";
     (void)state;
@@ -99,6 +99,7 @@ static void clients_that_ask_meanwhile(void **state)
 
 int main(void)
 {
-    return cmocka_run_group_tests(
-        ((const struct CMUnitTest[]){cmocka_unit_test(clients_that_ask_meanwhile)}), NULL, NULL);
+    return cmocka_run_group_tests(((const struct CMUnitTest[]){cmocka_unit_test(
+                                      drains_requested_during_the_end_are_answered)}),
+                                  NULL, NULL);
 }

@@ -109,7 +109,7 @@ static void *go_on_appending(void *user)
     return NULL;
 }
 
-static void a_copy_is_of_one_moment(void **state)
+static void a_copy_has_the_data_of_one_moment(void **state)
 {
     struct world *w = *state;
     size_t events = 0;
@@ -135,7 +135,7 @@ static void a_copy_is_of_one_moment(void **state)
     store_reader_close(r);
 }
 
-static void what_has_not_changed_is_not_copied_again(void **state)
+static void unchanged_data_are_not_copied_again(void **state)
 {
     struct world *w = *state;
     struct stat before, after;
@@ -165,7 +165,7 @@ static void what_has_not_changed_is_not_copied_again(void **state)
     assert_int_equal(files_in(w->to), 1);
 }
 
-static void a_node_that_is_lost_leaves_no_half_a_file(void **state)
+static void a_lost_node_leaves_no_partial_file(void **state)
 {
     struct world *w = *state;
     proxy_stall(w->proxy, true);
@@ -286,11 +286,9 @@ static void a_damaged_record_spoils_its_file_only(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_copy_is_of_one_moment, set_up, world_end),
-        cmocka_unit_test_setup_teardown(what_has_not_changed_is_not_copied_again, set_up,
-                                        world_end),
-        cmocka_unit_test_setup_teardown(a_node_that_is_lost_leaves_no_half_a_file, set_up,
-                                        world_end),
+        cmocka_unit_test_setup_teardown(a_copy_has_the_data_of_one_moment, set_up, world_end),
+        cmocka_unit_test_setup_teardown(unchanged_data_are_not_copied_again, set_up, world_end),
+        cmocka_unit_test_setup_teardown(a_lost_node_leaves_no_partial_file, set_up, world_end),
         cmocka_unit_test_setup_teardown(other_files_are_not_replaced, set_up, world_end),
         cmocka_unit_test_setup_teardown(a_damaged_record_spoils_its_file_only, set_up, world_end),
     };

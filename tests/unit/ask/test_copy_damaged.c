@@ -33,7 +33,7 @@ static void copy_over(struct world *w)
     assert_int_equal(same(w), w->next);
 }
 
-static void damaged_copies_are_made_good(void **state)
+static void damaged_copies_are_repaired(void **state)
 {
     enum { FLIPS = 24, CUTS = 5 };
     struct world *w = *state;
@@ -100,7 +100,7 @@ static void take_answer(struct world *w, struct ask_copy *c, struct str request)
 }
 
 // The copy changes after its sums were sent to the node, so it is requested once more, whole.
-static void a_copy_that_changes_meanwhile_comes_whole(void **state)
+static void a_copy_that_changes_meanwhile_is_transferred_whole(void **state)
 {
     struct world *w = *state;
     struct ask_copy *c;
@@ -149,7 +149,7 @@ static int damage_some(void *user, struct error *e)
 }
 
 // Another thread writes into the old file all the time; its replacement is correct nevertheless.
-static void a_copy_that_is_damaged_all_the_time(void **state)
+static void a_copy_that_is_damaged_repeatedly_fails(void **state)
 {
     struct world *w = *state;
     struct error e;
@@ -182,7 +182,7 @@ static void a_copy_that_is_damaged_all_the_time(void **state)
 
 // Two processes copy into one folder: the second one fails with a message, and does not touch the
 // first one's draft.
-static void what_somebody_writes_is_left_alone(void **state)
+static void a_file_that_another_process_writes_stays(void **state)
 {
     struct world *w = *state;
     struct store *other;
@@ -241,12 +241,13 @@ static void a_planted_link_is_not_followed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(damaged_copies_are_made_good, set_up, world_end),
+        cmocka_unit_test_setup_teardown(damaged_copies_are_repaired, set_up, world_end),
         cmocka_unit_test_setup_teardown(a_forged_copy_is_replaced, set_up, world_end),
-        cmocka_unit_test_setup_teardown(a_copy_that_changes_meanwhile_comes_whole, set_up,
+        cmocka_unit_test_setup_teardown(a_copy_that_changes_meanwhile_is_transferred_whole, set_up,
                                         world_end),
-        cmocka_unit_test_setup_teardown(a_copy_that_is_damaged_all_the_time, set_up, world_end),
-        cmocka_unit_test_setup_teardown(what_somebody_writes_is_left_alone, set_up, world_end),
+        cmocka_unit_test_setup_teardown(a_copy_that_is_damaged_repeatedly_fails, set_up, world_end),
+        cmocka_unit_test_setup_teardown(a_file_that_another_process_writes_stays, set_up,
+                                        world_end),
         cmocka_unit_test_setup_teardown(a_planted_link_is_not_followed, set_up, world_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-static void what_is_new_travels(void **state)
+static void only_new_data_are_transferred(void **state)
 {
     struct world *w = *state;
     struct ask_copy_file first = copy(w);
@@ -28,7 +28,7 @@ static void what_is_new_travels(void **state)
     assert_int_equal(same(w), POINTS + POINTS / 100);
 }
 
-static void late_points_and_other_definitions_travel(void **state)
+static void late_points_and_new_definitions_are_transferred(void **state)
 {
     struct world *w = *state;
     copy(w);
@@ -55,7 +55,7 @@ static void late_points_and_other_definitions_travel(void **state)
 
 // Extreme values and times are equal bit by bit; several rounds, because data at the end of time
 // stay in the last slice.
-static void edges_are_kept(void **state)
+static void points_at_the_ends_of_the_range_are_kept(void **state)
 {
     static const uint64_t bits[] = {
         0x8000000000000000, 0x7ff8000000000001, 0xfff8000000000000,
@@ -76,7 +76,7 @@ static void edges_are_kept(void **state)
     }
 }
 
-static void less_and_less_of_it(void **state)
+static void each_copy_transfers_less(void **state)
 {
     struct world *w = *state;
     for (int64_t i = 1; i <= 3; i++) {
@@ -97,7 +97,7 @@ static int give_up(void *user, struct error *e)
 }
 
 // Cancelling works while the old file is summed, or taken over.
-static void it_can_be_ended(void **state)
+static void a_copy_can_be_cancelled(void **state)
 {
     struct world *w = *state;
     struct error e;
@@ -121,7 +121,7 @@ static bool wants(void *user, struct str host)
     return str_eq(host, str_of(user));
 }
 
-static void each_node_is_told_of_its_own_files(void **state)
+static void each_node_gets_the_sums_of_its_own_files(void **state)
 {
     struct world *w = *state;
     struct ask_copy_known known[] = {
@@ -165,7 +165,7 @@ static uint64_t bytes_to_n1(struct world *w)
 }
 
 // However much the request contains about other nodes.
-static void what_is_said_of_others_does_not_travel(void **state)
+static void sums_of_other_nodes_are_not_sent(void **state)
 {
     enum { MUCH = 100000 };
     struct world *w = *state;
@@ -191,7 +191,7 @@ static void what_is_said_of_others_does_not_travel(void **state)
     }
 }
 
-static void sums_are_read_as_they_were_written(void **state)
+static void sums_read_back_as_written(void **state)
 {
     struct world *w = *state;
     struct ask_copy_sums *ours = arena_zalloc(&w->arena, sizeof *ours),
@@ -236,15 +236,17 @@ static void sums_are_read_as_they_were_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_new_travels, set_up, world_end),
-        cmocka_unit_test_setup_teardown(late_points_and_other_definitions_travel, set_up,
+        cmocka_unit_test_setup_teardown(only_new_data_are_transferred, set_up, world_end),
+        cmocka_unit_test_setup_teardown(late_points_and_new_definitions_are_transferred, set_up,
                                         world_end),
-        cmocka_unit_test_setup_teardown(edges_are_kept, set_up, world_end),
-        cmocka_unit_test_setup_teardown(less_and_less_of_it, set_up, world_end),
-        cmocka_unit_test_setup_teardown(it_can_be_ended, set_up, world_end),
-        cmocka_unit_test_setup_teardown(each_node_is_told_of_its_own_files, set_up, world_end),
-        cmocka_unit_test_setup_teardown(what_is_said_of_others_does_not_travel, set_up, world_end),
-        cmocka_unit_test_setup_teardown(sums_are_read_as_they_were_written, set_up, world_end),
+        cmocka_unit_test_setup_teardown(points_at_the_ends_of_the_range_are_kept, set_up,
+                                        world_end),
+        cmocka_unit_test_setup_teardown(each_copy_transfers_less, set_up, world_end),
+        cmocka_unit_test_setup_teardown(a_copy_can_be_cancelled, set_up, world_end),
+        cmocka_unit_test_setup_teardown(each_node_gets_the_sums_of_its_own_files, set_up,
+                                        world_end),
+        cmocka_unit_test_setup_teardown(sums_of_other_nodes_are_not_sent, set_up, world_end),
+        cmocka_unit_test_setup_teardown(sums_read_back_as_written, set_up, world_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

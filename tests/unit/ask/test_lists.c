@@ -275,7 +275,7 @@ static int take_recent(void *user, struct str host, struct str record)
     return 0;
 }
 
-static void the_last_moments_of_some_series(void **state)
+static void recent_points_of_some_series_are_listed(void **state)
 {
     (void)state;
     struct store_label tag = {STR("host"), STR("*")};
@@ -310,7 +310,7 @@ static void the_last_moments_of_some_series(void **state)
     arena_free(&got.arena);
 }
 
-static void events_and_status_say_whose_they_are(void **state)
+static void events_and_status_name_their_node(void **state)
 {
     (void)state;
     struct arena arena = {0};
@@ -416,7 +416,7 @@ static int take_slowly(void *user, struct str host, struct str record)
     return 0;
 }
 
-static void a_slow_asker_bounds_what_is_held(void **state)
+static void a_slow_client_bounds_the_held_records(void **state)
 {
     (void)state;
     const size_t record_bytes = WIDE_POINTS * sizeof(double),
@@ -447,10 +447,10 @@ int main(void)
         cmocka_unit_test(names_of_all_nodes_each_once),
         cmocka_unit_test(series_of_all_nodes_with_their_latest_points),
         cmocka_unit_test(our_own_files_have_a_deadline_of_their_own),
-        cmocka_unit_test(the_last_moments_of_some_series),
-        cmocka_unit_test(events_and_status_say_whose_they_are),
+        cmocka_unit_test(recent_points_of_some_series_are_listed),
+        cmocka_unit_test(events_and_status_name_their_node),
         cmocka_unit_test(large_answers_to_many_askers),
-        cmocka_unit_test(a_slow_asker_bounds_what_is_held),
+        cmocka_unit_test(a_slow_client_bounds_the_held_records),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -107,7 +107,7 @@ static size_t events(const struct store_events_wanted *m, size_t *bytes, struct 
     return count;
 }
 
-static void events_that_nobody_asked_for_do_not_come(void **state)
+static void events_outside_of_the_selection_are_not_sent(void **state)
 {
     (void)state;
     size_t bytes;
@@ -250,7 +250,7 @@ static int count_record(void *user, struct str host, struct str record)
     return 0;
 }
 
-static void records_that_wait_for_the_asker_count(void **state)
+static void records_that_wait_for_the_caller_count(void **state)
 {
     (void)state;
     struct buf request = {0};
@@ -278,7 +278,7 @@ static void records_that_wait_for_the_asker_count(void **state)
 
 // ---- the node's side
 
-static void a_node_refuses_what_it_has_no_room_for(void **state)
+static void a_node_refuses_answers_beyond_its_memory(void **state)
 {
     (void)state;
     size_t bytes;
@@ -307,11 +307,11 @@ static void a_node_refuses_what_it_has_no_room_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_that_nobody_asked_for_do_not_come),
+        cmocka_unit_test(events_outside_of_the_selection_are_not_sent),
         cmocka_unit_test(a_list_counts_while_it_grows),
         cmocka_unit_test(all_parts_of_a_query_count_together),
-        cmocka_unit_test(records_that_wait_for_the_asker_count),
-        cmocka_unit_test(a_node_refuses_what_it_has_no_room_for),
+        cmocka_unit_test(records_that_wait_for_the_caller_count),
+        cmocka_unit_test(a_node_refuses_answers_beyond_its_memory),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

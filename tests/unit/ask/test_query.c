@@ -207,7 +207,7 @@ static void compare(const struct query_result *got, const struct query_result *w
     assert_int_equal(got->series_read, want->series_read);
 }
 
-static void same_as_in_one_process(void **state)
+static void nodes_give_the_answer_of_one_process(void **state)
 {
     (void)state;
     size_t answered = 0, estimated = 0;
@@ -328,7 +328,7 @@ static void a_bad_plan_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_as_in_one_process),
+        cmocka_unit_test(nodes_give_the_answer_of_one_process),
         cmocka_unit_test(a_large_group_travels_in_slices),
         cmocka_unit_test(a_bad_plan_is_an_error),
     };

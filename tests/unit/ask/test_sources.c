@@ -113,7 +113,7 @@ static void test_folder(void **state)
 }
 
 // A file that a starting agent has just made is neither served nor reported as unreadable.
-static void test_unborn(void **state)
+static void test_folder_without_files(void **state)
 {
     struct folder *f = *state;
     write_unborn(in(f, "a.sonde"), 0, false);
@@ -225,7 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_folder, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_unborn, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_folder_without_files, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_one_file_named_twice_counts_once, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(test_missing_path, make_folder, remove_folder),

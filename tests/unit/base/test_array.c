@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-static void it_grows_and_keeps_what_it_holds(void **state)
+static void an_array_grows_and_keeps_its_elements(void **state)
 {
     (void)state;
     enum { ELEMENTS = 10000 };
@@ -27,7 +27,7 @@ static void it_grows_and_keeps_what_it_holds(void **state)
     free(numbers);
 }
 
-static void what_cannot_be_had_changes_nothing(void **state)
+static void a_failed_growth_changes_nothing(void **state)
 {
     (void)state;
     double *numbers = NULL;
@@ -71,8 +71,8 @@ static void new_elements_are_zero(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(it_grows_and_keeps_what_it_holds),
-                                       cmocka_unit_test(what_cannot_be_had_changes_nothing),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(an_array_grows_and_keeps_its_elements),
+                                       cmocka_unit_test(a_failed_growth_changes_nothing),
                                        cmocka_unit_test(new_elements_are_zero)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 #include "base/bytes.h"
 #include "unit/test.h"
 
-static void what_is_written_is_read(void **state)
+static void written_values_are_read_back(void **state)
 {
     (void)state;
     static const uint64_t values[] = {
@@ -76,7 +76,7 @@ static void zigzag_is_its_own_inverse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(written_values_are_read_back),
         cmocka_unit_test(nothing_is_read_beyond_the_end),
         cmocka_unit_test(a_varint_has_64_bits),
         cmocka_unit_test(zigzag_is_its_own_inverse),

@@ -30,7 +30,7 @@ static void ticks_become_the_time_of_day(void **state)
     }
 }
 
-static void a_line_is_a_line(void **state)
+static void a_clock_line_is_linear(void **state)
 {
     (void)state;
     struct clock_line line = {.ticks0 = 1000, .ns0 = 5000, .ns_per_tick = 0.5};
@@ -177,7 +177,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ticks_become_the_time_of_day),
-        cmocka_unit_test(a_line_is_a_line),
+        cmocka_unit_test(a_clock_line_is_linear),
         cmocka_unit_test(steps_and_suspensions),
         cmocka_unit_test(a_wide_reading_is_no_step),
     };

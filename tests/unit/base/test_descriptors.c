@@ -38,7 +38,7 @@ static bool same_file(int a, int b)
     return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static void any_number_arrives(void **state)
+static void any_number_of_descriptors_arrives(void **state)
 {
     (void)state;
     for (size_t sent = 0; sent <= DESCRIPTORS_MAX; sent++) {
@@ -65,7 +65,7 @@ static void any_number_arrives(void **state)
     }
 }
 
-static void nothing_arrives(void **state)
+static void a_message_without_descriptors_arrives(void **state)
 {
     (void)state;
     char byte;
@@ -108,8 +108,8 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(any_number_arrives),
-        CASE(nothing_arrives),
+        CASE(any_number_of_descriptors_arrives),
+        CASE(a_message_without_descriptors_arrives),
         CASE(more_than_the_process_may_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

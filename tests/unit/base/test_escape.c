@@ -43,7 +43,7 @@ static void a_shell_takes_it_as_one_word(void **state)
     }
 }
 
-static void what_is_plain_stays_plain(void **state)
+static void plain_words_stay_unchanged(void **state)
 {
     (void)state;
     struct buf out = {0};
@@ -57,7 +57,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_word_comes_back),
         cmocka_unit_test(a_shell_takes_it_as_one_word),
-        cmocka_unit_test(what_is_plain_stays_plain),
+        cmocka_unit_test(plain_words_stay_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

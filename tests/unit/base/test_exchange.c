@@ -69,7 +69,7 @@ static void both_directions_are_served(void **state)
     free(text);
 }
 
-static void what_comes_from_a_descriptor_follows(void **state)
+static void the_contents_of_a_descriptor_follow_the_text(void **state)
 {
     (void)state;
     struct buf answer = {0};
@@ -88,7 +88,7 @@ static void what_comes_from_a_descriptor_follows(void **state)
     buf_free(&answer);
 }
 
-static void who_hangs_up_is_said(void **state)
+static void a_peer_that_hangs_up_is_reported(void **state)
 {
     (void)state;
     struct buf answer = {0};
@@ -107,7 +107,7 @@ static void who_hangs_up_is_said(void **state)
 }
 
 // Limits both a single silence and the total time.
-static void who_is_silent_is_not_waited_for(void **state)
+static void a_silent_peer_times_out(void **state)
 {
     (void)state;
     for (int in_all = 0; in_all < 2; in_all++) {
@@ -130,7 +130,7 @@ static void who_is_silent_is_not_waited_for(void **state)
     }
 }
 
-static void paths_that_lead_nowhere(void **state)
+static void paths_without_a_listener_fail(void **state)
 {
     (void)state;
     char path[200];
@@ -144,10 +144,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_directions_are_served),
-        cmocka_unit_test(what_comes_from_a_descriptor_follows),
-        cmocka_unit_test(who_hangs_up_is_said),
-        cmocka_unit_test(who_is_silent_is_not_waited_for),
-        cmocka_unit_test(paths_that_lead_nowhere),
+        cmocka_unit_test(the_contents_of_a_descriptor_follow_the_text),
+        cmocka_unit_test(a_peer_that_hangs_up_is_reported),
+        cmocka_unit_test(a_silent_peer_times_out),
+        cmocka_unit_test(paths_without_a_listener_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

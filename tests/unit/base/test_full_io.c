@@ -59,7 +59,7 @@ static void pipes(void **state)
     pass_on(ends[1], ends[0]);
 }
 
-static void a_socket_that_is_full_is_waited_for(void **state)
+static void a_full_socket_is_waited_for(void **state)
 {
     (void)state;
     int ends[2];
@@ -68,7 +68,7 @@ static void a_socket_that_is_full_is_waited_for(void **state)
     pass_on(ends[0], ends[1]);
 }
 
-static void nobody_reads(void **state)
+static void a_peer_that_does_not_read_times_out(void **state)
 {
     (void)state;
     struct str text = much();
@@ -121,8 +121,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pipes),
-        cmocka_unit_test(a_socket_that_is_full_is_waited_for),
-        cmocka_unit_test(nobody_reads),
+        cmocka_unit_test(a_full_socket_is_waited_for),
+        cmocka_unit_test(a_peer_that_does_not_read_times_out),
         cmocka_unit_test(lines_and_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

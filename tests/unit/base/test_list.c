@@ -69,7 +69,7 @@ static void random_steps(void **state)
     }
 }
 
-static void each_may_be_taken_out_on_the_way(void **state)
+static void a_link_may_be_removed_during_a_visit(void **state)
 {
     (void)state;
     struct element elements[ELEMENTS];
@@ -89,7 +89,7 @@ static void each_may_be_taken_out_on_the_way(void **state)
 }
 
 // Of 0 to ELEMENTS elements so many are in the first list, the rest in the second.
-static void all_move_behind_those_that_are_there(void **state)
+static void moved_elements_follow_the_existing_ones(void **state)
 {
     (void)state;
     for (int count = 0; count <= ELEMENTS; count++)
@@ -117,7 +117,7 @@ static void all_move_behind_those_that_are_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_steps),
-                                       cmocka_unit_test(each_may_be_taken_out_on_the_way),
-                                       cmocka_unit_test(all_move_behind_those_that_are_there)};
+                                       cmocka_unit_test(a_link_may_be_removed_during_a_visit),
+                                       cmocka_unit_test(moved_elements_follow_the_existing_ones)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

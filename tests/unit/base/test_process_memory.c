@@ -11,7 +11,7 @@ enum { BLOCKS = 65536, BLOCK_BYTES = 1000, LIVE_EVERY = 64, SLACK_BYTES = 8 << 2
 
 static void *blocks[BLOCKS];
 
-static void what_was_freed_between_live_blocks_goes_back(void **state)
+static void memory_freed_between_live_blocks_is_returned(void **state)
 {
     (void)state;
     struct process_memory_keeper keeper = {0};
@@ -41,7 +41,7 @@ static void what_was_freed_between_live_blocks_goes_back(void **state)
 }
 
 // Memory in use at the moment of returning must not become memory that may be kept for ever.
-static void a_moment_of_much_in_use_does_not_last(void **state)
+static void a_peak_of_use_does_not_raise_the_bound_for_good(void **state)
 {
     (void)state;
     struct process_memory_keeper keeper = {0};
@@ -62,7 +62,7 @@ static void a_moment_of_much_in_use_does_not_last(void **state)
 }
 
 // Above a limit, memory is returned at once; below it, it is not.
-static void above_a_size_memory_goes_back_at_once(void **state)
+static void memory_above_the_bound_is_returned_at_once(void **state)
 {
     (void)state;
     struct process_memory_keeper keeper = {0};
@@ -95,8 +95,8 @@ int main(void)
 #endif
     process_memory_set_up(PROCESS_MEMORY_MAPPED_SERVER);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_freed_between_live_blocks_goes_back),
-        cmocka_unit_test(a_moment_of_much_in_use_does_not_last),
-        cmocka_unit_test(above_a_size_memory_goes_back_at_once)};
+        cmocka_unit_test(memory_freed_between_live_blocks_is_returned),
+        cmocka_unit_test(a_peak_of_use_does_not_raise_the_bound_for_good),
+        cmocka_unit_test(memory_above_the_bound_is_returned_at_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

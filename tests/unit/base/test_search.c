@@ -3,7 +3,7 @@
 #include "unit/test.h"
 
 // Random sorted arrays with duplicates, compared with a linear search.
-static void the_first_that_is_reached(void **state)
+static void search_finds_the_first_index(void **state)
 {
     (void)state;
     enum { SIZE_MAX_TRIED = 40 };
@@ -25,6 +25,6 @@ static void the_first_that_is_reached(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_that_is_reached)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(search_finds_the_first_index)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

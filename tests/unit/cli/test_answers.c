@@ -19,7 +19,7 @@ static void assert_time(int64_t t_ns, int digits, const char *expected)
 }
 
 // From the first nanosecond that can be written to the last one.
-static void every_time_is_its_own(void **state)
+static void each_time_has_its_own_row(void **state)
 {
     (void)state;
     assert_time(INT64_MIN, 9, "1677-09-21 00:12:43.145224192");
@@ -33,6 +33,6 @@ int main(void)
 {
     setenv("TZ", "UTC", 1);
     tzset();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_time_is_its_own)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_time_has_its_own_row)};
     return cmocka_run_group_tests_name("cli answers", tests, NULL, NULL);
 }

@@ -188,7 +188,7 @@ static void assert_same(struct terminal *t, const struct screen *s, const struct
 
 // The differences, applied to a terminal with the previous frame, give the same result as the whole
 // frame on an empty one.
-static void differences_give_the_picture(void **state)
+static void differences_redraw_the_screen(void **state)
 {
     (void)state;
     uint64_t seed = test_seed(20261123);
@@ -225,7 +225,7 @@ static void differences_give_the_picture(void **state)
     }
 }
 
-static void without_colour_there_is_none(void **state)
+static void a_terminal_without_colour_gets_none(void **state)
 {
     (void)state;
     struct screen s;
@@ -280,8 +280,8 @@ static void bars_and_sparklines(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(differences_give_the_picture),
-                                       cmocka_unit_test(without_colour_there_is_none),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(differences_redraw_the_screen),
+                                       cmocka_unit_test(a_terminal_without_colour_gets_none),
                                        cmocka_unit_test(bars_and_sparklines)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ static void newer_revisions(void **state)
     }
 }
 
-static void what_is_not_known_is_left_alone(void **state)
+static void unknown_revisions_are_not_read(void **state)
 {
     (void)state;
     static const unsigned char formats[][2] = {{0, 3}, {1, 0}, {1, 9}, {1, 255}, {2, 3}, {3, 0}};
@@ -149,7 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(older_revisions),
         cmocka_unit_test(newer_revisions),
-        cmocka_unit_test(what_is_not_known_is_left_alone),
+        cmocka_unit_test(unknown_revisions_are_not_read),
     };
     return cmocka_run_group_tests_name("collect/amdgpu_metrics", tests, NULL, NULL);
 }

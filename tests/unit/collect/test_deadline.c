@@ -78,7 +78,7 @@ static void calls_that_answer(void **state)
     end();
 }
 
-static void a_call_that_hangs_is_left_alone(void **state)
+static void a_hanging_call_is_abandoned(void **state)
 {
     (void)state;
     struct job *job;
@@ -117,7 +117,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_that_answer),
-        cmocka_unit_test(a_call_that_hangs_is_left_alone),
+        cmocka_unit_test(a_hanging_call_is_abandoned),
         cmocka_unit_test(the_end_does_not_wait),
     };
     return cmocka_run_group_tests_name("collect/deadline", tests, NULL, NULL);

@@ -458,7 +458,7 @@ static void an_old_library_costs_only_what_it_lacks(void **state)
 
 // ---- failures ----
 
-static void a_call_that_blocks_holds_nobody_else(void **state)
+static void a_blocked_call_delays_no_other_gpu(void **state)
 {
     (void)state;
     for (int v = AMD; v <= INTEL; v++) {
@@ -496,7 +496,7 @@ static void a_call_that_blocks_holds_nobody_else(void **state)
     }
 }
 
-static void a_gpu_that_says_nothing_is_down(void **state)
+static void a_silent_gpu_is_down(void **state)
 {
     (void)state;
     vendor = &vendors[AMD];
@@ -515,7 +515,7 @@ static void a_gpu_that_says_nothing_is_down(void **state)
     assert_true(value("1", "gpu_up") == 1 && value("1", "gpu_power_watts") == 412);
 }
 
-static void a_lost_gpu_is_not_asked_again(void **state)
+static void a_lost_gpu_is_not_read_again(void **state)
 {
     (void)state;
     vendor = &vendors[INTEL];
@@ -552,9 +552,9 @@ int main(void)
         cmocka_unit_test_teardown(absence_has_a_reason, end),
         cmocka_unit_test_teardown(unsupported_is_missing_never_0, end),
         cmocka_unit_test_teardown(an_old_library_costs_only_what_it_lacks, end),
-        cmocka_unit_test_teardown(a_call_that_blocks_holds_nobody_else, end),
-        cmocka_unit_test_teardown(a_gpu_that_says_nothing_is_down, end),
-        cmocka_unit_test_teardown(a_lost_gpu_is_not_asked_again, end),
+        cmocka_unit_test_teardown(a_blocked_call_delays_no_other_gpu, end),
+        cmocka_unit_test_teardown(a_silent_gpu_is_down, end),
+        cmocka_unit_test_teardown(a_lost_gpu_is_not_read_again, end),
     };
     return cmocka_run_group_tests_name("collect/gpu_libraries", tests, NULL, NULL);
 }

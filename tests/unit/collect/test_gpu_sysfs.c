@@ -134,7 +134,7 @@ static void switched_by_either_name(void **state)
 }
 
 // Files are kept open: a GPU whose driver stops answering is missing, and the others continue.
-static void what_is_garbled_is_missing(void **state)
+static void garbled_values_are_missing(void **state)
 {
     (void)state;
     static const char *const useless[] = {"", "\n", "N/A\n", "12 %\n",
@@ -261,7 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recorded_trees),          cmocka_unit_test(other_vendors_and_levels),
-        cmocka_unit_test(switched_by_either_name), cmocka_unit_test(what_is_garbled_is_missing),
+        cmocka_unit_test(switched_by_either_name), cmocka_unit_test(garbled_values_are_missing),
         cmocka_unit_test(processes_that_compute),  cmocka_unit_test(drivers_of_other_kernels),
     };
     return cmocka_run_group_tests_name("collect/gpu_sysfs", tests, NULL, NULL);

@@ -177,7 +177,7 @@ static void a_gpu_lost_before_the_start(void **state)
     assert_true(says("GPU 0"));
 }
 
-static void a_call_that_blocks_holds_nobody_else(void **state)
+static void a_blocked_call_delays_no_other_gpu(void **state)
 {
     (void)state;
     say("gpus 3");
@@ -225,7 +225,7 @@ static void a_call_that_blocks_holds_nobody_else(void **state)
     fake.wait_shut_down();
 }
 
-static void a_start_that_blocks_is_gone_on_without(void **state)
+static void a_blocked_start_is_abandoned(void **state)
 {
     (void)state;
     size_t index;
@@ -281,8 +281,8 @@ int main(void)
         cmocka_unit_test_teardown(unsupported_is_missing_never_0, destroy),
         cmocka_unit_test_teardown(an_old_driver_costs_only_what_it_lacks, destroy),
         cmocka_unit_test_teardown(a_new_driver_has_dropped_older_calls, destroy),
-        cmocka_unit_test_teardown(a_call_that_blocks_holds_nobody_else, destroy),
-        cmocka_unit_test_teardown(a_start_that_blocks_is_gone_on_without, destroy),
+        cmocka_unit_test_teardown(a_blocked_call_delays_no_other_gpu, destroy),
+        cmocka_unit_test_teardown(a_blocked_start_is_abandoned, destroy),
         // Last, because with a lost GPU the library is never shut down.
         cmocka_unit_test_teardown(a_lost_gpu_is_cut_off, destroy),
         cmocka_unit_test_teardown(a_gpu_lost_before_the_start, destroy),

@@ -97,7 +97,7 @@ static size_t find_set(struct collect *c)
     return SIZE_MAX;
 }
 
-static void as_nvidia_smi_says(void **state)
+static void values_agree_with_nvidia_smi(void **state)
 {
     (void)state;
     static struct answer answers[GPUS_MAX];
@@ -151,6 +151,6 @@ static void as_nvidia_smi_says(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_nvidia_smi_says)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(values_agree_with_nvidia_smi)};
     return cmocka_run_group_tests_name("collect/nvidia_smi", tests, NULL, NULL);
 }

@@ -174,7 +174,7 @@ static void clock_rates(void **state)
     tree_free(&t);
 }
 
-static void what_is_not_there_has_a_reason(void **state)
+static void absent_files_have_a_reason(void **state)
 {
     (void)state;
     static const struct {
@@ -211,7 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(infiniband),  cmocka_unit_test(slingshot),
         cmocka_unit_test(energy),      cmocka_unit_test(temperatures_and_fans),
-        cmocka_unit_test(clock_rates), cmocka_unit_test(what_is_not_there_has_a_reason),
+        cmocka_unit_test(clock_rates), cmocka_unit_test(absent_files_have_a_reason),
     };
     return cmocka_run_group_tests_name("collect/valuefiles", tests, NULL, NULL);
 }

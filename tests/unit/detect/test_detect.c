@@ -60,7 +60,7 @@ static void finds_half_as_slow_again_within_six_probes(void **unused)
 }
 
 // Slow from the 20th round on, and from the first; also if one of the six probes is fast.
-static void finds_what_is_much_slower_with_its_fifth_probe(void **unused)
+static void finds_a_much_slower_member_with_its_fifth_probe(void **unused)
 {
     (void)unused;
     enum { LATER = 20, WITHIN = 6, NONE = WITHIN };
@@ -80,7 +80,7 @@ static void finds_what_is_much_slower_with_its_fifth_probe(void **unused)
 }
 
 // Outliers among a job's first probes accuse no member: one in a hundred takes three times as long.
-static void accuses_nobody_at_the_beginning(void **unused)
+static void accuses_no_member_at_the_beginning(void **unused)
 {
     (void)unused;
     enum { JOBS = 1000 };
@@ -98,7 +98,7 @@ static void accuses_nobody_at_the_beginning(void **unused)
         }
 }
 
-static void accuses_nobody_in_ten_thousand_rounds(void **unused)
+static void accuses_no_member_in_ten_thousand_rounds(void **unused)
 {
     (void)unused;
     const size_t sizes[] = {2, 3, 4, 8, 16, 64};
@@ -178,7 +178,7 @@ static void one_outlier_moves_nothing(void **unused)
     detect_destroy(d);
 }
 
-static void what_slows_all_is_nobodys_fault(void **unused)
+static void a_common_slow_down_accuses_no_member(void **unused)
 {
     (void)unused;
     struct detect *d = members(&(struct detect_options){0}, 3);
@@ -189,7 +189,7 @@ static void what_slows_all_is_nobodys_fault(void **unused)
     detect_destroy(d);
 }
 
-static void of_different_make_but_no_slower_than_before(void **unused)
+static void different_hardware_is_compared_with_its_own_past(void **unused)
 {
     (void)unused;
     const double values[] = {1, 1.6, 1, 1}, later[] = {1, 1.6, 1.4, 1};
@@ -210,7 +210,7 @@ static void of_different_make_but_no_slower_than_before(void **unused)
     detect_destroy(own);
 }
 
-static void one_alone_has_its_own_past(void **unused)
+static void a_single_member_is_compared_with_its_own_past(void **unused)
 {
     (void)unused;
     struct detect *d = members(&(struct detect_options){0}, 1);
@@ -234,7 +234,7 @@ static void less_may_be_worse(void **unused)
     detect_destroy(d);
 }
 
-static void who_says_nothing_is_silent(void **unused)
+static void a_member_without_values_is_silent(void **unused)
 {
     (void)unused;
     struct detect *d = members(&(struct detect_options){.persistence = 3}, 3);
@@ -252,7 +252,7 @@ static void who_says_nothing_is_silent(void **unused)
 }
 
 // A probe that hangs until it is cut off sometimes gives a value, which is large.
-static void one_that_answers_late_each_time_is_slow(void **unused)
+static void a_member_that_is_always_late_is_slow(void **unused)
 {
     (void)unused;
     struct detect *d = members(&(struct detect_options){0}, 3);
@@ -267,7 +267,7 @@ static void one_that_answers_late_each_time_is_slow(void **unused)
 }
 
 // Two members with a value every third round, never in the same one.
-static void members_need_not_give_in_the_same_round(void **unused)
+static void members_may_give_values_in_different_rounds(void **unused)
 {
     (void)unused;
     struct detect *d = members(&(struct detect_options){0}, 2);
@@ -284,7 +284,7 @@ static void members_need_not_give_in_the_same_round(void **unused)
     detect_destroy(d);
 }
 
-static void who_left_is_not_missed(void **unused)
+static void a_member_that_left_is_not_silent(void **unused)
 {
     (void)unused;
     struct detect *d = members(&(struct detect_options){.persistence = 3}, 3);
@@ -300,7 +300,7 @@ static void who_left_is_not_missed(void **unused)
     detect_destroy(d);
 }
 
-static void odd_values_count_as_none(void **unused)
+static void invalid_values_count_as_missing(void **unused)
 {
     (void)unused;
     struct detect *d = members(&(struct detect_options){.persistence = 2}, 6);
@@ -323,7 +323,7 @@ static void odd_values_count_as_none(void **unused)
     detect_destroy(extremes);
 }
 
-static void all_the_same_is_good(void **unused)
+static void equal_members_are_good(void **unused)
 {
     (void)unused;
     struct detect *d = members(&(struct detect_options){0}, 5);
@@ -339,7 +339,7 @@ static void all_the_same_is_good(void **unused)
     detect_destroy(d);
 }
 
-static void options_that_make_no_sense(void **unused)
+static void invalid_options_are_rejected(void **unused)
 {
     (void)unused;
     const struct detect_options bad[] = {{.window = DETECT_WINDOW_MAX + 1},
@@ -380,25 +380,25 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_half_as_slow_again_within_six_probes),
-        cmocka_unit_test(finds_what_is_much_slower_with_its_fifth_probe),
-        cmocka_unit_test(accuses_nobody_at_the_beginning),
-        cmocka_unit_test(accuses_nobody_in_ten_thousand_rounds),
+        cmocka_unit_test(finds_a_much_slower_member_with_its_fifth_probe),
+        cmocka_unit_test(accuses_no_member_at_the_beginning),
+        cmocka_unit_test(accuses_no_member_in_ten_thousand_rounds),
         cmocka_unit_test(more_noise_needs_more_difference),
         cmocka_unit_test(the_rule_it_replaces_cannot_see_one_of_four),
         cmocka_unit_test(two_are_enough_and_the_faster_is_not_accused),
         cmocka_unit_test(suspect_until_it_has_lasted),
         cmocka_unit_test(one_outlier_moves_nothing),
-        cmocka_unit_test(what_slows_all_is_nobodys_fault),
-        cmocka_unit_test(of_different_make_but_no_slower_than_before),
-        cmocka_unit_test(one_alone_has_its_own_past),
+        cmocka_unit_test(a_common_slow_down_accuses_no_member),
+        cmocka_unit_test(different_hardware_is_compared_with_its_own_past),
+        cmocka_unit_test(a_single_member_is_compared_with_its_own_past),
         cmocka_unit_test(less_may_be_worse),
-        cmocka_unit_test(who_says_nothing_is_silent),
-        cmocka_unit_test(one_that_answers_late_each_time_is_slow),
-        cmocka_unit_test(members_need_not_give_in_the_same_round),
-        cmocka_unit_test(who_left_is_not_missed),
-        cmocka_unit_test(odd_values_count_as_none),
-        cmocka_unit_test(all_the_same_is_good),
-        cmocka_unit_test(options_that_make_no_sense),
+        cmocka_unit_test(a_member_without_values_is_silent),
+        cmocka_unit_test(a_member_that_is_always_late_is_slow),
+        cmocka_unit_test(members_may_give_values_in_different_rounds),
+        cmocka_unit_test(a_member_that_left_is_not_silent),
+        cmocka_unit_test(invalid_values_count_as_missing),
+        cmocka_unit_test(equal_members_are_good),
+        cmocka_unit_test(invalid_options_are_rejected),
         cmocka_unit_test(names_and_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,7 +106,7 @@ static void missed_rounds_count_with_evidence_only(void **unused)
     end(&r);
 }
 
-static void nothing_is_no_round(void **unused)
+static void an_empty_round_does_not_count(void **unused)
 {
     (void)unused;
     struct rounds r = begin();
@@ -121,7 +121,7 @@ int main(void)
         cmocka_unit_test(order_does_not_matter),
         cmocka_unit_test(a_short_pause_is_bridged),
         cmocka_unit_test(missed_rounds_count_with_evidence_only),
-        cmocka_unit_test(nothing_is_no_round),
+        cmocka_unit_test(an_empty_round_does_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

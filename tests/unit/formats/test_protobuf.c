@@ -83,7 +83,7 @@ static void check_random(struct bytes m, uint64_t *state, unsigned depth)
     assert_false(m.failed);
 }
 
-static void what_is_written_is_read(void **state)
+static void written_values_are_read_back(void **state)
 {
     (void)state;
     uint64_t seed = test_seed(1);
@@ -134,8 +134,9 @@ static void a_failed_buffer_stays_failed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_are_those_of_the_format), cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(damage_is_found), cmocka_unit_test(a_failed_buffer_stays_failed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bytes_are_those_of_the_format),
+                                       cmocka_unit_test(written_values_are_read_back),
+                                       cmocka_unit_test(damage_is_found),
+                                       cmocka_unit_test(a_failed_buffer_stays_failed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,7 +196,7 @@ static unsigned count_open(const struct pair *p, int n)
     return open;
 }
 
-static void test_a_stranger_stops_only_himself(void **state)
+static void test_a_stranger_locks_out_only_itself(void **state)
 {
     (void)state;
     enum { MANY = 200 };
@@ -333,7 +333,7 @@ static bool should_wait(struct connections *c, uint32_t address, struct peer *pe
     return wait;
 }
 
-static void test_who_waits_for_a_place(void **state)
+static void test_requests_wait_for_a_place(void **state)
 {
     (void)state;
     struct connections *c = table(4, 2, 0, PHASE_WAITING);
@@ -429,11 +429,11 @@ int main(void)
         cmocka_unit_test(test_refused_when_all_are_busy),
         cmocka_unit_test(test_overdue_is_shut),
         cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_a_stranger_stops_only_himself),
+        cmocka_unit_test(test_a_stranger_locks_out_only_itself),
         cmocka_unit_test(test_a_crowd_of_strangers),
         cmocka_unit_test(test_a_flood_of_strangers),
         cmocka_unit_test(test_strangers_have_little_time),
-        cmocka_unit_test(test_who_waits_for_a_place),
+        cmocka_unit_test(test_requests_wait_for_a_place),
         cmocka_unit_test(test_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static bool checks(const char *answer, struct str with, struct str for_nonce)
     return server_proof_check(str_of(answer), with, for_nonce, &address);
 }
 
-static void only_for_what_it_was_made_for(void **state)
+static void a_proof_is_valid_for_its_connection_only(void **state)
 {
     (void)state;
     char proof[SERVER_PROOF_CHARACTERS + 1], answer[512];
@@ -101,7 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(proof_of_known_bytes),
-        cmocka_unit_test(only_for_what_it_was_made_for),
+        cmocka_unit_test(a_proof_is_valid_for_its_connection_only),
         cmocka_unit_test(answers_of_strangers),
         cmocka_unit_test(nonces),
         cmocka_unit_test(addresses),

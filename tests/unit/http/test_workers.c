@@ -81,7 +81,7 @@ static struct workers_counts counts_of(struct workers *w)
     return counts;
 }
 
-static void short_ones_go_past_long_ones(void **state)
+static void short_requests_overtake_long_ones(void **state)
 {
     (void)state;
     struct workers *w = start(4, 1, 2, NS_PER_MS, 1 << 20);
@@ -119,7 +119,7 @@ static void short_ones_go_past_long_ones(void **state)
     workers_destroy(w);
 }
 
-static void no_more_at_once_than_that(void **state)
+static void at_most_the_limit_runs_at_once(void **state)
 {
     (void)state;
     struct workers *w = start(8, 2, 4, INT64_C(3600) * NS_PER_S, 1 << 20);
@@ -205,7 +205,7 @@ static void reclaim(void *user, size_t bytes)
     memory_account_give(a, some);
 }
 
-static void what_is_kept_makes_room(void **state)
+static void the_cache_makes_room_for_requests(void **state)
 {
     (void)state;
     struct workers *w = start(4, 2, 2, NS_PER_S, 1000);
@@ -261,7 +261,7 @@ static void note_eased(void *user)
     told_eased++;
 }
 
-static void idle_workers_say_so_once(void **state)
+static void idle_workers_call_idle_once(void **state)
 {
     (void)state;
     account = (struct memory_account){.limit_bytes = 1000};
@@ -312,12 +312,12 @@ static void stopping_ends_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(short_ones_go_past_long_ones),
-        cmocka_unit_test(no_more_at_once_than_that),
+        cmocka_unit_test(short_requests_overtake_long_ones),
+        cmocka_unit_test(at_most_the_limit_runs_at_once),
         cmocka_unit_test(a_client_that_hangs_up_ends_its_request),
         cmocka_unit_test(memory_of_all_is_bounded),
-        cmocka_unit_test(what_is_kept_makes_room),
-        cmocka_unit_test(idle_workers_say_so_once),
+        cmocka_unit_test(the_cache_makes_room_for_requests),
+        cmocka_unit_test(idle_workers_call_idle_once),
         cmocka_unit_test(stopping_ends_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,7 +87,7 @@ static void more_threads_than_slots(void **state)
     node_close(&n);
 }
 
-static void what_is_no_number_is_refused(void **state)
+static void values_that_are_no_numbers_are_refused(void **state)
 {
     (void)state;
     struct node n;
@@ -112,7 +112,7 @@ static void what_is_no_number_is_refused(void **state)
     node_close(&n);
 }
 
-static void last_state_of_a_short_life(void **state)
+static void the_last_values_of_a_short_program_are_recorded(void **state)
 {
     (void)state;
     struct node n;
@@ -234,7 +234,7 @@ static void no_addition_is_lost_between_agents(void **state)
 }
 
 // The last state of an ended program may be in the row of a living program's set.
-static void the_last_state_is_recorded_whoever_has_the_series(void **state)
+static void the_last_values_are_recorded_for_every_owner_of_the_series(void **state)
 {
     (void)state;
     struct node n;
@@ -255,7 +255,7 @@ static void the_last_state_is_recorded_whoever_has_the_series(void **state)
 
 // An agent that cannot see processes finds a program again when it connects: its earlier additions
 // are already in the total.
-static void one_that_connects_later_is_not_counted_twice(void **state)
+static void a_program_that_connects_later_is_counted_once(void **state)
 {
     (void)state;
     struct node n;
@@ -309,7 +309,7 @@ static struct ingest_descriptors descriptors_of(pid_t pid)
 // A program may have connected several times while no agent ran. The agent reads it to its end at
 // the first HELLO; the next one brings it back, with its additions, and with a total that other
 // programs share.
-static void one_that_comes_back_after_its_end_is_not_counted_twice(void **state)
+static void a_program_that_returns_after_its_end_is_counted_once(void **state)
 {
     (void)state;
     struct node n;
@@ -358,7 +358,7 @@ static void more_cells_than_a_set_holds(void **state)
 
 // After a process has asked, its cells are recorded, including those of programs with which it
 // shares a series; once, until one of them changes.
-static void a_process_that_asks(void **state)
+static void a_requesting_process_has_its_cells_sampled(void **state)
 {
     (void)state;
     struct node n;
@@ -414,16 +414,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counters_and_gauges),
         cmocka_unit_test(more_threads_than_slots),
-        cmocka_unit_test(what_is_no_number_is_refused),
-        cmocka_unit_test(last_state_of_a_short_life),
+        cmocka_unit_test(values_that_are_no_numbers_are_refused),
+        cmocka_unit_test(the_last_values_of_a_short_program_are_recorded),
         cmocka_unit_test(totals_do_not_fall),
         cmocka_unit_test(totals_do_not_fall_with_another_agent),
         cmocka_unit_test(more_cells_than_a_set_holds),
         cmocka_unit_test(no_addition_is_lost_between_agents),
-        cmocka_unit_test(the_last_state_is_recorded_whoever_has_the_series),
-        cmocka_unit_test(one_that_connects_later_is_not_counted_twice),
-        cmocka_unit_test(one_that_comes_back_after_its_end_is_not_counted_twice),
-        cmocka_unit_test(a_process_that_asks),
+        cmocka_unit_test(the_last_values_are_recorded_for_every_owner_of_the_series),
+        cmocka_unit_test(a_program_that_connects_later_is_counted_once),
+        cmocka_unit_test(a_program_that_returns_after_its_end_is_counted_once),
+        cmocka_unit_test(a_requesting_process_has_its_cells_sampled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -144,7 +144,7 @@ static void a_span_may_outlive_an_agent(void **state)
     node_close(&n);
 }
 
-static void a_span_that_is_over_is_stored_once(void **state)
+static void an_ended_span_is_stored_once(void **state)
 {
     (void)state;
     struct node n;
@@ -300,7 +300,7 @@ static void parameters_of_the_run(void **state)
     node_close(&n);
 }
 
-static void as_many_metrics_as_there_may_be(void **state)
+static void metrics_up_to_the_limit_are_stored(void **state)
 {
     (void)state;
     struct node n;
@@ -316,7 +316,7 @@ static void as_many_metrics_as_there_may_be(void **state)
     node_close(&n);
 }
 
-static void store_that_takes_no_more(void **state)
+static void a_full_store_counts_dropped_values(void **state)
 {
     (void)state;
     struct node n;
@@ -338,13 +338,13 @@ int main(void)
         cmocka_unit_test(spans_nest),
         cmocka_unit_test(spans_of_no_thread),
         cmocka_unit_test(a_span_may_outlive_an_agent),
-        cmocka_unit_test(a_span_that_is_over_is_stored_once),
+        cmocka_unit_test(an_ended_span_is_stored_once),
         cmocka_unit_test(a_span_that_another_thread_closes),
         cmocka_unit_test(spans_end_with_their_process),
         cmocka_unit_test(at_and_over_limits),
-        cmocka_unit_test(as_many_metrics_as_there_may_be),
+        cmocka_unit_test(metrics_up_to_the_limit_are_stored),
         cmocka_unit_test(parameters_of_the_run),
-        cmocka_unit_test(store_that_takes_no_more),
+        cmocka_unit_test(a_full_store_counts_dropped_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ static struct ingest_descriptors offer(int segment)
     return with_area(segment, SEGMENT_AGENT_BYTES, SEALS);
 }
 
-static void what_is_no_segment(void **state)
+static void files_that_are_no_segments(void **state)
 {
     (void)state;
     struct node n;
@@ -160,7 +160,7 @@ static void what_is_no_segment(void **state)
     node_close(&n);
 }
 
-static void as_many_programs_as_there_may_be(void **state)
+static void programs_up_to_the_limit_are_attached(void **state)
 {
     (void)state;
     struct store *store = fake_store_open();
@@ -405,7 +405,7 @@ static void another_definition(struct forged *f, const char *bytes, size_t size)
     atomic_store(&f->header->definitions_bytes, at + size);
 }
 
-static void group_of_what_is_not_there(struct forged *f)
+static void group_of_undefined_metrics(struct forged *f)
 {
     another_definition(f, "\x10\0\0\0\0\0\3\0\1\0\0\0\x09\0\0\0", 16);
 }
@@ -441,13 +441,13 @@ static void more_slots_than_there_are(struct forged *f)
     atomic_store(&f->ring->cells_end, UINT32_MAX);
 }
 
-static void drops_that_cannot_be(struct forged *f)
+static void impossible_counts_of_drops(struct forged *f)
 {
     atomic_store(&f->ring->dropped, UINT64_MAX);
     atomic_store(&f->header->refused, UINT64_MAX);
 }
 
-static void forgeries_cost_what_is_forged(void **state)
+static void forged_records_cost_only_themselves(void **state)
 {
     (void)state;
     static const struct {
@@ -475,14 +475,14 @@ static void forgeries_cost_what_is_forged(void **state)
         CASE(definition_longer_than_any, 1),
         CASE(definition_of_no_size, 1),
         CASE(definitions_over_their_end, 1),
-        CASE(group_of_what_is_not_there, 1),
+        CASE(group_of_undefined_metrics, 1),
         CASE(group_with_more_members_than_bytes, 1),
         CASE(metric_whose_name_is_longer, 1),
         CASE(metric_with_too_many_tags, 1),
         CASE(process_twice, 1),
         CASE(definition_of_an_unknown_thing, 1),
         CASE(more_slots_than_there_are, 0),
-        CASE(drops_that_cannot_be, 0),
+        CASE(impossible_counts_of_drops, 0),
 #undef CASE
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -519,7 +519,7 @@ static void forgeries_cost_what_is_forged(void **state)
     }
 }
 
-static void impossible_times_are_put_right(void **state)
+static void impossible_times_are_corrected(void **state)
 {
     (void)state;
     struct node n;
@@ -550,13 +550,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scribblers_harm_only_themselves),
-        cmocka_unit_test(what_is_no_segment),
-        cmocka_unit_test(as_many_programs_as_there_may_be),
+        cmocka_unit_test(files_that_are_no_segments),
+        cmocka_unit_test(programs_up_to_the_limit_are_attached),
         cmocka_unit_test(not_a_hello),
         cmocka_unit_test(unseen_process_goes_with_its_connection),
         cmocka_unit_test(hello_of_another_version_or_with_more),
-        cmocka_unit_test(impossible_times_are_put_right),
-        cmocka_unit_test(forgeries_cost_what_is_forged),
+        cmocka_unit_test(impossible_times_are_corrected),
+        cmocka_unit_test(forged_records_cost_only_themselves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void forks_beside_a_busy_thread(void **state)
     node_close(&n);
 }
 
-static void child_that_can_share_nothing(void **state)
+static void a_child_without_memory_emits_nothing(void **state)
 {
     (void)state;
     struct node n;
@@ -469,7 +469,7 @@ static void comes_back_to_a_full_queue(void **state)
 // 10 points, 2 rows of 2, the two records of a span, a note, 2 cells.
 enum { UNHEARD = 10 + 4 + 2 + 1 + 2 };
 
-static void values_that_nobody_takes(void **state)
+static void values_without_an_agent_count_as_dropped(void **state)
 {
     (void)state;
     struct node n;
@@ -490,7 +490,7 @@ static void values_that_nobody_takes(void **state)
     node_close(&n);
 }
 
-static void folder_that_is_not_here(void **state)
+static void a_missing_folder_is_reported(void **state)
 {
     (void)state;
     struct node n;
@@ -511,7 +511,7 @@ static void folder_that_is_not_here(void **state)
     node_close(&n);
 }
 
-static void memory_that_is_not_to_be_had(void **state)
+static void a_lack_of_memory_drops_values(void **state)
 {
     (void)state;
     struct node n;
@@ -568,7 +568,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fork_in_the_middle),
         cmocka_unit_test(forks_beside_a_busy_thread),
-        cmocka_unit_test(child_that_can_share_nothing),
+        cmocka_unit_test(a_child_without_memory_emits_nothing),
         cmocka_unit_test(forks_beside_the_first_calls),
         cmocka_unit_test(clone_without_handlers),
         cmocka_unit_test(exec_starts_anew),
@@ -583,9 +583,9 @@ int main(void)
         cmocka_unit_test(own_tags_come_before_those_of_the_process),
         cmocka_unit_test(loaded_with_dlopen),
         cmocka_unit_test(hello_in_ten_lines),
-        cmocka_unit_test(values_that_nobody_takes),
-        cmocka_unit_test(folder_that_is_not_here),
-        cmocka_unit_test(memory_that_is_not_to_be_had),
+        cmocka_unit_test(values_without_an_agent_count_as_dropped),
+        cmocka_unit_test(a_missing_folder_is_reported),
+        cmocka_unit_test(a_lack_of_memory_drops_values),
         cmocka_unit_test(moves_to_another_agent),
         cmocka_unit_test(comes_back_to_a_full_queue),
         cmocka_unit_test(threads_are_cancelled),

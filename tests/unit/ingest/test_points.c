@@ -64,7 +64,7 @@ static void more_threads_than_slots_are_counted(void **state)
     node_close(&n);
 }
 
-static void however_it_ends(void **state)
+static void points_survive_every_end_of_a_program(void **state)
 {
     (void)state;
     static const char *const ends[] = {"exit", "_exit", "kill", "abort"};
@@ -83,7 +83,7 @@ static void however_it_ends(void **state)
     }
 }
 
-static void dead_before_the_agent_looks(void **state)
+static void a_program_that_ends_before_the_agent_looks_loses_nothing(void **state)
 {
     (void)state;
     struct node n;
@@ -296,8 +296,8 @@ int main(void)
         cmocka_unit_test(threads_account_for_all),
         cmocka_unit_test(rings_outlive_their_threads),
         cmocka_unit_test(more_threads_than_slots_are_counted),
-        cmocka_unit_test(however_it_ends),
-        cmocka_unit_test(dead_before_the_agent_looks),
+        cmocka_unit_test(points_survive_every_end_of_a_program),
+        cmocka_unit_test(a_program_that_ends_before_the_agent_looks_loses_nothing),
         cmocka_unit_test(agent_comes_later),
         cmocka_unit_test(agents_come_and_go),
         cmocka_unit_test(full_ring_keeps_the_oldest),

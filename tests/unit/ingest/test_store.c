@@ -73,7 +73,7 @@ static size_t values_of(struct store_snapshot *s, const char *name, double *out,
     return count;
 }
 
-static void what_is_emitted_is_read(void **state)
+static void emitted_values_are_read_from_the_store(void **state)
 {
     (void)state;
     struct error e = {0};
@@ -146,6 +146,6 @@ static void what_is_emitted_is_read(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_emitted_is_read)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(emitted_values_are_read_from_the_store)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -296,7 +296,7 @@ static void threads_at_one_moment(void **state)
 }
 
 // The same second twice, with points in nearly each of its nanoseconds: none replaces another one.
-static void a_moment_that_comes_again(void **state)
+static void a_repeated_moment_has_two_sets_of_times(void **state)
 {
     (void)state;
     enum { BURST = 20000, TIMES = 20 };
@@ -362,8 +362,10 @@ static void times_ahead_of_now(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_wall_clock_is_set), cmocka_unit_test(a_reading_that_is_disturbed),
-        cmocka_unit_test(threads_at_one_moment), cmocka_unit_test(a_moment_that_comes_again),
+        cmocka_unit_test(the_wall_clock_is_set),
+        cmocka_unit_test(a_reading_that_is_disturbed),
+        cmocka_unit_test(threads_at_one_moment),
+        cmocka_unit_test(a_repeated_moment_has_two_sets_of_times),
         cmocka_unit_test(times_ahead_of_now),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

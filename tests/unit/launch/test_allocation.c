@@ -64,7 +64,7 @@ static void expect(const struct allocation *a, enum allocation_kind kind, bool h
     buf_free(&text);
 }
 
-static void who_says_so(void **state)
+static void the_first_source_of_hosts_counts(void **state)
 {
     (void)state;
     struct allocation a;
@@ -150,7 +150,7 @@ static void copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_says_so),
+        cmocka_unit_test(the_first_source_of_hosts_counts),
         cmocka_unit_test(here),
         cmocka_unit_test(copies),
     };

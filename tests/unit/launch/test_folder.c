@@ -122,7 +122,7 @@ static void removal_does_not_follow_mounts(void **state)
     assert_int_equal(status, 0);
 }
 
-static void removal_goes_down_so_far(void **state)
+static void removal_stops_at_its_depth_limit(void **state)
 {
     (void)state;
     char deep[256];
@@ -136,7 +136,7 @@ static void removal_goes_down_so_far(void **state)
     assert_int_equal(folder_remove(path_of("deep"), &e), 0);
 }
 
-static void what_cannot_be_made_is_named(void **state)
+static void folders_that_cannot_be_made_are_named(void **state)
 {
     (void)state;
     struct error e;
@@ -159,8 +159,8 @@ int main(void)
         cmocka_unit_test(files_are_written_and_read),
         cmocka_unit_test(removal_does_not_follow_links),
         cmocka_unit_test(removal_does_not_follow_mounts),
-        cmocka_unit_test(removal_goes_down_so_far),
-        cmocka_unit_test(what_cannot_be_made_is_named),
+        cmocka_unit_test(removal_stops_at_its_depth_limit),
+        cmocka_unit_test(folders_that_cannot_be_made_are_named),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

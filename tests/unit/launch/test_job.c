@@ -64,7 +64,7 @@ static void commands_are_quoted(void **state)
     free(text);
 }
 
-static void what_is_written_is_read(void **state)
+static void written_values_are_read_back(void **state)
 {
     (void)state;
     struct job j = {.id = "17",
@@ -236,7 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids),
         cmocka_unit_test(commands_are_quoted),
-        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(written_values_are_read_back),
         cmocka_unit_test(strange_texts_are_refused),
         cmocka_unit_test(jobs_live_as_long_as_their_lock),
         cmocka_unit_test(equal_starts_are_in_natural_order),

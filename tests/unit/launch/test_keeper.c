@@ -90,7 +90,7 @@ static void the_limit_of_descriptors(void **state)
 }
 
 // A stopped launcher does not read: the agent waits once, and continues.
-static void nobody_reads(void **state)
+static void a_peer_that_does_not_read_times_out(void **state)
 {
     (void)state;
     struct keeper_home home;
@@ -112,7 +112,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_until_forgotten),
         cmocka_unit_test(the_limit_of_descriptors),
-        cmocka_unit_test(nobody_reads),
+        cmocka_unit_test(a_peer_that_does_not_read_times_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

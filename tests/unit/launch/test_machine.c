@@ -64,7 +64,7 @@ static void a_node_with_gpus(void **state)
        "\"kernel\":\"6.1.0-28-amd64\",\"system\":\"Debian GNU/Linux 12\"}");
 }
 
-static void files_that_say_nothing(void **state)
+static void files_without_contents_give_no_facts(void **state)
 {
     (void)state;
     char large[2 * MACHINE_TEXT_MAX];
@@ -83,7 +83,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_machine_without_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_node_with_gpus, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(files_that_say_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_without_contents_give_no_facts, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

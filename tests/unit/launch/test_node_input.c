@@ -81,7 +81,7 @@ static void check_all(const struct node_input *t)
                         "collector=c false(n5);finish=.mark(n5);drop=(n5);");
 }
 
-static void all_that_is_told(void **state)
+static void all_lines_are_read(void **state)
 {
     (void)state;
     for (size_t piece = 1; piece <= sizeof all; piece += piece < 40 ? 1 : sizeof all - 41) {
@@ -114,7 +114,7 @@ static void other_versions_are_refused(void **state)
 }
 
 // Values are never truncated, because half a path is another path.
-static void what_has_no_room_is_refused(void **state)
+static void lines_beyond_the_limits_are_refused(void **state)
 {
     (void)state;
     struct node_input t;
@@ -155,9 +155,9 @@ static void what_has_no_room_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_that_is_told),
+        cmocka_unit_test(all_lines_are_read),
         cmocka_unit_test(other_versions_are_refused),
-        cmocka_unit_test(what_has_no_room_is_refused),
+        cmocka_unit_test(lines_beyond_the_limits_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

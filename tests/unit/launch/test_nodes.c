@@ -98,7 +98,7 @@ static void take(void *user, const char *line)
     buf_printf(user, "<%s>", line);
 }
 
-static void wanted_collectors(void **state)
+static void requested_collectors_are_kept(void **state)
 {
     (void)state;
     struct collector_requests w = {0};
@@ -216,9 +216,11 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "end") == 0)
         return 3;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reboot_requests),        cmocka_unit_test(refused),
-        cmocka_unit_test(lines_of_a_ready_child), cmocka_unit_test(ends_one_after_another),
-        cmocka_unit_test(wanted_collectors),
+        cmocka_unit_test(reboot_requests),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(lines_of_a_ready_child),
+        cmocka_unit_test(ends_one_after_another),
+        cmocka_unit_test(requested_collectors_are_kept),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -82,7 +82,7 @@ static void only_marked_annotations(void **state)
     parameters_free(&p);
 }
 
-static void words_that_are_none(void **state)
+static void malformed_words_are_left_out(void **state)
 {
     (void)state;
     struct parameters p = {0};
@@ -139,7 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_value_counts),
         cmocka_unit_test(only_marked_annotations),
-        cmocka_unit_test(words_that_are_none),
+        cmocka_unit_test(malformed_words_are_left_out),
         cmocka_unit_test(limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

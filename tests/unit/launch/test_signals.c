@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-static void a_pipe_that_nobody_reads_ends_nobody(void **state)
+static void a_pipe_without_a_reader_ends_no_process(void **state)
 {
     (void)state;
     struct signals s;
@@ -20,7 +20,7 @@ static void a_pipe_that_nobody_reads_ends_nobody(void **state)
     close(ends[1]);
 }
 
-static void what_comes_is_read(void **state)
+static void signals_are_read_from_the_descriptor(void **state)
 {
     (void)state;
     struct signals s;
@@ -37,7 +37,7 @@ static void what_comes_is_read(void **state)
 }
 
 // A launcher and a scheduler send signals one after the other.
-static void who_is_told_at_the_end_is_not_struck(void **state)
+static void a_child_that_ends_on_request_is_not_killed(void **state)
 {
     (void)state;
     struct signals s;
@@ -51,9 +51,9 @@ static void who_is_told_at_the_end_is_not_struck(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pipe_that_nobody_reads_ends_nobody),
-        cmocka_unit_test(what_comes_is_read),
-        cmocka_unit_test(who_is_told_at_the_end_is_not_struck),
+        cmocka_unit_test(a_pipe_without_a_reader_ends_no_process),
+        cmocka_unit_test(signals_are_read_from_the_descriptor),
+        cmocka_unit_test(a_child_that_ends_on_request_is_not_killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void append(struct store *s, uint32_t series, const double *values, size_
 }
 
 // A FIFO, a file that is not a recording, and a truncated one beside a recording do not hide it.
-static void others_do_not_hide_a_recording(void **state)
+static void other_files_do_not_hide_a_recording(void **state)
 {
     (void)state;
     static const char *const names[] = {"a-fifo", "b-text", "z-cut"};
@@ -175,7 +175,7 @@ static void sources_that_are_cut_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(others_do_not_hide_a_recording), cmocka_unit_test(figures),
+        cmocka_unit_test(other_files_do_not_hide_a_recording), cmocka_unit_test(figures),
         cmocka_unit_test(sources_that_are_cut_off), cmocka_unit_test(texts)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

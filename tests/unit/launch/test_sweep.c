@@ -85,7 +85,7 @@ static void a_recording_is_kept(void **state)
     job_free(&run);
 }
 
-static void what_the_launcher_has_told_stays(void **state)
+static void lines_of_the_launcher_stay(void **state)
 {
     (void)state;
     struct job j = killed("7", "n2");
@@ -116,7 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_recording_is_kept, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_the_launcher_has_told_stays, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(lines_of_the_launcher_stay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_jobs_recording_is_left_alone, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-static void the_line_is_for_loopback(void **state)
+static void the_tunnel_line_needs_loopback(void **state)
 {
     (void)state;
     static const struct {
@@ -27,7 +27,7 @@ static void the_line_is_for_loopback(void **state)
     }
 }
 
-static void it_is_needed_by_who_came_from_elsewhere(void **state)
+static void the_tunnel_line_appears_for_remote_users(void **state)
 {
     (void)state;
     static const char *const signs[] = {"SSH_CONNECTION", "SLURM_JOB_ID", "PBS_JOBID"};
@@ -59,8 +59,8 @@ static void no_node_no_tunnel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_line_is_for_loopback),
-        cmocka_unit_test(it_is_needed_by_who_came_from_elsewhere),
+        cmocka_unit_test(the_tunnel_line_needs_loopback),
+        cmocka_unit_test(the_tunnel_line_appears_for_remote_users),
         cmocka_unit_test(no_node_no_tunnel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

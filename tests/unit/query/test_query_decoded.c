@@ -55,7 +55,7 @@ static void assert_same(const struct asked *a, const struct asked *b, const char
     assert_int_equal(a->result.points_from_summaries, b->result.points_from_summaries);
 }
 
-static void what_is_kept_is_not_decoded_again(void **state)
+static void cached_points_are_not_decoded_again(void **state)
 {
     (void)state;
     struct world *w = make_hosts();
@@ -100,7 +100,7 @@ static void what_is_kept_is_not_decoded_again(void **state)
     world_free(w);
 }
 
-static void answers_do_not_depend_on_it(void **state)
+static void answers_do_not_depend_on_the_cache(void **state)
 {
     (void)state;
     struct world *w = make_hosts();
@@ -133,7 +133,7 @@ static void answers_do_not_depend_on_it(void **state)
 
 // The cache counts against the account, never exceeds it, and shrinks for other users of it;
 // answers stay the same.
-static void what_is_kept_is_charged(void **state)
+static void cached_points_count_against_the_account(void **state)
 {
     (void)state;
     struct world *w = make_hosts();
@@ -272,9 +272,9 @@ static void several_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_is_not_decoded_again),
-        cmocka_unit_test(answers_do_not_depend_on_it),
-        cmocka_unit_test(what_is_kept_is_charged),
+        cmocka_unit_test(cached_points_are_not_decoded_again),
+        cmocka_unit_test(answers_do_not_depend_on_the_cache),
+        cmocka_unit_test(cached_points_count_against_the_account),
         cmocka_unit_test(the_oldest_goes_first),
         cmocka_unit_test(equal_time_stamps_are_kept_once),
         cmocka_unit_test(several_threads),

@@ -292,7 +292,7 @@ static void holes_of_m(void **state)
     world_free(w);
 }
 
-static void nothing_is_an_empty_answer(void **state)
+static void no_points_give_an_empty_answer(void **state)
 {
     (void)state;
     struct world *w = make_l(0);
@@ -325,7 +325,7 @@ int main(void)
         cmocka_unit_test(percentiles_of_numbers_that_are_not_whole),
         cmocka_unit_test(median_of_five),
         cmocka_unit_test(holes_of_m),
-        cmocka_unit_test(nothing_is_an_empty_answer),
+        cmocka_unit_test(no_points_give_an_empty_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

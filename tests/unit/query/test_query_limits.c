@@ -94,7 +94,7 @@ static struct asked ask_watched(struct world *w, const char *m, struct watching 
 }
 
 // The caller of a query can end it between blocks, and gets its memory reported.
-static void a_watch_is_asked(void **state)
+static void a_watch_is_called_between_pieces(void **state)
 {
     (void)state;
     struct world *w = world_new();
@@ -314,7 +314,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_are_named),
-        cmocka_unit_test(a_watch_is_asked),
+        cmocka_unit_test(a_watch_is_called_between_pieces),
         cmocka_unit_test(any_limit_of_memory),
         cmocka_unit_test(ranges_at_the_ends_of_time),
         cmocka_unit_test(plans_filled_in_by_hand_are_checked),

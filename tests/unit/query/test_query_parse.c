@@ -47,7 +47,7 @@ static void downsamplings(void **state)
     assert_int_equal(d.interval, 6);
 }
 
-static void downsamplings_that_are_none(void **state)
+static void invalid_downsamplings_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -397,7 +397,7 @@ static void what_dragon_sends(void **state)
     arena_free(&arena);
 }
 
-static void bodies_that_are_none(void **state)
+static void invalid_bodies_are_refused(void **state)
 {
     (void)state;
 #define Q "\"queries\":[{\"aggregator\":\"sum\",\"metric\":\"m\""
@@ -476,7 +476,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(downsamplings),
-        cmocka_unit_test(downsamplings_that_are_none),
+        cmocka_unit_test(invalid_downsamplings_are_refused),
         cmocka_unit_test(aggregators_have_names),
         cmocka_unit_test(a_whole_m),
         cmocka_unit_test(forms_of_m),
@@ -485,7 +485,7 @@ int main(void)
         cmocka_unit_test(no_m),
         cmocka_unit_test(what_grafana_sends),
         cmocka_unit_test(what_dragon_sends),
-        cmocka_unit_test(bodies_that_are_none),
+        cmocka_unit_test(invalid_bodies_are_refused),
         cmocka_unit_test(memory_is_bounded_by_the_arena),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,7 +153,7 @@ static void while_it_is_written(void **state)
     live_free(l);
 }
 
-static void what_is_sealed_is_found_again(void **state)
+static void sealed_points_are_found_again(void **state)
 {
     (void)state;
     struct live *l = live_new(&(struct store_options){0});
@@ -224,7 +224,7 @@ static void *ask_it(void *user)
 }
 
 // In order and without retention, so that a snapshot always gives the same answer.
-static void while_others_write_and_ask(void **state)
+static void queries_and_appends_run_concurrently(void **state)
 {
     (void)state;
     struct live *l = live_new(&(struct store_options){0});
@@ -246,8 +246,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(while_it_is_written),
-        cmocka_unit_test(what_is_sealed_is_found_again),
-        cmocka_unit_test(while_others_write_and_ask),
+        cmocka_unit_test(sealed_points_are_found_again),
+        cmocka_unit_test(queries_and_appends_run_concurrently),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

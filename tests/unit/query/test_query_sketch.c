@@ -87,7 +87,7 @@ static double largest_at(const double *sorted, size_t n, double h)
     return fmax(fabs(sorted[below - 1]), fabs(sorted[above - 1]));
 }
 
-static void off_by_no_more_than_it_says(void **state)
+static void the_error_stays_within_its_bound(void **state)
 {
     (void)state;
     for (int kind = 0; kind < KINDS; kind++) {
@@ -306,7 +306,7 @@ static void partials_merge_in_any_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(off_by_no_more_than_it_says),
+        cmocka_unit_test(the_error_stays_within_its_bound),
         cmocka_unit_test(smallest_and_largest_are_exact),
         cmocka_unit_test(order_does_not_matter),
         cmocka_unit_test(exact_up_to_the_limit),

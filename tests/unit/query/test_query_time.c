@@ -50,7 +50,7 @@ static void texts_that_are_times(void **state)
     }
 }
 
-static void texts_that_are_none(void **state)
+static void invalid_texts_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",
@@ -203,7 +203,7 @@ static void clocks_that_jump(void **state)
     arena_free(&arena);
 }
 
-static void names_that_are_no_zones(void **state)
+static void unknown_zones_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -269,10 +269,14 @@ static void damaged_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_that_are_times),          cmocka_unit_test(texts_that_are_none),
-        cmocka_unit_test(civil_dates_go_there_and_back), cmocka_unit_test(offsets),
-        cmocka_unit_test(agrees_with_the_c_library),     cmocka_unit_test(clocks_that_jump),
-        cmocka_unit_test(names_that_are_no_zones),       cmocka_unit_test(damaged_files),
+        cmocka_unit_test(texts_that_are_times),
+        cmocka_unit_test(invalid_texts_are_refused),
+        cmocka_unit_test(civil_dates_go_there_and_back),
+        cmocka_unit_test(offsets),
+        cmocka_unit_test(agrees_with_the_c_library),
+        cmocka_unit_test(clocks_that_jump),
+        cmocka_unit_test(unknown_zones_are_refused),
+        cmocka_unit_test(damaged_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

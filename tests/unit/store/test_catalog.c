@@ -167,7 +167,7 @@ static void each_kind_has_a_limit(void **state)
 }
 
 // A catalog that no reader would unpack is not packed: the file stays as it is.
-static void too_much_to_unpack_is_not_packed(void **state)
+static void catalogs_too_large_to_unpack_are_not_packed(void **state)
 {
     (void)state;
     size_t size = (size_t)STORE_CATALOG_BYTES_MAX + 1;
@@ -346,7 +346,7 @@ int main(void)
         CASE(a_refused_series_leaves_nothing),
         CASE(the_catalog_retires_no_data),
         CASE(each_kind_has_a_limit),
-        CASE(too_much_to_unpack_is_not_packed),
+        CASE(catalogs_too_large_to_unpack_are_not_packed),
         CASE(random_definitions),
     };
     return cmocka_run_group_tests_name("store catalog", tests, NULL, NULL);

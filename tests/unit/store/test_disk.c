@@ -117,7 +117,7 @@ static void tick_far_on(void *store)
         store_tick(store, now += INT64_C(1) << 40);
 }
 
-static void a_removed_file_is_said_once(void **state)
+static void a_removed_file_is_reported_once(void **state)
 {
     (void)state;
     log_setup(LOG_WARNING, "test");
@@ -265,7 +265,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         CASE(definitions_wait_for_space),           CASE(without_fallocate),
-        CASE(a_removed_file_is_said_once),          CASE(a_file_that_may_not_grow),
+        CASE(a_removed_file_is_reported_once),      CASE(a_file_that_may_not_grow),
         CASE(a_file_system_that_becomes_read_only), CASE(small_and_read_only_disks),
     };
     return cmocka_run_group_tests_name("store work", tests, NULL, NULL);

@@ -205,7 +205,7 @@ static uint64_t blocks_read(struct store_reader *r, int64_t from, int64_t to, in
 
 // A block per step, each with a span of its own; one more span begins in the first block and ends
 // in the last.
-static void only_what_touches_is_read(void **state)
+static void only_blocks_that_touch_the_range_are_read(void **state)
 {
     (void)state;
     enum { BLOCKS = 50, STEP = 1000 };
@@ -254,6 +254,7 @@ static void only_what_touches_is_read(void **state)
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {CASE(random_events), CASE(only_what_touches_is_read)};
+    const struct CMUnitTest tests[] = {CASE(random_events),
+                                       CASE(only_blocks_that_touch_the_range_are_read)};
     return cmocka_run_group_tests_name("store events", tests, NULL, NULL);
 }

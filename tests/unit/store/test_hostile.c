@@ -234,7 +234,7 @@ static void table_half_in_the_header(void **state)
 }
 
 // `used` of a tail of events is not a multiple of 8, and its bytes are not events.
-static void events_that_are_none(void **state)
+static void malformed_events_are_damage(void **state)
 {
     (void)state;
     make_killed();
@@ -338,10 +338,17 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(set_of_unknown_series), CASE(series_of_unknown_metric), CASE(series_of_unknown_pair),
-        CASE(extent_of_no_bytes),    CASE(extent_over_the_table),    CASE(table_half_in_the_header),
-        CASE(events_that_are_none),  CASE(extents_stay_aligned),     CASE(fifo_and_device),
-        CASE(planted_link),          CASE(series_twice_in_a_set),
+        CASE(set_of_unknown_series),
+        CASE(series_of_unknown_metric),
+        CASE(series_of_unknown_pair),
+        CASE(extent_of_no_bytes),
+        CASE(extent_over_the_table),
+        CASE(table_half_in_the_header),
+        CASE(malformed_events_are_damage),
+        CASE(extents_stay_aligned),
+        CASE(fifo_and_device),
+        CASE(planted_link),
+        CASE(series_twice_in_a_set),
     };
     return cmocka_run_group_tests_name("store hostile", tests, NULL, NULL);
 }

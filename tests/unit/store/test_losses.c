@@ -98,7 +98,7 @@ static uint64_t values_in_file(void)
 }
 
 // If the writer closes the file or dies, each appended value is in the file or counted as lost.
-static void stored_and_lost_are_all(void **state)
+static void stored_and_lost_values_add_up(void **state)
 {
     (void)state;
     log_setup(LOG_ERROR, "test");
@@ -140,7 +140,7 @@ static void stored_and_lost_are_all(void **state)
     log_setup(LOG_WARNING, "test");
 }
 
-static void what_retention_takes_is_counted(void **state)
+static void retired_values_are_counted(void **state)
 {
     (void)state;
     struct store_options o = {.size_limit_bytes = 1 << 20};
@@ -158,7 +158,7 @@ static void what_retention_takes_is_counted(void **state)
     assert_int_equal(values_in_file() + retired, 600000);
 }
 
-static void a_removed_file_is_not_closed_well(void **state)
+static void closing_a_removed_file_fails(void **state)
 {
     (void)state;
     struct store *s = open_with(NULL);
@@ -172,7 +172,7 @@ static void a_removed_file_is_not_closed_well(void **state)
 
 // The disk becomes full at any moment: all appended data, including pending data, is in the other
 // place, however the writer ends.
-static void goes_on_elsewhere(void **state)
+static void the_store_continues_in_another_folder(void **state)
 {
     (void)state;
     log_setup(LOG_ERROR, "test");
@@ -233,7 +233,7 @@ static void goes_on_elsewhere(void **state)
 }
 
 // Both places are full, or the other file exists: nothing changes.
-static void stays_where_it_cannot_move(void **state)
+static void a_failed_move_changes_nothing(void **state)
 {
     (void)state;
     struct disk d = disk();
@@ -259,9 +259,9 @@ int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        CASE(stored_and_lost_are_all),           CASE(what_retention_takes_is_counted),
-        CASE(a_removed_file_is_not_closed_well), CASE(goes_on_elsewhere),
-        CASE(stays_where_it_cannot_move),
+        CASE(stored_and_lost_values_add_up), CASE(retired_values_are_counted),
+        CASE(closing_a_removed_file_fails),  CASE(the_store_continues_in_another_folder),
+        CASE(a_failed_move_changes_nothing),
     };
     return cmocka_run_group_tests_name("store losses", tests, NULL, NULL);
 }

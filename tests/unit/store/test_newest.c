@@ -158,7 +158,7 @@ static void the_one_appended_last_wins(void **state)
 }
 
 // Data in order of time is stored once, although a series is in two sets and appended singly, too.
-static void in_order_costs_nothing(void **state)
+static void appends_in_order_take_no_extra_points(void **state)
 {
     (void)state;
     struct store *s = open_with(NULL);
@@ -182,7 +182,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         CASE(the_one_appended_last_wins),
-        CASE(in_order_costs_nothing),
+        CASE(appends_in_order_take_no_extra_points),
     };
     return cmocka_run_group_tests_name("store newest", tests, NULL, NULL);
 }

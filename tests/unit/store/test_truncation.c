@@ -205,7 +205,7 @@ static void make_file(void)
     close_store(s);
 }
 
-static void foreign_faults_reach_the_former_handler(void **state)
+static void other_faults_reach_the_previous_handler(void **state)
 {
     (void)state;
     make_file();
@@ -262,7 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(cut_under_readers),
         CASE(cut_under_the_writer),
-        CASE(foreign_faults_reach_the_former_handler),
+        CASE(other_faults_reach_the_previous_handler),
         CASE(without_a_handler_the_program_dies_as_before),
     };
     return cmocka_run_group_tests_name("store cut", tests, NULL, NULL);

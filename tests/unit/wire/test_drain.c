@@ -111,7 +111,7 @@ static void no_agent(void **state)
 }
 
 // The first request to a stopped agent waits; later ones do not, until it has answered.
-static void an_agent_that_stands_still(void **state)
+static void a_stalled_agent_delays_one_question(void **state)
 {
     (void)state;
     struct drain_line *line;
@@ -139,7 +139,7 @@ static void an_agent_that_stands_still(void **state)
     close(listening);
 }
 
-static void an_agent_that_is_replaced(void **state)
+static void a_replaced_agent_is_found(void **state)
 {
     (void)state;
     struct drain_line *line;
@@ -296,7 +296,7 @@ static void until_ready(int wanted)
         wire_loop_call(loop, count_ready, &count);
 }
 
-static void questions_of_a_loop_share_requests(void **state)
+static void questions_in_an_event_loop_share_requests(void **state)
 {
     (void)state;
     int listening = listen_here();
@@ -342,11 +342,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_connection_is_kept),
         cmocka_unit_test(no_agent),
-        cmocka_unit_test(an_agent_that_stands_still),
-        cmocka_unit_test(an_agent_that_is_replaced),
+        cmocka_unit_test(a_stalled_agent_delays_one_question),
+        cmocka_unit_test(a_replaced_agent_is_found),
         cmocka_unit_test(a_forked_child),
         cmocka_unit_test(questions_share_requests),
-        cmocka_unit_test(questions_of_a_loop_share_requests),
+        cmocka_unit_test(questions_in_an_event_loop_share_requests),
         cmocka_unit_test(the_past),
     };
     alarm(PATIENCE_S);

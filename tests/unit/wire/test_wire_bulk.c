@@ -297,7 +297,7 @@ static void many_questions_share_a_window(void **state)
     close_all();
 }
 
-static void a_question_is_given_up(void **state)
+static void a_question_is_cancelled(void **state)
 {
     (void)state;
     NEEDS_PROVIDER();
@@ -341,7 +341,7 @@ static void a_node_ends_while_it_is_read(void **state)
 }
 
 // Either end may not support windows.
-static void who_has_no_other_way_uses_tcp(void **state)
+static void an_end_without_a_bulk_uses_tcp(void **state)
 {
     (void)state;
     NEEDS_PROVIDER();
@@ -467,7 +467,7 @@ static void answers_do_not_wait_for_the_trial(void **state)
     close_all();
 }
 
-static void of_a_hub_that_never_reads_a_link_keeps_a_window_at_most(void **state)
+static void a_link_keeps_at_most_a_window_for_a_hub_that_never_reads(void **state)
 {
     (void)state;
     struct faulty f = {.bad_fetch = -1, .swallows = true, .swallows_from = NODES};
@@ -497,19 +497,19 @@ static void wrong_bytes_come_again_over_tcp(void **state)
     with_faults((struct faulty){.bad_fetch = 20}, true);
 }
 
-static void a_way_that_fails_its_trial_is_not_used(void **state)
+static void a_bulk_that_fails_its_trial_is_not_used(void **state)
 {
     (void)state;
     with_faults((struct faulty){.bad_fetch = 0}, false);
 }
 
-static void what_the_provider_refuses_comes_over_tcp(void **state)
+static void pieces_that_the_provider_refuses_come_over_tcp(void **state)
 {
     (void)state;
     with_faults((struct faulty){.bad_fetch = 30, .outside = true}, true);
 }
 
-static void a_wrong_key_and_place_are_of_no_use(void **state)
+static void a_wrong_key_or_address_reads_nothing(void **state)
 {
     (void)state;
     with_faults((struct faulty){.bad_fetch = -1, .no_place = true}, false);
@@ -526,15 +526,15 @@ int main(int argc, char **argv)
             cmocka_unit_test(the_transport_is_there),
             cmocka_unit_test(answers_are_whole),
             cmocka_unit_test(many_questions_share_a_window),
-            cmocka_unit_test(a_question_is_given_up),
+            cmocka_unit_test(a_question_is_cancelled),
             cmocka_unit_test(a_node_ends_while_it_is_read),
-            cmocka_unit_test(who_has_no_other_way_uses_tcp),
+            cmocka_unit_test(an_end_without_a_bulk_uses_tcp),
             cmocka_unit_test(answers_do_not_wait_for_the_trial),
-            cmocka_unit_test(of_a_hub_that_never_reads_a_link_keeps_a_window_at_most),
-            cmocka_unit_test(a_way_that_fails_its_trial_is_not_used),
+            cmocka_unit_test(a_link_keeps_at_most_a_window_for_a_hub_that_never_reads),
+            cmocka_unit_test(a_bulk_that_fails_its_trial_is_not_used),
             cmocka_unit_test(wrong_bytes_come_again_over_tcp),
-            cmocka_unit_test(what_the_provider_refuses_comes_over_tcp),
-            cmocka_unit_test(a_wrong_key_and_place_are_of_no_use),
+            cmocka_unit_test(pieces_that_the_provider_refuses_come_over_tcp),
+            cmocka_unit_test(a_wrong_key_or_address_reads_nothing),
         };
         transport = transports[i];
         open_bulks();

@@ -189,7 +189,7 @@ static bool is_there(const char *name)
     return access(path_of(name), F_OK) == 0;
 }
 
-static void what_killed_processes_leave_is_swept(void **state)
+static void files_of_killed_processes_are_removed(void **state)
 {
     (void)state;
     static const char *const nobodys = "sonde-0123456789abcdef",
@@ -227,7 +227,7 @@ static size_t count_memory(void)
     return count;
 }
 
-static void memory_has_a_name_of_ours(void **state)
+static void shared_memory_has_our_name(void **state)
 {
     (void)state;
     struct wire_loop *loop = net_loop();
@@ -247,8 +247,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_that_never_end_keep_no_slots),
-        cmocka_unit_test(what_killed_processes_leave_is_swept),
-        cmocka_unit_test(memory_has_a_name_of_ours),
+        cmocka_unit_test(files_of_killed_processes_are_removed),
+        cmocka_unit_test(shared_memory_has_our_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

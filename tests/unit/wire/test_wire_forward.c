@@ -203,7 +203,7 @@ static void a_node_that_leaves_hands_over_the_last_answers(void **state)
 }
 
 // A server that never answers does not delay the node's end.
-static void a_node_leaves_without_an_answer_that_does_not_come(void **state)
+static void a_node_leaves_although_an_answer_is_overdue(void **state)
 {
     (void)state;
     struct way *w = way_begin(false);
@@ -225,7 +225,7 @@ int main(void)
         cmocka_unit_test(the_end_comes_after_the_bytes),
         cmocka_unit_test(a_slow_reader_stops_only_its_own_server),
         cmocka_unit_test(a_node_that_leaves_hands_over_the_last_answers),
-        cmocka_unit_test(a_node_leaves_without_an_answer_that_does_not_come),
+        cmocka_unit_test(a_node_leaves_although_an_answer_is_overdue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void another_key_is_refused(void **state)
     way_end(w);
 }
 
-static void a_hub_without_a_server_says_so(void **state)
+static void a_hub_without_a_server_gives_the_reason(void **state)
 {
     (void)state;
     struct way *w = way_begin(false);
@@ -65,7 +65,7 @@ static void a_hub_without_a_server_says_so(void **state)
     way_end(w);
 }
 
-static void too_many_clients_of_a_node_are_told(void **state)
+static void surplus_clients_of_a_node_get_the_reason(void **state)
 {
     (void)state;
     struct way *w = way_begin(false);
@@ -107,7 +107,7 @@ static void another_user_is_refused(void **state)
     way_end(w);
 }
 
-static void a_hub_that_is_gone_is_named_at_once(void **state)
+static void a_missing_hub_is_named_at_once(void **state)
 {
     (void)state;
     struct way *w = way_begin(false);
@@ -245,7 +245,7 @@ static void start_rogue(void *user)
         fail_msg("%s", e.text);
 }
 
-static void rules_are_kept(void **state)
+static void a_peer_that_breaks_the_protocol_is_disconnected(void **state)
 {
     (void)state;
     enum { NODE = WIRE_ROLE_NODE, CLIENT = WIRE_ROLE_CLIENT };
@@ -287,14 +287,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_key_is_refused),
-        cmocka_unit_test(a_hub_without_a_server_says_so),
-        cmocka_unit_test(too_many_clients_of_a_node_are_told),
+        cmocka_unit_test(a_hub_without_a_server_gives_the_reason),
+        cmocka_unit_test(surplus_clients_of_a_node_get_the_reason),
         cmocka_unit_test(another_user_is_refused),
-        cmocka_unit_test(a_hub_that_is_gone_is_named_at_once),
+        cmocka_unit_test(a_missing_hub_is_named_at_once),
         cmocka_unit_test(a_partition_is_named_in_time),
         cmocka_unit_test(a_partition_ends_a_connection),
         cmocka_unit_test(a_changed_byte_ends_a_connection),
-        cmocka_unit_test(rules_are_kept),
+        cmocka_unit_test(a_peer_that_breaks_the_protocol_is_disconnected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static void pair_free(struct pair *p)
     buf_free(&p->nothing);
 }
 
-static void lets_in_who_knows_the_key(void **state)
+static void a_peer_with_the_key_is_welcomed(void **state)
 {
     (void)state;
     struct pair p;
@@ -80,7 +80,7 @@ static void lets_in_who_knows_the_key(void **state)
 }
 
 // Abilities of both ends are used; an end that does not know them is not told about them.
-static void abilities_are_met_by_those_who_know_them(void **state)
+static void abilities_are_exchanged_if_both_ends_have_them(void **state)
 {
     (void)state;
     static const struct {
@@ -127,7 +127,7 @@ static void both_ends_see_a_wrong_key(void **state)
 }
 
 // A hub refuses an unknown role, as an older hub refuses a client.
-static void refuses_a_role_that_it_does_not_know(void **state)
+static void an_unknown_role_is_refused(void **state)
 {
     (void)state;
     for (int role = WIRE_ROLE_NODE; role <= WIRE_ROLE_COUNT; role++) {
@@ -236,7 +236,7 @@ static void refuses_other_jobs_and_bad_names(void **state)
 
 // ---- frames and messages ----
 
-static void headers_say_what_may_come(void **state)
+static void headers_are_checked_by_stage_and_side(void **state)
 {
     (void)state;
     struct wire_header got;
@@ -273,7 +273,7 @@ static void headers_say_what_may_come(void **state)
             }
 }
 
-static void messages_come_back_whole_or_not_at_all(void **state)
+static void messages_are_read_completely_or_not_at_all(void **state)
 {
     (void)state;
     struct buf b = {0};
@@ -368,7 +368,7 @@ static void pieces_lie_within_the_window(void **state)
     buf_free(&b);
 }
 
-static void the_shortest_round_trip_tells_the_clock(void **state)
+static void the_shortest_round_trip_gives_the_offset(void **state)
 {
     (void)state;
     struct clock_offset c = {0};
@@ -400,18 +400,18 @@ static void the_shortest_round_trip_tells_the_clock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lets_in_who_knows_the_key),
-        cmocka_unit_test(abilities_are_met_by_those_who_know_them),
+        cmocka_unit_test(a_peer_with_the_key_is_welcomed),
+        cmocka_unit_test(abilities_are_exchanged_if_both_ends_have_them),
         cmocka_unit_test(both_ends_see_a_wrong_key),
-        cmocka_unit_test(refuses_a_role_that_it_does_not_know),
+        cmocka_unit_test(an_unknown_role_is_refused),
         cmocka_unit_test(refuses_a_replay),
         cmocka_unit_test(refuses_a_reflection),
         cmocka_unit_test(sees_every_changed_bit),
         cmocka_unit_test(refuses_other_jobs_and_bad_names),
-        cmocka_unit_test(headers_say_what_may_come),
-        cmocka_unit_test(messages_come_back_whole_or_not_at_all),
+        cmocka_unit_test(headers_are_checked_by_stage_and_side),
+        cmocka_unit_test(messages_are_read_completely_or_not_at_all),
         cmocka_unit_test(pieces_lie_within_the_window),
-        cmocka_unit_test(the_shortest_round_trip_tells_the_clock),
+        cmocka_unit_test(the_shortest_round_trip_gives_the_offset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

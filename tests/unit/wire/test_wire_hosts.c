@@ -4,7 +4,7 @@
 #include "store/store.h"
 #include "unit/wire/net.h"
 
-static void only_who_can_have_it_is_asked(void **state)
+static void only_nodes_that_can_have_the_data_are_asked(void **state)
 {
     (void)state;
     struct net *net = make_net(false);
@@ -120,7 +120,7 @@ static void tags_count_as_filters_do(void **state)
     free_net(net);
 }
 
-static void a_foreign_host_is_told_at_once(void **state)
+static void a_foreign_host_is_reported_at_once(void **state)
 {
     (void)state;
     struct net *net = make_net(false);
@@ -168,7 +168,7 @@ static void too_many_hosts_are_any(void **state)
     free_net(net);
 }
 
-static void who_cannot_have_it_is_not_missing(void **state)
+static void a_node_that_cannot_have_the_data_is_not_missing(void **state)
 {
     (void)state;
     struct net *net = make_net(false);
@@ -241,7 +241,7 @@ static void end_older(void *user)
     wire_session_close(((struct older *)user)->session, NULL);
 }
 
-static void who_does_not_tell_is_asked_always(void **state)
+static void a_node_that_does_not_report_is_always_asked(void **state)
 {
     (void)state;
     struct net *net = make_net(false);
@@ -263,7 +263,7 @@ static void who_does_not_tell_is_asked_always(void **state)
     free_net(net);
 }
 
-static void a_metric_that_others_know_is_no_mistake(void **state)
+static void a_metric_that_other_nodes_know_is_no_error(void **state)
 {
     (void)state;
     struct net *net = make_net(false);
@@ -332,13 +332,13 @@ static void sets_only_grow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_who_can_have_it_is_asked),
+        cmocka_unit_test(only_nodes_that_can_have_the_data_are_asked),
         cmocka_unit_test(tags_count_as_filters_do),
-        cmocka_unit_test(a_foreign_host_is_told_at_once),
+        cmocka_unit_test(a_foreign_host_is_reported_at_once),
         cmocka_unit_test(too_many_hosts_are_any),
-        cmocka_unit_test(who_cannot_have_it_is_not_missing),
-        cmocka_unit_test(who_does_not_tell_is_asked_always),
-        cmocka_unit_test(a_metric_that_others_know_is_no_mistake),
+        cmocka_unit_test(a_node_that_cannot_have_the_data_is_not_missing),
+        cmocka_unit_test(a_node_that_does_not_report_is_always_asked),
+        cmocka_unit_test(a_metric_that_other_nodes_know_is_no_error),
         cmocka_unit_test(sets_only_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 #include "hosts_net.h"
 #include "unit/wire/net.h"
 
-static void relays_tell_of_those_behind_them(void **state)
+static void relays_report_the_nodes_behind_them(void **state)
 {
     (void)state;
     struct net *net = make_net(true);
@@ -37,7 +37,7 @@ static void relays_tell_of_those_behind_them(void **state)
     free_net(net);
 }
 
-static void behind_a_missing_relay_only_who_can_have_it_is_missing(void **state)
+static void behind_a_missing_relay_only_nodes_that_can_have_the_data_are_missing(void **state)
 {
     (void)state;
     struct net *net = make_net(true);
@@ -65,7 +65,7 @@ static void behind_a_missing_relay_only_who_can_have_it_is_missing(void **state)
     free_net(net);
 }
 
-static void a_relay_that_comes_back_tells_what_it_has_heard(void **state)
+static void a_relay_that_returns_reports_its_nodes(void **state)
 {
     (void)state;
     struct net *net = make_net(true);
@@ -84,9 +84,9 @@ static void a_relay_that_comes_back_tells_what_it_has_heard(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(relays_tell_of_those_behind_them),
-        cmocka_unit_test(behind_a_missing_relay_only_who_can_have_it_is_missing),
-        cmocka_unit_test(a_relay_that_comes_back_tells_what_it_has_heard),
+        cmocka_unit_test(relays_report_the_nodes_behind_them),
+        cmocka_unit_test(behind_a_missing_relay_only_nodes_that_can_have_the_data_are_missing),
+        cmocka_unit_test(a_relay_that_returns_reports_its_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,7 +151,7 @@ static void say_and_be_thrown_out(int port, const void *data, size_t size)
     close(fd);
 }
 
-static void strangers_are_thrown_out(void **state)
+static void strangers_are_disconnected(void **state)
 {
     (void)state;
     struct wire_settings s = net_settings();
@@ -188,7 +188,7 @@ static void strangers_are_thrown_out(void **state)
     wire_loop_stop(loop);
 }
 
-static void ten_thousand_strangers_find_little_room(void **state)
+static void ten_thousand_strangers_take_little_memory(void **state)
 {
     (void)state;
     enum { MOST = 10000, ROOM = 64, OTHERS = 400 };
@@ -279,8 +279,8 @@ int main(void)
         cmocka_unit_test(many_links_on_one_loop),
         cmocka_unit_test(a_wrong_key_is_refused),
         cmocka_unit_test(a_newer_connection_replaces_the_older),
-        cmocka_unit_test(strangers_are_thrown_out),
-        cmocka_unit_test(ten_thousand_strangers_find_little_room),
+        cmocka_unit_test(strangers_are_disconnected),
+        cmocka_unit_test(ten_thousand_strangers_take_little_memory),
         cmocka_unit_test(a_new_hub_finds_its_nodes),
         cmocka_unit_test(the_key_is_for_one_user_only),
     };

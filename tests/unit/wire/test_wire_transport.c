@@ -176,7 +176,7 @@ static void closes_with_bytes_under_way(void **state)
     assert_false(server.wrong);
 }
 
-static void says_why_there_is_no_connection(void **state)
+static void a_failed_connection_has_a_reason(void **state)
 {
     (void)state;
     struct error e;
@@ -217,7 +217,7 @@ int main(void)
                                                      NULL, which),
             cmocka_unit_test_prestate_setup_teardown(closes_with_bytes_under_way, choose, NULL,
                                                      which),
-            cmocka_unit_test_prestate_setup_teardown(says_why_there_is_no_connection, choose, NULL,
+            cmocka_unit_test_prestate_setup_teardown(a_failed_connection_has_a_reason, choose, NULL,
                                                      which),
         };
         failed |= cmocka_run_group_tests_name(transports[i]->name, tests, NULL, NULL);

@@ -3,7 +3,7 @@
 #include "proxy.h"
 #include "unit/wire/net.h"
 
-static void who_is_behind_a_missing_relay_is_named(void **state)
+static void nodes_behind_a_missing_relay_are_named(void **state)
 {
     (void)state;
     struct wire_settings s = net_settings();
@@ -57,7 +57,7 @@ static void who_is_behind_a_missing_relay_is_named(void **state)
 
 // Answers come from a child that bypasses its relay; the relay still expects it, and it does not
 // count as missing.
-static void a_child_goes_past_its_relay(void **state)
+static void a_child_bypasses_its_missing_relay(void **state)
 {
     (void)state;
     struct wire_settings s = net_settings();
@@ -165,8 +165,8 @@ static void a_tree_is_flat_and_full(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_behind_a_missing_relay_is_named),
-        cmocka_unit_test(a_child_goes_past_its_relay),
+        cmocka_unit_test(nodes_behind_a_missing_relay_are_named),
+        cmocka_unit_test(a_child_bypasses_its_missing_relay),
         cmocka_unit_test(a_child_returns_to_its_relay),
         cmocka_unit_test(a_tree_is_flat_and_full),
     };

@@ -68,7 +68,7 @@ static void no_news(void *user)
     (void)user;
 }
 
-static void pieces_that_had_come_come_again(void **state)
+static void untaken_pieces_are_sent_again(void **state)
 {
     (void)state;
     static const struct wire_bulk_row row = {
@@ -130,7 +130,7 @@ static void pieces_that_had_come_come_again(void **state)
     wire_fetches_end(&f);
 }
 
-static void options_say_what_is_wrong(void **state)
+static void invalid_options_have_a_message(void **state)
 {
     (void)state;
     struct error e;
@@ -158,8 +158,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_window_is_a_ring),
-        cmocka_unit_test(pieces_that_had_come_come_again),
-        cmocka_unit_test(options_say_what_is_wrong),
+        cmocka_unit_test(untaken_pieces_are_sent_again),
+        cmocka_unit_test(invalid_options_have_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
