@@ -428,14 +428,18 @@ class Top(Place):
             path.write_text(text)
         self.assertEqual(text, path.read_text(), f"{name} differs; look at it, then write it anew with UPDATE_GOLDEN=1")
 
+    def top_at(self, columns, rows, where):
+        self.tmux("resize-window", "-x", columns, "-y", rows)
+        self.top(where)
+        until(lambda: self.screen().splitlines()[rows - 1:rows] and self.screen().splitlines()[rows - 1].startswith("q quit"), f"a screen of {rows} rows")
+
     def test_golden_screens_of_a_recording(self):
         """Nodes, then the metrics two bars earlier, as a user of that terminal sees them."""
         folder, _ = self.recording()
         self.terminal(*self.SIZES[0])
         for columns, rows in self.SIZES:
             with self.subTest(f"{columns}x{rows}"):
-                self.tmux("resize-window", "-x", columns, "-y", rows)
-                self.top(folder)
+                self.top_at(columns, rows, folder)
                 self.golden(f"top-recorded-{columns}x{rows}", self.shows(r"^n1 +10\.0 ", r"^n2 +20\.0 ", r"end .*03:01:59"))
                 self.keys("4", "Left", "Left")
                 self.golden(f"top-recorded-metrics-{columns}x{rows}", self.shows(r"at .*03:01:57", "^own_metric"))
@@ -443,10 +447,11 @@ class Top(Place):
                 self.clean()
 
     def test_golden_screens_of_a_running_job(self):
-        """Constant values, also for the time before the job, so that every bar is there."""
+        """Constant values, also for the time before the job, so that every bar is there; bars of 5 s,
+        because on a busy machine a second may lack a value."""
         script = self.root / "emits.sh"
         script.write_text('''now=$(date +%s)
-            for age in $(seq 90 -1 0); do
+            for age in $(seq 320 -1 0); do
                 for rank in 0 1; do echo "put loss $((now - age)) 0.$((rank + 5)) rank=$rank"; echo "put level $((now - age)) $((rank * 100)) rank=$rank"; done
             done | sonde put
             while sleep 0.1; do
@@ -457,9 +462,8 @@ class Top(Place):
         self.terminal(*self.SIZES[0])
         for columns, rows in self.SIZES:
             with self.subTest(f"{columns}x{rows}"):
-                self.tmux("resize-window", "-x", columns, "-y", rows)
-                self.top("train")
-                self.keys("6")
+                self.top_at(columns, rows, "train")
+                self.keys("6", "-", "-")
                 text = self.shows(r"^rank 0 \S+ +0\.50 ▁+ +0 ▁+ *$", r"^rank 1 \S+ +0\.60 █+ +100 █+ *$")
                 # The first lines have times and counts, the rows the node's name.
                 head, ranks = text.split("RANK", 1)

@@ -247,6 +247,7 @@ export class Page {
 
   private showFindings(): void {
     this.findings.show(this.job, this.whole(), this.sides, (tags) => passes(this.view.filter, tags));
+    this.redraw();
   }
 
   private async loadSpans(): Promise<void> {
