@@ -1,5 +1,9 @@
-// query_answer.c - the node's half of a query: each step answers for a group of series, or for a
-// slice of a large group. The receiver merges slices as it merges nodes.
+// query_answer.c - the node's half of a QUERY: the plans one after another, so that only one of
+// them takes memory at a time.
+//
+// A part is made of a group of series, or of a slice of a large group; the receiver merges slices
+// as it merges nodes. A step makes one record: parts until it has QUERY_RECORD_BYTES, or until it
+// has read SLICE_SERIES series, because steps have to be short.
 #include "ask/host_filter.h"
 #include "ask/query_records.h"
 #include "ask/query_wire.h"
@@ -11,7 +15,9 @@
 
 enum { SLICE_SERIES = 1024 };
 
-struct state {
+// The running plan.
+struct plan {
+    struct arena arena; // of the plan and its results, counted by the context
     struct query q;
     struct query_limits limits;
     struct query_context c;
@@ -20,8 +26,15 @@ struct state {
     struct query_series_work work;
     struct error error;
     size_t group, series; // the next to send
-    bool counted;         // the last record is sent
     bool known;           // the node knows the metric
+};
+
+struct state {
+    struct bytes request; // the plans behind the running one
+    size_t index;         // of the running plan
+    bool runs;            // there is a running plan
+    struct plan plan;
+    struct buf part;
 };
 
 bool query_order_matters(const struct query *q)
@@ -33,7 +46,7 @@ bool query_order_matters(const struct query *q)
 
 void query_counts_write(const struct query_counts *counts, struct buf *out)
 {
-    buf_u8(out, QUERY_RECORD_COUNTS);
+    buf_u8(out, QUERY_PART_COUNTS);
     buf_varint(out, counts->points_read);
     buf_varint(out, counts->points_from_summaries);
     buf_varint(out, counts->series_read);
@@ -52,72 +65,126 @@ int query_counts_read(struct bytes *b, struct query_counts *out)
     return b->failed || bytes_left(b) || known > 1 ? -EBADMSG : 0;
 }
 
-static int begin(struct wire_answer *a, struct str request, struct error *e)
+// ---- one plan ----
+
+static void end_plan(struct state *s)
 {
-    struct state *s = arena_zalloc(&a->arena, sizeof *s);
-    if (!s)
-        return error_set(e, -ENOMEM, "no memory for a query");
-    int r = query_plan_read(request, &a->arena, &s->q, &s->limits, e);
-    if (r)
+    if (!s->runs)
+        return;
+    query_series_work_free(&s->plan.c, &s->plan.work);
+    query_context_end(&s->plan.c);
+    reservation_shrink(&s->plan.c.reservation, 0);
+    arena_free(&s->plan.arena);
+    s->runs = false;
+}
+
+static int begin_plan(struct wire_answer *a, struct state *s, struct str request, struct error *e)
+{
+    struct plan *p = &s->plan;
+    *p = (struct plan){.arena = arena_limited(ASK_ANSWER_MEMORY)};
+    int r = query_plan_read(request, &p->arena, &p->q, &p->limits, e);
+    if (r) {
+        arena_free(&p->arena);
         return r;
-    a->state = s;
-    s->q.store_labels = a->view->labels;
-    s->limits.deadline_ns = a->deadline_ns;
-    s->limits.watch = a->watch;
-    if (s->limits.memory_bytes > ASK_ANSWER_MEMORY)
-        s->limits.memory_bytes = ASK_ANSWER_MEMORY;
-    query_context_begin(&s->c, &s->q, &s->limits, &a->arena, &s->error);
-    s->c.shared = true;
-    r = query_grid_make(&s->c, &s->grid);
+    }
+    p->q.store_labels = a->view->labels;
+    p->limits.deadline_ns = a->deadline_ns;
+    p->limits.watch = a->watch;
+    if (p->limits.memory_bytes > ASK_ANSWER_MEMORY)
+        p->limits.memory_bytes = ASK_ANSWER_MEMORY;
+    query_context_begin(&p->c, &p->q, &p->limits, &p->arena, &p->error);
+    s->runs = true;
+    p->c.shared = true;
+    r = query_grid_make(&p->c, &p->grid);
     if (r == 0)
-        r = query_select(&s->c, a->view->stores, a->view->count, &s->selection);
-    s->known = r == 0;
+        r = query_select(&p->c, a->view->stores, a->view->count, &p->selection);
+    p->known = r == 0;
     // An unknown metric is no error here, because other nodes may know it.
     if (r == -ENOENT)
         return 0;
-    return r ? error_set(e, r, "%s", s->error.text) : 0;
+    return r ? error_set(e, r, "%s", p->error.text) : 0;
 }
 
 // Finds the next group, or the next slice of a large group. Returns false at the end.
-static bool next_group(struct state *s, struct query_group *out)
+static bool next_group(struct plan *p, struct query_group *out)
 {
-    if (s->group == s->selection.count)
+    if (p->group == p->selection.count)
         return false;
-    *out = s->selection.groups[s->group];
-    size_t slice = query_order_matters(&s->q) ? 1 : SLICE_SERIES, left = out->count - s->series;
-    out->series += s->series;
+    *out = p->selection.groups[p->group];
+    size_t slice = query_order_matters(&p->q) ? 1 : SLICE_SERIES, left = out->count - p->series;
+    out->series += p->series;
     out->count = left < slice ? left : slice;
-    s->series += out->count;
+    p->series += out->count;
     if (left == out->count) {
-        s->series = 0;
-        s->group++;
+        p->series = 0;
+        p->group++;
     }
     return true;
+}
+
+// Makes the next part. Returns 1, 0 after the last one, or a negative errno. Adds the series that
+// it has read to *read.
+static int next_part(struct plan *p, struct buf *out, size_t *read, struct error *e)
+{
+    struct query_group group;
+    while (next_group(p, &group)) {
+        struct query_partial partial;
+        arena_reset(&p->c.group);
+        int r = query_partial_make(&p->c, &p->grid, &group, &p->work, &partial);
+        if (r)
+            return error_set(e, r, "%s", p->error.text);
+        *read += group.count;
+        if (partial.source_series == 0)
+            continue;
+        buf_u8(out, QUERY_PART_PARTIAL);
+        query_partial_write(&partial, out);
+        return 1;
+    }
+    query_counts_write(&(struct query_counts){p->c.points_read, p->c.points_from_summaries,
+                                              p->c.series_read, 1, p->known},
+                       out);
+    return 0;
+}
+
+// ---- all plans ----
+
+static int begin_next(struct wire_answer *a, struct state *s, struct error *e)
+{
+    struct str plan;
+    if (s->index == QUERY_PLANS_MAX || query_request_next(&s->request, &plan))
+        return error_set(e, -EBADMSG, "a damaged plan");
+    return begin_plan(a, s, plan, e);
+}
+
+static int begin(struct wire_answer *a, struct str request, struct error *e)
+{
+    struct state *s = a->state = arena_zalloc(&a->arena, sizeof *s);
+    if (!s)
+        return error_set(e, -ENOMEM, "no memory for a query");
+    s->request = bytes_of(request.data, request.size);
+    return begin_next(a, s, e);
 }
 
 static int step(struct wire_answer *a, struct buf *out, struct error *e)
 {
     struct state *s = a->state;
-    struct query_group group;
-    while (next_group(s, &group)) {
-        struct query_partial partial;
-        arena_reset(&s->c.group);
-        int r = query_partial_make(&s->c, &s->grid, &group, &s->work, &partial);
-        if (r)
-            return error_set(e, r, "%s", s->error.text);
-        if (partial.source_series == 0)
+    size_t before = out->size, read = 0;
+    int r = 0;
+    while (s->runs && r >= 0 && out->size - before < QUERY_RECORD_BYTES && read < SLICE_SERIES) {
+        s->part.size = 0;
+        r = next_part(&s->plan, &s->part, &read, e);
+        if (r < 0)
+            break;
+        query_record_add(out, s->index, buf_str(&s->part));
+        out->failed |= s->part.failed;
+        if (r > 0)
             continue;
-        buf_u8(out, QUERY_RECORD_PARTIAL);
-        query_partial_write(&partial, out);
-        return 1;
+        end_plan(s);
+        s->index++;
+        if (bytes_left(&s->request))
+            r = begin_next(a, s, e);
     }
-    if (s->counted)
-        return 0;
-    query_counts_write(&(struct query_counts){s->c.points_read, s->c.points_from_summaries,
-                                              s->c.series_read, 1, s->known},
-                       out);
-    s->counted = true;
-    return 1;
+    return r < 0 ? r : out->size > before;
 }
 
 static void end(struct wire_answer *a)
@@ -125,26 +192,52 @@ static void end(struct wire_answer *a)
     struct state *s = a->state;
     if (!s)
         return;
-    query_series_work_free(&s->c, &s->work);
-    query_context_end(&s->c);
+    end_plan(s);
+    buf_free(&s->part);
+}
+
+// ---- the hosts and the time of a request ----
+
+static int each_plan(struct str request, struct arena *arena,
+                     void (*take)(void *user, const struct query *q), void *user)
+{
+    struct bytes rest = bytes_of(request.data, request.size);
+    int r = 0;
+    do {
+        struct str plan;
+        struct query q;
+        struct query_limits limits;
+        r = query_request_next(&rest, &plan);
+        if (r == 0)
+            r = query_plan_read(plan, arena, &q, &limits, NULL);
+        if (r == 0)
+            take(user, &q);
+    } while (r == 0 && bytes_left(&rest));
+    return r;
+}
+
+static void add_filters(void *user, const struct query *q)
+{
+    ask_host_filter_add_filters(user, q->filters, q->filter_count);
 }
 
 static int read_host_filter(struct wire_host_filter *filter, struct str request)
 {
-    struct query q;
-    struct query_limits limits;
-    int r = query_plan_read(request, &filter->arena, &q, &limits, NULL);
-    if (r == 0)
-        ask_host_filter_add_filters(filter, q.filters, q.filter_count);
-    return r;
+    return each_plan(request, &filter->arena, add_filters, filter);
+}
+
+static void take_end(void *user, const struct query *q)
+{
+    int64_t *until_ns = user;
+    *until_ns = q->end_ns > *until_ns ? q->end_ns : *until_ns;
 }
 
 static int64_t until(struct str request)
 {
     struct arena arena = {0};
-    struct query q;
-    struct query_limits limits;
-    int64_t until_ns = query_plan_read(request, &arena, &q, &limits, NULL) ? INT64_MAX : q.end_ns;
+    int64_t until_ns = INT64_MIN;
+    if (each_plan(request, &arena, take_end, &until_ns))
+        until_ns = INT64_MAX;
     arena_free(&arena);
     return until_ns;
 }

@@ -2,8 +2,6 @@
 //
 // If the order of series does not matter, a group is one partial, into which each arriving partial
 // is merged. Otherwise a group is a list of its series, which is sorted when all have arrived.
-#include "ask/host_filter.h"
-#include "ask/lists_wire.h"
 #include "ask/query_records.h"
 #include "ask/query_wire.h"
 #include "base/map.h"
@@ -21,6 +19,7 @@ struct gathered {
 struct query_gather {
     const struct query *q;
     struct query_limits limits;
+    struct arena own; // of the grid, until the gather is finished
     struct query_context c;
     struct query_grid grid;
     struct query_series_work work;
@@ -35,7 +34,7 @@ struct query_gather {
 };
 
 int query_gather_create(const struct query *q, const struct query_limits *limits,
-                        struct arena *arena, struct query_gather **out, struct error *e)
+                        struct query_gather **out, struct error *e)
 {
     struct query_gather *g = *out = calloc(1, sizeof *g);
     if (!g)
@@ -43,7 +42,7 @@ int query_gather_create(const struct query *q, const struct query_limits *limits
     g->q = q;
     if (limits)
         g->limits = *limits;
-    query_context_begin(&g->c, q, &g->limits, arena, &g->error);
+    query_context_begin(&g->c, q, &g->limits, &g->own, &g->error);
     g->in_order = query_order_matters(q);
     int r = (unsigned)q->aggregator >= QUERY_AGGREGATOR_COUNT
                 ? error_set(&g->error, -EINVAL, "Missing the aggregation function")
@@ -70,8 +69,21 @@ void query_gather_destroy(struct query_gather *g)
         return;
     query_series_work_free(&g->c, &g->work);
     query_context_end(&g->c);
+    if (g->c.result == &g->own)
+        reservation_shrink(&g->c.reservation, 0); // no results
+    arena_free(&g->own);
     map_free(&g->by_key);
     free(g);
+}
+
+const struct query *query_gather_query(const struct query_gather *g)
+{
+    return g->q;
+}
+
+void query_gather_ask(const struct query_gather *g, struct buf *request)
+{
+    query_request_add(request, g->q, &g->limits);
 }
 
 // ---- memory that lives as long as the gather ----
@@ -176,15 +188,20 @@ static int take_counts(struct query_gather *g, struct bytes *b)
     return 0;
 }
 
-int query_gather_take(struct query_gather *g, struct str record, struct error *e)
+int query_gather_take(struct query_gather *g, struct str part, struct error *e)
 {
-    struct bytes b = bytes_of(record.data, record.size);
+    struct bytes b = bytes_of(part.data, part.size);
     unsigned kind = bytes_u8(&b);
-    int r = kind == QUERY_RECORD_PARTIAL ? take_partial(g, str_slice(record, 1, record.size))
-            : kind == QUERY_RECORD_COUNTS
+    int r = kind == QUERY_PART_PARTIAL ? take_partial(g, str_slice(part, 1, part.size))
+            : kind == QUERY_PART_COUNTS
                 ? take_counts(g, &b)
-                : error_set(&g->error, -EBADMSG, "a record of an unknown kind");
+                : error_set(&g->error, -EBADMSG, "a part of an unknown kind");
     return r ? error_set(e, r, "%s", g->error.text) : 0;
+}
+
+uint64_t query_gather_answers(const struct query_gather *g)
+{
+    return g->counts.answers;
 }
 
 // ---- writing a result ----
@@ -226,15 +243,20 @@ static int finish_group(struct query_gather *g, struct gathered *group, struct q
     return r ? r : query_partial_finish(&g->c, &g->grid, &whole, &g->work, out);
 }
 
-int query_gather_finish(struct query_gather *g, struct query_result *out, struct error *e)
+int query_gather_finish(struct query_gather *g, struct arena *arena, struct query_result *out,
+                        struct error *e)
 {
     *out = (struct query_result){0};
+    query_context_results(&g->c, arena);
+    int r = query_grid_make(&g->c, &g->grid); // the results refer to it
+    if (r)
+        return error_set(e, r, "%s", g->error.text);
     if (g->counts.answers && !g->counts.known)
         return error_set(e, -ENOENT, "No such name for 'metrics': '%.*s'",
                          STR_ARG(str_slice(g->q->metric, 0, STORE_NAME_MAX)));
     struct query_series *all = query_alloc(&g->c, g->c.result, g->count, sizeof *all);
     size_t count = 0;
-    int r = all ? 0 : query_alloc_failed(&g->c);
+    r = all ? 0 : query_alloc_failed(&g->c);
     for (size_t i = 0; i < g->count && r == 0; i++) {
         r = finish_group(g, &g->groups[i], &all[count]);
         count += r == 0 && all[count].count > 0;
@@ -248,15 +270,15 @@ int query_gather_finish(struct query_gather *g, struct query_result *out, struct
     return 0;
 }
 
-// ---- writing records (relays) ----
+// ---- writing parts (relays) ----
 
-int query_gather_record(struct query_gather *g, struct buf *out, struct error *e)
+int query_gather_part(struct query_gather *g, struct buf *out, struct error *e)
 {
     while (g->next_group < g->count && g->groups[g->next_group].count == 0)
         g->next_group++;
     if (g->next_group < g->count) {
         struct gathered *group = &g->groups[g->next_group];
-        buf_u8(out, QUERY_RECORD_PARTIAL);
+        buf_u8(out, QUERY_PART_PARTIAL);
         query_partial_write(&group->parts[g->next_part++], out);
         if (g->next_part == group->count) {
             g->next_part = 0;
@@ -269,55 +291,4 @@ int query_gather_record(struct query_gather *g, struct buf *out, struct error *e
         return 0;
     }
     return out->failed ? error_set(e, -ENOMEM, "no memory for an answer") : 1;
-}
-
-// ---- a whole query ----
-
-static int on_record(void *user, struct str host, struct str record, struct error *e)
-{
-    (void)host;
-    return query_gather_take(user, record, e);
-}
-
-// True if nodes that were not asked, because they hold no series of the requested hosts, know the
-// metric. Then the result is empty, and the name is not a mistake.
-static bool is_known_elsewhere(struct hub *h, struct str metric, const struct hub_where *where)
-{
-    struct ask_names_request m = {.kind = STR("metrics"), .text = metric, .most = 1};
-    struct arena arena = {0};
-    struct hub_absent absent;
-    const struct str *names;
-    size_t count;
-    // The list is sorted, so the name itself comes first among the names that begin with it.
-    bool known = hub_names(h, &m, where, &arena, &names, &count, &absent, NULL) == 0 && count &&
-                 str_eq(names[0], metric);
-    arena_free(&arena);
-    return known;
-}
-
-int hub_query(struct hub *h, const struct query *q, const struct query_limits *limits,
-              const struct hub_where *where, struct arena *arena, struct query_result *out,
-              struct hub_absent *absent, struct error *e)
-{
-    *out = (struct query_result){0};
-    *absent = (struct hub_absent){0};
-    struct query_gather *gather;
-    struct buf request = {0};
-    int r = query_gather_create(q, limits, arena, &gather, e);
-    if (r)
-        return r;
-    query_plan_write(q, limits, &request);
-    r = request.failed ? error_set(e, -ENOMEM, "no memory for a query")
-                       : hub_ask_all(h, ASK_QUERY, buf_str(&request), where, on_record, gather,
-                                     arena, absent, e);
-    if (r == 0)
-        r = query_gather_finish(gather, out, e);
-    if (r == -ENOENT && ask_host_filter_any_host(q->filters, q->filter_count) &&
-        is_known_elsewhere(h, q->metric, where)) {
-        *out = (struct query_result){0};
-        r = 0;
-    }
-    buf_free(&request);
-    query_gather_destroy(gather);
-    return r;
 }

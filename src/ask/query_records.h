@@ -1,12 +1,11 @@
-// query_records.h - the kinds of records in the answer to a QUERY, for their writer and their
-// reader.
+// query_records.h - the kinds of parts in the answer to a QUERY, for their writer and their reader.
 #ifndef SONDE_ASK_QUERY_RECORDS_H
 #define SONDE_ASK_QUERY_RECORDS_H
 
 #include "base/bytes.h"
 #include "query/query.h"
 
-enum query_record { QUERY_RECORD_PARTIAL = 'p', QUERY_RECORD_COUNTS = 'c' };
+enum query_part_kind { QUERY_PART_PARTIAL = 'p', QUERY_PART_COUNTS = 'c' };
 
 struct query_counts {
     uint64_t points_read, points_from_summaries, series_read;

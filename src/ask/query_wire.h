@@ -1,10 +1,16 @@
-// query_wire.h - QUERY: sends a plan to nodes, receives partial results, and merges them.
+// query_wire.h - QUERY: sends plans to nodes, receives partial results, and merges them.
 //
-//   request   the plan and its limits (query_plan_write)
-//   records   u8 'p', a partial (query_partial_write): one a group, several for a large group, one
+//   request   for each plan: short plan with its limits (query_plan_write)
+//   record    about QUERY_RECORD_BYTES of parts: varint index of the plan, short part; …
+//   part      u8 'p', a partial (query_partial_write): one a group, several for a large group, one
 //             a series if the order matters
-//             u8 'c', the last record: varint points read, points from summaries, series read,
-//             nodes that have answered, u8 whether the metric is known
+//             u8 'c', the last part of its plan: varint points read, points from summaries, series
+//             read, nodes that have answered, u8 whether the metric is known
+//
+// One question has all plans of an HTTP request, because a question costs more than a plan: three
+// frames (ASK, PART, END), four system calls, a view of the node's files, a search for its nodes.
+// A page with 1,000 nodes has 37 plans (12 charts of a median, a minimum and a maximum, and the
+// heat map): 1,000 questions of 37 plans instead of 37,000 of one, 3,000 frames instead of 111,000.
 //
 // A partial is a sequence of sections: u8 kind, varint size, that many bytes. One table has all
 // kinds (query_partial.c). A reader rejects an unknown kind, because it could not merge it.
@@ -18,6 +24,11 @@
 
 #include "ask/hub_ask_all.h"
 #include "query/partial.h"
+
+enum {
+    QUERY_PLANS_MAX = 64,         // in a question
+    QUERY_RECORD_BYTES = 8 << 10, // a record gets no further part after that
+};
 
 // ---- plans ----
 
@@ -38,30 +49,67 @@ int query_partial_read(struct query_context *c, const struct query_grid *g, stru
 // Reads the key of a partial's group. Returns -EBADMSG.
 int query_partial_key(struct str record, struct str *key);
 
-// ---- merging ----
+// ---- merging one plan ----
 
-// Merges records of any number of nodes, in any order, to a result, or in a relay to records again.
+// Merges the parts of any number of nodes, in any order, to a result, or in a relay to parts again.
 struct query_gather;
 
-// `q` must outlive the gather; results are in `arena`.
+// `q` must outlive the gather.
 int query_gather_create(const struct query *q, const struct query_limits *limits,
-                        struct arena *arena, struct query_gather **out, struct error *e);
-void query_gather_destroy(struct query_gather *g);
+                        struct query_gather **out, struct error *e);
+void query_gather_destroy(struct query_gather *g); // NULL is allowed
 
-// Returns -EBADMSG for a damaged record, which is left out; the gather can go on.
-int query_gather_take(struct query_gather *g, struct str record, struct error *e);
+const struct query *query_gather_query(const struct query_gather *g);
 
-// Gives the same result as query_run. Returns -ENOENT if no node knows the metric.
-int query_gather_finish(struct query_gather *g, struct query_result *out, struct error *e);
+// Adds its plan to a request.
+void query_gather_ask(const struct query_gather *g, struct buf *request);
 
-// Used instead of query_gather_finish: writes the next record and returns 1, or 0 after the last
-// one.
-int query_gather_record(struct query_gather *g, struct buf *out, struct error *e);
+// Returns -EBADMSG for a damaged part, which is left out; the gather can go on.
+int query_gather_take(struct query_gather *g, struct str part, struct error *e);
+
+// The number of nodes whose last part has arrived.
+uint64_t query_gather_answers(const struct query_gather *g);
+
+// The same result as that of query_run, in `arena`. -ENOENT: no node knows the metric. Call it at
+// most once.
+int query_gather_finish(struct query_gather *g, struct arena *arena, struct query_result *out,
+                        struct error *e);
+
+// Instead of query_gather_finish: writes the next part and returns 1; 0 after the last.
+int query_gather_part(struct query_gather *g, struct buf *out, struct error *e);
+
+// ---- the plans of a question ----
+
+void query_request_add(struct buf *request, const struct query *q,
+                       const struct query_limits *limits);
+
+// Reads the next plan of a request. -EBADMSG: there is none, or it is damaged.
+int query_request_next(struct bytes *request, struct str *plan);
+
+void query_record_add(struct buf *record, size_t plan, struct str part);
+
+// Gives each part of a record to the gather of its plan. -EBADMSG: damaged from some part on.
+int query_record_take(struct query_gather *const *gathers, size_t count, struct str record,
+                      struct error *e);
+
+// Writes the next record of all gathers and returns 1; 0 after the last. *next begins with 0.
+int query_record_make(struct query_gather *const *gathers, size_t count, size_t *next,
+                      struct buf *out, struct error *e);
 
 // ---- a whole query ----
 
-// Does query_run over all nodes. Returns -ENOENT only if no answering node knows the metric.
-// *absent gets the nodes without an answer.
+// Sends the plans of 1 to QUERY_PLANS_MAX gathers in one question, and merges the answers. *absent
+// gets the nodes without an answer, or without a complete one.
+int hub_query_ask(struct hub *h, struct query_gather *const *gathers, size_t count,
+                  const struct hub_where *where, struct arena *arena, struct hub_absent *absent,
+                  struct error *e);
+
+// query_gather_finish after hub_query_ask. Returns -ENOENT only if no answering node knows the
+// metric.
+int hub_query_finish(struct hub *h, struct query_gather *g, const struct hub_where *where,
+                     struct arena *arena, struct query_result *out, struct error *e);
+
+// Does query_run over all nodes: asks, and finishes.
 int hub_query(struct hub *h, const struct query *q, const struct query_limits *limits,
               const struct hub_where *where, struct arena *arena, struct query_result *out,
               struct hub_absent *absent, struct error *e);

@@ -108,18 +108,36 @@ static int begin_answer(struct wire_answer **out, unsigned question, struct str 
 
 struct wire_gather {
     struct arena arena;
-    struct query query;
-    struct query_limits limits;
-    struct query_gather *parts;
+    struct query_gather **all; // of the request's plans
+    size_t count, next;        // next: the one to write
 };
 
-static void end_gather(struct wire_gather *gather)
+static void end_gather(struct wire_gather *g)
 {
-    if (!gather)
+    if (!g)
         return;
-    query_gather_destroy(gather->parts);
-    arena_free(&gather->arena);
-    free(gather);
+    for (size_t i = 0; i < g->count; i++)
+        query_gather_destroy(g->all[i]);
+    arena_free(&g->arena);
+    free(g);
+}
+
+static int add_plan(struct wire_gather *g, struct bytes *request, size_t *capacity,
+                    const struct work_watch *watch, struct error *e)
+{
+    struct str plan;
+    struct query_limits limits;
+    struct query *q = arena_zalloc(&g->arena, sizeof *q);
+    if (!q || !arena_room(&g->arena, &g->all, capacity, g->count, g->count + 1, sizeof *g->all))
+        return error_set(e, -ENOMEM, "no memory for an answer");
+    if (g->count == QUERY_PLANS_MAX || query_request_next(request, &plan))
+        return error_set(e, -EBADMSG, "a damaged plan");
+    int r = query_plan_read(plan, &g->arena, q, &limits, e);
+    limits.watch = watch;
+    if (r == 0)
+        r = query_gather_create(q, &limits, &g->all[g->count], e);
+    g->count += r == 0;
+    return r;
 }
 
 static int begin_gather(struct wire_gather **out, unsigned question, struct str request,
@@ -129,10 +147,12 @@ static int begin_gather(struct wire_gather **out, unsigned question, struct str 
     struct wire_gather *g = *out = calloc(1, sizeof *g);
     if (!g)
         return error_set(e, -ENOMEM, "no memory for an answer");
-    int r = query_plan_read(request, &g->arena, &g->query, &g->limits, e);
-    g->limits.watch = watch;
-    if (!r)
-        r = query_gather_create(&g->query, &g->limits, &g->arena, &g->parts, e);
+    struct bytes rest = bytes_of(request.data, request.size);
+    size_t capacity = 0;
+    int r;
+    do
+        r = add_plan(g, &rest, &capacity, watch, e);
+    while (r == 0 && bytes_left(&rest));
     if (r) {
         end_gather(g);
         *out = NULL;
@@ -140,14 +160,14 @@ static int begin_gather(struct wire_gather **out, unsigned question, struct str 
     return r;
 }
 
-static int take_record(struct wire_gather *gather, struct str record, struct error *e)
+static int take_record(struct wire_gather *g, struct str record, struct error *e)
 {
-    return query_gather_take(gather->parts, record, e);
+    return query_record_take(g->all, g->count, record, e);
 }
 
-static int write_record(struct wire_gather *gather, struct buf *out, struct error *e)
+static int write_record(struct wire_gather *g, struct buf *out, struct error *e)
 {
-    return query_gather_record(gather->parts, out, e);
+    return query_record_make(g->all, g->count, &g->next, out, e);
 }
 
 const struct wire_questions ask_questions = {

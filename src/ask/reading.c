@@ -1,4 +1,4 @@
-#include "ask/reading.h"
+#include "ask/reading_internal.h"
 
 #include "base/clock.h"
 #include "base/storable_name.h"
@@ -112,6 +112,7 @@ void reading_name_missing(const struct reading *d, struct buf *out)
 
 void reading_close(struct reading *d)
 {
+    reading_drop_prepared(d);
     sources_close(&d->view);
 }
 
@@ -134,8 +135,7 @@ void reading_write_missing(const struct reading *d, struct json_writer *w)
 
 // ---- nodes to ask ----
 
-// Selects all nodes, except those that were missing before.
-static int make_where(struct reading *d, struct hub_where *out, struct error *e)
+int reading_where(struct reading *d, struct hub_where *out, struct error *e)
 {
     int64_t deadline_ns = clock_monotonic_ns() + d->request.node_deadline_ns,
             last_ns = d->request.deadline_ns;
@@ -167,7 +167,7 @@ static int make_where(struct reading *d, struct hub_where *out, struct error *e)
 
 // The store removes whole extents, so some points from before the window remain. Answers leave them
 // out.
-static struct query within_window(const struct reading_from *from, struct query q)
+struct query reading_within_window(const struct reading_from *from, struct query q)
 {
     int64_t oldest_ns = clock_realtime_ns() - from->window_ns;
     if (from->window_ns && q.start_ns < oldest_ns)
@@ -180,7 +180,7 @@ static struct query within_window(const struct reading_from *from, struct query 
 int reading_query(struct reading *d, const struct query *asked, struct arena *arena,
                   struct query_result *out, struct error *e)
 {
-    struct query within = within_window(d->from, *asked);
+    struct query within = reading_within_window(d->from, *asked);
     const struct query *q = &within;
     struct query_limits limits = {.memory_bytes = d->request.memory_bytes,
                                   .deadline_ns = d->request.deadline_ns,
@@ -194,9 +194,13 @@ int reading_query(struct reading *d, const struct query *asked, struct arena *ar
     }
     struct hub_where where;
     struct hub_absent absent = {0};
-    int rc = make_where(d, &where, e);
-    if (!rc)
+    int rc = reading_where(d, &where, e);
+    struct query_gather *prepared = rc ? NULL : reading_take_prepared(d, asked);
+    if (prepared)
+        rc = hub_query_finish(d->from->hub, prepared, &where, arena, out, e);
+    else if (!rc)
         rc = hub_query(d->from->hub, q, &limits, &where, arena, out, &absent, e);
+    query_gather_destroy(prepared);
     if (!rc)
         known_metrics_add(d->from->known_metrics, q->metric);
     struct error lost = {0};
@@ -216,7 +220,7 @@ int reading_names(struct reading *d, struct str kind, struct str text, bool anyw
     struct ask_names_request m = {.kind = kind, .text = text, .anywhere = anywhere, .most = most};
     struct hub_where where;
     struct hub_absent absent = {0};
-    int rc = make_where(d, &where, e);
+    int rc = reading_where(d, &where, e);
     if (!rc)
         rc = hub_names(d->from->hub, &m, &where, arena, out, count, &absent, e);
     return rc ? rc : reading_note_missing(d, &absent, e);
@@ -232,7 +236,7 @@ int reading_series(struct reading *d, const struct query_series_filter *filter,
     struct hub_absent absent = {0};
     *out = NULL;
     *count = 0;
-    int rc = make_where(d, &where, e);
+    int rc = reading_where(d, &where, e);
     if (!rc)
         rc = hub_series(d->from->hub, filter, &where, arena, out, count, &absent, e);
     return rc ? rc : reading_note_missing(d, &absent, e);
@@ -346,7 +350,7 @@ int reading_events(struct reading *d, const struct store_events_wanted *wanted,
     size_t count = 0;
     struct hub_where where;
     struct hub_absent absent = {0};
-    int rc = make_where(d, &where, e);
+    int rc = reading_where(d, &where, e);
     if (!rc)
         rc = hub_events(d->from->hub, wanted, &where, d->request.arena, &all, &count, &absent, e);
     if (!rc)
@@ -392,7 +396,7 @@ int reading_status(struct reading *d, bool counts, const struct ask_status **out
         return own_status(d, counts, out, count, e);
     struct hub_where where;
     struct hub_absent absent = {0};
-    int rc = make_where(d, &where, e);
+    int rc = reading_where(d, &where, e);
     if (!rc)
         rc = hub_status(d->from->hub, counts, &where, d->request.arena, out, count, &absent, e);
     return rc ? rc : reading_note_missing(d, &absent, e);

@@ -61,6 +61,7 @@ struct reading {
     struct wire_view local;   // the same view, for the hub
     struct wire_missing *missing;
     size_t missing_count;
+    struct reading_prepared *prepared; // NULL: nothing was prepared
 };
 
 // `until_ns` is the end of the period that the request covers (INT64_MAX: now). If it covers the
@@ -76,6 +77,14 @@ void reading_close(struct reading *d);
 
 // "HOST (REASON: TEXT), …" of the missing nodes, for a header; empty if none is missing.
 void reading_name_missing(const struct reading *d, struct buf *out);
+
+// Sends the queries that reading_run will run to the nodes, all in one question, and keeps the
+// merged answers for reading_run. Without a hub, or for fewer than two queries, it does nothing. It
+// reports no error: what it could not ask is asked by reading_run.
+//
+// The timeout node_deadline_ns is that of the question. If nodes are late, but have answered some
+// of the queries, they are not missing: reading_run asks for the other queries one by one.
+void reading_prepare(struct reading *d, const struct query *queries, size_t count);
 
 // Runs one query as query_run does, under the limits of the service. Results are in `arena`.
 int reading_query(struct reading *d, const struct query *asked, struct arena *arena,

@@ -4,33 +4,61 @@
 #include "cli/serve.h"
 
 #include "base/log.h"
+#include "client/forwarded.h"
+#include "client/http.h"
 #include "client/target.h"
 #include "http/tokens.h"
 #include "launch/tunnel.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-// Prints the address and, if the browser is probably on another machine, the ssh command; else
-// opens it.
-static void show(const struct options *o, const struct job *job, const char *url,
+enum { STATUS_TIMEOUT_MS = 5000 };
+
+// Prints the address and, if the browser is on another machine, the ssh command; else opens it.
+// `here`: the server listens on this node.
+static void show(const struct options *o, const struct job *job, bool here, const char *url,
                  const char *folder, char file[OPEN_PAGE_PATH_MAX])
 {
     char line[TUNNEL_LINE_MAX];
+    bool loopback = tunnel_line(job, line);
     printf("%s\n", url);
-    if (tunnel_needed() && tunnel_line(job, line))
+    if (loopback && (!here || tunnel_needed()))
         printf("on another machine, there first: %s\n", line);
     fflush(stdout);
     file[0] = 0;
-    if (!options_flag(o, OPT_NO_BROWSER))
+    if (!options_flag(o, OPT_NO_BROWSER) && (here || !loopback))
         open_page(url, folder, file);
 }
 
 // ---- a running job
 
-static int show_job(const struct options *o, const struct job *job, struct error *e)
+// The job's folder on another node names that node; the server knows the first node's name.
+static int find_first_node(struct job *job, struct error *e)
+{
+    struct http_client *client = NULL;
+    struct http_answer answer = {0};
+    int rc = http_client_create_for(job, NULL, &client, e);
+    if (!rc)
+        rc = http_ask(client, "/sonde/v1/status", (struct str){0}, NULL, STATUS_TIMEOUT_MS, NULL,
+                      &answer, e);
+    json_t *status = rc ? NULL : json_loadb(answer.body.data, answer.body.size, 0, NULL);
+    const json_t *run = json_array_get(json_object_get(status, "runs"), 0);
+    const char *host = json_string_value(json_object_get(run, "host"));
+    if (host)
+        snprintf(job->host, sizeof job->host, "%s", host);
+    else if (!rc)
+        rc = error_set(e, -EPROTO, "job %s does not name its first node", job->id);
+    json_decref(status);
+    http_answer_free(&answer);
+    http_client_destroy(client);
+    return rc;
+}
+
+static int show_job(const struct options *o, struct job *job, struct error *e)
 {
     char path[FOLDER_PATH_MAX + 16], control[TOKEN_TEXT_MAX], view[TOKEN_TEXT_MAX],
         file[OPEN_PAGE_PATH_MAX];
@@ -39,13 +67,18 @@ static int show_job(const struct options *o, const struct job *job, struct error
         return error_set(e, -ENOENT, "the aggregator of job %s does not run, so no page is served",
                          job->id);
     snprintf(path, sizeof path, "%s/token", job->folder);
+    char *forwarded = forwarded_socket(job->folder);
+    bool here = !forwarded;
+    free(forwarded);
     int rc = token_read(path, false, control, e);
+    if (!rc && !here)
+        rc = find_first_node(job, e);
     if (rc)
         return rc;
     token_of_role(str_of(control), ROLE_VIEW, view);
     explicit_bzero(control, sizeof control);
     snprintf(url, sizeof url, "%s/?token=%s", job->url, view);
-    show(o, job, url, job->folder, file); // the file is removed with the job's folder
+    show(o, job, here, url, job->folder, file); // the file is removed with the job's folder
     return 0;
 }
 
@@ -70,7 +103,7 @@ static void served(void *user, const char *address, const char *url)
         close(fd);
     else
         log_warning("%s", e.text);
-    show(r->o, &job, url, base, r->file);
+    show(r->o, &job, true, url, base, r->file);
     fprintf(stderr, "sonde: the page is there until Ctrl-C\n");
 }
 
@@ -82,7 +115,10 @@ int command_open(const struct options *o)
     bool path = given && access(given, F_OK) == 0;
     log_setup(LOG_WARNING, "sonde");
     struct target_options where = data_request_targets(o);
-    if (!path && target_running(given, &where, &job, &e) == 0) {
+    // Several runs are compared on one page, and each running job has a server of its own. So this
+    // process serves the files of all of them.
+    bool several = o->argument_count > 1;
+    if (!several && !path && target_running(given, &where, &job, &e) == 0) {
         int rc = show_job(o, &job, &e);
         job_free(&job);
         return rc ? command_failed(EXIT_FAILED, &e) : EXIT_OK;

@@ -13,9 +13,6 @@ void query_context_begin(struct query_context *c, const struct query *q,
     *c = (struct query_context){
         .q = q,
         .e = e,
-        .result = arena,
-        .result_before = arena->used_bytes,
-        .result_limit = arena->limit_bytes,
         .memory_bytes = limits->memory_bytes ? limits->memory_bytes : QUERY_MEMORY_DEFAULT,
         .series_max = limits->series_max ? limits->series_max : QUERY_SERIES_DEFAULT,
         .points_max = limits->points_max ? limits->points_max : QUERY_POINTS_DEFAULT,
@@ -26,6 +23,14 @@ void query_context_begin(struct query_context *c, const struct query *q,
         .cache = limits->store_ids ? limits->cache : NULL,
         .store_ids = limits->store_ids,
     };
+    query_context_results(c, arena);
+}
+
+void query_context_results(struct query_context *c, struct arena *arena)
+{
+    c->result = arena;
+    c->result_before = arena->used_bytes;
+    c->result_limit = arena->limit_bytes;
 }
 
 void query_context_end(struct query_context *c)

@@ -46,6 +46,8 @@ struct query_context {
 // Results go to `arena`. Every call needs a query_context_end.
 void query_context_begin(struct query_context *c, const struct query *q,
                          const struct query_limits *limits, struct arena *arena, struct error *e);
+// Results go to `arena` from now on; nothing has gone to the other one yet.
+void query_context_results(struct query_context *c, struct arena *arena);
 // The memory of the results stays reserved until the caller's request ends.
 void query_context_end(struct query_context *c);
 

@@ -1,5 +1,6 @@
 """`sonde open`: the page of a running job, or of a recording, in the browser of this screen."""
 
+import json
 import os
 import pathlib
 import signal
@@ -95,6 +96,29 @@ class Open(Place):
         self.assertIn("cannot start /nonexistent/browser: No such file", process.stderr.readline())
         process.send_signal(signal.SIGINT)
         self.assertEqual(self.ends(process)[0], 0)
+
+    def test_several_runs(self):
+        """A running job has a server of its own, but beside another run its files are served."""
+        self.record("old")
+        job = self.start("run", "-l", "1", "--", "sleep", "600", env={"SONDE_JOB": "new"})
+        self.assertEqual(job.stderr.readline(), "sonde: job new: sonde open new shows its page\n")
+        process = self.start("open", "--no-browser", "new", "old")
+        url = process.stdout.readline().strip()
+        self.assertRegex(url, f"^{URL}$")
+        address, token = url.split("?token=")
+        request = urllib.request.Request(
+            address + "sonde/v1/nodes", headers={"Authorization": f"Bearer {token}"}
+        )
+
+        def states():
+            with urllib.request.urlopen(request) as answer:
+                return {n["job"]: n["state"] for n in json.load(answer)["nodes"]}
+
+        until(lambda: states() == {"new": "live", "old": "closed"}, states)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(self.ends(process)[0], 0)
+        job.send_signal(signal.SIGINT)
+        self.ends(job)
 
     def test_a_running_job(self):
         self.record("old")

@@ -47,6 +47,32 @@ class Simulate(Place):
         self.assertIn("sonde: http://127.0.0.1:", said)
         self.nothing_left()
 
+    def test_the_queries_of_a_request_are_one_message_to_each_node(self):
+        """The page asks a dozen charts at once, and Grafana all targets of a panel."""
+        script = ASK + """
+def ask(path, body=None):
+    request = urllib.request.Request(os.environ["SONDE_URL"] + path, body and json.dumps(body).encode(), {"Authorization": "Bearer " + token})
+    return json.load(urllib.request.urlopen(request))
+def asked():
+    return [node["questions"] for node in ask("/sonde/v1/status")["hub"]["nodes"]]
+queries = [{"m": aggregator + ":10s-avg:" + metric} for metric in ("step_seconds", "cpu_percent", "queue_length") for aggregator in ("p50", "min", "max", "none")]
+counts = []
+for path, body in (("/sonde/v1/query", {"start": "30s-ago", "queries": queries}), ("/sonde/v1/query?format=binary", None), ("/api/query", None),
+                   ("/sonde/v1/query", {"start": "30s-ago", "queries": queries[:1]})):
+    before = asked()
+    if path.startswith("/sonde/v1/query?format"):
+        urllib.request.urlopen(urllib.request.Request(os.environ["SONDE_URL"] + path, json.dumps({"start": "30s-ago", "queries": queries}).encode(), {"Authorization": "Bearer " + token})).read()
+        series = None
+    else:
+        answer = ask(path, body or {"start": "30s-ago", "noAnnotations": True, "queries": [{"aggregator": "sum", "metric": m, "downsample": "10s-avg"} for m in ("step_seconds", "cpu_percent", "queue_length")]})
+        series = len(answer["series"] if "series" in answer else answer)
+    counts.append([series, sorted({b - a for a, b in zip(before, asked())})])
+print(json.dumps(counts))
+"""
+        done = self.simulate("--nodes=6", "--metrics=12", "--rate=1", "--history=1m", "--", "python3", "-c", script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), [[9 + 18, [1]], [None, [1]], [3, [1]], [1, [1]]])
+
     def nothing_left(self):
         until(lambda: not [p for p in self.tmp.rglob("*")], lambda: f"{self.tmp} is empty: {list(self.tmp.rglob('*'))}")
 

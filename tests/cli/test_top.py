@@ -415,6 +415,64 @@ class Top(Place):
         self.keys("q")
         self.clean()
 
+    # ---- golden screens
+
+    SIZES = ((80, 24), (120, 40), (300, 100))
+    GOLDEN = pathlib.Path(__file__).parent / "golden"
+
+    def golden(self, name, text):
+        """Compares a screen with the file of that name; UPDATE_GOLDEN=1 writes it anew."""
+        path = self.GOLDEN / f"{name}.txt"
+        text = "\n".join(line.rstrip() for line in text.splitlines()).rstrip() + "\n"
+        if os.environ.get("UPDATE_GOLDEN"):
+            path.write_text(text)
+        self.assertEqual(text, path.read_text(), f"{name} differs; look at it, then write it anew with UPDATE_GOLDEN=1")
+
+    def top_at(self, columns, rows, where):
+        self.tmux("resize-window", "-x", columns, "-y", rows)
+        self.top(where)
+        until(lambda: self.screen().splitlines()[rows - 1:rows] and self.screen().splitlines()[rows - 1].startswith("q quit"), f"a screen of {rows} rows")
+
+    def test_golden_screens_of_a_recording(self):
+        """Nodes, then the metrics two bars earlier, as a user of that terminal sees them."""
+        folder, _ = self.recording()
+        self.terminal(*self.SIZES[0])
+        for columns, rows in self.SIZES:
+            with self.subTest(f"{columns}x{rows}"):
+                self.top_at(columns, rows, folder)
+                self.golden(f"top-recorded-{columns}x{rows}", self.shows(r"^n1 +10\.0 ", r"^n2 +20\.0 ", r"end .*03:01:59"))
+                self.keys("4", "Left", "Left")
+                self.golden(f"top-recorded-metrics-{columns}x{rows}", self.shows(r"at .*03:01:57", "^own_metric"))
+                self.keys("q")
+                self.clean()
+
+    def test_golden_screens_of_a_running_job(self):
+        """Constant values, also for the time before the job, so that every bar is there; bars of 5 s,
+        because on a busy machine a second may lack a value."""
+        script = self.root / "emits.sh"
+        script.write_text('''now=$(date +%s)
+            for age in $(seq 320 -1 0); do
+                for rank in 0 1; do echo "put loss $((now - age)) 0.$((rank + 5)) rank=$rank"; echo "put level $((now - age)) $((rank * 100)) rank=$rank"; done
+            done | sonde put
+            while sleep 0.1; do
+                for rank in 0 1; do echo "loss 0.$((rank + 5)) rank=$rank"; echo "level $((rank * 100)) rank=$rank"; done
+            done | sonde put''')
+        self.start("run", "-q", "-l", "1", "--", "sh", script, env={"SONDE_JOB": "train"})
+        self.job()
+        self.terminal(*self.SIZES[0])
+        for columns, rows in self.SIZES:
+            with self.subTest(f"{columns}x{rows}"):
+                self.top_at(columns, rows, "train")
+                self.keys("6", "-", "-")
+                text = self.shows(r"^rank 0 \S+ +0\.50 ▁+ +0 ▁+ *$", r"^rank 1 \S+ +0\.60 █+ +100 █+ *$")
+                # The first lines have times and counts, the rows the node's name.
+                head, ranks = text.split("RANK", 1)
+                head = re.sub(r" +", " ", re.sub(r"[\d.:-]*\d[\d.:-]*(?: ?[kMG]\b|m?s\b)?", "#", head.replace(str(script), "SCRIPT")))
+                ranks = re.sub(rf"(?m)^(rank \d) {re.escape(os.uname().nodename.split('.')[0])} +", r"\1 HOST ", ranks)
+                self.golden(f"top-live-{columns}x{rows}", head + "RANK" + ranks)
+                self.keys("q")
+                self.clean()
+
     # ---- small terminals, and sudden ends
 
     def test_small_and_dumb(self):

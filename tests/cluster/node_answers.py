@@ -59,6 +59,12 @@ class NodeAnswers:
         self.lab.heal("n2")
         self.all_answer()
         self.data_over()
+        # On every node, sonde open leads to the first one, where the server is.
+        for node in ("n1", "n3"):
+            opened = self.lab.run(node, "env", "SSH_CONNECTION=a b c d", "sonde", "open")
+            self.assertEqual(opened.returncode, 0, opened.stderr)
+            self.assertRegex(opened.stdout, r"^http://127\.0\.0\.1:(\d+)/\?token=\w+\non another machine, there first: ssh -NL \1:127\.0\.0\.1:\1 n1\n$")
+        self.assertIn(" n1\n", self.lab.run("n3", "sonde", "open").stdout)
         # A client without the key does not count as a node.
         port = self.ask("/sonde/v1/status")[1]["hub"]["port"]
         job = self.ask("/sonde/v1/status")[1]["job"]

@@ -395,24 +395,24 @@ static void gather_records(const uint8_t *data, size_t size)
     struct error e;
     const char *plan = plans[data[0] % (sizeof plans / sizeof *plans)];
     bool again = data[0] & 128;
-    if (query_parse_m(str_of(plan), &arena, &q, &e) ||
-        query_gather_create(&q, &limits, &arena, &g, &e))
+    if (query_parse_m(str_of(plan), &arena, &q, &e) || query_gather_create(&q, &limits, &g, &e))
         abort();
     struct bytes b = bytes_of(data + 1, size - 1);
     while (bytes_left(&b)) {
         struct str record = bytes_take(&b, bytes_u16(&b));
         e.text[0] = 0;
-        if (!b.failed && query_gather_take(g, record, &e) && !e.text[0])
+        if (!b.failed && query_record_take(&g, 1, record, &e) && !e.text[0])
             abort();
     }
     if (again) {
         struct buf out = {0};
-        while (query_gather_record(g, &out, &e) > 0)
+        size_t next = 0;
+        while (query_record_make(&g, 1, &next, &out, &e) > 0)
             ;
         buf_free(&out);
     } else {
         struct query_result result;
-        query_gather_finish(g, &result, &e);
+        query_gather_finish(g, &arena, &result, &e);
     }
     query_gather_destroy(g);
     arena_free(&arena);

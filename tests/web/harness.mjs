@@ -115,10 +115,15 @@ export async function ask(url, pathname, token, body) {
 }
 
 // A proxy that shows the server below a path, like a notebook server; it can be closed and
-// reopened.
+// reopened, or accept requests without an answer (stall) and answer them later (go on).
 export async function proxy(port, prefix) {
   const sockets = new Set();
+  let held = null; // requests without an answer; null: they are answered
   const handle = (request, response) => {
+    if (held) {
+      held.push(() => handle(request, response));
+      return;
+    }
     if (!request.url.startsWith(prefix)) {
       response.writeHead(404).end();
       return;
@@ -154,7 +159,13 @@ export async function proxy(port, prefix) {
     });
   await open();
   atEnd(close);
-  return { url: `http://127.0.0.1:${own}${prefix}`, open, close };
+  const stall = () => (held = []);
+  const goOn = () => {
+    const all = held;
+    held = null;
+    for (const answer of all) answer();
+  };
+  return { url: `http://127.0.0.1:${own}${prefix}`, open, close, stall, goOn };
 }
 
 export async function browser() {

@@ -82,7 +82,9 @@ test('two runs lie over each other from their starts', () => {
   const node = (job, host, first, last) => ({ job, host, state: 'closed', series: 1, first_ns: first * 1e6, last_ns: last * 1e6 });
   const nodes = [node('b', 'n1', 5000, 9000), node('b', 'n2', 4000, 8000), node('a', 'n1', 1000, 2000), { host: 'n3', job: 'c' }];
   const runs = compare.runsOf(nodes, null);
-  assert.deepEqual(runs, [{ job: 'a', from: 1000, to: 2000 }, { job: 'b', from: 4000, to: 9000 }]);
+  assert.deepEqual(runs, [{ job: 'a', from: 1000, to: 2000, live: false }, { job: 'b', from: 4000, to: 9000, live: false }]);
+  // A run goes on as long as one of its nodes does.
+  assert.deepEqual(compare.runsOf([nodes[0], { ...nodes[1], state: 'live' }, nodes[2]], null).map((r) => r.live), [false, true]);
   const sides = compare.sidesOf(['b', 'a'], runs);
   assert.deepEqual(sides.map((s) => s.shift), [0, -3000]);
   assert.deepEqual(compare.wholeOf(sides), { from: 4000, to: 9000 });
@@ -135,6 +137,12 @@ test('a frame draws as many charts as leave the screen its rate, and leaves none
     assert.ok(i < count);
     timers.shift()((now += 1000 / 60));
   }
+  // A frame measures everything before it draws anything.
+  const order = [];
+  const measured = ['a', 'b'].map((name) => ({ pixels: () => (order.push(`measures ${name}`), 400), draw: () => (order.push(`draws ${name}`), false) }));
+  new frames.Frames(() => measured, () => ({ shown: null, range: { from: 0, to: 1 }, follows: false })).mark();
+  timers.shift()(now);
+  assert.deepEqual(order, ['measures a', 'measures b', 'draws a', 'draws b']);
   delete globalThis.requestAnimationFrame;
 });
 
@@ -460,4 +468,21 @@ test('the types are right', { skip: !existsSync(path.join(process.env.WEB_TEST_P
   const tsc = path.join(process.env.WEB_TEST_PACKAGES, 'node_modules/typescript/bin/tsc');
   const done = spawnSync('node', [tsc, '-p', web], { encoding: 'utf8' });
   assert.equal(done.status, 0, done.stdout);
+});
+
+test('a request without an answer ends: at once if the server has stalled, else after its limit', async () => {
+  const never = () => new Promise(() => undefined);
+  let questions = 0;
+  const healthy = async () => void questions++;
+  const sick = () => Promise.reject(new Error('no answer'));
+  await assert.rejects(new server.Watchdog(sick, 1).watch(3600e3, never), TypeError);
+  const watchdog = new server.Watchdog(healthy, 5);
+  const ended = [];
+  const work = (signal) => new Promise(() => signal.addEventListener('abort', () => ended.push('aborted')));
+  await assert.rejects(watchdog.watch(40, work), TypeError);
+  assert.ok(questions > 0);
+  assert.deepEqual(ended, ['aborted']);
+  // An answer, or an error, in time.
+  assert.equal(await watchdog.watch(40, async () => 7), 7);
+  await assert.rejects(watchdog.watch(40, () => Promise.reject(new RangeError('x'))), RangeError);
 });

@@ -58,6 +58,7 @@ export class Chart {
   visible = false;
   failed = '';
 
+  private measured = 0; // by pixels()
   private width = 0;
   private names: string[] = [];
   private widest = 0; // of the names, in pixels
@@ -109,7 +110,8 @@ export class Chart {
   }
 
   pixels(): number {
-    return Math.max(100, this.element.clientWidth || 400);
+    this.measured = this.element.clientWidth;
+    return Math.max(100, this.measured || 400);
   }
 
   private timeAt(x: number): number {
@@ -194,8 +196,7 @@ export class Chart {
   // Returns true if it has to be drawn again, because its axis is moving.
   draw(shown: Shown): boolean {
     this.shownRange = shown.range;
-    this.width = this.element.clientWidth;
-    const width = this.width;
+    const width = (this.width = this.measured);
     if (!width) return false;
     const c = prepare(this.canvas, width, HEIGHT);
     const { theme, range } = shown;

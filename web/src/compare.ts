@@ -5,20 +5,26 @@ import { h, say } from './dom';
 import type { Line } from './lines';
 import type { Range } from './model';
 
-export interface Side {
-  job: string;
-  from: number; // milliseconds: its start
-  to: number;
+export interface Side extends Run {
   shift: number; // the offset of its times to those of the first: subtracted for display
 }
 
+// A run in the data.
+export interface Run {
+  job: string;
+  from: number; // milliseconds: its start
+  to: number; // its newest point
+  live: boolean; // it goes on
+}
+
 // The runs in the data, the oldest first; runs without points cannot be shown.
-export function runsOf(nodes: Node[], status: Status | null): { job: string; from: number; to: number }[] {
-  const by = new Map<string, { job: string; from: number; to: number }>();
+export function runsOf(nodes: Node[], status: Status | null): Run[] {
+  const by = new Map<string, Run>();
   for (const n of nodes) {
     if (!n.job || n.first_ns === undefined || n.last_ns === undefined) continue;
-    const run = by.get(n.job) ?? { job: n.job, from: Infinity, to: -Infinity };
+    const run = by.get(n.job) ?? { job: n.job, from: Infinity, to: -Infinity, live: false };
     by.set(n.job, run);
+    run.live ||= n.state === 'live';
     run.from = Math.min(run.from, n.first_ns / 1e6);
     run.to = Math.max(run.to, n.last_ns / 1e6);
   }
@@ -30,7 +36,7 @@ export function runsOf(nodes: Node[], status: Status | null): { job: string; fro
 }
 
 // null: they are not two of these runs.
-export function sidesOf(names: string[], runs: { job: string; from: number; to: number }[]): Side[] | null {
+export function sidesOf(names: string[], runs: Run[]): Side[] | null {
   const found = names.map((name) => runs.find((r) => r.job === name));
   const first = found[0];
   if (names.length !== 2 || !first || !found[1]) return null;

@@ -6,7 +6,7 @@
 import type { Range } from './model';
 
 export interface Part<T> {
-  pixels(): number; // width
+  pixels(): number; // measures the width; called before each draw()
   draw(shown: T): boolean; // true: an animation goes on, so the part needs the next frame, too
 }
 
@@ -68,7 +68,10 @@ export class Frames<T> {
     this.pace.frame(nowMs, !this.rested);
     const { shown, range, follows } = this.begin();
     const seen = this.inTurn();
-    if (follows) for (const p of seen) if (moved(this.drawnTo.get(p), range, p.pixels())) this.stale.add(p);
+    // All widths are read before the first part is drawn: reading one after another part has changed a text makes the
+    // browser lay out the page again.
+    const widths = new Map([...seen].map((p) => [p, p.pixels()]));
+    if (follows) for (const [p, pixels] of widths) if (moved(this.drawnTo.get(p), range, pixels)) this.stale.add(p);
     let room = this.pace.most;
     for (const p of [...this.stale]) {
       if (room === 0) break;
@@ -81,7 +84,7 @@ export class Frames<T> {
     }
     this.rested = this.stale.size === 0;
     if (!this.rested) this.ask();
-    else if (follows) this.timer = setTimeout(() => this.ask(), soonest(seen, range));
+    else if (follows) this.timer = setTimeout(() => this.ask(), soonest(widths.values(), range));
   }
 }
 
@@ -91,8 +94,8 @@ function moved(before: Range | undefined, range: Range, pixels: number): boolean
 }
 
 // Milliseconds until the widest part has moved by half a pixel; at least 33, so at most 30 frames a second.
-function soonest<T>(parts: Iterable<Part<T>>, range: Range): number {
+function soonest(widths: Iterable<number>, range: Range): number {
   let widest = 1;
-  for (const p of parts) widest = Math.max(widest, p.pixels());
+  for (const pixels of widths) widest = Math.max(widest, pixels);
   return Math.min(1000, Math.max(33, (range.to - range.from) / widest / 2));
 }

@@ -181,7 +181,8 @@ export class Loader {
   private sideLines(chart: Chart, columns: Column[], sides: Side[], toMs: number): Line[] {
     return sides.flatMap((side, n) => {
       const own = columns.filter((c) => Math.floor(c.query / QUERIES_A_SIDE) === n).map((c) => ({ ...c, query: c.query % QUERIES_A_SIDE, tags: {} }));
-      return moved(this.linesOf(chart, own, toMs + side.shift, false), side);
+      const to = side.live ? Math.min(toMs + side.shift, side.to - SETTLE_MS) : toMs + side.shift;
+      return moved(this.linesOf(chart, own, to, false), side);
     });
   }
 
@@ -299,9 +300,10 @@ export class Loader {
     this.changed(chart);
   }
 
-  // With many nodes, each query costs one request per node, so charts with long buckets are polled less often.
+  // With many nodes, a query costs a message to each node, and a comparison brings the whole range, so charts with long
+  // buckets are polled less often.
   private due(chart: Chart, s: Situation): boolean {
-    const every = s.nodes > MANY_NODES ? Math.min(POLL_MOST_MS, chart.intervalMs / 2) : 0;
+    const every = s.nodes > MANY_NODES || s.sides ? Math.min(POLL_MOST_MS, chart.intervalMs / 2) : 0;
     return Date.now() - (this.polledAt.get(chart) ?? -Infinity) >= every;
   }
 
@@ -315,6 +317,11 @@ export class Loader {
         (c.mode === 'band' || c.allLines || !this.stream?.key.split(' ').includes(`${c.metric.name}@${c.intervalMs}`)),
     );
     for (const chart of due) this.polledAt.set(chart, Date.now());
+    if (s.sides) {
+      for (const chart of due) this.generations.delete(chart);
+      await this.askAll(due, s);
+      return;
+    }
     const generation = this.generation;
     for (let i = 0; i < due.length; i += CHARTS_A_REQUEST) {
       const part = due.slice(i, i + CHARTS_A_REQUEST);

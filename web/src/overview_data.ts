@@ -32,7 +32,8 @@ export class OverviewData {
     this.overview.whole = whole;
     const i = interval((whole.to - whole.from) * GROWTH, this.overview.pixels());
     const key = `${metric.name} ${i} ${(sides ?? []).map((side) => side.job).join(' ')}`;
-    const fresh = key !== this.asked;
+    // Of two runs, the newest bucket may be that of the longer one, which has ended.
+    const fresh = key !== this.asked || (job.live && sides !== null);
     const from = fresh ? whole.from : newest(this.overview.lines) - again(i);
     if (!fresh && !job.live) return;
     const range = aligned({ from: Number.isFinite(from) ? from : whole.from, to: whole.to }, i);

@@ -247,6 +247,7 @@ export class Page {
 
   private showFindings(): void {
     this.findings.show(this.job, this.whole(), this.sides, (tags) => passes(this.view.filter, tags));
+    this.redraw();
   }
 
   private async loadSpans(): Promise<void> {
@@ -270,7 +271,7 @@ export class Page {
 
   private updateSides(): void {
     const runs = runsOf(this.job.nodes, this.job.status);
-    const sides = this.job.live ? null : sidesOf(this.view.runs, runs);
+    const sides = sidesOf(this.view.runs, runs);
     const key = (all: Side[] | null) => (all ?? []).map((s) => `${s.job} ${s.shift}`).join();
     if (key(sides) !== key(this.sides)) {
       this.loader.stale();
@@ -278,12 +279,12 @@ export class Page {
       this.events.stale();
     }
     this.sides = sides;
-    this.compare.update(this.job.live ? [] : runs, sides);
+    this.compare.update(runs, sides);
   }
 
   private chooseRuns(runs: string[]): void {
     this.selection = null;
-    this.set({ runs, range: null });
+    this.set({ runs, range: null, last: 0 });
     void this.tick();
   }
 

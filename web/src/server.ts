@@ -41,9 +41,56 @@ export class ServerClock {
 }
 
 const NATIVE = 'sonde/v1/';
+// A query may take as long as the server allows. So after this time without an answer, the page asks
+// whether the server is healthy, which takes no time; if it does not say so in the same time, it has
+// stalled, and all requests have failed.
+const PATIENCE_MS = 5000;
+// A request that has been lost on the way, as by a proxy, never gets an answer.
+const SHORT_MS = 20000;
+const LONG_MS = 60000; // twice the server's own deadline
+
+// Ends work on a server that does not answer.
+export class Watchdog {
+  private asking: Promise<void> | null = null;
+
+  constructor(
+    private readonly healthy: (signal: AbortSignal) => Promise<unknown>,
+    private readonly patienceMs = PATIENCE_MS,
+  ) {}
+
+  // Runs `work`. Rejects with a TypeError, as fetch does without a server, if the server has stalled, or after limitMs.
+  async watch<T>(limitMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const abort = new AbortController();
+    const end = performance.now() + limitMs;
+    let timer: ReturnType<typeof setTimeout>;
+    const stalled = new Promise<never>((_, reject) => {
+      const give = () => {
+        reject(new TypeError('the server does not answer'));
+        abort.abort();
+      };
+      const look = () => (performance.now() >= end ? give() : void this.ask().then(wait, give));
+      const wait = () => (timer = setTimeout(look, Math.min(this.patienceMs, limitMs)));
+      wait();
+    });
+    try {
+      return await Promise.race([work(abort.signal), stalled]);
+    } finally {
+      clearTimeout(timer!);
+    }
+  }
+
+  // One question at a time, for all that wait.
+  private ask(): Promise<void> {
+    this.asking ??= this.healthy(AbortSignal.timeout(this.patienceMs))
+      .then(() => undefined)
+      .finally(() => (this.asking = null));
+    return this.asking;
+  }
+}
 
 export class Server implements Source {
   private readonly clock = new ServerClock();
+  private readonly watchdog = new Watchdog((signal) => fetch(new URL('healthz', document.baseURI), { credentials: 'same-origin', cache: 'no-store', signal }));
   requests = 0;
 
   now(): number {
@@ -69,13 +116,13 @@ export class Server implements Source {
     return response;
   }
 
-  private async json<T>(path: string): Promise<T> {
-    return (await this.fetch(NATIVE + path)).json() as Promise<T>;
+  private json<T>(path: string, limitMs = LONG_MS): Promise<T> {
+    return this.watchdog.watch(limitMs, async (signal) => (await this.fetch(NATIVE + path, { signal })).json() as Promise<T>);
   }
 
-  status = () => this.json<Status>('status');
-  nodes = () => this.json<{ nodes: Node[] } & Missing>('nodes');
-  metrics = () => this.json<{ metrics: Metric[] } & Missing>('metrics');
+  status = () => this.json<Status>('status', SHORT_MS);
+  nodes = () => this.json<{ nodes: Node[] } & Missing>('nodes', SHORT_MS);
+  metrics = () => this.json<{ metrics: Metric[] } & Missing>('metrics', SHORT_MS);
   series = (metric: string, limit: number) =>
     this.json<{ total: number; series: Series[] }>(`series?latest&limit=${limit}&match=${encodeURIComponent(metric)}`);
   findings = () => this.json<FindingsAnswer>('findings');
@@ -88,12 +135,9 @@ export class Server implements Source {
 
   async query(questions: Question[], fromMs: number, toMs: number): Promise<Column[]> {
     const body = { start: Math.floor(fromMs), end: Math.ceil(toMs), queries: questions.map((q) => ({ m: expression(q) })) };
-    const response = await this.fetch(`${NATIVE}query?format=binary`, {
-      method: 'POST',
-      body: JSON.stringify(body),
-      headers: { 'Content-Type': 'application/json' },
-    });
-    return readColumns(await response.arrayBuffer());
+    const init = { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } };
+    const bytes = await this.watchdog.watch(LONG_MS, async (signal) => (await this.fetch(`${NATIVE}query?format=binary`, { ...init, signal })).arrayBuffer());
+    return readColumns(bytes);
   }
 
   async stream(selections: Selection[], sinceMs: number, signal: AbortSignal, take: (event: StreamEvent) => void): Promise<void> {

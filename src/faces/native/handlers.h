@@ -20,7 +20,8 @@ void native_findings(struct service *service, struct request *r, struct answer *
 // In question.c: parses the queries of a body, with times of the recording. -EINVAL, -E2BIG.
 int native_query_parse(const struct service *service, struct request *r, struct query_request *out,
                        struct error *e);
-// Parses the queries and opens their data. Returns false with the error in the answer.
+// Parses the queries, opens their data, and asks the nodes. Returns false with the error in the
+// answer.
 bool native_query_open(struct service *service, struct request *r, struct query_request *out,
                        struct reading *d, struct answer *a);
 // Runs the i-th query like reading_run.

@@ -98,23 +98,6 @@ static int fill_range(const struct service *service, struct reading *d,
     return rc;
 }
 
-bool native_query_open(struct service *service, struct request *r, struct query_request *out,
-                       struct reading *d, struct answer *a)
-{
-    struct error e = {0};
-    int rc = native_query_parse(service, r, out, &e);
-    if (!rc)
-        rc = service_read(service, r, out->to_last ? INT64_MAX : reading_until(out), d, &e);
-    if (!rc && (out->from_first || out->to_last)) {
-        rc = fill_range(service, d, out, &e);
-        if (rc)
-            service_read_end(d, NULL);
-    }
-    if (rc)
-        answer_failure(a, &e);
-    return rc == 0;
-}
-
 // ---- the tag job
 
 struct str native_job(const struct reading *d)
@@ -189,19 +172,62 @@ static int add_job(struct query_result *result, struct str job, struct arena *ar
     return 0;
 }
 
-int native_run(struct reading *d, const struct query_request *request, size_t i,
-               struct arena *arena, struct query_result *out, struct error *e)
+// The query without the filters that the files cannot know. *matches: its job passes them.
+static int plain_query(struct reading *d, const struct query_request *request, size_t i,
+                       struct query *out, bool *matches, struct error *e)
 {
-    struct query q = request->queries[i];
+    *out = request->queries[i];
+    *matches = true;
     // If the files belong to several jobs, their series have the tag already, and can be grouped by
     // it.
     if (!request->job_tag || d->view.labels)
-        return reading_run(d, q, arena, out, e);
-    struct str job = native_job(d);
+        return 0;
+    return strip_job(out, native_job(d), d->request.arena, matches, e);
+}
+
+static void prepare(struct reading *d, const struct query_request *request)
+{
+    struct query *all = arena_array(d->request.arena, request->count, sizeof *all);
+    size_t n = 0;
+    for (size_t i = 0; all && i < request->count; i++) {
+        struct error e;
+        bool matches;
+        n += plain_query(d, request, i, &all[n], &matches, &e) == 0 && matches;
+    }
+    reading_prepare(d, all, n);
+}
+
+int native_run(struct reading *d, const struct query_request *request, size_t i,
+               struct arena *arena, struct query_result *out, struct error *e)
+{
+    struct query q;
     bool matches;
-    int rc = strip_job(&q, job, d->request.arena, &matches, e);
+    int rc = plain_query(d, request, i, &q, &matches, e);
     *out = (struct query_result){0};
     if (!rc && matches)
         rc = reading_run(d, q, arena, out, e);
-    return rc ? rc : add_job(out, job, arena, e);
+    if (rc || !request->job_tag || d->view.labels)
+        return rc;
+    return add_job(out, native_job(d), arena, e);
+}
+
+// ---- opening
+
+bool native_query_open(struct service *service, struct request *r, struct query_request *out,
+                       struct reading *d, struct answer *a)
+{
+    struct error e = {0};
+    int rc = native_query_parse(service, r, out, &e);
+    if (!rc)
+        rc = service_read(service, r, out->to_last ? INT64_MAX : reading_until(out), d, &e);
+    if (!rc && (out->from_first || out->to_last)) {
+        rc = fill_range(service, d, out, &e);
+        if (rc)
+            service_read_end(d, NULL);
+    }
+    if (rc)
+        answer_failure(a, &e);
+    else
+        prepare(d, out);
+    return rc == 0;
 }

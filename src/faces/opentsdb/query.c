@@ -241,6 +241,22 @@ static bool is_repeated(const struct query_request *request, size_t i)
     return false;
 }
 
+static struct query asked_query(const struct query_request *request, size_t i, bool ms)
+{
+    struct query q = request->queries[i];
+    if (!ms)
+        query_downsample_to_seconds(&q.downsample);
+    return q;
+}
+
+static void prepare(struct reading *d, const struct query_request *request, bool ms)
+{
+    struct query *all = arena_array(d->request.arena, request->count, sizeof *all);
+    for (size_t i = 0; all && i < request->count; i++)
+        all[i] = asked_query(request, i, ms);
+    reading_prepare(d, all, all ? request->count : 0);
+}
+
 // Metrics in a request that no file knows, beside others that some file knows.
 struct unknown_names {
     struct buf names;
@@ -290,14 +306,14 @@ static int answer_queries(struct service *service, struct request *r,
         rc = read_annotations(d, &request->queries[0], &annotations_arena, &annotations, e);
     struct json_writer w = json_to(&a->body);
     json_begin_array(&w);
+    if (!rc)
+        prepare(d, request, style.ms);
     for (size_t i = 0; i < request->count && !rc && !a->body.failed; i++) {
         if (is_repeated(request, i))
             continue;
-        struct query asked = request->queries[i];
+        struct query asked = asked_query(request, i, style.ms);
         const struct query *q = &asked;
         struct query_result result = {0};
-        if (!style.ms)
-            query_downsample_to_seconds(&asked.downsample);
         rc = opentsdb_resolve_tsuids(d, &asked, e);
         if (!rc && (asked.metric.size || !asked.tsuids.size))
             rc = leave_out_unknown(&unknown, asked.metric, reading_run(d, asked, &work, &result, e),

@@ -427,7 +427,7 @@ static void a_slow_client_bounds_the_held_records(void **state)
     size_t count;
     struct slow slow = {.before = net_stats(net.relay).bytes_in};
     struct query q = {.metric = STR("flood"), .aggregator = QUERY_NONE, .end_ns = INT64_MAX};
-    query_plan_write(&q, NULL, &request);
+    query_request_add(&request, &q, NULL);
     struct hub_ask ask = {
         .question = ASK_QUERY, .request = buf_str(&request), .record = take_slowly, .user = &slow};
     ask.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS;

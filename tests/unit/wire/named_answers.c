@@ -15,7 +15,7 @@ struct asked_names ask_with(struct hub *h, int64_t patience_ns, const struct str
     struct asked_names a = {0};
     struct buf request = {0};
     struct query q = {.metric = STR("unknown"), .aggregator = QUERY_SUM, .end_ns = 1};
-    query_plan_write(&q, NULL, &request);
+    query_request_add(&request, &q, NULL);
     struct hub_ask ask = {.question = ASK_QUERY,
                           .request = buf_str(&request),
                           .hosts = hosts,
