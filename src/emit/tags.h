@@ -12,8 +12,8 @@ bool emit_tag_valid(const struct sonde_tag *tag);
 // At most `bytes` of s, without an incomplete UTF-8 character at the end.
 struct str emit_cut(struct str s, size_t bytes);
 
-// Writes u16 size, then the bytes; returns the place after them. s.size < 65536, and the caller has
-// made room.
+// Writes u16 size, then the bytes, and returns the place behind them. The caller has made room;
+// s.size < 65536.
 static inline char *emit_put_str(char *at, struct str s)
 {
     uint16_t size = (uint16_t)s.size;

@@ -26,7 +26,7 @@ from ._emit import Group, Metric, __version__, annotate, check, connect, counter
 from ._log import log
 from ._result import Frame, Result, Rows, Series
 from ._span import span
-from ._unheard import warn_if_unheard
+from ._undelivered import warn_if_undelivered
 from ._watch import Watch
 from .collector import CollectorGroup
 from .detector import CollectorDetectorGroup, Detector
@@ -56,4 +56,4 @@ def unload_ipython_extension(shell: Any) -> None:
     importlib.import_module("._cell_use", __name__).unload()
 
 
-warn_if_unheard()
+warn_if_undelivered()
