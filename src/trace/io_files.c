@@ -145,6 +145,12 @@ static inline void add(struct io_cells *c, enum io_op op, double calls, double b
         sonde_add(c->bytes[op], bytes);
 }
 
+// Without fstat, which is traced, and is no function of older libraries.
+static bool look_at(int fd, struct stat *info)
+{
+    return fstatat(fd, "", info, AT_EMPTY_PATH) == 0;
+}
+
 // ---- the names of files and file systems
 
 // The path of an open file, without the kernel's mark for a removed one; a long path keeps its end.
@@ -283,7 +289,7 @@ static void give_series(struct io_slot *slot, int fd)
     }
     int count = atomic_load_explicit(&file_count, memory_order_relaxed);
     struct io_file *file = NULL;
-    bool there = fstat(fd, &info) == 0;
+    bool there = look_at(fd, &info);
     if (there)
         file = file_of(info.st_dev, info.st_ino, fd);
     if (there && !file && count < IO_FILES_MAX && path_of(fd, files[count].path)) {
@@ -348,7 +354,7 @@ static struct io_slot *slot_of(int fd)
     if (__builtin_expect(state == IO_UNKNOWN, 0)) {
         struct stat info;
         uint64_t before = begin_alone();
-        bool there = fstat(fd, &info) == 0;
+        bool there = look_at(fd, &info);
         if (there)
             classify(slot, fd, &info);
         end_alone(before);

@@ -19,6 +19,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#ifndef CLOSE_RANGE_CLOEXEC // libc before 2.34
+#define CLOSE_RANGE_CLOEXEC 4U
+#endif
+
 // clang-format off
 #define WRAPPER __attribute__((visibility("default")))
 // clang-format on
@@ -215,7 +219,7 @@ WRAPPER void closefrom(int from)
 WRAPPER int fstat(int fd, struct stat *info)
 {
     NEXT(fstat)
-    int result = next(fd, info);
+    int result = next ? next(fd, info) : fstatat(fd, "", info, AT_EMPTY_PATH);
     if (result == 0)
         io_learn(fd, info);
     return result;
@@ -224,7 +228,7 @@ WRAPPER int fstat(int fd, struct stat *info)
 WRAPPER int fstat64(int fd, struct stat64 *info)
 {
     NEXT(fstat64)
-    int result = next(fd, info);
+    int result = next ? next(fd, info) : fstatat64(fd, "", info, AT_EMPTY_PATH);
     if (result == 0) {
         struct stat same = {
             .st_dev = info->st_dev, .st_ino = info->st_ino, .st_mode = info->st_mode};

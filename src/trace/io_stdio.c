@@ -8,6 +8,8 @@
 // buffer alone (getc_unlocked, putc_unlocked).
 #undef _FILE_OFFSET_BITS
 #undef _FORTIFY_SOURCE
+#undef __NO_INLINE__
+#define __NO_INLINE__ 1 // the headers define no inline functions of these names
 
 #include "trace/io.h"
 #include "trace/next.h"

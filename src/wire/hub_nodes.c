@@ -157,7 +157,7 @@ static bool describe(const struct hub *h, const struct node *n, struct arena *ar
         out->transport_bytes += way.bytes;
     }
     return out->host.data && out->via.data &&
-           (!n->peer || (out->way.data && out->transport_problem.data));
+           (!n->peer || (out->transport.data && out->transport_problem.data));
 }
 
 static void list(void *user)
