@@ -154,7 +154,7 @@ static void take_frame(struct wire_session *s, const struct wire_header *h, cons
         take_bye(s, payload);
         return;
     }
-    int r = session_way_take(s, h, payload);
+    int r = session_bulk_take(s, h, payload);
     if (r < 0)
         fail(s, r,
              r == -ENOMEM ? "no memory for what is fetched"
@@ -163,8 +163,8 @@ static void take_frame(struct wire_session *s, const struct wire_header *h, cons
         return;
     s->o.events.frame(s->o.user, h, payload);
     if (h->type == WIRE_WELCOME && !s->closing && !s->over && s->o.bulk &&
-        s->transport == WAY_NONE && s->handshake.peer.abilities & WIRE_ABLE_WINDOW)
-        session_way_begin(s);
+        s->bulk_state == BULK_NONE && s->handshake.peer.abilities & WIRE_ABLE_WINDOW)
+        session_bulk_begin(s);
 }
 
 static size_t frame_bytes(const struct wire_header *h)

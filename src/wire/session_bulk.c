@@ -11,9 +11,9 @@
 // the first piece is a trial: it shows whether the bulk works before data depend on it
 enum { TRIAL_BYTES = 64 };
 
-// ---- the way beside: a link's end ----
+// ---- the bulk: a link's end ----
 
-void session_way_begin(struct wire_session *s)
+void session_bulk_begin(struct wire_session *s)
 {
     uint8_t trial[TRIAL_BYTES];
     struct window_piece piece;
@@ -33,7 +33,7 @@ void session_way_begin(struct wire_session *s)
     if (!payload.failed && !description.failed &&
         payload.size <= wire_frame_row(WIRE_WINDOW)->size_max) {
         wire_session_send(s, WIRE_WINDOW, 0, buf_str(&payload));
-        s->transport = WAY_TRIED;
+        s->bulk_state = BULK_TRIED;
         s->o.bulk->row->awaited(s->o.bulk, true);
     }
     buf_free(&description);
@@ -54,11 +54,11 @@ static void send_again(struct wire_session *s)
 static int take_use(struct wire_session *s, struct str payload)
 {
     struct wire_use use;
-    if (wire_use_read(payload, &use) || s->transport == WAY_NONE || s->transport == WAY_BROKEN ||
-        (use.used && s->transport == WAY_USED))
+    if (wire_use_read(payload, &use) || s->bulk_state == BULK_NONE ||
+        s->bulk_state == BULK_BROKEN || (use.used && s->bulk_state == BULK_USED))
         return -EBADMSG;
-    bool was_used = s->transport == WAY_USED;
-    s->transport = use.used ? WAY_USED : WAY_BROKEN;
+    bool was_used = s->bulk_state == BULK_USED;
+    s->bulk_state = use.used ? BULK_USED : BULK_BROKEN;
     if (!was_used)
         window_taken(s->window, s->window->used); // the trial piece
     if (use.used) {
@@ -75,7 +75,7 @@ static int take_use(struct wire_session *s, struct str payload)
 static int take_taken(struct wire_session *s, struct str payload)
 {
     uint32_t bytes;
-    if (wire_credit_read(payload, &bytes) || s->transport != WAY_USED ||
+    if (wire_credit_read(payload, &bytes) || s->bulk_state != BULK_USED ||
         !window_taken(s->window, bytes))
         return -EBADMSG;
     s->o.bulk->row->awaited(s->o.bulk, s->window->used != 0);
@@ -89,7 +89,7 @@ size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str da
     struct window_piece piece;
     struct wire_laid laid = {0};
     struct buf payload = {0};
-    if (s->transport != WAY_USED || data.size < WIRE_LAID_MIN) {
+    if (s->bulk_state != BULK_USED || data.size < WIRE_LAID_MIN) {
         data = str_slice(data, 0, WIRE_PART_MAX);
         wire_session_send(s, WIRE_PART, id, data);
         return data.size;
@@ -110,7 +110,7 @@ size_t wire_session_send_part(struct wire_session *s, uint32_t id, struct str da
     return piece.size;
 }
 
-// ---- the way beside: a hub's end ----
+// ---- the bulk: a hub's end ----
 
 static void say_use(struct wire_session *s, bool used, const char *text)
 {
@@ -119,7 +119,7 @@ static void say_use(struct wire_session *s, bool used, const char *text)
     if (!payload.failed)
         wire_session_send(s, WIRE_USE, 0, buf_str(&payload));
     buf_free(&payload);
-    s->transport = used ? WAY_USED : WAY_BROKEN;
+    s->bulk_state = used ? BULK_USED : BULK_BROKEN;
     if (used)
         return;
     snprintf(s->why, sizeof s->why, "%s", text);
@@ -140,7 +140,7 @@ static void take_whole(struct wire_session *s)
     struct wire_header h;
     struct str payload;
     while (!s->closing && !s->over && wire_fetches_next(&s->fetches, &h, &payload)) {
-        if (s->transport == WAY_TRIED) {
+        if (s->bulk_state == BULK_TRIED) {
             wire_fetches_taken(&s->fetches, true);
             say_use(s, true, s->o.bulk->name);
             continue;
@@ -149,11 +149,11 @@ static void take_whole(struct wire_session *s)
     }
     if (s->closing || s->over)
         return;
-    bool breaks = s->fetches.broken && s->transport != WAY_BROKEN;
-    if (s->transport == WAY_USED)
+    bool breaks = s->fetches.broken && s->bulk_state != BULK_BROKEN;
+    if (s->bulk_state == BULK_USED)
         say_taken(s, breaks);
     if (breaks) {
-        wire_fetches_refill(&s->fetches, s->transport == WAY_TRIED);
+        wire_fetches_refill(&s->fetches, s->bulk_state == BULK_TRIED);
         say_use(s, false, s->fetches.why);
     }
 }
@@ -172,9 +172,9 @@ static int take_window(struct wire_session *s, const struct wire_header *h, stru
 {
     struct wire_window m;
     struct error e;
-    if (s->transport != WAY_NONE || !s->o.bulk || wire_window_read(payload, &m))
+    if (s->bulk_state != BULK_NONE || !s->o.bulk || wire_window_read(payload, &m))
         return -EBADMSG;
-    s->transport = WAY_TRIED;
+    s->bulk_state = BULK_TRIED;
     s->fetches.news = on_fetched;
     s->fetches.user = s;
     int r = wire_fetches_begin(&s->fetches, s->o.bulk, m.description, s->handshake.window_key, &e);
@@ -190,7 +190,7 @@ static int take_window(struct wire_session *s, const struct wire_header *h, stru
 static int take_laid(struct wire_session *s, const struct wire_header *h, struct str payload)
 {
     struct wire_laid laid;
-    if (!s->fetches.peer || s->transport < WAY_USED || wire_laid_read(payload, &laid))
+    if (!s->fetches.peer || s->bulk_state < BULK_USED || wire_laid_read(payload, &laid))
         return -EBADMSG;
     s->transport_bytes += laid.size;
     return wire_fetches_laid(&s->fetches, h, &laid);
@@ -198,7 +198,7 @@ static int take_laid(struct wire_session *s, const struct wire_header *h, struct
 
 static int take_again(struct wire_session *s, const struct wire_header *h, struct str payload)
 {
-    int r = s->transport == WAY_BROKEN && s->fetches.peer
+    int r = s->bulk_state == BULK_BROKEN && s->fetches.peer
                 ? wire_fetches_again(&s->fetches, h, payload)
                 : -EBADMSG;
     if (r == 0)
@@ -206,7 +206,7 @@ static int take_again(struct wire_session *s, const struct wire_header *h, struc
     return r;
 }
 
-int session_way_take(struct wire_session *s, const struct wire_header *h, struct str payload)
+int session_bulk_take(struct wire_session *s, const struct wire_header *h, struct str payload)
 {
     bool kept = false;
     int r;
@@ -225,7 +225,7 @@ int session_way_take(struct wire_session *s, const struct wire_header *h, struct
     case WIRE_MISSING:
     case WIRE_END:
         // Before the trial ends, the window has no part of an answer, and no frame waits for one.
-        r = s->transport >= WAY_USED ? wire_fetches_hold(&s->fetches, h, payload, &kept) : 0;
+        r = s->bulk_state >= BULK_USED ? wire_fetches_hold(&s->fetches, h, payload, &kept) : 0;
         return r ? r : !kept;
     default:
         return 1;
@@ -234,6 +234,6 @@ int session_way_take(struct wire_session *s, const struct wire_header *h, struct
 
 struct wire_transport_use wire_session_transport(const struct wire_session *s)
 {
-    bool used = s->transport == WAY_USED;
+    bool used = s->bulk_state == BULK_USED;
     return (struct wire_transport_use){used ? s->o.bulk->name : "tcp", s->why, s->transport_bytes};
 }

@@ -8,7 +8,7 @@
 
 // The state of the bulk. TRIED: a link has described its window, and the hub fetches the first
 // piece; USED: that worked; BROKEN: it did not, or no longer works.
-enum way { WAY_NONE, WAY_TRIED, WAY_USED, WAY_BROKEN };
+enum bulk_state { BULK_NONE, BULK_TRIED, BULK_USED, BULK_BROKEN };
 
 struct wire_session {
     struct wire_work flush; // the first member: the work is the session
@@ -24,7 +24,7 @@ struct wire_session {
     uint64_t sent_count, received_count; // of frames with a mac
     uint64_t bytes_in, bytes_out;
     int64_t began_ns, heard_ns;
-    enum way way;
+    enum bulk_state bulk_state;
     char why[128]; // why the session is broken
     uint64_t transport_bytes;
     struct window *window;       // for a link with a bulk
@@ -35,11 +35,11 @@ struct wire_session {
 void session_free(struct wire_session *s);
 
 // Called for an accepted link: describes its window, if it has one and the hub supports windows.
-void session_way_begin(struct wire_session *s);
+void session_bulk_begin(struct wire_session *s);
 
 // Takes frames of the bulk, and holds frames that must not overtake pieces being fetched. Returns 0
 // for a frame taken here, 1 for a frame for the owner; after -EBADMSG, -ENOBUFS, -ENOMEM the
 // connection ends.
-int session_way_take(struct wire_session *s, const struct wire_header *h, struct str payload);
+int session_bulk_take(struct wire_session *s, const struct wire_header *h, struct str payload);
 
 #endif

@@ -176,7 +176,7 @@ static void write_node(struct json_writer *w, const struct hub_node *n, int64_t 
         json_key_double(w, "clock_offset_error_seconds", (double)n->offset_error_ns / NS_PER_S);
         json_key_double(w, "round_trip_seconds", (double)n->round_trip_ns / NS_PER_S);
     }
-    if (n->way.size)
+    if (n->transport.size)
         json_key_string(w, "transport", n->transport);
     if (n->transport_problem.size)
         json_key_string(w, "transport_problem", n->transport_problem);
