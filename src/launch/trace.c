@@ -72,8 +72,8 @@ bool trace_find(const struct trace_library *library, char path[PATH_MAX])
             continue;
         if (!realpath(joined, path))
             memcpy(path, joined, (size_t)size + 1);
-        else if (can_be_preloaded(path))
-            return true;
+        else
+            return can_be_preloaded(path);
     }
     return false;
 }

@@ -25,6 +25,7 @@ NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
 EXCUSED = {
     ("trace.md", "mpirun -n 64 ./solver"): "needs a program with MPI: tests/trace",
     ("trace.md", "mpi_collective_seconds"): "needs a program with MPI: tests/trace",
+    ("trace.md", "io_bytes"): "needs a job with --trace: tests/trace",
     ("cluster.md", "salloc -N4 sonde run"): NO_CLUSTER,
     ("cluster.md", "apptainer exec"): "needs containers",
     ("cluster.md", "ssh -NL"): NO_CLUSTER,
@@ -97,7 +98,6 @@ BEFORE = {
     ("dragon.md", "PROG.py"): "echo 'from sonde import Telemetry; Telemetry().add_data(\"loss\", 1)' >PROG.py\n",
     ("dragon.md", "sonde import"): DUMP,
     ("trace.md", "train.py"): "echo 'open(\"made\", \"w\").write(\"x\")' >train.py\n",
-    ("trace.md", "io_bytes"): "sonde run -q --trace io -- cp /etc/passwd copy\n",
 }
 PYTHON = """
 import os, sonde

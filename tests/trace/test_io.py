@@ -170,6 +170,18 @@ print(total)
         self.assertIn("io needs ", line)
         self.assertIn("libsonde_io.so", line)
 
+    def test_library_below_a_folder_with_a_blank(self):
+        """LD_PRELOAD cannot name it, and the dynamic linker would complain in each program."""
+        copy = self.root / "a b/sonde"
+        (copy.parent / "src/trace").mkdir(parents=True)
+        shutil.copy(SONDE, copy)
+        shutil.copy(LIBRARY, copy.parent / "src/trace")
+        command = [copy, "run", "--quiet", "--trace", "io", "--", "sh", "-c", "echo x$LD_PRELOAD"]
+        done = subprocess.run(command, env=self.env, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "x\n"), done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn("has a blank or a colon", done.stderr)
+
     def test_doctor(self):
         (line,) = [line for line in self.sonde("doctor").stdout.splitlines() if " tracing " in line]
         self.assertIn("io (files: calls, bytes, time)", line)
