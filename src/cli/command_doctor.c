@@ -17,6 +17,7 @@
 #include "emit/segment.h"
 #include "launch/folder.h"
 #include "launch/runs.h"
+#include "launch/trace.h"
 #include "wire/bulk.h"
 
 #include <dirent.h>
@@ -426,6 +427,27 @@ static void check_scheduler(const struct options *o, struct finding *f)
         find(f, OK, "no Slurm or PBS job around us: this machine alone");
 }
 
+// ---------------------------------------------------------------- tracing
+
+static void check_trace(const struct options *o, struct finding *f)
+{
+    (void)o;
+    struct buf found = {0}, lacks = {0};
+    for (size_t i = 0; i < TRACE_LIBRARIES; i++) {
+        const struct trace_library *library = &trace_libraries[i];
+        char path[PATH_MAX];
+        if (trace_find(library, path))
+            buf_printf(&found, "%s%s (%s)", found.size ? ", " : "", library->name, library->what);
+        else
+            buf_printf(&lacks, "%s%s needs %s", lacks.size ? ", " : "", library->name,
+                       path[0] ? path : library->file);
+    }
+    find(f, lacks.size ? NO : OK, "%.*s%s%.*s", STR_ARG(buf_str(&found)),
+         found.size && lacks.size ? "; " : "", STR_ARG(buf_str(&lacks)));
+    buf_free(&found);
+    buf_free(&lacks);
+}
+
 static const struct {
     const char *name;
     void (*check)(const struct options *o, struct finding *f);
@@ -441,6 +463,7 @@ static const struct {
     {"AMD GPUs", check_amd},
     {"Intel GPUs", check_intel},
     {"fabric", check_fabric},
+    {"tracing", check_trace},
     {"HTTP port", check_port},
     {"run folder", check_run_folder},
     {"job", check_job},

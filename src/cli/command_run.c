@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "launch/allocation.h"
 #include "launch/launcher.h"
+#include "launch/trace.h"
 #include "wire/bulk.h"
 
 #include <errno.h>
@@ -29,6 +30,8 @@ static int check_together(const struct options *o, struct error *e)
                          "--view-without-token and --remote-tunnel-node: every user of that node "
                          "could read; give Grafana "
                          "the URL that sonde token --url prints");
+    if (trace_check(options_text(o, OPT_TRACE), e) < 0)
+        return e->code;
     return wire_transport_check(options_text(o, OPT_TRANSPORT), e);
 }
 
@@ -68,6 +71,7 @@ int command_run(const struct options *o)
         .rate_s = options_number(o, OPT_RATE),
         .sources = options_text(o, OPT_COLLECT),
         .scripts = options_text(o, OPT_SCRIPT),
+        .trace = options_text(o, OPT_TRACE),
         .window_s = options_number(o, OPT_WINDOW),
         .size_limit_bytes = (uint64_t)options_number(o, OPT_SIZE_LIMIT),
         .port = options_int(o, OPT_PORT),

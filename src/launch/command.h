@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { COMMAND_VARIABLES_MAX = 16 };
+enum { COMMAND_VARIABLES_MAX = 20 };
 
 // Variables of the command's environment, in addition to the launcher's own.
 struct command_environment {

@@ -15,6 +15,7 @@
 #include "launch/shutdown.h"
 #include "launch/substitute.h"
 #include "launch/supervisor.h"
+#include "launch/trace.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -127,6 +128,8 @@ static void set_environment(const struct launch *l, struct command_environment *
                     child_runs(&l->agent.child) ? l->o->level : 0);
     if (nodes_restarts(l->nodes) > 0) // Dragon's programs read this variable
         command_set(env, "DRAGON_RESILIENT_RESTART", "1");
+    if (child_runs(&l->agent.child))
+        trace_set(l->o->trace, env);
     if (l->o->open_hub)
         command_set(env, "SONDE_HUB", "%d", l->hub_port);
 }
@@ -231,6 +234,7 @@ static int run_with_telemetry(struct launch *l, struct error *e)
         return LAUNCH_FAILED;
     }
     say_where(l);
+    trace_warn(l->o->trace, l->o->command);
     l->job.exit_code = run_command(l);
     if (l->unstarted) { // telemetry may hold the resources that the command lacks
         log_warning("%s; telemetry ends, so that the command can take this process", l->why.text);

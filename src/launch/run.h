@@ -16,6 +16,7 @@ struct launch_options {
     const char *name, *note, *tags;
     int level; // 0..4; 0: only the command, without telemetry
     double rate_s;
+    const char *trace; // libraries to load into the command (trace.h), checked; NULL = none
     // commands that print points, one a line (agent/scripts.h), and run on this node; NULL = none
     const char *scripts;
     const char *sources; // of node metrics, and their rates (collect_check_sources); NULL = all

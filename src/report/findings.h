@@ -40,6 +40,10 @@ void find_full_network(struct report *r);
 void find_stragglers(struct report *r);
 void find_imbalance(struct report *r);
 
+// findings_traced.c
+void find_awaited_rank(struct report *r);
+void find_largest_file(struct report *r);
+
 // ---- for the finders
 
 // Adds a finding over the whole range, without texts, and returns it; NULL: too many findings.

@@ -346,6 +346,8 @@ int report_gather(struct sonde_client *client, const struct gather_options *opti
         if (!rc)
             rc = gather_measures(&g, !options->brief);
         if (!rc)
+            rc = gather_traced(&g);
+        if (!rc)
             rc = take_stragglers(&g);
         if (!rc)
             rc = gather_spans(&g, &(struct gather_spans_request){0});

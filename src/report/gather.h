@@ -45,6 +45,9 @@ struct str gather_text(struct gather *g, const json_t *object, const char *key);
 
 // gather_measures.c
 int gather_measures(struct gather *g, bool drawn);
+// gather_traced.c
+int gather_traced(struct gather *g);
+bool gather_is_traced(struct str metric); // a metric of `sonde run --trace`
 // gather_spans.c
 struct gather_spans_request {
     const char *name;         // NULL: all names

@@ -115,6 +115,20 @@ struct report_straggler {
     int64_t since_ns, until_ns;
 };
 
+// What --trace io has recorded of a file, over all ranks and nodes.
+struct report_file {
+    struct str path; // "other": all files without series of their own
+    double read, written, calls;
+    double seconds; // of the series with the longest time
+};
+
+// The time of a rank in the collectives of a communicator that no rank leaves before the last one
+// has entered (--trace mpi).
+struct report_waiting {
+    struct str rank, comm;
+    double seconds;
+};
+
 enum report_sureness { REPORT_POSSIBLE, REPORT_LIKELY, REPORT_SURE };
 
 struct report_finding {
@@ -181,6 +195,9 @@ struct report {
     bool spans_cut; // only the first ones were read
     const struct report_straggler *stragglers;
     size_t straggler_count;
+    const struct report_file *files;
+    const struct report_waiting *waiting;
+    size_t file_count, waiting_count; // 0: not traced
     // conclusions: summary.h, findings.h
     struct report_use uses[REPORT_USES_MAX];
     size_t use_count;

@@ -23,6 +23,9 @@ NO_CLUSTER = "needs several hosts: tests/cluster"
 NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
 # (page, a word of the block): the reason why it is not run.
 EXCUSED = {
+    ("trace.md", "mpirun -n 64 ./solver"): "needs a program with MPI: tests/trace",
+    ("trace.md", "mpi_collective_seconds"): "needs a program with MPI: tests/trace",
+    ("trace.md", "io_bytes"): "needs a job with --trace: tests/trace",
     ("cluster.md", "salloc -N4 sonde run"): NO_CLUSTER,
     ("cluster.md", "apptainer exec"): "needs containers",
     ("cluster.md", "ssh -NL"): NO_CLUSTER,
@@ -94,6 +97,7 @@ BEFORE = {
     ("detect.md", "sonde probe"): "export SONDE_PROBE_DEVICES=cpu:0\n",
     ("dragon.md", "PROG.py"): "echo 'from sonde import Telemetry; Telemetry().add_data(\"loss\", 1)' >PROG.py\n",
     ("dragon.md", "sonde import"): DUMP,
+    ("trace.md", "train.py"): "echo 'open(\"made\", \"w\").write(\"x\")' >train.py\n",
 }
 PYTHON = """
 import os, sonde

@@ -588,6 +588,67 @@ static void slow_members(void **state)
     end(w);
 }
 
+// Seconds of the ranks 0, 1, … in collectives of MPI_COMM_WORLD.
+static size_t waiting_for(struct world *w, const double *seconds, size_t count)
+{
+    static const char *const ranks[] = {"0", "1", "2", "3", "4"};
+    static struct report_waiting waiting[5];
+    for (size_t i = 0; i < count; i++)
+        waiting[i] = (struct report_waiting){str_of(ranks[i]), STR("world"), seconds[i]};
+    w->report.waiting = waiting;
+    w->report.waiting_count = count;
+    return count_of(w, "mpi_waiting");
+}
+
+static void the_rank_that_collectives_wait_for(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    static const double late[] = {300, 310, 20, 290}, even[] = {300, 310, 280, 290},
+                        two_late[] = {300, 30, 20, 310}, pair[] = {20, 300};
+    assert_int_equal(waiting_for(w, even, 4), 0); // less than 5 % of 1,200 s
+    assert_int_equal(waiting_for(w, late, 1), 0); // one rank
+    assert_int_equal(waiting_for(w, late, 4), 1);
+    const struct report_finding *f = the(w, "mpi_waiting");
+    expect_in(f->title, "rank 2:");
+    expect_in(f->title, "23 % of the run"); // the upper median, 300 s, less 20 s
+    assert_true(str_eq(f->member, STR("rank=2")));
+    assert_int_equal(f->sureness, REPORT_SURE);
+    assert_int_equal(waiting_for(w, two_late, 4), 1);
+    assert_int_equal(the(w, "mpi_waiting")->sureness, REPORT_LIKELY);
+    assert_int_equal(waiting_for(w, pair, 2), 1);
+    expect_in(the(w, "mpi_waiting")->title, "rank 0:");
+    w->report.to_ns = 10 * (int64_t)1000000000; // too short a time, although a large share
+    static const double short_time[] = {0.9, 0.05};
+    assert_int_equal(waiting_for(w, short_time, 2), 0);
+    end(w);
+}
+
+static void the_largest_file(void **state)
+{
+    (void)state;
+    struct world *w = begin();
+    static struct report_file files[] = {
+        {.path = {"other", 5}, .read = 9e9, .calls = 1e6, .seconds = 500},
+        {.path = {"/a", 2}, .read = 1e6, .written = 2e8, .calls = 1000, .seconds = 1},
+        {.path = {"/b", 2}, .read = 2e6, .calls = 100, .seconds = 2}};
+    w->report.files = files;
+    assert_int_equal(count_of(w, "io_file"), 0); // not traced
+    w->report.file_count = 3;
+    assert_int_equal(count_of(w, "io_file"), 0); // neither large nor slow
+    files[1].written = 3e8;
+    expect_in(the(w, "io_file")->title, "/a,");
+    assert_int_equal(the(w, "io_file")->sureness, REPORT_POSSIBLE);
+    expect_in(the(w, "io_file")->evidence, "1000 calls");
+    files[1].written = 1e5;
+    files[1].read = 0;
+    files[2].seconds = 100;
+    expect_in(the(w, "io_file")->title, "/b,");
+    expect_in(the(w, "io_file")->advice, "larger blocks");
+    assert_int_equal(the(w, "io_file")->sureness, REPORT_LIKELY);
+    end(w);
+}
+
 // An epoch consists of steps; a step loads for a part of its time.
 static void spans_within_each_other(void **state)
 {
@@ -642,6 +703,8 @@ int main(void)
         cmocka_unit_test(a_slow_disk),
         cmocka_unit_test(a_full_network),
         cmocka_unit_test(slow_members),
+        cmocka_unit_test(the_rank_that_collectives_wait_for),
+        cmocka_unit_test(the_largest_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,47 @@
+// messages WHAT COUNT: nanoseconds a call of a loop over ranks, printed by rank 0; of `self`, which
+// has one rank, processor time. Built with each MPI's own compiler by trace.py.
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+
+int main(int argc, char **argv)
+{
+    int rank = 0;
+    double from = 1, to = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (argc != 3)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    long count = atol(argv[2]);
+    int self = strcmp(argv[1], "self") == 0, ping_pong = strcmp(argv[1], "ping_pong") == 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    clockid_t clock = self ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
+    double begin = now_ns(clock);
+    for (long i = 0; i < count; i++) {
+        if (self) { // no other process: what the call itself costs
+            MPI_Allreduce(&from, &to, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
+        } else if (!ping_pong) {
+            MPI_Allreduce(&from, &to, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        } else if (rank == 0) {
+            MPI_Send(&from, 1, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD);
+            MPI_Recv(&to, 1, MPI_DOUBLE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        } else {
+            MPI_Recv(&to, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(&from, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD);
+        }
+    }
+    double calls = (double)count * (ping_pong ? 2 : 1);
+    if (rank == 0)
+        printf("%.2f\n", (now_ns(clock) - begin) / calls);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,77 @@
+"""What `sonde run --trace` costs: loops in pairs, with and without the library, in one job each.
+MPI's loops run under each MPI whose compiler is there, on two processors."""
+
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from peers import report  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+SONDE = os.path.join(os.environ["SONDE_BUILD"], "sonde")
+PAIRS = 7
+LOOPS = """
+import os, sys, time
+folder = sys.argv[1]
+if not os.listdir(folder):
+    for i in range(10000):
+        with open(f"{folder}/{i}", "wb") as f:
+            f.write(b"x" * 4096)
+def read():
+    for i in range(10000):
+        with open(f"{folder}/{i}", "rb") as f:
+            f.read()
+read()
+begin = time.process_time()
+for _ in range(5):
+    read()
+print((time.process_time() - begin) * 1e9 / 50000)
+"""
+
+
+def run(environment, trace, command):
+    options = ["--trace", trace] if trace else []
+    job = [SONDE, "run", "--quiet", "--no-record", "-l", "1", *options, "--", *map(str, command)]
+    done = subprocess.run(job, env=environment, check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def compare(name, environment, trace, command, limit_ns=None, limit_percent=None):
+    both = (trace, None)
+    pairs = [[run(environment, one, command) for one in both] for _ in range(PAIRS)]
+    ours, bare = (statistics.median(side) for side in zip(*pairs))
+    over = statistics.median(a - b for a, b in pairs)
+    limits = {"limit_ns": limit_ns} if limit_ns else {"limit_percent": limit_percent}
+    report("trace", name, round(ours, 1), "ns", "not traced", round(bare, 1),
+           over_ns=round(over, 1), over_percent=round(100 * over / bare, 2), **limits)
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="sonde-bench-") as folder:
+        environment = os.environ | {"TMPDIR": folder, "SONDE_RUNS": os.path.join(folder, "runs")}
+        environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        calls = os.path.join(folder, "calls")
+        subprocess.run(["cc", "-O2", HERE / "calls.c", "-o", calls], check=True)
+        compare("io_pread", environment, "io", [calls, "pread", 500000], limit_ns=100)
+        compare("io_fwrite", environment, "io", [calls, "fwrite", 5000000], limit_ns=100)
+        files = os.path.join(folder, "files")
+        os.mkdir(files)
+        python = [sys.executable, "-c", LOOPS, files]
+        compare("io_python_reads_a_file", environment, "io", python, limit_percent=2)
+        for mpi in ("openmpi", "mpich"):
+            if not shutil.which(f"mpicc.{mpi}"):
+                print(f"bench: no {mpi}", file=sys.stderr)
+                continue
+            program = os.path.join(folder, mpi)
+            subprocess.run([f"mpicc.{mpi}", "-O2", HERE / "messages.c", "-o", program], check=True)
+            for what, ranks in (("self", 1), ("ping_pong", 2), ("allreduce", 2)):
+                loop = [f"mpirun.{mpi}", "-n", ranks, program, what, 500000]
+                compare(f"mpi_{mpi}_{what}", environment, "mpi", loop, limit_ns=100)
+
+
+main()

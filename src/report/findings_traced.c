@@ -1,0 +1,103 @@
+// findings_traced.c - what `sonde run --trace` has seen: the rank that the others wait for, and the
+// largest file. These findings need no long run: each threshold is a time or an amount of its own.
+#include "report/findings.h"
+
+#include <stdlib.h>
+
+static const double waited_least_s = 1;
+static const double waited_least_share = 0.05; // of the run
+static const double alone_share = 0.5; // of the median's waiting time: the next rank waits as well
+static const double file_least_bytes = 256.0 * (1 << 20);
+static const double file_least_share = 0.05; // of the run, of the rank that spends most on it
+static const double small_call_bytes = 64.0 * (1 << 10);
+
+static int by_seconds(const void *a, const void *b)
+{
+    const struct report_waiting *x = a, *y = b;
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? -1 : 1;
+    return str_compare_natural(x->rank, y->rank);
+}
+
+// The times in MPI_COMM_WORLD, sorted; the number of ranks.
+static size_t ranks_of_world(struct report *r, struct report_waiting **out)
+{
+    struct report_waiting *ranks = arena_array(r->arena, r->waiting_count, sizeof *ranks);
+    size_t count = 0;
+    for (size_t i = 0; ranks && i < r->waiting_count; i++)
+        if (str_eq(r->waiting[i].comm, STR("world")) && r->waiting[i].rank.size)
+            ranks[count++] = r->waiting[i];
+    if (count)
+        qsort(ranks, count, sizeof *ranks, by_seconds);
+    *out = ranks;
+    return count;
+}
+
+void find_awaited_rank(struct report *r)
+{
+    struct report_waiting *ranks;
+    size_t count = r->waiting_count ? ranks_of_world(r, &ranks) : 0;
+    if (count < 2)
+        return;
+    // The upper median, so that with two ranks one waits for the other.
+    double waited = ranks[count / 2].seconds - ranks[0].seconds, share = waited / report_seconds(r);
+    if (waited < waited_least_s || share < waited_least_share)
+        return;
+    bool alone = ranks[1].seconds - ranks[0].seconds >= alone_share * waited;
+    struct report_finding *f =
+        finding_add(r, "mpi_waiting", alone ? REPORT_SURE : REPORT_LIKELY, fmin(share, 1));
+    if (!f)
+        return;
+    f->title =
+        finding_text(r, "MPI's collectives wait for rank %.*s: %.*s, %.0f %% of the run",
+                     STR_ARG(ranks[0].rank), STR_ARG(finding_duration(r, waited)), share * 100);
+    f->evidence = finding_text(
+        r, "time in collectives: rank %.*s %.4g s, the next one (rank %.*s) %.4g s, median %.4g s",
+        STR_ARG(ranks[0].rank), ranks[0].seconds, STR_ARG(ranks[1].rank), ranks[1].seconds,
+        ranks[count / 2].seconds);
+    f->advice = alone ? STR("See what this rank does between collectives: more work than the "
+                            "others, a slower node or GPU (sonde detect), files, output.")
+                      : STR("Divide the work evenly: several ranks come late to the collectives.");
+    f->value = waited;
+    f->unit = "seconds";
+    f->member = finding_text(r, "rank=%.*s", STR_ARG(ranks[0].rank));
+    f->m = STR("none:0all-max:mpi_collective_seconds{comm=world,rank=*}");
+}
+
+void find_largest_file(struct report *r)
+{
+    const struct report_file *top = NULL;
+    double all = 0;
+    for (size_t i = 0; i < r->file_count; i++) {
+        const struct report_file *file = &r->files[i];
+        all += file->read + file->written;
+        if (!str_eq(file->path, STR("other")) &&
+            (!top || file->read + file->written > top->read + top->written))
+            top = file;
+    }
+    if (!top)
+        return;
+    double bytes = top->read + top->written, share = top->seconds / report_seconds(r),
+           each = top->calls > 0 ? bytes / top->calls : 0;
+    if (bytes < file_least_bytes && share < file_least_share)
+        return;
+    struct report_finding *f = finding_add(
+        r, "io_file", share >= file_least_share ? REPORT_LIKELY : REPORT_POSSIBLE, fmin(share, 1));
+    if (!f)
+        return;
+    f->title =
+        finding_text(r, "largest file: %.*s, %.*s read, %.*s written", STR_ARG(top->path),
+                     STR_ARG(finding_bytes(r, top->read)), STR_ARG(finding_bytes(r, top->written)));
+    f->evidence = finding_text(
+        r,
+        "%.0f calls of %.*s on average; %.0f %% of the bytes of all files; %.4g s "
+        "in calls of one rank or program, %.0f %% of the run",
+        top->calls, STR_ARG(finding_bytes(r, each)), bytes / all * 100, top->seconds, share * 100);
+    f->advice = each < small_call_bytes
+                    ? STR("Read and write it in larger blocks: a call should move 1 MiB or more.")
+                    : STR("If the run waits for it: fewer or smaller copies, a faster file system, "
+                          "a thread beside the work.");
+    f->value = bytes;
+    f->unit = "bytes";
+    f->m = STR("sum:0all-max:io_file_bytes{file=*,op=*}");
+}

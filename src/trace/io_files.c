@@ -1,0 +1,539 @@
+// io_files.c - descriptors, file systems and files.
+//
+// A file has series of its own as soon as one opening of it has moved enough bytes: 64 KiB for the
+// first 16 files of a process, 1 MiB for the next 16, then 16 MiB, then 256 MiB. So a program that
+// reads thousands of small files first (every Python program) still has room for its large ones.
+// What other openings have done is added to the series file=other when they are closed, and at the
+// end of the process.
+//
+// A signal handler may interrupt the accounting of its own thread. Its calls are then not counted,
+// but their number is (io_uncounted_calls).
+#include "trace/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+enum {
+    PATH_BYTES = 1024, // a longer path keeps its end
+    LINE_BYTES = 4096,
+    MOUNT_POINT_FIELD = 5, // of /proc/self/mountinfo, counted from 1
+};
+static const uint64_t first_threshold = 64 << 10;
+
+struct io_file {
+    dev_t device;
+    ino_t inode;
+    struct io_cells cells; // its name is the file's path
+    char path[PATH_BYTES + 1];
+};
+
+struct mount {
+    dev_t device;
+    struct io_cells cells; // its name is the mount point
+    char point[PATH_BYTES + 1];
+};
+
+struct io_slot io_slots[IO_SLOTS];
+_Atomic bool io_off = true; // until the library has started
+
+static _Atomic int slots_end; // numbers below it may have been used
+static struct mount mounts[IO_MOUNTS_MAX];
+static _Atomic int mount_count;
+static struct io_file files[IO_FILES_MAX];
+static _Atomic int file_count;
+static struct io_cells other_files = {.name = "other", .is_file = true};
+static struct io_cells other_mounts = {.name = "other"};
+static atomic_flag adding = ATOMIC_FLAG_INIT;
+
+// This thread is in the accounting; `missed` calls of signal handlers came meanwhile. `warm`: it
+// has cells in libsonde.
+static __thread volatile sig_atomic_t busy, missed, warm;
+static __thread int alone; // the depth of begin_alone
+
+static const char *const op_names[IO_OPS] = {"read", "write", "open", "close", "sync"};
+
+// ---- rare work: a mount, a file or a metric is added
+
+// Takes the lock. Signals are blocked, so that no handler waits for a lock of its own thread, and
+// all calls of this thread meanwhile are the accounting's own, which do not count.
+static uint64_t begin_alone(void)
+{
+    uint64_t before = 0, all = UINT64_MAX;
+    if (alone++)
+        return 0;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, sizeof all);
+    // Acquire: what the last holder has added is read after this.
+    while (atomic_flag_test_and_set_explicit(&adding, memory_order_acquire))
+        sched_yield();
+    return before;
+}
+
+static void end_alone(uint64_t before)
+{
+    if (--alone)
+        return;
+    atomic_flag_clear_explicit(&adding, memory_order_release);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof before);
+}
+
+static sonde_handle define(const char *name, const char *unit, const char *help,
+                           const struct sonde_tag *tags, size_t count)
+{
+    const struct sonde_metric metric = {.name = name,
+                                        .unit = unit,
+                                        .help = help,
+                                        .kind = SONDE_COUNTER,
+                                        .level = 1,
+                                        .tags = tags,
+                                        .tag_count = count};
+    return sonde_define(&metric);
+}
+
+// At the first call of an operation, so that only series with values exist. Threads that do so at
+// the same time get the same handles.
+__attribute__((noinline, cold)) static void define_op(struct io_cells *c, enum io_op op)
+{
+    const char *of_file = c->is_file ? "io_file_" : "io_";
+    char name[32];
+    const struct sonde_tag tags[] = {{c->is_file ? "file" : "fs", c->name},
+                                     {"op", op_names[op]},
+                                     {"program", program_invocation_short_name}};
+    size_t count = c->is_file ? 2 : 3;
+    uint64_t before = begin_alone();
+    snprintf(name, sizeof name, "%scalls", of_file);
+    c->calls[op] = define(name, "", "calls of programs on files", tags, count);
+    snprintf(name, sizeof name, "%sseconds", of_file);
+    c->seconds[op] = define(name, "seconds", "time of programs in calls on files", tags, count);
+    snprintf(name, sizeof name, "%sbytes", of_file);
+    if (op < IO_MOVES)
+        c->bytes[op] = define(name, "bytes", "bytes that calls on files moved", tags, count);
+    // Release: a thread that reads `defined` also reads the handles.
+    atomic_store_explicit(&c->defined[op], true, memory_order_release);
+    end_alone(before);
+}
+
+// libsonde makes this thread's cells, with calls of its own.
+__attribute__((noinline, cold)) static void get_cells(const struct io_cells *c, enum io_op op)
+{
+    uint64_t before = begin_alone();
+    sonde_add(c->calls[op], 0);
+    warm = 1;
+    end_alone(before);
+}
+
+// Adds calls of one operation that took `seconds` and moved `bytes`.
+static inline void add(struct io_cells *c, enum io_op op, double calls, double bytes,
+                       double seconds)
+{
+    if (__builtin_expect(!atomic_load_explicit(&c->defined[op], memory_order_acquire), 0))
+        define_op(c, op);
+    if (__builtin_expect(!warm, 0))
+        get_cells(c, op);
+    sonde_add(c->calls[op], calls);
+    sonde_add(c->seconds[op], seconds);
+    if (op < IO_MOVES)
+        sonde_add(c->bytes[op], bytes);
+}
+
+// Without fstat, which is traced, and is no function of older libraries.
+static bool look_at(int fd, struct stat *info)
+{
+    return fstatat(fd, "", info, AT_EMPTY_PATH) == 0;
+}
+
+// ---- the names of files and file systems
+
+// The path of an open file, without the kernel's mark for a removed one; a long path keeps its end.
+static bool path_of(int fd, char path[PATH_BYTES + 1])
+{
+    static const char removed[] = " (deleted)";
+    char link[64], whole[LINE_BYTES];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    long n = syscall(SYS_readlinkat, AT_FDCWD, link, whole, sizeof whole - 1);
+    if (n <= 0)
+        return false;
+    size_t size = (size_t)n, mark = sizeof removed - 1;
+    if (size > mark && memcmp(whole + size - mark, removed, mark) == 0)
+        size -= mark;
+    whole[size] = 0;
+    size_t skipped = size > PATH_BYTES ? size - PATH_BYTES : 0;
+    while (skipped && ((unsigned char)whole[skipped] & 0xc0) == 0x80) // within a character
+        skipped++;
+    memcpy(path, whole + skipped, size - skipped + 1);
+    return true;
+}
+
+// Takes a line of mountinfo: keeps its mount point if it is the longest prefix of `path` so far.
+static void take_mount_line(char *line, const char *path, char *point, size_t point_bytes)
+{
+    char *rest = line, *field = NULL;
+    for (int i = 0; i < MOUNT_POINT_FIELD; i++)
+        field = strsep(&rest, " ");
+    size_t size = field ? strlen(field) : 0;
+    bool holds = size == 1 ||
+                 (size && strncmp(path, field, size) == 0 && (path[size] == '/' || !path[size]));
+    if (holds && size < point_bytes && size >= strlen(point))
+        memcpy(point, field, size + 1);
+}
+
+// System calls only: the functions of libc are the ones that are traced.
+static void find_mount_point(const char *path, char point[PATH_BYTES + 1])
+{
+    char text[LINE_BYTES];
+    size_t size = 0;
+    point[0] = 0;
+    long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0) {
+        long n = syscall(SYS_read, fd, text + size, sizeof text - 1 - size);
+        if (n <= 0)
+            break;
+        size += (size_t)n;
+        text[size] = 0;
+        char *line = text, *end;
+        while ((end = strchr(line, '\n'))) {
+            *end = 0;
+            take_mount_line(line, path, point, PATH_BYTES + 1);
+            line = end + 1;
+        }
+        size = (size_t)(text + size - line);
+        memmove(text, line, size + 1);
+        if (size == sizeof text - 1)
+            size = 0; // the line is longer than the buffer: its beginning is lost
+    }
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+}
+
+static struct io_cells *mount_of(dev_t device)
+{
+    int count = atomic_load_explicit(&mount_count, memory_order_acquire);
+    for (int i = 0; i < count; i++)
+        if (mounts[i].device == device)
+            return &mounts[i].cells;
+    return NULL;
+}
+
+// The cells of the file system of an open file; NULL: it is none, such as a memfd.
+static struct io_cells *add_mount(int fd, dev_t device)
+{
+    char path[PATH_BYTES + 1];
+    if (!path_of(fd, path) || path[0] != '/' || strncmp(path, "/memfd:", 7) == 0)
+        return NULL;
+    uint64_t before = begin_alone();
+    struct io_cells *found = mount_of(device);
+    int count = atomic_load_explicit(&mount_count, memory_order_relaxed);
+    if (!found && count == IO_MOUNTS_MAX) {
+        found = &other_mounts;
+    } else if (!found) {
+        struct mount *fresh = &mounts[count];
+        find_mount_point(path, fresh->point);
+        fresh->device = device;
+        fresh->cells.name = fresh->point[0] ? fresh->point : "unknown";
+        found = &fresh->cells;
+        atomic_store_explicit(&mount_count, count + 1, memory_order_release);
+    }
+    end_alone(before);
+    return found;
+}
+
+// ---- files with series of their own
+
+static struct io_file *file_of(dev_t device, ino_t inode, int fd)
+{
+    int count = atomic_load_explicit(&file_count, memory_order_acquire);
+    for (int i = count - 1; i >= 0; i--) {
+        char path[PATH_BYTES + 1];
+        if (files[i].inode != inode || files[i].device != device)
+            continue;
+        // The number of a removed file may belong to another one.
+        if (path_of(fd, path) && strcmp(path, files[i].path) == 0)
+            return &files[i];
+    }
+    return NULL;
+}
+
+static uint64_t threshold(int count)
+{
+    return first_threshold << (4 * (count / IO_FILES_A_STEP));
+}
+
+static void add_amounts(struct io_cells *cells, struct io_pending *pending)
+{
+    for (int op = 0; op < IO_MOVES; op++) {
+        uint64_t calls = atomic_exchange_explicit(&pending->calls[op], 0, memory_order_relaxed);
+        if (!calls)
+            continue;
+        uint64_t bytes = atomic_exchange_explicit(&pending->bytes[op], 0, memory_order_relaxed),
+                 ns = atomic_exchange_explicit(&pending->ns[op], 0, memory_order_relaxed);
+        add(cells, (enum io_op)op, (double)calls, (double)bytes, (double)ns / NS_PER_S);
+    }
+}
+
+static void give_series(struct io_slot *slot, int fd)
+{
+    struct stat info;
+    uint64_t before = begin_alone();
+    if (atomic_load_explicit(&slot->file, memory_order_acquire)) { // another thread was faster
+        end_alone(before);
+        return;
+    }
+    int count = atomic_load_explicit(&file_count, memory_order_relaxed);
+    struct io_file *file = NULL;
+    bool there = look_at(fd, &info);
+    if (there)
+        file = file_of(info.st_dev, info.st_ino, fd);
+    if (there && !file && count < IO_FILES_MAX && path_of(fd, files[count].path)) {
+        file = &files[count];
+        file->device = info.st_dev;
+        file->inode = info.st_ino;
+        file->cells.name = file->path;
+        file->cells.is_file = true;
+        atomic_store_explicit(&file_count, count + 1, memory_order_release);
+    }
+    if (file) {
+        atomic_store_explicit(&slot->file, file, memory_order_release);
+        add_amounts(&file->cells, &slot->pending);
+    }
+    end_alone(before);
+}
+
+// ---- the slots of descriptors
+
+static void settle(struct io_slot *slot)
+{
+    struct io_file *file = atomic_load_explicit(&slot->file, memory_order_acquire);
+    add_amounts(file ? &file->cells : &other_files, &slot->pending);
+}
+
+static void use_slot(int fd)
+{
+    int end = atomic_load_explicit(&slots_end, memory_order_relaxed);
+    while (end <= fd && !atomic_compare_exchange_weak_explicit(
+                            &slots_end, &end, fd + 1, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+static void classify(struct io_slot *slot, int fd, const struct stat *info)
+{
+    int state = IO_NO_FILE;
+    struct io_cells *mount = NULL;
+    if (S_ISREG(info->st_mode) || S_ISBLK(info->st_mode)) {
+        mount = mount_of(info->st_dev);
+        mount = mount ? mount : add_mount(fd, info->st_dev);
+        state = mount ? IO_FILE : IO_NO_FILE;
+    }
+    slot->mount = mount;
+    if (mount)
+        atomic_store_explicit(&slot->file, file_of(info->st_dev, info->st_ino, fd),
+                              memory_order_relaxed);
+    uint64_t opened_ns = atomic_exchange_explicit(&slot->opened_ns, 0, memory_order_relaxed);
+    if (mount && opened_ns)
+        add(mount, IO_OPEN, 1, 0, (double)opened_ns / NS_PER_S);
+    use_slot(fd);
+    // Release: a thread that reads IO_FILE also reads the mount.
+    atomic_store_explicit(&slot->state, state, memory_order_release);
+}
+
+// The slot of a file; NULL: the descriptor is none.
+static struct io_slot *slot_of(int fd)
+{
+    if (fd < 0 || fd >= IO_SLOTS)
+        return NULL;
+    struct io_slot *slot = &io_slots[fd];
+    int state = atomic_load_explicit(&slot->state, memory_order_acquire);
+    if (__builtin_expect(state == IO_UNKNOWN, 0)) {
+        struct stat info;
+        uint64_t before = begin_alone();
+        bool there = look_at(fd, &info);
+        if (there)
+            classify(slot, fd, &info);
+        end_alone(before);
+        if (!there)
+            return NULL;
+        state = atomic_load_explicit(&slot->state, memory_order_acquire);
+    }
+    return state == IO_FILE ? slot : NULL;
+}
+
+static bool enter(void)
+{
+    if (io_off)
+        return false;
+    if (busy) {
+        missed = missed + !alone;
+        return false;
+    }
+    busy = 1;
+    return true;
+}
+
+static void leave(void)
+{
+    if (__builtin_expect(missed, 0)) {
+        uint64_t before = begin_alone();
+        sonde_add(sonde_counter("io_uncounted_calls", ""), missed);
+        missed = 0;
+        end_alone(before);
+    }
+    busy = 0;
+}
+
+static void add_to_file(struct io_slot *slot, int fd, enum io_op op, double bytes, double seconds)
+{
+    struct io_file *file = atomic_load_explicit(&slot->file, memory_order_acquire);
+    if (file) {
+        add(&file->cells, op, 1, bytes, seconds);
+        return;
+    }
+    struct io_pending *p = &slot->pending;
+    atomic_fetch_add_explicit(&p->calls[op], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&p->ns[op], (uint64_t)(seconds * NS_PER_S), memory_order_relaxed);
+    uint64_t moved =
+        atomic_fetch_add_explicit(&p->bytes[op], (uint64_t)bytes, memory_order_relaxed) +
+        (uint64_t)bytes;
+    int count = atomic_load_explicit(&file_count, memory_order_relaxed);
+    if (__builtin_expect(count < IO_FILES_MAX && moved >= threshold(count), 0))
+        give_series(slot, fd);
+}
+
+static void count(int fd, enum io_op op, int64_t bytes, double seconds)
+{
+    struct io_slot *slot = slot_of(fd);
+    if (!slot)
+        return;
+    double moved = bytes > 0 ? (double)bytes : 0;
+    add(slot->mount, op, 1, moved, seconds);
+    if (op < IO_MOVES)
+        add_to_file(slot, fd, op, moved, seconds);
+}
+
+void io_count(int fd, enum io_op op, int64_t bytes, uint64_t begin)
+{
+    if (!begin)
+        return;
+    double seconds = timing_seconds_since(begin);
+    int code = errno;
+    if (enter()) {
+        count(fd, op, bytes, seconds);
+        leave();
+    }
+    errno = code;
+}
+
+void io_count_untimed(int fd, enum io_op op, int64_t bytes)
+{
+    int code = errno;
+    if (io_begin(fd) && enter()) {
+        count(fd, op, bytes, 0);
+        leave();
+    }
+    errno = code;
+}
+
+// The number was free, so a slot that is in use was closed by a function without a wrapper. What
+// has been opened is found out later, because most programs call fstat themselves.
+void io_opened(int fd, uint64_t begin)
+{
+    if (!begin || fd < 0 || fd >= IO_SLOTS)
+        return;
+    uint64_t ns = (uint64_t)(timing_seconds_since(begin) * NS_PER_S);
+    struct io_slot *slot = &io_slots[fd];
+    if (atomic_load_explicit(&slot->state, memory_order_relaxed) != IO_UNKNOWN)
+        io_forget(fd);
+    atomic_store_explicit(&slot->opened_ns, ns ? ns : 1, memory_order_relaxed);
+    use_slot(fd);
+}
+
+struct io_cells *io_forget(int fd)
+{
+    if (io_off || fd < 0 || fd >= IO_SLOTS)
+        return NULL;
+    struct io_slot *slot = &io_slots[fd];
+    int code = errno;
+    struct io_cells *mount = NULL;
+    int state = atomic_load_explicit(&slot->state, memory_order_acquire);
+    bool only_opened =
+        state == IO_UNKNOWN && atomic_load_explicit(&slot->opened_ns, memory_order_relaxed);
+    if ((state == IO_FILE || only_opened) && enter()) {
+        if (slot_of(fd)) {
+            mount = slot->mount;
+            settle(slot);
+        }
+        leave();
+    }
+    if (state != IO_UNKNOWN || only_opened) {
+        atomic_store_explicit(&slot->opened_ns, 0, memory_order_relaxed);
+        atomic_store_explicit(&slot->file, NULL, memory_order_relaxed);
+        atomic_store_explicit(&slot->state, IO_UNKNOWN, memory_order_release);
+    }
+    errno = code;
+    return mount;
+}
+
+void io_closed(struct io_cells *mount, uint64_t begin)
+{
+    if (!mount || !begin)
+        return;
+    double seconds = timing_seconds_since(begin);
+    int code = errno;
+    if (enter()) {
+        add(mount, IO_CLOSE, 1, 0, seconds);
+        leave();
+    }
+    errno = code;
+}
+
+void io_forget_range(unsigned from, unsigned to)
+{
+    unsigned end = (unsigned)atomic_load_explicit(&slots_end, memory_order_relaxed);
+    for (unsigned fd = from; fd < end && fd <= to; fd++)
+        io_forget((int)fd);
+}
+
+void io_learn(int fd, const struct stat *info)
+{
+    if (io_off || fd < 0 || fd >= IO_SLOTS ||
+        atomic_load_explicit(&io_slots[fd].state, memory_order_relaxed) != IO_UNKNOWN)
+        return;
+    int code = errno;
+    if (!busy && enter()) {
+        classify(&io_slots[fd], fd, info);
+        leave();
+    }
+    errno = code;
+}
+
+// ---- the process
+
+// The parent records what its descriptors have done; the child starts with none of it.
+static void after_fork_in_child(void)
+{
+    int end = atomic_load_explicit(&slots_end, memory_order_relaxed);
+    memset((void *)io_slots, 0, (size_t)end * sizeof *io_slots);
+    atomic_flag_clear(&adding);
+    busy = missed = warm = 0;
+    alone = 0;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *level = secure_getenv("SONDE_LEVEL");
+    io_off = !secure_getenv("SONDE_SOCKET") || (level && strcmp(level, "0") == 0);
+    if (!io_off)
+        pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    io_forget_range(0, IO_SLOTS);
+}

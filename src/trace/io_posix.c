@@ -1,0 +1,267 @@
+// io_posix.c - the wrappers of the calls on descriptors.
+//
+// Each has the name of a function of libc, calls the next one of that name, and reports the call.
+// The names without 64 and those with it are different functions here, so this file is compiled
+// without libc's renaming of them and without its checked inline functions.
+#undef _FILE_OFFSET_BITS
+#undef _FORTIFY_SOURCE
+
+#include "trace/io.h"
+#include "trace/next.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/sendfile.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#ifndef CLOSE_RANGE_CLOEXEC // libc before 2.34
+#define CLOSE_RANGE_CLOEXEC 4U
+#endif
+
+// clang-format off
+#define WRAPPER __attribute__((visibility("default")))
+// clang-format on
+
+// ---- opening
+
+static bool has_mode(int flags)
+{
+    return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+// The mode argument, which is there only with some flags.
+#define MODE(flags, mode)                   \
+    mode_t mode = 0;                        \
+    if (has_mode(flags)) {                  \
+        va_list arguments;                  \
+        va_start(arguments, flags);         \
+        mode = va_arg(arguments, unsigned); \
+        va_end(arguments);                  \
+    }
+
+#define OPEN(name)                                     \
+    WRAPPER int name(const char *path, int flags, ...) \
+    {                                                  \
+        NEXT(name)                                     \
+        MODE(flags, mode)                              \
+        uint64_t begin = io_begin_open();              \
+        int fd = next(path, flags, mode);              \
+        io_opened(fd, begin);                          \
+        return fd;                                     \
+    }
+OPEN(open)
+OPEN(open64)
+
+#define OPENAT(name)                                               \
+    WRAPPER int name(int folder, const char *path, int flags, ...) \
+    {                                                              \
+        NEXT(name)                                                 \
+        MODE(flags, mode)                                          \
+        uint64_t begin = io_begin_open();                          \
+        int fd = next(folder, path, flags, mode);                  \
+        io_opened(fd, begin);                                      \
+        return fd;                                                 \
+    }
+OPENAT(openat)
+OPENAT(openat64)
+
+// A call with `declared` parameters that opens a file.
+#define OPENS(name, declared, passed)     \
+    WRAPPER int name declared             \
+    {                                     \
+        NEXT(name)                        \
+        uint64_t begin = io_begin_open(); \
+        int fd = next passed;             \
+        io_opened(fd, begin);             \
+        return fd;                        \
+    }
+OPENS(creat, (const char *path, mode_t mode), (path, mode))
+OPENS(creat64, (const char *path, mode_t mode), (path, mode))
+OPENS(mkstemp, (char *path), (path))
+OPENS(mkstemp64, (char *path), (path))
+OPENS(mkostemp, (char *path, int flags), (path, flags))
+OPENS(mkostemp64, (char *path, int flags), (path, flags))
+
+// What programs call that were compiled with _FORTIFY_SOURCE.
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+int __openat_2(int folder, const char *path, int flags);
+int __openat64_2(int folder, const char *path, int flags);
+OPENS(__open_2, (const char *path, int flags), (path, flags))
+OPENS(__open64_2, (const char *path, int flags), (path, flags))
+OPENS(__openat_2, (int folder, const char *path, int flags), (folder, path, flags))
+OPENS(__openat64_2, (int folder, const char *path, int flags), (folder, path, flags))
+
+// ---- reading and writing
+
+// A call with `declared` parameters on the descriptor `fd` that returns a number of bytes.
+#define MOVES(op, name, declared, passed) \
+    WRAPPER ssize_t name declared         \
+    {                                     \
+        NEXT(name)                        \
+        uint64_t begin = io_begin(fd);    \
+        ssize_t bytes = next passed;      \
+        io_count(fd, op, bytes, begin);   \
+        return bytes;                     \
+    }
+typedef const struct iovec parts;
+MOVES(IO_READ, read, (int fd, void *to, size_t size), (fd, to, size))
+MOVES(IO_READ, pread, (int fd, void *to, size_t size, off_t at), (fd, to, size, at))
+MOVES(IO_READ, pread64, (int fd, void *to, size_t size, off64_t at), (fd, to, size, at))
+MOVES(IO_READ, readv, (int fd, parts *to, int count), (fd, to, count))
+MOVES(IO_READ, preadv, (int fd, parts *to, int count, off_t at), (fd, to, count, at))
+MOVES(IO_READ, preadv64, (int fd, parts *to, int count, off64_t at), (fd, to, count, at))
+MOVES(IO_READ, preadv2, (int fd, parts *to, int count, off_t at, int flags),
+      (fd, to, count, at, flags))
+MOVES(IO_READ, preadv64v2, (int fd, parts *to, int count, off64_t at, int flags),
+      (fd, to, count, at, flags))
+MOVES(IO_WRITE, write, (int fd, const void *from, size_t size), (fd, from, size))
+MOVES(IO_WRITE, pwrite, (int fd, const void *from, size_t size, off_t at), (fd, from, size, at))
+MOVES(IO_WRITE, pwrite64, (int fd, const void *from, size_t size, off64_t at), (fd, from, size, at))
+MOVES(IO_WRITE, writev, (int fd, parts *from, int count), (fd, from, count))
+MOVES(IO_WRITE, pwritev, (int fd, parts *from, int count, off_t at), (fd, from, count, at))
+MOVES(IO_WRITE, pwritev64, (int fd, parts *from, int count, off64_t at), (fd, from, count, at))
+MOVES(IO_WRITE, pwritev2, (int fd, parts *from, int count, off_t at, int flags),
+      (fd, from, count, at, flags))
+MOVES(IO_WRITE, pwritev64v2, (int fd, parts *from, int count, off64_t at, int flags),
+      (fd, from, count, at, flags))
+
+ssize_t __read_chk(int fd, void *to, size_t size, size_t room);
+ssize_t __pread_chk(int fd, void *to, size_t size, off_t at, size_t room);
+ssize_t __pread64_chk(int fd, void *to, size_t size, off64_t at, size_t room);
+MOVES(IO_READ, __read_chk, (int fd, void *to, size_t size, size_t room), (fd, to, size, room))
+MOVES(IO_READ, __pread_chk, (int fd, void *to, size_t size, off_t at, size_t room),
+      (fd, to, size, at, room))
+MOVES(IO_READ, __pread64_chk, (int fd, void *to, size_t size, off64_t at, size_t room),
+      (fd, to, size, at, room))
+
+// A call that moves bytes from one descriptor to another: a read of one and a write of the other,
+// each with the whole time.
+#define COPIES(name, declared, passed)                             \
+    WRAPPER ssize_t name declared                                  \
+    {                                                              \
+        NEXT(name)                                                 \
+        uint64_t begin = io_begin(from), begin_too = io_begin(to); \
+        ssize_t bytes = next passed;                               \
+        io_count(from, IO_READ, bytes, begin);                     \
+        io_count(to, IO_WRITE, bytes, begin_too);                  \
+        return bytes;                                              \
+    }
+COPIES(sendfile, (int to, int from, off_t *at, size_t size), (to, from, at, size))
+COPIES(sendfile64, (int to, int from, off64_t *at, size_t size), (to, from, at, size))
+COPIES(copy_file_range,
+       (int from, off64_t *from_at, int to, off64_t *to_at, size_t size, unsigned flags),
+       (from, from_at, to, to_at, size, flags))
+
+#define SYNCS(name)                      \
+    WRAPPER int name(int fd)             \
+    {                                    \
+        NEXT(name)                       \
+        uint64_t begin = io_begin(fd);   \
+        int result = next(fd);           \
+        io_count(fd, IO_SYNC, 0, begin); \
+        return result;                   \
+    }
+SYNCS(fsync)
+SYNCS(fdatasync)
+
+// ---- closing and duplicating
+
+WRAPPER int close(int fd)
+{
+    NEXT(close)
+    uint64_t begin = io_begin(fd);
+    struct io_cells *mount = io_forget(fd);
+    int result = next(fd);
+    io_closed(mount, begin);
+    return result;
+}
+
+WRAPPER int dup2(int fd, int to)
+{
+    NEXT(dup2)
+    if (fd != to)
+        io_forget(to);
+    return next(fd, to);
+}
+
+WRAPPER int dup3(int fd, int to, int flags)
+{
+    NEXT(dup3)
+    io_forget(to);
+    return next(fd, to, flags);
+}
+
+WRAPPER int close_range(unsigned from, unsigned to, int flags)
+{
+    NEXT(close_range)
+    if (!(flags & (int)CLOSE_RANGE_CLOEXEC))
+        io_forget_range(from, to);
+    if (next)
+        return next(from, to, flags);
+    errno = ENOSYS; // libc has none, so the program calls it through dlsym
+    return -1;
+}
+
+WRAPPER void closefrom(int from)
+{
+    NEXT(closefrom)
+    io_forget_range(from > 0 ? (unsigned)from : 0, UINT_MAX);
+    if (next)
+        next(from);
+}
+
+WRAPPER int fstat(int fd, struct stat *info)
+{
+    NEXT(fstat)
+    int result = next ? next(fd, info) : fstatat(fd, "", info, AT_EMPTY_PATH);
+    if (result == 0)
+        io_learn(fd, info);
+    return result;
+}
+
+WRAPPER int fstat64(int fd, struct stat64 *info)
+{
+    NEXT(fstat64)
+    int result = next ? next(fd, info) : fstatat64(fd, "", info, AT_EMPTY_PATH);
+    if (result == 0) {
+        struct stat same = {
+            .st_dev = info->st_dev, .st_ino = info->st_ino, .st_mode = info->st_mode};
+        io_learn(fd, &same);
+    }
+    return result;
+}
+
+// ---- ends of a program that run no destructors
+
+WRAPPER void _exit(int code)
+{
+    NEXT(_exit)
+    io_forget_range(0, UINT_MAX);
+    next(code);
+    __builtin_unreachable();
+}
+
+WRAPPER void _Exit(int code)
+{
+    _exit(code);
+}
+
+// If it fails, the descriptors are looked at again at their next calls.
+#define BECOMES(name, declared, passed) \
+    WRAPPER int name declared           \
+    {                                   \
+        NEXT(name)                      \
+        io_forget_range(0, UINT_MAX);   \
+        return next passed;             \
+    }
+typedef char *const words[];
+BECOMES(execve, (const char *path, words arguments, words variables), (path, arguments, variables))
+BECOMES(execv, (const char *path, words arguments), (path, arguments))
+BECOMES(execvp, (const char *path, words arguments), (path, arguments))
+BECOMES(execvpe, (const char *path, words arguments, words variables), (path, arguments, variables))

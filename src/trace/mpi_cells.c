@@ -1,0 +1,287 @@
+// mpi_cells.c - communicators and their cells; the functions of the MPI library beside us.
+//
+// A communicator's label is the same on all of its ranks: `world`, `self`, the name that the
+// program has given it, else `size-4` with its size. All communicators with the same label share
+// their cells. Each thread caches the labels of the last handles; MPI_Comm_free and
+// MPI_Comm_set_name make all threads look again.
+#include "trace/mpi.h"
+
+#include "sonde.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    COMMS_MAX = 64, // further labels are "other"
+    LABEL_BYTES = 64,
+    NAME_BYTES = 1024, // more than MPI_MAX_OBJECT_NAME of any implementation
+    CACHE_SLOTS = 16,
+    STATUS_FOUND = 127, // the exit code of the dynamic linker for a missing symbol
+};
+
+struct mpi_comm {
+    char label[LABEL_BYTES];
+    struct {
+        _Atomic bool defined;
+        sonde_handle calls, seconds, bytes;
+        sonde_handle collective_seconds; // 0: some ranks may leave before others enter
+    } ops[MPI_OPS_COUNT];
+};
+
+static struct mpi_comm comms[COMMS_MAX + 2];
+static struct mpi_comm *const no_comm = &comms[COMMS_MAX], *const other = &comms[COMMS_MAX + 1];
+static int comm_count;
+static atomic_flag adding = ATOMIC_FLAG_INIT;
+
+static _Atomic unsigned generation = 1;
+
+static __thread struct {
+    word handle;
+    unsigned generation;
+    int size;
+    struct mpi_comm *comm;
+} cache[CACHE_SLOTS];
+static __thread bool inside;
+
+static _Atomic bool off = true;
+
+static const char *const op_names[] = {
+#define OP(name) #name,
+    MPI_OPS(OP)
+#undef OP
+};
+
+// ---- the MPI library
+
+struct search {
+    const char *name;
+    void *found;
+};
+
+// A library that was opened with RTLD_LOCAL, as Python's extensions are, is not found otherwise.
+static int search_object(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    struct search *s = user;
+    const char *slash = strrchr(info->dlpi_name, '/'), *base = slash ? slash + 1 : info->dlpi_name;
+    if (strncmp(base, "libmpi", 6) != 0 && strncmp(base, "libmpich", 8) != 0)
+        return 0;
+    void *library = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
+    s->found = library ? dlsym(library, s->name) : NULL;
+    return s->found != NULL;
+}
+
+static void *find(const char *name)
+{
+    struct search s = {name, dlsym(RTLD_NEXT, name)};
+    if (!s.found)
+        dl_iterate_phdr(search_object, &s);
+    return s.found;
+}
+
+void *mpi_next(const char *name)
+{
+    void *found = find(name);
+    if (found)
+        return found;
+    fprintf(stderr, "sonde: --trace mpi: %s is in no library of this process\n", name);
+    _exit(STATUS_FOUND);
+}
+
+static struct {
+    int (*type_size)(word, int *);
+    int (*comm_size)(word, int *);
+    int (*comm_get_name)(word, char *, int *);
+    int (*get_count)(const void *, word, int *);
+    // Handles are ints, whose upper half in a word may be anything.
+    word handle_mask;
+} library;
+
+// At the first call. Threads that do it at the same time find the same.
+static void find_library(void)
+{
+    library.handle_mask = find("ompi_mpi_comm_world") ? (word)-1 : UINT32_MAX;
+    library.comm_size = (int (*)(word, int *))mpi_next("PMPI_Comm_size");
+    library.comm_get_name = (int (*)(word, char *, int *))mpi_next("PMPI_Comm_get_name");
+    library.get_count = (int (*)(const void *, word, int *))mpi_next("PMPI_Get_count");
+    library.type_size = (int (*)(word, int *))mpi_next("PMPI_Type_size");
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *level = secure_getenv("SONDE_LEVEL");
+    strcpy(other->label, "other");
+    off = !secure_getenv("SONDE_SOCKET") || (level && strcmp(level, "0") == 0);
+}
+
+// ---- communicators
+
+// Open MPI names each communicator, "MPI COMMUNICATOR 3 DUP FROM 0": that number differs by rank.
+static bool is_given(const char *name)
+{
+    return name[0] && strncmp(name, "MPI COMMUNICATOR ", 17) != 0;
+}
+
+static void make_label(word handle, int size, char label[LABEL_BYTES])
+{
+    char name[NAME_BYTES] = "";
+    int length = 0;
+    if (library.comm_get_name(handle, name, &length) != 0)
+        name[0] = 0;
+    name[NAME_BYTES - 1] = 0;
+    if (strcmp(name, "MPI_COMM_WORLD") == 0)
+        strcpy(label, "world");
+    else if (strcmp(name, "MPI_COMM_SELF") == 0)
+        strcpy(label, "self");
+    else if (is_given(name))
+        snprintf(label, LABEL_BYTES, "%.*s", LABEL_BYTES - 1, name);
+    else
+        snprintf(label, LABEL_BYTES, "size-%d", size);
+}
+
+static struct mpi_comm *comm_of_label(const char label[LABEL_BYTES])
+{
+    struct mpi_comm *found = NULL;
+    while (atomic_flag_test_and_set_explicit(&adding, memory_order_acquire))
+        sched_yield();
+    for (int i = 0; i < comm_count && !found; i++)
+        if (strcmp(comms[i].label, label) == 0)
+            found = &comms[i];
+    if (!found && comm_count < COMMS_MAX) {
+        found = &comms[comm_count++];
+        memcpy(found->label, label, LABEL_BYTES);
+    }
+    atomic_flag_clear_explicit(&adding, memory_order_release);
+    return found ? found : other;
+}
+
+// The cached label and size of a communicator.
+static unsigned look_up(word handle)
+{
+    handle &= library.handle_mask;
+    unsigned at = (unsigned)((handle >> 4) ^ (handle >> 12) ^ handle) % CACHE_SLOTS,
+             now = atomic_load_explicit(&generation, memory_order_relaxed);
+    if (__builtin_expect(cache[at].handle == handle && cache[at].generation == now, 1))
+        return at;
+    char label[LABEL_BYTES] = "";
+    int size = 0;
+    library.comm_size(handle, &size);
+    make_label(handle, size, label);
+    cache[at].comm = comm_of_label(label);
+    cache[at].handle = handle;
+    cache[at].size = size;
+    cache[at].generation = now;
+    return at;
+}
+
+void mpi_forget_comms(void)
+{
+    atomic_fetch_add_explicit(&generation, 1, memory_order_relaxed);
+}
+
+// ---- bytes
+
+int mpi_size(word comm)
+{
+    return cache[look_up(comm)].size;
+}
+
+double mpi_bytes(int count, word type)
+{
+    int size = 0;
+    return library.type_size(type, &size) == 0 ? (double)count * size : 0;
+}
+
+double mpi_sum_bytes(const int *counts, word comm, word type)
+{
+    int64_t sum = 0;
+    for (int i = 0, size = mpi_size(comm); i < size; i++)
+        sum += counts[i];
+    int each = 0;
+    return library.type_size(type, &each) == 0 ? (double)sum * each : 0;
+}
+
+// MPI_UNDEFINED, for a part of an element, is negative.
+double mpi_received_bytes(const void *status, word type)
+{
+    int count = 0;
+    return library.get_count(status, type, &count) == 0 && count > 0 ? mpi_bytes(count, type) : 0;
+}
+
+// ---- calls
+
+bool mpi_begin(void)
+{
+    if (off || inside)
+        return false;
+    if (__builtin_expect(!library.type_size, 0))
+        find_library();
+    inside = true;
+    return true;
+}
+
+// No rank leaves such an operation before the last one has entered.
+static bool waits_for_all(enum mpi_op op)
+{
+    return op == MPI_allreduce || op == MPI_barrier || op == MPI_allgather ||
+           op == MPI_allgatherv || op == MPI_alltoall || op == MPI_alltoallv ||
+           op == MPI_alltoallw || op == MPI_reduce_scatter || op == MPI_reduce_scatter_block;
+}
+
+// `op` NULL: no tag.
+static sonde_handle define(const struct mpi_comm *c, const char *op, const char *name,
+                           const char *unit, const char *help)
+{
+    struct sonde_tag tags[2];
+    size_t count = 0;
+    if (op)
+        tags[count++] = (struct sonde_tag){"op", op};
+    if (c != no_comm)
+        tags[count++] = (struct sonde_tag){"comm", c->label};
+    const struct sonde_metric metric = {.name = name,
+                                        .unit = unit,
+                                        .help = help,
+                                        .kind = SONDE_COUNTER,
+                                        .level = 1,
+                                        .tags = tags,
+                                        .tag_count = count};
+    return sonde_define(&metric);
+}
+
+__attribute__((noinline, cold)) static void define_op(struct mpi_comm *c, enum mpi_op op)
+{
+    const char *name = op_names[op];
+    c->ops[op].calls = define(c, name, "mpi_calls", "", "MPI calls of programs");
+    c->ops[op].seconds = define(c, name, "mpi_seconds", "seconds",
+                                "time of programs in MPI calls, waiting included");
+    c->ops[op].bytes =
+        define(c, name, "mpi_bytes", "bytes", "bytes that MPI calls handed over or received");
+    if (waits_for_all(op))
+        c->ops[op].collective_seconds =
+            define(c, NULL, "mpi_collective_seconds", "seconds",
+                   "time of programs in collectives that no rank leaves before all have entered");
+    // Release: a thread that reads `defined` also reads the handles.
+    atomic_store_explicit(&c->ops[op].defined, true, memory_order_release);
+}
+
+void mpi_end(enum mpi_op op, word comm, int result, double bytes, uint64_t begin)
+{
+    if (result == 0) {
+        double seconds = timing_seconds_since(begin);
+        struct mpi_comm *c = comm == MPI_NO_COMM ? no_comm : cache[look_up(comm)].comm;
+        if (__builtin_expect(!atomic_load_explicit(&c->ops[op].defined, memory_order_acquire), 0))
+            define_op(c, op);
+        sonde_add(c->ops[op].calls, 1);
+        sonde_add(c->ops[op].seconds, seconds);
+        sonde_add(c->ops[op].collective_seconds, seconds);
+        if (bytes > 0)
+            sonde_add(c->ops[op].bytes, bytes);
+    }
+    inside = false;
+}

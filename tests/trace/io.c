@@ -1,0 +1,182 @@
+// io FOLDER WHAT: reads and writes files with known numbers of calls and bytes, which test_io.py
+// has. It prints nothing, and checks that errno and results stay what they are.
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHECK(good)                                                    \
+    do {                                                               \
+        if (!(good)) {                                                 \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #good); \
+            exit(1);                                                   \
+        }                                                              \
+    } while (0)
+
+enum { BLOCK = 100000, THREADS = 8, ROUNDS = 1000 };
+static char data[BLOCK];
+static void *volatile nowhere;
+
+// open 1, write 4 (300,100 bytes), read 6 (200,100), sync 2, close 1
+static void posix(void)
+{
+    int fd = open("posix", O_CREAT | O_RDWR | O_TRUNC, 0600);
+    struct iovec two[] = {{data, 60000}, {data, 40000}};
+    CHECK(write(fd, data, BLOCK) == BLOCK && writev(fd, two, 2) == BLOCK);
+    CHECK(pwrite(fd, data, BLOCK, 0) == BLOCK && pwritev(fd, two, 1, 0) == 60000);
+    CHECK(pread(fd, data, BLOCK, 0) == BLOCK && preadv(fd, two, 2, 0) == BLOCK);
+    CHECK(lseek(fd, 0, SEEK_SET) == 0 && read(fd, data, 100) == 100 && readv(fd, two, 0) == 0);
+    errno = 0;
+    CHECK(read(fd, nowhere, 1) < 0 && errno == EFAULT);
+    errno = EDOM;
+    CHECK(pread(fd, data, 1, 1 << 30) == 0 && errno == EDOM);
+    CHECK(fsync(fd) == 0 && fdatasync(fd) == 0 && close(fd) == 0);
+    errno = 0;
+    CHECK(close(fd) < 0 && errno == EBADF && read(fd, data, 1) < 0 && errno == EBADF);
+    CHECK(open("missing/file", O_RDONLY) < 0 && errno == ENOENT);
+}
+
+// open 2, write 6 (1,034 bytes: 1000 + 5 + 1 + 15 + 13), read 5 (1,022), sync 1, close 2
+static void standard(void)
+{
+    char line[2000], *text = NULL;
+    size_t room = 0;
+    FILE *f = fopen("standard", "w");
+    memset(data, 'x', 1000);
+    CHECK(fwrite(data, 10, 100, f) == 100 && fputs("end\nx", f) >= 0 && fputc('\n', f) == '\n');
+    CHECK(fprintf(f, "%s %d\n", "formatted", 1234) == 15);
+    CHECK(fprintf(f, "%012d\n", 7) == 13 && fwrite(data, 0, 5, f) == 0);
+    CHECK(fflush(f) == 0 && fclose(f) == 0);
+    f = fopen("standard", "r");
+    CHECK(fread(data, 1, 1000, f) == 1000 && fgetc(f) == 'e' && fgets(line, sizeof line, f));
+    CHECK(strcmp(line, "nd\n") == 0 && getline(&text, &room, f) == 2);
+    CHECK(getline(&text, &room, f) == 15 && strcmp(text, "formatted 1234\n") == 0);
+    CHECK(ftell(f) == 1021 && fgetc(f) == '0' && fclose(f) == 0);
+    free(text);
+}
+
+static void *one_thread(void *path)
+{
+    int fd = open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
+    for (int i = 0; i < ROUNDS; i++)
+        CHECK(pwrite(fd, data, 256, 0) == 256 && pread(fd, data, 100, 0) == 100);
+    CHECK(close(fd) == 0);
+    return NULL;
+}
+
+// of each thread: open 1, write 1,000 (256,000 bytes), read 1,000 (100,000), close 1
+static void threads(void)
+{
+    pthread_t all[THREADS];
+    char paths[THREADS][16];
+    for (int i = 0; i < THREADS; i++) {
+        snprintf(paths[i], sizeof paths[i], "thread-%d", i);
+        CHECK(pthread_create(&all[i], NULL, one_thread, paths[i]) == 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(all[i], NULL);
+}
+
+// parent: open 1, write 1 (10); each of 3 children: write 2 (70,010), close 1; then the parent:
+// write 1 (5), close 1. One child ends by _exit, one by exit, one becomes `true`.
+static void forks(void)
+{
+    int fd = open("forks", O_CREAT | O_WRONLY | O_APPEND, 0600);
+    CHECK(write(fd, data, 10) == 10);
+    for (int i = 0; i < 3; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            CHECK(write(fd, data, 70000) == 70000 && write(fd, data, 10) == 10 && close(fd) == 0);
+            if (i == 0)
+                _exit(0);
+            if (i == 1)
+                exit(0);
+            execlp("true", "true", NULL);
+            CHECK(0); // not reached
+        }
+        int status = 1;
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    }
+    CHECK(write(fd, data, 5) == 5 && close(fd) == 0);
+}
+
+// Nothing of this is a file: not counted. The file: open 1, write 1 (3 bytes), read 1 (3); its
+// duplicate at a number that was a socket: write 1 (4); close 2.
+static void others(void)
+{
+    int pair[2], ends[2], null = open("/dev/null", O_WRONLY);
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && pipe(ends) == 0);
+    CHECK(write(pair[0], data, 10) == 10 && read(pair[1], data, 10) == 10);
+    CHECK(write(ends[1], data, 10) == 10 && read(ends[0], data, 10) == 10);
+    CHECK(write(null, data, 10) == 10 && close(null) == 0);
+    int fd = open("others", O_CREAT | O_RDWR | O_TRUNC, 0600);
+    CHECK(write(fd, "abc", 3) == 3 && pread(fd, data, 10, 0) == 3);
+    CHECK(dup2(fd, pair[0]) == pair[0] && write(pair[0], "defg", 4) == 4);
+    CHECK(close(fd) == 0 && close(pair[0]) == 0);
+}
+
+// open 2, write 1 + 2 (100,000 + 100,000 + 1), read 2 (100,001), close 2
+static void copies(void)
+{
+    off64_t at = 0;
+    off_t from = 0;
+    int in = open("in", O_CREAT | O_RDWR | O_TRUNC, 0600),
+        out = open("out", O_CREAT | O_RDWR | O_TRUNC, 0600);
+    CHECK(write(in, data, BLOCK) == BLOCK);
+    CHECK(sendfile(out, in, &from, BLOCK) == BLOCK);
+    CHECK(copy_file_range(in, &at, out, NULL, 1, 0) == 1);
+    CHECK(close(in) == 0 && close(out) == 0);
+}
+
+static volatile sig_atomic_t handled;
+static int signal_fd;
+
+static void handler(int number)
+{
+    (void)number;
+    int code = errno;
+    CHECK(write(signal_fd, "s", 1) == 1);
+    handled = handled + 1;
+    errno = code;
+}
+
+// A thread writes while a timer's handler writes, too: 20,000 (200,000 bytes) and one write for
+// each byte of the file "handled".
+static void signals(void)
+{
+    int fd = open("signals", O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    signal_fd = open("handled", O_CREAT | O_WRONLY | O_TRUNC, 0600);
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    struct itimerspec often = {{0, 50000}, {0, 50000}}, never = {{0, 0}, {0, 0}};
+    timer_t timer;
+    sigaction(SIGUSR1, &action, NULL);
+    CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+    CHECK(timer_settime(timer, 0, &often, NULL) == 0);
+    for (int i = 0; i < 20000 || handled < 10; i++)
+        CHECK(i >= 20000 || write(fd, data, 10) == 10);
+    CHECK(timer_settime(timer, 0, &never, NULL) == 0 && timer_delete(timer) == 0);
+    CHECK(close(fd) == 0 && close(signal_fd) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } all[] = {{"posix", posix},   {"standard", standard}, {"threads", threads}, {"forks", forks},
+               {"others", others}, {"copies", copies},     {"signals", signals}};
+    CHECK(argc == 3 && chdir(argv[1]) == 0);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(all[i].name, argv[2]) == 0)
+            all[i].run();
+    return 0;
+}
