@@ -96,6 +96,7 @@ struct program {
     // the previous agent was killed during a drain: its claimed records are taken with its
     // conversion
     bool interrupted;
+    bool taken_over; // `conversion` and `newest` are still the previous agent's
     uint64_t accounts_since,
         // stamps of the valid accounts (segment.h), as left by another agent
         accounts_complete;

@@ -298,6 +298,7 @@ bool program_resume(struct program *p)
         p->conversion = (struct conversion){.lanes = 1, .unit = 1};
         p->interrupted = false;
     }
+    p->taken_over = true;
     return true;
 }
 
@@ -457,9 +458,26 @@ static void repeat_claimed(struct ingest *in, struct program *p)
     p->interrupted = false;
 }
 
+// An agent that takes over reads the wall clock anew, and its reading may be some nanoseconds, on a
+// busy machine microseconds, earlier than that of the previous agent. So its times begin after the
+// last time that the previous agent stored. A clock that was set back is followed.
+static void begin_after_the_previous_agent(const struct ingest *in, struct program *p)
+{
+    int64_t newest = 0;
+    for (uint32_t i = 0; i < p->slots; i++)
+        newest = p->newest[i] > newest ? p->newest[i] : newest;
+    int64_t first = clock_map_real_ns(&p->conversion.map, newest) - in->fit.map.real_minus_boot_ns;
+    if (p->clock == SEGMENT_CLOCK_TICKS && newest && first > newest && first - newest < NS_PER_MS)
+        for (uint32_t i = 0; i < p->slots; i++)
+            publish_tail(p, i, p->tails[i], first);
+    p->taken_over = false;
+}
+
 // Reads the clocks anew, because a round over many full rings may take long.
 static void begin_conversion(const struct ingest *in, struct program *p)
 {
+    if (p->taken_over)
+        begin_after_the_previous_agent(in, p);
     p->conversion.map = in->fit.map;
     p->conversion.start_ns = p->start_ns;
     p->conversion.now_ns = clock_read_ns(CLOCK_BOOTTIME);

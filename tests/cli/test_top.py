@@ -447,8 +447,8 @@ class Top(Place):
                 self.clean()
 
     def test_golden_screens_of_a_running_job(self):
-        """Constant values, also for the time before the job, so that every bar is there; bars of 5 s,
-        because on a busy machine a second may lack a value."""
+        """Constant values, also for the time before the job, so that every bar is there; bars of
+        5 s, because on a busy machine a second may lack a value."""
         script = self.root / "emits.sh"
         script.write_text('''now=$(date +%s)
             for age in $(seq 320 -1 0); do

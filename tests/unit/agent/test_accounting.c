@@ -71,6 +71,13 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *out)
 
 // ---- a program ----
 
+static void end_with_the_test(void)
+{
+    struct pollfd end = {.fd = LIFELINE};
+    if (poll(&end, 1, 0) != 0)
+        _exit(5);
+}
+
 struct emitter {
     uint32_t id, thread;
     uint64_t random;
@@ -95,16 +102,10 @@ static void *emits(void *argument)
              left--)
             sonde_emit(h, (double)n++);
         *emitted = n;
+        end_with_the_test();
         usleep((useconds_t)(test_random(&e->random) % PAUSE_MAX_US));
     }
     return NULL;
-}
-
-static void end_with_the_test(void)
-{
-    struct pollfd end = {.fd = LIFELINE};
-    if (poll(&end, 1, 0) != 0)
-        _exit(5);
 }
 
 static void may_end(uint32_t id)

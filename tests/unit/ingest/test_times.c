@@ -317,6 +317,51 @@ static void a_repeated_moment_has_two_sets_of_times(void **state)
     }
 }
 
+// ---- the next agent ----
+
+static _Atomic bool enough;
+
+static void *emit_without_pause(void *unused)
+{
+    (void)unused;
+    sonde_handle h = sonde_gauge("handed_over", "");
+    for (int i = 0; !enough; i++)
+        sonde_emit(h, i);
+    return NULL;
+}
+
+// An agent that takes over reads the clocks anew, and its offset between boot time and wall clock is
+// some nanoseconds off the previous agent's. A point that it reads first was emitted right after
+// one that the previous agent stored, and does not replace that one.
+static void the_next_agent_reads_the_clocks_a_little_earlier(void **state)
+{
+    (void)state;
+    enum { TIMES = 10, EARLIER_NS = 2000, DRAINS = 20, POINTS_FIRST = 1000 };
+    for (int k = 0; k < TIMES; k++) {
+        pthread_t thread;
+        struct ingest_options options = {.socket_path = socket_path, .level = 4};
+        begin();
+        enough = false;
+        assert_int_equal(pthread_create(&thread, NULL, emit_without_pause, NULL), 0);
+        while (store->kept_count < POINTS_FIRST)
+            ingest_drain(in, NULL);
+        ingest_destroy(in);
+        real_ahead_ns -= EARLIER_NS;
+        assert_int_equal(ingest_create(store, &options, &in, NULL), 0);
+        assert_int_equal(ingest_adopt(in), 1);
+        for (int i = 0; i < DRAINS; i++)
+            ingest_drain(in, NULL);
+        enough = true;
+        pthread_join(thread, NULL);
+        ingest_drain(in, NULL);
+        size_t kept = store->kept_count, same = same_twice();
+        if (same)
+            fail_msg("%zu of %zu points share their time with another one of their series", same,
+                     kept);
+        end();
+    }
+}
+
 // An explicit time in the future becomes now, in text and in rings, because the newest time in the
 // recording decides which points are too old.
 static void times_ahead_of_now(void **state)
@@ -366,6 +411,7 @@ int main(void)
         cmocka_unit_test(a_reading_that_is_disturbed),
         cmocka_unit_test(threads_at_one_moment),
         cmocka_unit_test(a_repeated_moment_has_two_sets_of_times),
+        cmocka_unit_test(the_next_agent_reads_the_clocks_a_little_earlier),
         cmocka_unit_test(times_ahead_of_now),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
