@@ -330,9 +330,9 @@ static void *emit_without_pause(void *unused)
     return NULL;
 }
 
-// An agent that takes over reads the clocks anew, and its offset between boot time and wall clock is
-// some nanoseconds off the previous agent's. A point that it reads first was emitted right after
-// one that the previous agent stored, and does not replace that one.
+// An agent that takes over reads the clocks anew, and its offset between boot time and wall clock
+// is some nanoseconds off the previous agent's. The first points that it reads were emitted right
+// after those that the previous agent stored, and do not replace them.
 static void the_next_agent_reads_the_clocks_a_little_earlier(void **state)
 {
     (void)state;
