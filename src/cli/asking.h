@@ -29,9 +29,6 @@ struct target_options asking_targets(const struct options *o);
 // Notes the nodes that an answer lacks. NULL: none.
 void asking_missing(struct asking *a, const char *names);
 
-// The number of these nodes. NULL: none.
-size_t asking_missing_count(const char *names);
-
 // Closes, and prints the missing nodes on stderr. Returns `code`, or EXIT_PARTLY if nodes are
 // missing and --strict is given.
 int asking_close(struct asking *a, int code);

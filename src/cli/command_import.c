@@ -78,7 +78,7 @@ static int import_points(const struct options *o, import_fn *read, const char *f
     char host[HOST_MAX + 1];
     host_of(o->arguments[0], host);
     const char *given = options_text(o, OPT_HOST);
-    struct import_hosts_options where = {folder, str_of(given ? given : host)};
+    struct import_hosts_options where = {.folder = folder, .host = str_of(given ? given : host)};
     struct import_hosts *to = NULL;
     int rc = folder_make_all(folder, e);
     if (!rc)

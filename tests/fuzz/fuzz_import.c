@@ -30,7 +30,7 @@ static void remove_folder(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct import_hosts_options o = {folder, STR("host")};
+    struct import_hosts_options o = {.folder = folder, .host = STR("host")};
     struct import_hosts *to;
     struct import_stats stats;
     struct error e = {0};
