@@ -128,8 +128,7 @@ static int add_dump(struct importer *im, const char *path, struct str host, stru
 
 static struct str column(const struct importer *im, struct sqlite3_stmt *s, int index)
 {
-    const char *text = (const char *)im->q->column_text(s, index);
-    return (struct str){text ? text : "", text ? (size_t)im->q->column_bytes(s, index) : 0};
+    return sqlite_column_text(im->q, s, index);
 }
 
 static int fail(const struct importer *im, struct sqlite3 *db, const char *path, struct error *e)
@@ -178,11 +177,9 @@ static int list_database(struct importer *im, const char *path, struct error *e)
     struct sqlite3 *db = sqlite_open(im->q, path, e);
     if (!db)
         return e->code;
-    // A view or a virtual table has no root page.
-    int rc =
-        ask(im, db, path,
-            "SELECT 1 FROM sqlite_master WHERE type='table' AND name='datapoints' AND rootpage>0",
-            &is_table, e);
+    int rc = sqlite_has_table(im->q, db, "datapoints", &is_table) == SQLITE_OK
+                 ? 0
+                 : fail(im, db, path, e);
     if (!rc && !is_table)
         rc = error_set(
             e, -EINVAL,
