@@ -247,7 +247,7 @@ class Export(Place):
         self.assertIn("# TYPE cpu_user_seconds counter\n# UNIT cpu_user_seconds seconds\n", text)
         own = {v: (family, {k: v for k, v in tags if k.startswith("k")}) for (family, tags, _), v in found.items() if re.match("a[:_]b|c$", family)}
         dots, slash, colon, quote = (own[bits(v)] for v in (1.0, 2.0, 3.0, 4.0))
-        self.assertEqual((dots[1], slash[1], colon, quote), ({"k_1": "x"}, {"k_1": "y", "k_1_": "z"}, ("a:b", {}), ("c", {"k": '"'})))
+        self.assertEqual((dots[1], slash[1], colon, quote), ({"k_1": "x"}, {"k_1": "y", "k_1_2": "z"}, ("a:b", {}), ("c", {"k": '"'})))
         self.assertNotEqual(dots[0], slash[0])
         self.assertTrue({"a_b"} < {dots[0], slash[0]})
         if shutil.which("promtool"):
