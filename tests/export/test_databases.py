@@ -157,7 +157,7 @@ class Databases(Formats):
         self.assertIn("1 rows could not be read", errors)
         header, *rows = sonde("export", "-q", self.root / "rec")[1].splitlines()
         self.assertEqual(header.split(",")[9:], ["component_id", "host", "job_id"])
-        self.assertEqual(sorted(r.split(",")[2:4] + r.split(",")[9:11] for r in rows), [["MemFree", "4182", "1", "nid1"], ["MemFree", "5", "2", "nid2"], ["Mem_Total_", "8192", "1", "nid1"]])
+        self.assertEqual(sorted(r.split(",")[2:4] + r.split(",")[9:11] for r in rows), [["MemFree", "4182", "1", "nid1"], ["MemFree", "5", "2", "nid2"], ["Mem（Total）", "8192", "1", "nid1"]])
 
     def test_files_that_are_damaged(self):
         """Cut off: what is in front is read, and the exit code says so. Foreign: refused."""
