@@ -2,22 +2,28 @@
 #include "cli/data_request.h"
 
 #include "base/log.h"
+#include "export/job_copy.h"
 #include "export/output.h"
 #include "export/source.h"
+#include "launch/folder.h"
 #include "launch/summary.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupted; // the signal
 
-struct export_paths {
+// Recordings as they are, running jobs as copies.
+struct export_inputs {
     struct target *targets;
     const char **paths;
     size_t count;
+    char copies[FOLDER_PATH_MAX]; // the folder of all copies; empty: there is none
+    struct buf missing;           // nodes of running jobs
 };
 
 static void on_signal(int number)
@@ -43,20 +49,69 @@ static void show_progress(const struct export_counts *counts, void *user)
 
 // ---------------------------------------------------------------- which recordings
 
-static void free_paths(struct export_paths *p)
+// Open files stay readable, so nothing is left of the copies even if this process is killed later.
+static void remove_copies(struct export_inputs *in)
 {
-    for (size_t i = 0; i < p->count; i++)
-        target_free(&p->targets[i]);
-    free(p->targets);
-    free(p->paths);
+    if (in->copies[0])
+        folder_remove(in->copies, NULL);
+    in->copies[0] = 0;
 }
 
-static int find_paths(const struct options *o, struct export_paths *out, struct error *e)
+static void free_inputs(struct export_inputs *in)
+{
+    remove_copies(in);
+    for (size_t i = 0; i < in->count; i++)
+        target_free(&in->targets[i]);
+    free(in->targets);
+    free(in->paths);
+    buf_free(&in->missing);
+}
+
+static int make_copies_folder(struct export_inputs *in, struct error *e)
+{
+    const char *tmp = getenv("TMPDIR");
+    int n = snprintf(in->copies, sizeof in->copies - 32, "%s/sonde-export-XXXXXX",
+                     tmp && *tmp ? tmp : "/tmp");
+    if (n > 0 && n < (int)sizeof in->copies - 32 && mkdtemp(in->copies))
+        return 0;
+    int rc = error_set(e, -errno, "cannot make a folder in %s: %s; set TMPDIR",
+                       tmp && *tmp ? tmp : "/tmp", strerror(errno));
+    in->copies[0] = 0;
+    return rc;
+}
+
+// Copies the job of target i; its path becomes that of the copy.
+static int copy_job(const struct options *o, struct export_inputs *in, size_t i,
+                    const struct export_selection *selection, struct error *e)
+{
+    struct target_options where = data_request_targets(o);
+    struct sonde_client_options client = {.stop = stop};
+    struct job_copy copy = {.missing = in->missing};
+    struct sonde_client *job = NULL;
+    struct target *t = &in->targets[i];
+    const char *named = o->argument_count ? o->arguments[i] : NULL;
+    int rc = in->copies[0] ? 0 : make_copies_folder(in, e);
+    if (rc)
+        return rc;
+    snprintf(t->path, sizeof t->path, "%s/%zu", in->copies, i);
+    if (mkdir(t->path, 0700) < 0)
+        return error_set(e, -errno, "cannot make %s: %s", t->path, strerror(errno));
+    copy.folder = t->path;
+    rc = client_open(&named, named != NULL, &where, &client, &job, e);
+    if (!rc)
+        rc = job_copy_make(&copy, job, selection, e);
+    in->missing = copy.missing;
+    sonde_client_close(job);
+    return rc;
+}
+
+static int find_inputs(const struct options *o, const struct export_selection *selection,
+                       struct export_inputs *out, struct error *e)
 {
     struct target_options where = data_request_targets(o);
     size_t wanted = o->argument_count ? (size_t)o->argument_count : 1;
-    *out = (struct export_paths){calloc(wanted, sizeof *out->targets),
-                                 calloc(wanted, sizeof *out->paths), 0};
+    *out = (struct export_inputs){.targets = calloc(wanted, sizeof *out->targets),
+                                  .paths = calloc(wanted, sizeof *out->paths)};
     if (!out->targets || !out->paths)
         return error_set(e, -ENOMEM, "out of memory");
     for (size_t i = 0; i < wanted; i++) {
@@ -65,13 +120,15 @@ static int find_paths(const struct options *o, struct export_paths *out, struct 
         if (rc)
             return rc;
         out->paths[out->count++] = t->path;
-        if (t->kind == TARGET_JOB)
-            return error_set(e, -ENOTSUP,
-                             "cannot export a running job: only recordings are exported; copy its "
-                             "data with sonde dump --to DIR, then sonde export DIR");
         if (t->what[0])
             log_say("%s", t->what);
     }
+    for (size_t i = 0; i < wanted; i++)
+        if (out->targets[i].kind == TARGET_JOB) {
+            int rc = copy_job(o, out, i, selection, e);
+            if (rc)
+                return rc;
+        }
     return 0;
 }
 
@@ -87,6 +144,16 @@ static int read_selection(const struct options *o, struct export_selection *out,
         .to_ns =
             range.end_ns || (range.end && strcmp(range.end, "0") == 0) ? range.end_ns : INT64_MAX,
         .events = !options_flag(o, OPT_NO_EVENTS)};
+    const char *span = options_text(o, OPT_EXPORT_PER_SPAN),
+               *each = options_text(o, OPT_EXPORT_DOWNSAMPLE);
+    out->span = str_of(span);
+    if (!rc && span && each)
+        rc = error_set(e, -EINVAL, "--per-span has one value of each span; leave out --downsample");
+    if (!rc && each)
+        rc = query_parse_downsample(str_of(each), &out->downsample, e);
+    if (!rc && out->downsample.fill != QUERY_FILL_NONE)
+        rc = error_set(e, -EINVAL, "--downsample %s: an export has no values for gaps: leave out "
+                                   "the fill policy", each);
     return rc;
 }
 
@@ -103,7 +170,10 @@ static int write_all(const struct options *o, struct export_source *source,
     if (rc)
         return rc;
     sink->out = &output;
-    rc = export_run(source, sink, &watch, counts, e);
+    rc = sink->format->seeks && !output.draft
+             ? error_set(e, -ESPIPE, "%s needs a file: give -o FILE; %s is none",
+                         sink->format->name, output.path)
+             : export_run(source, sink, &watch, counts, e);
     rc = export_output_close(&output, rc, e);
     if (shown)
         fputs("\r\033[K", stderr);
@@ -142,7 +212,8 @@ static size_t name_missing(struct export_source *source)
 }
 
 static int export_from(const struct options *o, struct export_source *source,
-                       const struct export_format *format, struct error *e)
+                       const struct export_format *format, const struct buf *nodes,
+                       struct error *e)
 {
     struct export_sink sink = {.format = format, .plan = &source->plan};
     struct export_counts counts;
@@ -161,7 +232,10 @@ static int export_from(const struct options *o, struct export_source *source,
         log_say("%llu points of %llu series, %llu spans, %llu annotations; %zu skipped",
                 (unsigned long long)counts.points, (unsigned long long)counts.series,
                 (unsigned long long)counts.spans, (unsigned long long)counts.annotations, missing);
-    return missing ? EXIT_PARTLY : EXIT_OK;
+    if (nodes->size)
+        log_say("missing in the export: %.*s", STR_ARG(buf_str(nodes)));
+    bool lacks = missing || (nodes->size && options_flag(o, OPT_STRICT_ANSWER));
+    return lacks ? EXIT_PARTLY : EXIT_OK;
 }
 
 // The format that is named, or else that of the path. -EINVAL: its bytes would go to a terminal.
@@ -180,7 +254,7 @@ int command_export(const struct options *o)
 {
     struct error e = {0};
     struct export_selection selection;
-    struct export_paths paths = {0};
+    struct export_inputs inputs = {0};
     struct export_source *source = NULL;
     const struct export_format *format;
     log_setup(LOG_ERROR, "sonde"); // name_missing names the files, once
@@ -188,13 +262,16 @@ int command_export(const struct options *o)
         return command_failed(EXIT_USAGE, &e);
     selection.events = selection.events && !format->no_events;
     catch_signals();
-    int rc = find_paths(o, &paths, &e);
+    int rc = find_inputs(o, &selection, &inputs, &e);
     if (!rc)
-        rc = export_source_of_files(paths.paths, paths.count, &selection, &source, &e);
+        rc = export_source_of_files(inputs.paths, inputs.count, &selection, &source, &e);
+    remove_copies(&inputs);
+    if (rc && interrupted)
+        end_by_signal();
     int code = rc ? command_failed(rc == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e)
-                  : export_from(o, source, format, &e);
+                  : export_from(o, source, format, &inputs.missing, &e);
     if (source)
         source->kind->close(source);
-    free_paths(&paths);
+    free_inputs(&inputs);
     return code;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cli/local_zone.h"
 #include "cli/nearest.h"
+#include "client/missing_nodes.h"
 #include "query/filter.h"
 
 #include <errno.h>
@@ -83,49 +84,9 @@ int data_request_open(const struct options *o, char *const *where, size_t count,
 
 // ---------------------------------------------------------------- missing nodes
 
-static struct str name_of(struct str entry)
-{
-    ptrdiff_t at = str_find(entry, STR(" ("));
-    return at < 0 ? entry : str_slice(entry, 0, (size_t)at);
-}
-
-// Removes the next entry from "n2 (late), n7 (error: this, and that)".
-static struct str cut_entry(struct str *rest)
-{
-    ptrdiff_t at = str_find(*rest, STR("), "));
-    struct str entry = at < 0 ? *rest : str_slice(*rest, 0, (size_t)at + 1);
-    *rest = at < 0 ? (struct str){0} : str_slice(*rest, (size_t)at + 3, rest->size);
-    return entry;
-}
-
-static bool is_noted(const struct data_request *a, struct str name)
-{
-    struct str rest = buf_str(&a->missing);
-    while (rest.data && rest.size)
-        if (str_eq(name_of(cut_entry(&rest)), name))
-            return true;
-    return false;
-}
-
 void data_request_missing(struct data_request *a, const char *names)
 {
-    struct str rest = str_of(names);
-    while (rest.data && rest.size) {
-        struct str entry = cut_entry(&rest);
-        if (!is_noted(a, name_of(entry)))
-            buf_printf(&a->missing, "%s%.*s", a->missing.size ? ", " : "", STR_ARG(entry));
-    }
-}
-
-size_t data_request_missing_count(const char *names)
-{
-    struct str rest = str_of(names);
-    size_t count = 0;
-    while (rest.data && rest.size) {
-        cut_entry(&rest);
-        count++;
-    }
-    return count;
+    missing_nodes_add(&a->missing, names);
 }
 
 int data_request_close(struct data_request *a, int code)

@@ -29,9 +29,6 @@ struct target_options data_request_targets(const struct options *o);
 // Notes the nodes that an answer lacks. NULL: none.
 void data_request_missing(struct data_request *a, const char *names);
 
-// The number of these nodes. NULL: none.
-size_t data_request_missing_count(const char *names);
-
 // Closes, and prints the missing nodes on stderr. Returns `code`, or EXIT_PARTLY if nodes are
 // missing and --strict is given.
 int data_request_close(struct data_request *a, int code);

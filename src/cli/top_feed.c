@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "cli/data_request.h"
+#include "client/missing_nodes.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -62,7 +63,7 @@ static void take_nodes(struct top_job *job, const json_t *nodes, const char *mis
         if (!job->id[0])
             snprintf(job->id, sizeof job->id, "%s", data_request_text(node, "job"));
     }
-    job->missing_count = data_request_missing_count(missing);
+    job->missing_count = missing_nodes_count(missing);
     snprintf(job->missing, sizeof job->missing, "%s", missing ? missing : "");
 }
 

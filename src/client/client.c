@@ -293,7 +293,7 @@ int client_query(struct sonde_client *c, const struct sonde_query *q, int timeou
 {
     struct buf body = {0};
     *out = NULL;
-    int rc = question(q, c->count > 1, &body, e);
+    int rc = question(q, c->job_tag || c->count > 1, &body, e);
     if (!rc)
         rc = c->count > 1 ? query_all(c, buf_str(&body), timeout_ms, out, e)
                           : query_one(c, 0, buf_str(&body), timeout_ms, out, e);
@@ -394,7 +394,7 @@ int client_list(struct sonde_client *c, const char *path, const char *name, json
     char *absent = NULL;
     json_t *rows = json_array();
     buf_add_str(&tagged, str_of(path));
-    if (c->count > 1)
+    if (c->job_tag || c->count > 1)
         client_add_parameter(&tagged, "job_tag", "1");
     int rc = rows && !tagged.failed ? 0 : error_set(e, -ENOMEM, "out of memory");
     for (size_t i = 0; i < c->count && !rc; i++)

@@ -18,6 +18,7 @@ struct sonde_client {
     char *what;     // its description from target.h; empty if the arguments name it completely
     int timeout_ms; // 0: the default
     struct origin_look look;
+    bool job_tag; // series and events carry their job, also those of a single origin
 };
 
 // `where` is a list of names; an empty list means what target.h documents for no name.

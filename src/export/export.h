@@ -47,7 +47,8 @@ struct export_event {
 
 // Known before the first point, and valid until release() has returned.
 struct export_plan {
-    // Grouped by metric, metrics in the order of their names. Some may turn out to have no points.
+    // Grouped by metric, in the order of names and then of tags. Some may turn out to have no
+    // points.
     const struct export_series *series;
     size_t series_count;
     const struct str *keys; // of all labels of series and events, sorted, each once
@@ -77,6 +78,7 @@ struct export_format {
     const char *name;   // as --format has it
     const char *ending; // of the usual file name, ".csv"; the first format with it has it
     bool is_text;       // may go to a terminal
+    bool seeks;         // export_write_at(): only regular files
     bool by_time;       // rows() in place of series() and points()
     bool no_events;     // spans and annotations are not offered
 
@@ -95,7 +97,8 @@ struct export_format {
 };
 
 extern const struct export_format export_csv, export_wide_csv, export_parquet, export_arrow,
-    export_openmetrics, export_influx, export_perfetto, export_chrome_trace;
+    export_openmetrics, export_influx, export_perfetto, export_chrome_trace, export_sqlite,
+    export_dragon_sqlite, export_tensorboard;
 
 // The table, in the order in which help names them; ends with NULL.
 extern const struct export_format *const export_formats[];
@@ -107,6 +110,9 @@ const struct export_format *export_format_of_path(const char *path);
 
 // Appends bytes. -ENOSPC and other errors come with words; -EPIPE: the reader of the pipe has gone.
 int export_write(struct export_output *o, struct str bytes, struct error *e);
+
+// Writes bytes at this place; for formats with `seeks`, which do not append.
+int export_write_at(struct export_output *o, uint64_t offset, struct str bytes, struct error *e);
 
 // Writes what is in the buffer, and empties it, once it holds EXPORT_BUFFER_BYTES or if `all`.
 // Reports a failed buffer as -ENOMEM.

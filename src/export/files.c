@@ -3,8 +3,9 @@
 //
 // The data are those of one moment: a snapshot of each file, opened at the beginning. A series that
 // lies in several files is one series, as for a query (query/source.h).
+#include "export/buckets.h"
 #include "export/keys.h"
-#include "export/source.h"
+#include "export/span_values.h"
 
 #include "ask/sources.h"
 #include "base/array.h"
@@ -30,7 +31,9 @@ struct files {
     struct query_context selecting; // its plan has the selected series
     bool selects;
     struct export_series *series;
-    const struct query_selected **selected; // of each series
+    const struct query_selected **selected; // of each series; not with `spans`
+    struct span_values *spans;              // NULL: the points themselves
+    size_t *span_series;                    // of each series
     size_t count, series_capacity, selected_capacity;
     struct keys keys;
 };
@@ -70,16 +73,70 @@ static int add_series(struct files *f, const struct query_selected *found, struc
     return 0;
 }
 
+static int compare_selected(const void *a, const void *b)
+{
+    const struct query_selected *x = *(const struct query_selected *const *)a,
+                                *y = *(const struct query_selected *const *)b;
+    return query_labels_compare(x->labels, x->label_count, y->labels, y->label_count);
+}
+
+// By labels: files hold the series in the order in which they came.
+static void sort_series(struct files *f, size_t first)
+{
+    qsort(f->selected + first, f->count - first, sizeof(struct query_selected *), compare_selected);
+    for (size_t i = first; i < f->count; i++) {
+        f->series[i].metric = metric_of(f->selected[i], f->query.metric);
+        f->series[i].labels = f->selected[i]->labels;
+        f->series[i].label_count = f->selected[i]->label_count;
+    }
+}
+
 static int select_metric(struct files *f, struct str name, struct error *e)
 {
     struct query_selection found;
     f->query.metric = name;
     f->selecting.e = e;
     int rc = query_select(&f->selecting, f->view.snapshots, f->view.count, &found);
+    if (!rc && f->spans)
+        return found.count ? span_values_add(f->spans, metric_of(&found.groups[0].series[0], name), e)
+                           : 0;
+    size_t first = f->count;
     for (size_t g = 0; g < found.count && !rc; g++)
         for (size_t i = 0; i < found.groups[g].count && !rc; i++)
             rc = add_series(f, &found.groups[g].series[i], e);
+    if (!rc && f->count > first)
+        sort_series(f, first);
     return rc;
+}
+
+static int compare_span_series(const void *a, const void *b)
+{
+    const struct export_series *x = a, *y = b;
+    int order = str_compare(x->metric->name, y->metric->name);
+    return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+// The series of all metrics, of which a name may lie between those of another metric.
+static int add_span_series(struct files *f, struct error *e)
+{
+    f->count = span_values_count(f->spans);
+    f->span_series = calloc(f->count + 1, sizeof *f->span_series);
+    if (!f->span_series ||
+        !array_room(&f->series, &f->series_capacity, f->count, sizeof *f->series))
+        return no_memory(e);
+    for (size_t i = 0; i < f->count; i++) {
+        struct span_values_series s = span_values_series(f->spans, i);
+        f->series[i] = (struct export_series){i, s.metric, s.labels, s.label_count};
+        if (!keys_add(&f->keys, s.labels, s.label_count))
+            return no_memory(e);
+    }
+    if (f->count)
+        qsort(f->series, f->count, sizeof *f->series, compare_span_series);
+    for (size_t i = 0; i < f->count; i++) {
+        f->span_series[i] = f->series[i].index;
+        f->series[i].index = i;
+    }
+    return 0;
 }
 
 static int select_all(struct files *f, struct error *e)
@@ -97,15 +154,20 @@ static int select_all(struct files *f, struct error *e)
         return error_set(e, -ENOENT, "there is no metric '%.*s'; sonde query --list names them",
                          STR_ARG(unknown));
     f->query = (struct query){.aggregator = QUERY_NONE,
+                              .downsample = f->selection->downsample,
+                              .start_ns = f->base.first_ns,
+                              .end_ns = f->base.last_ns,
                               .filters = f->judge.filters,
                               .filter_count = f->judge.filter_count,
                               .store_labels = f->view.labels};
     query_context_begin(&f->selecting, &f->query, &limits, &f->arena, e);
     f->selects = true;
+    if (f->selection->span.size)
+        rc = span_values_open(&f->query, f->selection->span, &f->view, &f->spans, e);
     for (size_t i = 0; i < count && !rc; i++)
         if (export_judge_metric(&f->judge, names[i]))
             rc = select_metric(f, names[i], e);
-    return rc;
+    return rc || !f->spans ? rc : add_span_series(f, e);
 }
 
 // ---------------------------------------------------------------- points
@@ -166,6 +228,10 @@ static int files_points(struct export_source *s, size_t series, int64_t from_ns,
         from_ns = s->first_ns;
     if (to_ns > s->last_ns)
         to_ns = s->last_ns;
+    if (f->spans)
+        return span_values_points(f->spans, f->span_series[series], from_ns, to_ns, take, user, e);
+    if (f->query.downsample.on)
+        return buckets_read(&f->query, f->selected[series], from_ns, to_ns, take, user, e);
     int64_t until_ns = to_ns;
     query_context_begin(&c, &f->query, &limits, &results, e);
     while (!rc && from_ns <= to_ns) {
@@ -282,6 +348,7 @@ static size_t files_missing(struct export_source *s, struct buf *out)
 static void files_close(struct export_source *s)
 {
     struct files *f = files_of(s);
+    span_values_close(f->spans);
     if (f->selects)
         query_context_end(&f->selecting);
     if (f->viewed)
@@ -293,11 +360,32 @@ static void files_close(struct export_source *s)
     arena_free(&f->arena);
     free(f->series);
     free(f->selected);
+    free(f->span_series);
     free(f);
 }
 
 static const struct export_source_kind kind = {files_points, files_events, files_missing,
                                                files_close};
+
+// Buckets and spans begin before their first point, and 0all excludes the end of the range.
+static int widen_range(struct files *f, struct error *e)
+{
+    struct export_source *s = &f->base;
+    const struct export_selection *wanted = f->selection;
+    if (s->first_ns > s->last_ns || (!wanted->downsample.on && !wanted->span.size))
+        return 0;
+    s->points_expected = 0; // nobody knows how many buckets have points
+    struct query q = {.downsample = wanted->downsample};
+    int64_t begin_ns = wanted->from_ns;
+    int rc = 0;
+    if (wanted->downsample.on)
+        rc = buckets_begin(&q, s->first_ns, &begin_ns, e);
+    if (!rc && begin_ns >= wanted->from_ns)
+        s->first_ns = begin_ns;
+    if (wanted->downsample.all && wanted->to_ns == INT64_MAX && s->last_ns < INT64_MAX)
+        s->last_ns++;
+    return rc;
+}
 
 static void find_range(struct files *f)
 {
@@ -348,8 +436,10 @@ int export_source_of_files(const char *const *paths, size_t count,
         rc = open_view(f, paths, count, e);
     if (!rc) {
         find_range(f);
-        rc = select_all(f, e);
+        rc = widen_range(f, e);
     }
+    if (!rc)
+        rc = select_all(f, e);
     if (!rc && selection->events)
         rc = files_events(&f->base, note_keys, f, e);
     if (rc) {

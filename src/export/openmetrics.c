@@ -20,6 +20,7 @@ struct openmetrics {
     struct buf before; // what all lines of a series have before the value
     struct arena names;
     struct map taken; // families
+    struct str *keys; // the label name of each of the plan's keys
     const struct store_metric *metric;
     struct str family;
     bool counter;
@@ -30,10 +31,40 @@ static int no_memory(struct error *e)
     return error_set(e, -ENOMEM, "out of memory");
 }
 
+// Keys that become one name get a number, in the whole export: two series with one of them each
+// would else be one series. A key that is a name already keeps it.
+static int name_keys(struct openmetrics *o, const struct export_plan *plan)
+{
+    struct map taken = {0};
+    int rc = 0;
+    o->keys = arena_array(&o->names, plan->key_count + 1, sizeof *o->keys);
+    for (int plain = 1; o->keys && plain >= 0 && !rc; plain--) {
+        for (size_t i = 0; i < plan->key_count && !rc; i++) {
+            struct buf name = {0};
+            bool added = false;
+            openmetrics_add_label_name(&name, plan->keys[i]);
+            if (str_eq(buf_str(&name), plan->keys[i]) == (plain == 1)) {
+                size_t size = name.size;
+                for (int n = 1; !added && !name.failed && !rc; n++) {
+                    o->keys[i] = arena_str(&o->names, buf_str(&name));
+                    if (!o->keys[i].data || !map_add(&taken, o->keys[i], &added))
+                        rc = -ENOMEM;
+                    name.size = size;
+                    buf_printf(&name, "_%d", n + 1);
+                }
+                rc = name.failed ? -ENOMEM : rc;
+            }
+            buf_free(&name);
+        }
+    }
+    map_free(&taken);
+    return o->keys ? rc : -ENOMEM;
+}
+
 static int begin(struct export_sink *s, struct error *e)
 {
-    s->state = calloc(1, sizeof(struct openmetrics));
-    return s->state ? 0 : no_memory(e);
+    struct openmetrics *o = s->state = calloc(1, sizeof *o);
+    return o && !name_keys(o, s->plan) ? 0 : no_memory(e);
 }
 
 static int begin_family(struct openmetrics *o, const struct store_metric *metric, struct error *e)
@@ -59,8 +90,11 @@ static int series(struct export_sink *s, const struct export_series *series, str
     int rc = known ? 0 : begin_family(o, series->metric, e);
     if (rc)
         return rc;
-    for (size_t i = 0; i < count; i++)
-        labels[i] = (struct openmetrics_label){series->labels[i].key, series->labels[i].value};
+    for (size_t i = 0, k = 0; i < count; i++) {
+        while (k + 1 < s->plan->key_count && !str_eq(s->plan->keys[k], series->labels[i].key))
+            k++;
+        labels[i] = (struct openmetrics_label){o->keys[k], series->labels[i].value};
+    }
     o->before.size = 0;
     buf_add_str(&o->before, o->family);
     buf_add_str(&o->before, o->counter ? STR("_total") : STR(""));

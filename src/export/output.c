@@ -51,6 +51,21 @@ int export_write(struct export_output *o, struct str bytes, struct error *e)
     return 0;
 }
 
+int export_write_at(struct export_output *o, uint64_t offset, struct str bytes, struct error *e)
+{
+    while (bytes.size) {
+        ssize_t n = pwrite(o->fd, bytes.data, bytes.size, (off_t)offset);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return error_set(e, n ? -errno : -EIO, "cannot write %s: %s", o->path,
+                             strerror(n ? errno : EIO));
+        bytes = str_slice(bytes, (size_t)n, bytes.size);
+        offset += (uint64_t)n;
+    }
+    return 0;
+}
+
 int export_flush(struct export_output *o, struct buf *b, bool all, struct error *e)
 {
     if (b->failed)

@@ -13,6 +13,8 @@ struct export_selection {
     const char *filters;
     int64_t from_ns, to_ns; // both inclusive
     bool events;
+    struct query_downsample downsample; // without a fill policy; not `on`: the points as they are
+    struct str span; // values of each span of this name in place of points; empty: none
 };
 
 // A selection, ready to judge. Its texts outlive it.

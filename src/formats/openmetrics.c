@@ -70,6 +70,11 @@ void openmetrics_add_head(struct buf *out, struct str family, bool counter, stru
         buf_printf(out, "# UNIT %.*s %.*s\n", STR_ARG(family), STR_ARG(unit));
 }
 
+void openmetrics_add_label_name(struct buf *out, struct str key)
+{
+    add_name(out, key, false);
+}
+
 void openmetrics_add_labels(struct buf *out, const struct openmetrics_label *labels, size_t count)
 {
     struct buf text = {0};

@@ -27,6 +27,9 @@ struct str openmetrics_family(struct str metric, bool counter, struct map *taken
 void openmetrics_add_head(struct buf *out, struct str family, bool counter, struct str unit,
                           struct str help);
 
+// The name of a label for a key: characters that it cannot have become _.
+void openmetrics_add_label_name(struct buf *out, struct str key);
+
 // {key="value",…}; nothing without labels. If several keys get the same name, _ is appended to the
 // later ones; their order identifies them.
 enum { OPENMETRICS_LABELS_MAX = 64 }; // the rest is left out

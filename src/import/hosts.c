@@ -67,7 +67,7 @@ static int open_recording(struct import_hosts *h, struct str host, struct error 
         return error_set(e, -ENOMEM, "out of memory");
     }
     struct recording r = {.path = path.data};
-    int rc = import_recording_create(r.path, host, &r.store, e);
+    int rc = import_recording_create(r.path, host, h->options.job, &r.store, e);
     if (rc)
         buf_free(&path);
     else
@@ -100,6 +100,18 @@ static int find_recording(struct import_hosts *h, struct str host, size_t *out, 
 static bool refused(int rc)
 {
     return rc == -EINVAL || rc == -E2BIG;
+}
+
+int import_hosts_metric(struct import_hosts *h, const struct store_metric *metric, struct error *e)
+{
+    size_t at = 0;
+    uint32_t id;
+    int rc = find_recording(h, h->options.host, &at, e);
+    if (!rc)
+        rc = store_define_metric(h->recordings[at].store, metric, &id);
+    return rc ? error_set(e, rc, "%s: cannot define the metric %.*s: %s", h->options.folder,
+                          STR_ARG(metric->name), strerror(-rc))
+              : 0;
 }
 
 static int define(struct import_hosts *h, const struct import_hosts_series *s,

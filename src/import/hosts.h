@@ -16,6 +16,7 @@ enum { IMPORT_HOSTS_MAX = 4096 };
 struct import_hosts_options {
     const char *folder; // of the recordings; exists
     struct str host;    // of points and events without one
+    struct str job;     // that the recordings name; empty: none
 };
 
 struct import_hosts_recording {
@@ -27,6 +28,10 @@ struct import_hosts;
 
 int import_hosts_begin(const struct import_hosts_options *o, struct import_hosts **out,
                        struct error *e);
+
+// The recording of the default host has the metric, also without points.
+int import_hosts_metric(struct import_hosts *h, const struct store_metric *metric,
+                        struct error *e);
 
 // `key` names the series: points with one key have one metric and the same labels, which are read
 // only for the first of them. Labels may have any order; without `host` the default one is added.

@@ -179,7 +179,7 @@ static int import_table(struct table *t, const char *out_path, struct str host,
     if (!t->sets || !t->values)
         return error_set(e, -ENOMEM, "no memory");
     struct store *s;
-    rc = import_recording_create(out_path, host, &s, e);
+    rc = import_recording_create(out_path, host, STR(""), &s, e);
     if (rc)
         return rc;
     rc = define_all(s, t, host);
@@ -434,7 +434,7 @@ static int import_dask(struct table *t, int64_t written_ns, const char *out_path
     if (!rc && (gzrewind(t->csv.file) != 0 || csv_lines_next(&t->csv) <= 0))
         rc = error_set(e, -EIO, "it cannot be read a second time");
     if (!rc)
-        rc = import_recording_create(out_path, host, &d.store, e);
+        rc = import_recording_create(out_path, host, STR(""), &d.store, e);
     if (!rc) {
         t->csv.line_number = 1;
         d.base_ns = written_ns - (int64_t)(last * 1e9);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/storable_name.h"
+#include "store/import_recording.h"
 #include "store/inspect.h"
 #include "store/no_recording.h"
 #include "store/sqlite_library.h"
@@ -19,7 +20,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { HOST_MAX = 64, STAMP_SIZE = 16, FRACTION_DIGITS = 9 };
@@ -128,8 +128,7 @@ static int add_dump(struct importer *im, const char *path, struct str host, stru
 
 static struct str column(const struct importer *im, struct sqlite3_stmt *s, int index)
 {
-    const char *text = (const char *)im->q->column_text(s, index);
-    return (struct str){text ? text : "", text ? (size_t)im->q->column_bytes(s, index) : 0};
+    return sqlite_column_text(im->q, s, index);
 }
 
 static int fail(const struct importer *im, struct sqlite3 *db, const char *path, struct error *e)
@@ -178,11 +177,9 @@ static int list_database(struct importer *im, const char *path, struct error *e)
     struct sqlite3 *db = sqlite_open(im->q, path, e);
     if (!db)
         return e->code;
-    // A view or a virtual table has no root page.
-    int rc =
-        ask(im, db, path,
-            "SELECT 1 FROM sqlite_master WHERE type='table' AND name='datapoints' AND rootpage>0",
-            &is_table, e);
+    int rc = sqlite_has_table(im->q, db, "datapoints", &is_table) == SQLITE_OK
+                 ? 0
+                 : fail(im, db, path, e);
     if (!rc && !is_table)
         rc = error_set(
             e, -EINVAL,
@@ -445,21 +442,11 @@ static int close_recording(struct importer *im, struct error *e)
 
 static int open_recording(struct importer *im, struct str host, struct error *e)
 {
-    struct stat st;
-    struct store_label meta[] = {{STR("host"), host}, {STR("source"), STR("import")}};
-    struct store_options o = {.size_limit_bytes = UINT64_MAX,
-                              .close_budget_ns = INT64_MAX,
-                              .meta = meta,
-                              .meta_count = sizeof meta / sizeof *meta,
-                              .new_file = true};
     int n = snprintf(im->made.path, sizeof im->made.path, "%s/%.*s.sonde", im->o->folder,
                      STR_ARG(host));
     if (n < 0 || n >= (int)sizeof im->made.path)
         return error_set(e, -ENAMETOOLONG, "the path of the recording is too long");
-    if (lstat(im->made.path, &st) == 0)
-        return error_set(e, -EEXIST, "%s is there already; remove it or choose another folder",
-                         im->made.path);
-    return store_open(im->made.path, &o, &im->store, e);
+    return import_recording_create(im->made.path, host, STR(""), &im->store, e);
 }
 
 // Imports the databases of one host.

@@ -40,6 +40,9 @@ const struct sqlite_library *sqlite_library_open(struct error *e)
                  {"sqlite3_step", &q.step},
                  {"sqlite3_finalize", &q.finalize},
                  {"sqlite3_column_type", &q.column_type},
+                 {"sqlite3_bind_int64", &q.bind_int64},
+                 {"sqlite3_reset", &q.reset},
+                 {"sqlite3_column_int64", &q.column_int64},
                  {"sqlite3_column_double", &q.column_double},
                  {"sqlite3_column_text", &q.column_text},
                  {"sqlite3_column_bytes", &q.column_bytes}};
@@ -107,4 +110,26 @@ struct sqlite3 *sqlite_open(const struct sqlite_library *q, const char *path, st
         return NULL;
     }
     return db;
+}
+
+struct str sqlite_column_text(const struct sqlite_library *q, struct sqlite3_stmt *s, int column)
+{
+    const char *text = (const char *)q->column_text(s, column);
+    return (struct str){text ? text : "", text ? (size_t)q->column_bytes(s, column) : 0};
+}
+
+int sqlite_has_table(const struct sqlite_library *q, struct sqlite3 *db, const char *name,
+                     bool *has)
+{
+    struct sqlite3_stmt *s = NULL;
+    int rc = q->prepare_v2(
+        db, "SELECT 1 FROM sqlite_master WHERE type='table' AND name=? AND rootpage>0", -1, &s,
+        NULL);
+    if (rc == SQLITE_OK)
+        rc = q->bind_text(s, 1, name, -1, NULL);
+    if (rc == SQLITE_OK)
+        rc = q->step(s);
+    q->finalize(s);
+    *has = rc == SQLITE_ROW;
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }

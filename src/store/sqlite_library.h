@@ -1,4 +1,4 @@
-// sqlite_library.h - SQLite, opened with dlopen by the import of Dragon's databases alone.
+// sqlite_library.h - SQLite, opened with dlopen by the import of databases alone.
 //
 // Only `sonde import` reads SQLite, so no program links it. The names and numbers below are those
 // of SQLite's stable interface; they have not changed since SQLite 3.5 of 2007.
@@ -6,6 +6,8 @@
 #define SONDE_STORE_SQLITE_LIBRARY_H
 
 #include "base/error.h"
+
+#include "base/str.h"
 
 #include <stdint.h>
 
@@ -35,6 +37,9 @@ struct sqlite_library {
     int (*step)(struct sqlite3_stmt *s);
     int (*finalize)(struct sqlite3_stmt *s);
     int (*column_type)(struct sqlite3_stmt *s, int column);
+    int (*bind_int64)(struct sqlite3_stmt *s, int index, int64_t value);
+    int (*reset)(struct sqlite3_stmt *s);
+    int64_t (*column_int64)(struct sqlite3_stmt *s, int column);
     double (*column_double)(struct sqlite3_stmt *s, int column);
     const unsigned char *(*column_text)(struct sqlite3_stmt *s, int column);
     int (*column_bytes)(struct sqlite3_stmt *s, int column);
@@ -46,5 +51,12 @@ const struct sqlite_library *sqlite_library_open(struct error *e);
 // Opens a database for reading only. The file may come from another user: its schema is not
 // trusted, and rows of more than 1 MiB are refused. Returns NULL on failure.
 struct sqlite3 *sqlite_open(const struct sqlite_library *q, const char *path, struct error *e);
+
+// A text, valid until the next step.
+struct str sqlite_column_text(const struct sqlite_library *q, struct sqlite3_stmt *s, int column);
+
+// Whether the database has a table of this name. A view or a virtual table is none.
+int sqlite_has_table(const struct sqlite_library *q, struct sqlite3 *db, const char *name,
+                     bool *has);
 
 #endif

@@ -11,12 +11,14 @@ import random
 import re
 import shutil
 import signal
+import socket
 import sqlite3
 import struct
 import subprocess
+import time
 import unittest
 
-from place import PATIENCE_S, Place, main
+from place import PATIENCE_S, Place, main, until
 
 SPECIAL = [0.0, -0.0, float("nan"), float("inf"), float("-inf"), 5e-324, -2.2e-308, 1.7976931348623157e308, 2.0**53, 2.0**63, -(2.0**63), 0.1, 1 / 3]
 FIXED = ["time_ns", "kind", "name", "value", "unit", "end_ns", "id", "parent", "node"]
@@ -245,7 +247,7 @@ class Export(Place):
         self.assertIn("# TYPE cpu_user_seconds counter\n# UNIT cpu_user_seconds seconds\n", text)
         own = {v: (family, {k: v for k, v in tags if k.startswith("k")}) for (family, tags, _), v in found.items() if re.match("a[:_]b|c$", family)}
         dots, slash, colon, quote = (own[bits(v)] for v in (1.0, 2.0, 3.0, 4.0))
-        self.assertEqual((dots[1], slash[1], colon, quote), ({"k_1": "x"}, {"k_1": "y", "k_1_": "z"}, ("a:b", {}), ("c", {"k": '"'})))
+        self.assertEqual((dots[1], slash[1], colon, quote), ({"k_1": "x"}, {"k_1": "y", "k_1_2": "z"}, ("a:b", {}), ("c", {"k": '"'})))
         self.assertNotEqual(dots[0], slash[0])
         self.assertTrue({"a_b"} < {dots[0], slash[0]})
         if shutil.which("promtool"):
@@ -307,6 +309,118 @@ class Export(Place):
         self.assertEqual(self.points(done.stdout), expected)
         (self.root / "rec" / "n0.sonde").unlink()
         self.one_line(self.sonde("export", "rec"), 1, "foreign.sonde")
+
+    def emit(self, rng, points):
+        """Text for sonde put: random series, kinds, tags and values, with spans and annotations."""
+        lines = []
+        now = time.time_ns() - 10**9
+        for name in ("loss", "words_total", "a.b", "temp:c"):
+            for tags in ("", " rank=0", " rank=1 part=x/y", " rank=2 part=ä"):
+                at = now - rng.randrange(10**10)
+                for _ in range(rng.randrange(1, points)):
+                    at += rng.choice([1, 10**3, rng.randrange(1, 10**8)])
+                    value = rng.choice([*SPECIAL, rng.gauss(0, 1)])
+                    lines.append(f"put {name} {at} {value!r}{tags}\n")
+        return "".join(lines)
+
+    def test_a_running_job(self):
+        """The same bytes as from its recording, for the same range."""
+        rng = random.Random(int(os.environ.get("SONDE_TEST_SEED", "1")))
+        script = "sonde put <lines; for i in 1 2 3 4 5; do sonde annotate \"note $i\" rank=$i; done; sonde span run step rank=1 -- sonde span run inner -- true; touch ready; read line <go"
+        (self.root / "lines").write_text(self.emit(rng, 400))
+        os.mkfifo(self.root / "go")
+        job = self.start("run", "-q", "-l", "2", "sh", "-c", script, env={"SONDE_JOB": "one"})
+        until((self.root / "ready").exists, "the job has emitted")
+        end = str(time.time_ns() // 10**6)
+        alone = ["--metric", "loss,words_total,a.b,temp:c", "-e", end]
+        ways = [("csv", alone), ("csv", [*alone, "--filter", "rank=0|1"]), ("wide-csv", ["-e", end, "--metric", "loss"]), ("openmetrics", alone), ("csv", [*alone, "--no-events"]), ("chrome-trace", alone)]
+        url = self.job()["url"]
+        live = [self.sonde("export", "--format", form, *options, "one") for form, options in ways]
+        live.append(self.sonde("export", *alone))
+        live.append(self.sonde("export", *alone, url))
+        before = self.sonde("export", "--metric", "loss", "-e", "1000", "one")
+        self.assertEqual((before.returncode, before.stdout.count("\n")), (0, 1), before.stderr)
+        self.one_line(self.sonde("export", "--metric", "none", "one"), 1, "no metric 'none'")
+        self.assertEqual([p.name for p in self.tmp.iterdir() if p.name.startswith("sonde-export")], [])
+        (self.root / "go").write_text("x\n")
+        self.assertEqual(self.ends(job)[0], 0)
+        for (form, options), done in zip([*ways, ways[0], ways[0]], live):
+            self.assertEqual(done.returncode, 0, done.stderr)
+            recorded = self.sonde("export", "--format", form, *options, "one")
+            self.assertEqual(done.stdout, recorded.stdout, (form, options))
+        self.assertEqual(len({live[0].stdout, live[-1].stdout, live[-2].stdout}), 1)
+        self.assertEqual(live[0].stdout.count(",span,"), 2)
+        self.assertEqual(live[0].stdout.count(",annotation,"), 5)
+
+    def test_a_running_job_and_a_recording(self):
+        self.assertEqual(self.sonde("run", "-q", "-l", "1", "sonde", "put", "loss", "1", env={"SONDE_JOB": "old"}).returncode, 0)
+        job = self.start("run", "-q", "-l", "1", "sh", "-c", "sonde put loss 2; sonde span begin open; touch ready; exec sleep 1000", env={"SONDE_JOB": "new"})
+        until((self.root / "ready").exists, "the job has emitted")
+        done = self.sonde("export", "--metric", "loss", "old", "new")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({(r["job"], r["value"]) for r in self.read(done.stdout)}, {("old", "1"), ("new", "2"), ("new", "")})
+        self.assertEqual([(r["name"], r["end_ns"]) for r in self.read(done.stdout) if r["kind"] == "span"], [("open", "")])
+        job.terminate()
+        self.ends(job)
+
+    def queried(self, *arguments):
+        """The points of `sonde query`, with the tags as an export has them; times are milliseconds."""
+        done = self.sonde("query", "--json", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = {}
+        for series in json.loads(done.stdout):
+            found |= {(frozenset(series["tags"].items()), int(t)): bits(float(v)) for t, v in series["dps"].items()}
+        return found
+
+    def test_downsampled(self):
+        rng = random.Random(int(os.environ.get("SONDE_TEST_SEED", "1")))
+        table = "t,m0,m1\n" + "".join(f"{1_790_000_000_000_000_000 + i * 10**8 + rng.randrange(10**7)},{rng.gauss(0, 1)},{i if i % 3 else ''}\n" for i in range(2000))
+        (self.root / "n0.csv").write_text(table)
+        self.assertEqual(self.sonde("import", "-o", "rec", "n0.csv").returncode, 0)
+        for each in ("1s-avg", "7s-p95", "1ms-max", "0all-sum", "1hc-count", "30s-first"):
+            for span in ([], ["-s", "1790000020", "-e", "1790000090"]):
+                done = self.sonde("export", "--downsample", each, "--metric", "m1", *span, "rec")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                found = {(tags, t // 10**6): v for (_, tags, t), v in self.tagged(done.stdout).items()}
+                self.assertEqual(found, self.queried(f"none:{each}:m1", *span, "rec"), (each, span))
+                self.assertEqual(bool(found), each != "1hc-count" or not span)
+        rows = list(csv.reader(io.StringIO(self.sonde("export", "--format", "wide-csv", "--downsample", "10s-count", "rec").stdout)))
+        self.assertEqual((len(rows), {row[1] for row in rows[2:-1]}), (21, {"100"}))
+        self.one_line(self.sonde("export", "--downsample", "1s-avg-zero", "rec"), 2, "no values for gaps")
+        self.one_line(self.sonde("export", "--downsample", "soon", "rec"), 2, "downsampl")
+
+    def test_values_of_spans(self):
+        script = "for e in 1 2 3; do sonde span run epoch nr=$e rank=0 -- sh -c \"for i in 1 2 3 4; do echo loss \\${i}$e rank=0; done | sonde put\"; done; sonde put loss 1000 rank=0"
+        done = self.sonde("run", "-q", "-l", "1", "sh", "-c", script)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.sonde("export", "--per-span", "epoch", "--metric", "loss", "--no-events")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name, function in (("count", "count"), ("mean", "avg"), ("min", "min"), ("max", "max")):
+            found = {(tags, t // 10**6): v for (metric, tags, t), v in self.tagged(done.stdout).items() if metric == f"loss_{name}"}
+            self.assertEqual(found, self.queried("--per-span", "epoch", f"none:0all-{function}:loss"), name)
+            self.assertEqual(len(found), 3)
+        wide = self.sonde("export", "--per-span", "epoch", "--metric", "loss", "--format", "wide-csv").stdout
+        self.assertEqual(wide.splitlines()[0].count("loss_"), 12)
+        for row in csv.DictReader(io.StringIO(wide)):
+            for name, value in row.items():
+                nr = re.search("nr=(\\d)", name)
+                if nr and value:
+                    low, high = float("1" + nr[1]), float("4" + nr[1])
+                    self.assertEqual(float(value), {"count": 4, "mean": (low + high) / 2, "min": low, "max": high}[name.split("{")[0].removeprefix("loss_")])
+        self.one_line(self.sonde("export", "--per-span", "none", "last"), 1, "no span 'none'")
+        self.one_line(self.sonde("export", "--per-span", "epoch", "--downsample", "1s-avg", "last"), 2, "leave out --downsample")
+
+    def test_an_interrupted_copy_leaves_nothing(self):
+        """The job's server accepts connections and does not answer."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            address = "http://127.0.0.1:%d/?token=%s" % (server.getsockname()[1], "x" * 43)
+            export = self.start("export", "-o", "out.csv", address)
+            connection, _ = server.accept()
+            export.send_signal(signal.SIGTERM)
+            code, _, err = self.ends(export)
+            connection.close()
+        self.assertEqual(code, -signal.SIGTERM, err)
+        self.assertEqual([p.name for p in self.root.iterdir() if p.name.startswith("out")] + [p.name for p in self.tmp.iterdir()], [])
 
 
 if __name__ == "__main__":

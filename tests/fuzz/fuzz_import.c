@@ -1,5 +1,5 @@
-// Files to import that mean no good, CSV and Parquet: refused with a reason, or recordings, of
-// which none is left once they are cancelled.
+// Files to import that mean no good, of every format with rows: refused with a reason, or
+// recordings, of which none is left once they are cancelled. The first byte chooses the format.
 #include "import/import.h"
 
 #include <dirent.h>
@@ -11,6 +11,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char folder[64];
+
+static import_fn *const readers[] = {import_parquet,     import_csv,    import_influx, import_openmetrics,
+                                     import_tensorboard, import_sqlite, import_ldms};
 
 static void check_empty(void)
 {
@@ -30,7 +33,7 @@ static void remove_folder(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct import_hosts_options o = {folder, STR("host")};
+    struct import_hosts_options o = {.folder = folder, .host = STR("host")};
     struct import_hosts *to;
     struct import_stats stats;
     struct error e = {0};
@@ -48,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         import_hosts_begin(&o, &to, &e))
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int rc = data[0] & 1 ? import_csv(path, to, &stats, &e) : import_parquet(path, to, &stats, &e);
+    int rc = readers[data[0] % (sizeof readers / sizeof *readers)](path, to, &stats, &e);
     if (rc && !e.text[0])
         abort();
     import_hosts_cancel(to);

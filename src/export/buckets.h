@@ -1,0 +1,20 @@
+// buckets.h - the points of a series in buckets of time, as a query downsamples them (query/grid.h).
+//
+// Buckets come in slices, so that the memory does not grow with the range.
+#ifndef SONDE_EXPORT_BUCKETS_H
+#define SONDE_EXPORT_BUCKETS_H
+
+#include "export/source.h"
+#include "query/select.h"
+
+enum { BUCKETS_SLICE = EXPORT_POINTS_MAX };
+
+// Of all buckets that begin in from_ns..to_ns, which lies in the range of `q`. `q` has the
+// downsampling.
+int buckets_read(const struct query *q, const struct query_selected *series, int64_t from_ns,
+                 int64_t to_ns, export_points_fn *take, void *user, struct error *e);
+
+// The begin of the bucket that contains t_ns.
+int buckets_begin(const struct query *q, int64_t t_ns, int64_t *begin_ns, struct error *e);
+
+#endif
