@@ -8,19 +8,20 @@
 // an OpenSpan of its own, because a task that started in an earlier entry still holds the earlier
 // span as its parent.
 //
-// The end of a span restores the variable only if it still holds this span: a generator may be
-// closed in another context than it began in.
+// The end of a span leaves the variable as it is, because setting it takes longer than everything
+// else here. A span that begins later skips the closed spans that it finds. This is also right if a
+// generator is closed in another context than it began in.
 #include "scoped_span.h"
 
 #include "arguments.h"
 #include "span.h"
 
 struct scoped_span {
-    struct open_span_head head;     // the first entry; id 0: not entered yet, off, or closed
-    PyObject *name, *keys, *values; // any object; tuples, or NULL without tags
-    PyObject *before;               // the variable's value before the first entry; NULL: not open
-    PyObject *more;                 // list of (OpenSpan, value before): the further open entries
-    bool entered;
+    struct open_span_head head; // the first entry
+    PyObject *name;             // any object
+    PyObject *keys, *values;    // tuples; NULL without tags. After the first entry: texts
+    PyObject *more;             // a list of OpenSpan: the further open entries; may be NULL
+    bool entered, open;         // the first entry
 };
 
 static PyTypeObject *type;
@@ -85,11 +86,35 @@ static int collect_tags(const struct scoped_span *s, PyObject *kind, struct text
     return (int)taken;
 }
 
-// The value of the context variable, or what stands for it where no span is open. A new reference.
-static PyObject *parent_of(PyObject *before)
+// Skips closed spans. Borrowed; NULL: none is open.
+static PyObject *nearest_open(PyObject *object)
 {
-    return before == Py_None && task_span ? PyObject_CallFunctionObjArgs(task_span, NULL)
-                                          : new_ref(before);
+    const struct open_span_head *head = (struct open_span_head *)(void *)object;
+    while (head && !head->span.id)
+        head = (struct open_span_head *)(void *)head->around;
+    return (PyObject *)head;
+}
+
+// Sets *around to the span around the next one, or to NULL: a new reference. Returns false with an
+// exception.
+static bool find_around(PyObject **around)
+{
+    PyObject *current = PyObject_CallFunctionObjArgs(current_get, NULL);
+    if (!current)
+        return false;
+    PyObject *open = current == Py_None ? NULL : nearest_open(current);
+    if (open)
+        Py_INCREF(open);
+    Py_DECREF(current);
+    if (!open && task_span) {
+        open = PyObject_CallFunctionObjArgs(task_span, NULL);
+        if (!open)
+            return false;
+        if (!span_in(open)) // None
+            Py_CLEAR(open);
+    }
+    *around = open;
+    return true;
 }
 
 static bool set_current(PyObject *value)
@@ -99,38 +124,49 @@ static bool set_current(PyObject *value)
     return token != NULL;
 }
 
-static bool open_one(const struct scoped_span *s, PyObject *before, struct sonde_span *out)
+// The variable may hold the Span for long. It should hold texts then, not the program's objects.
+static bool tags_to_text(struct scoped_span *s)
+{
+    for (Py_ssize_t i = 0; s->keys && i < PyTuple_Size(s->keys); i++) {
+        PyObject *value = PyTuple_GetItem(s->values, i);
+        PyObject *text = PyUnicode_Check(value) ? NULL : PyObject_Str(value);
+        if (text)
+            PyTuple_SetItem(s->values, i, text);
+        else if (PyErr_Occurred())
+            return false;
+    }
+    return true;
+}
+
+static bool begin(struct scoped_span *s, PyObject *around, struct sonde_span *out)
 {
     if (!PyUnicode_Check(s->name)) {
         PyErr_Format(PyExc_TypeError, "a span's name is a str, not %R",
                      (PyObject *)Py_TYPE(s->name));
         return false;
     }
-    PyObject *parent = parent_of(before);
-    if (!parent)
+    if (!s->entered && !tags_to_text(s))
         return false;
     struct texts texts = {.count = 0};
     struct sonde_tag tags[TAGS_MAX];
     const char *text = texts_add(&texts, s->name);
     int count = text ? collect_tags(s, Py_None, &texts, tags) : -1;
     if (count >= 0)
-        *out = sonde_span_open(text, tags, (size_t)count, span_in(parent));
+        *out = sonde_span_open(text, tags, (size_t)count, around ? span_in(around) : NULL);
     texts_free(&texts);
-    Py_DECREF(parent);
     return count >= 0;
 }
 
-// An entry beside the first one. Returns its OpenSpan, borrowed; NULL with an exception.
-static PyObject *add_entry(struct scoped_span *s, const struct sonde_span *opened, PyObject *before)
+// Adds an entry to those beside the first one. Returns its OpenSpan, borrowed; NULL with an
+// exception.
+static PyObject *add_entry(struct scoped_span *s, const struct sonde_span *opened)
 {
-    PyObject *own = span_as_parent(opened);
-    PyObject *entry = own ? PyTuple_Pack(2, own, before) : NULL;
+    PyObject *entry = span_as_parent(opened);
     if (!s->more)
         s->more = PyList_New(0);
     bool good = entry && s->more && PyList_Append(s->more, entry) == 0;
-    Py_XDECREF(own); // the entry holds it
-    Py_XDECREF(entry);
-    return good ? own : NULL;
+    Py_XDECREF(entry); // the list holds it
+    return good ? entry : NULL;
 }
 
 static PyObject *enter(PyObject *self, PyObject *unused)
@@ -140,63 +176,75 @@ static PyObject *enter(PyObject *self, PyObject *unused)
     if (sonde_level() == 0)
         return new_ref(self);
     struct sonde_span opened;
-    PyObject *before = PyObject_CallFunctionObjArgs(current_get, NULL), *own = NULL;
-    if (before && open_one(s, before, &opened)) {
-        if (s->entered) {
-            own = add_entry(s, &opened, before);
-        } else {
-            s->entered = true;
-            s->head.span = opened;
-            s->before = new_ref(before);
-            own = self;
-        }
+    PyObject *around, *own = self;
+    if (!find_around(&around))
+        return NULL;
+    if (!begin(s, around, &opened)) {
+        Py_XDECREF(around);
+        return NULL;
     }
-    Py_XDECREF(before);
+    if (s->entered)
+        own = add_entry(s, &opened);
+    else
+        s->head.span = opened;
+    if (own)
+        ((struct open_span_head *)(void *)own)->around = around;
+    else
+        Py_XDECREF(around);
+    if (own == self)
+        s->entered = s->open = true;
     return own && set_current(own) ? new_ref(self) : NULL;
 }
 
-// Takes the last open entry from the Span: *own is what the variable held in it, *before what it
-// held before. Both are new references. Returns false if no entry is open.
-static bool take_entry(struct scoped_span *s, PyObject **own, PyObject **before)
+// Removes the last open entry from the Span; returns a new reference. NULL, perhaps with an
+// exception: no entry is open.
+static PyObject *take_entry(struct scoped_span *s)
 {
     Py_ssize_t more = s->more ? PyList_Size(s->more) : 0;
     if (more) {
-        PyObject *entry = PyList_GetItem(s->more, more - 1);
-        *own = new_ref(PyTuple_GetItem(entry, 0));
-        *before = new_ref(PyTuple_GetItem(entry, 1));
-        return PyList_SetSlice(s->more, more - 1, more, NULL) == 0;
+        PyObject *entry = new_ref(PyList_GetItem(s->more, more - 1));
+        if (PyList_SetSlice(s->more, more - 1, more, NULL) < 0)
+            Py_CLEAR(entry);
+        return entry;
     }
-    if (!s->before)
-        return false;
-    *own = new_ref((PyObject *)s);
-    *before = s->before;
-    s->before = NULL;
-    return true;
+    if (!s->open)
+        return NULL;
+    s->open = false;
+    return new_ref((PyObject *)s);
+}
+
+// The spans around a closed one are only looked for while they are open, so that a chain of tasks,
+// each of which starts the next one, does not hold all of its spans.
+static void release_closed(PyObject *entry)
+{
+    struct open_span_head *head = (struct open_span_head *)(void *)entry;
+    PyObject *old = head->around, *open = nearest_open(old);
+    if (open == old)
+        return;
+    head->around = open ? new_ref(open) : NULL;
+    Py_DECREF(old);
 }
 
 // __exit__(kind, error, trace)
 static PyObject *leave(PyObject *self, PyObject *const *args, Py_ssize_t given)
 {
     struct scoped_span *s = (struct scoped_span *)(void *)self;
-    PyObject *own, *before;
     if (given != 3)
         return PyErr_Format(PyExc_TypeError, "__exit__() takes three arguments (%zd given)", given);
-    if (!take_entry(s, &own, &before))
+    PyObject *entry = take_entry(s);
+    if (!entry)
         return PyErr_Occurred() ? NULL : new_ref(Py_None);
-    PyObject *now = PyObject_CallFunctionObjArgs(current_get, NULL);
-    bool good = now && (now != own || set_current(before));
     struct texts texts = {.count = 0};
     struct sonde_tag tags[TAGS_MAX];
-    const char *text = good ? texts_add(&texts, s->name) : NULL;
+    const char *text = texts_add(&texts, s->name);
     int count = text ? collect_tags(s, args[0], &texts, tags) : -1;
-    struct sonde_span *span = span_in(own);
+    struct sonde_span *span = span_in(entry);
     if (count >= 0)
         sonde_span_close(span, text, tags, (size_t)count);
-    span->id = 0; // a span that begins later does not get it as its parent
+    span->id = 0; // closed
+    release_closed(entry);
     texts_free(&texts);
-    Py_XDECREF(now);
-    Py_DECREF(own);
-    Py_DECREF(before);
+    Py_DECREF(entry);
     return count < 0 ? NULL : new_ref(Py_None);
 }
 
@@ -224,7 +272,7 @@ static void free_span(PyObject *self)
     Py_CLEAR(s->name);
     Py_CLEAR(s->keys);
     Py_CLEAR(s->values);
-    Py_CLEAR(s->before);
+    Py_CLEAR(s->head.around);
     Py_CLEAR(s->more);
     object_free(self);
 }

@@ -117,6 +117,7 @@ PyObject *span_as_parent(const struct sonde_span *span)
 static void free_span(PyObject *self)
 {
     struct open_span *s = (struct open_span *)(void *)self;
+    Py_CLEAR(s->head.around);
     Py_CLEAR(s->name);
     Py_CLEAR(s->tags);
     object_free(self);

@@ -9,6 +9,7 @@
 struct open_span_head {
     PyObject ob_base;
     struct sonde_span span; // id 0: not recorded, or closed
+    PyObject *around;       // the OpenSpan or Span around it; NULL: none, or not looked for
 };
 
 // The span in an OpenSpan or a Span; NULL for any other object.

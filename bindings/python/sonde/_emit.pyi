@@ -73,6 +73,8 @@ class Span:
     ) -> None: ...
     def __call__(self, function: _F) -> _F: ...
 
+known_metrics: dict[Any, Metric]  # those that add_data() remembers
+
 class LevelFilter:
     """The base class of sonde.Telemetry."""
 
