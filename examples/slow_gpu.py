@@ -2,7 +2,8 @@
 the job continues without its node.
 
     salloc --nodes=3 --exclusive
-    sonde run --telemetry-level=3 --nodes=2 --resilient --exhaust-resources examples/slow_gpu.py --plot
+    sonde run --telemetry-level=3 --nodes=2 --resilient --exhaust-resources \
+        examples/slow_gpu.py --plot
 
 The job begins on two nodes. A process multiplies large matrices on GPU 0 of the node that is not
 the primary one. SlowGPUDetector finds that this GPU is slower than the others, and requests a

@@ -222,7 +222,7 @@ static bool uses(struct hub *hub, const char *transport)
     hub_nodes(hub, &arena, &nodes, &count);
     for (size_t i = 0; i < count; i++)
         settled |= str_eq(nodes[i].host, str_of(transport)) && nodes[i].way.size &&
-                   str_starts(nodes[i].way, str_of(transport));
+                   str_starts(nodes[i].transport, str_of(transport));
     arena_free(&arena);
     return settled;
 }

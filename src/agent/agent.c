@@ -6,10 +6,10 @@
 //
 // A timer polls the rings: DRAIN_FAST_MS after one was more than a quarter full, then at doubling
 // intervals up to DRAIN_SLOW_MS, and every DRAIN_QUIET_MS after some seconds without data. A
-// doorbell is handled at once. So is a request for a drain (wire/drain.h), after a rest. Without
-// programs there is no poll. A fault while it runs (a full disk, a source that fails) is counted,
-// and the rest goes on. At the end the agent accepts all pending connections, reads each to its
-// end, drains the rings, takes a last sample and closes the store.
+// doorbell is handled at once. A request for a drain (wire/drain.h) is handled after a rest.
+// Without programs there is no poll. The agent counts a fault while it runs (a full disk, a source
+// that fails), and its other parts continue. At the end the agent accepts all pending connections,
+// reads each to its end, drains the rings, takes a last sample and closes the store.
 #include "agent/agent.h"
 
 #include "agent/collectors.h"
@@ -19,8 +19,8 @@
 #include "agent/scripts.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/own_memory.h"
-#include "wire/held.h"
+#include "base/process_memory.h"
+#include "wire/host_set.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -34,20 +34,21 @@
 enum {
     DRAIN_FAST_MS = 1,
     DRAIN_SLOW_MS = 100,
-    // after QUIET_ROUNDS with nothing: a ring that fills up rings the bell all the same
+    // poll interval after QUIET_ROUNDS without data; a ring that fills up still sends a doorbell
     DRAIN_QUIET_MS = 500,
     QUIET_ROUNDS = 30,
-    TICK_MS = 250,       // of the store's own work while something comes
-    TICK_IDLE_MS = 2000, // while there are only samples, each of which is followed by a tick
-    ROWS_MS = 20,        // on end for samples, while others wait
+    TICK_MS = 250, // interval of the store's periodic work while data arrive
+    // the interval without other data: each sample is followed by a tick anyway
+    TICK_IDLE_MS = 2000,
+    ROWS_MS = 20,        // longest time for rows of samples while other work waits
     END_DRAIN_MS = 2000, // limit for draining programs that still write at the end
     CONTROL_PIECE_SIZE = 4096,
     // the agent rests from such requests for this multiple of the last drain's duration
     REST_SHARE = 3,
     REST_MAX_MS = 10,
-    SLACK_SHARE = 8, // of the agent's memory: what merges and bursts may leave to malloc
+    SLACK_SHARE = 8, // share of the agent's memory that malloc may keep after merges and bursts
 };
-static const double FULL_FAST = 0.25; // of the fullest ring: poll again soon
+static const double FULL_FAST = 0.25; // how full the fullest ring is when the next poll comes soon
 
 enum { END_SIGNALS = 3 };
 static const int end_signals[END_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
@@ -65,10 +66,10 @@ struct agent {
     uv_signal_t signals[END_SIGNALS];
     uv_poll_t control;
     uv_prepare_t news;
-    struct own_memory_keeper memory_keeper;
-    size_t hosts; // hosts with series at the last report
+    struct process_memory_keeper memory_keeper;
+    size_t hosts; // number of hosts with series at the last report
     uint64_t drain_ms;
-    int64_t rest_until_ns; // monotonic: no requested drain before
+    int64_t rest_until_ns; // monotonic time: no requested drain before it
     unsigned empty_rounds; // drains in a row that found nothing
 };
 
@@ -119,7 +120,7 @@ static void on_drain(uv_timer_t *timer)
     struct agent *a = timer->data;
     drain(a, false);
     if (uv_timer_get_due_in(&a->tick) <= a->drain_ms)
-        tick(a); // now that we are awake
+        tick(a); // the agent is awake anyway
 }
 
 // New points give the store work.
@@ -129,7 +130,7 @@ static void tick_soon(struct agent *a)
         uv_timer_start(&a->tick, on_tick, TICK_MS, 0);
 }
 
-// A ring is filling up, or a peer has connected.
+// Called when a ring is filling up, or when a peer has connected.
 static void on_bell(void *user)
 {
     struct agent *a = user;
@@ -177,14 +178,14 @@ static void tick(struct agent *a)
     // errors are logged once, and the store counts them
     store_tick(a->parts.store, clock_realtime_ns());
     if (store_is_cut(a->parts.store)) {
-        stop(a); // the launcher starts another agent
+        stop(a); // this agent ends, and the launcher starts another one
         return;
     }
     struct connections_stats connections;
     agent_connections_get_stats(a->connections, &connections);
     if (a->parts.options->memory_bytes)
-        own_memory_keep(&a->memory_keeper, a->parts.options->memory_bytes / SLACK_SHARE,
-                        clock_monotonic_ns());
+        process_memory_keep(&a->memory_keeper, a->parts.options->memory_bytes / SLACK_SHARE,
+                            clock_monotonic_ns());
     bool busy =
         a->empty_rounds <= QUIET_ROUNDS || connections.senders || a->parts.options->udp_port;
     uv_timer_start(&a->tick, on_tick, busy ? TICK_MS : TICK_IDLE_MS, 0);
@@ -203,7 +204,7 @@ static void on_rows(uv_async_t *async)
     tick(a);
 }
 
-// In the sampling thread.
+// Called in the sampling thread.
 static void wake(void *user)
 {
     struct agent *a = user;
@@ -241,15 +242,15 @@ static void on_control(uv_poll_t *poll, int status, int events)
         stop(a);
 }
 
-// Before the loop sleeps: a program, a sender or a script may have named a host that no series had.
+// Called before the loop sleeps, because a program, a sender or a script may have named a new host.
 static void on_news(uv_prepare_t *handle)
 {
     struct agent *a = handle->data;
     size_t hosts = store_host_count(a->parts.store);
     if (hosts == a->hosts ||
         a->hosts >
-            // its own name, and this many others; beyond that, the report is "any"
-            WIRE_HELD_MAX + 1)
+            // the agent reports its own name and this many others; beyond that, it reports "any"
+            WIRE_HOST_SET_MAX + 1)
         return;
     a->hosts = hosts;
     tell(a->parts.options->control_fd, "%s\n", "hosts");
@@ -262,15 +263,15 @@ static void finish(struct agent *a)
     scripts_finish(a->scripts);
     agent_connections_finish(a->connections);
     int64_t until = clock_monotonic_ns() + (int64_t)END_DRAIN_MS * NS_PER_MS;
-    // If the store cannot take data, they stay in the rings for the next agent.
+    // Data that the store cannot take stay in the rings for the next agent.
     while (!store_is_cut(a->parts.store) && ingest_drain(a->parts.ingest, NULL) > 0 &&
            clock_monotonic_ns() < until)
         ;
     rows_take(&a->parts, a->connections, INT64_MAX);
-    own_be_due(a->parts.own); // its last row is the final one
+    self_metrics_be_due(a->parts.own); // this makes the last row of its own metrics final
     sampler_take(a->parts.sampler, clock_realtime_ns());
     rows_take(&a->parts, a->connections, INT64_MAX);
-    own_note_dropped(a->parts.own, a->parts.ingest, &a->parts.figures);
+    self_metrics_note_dropped(a->parts.own, a->parts.ingest, &a->parts.figures);
     parts_make_space(&a->parts);
 }
 
@@ -316,7 +317,8 @@ static int watch(struct agent *a, struct error *e)
                   : 0;
 }
 
-// Every program keeps a connection: as many descriptors as the system lets us have.
+// Raises the limit of descriptors as far as the system allows, because every program keeps a
+// connection.
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -361,7 +363,7 @@ static void close_handle(uv_handle_t *handle, void *user)
         uv_close(handle, NULL);
 }
 
-// Closes the parts in the order of their dependencies, and skips those that were not made.
+// Closes the parts in the order of their dependencies. Skips parts that were never made.
 static int close_all(struct agent *a, struct error *e)
 {
     parts_stop_sampling(&a->parts);
@@ -405,7 +407,8 @@ int agent_run(const struct agent_options *options, struct error *e)
     prctl(PR_SET_NAME, "sonde-agent");
     log_setup(getenv("SONDE_LOG") ? LOG_INFO : LOG_WARNING, "sonde-agent");
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); // a file at its size limit is a full disk, not a reason to die
+    // a file that reaches its size limit counts as a full disk, and must not end the agent
+    signal(SIGXFSZ, SIG_IGN);
     raise_descriptor_limit();
     // A process that sees the socket may send a signal at once; it stays blocked until the loop
     // runs.

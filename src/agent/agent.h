@@ -2,7 +2,7 @@
 //
 // Two threads: the main one owns the store and the event loop (socket, rings, timers); the sampling
 // thread wakes at instants that are whole multiples of the rate since the epoch, so that all nodes
-// sample at the same moment, and hands its rows over.
+// sample at the same moment. It hands its rows over to the main thread.
 #ifndef SONDE_AGENT_AGENT_H
 #define SONDE_AGENT_AGENT_H
 

@@ -17,7 +17,7 @@ struct collector {
     char *line; // "NAME …"; NULL: free
     struct script *scripts[GPU_LIST_MAX];
     size_t count;
-    bool waits; // for the list of GPUs
+    bool waits; // this collector waits for the list of GPUs
 };
 
 struct gpu {

@@ -1,29 +1,29 @@
 // collectors.h - commands that the user requests while the job runs: the functions of a
 // CollectorGroup, one process each, or one for each GPU.
 //
-// They come and go by lines (wire/collector_line.h) on the agent's control descriptor, and run as
-// scripts do (scripts.h). A process of a GPU finds SONDE_GPU (the index, as the tag `gpu` has it)
-// and the variable of the GPU's make: CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES or
-// ZE_AFFINITY_MASK. The first such collector starts the lookup of the GPUs; a driver that hangs
-// delays only these collectors.
+// Lines on the agent's control descriptor start and stop them (wire/collector_line.h). They run
+// like scripts (scripts.h). The process of a GPU has in its environment SONDE_GPU (the index, as
+// the tag `gpu` has it) and the variable of the GPU's make: CUDA_VISIBLE_DEVICES,
+// ROCR_VISIBLE_DEVICES or ZE_AFFINITY_MASK. The first such collector starts the lookup of the GPUs;
+// a driver that hangs delays only these collectors.
 //
-// In the thread of the event loop.
+// Call all functions in the thread of the event loop.
 #ifndef SONDE_AGENT_COLLECTORS_H
 #define SONDE_AGENT_COLLECTORS_H
 
 #include "agent/scripts.h"
 
-// Parses a line without its verb. spec's texts except its name are views of `line`; it has no
-// variables yet. -EINVAL with a message.
+// Parses a line without its verb. All texts of `spec` but its name are views of `line`; `spec` has
+// no variables yet. Returns -EINVAL with a message.
 int collector_parse(const char *line, struct script_spec *spec, bool *per_gpu, struct error *e);
 
 struct collectors;
 
-// `scripts` outlives it. NULL: no memory.
+// `scripts` must outlive the result. Returns NULL without memory.
 struct collectors *collectors_create(uv_loop_t *loop, struct scripts *scripts);
 
-// Takes the next bytes of the control descriptor. It ignores lines that are not about collectors,
-// and logs faulty ones.
+// Takes the next bytes of the control descriptor. Ignores lines that are not about collectors, and
+// logs faulty ones.
 void collectors_feed(struct collectors *c, struct str piece);
 
 // Stops waiting for the list of GPUs. scripts_finish ends the processes. Run the loop until it is

@@ -24,15 +24,16 @@
 
 enum {
     READ_SIZE = 65536,    // more than any datagram
-    ACCEPTS_A_ROUND = 64, // then other connections have their turn
+    ACCEPTS_A_ROUND = 64, // number of accepted connections before other work has its turn
     READS_A_ROUND = 16,
-    READS_AT_END = 4096, // 256 MiB: the limit for a sender that never pauses
+    // at the end of the agent, a sender that never pauses is read so often: 256 MiB
+    READS_AT_END = 4096,
 };
 
 enum kind { NEW, TEXT, PROGRAM, ASKER };
 
 struct connection {
-    uv_poll_t poll; // first: the handle is the connection
+    uv_poll_t poll; // the first member: a pointer to the handle is one to the connection
     struct connections *all;
     struct list_link link; // in all->open
     int fd;
@@ -43,9 +44,9 @@ struct connection {
     size_t sent; // of reply
     bool ended;  // the peer sends no more
     bool closing;
-    // An asker's.
+    // Members of an asker's connection.
     struct list_link waiting;     // in all->waiting, while it waits for a drain
-    struct drain_request request; // the last whole one
+    struct drain_request request; // the last complete request
     char part[sizeof(struct drain_request)];
     size_t part_size;
     bool asking;
@@ -69,7 +70,7 @@ struct connections {
     int spare;           // closed to free a descriptor for refusing a connection when none is left
     struct ingest_lines *udp_lines;
     struct list_link open;    // connections
-    struct list_link waiting; // those that wait for a drain
+    struct list_link waiting; // connections that wait for a drain
     size_t strangers;         // NEW ones
     struct connections_stats stats;
     char piece[READ_SIZE];
@@ -96,14 +97,14 @@ static void close_connection(struct connection *c)
     c->all->stats.open--;
     c->all->stats.senders -= c->kind == TEXT;
     uv_close((uv_handle_t *)&c->poll, on_closed);
-    close(c->fd); // after uv_close, which still uses it
+    close(c->fd); // closed after uv_close, which still uses the descriptor
     ingest_lines_destroy(c->lines);
     buf_free(&c->reply);
 }
 
 static void on_event(uv_poll_t *poll, int status, int events);
 
-// Sends `reply`; false if the peer does not take it. `reply` is empty when all is sent.
+// Sends `reply`, which is empty once all is sent. Returns false if the peer does not take it.
 static bool send_reply(struct connection *c)
 {
     while (c->sent < c->reply.size) {
@@ -151,7 +152,8 @@ static void begin_program(struct connection *c, struct ingest_descriptors fds)
     ring(c->all);
 }
 
-// Whether it begins with a request for a drain. Such a connection has the asker's pid.
+// Whether it begins with a request for a drain. Its first byte has arrived. Such a connection has
+// the asker's pid.
 static bool is_asker(struct connection *c)
 {
     unsigned char first;
@@ -169,13 +171,14 @@ static bool recognise(struct connection *c)
 {
     struct ingest_descriptors fds;
     pid_t pid;
-    if (is_asker(c)) {
-        become(c, ASKER);
-        return true;
-    }
     int what = ingest_receive_hello(c->fd, &fds, &pid);
     if (what == -EAGAIN || what == -EINTR)
         return false;
+    // Only now, because a byte that arrives between two looks must not decide between two kinds.
+    if (what == -ENOMSG && is_asker(c)) {
+        become(c, ASKER);
+        return true;
+    }
     if (what == 0) {
         c->pid = pid;
         begin_program(c, fds);
@@ -225,7 +228,7 @@ static bool read_requests(struct connection *c)
     return true;
 }
 
-// Reads once; false if there is nothing more now.
+// Reads once. Returns false if there is nothing more to read now.
 static bool read_piece(struct connection *c)
 {
     if (c->kind == ASKER)
@@ -283,10 +286,10 @@ static void on_event(uv_poll_t *poll, int status, int events)
     struct connection *c = (struct connection *)poll;
     (void)events;
     if (status < 0 && c->ended) {
-        close_connection(c); // the peer has gone before it had its answers
+        close_connection(c); // the peer has gone before it got its answers
         return;
     }
-    // recv returns the same error, and handles it.
+    // recv returns the same error, and the code after it handles the error.
     serve(c, READS_A_ROUND);
 }
 
@@ -333,12 +336,13 @@ static void add_connection(struct connections *all, int fd)
         ring(all);
 }
 
-// False if no connection is pending.
+// Accepts one connection. Returns false if none is pending.
 static bool accept_one(struct connections *all, int listening)
 {
     int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && (errno == EMFILE || errno == ENFILE) && all->spare >= 0) {
-        // Accept it only to close it: otherwise it stays pending, and the event loop spins.
+        // Accepts the connection only to close it: otherwise it would stay pending, and the event
+        // loop would spin.
         close(all->spare);
         fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0) {

@@ -16,20 +16,22 @@ enum {
 };
 
 struct connections_stats {
-    uint64_t open, senders;               // senders: those of them that send text
-    uint64_t asked;                       // requested drains that were answered
-    uint64_t refused_user, refused_limit; // another user's; too many, or no descriptor left
-    // began like a HELLO or a request for a drain, but is neither
+    uint64_t open, senders; // open connections, and those among them that send text
+    uint64_t asked;         // number of answered requests for drains
+    // refused because the peer is another user; because of too many connections or no free
+    // descriptor
+    uint64_t refused_user, refused_limit;
+    // connections that began like a HELLO or a request for a drain, but are neither
     uint64_t refused_hello;
 };
 
 struct connections;
 
-// All in the thread of the loop.
+// The agent calls these functions in the thread of the loop.
 struct connections_events {
     void (*bell)(void *user); // a program's ring is filling up, or a peer has connected
-    // A process requests a drain (wire/drain.h): call agent_connections_answer after it, now or
-    // soon.
+    // Called when a process requests a drain (wire/drain.h). Drain now or soon, then call
+    // agent_connections_answer.
     void (*asked)(void *user);
     void *user;
 };
@@ -41,10 +43,11 @@ int agent_connections_create(uv_loop_t *loop, struct ingest *in,
                              const struct connections_events *events, struct connections **out,
                              struct error *e);
 
-// Call it before a requested drain: accepts all new programs, so their data are drained, too.
+// Call it before a requested drain. It accepts all new programs, so that their data are drained,
+// too.
 void agent_connections_gather(struct connections *c);
 
-// Call it after a requested drain: samples the cells for requests that ask for it, and answers all
+// Call it after a requested drain. It samples the cells if a request asks for it, and answers all
 // requests so far.
 void agent_connections_answer(struct connections *c);
 

@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 enum {
-    LISTEN_BACKLOG = 65535
-}; // programs that start at once and end before we look; the system cuts it (net.core.somaxconn)
+    // enough for programs that start together and end before the agent accepts them; the system may
+    // lower it (net.core.somaxconn)
+    LISTEN_BACKLOG = 65535,
+};
 
 static int make_folders(const char *path, struct error *e)
 {
@@ -31,7 +33,7 @@ static int make_folders(const char *path, struct error *e)
         part[i] = 0;
         if (mkdir(part, 0700) != 0 && errno != EEXIST) {
             int code = -errno;
-            // on a read-only file system mkdir does not report that the folder exists
+            // mkdir does not report an existing folder on a read-only file system
             struct stat about;
             if (stat(part, &about) != 0 || !S_ISDIR(about.st_mode))
                 return error_set(e, code, "cannot make the run folder %s: %s", path,

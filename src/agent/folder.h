@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 
-// Makes the folder (and those above it) with mode 0700, or checks the one that is there: a folder,
-// ours, closed to others.
+// Makes the folder (and those above it) with mode 0700. Checks an existing one: it must be a
+// folder, our own, and closed to others.
 int folder_prepare(const char *path, struct error *e);
 
 // Listens on a Unix stream socket (mode 0600, not blocking). Replaces the socket of a dead agent;

@@ -11,12 +11,13 @@
 
 struct keeper_message {
     uint64_t program; // number of its segment, unique on this machine
-    uint64_t kept;    // 1: two descriptors come with it; 0: they are no longer needed
+    uint64_t kept;    // 1: the message carries two descriptors; 0: the launcher may close them
 };
 
 struct keeper {
-    int fd;       // -1 = none
-    bool refuses; // the launcher did not take the last message: do not wait with the next one
+    int fd; // -1 = none
+    // the launcher has not taken the last message, so the next one is sent without waiting
+    bool refuses;
 };
 
 // Callbacks for struct ingest_options; `user` is a struct keeper. If the launcher does not take a

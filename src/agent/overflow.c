@@ -13,7 +13,7 @@ void overflow_resolve(const char *path, char out[PATH_MAX])
         snprintf(out, PATH_MAX, "%s", path);
 }
 
-// Hidden, so that it is not mistaken for a complete recording.
+// The name is hidden, so that nobody mistakes the file for a complete recording.
 static int target_of(const char *path, const char *folder, char out[PATH_MAX], struct error *e)
 {
     const char *slash = strrchr(path, '/');
@@ -25,7 +25,7 @@ static int target_of(const char *path, const char *folder, char out[PATH_MAX], s
     return 0;
 }
 
-// A link takes almost no space. If even that is missing, the moved file frees it.
+// A link takes almost no space. If even this space is missing, removing the moved file frees some.
 static int lead(const char *path, const char *target, struct error *e)
 {
     char draft[PATH_MAX];

@@ -12,12 +12,12 @@
 
 #include <limits.h>
 
-// Where the file at `path` really lies: an earlier agent may have moved it. `path` itself if there
-// is no file.
+// Returns the real path of the file at `path`, which an earlier agent may have moved; `path` itself
+// if there is no file.
 void overflow_resolve(const char *path, char out[PATH_MAX]);
 
-// Opens a store in the other folder, and makes `path` a link to it. As store_open; -EEXIST if the
-// name there is taken.
+// Opens a store in the other folder, and makes `path` a link to it. Returns what store_open
+// returns; -EEXIST if the name there is taken.
 int overflow_open(const char *path, const char *folder, const struct store_options *options,
                   struct store **out, struct error *e);
 

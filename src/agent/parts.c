@@ -5,7 +5,7 @@
 #include "agent/overflow.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/own_memory.h"
+#include "base/process_memory.h"
 #include "store/read.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 enum {
     META_MAX = 64,
-    MARGIN_SHARE = 16, // of the agent's memory: stays free beside a merge
+    MARGIN_SHARE = 16, // share of the agent's memory that stays free during a merge
 };
 static const double RATE_DEFAULT_S = 0.5, RATE_MIN_S = 0.001, RATE_MAX_S = 3600;
 
@@ -32,7 +32,7 @@ static int check_options(struct parts *p, struct error *e)
         return error_set(e, -EINVAL, "no run folder is given");
     if (o->level < 1 || o->level > 4)
         return error_set(e, -EINVAL, "level %d is not between 1 and 4", o->level);
-    p->rate_s = o->rate_s > 0 ? o->rate_s : RATE_DEFAULT_S; // also for a NaN
+    p->rate_s = o->rate_s > 0 ? o->rate_s : RATE_DEFAULT_S; // this also catches NaN
     if (p->rate_s < RATE_MIN_S || p->rate_s > RATE_MAX_S)
         return error_set(e, -EINVAL, "a rate of %g s is not between %g and %g s", p->rate_s,
                          RATE_MIN_S, RATE_MAX_S);
@@ -74,7 +74,7 @@ static int make_names(struct parts *p, struct error *e)
 static size_t merge_room(void *user)
 {
     const struct agent_options *o = user;
-    size_t own = own_memory_bytes() + o->memory_bytes / MARGIN_SHARE;
+    size_t own = process_memory_bytes() + o->memory_bytes / MARGIN_SHARE;
     return own < o->memory_bytes ? o->memory_bytes - own : 0;
 }
 
@@ -137,7 +137,7 @@ static int open_parts(struct parts *p, void (*wake)(void *user), void *user, str
     failed = sampler_create(p->collect, p->rate_s, wake, user, &p->sampler, e);
     if (failed)
         return failed;
-    p->own = own_create(p->store, p->labels, 1, o->level, e);
+    p->own = self_metrics_create(p->store, p->labels, 1, o->level, e);
     return p->own ? 0 : e->code;
 }
 
@@ -202,8 +202,8 @@ void parts_stop_sampling(struct parts *p)
     p->collect = NULL;
 }
 
-// The recording was cut short. The rest of it stays beside the new one that the next agent makes,
-// as a recording if readers can still open it.
+// Another program has truncated the recording. Its rest stays beside the new recording that the
+// next agent makes; if readers can still open it, it stays as a recording.
 static void set_cut_file_aside(const struct parts *p)
 {
     char aside[PATH_MAX];
@@ -237,7 +237,7 @@ int parts_close(struct parts *p, struct error *e)
         folder_unlisten(p->socket_path);
     ingest_destroy(p->ingest);
     recorded_close(p->recorded);
-    own_destroy(p->own);
+    self_metrics_destroy(p->own);
     if (!p->store)
         return 0;
     if (store_is_cut(p->store))

@@ -1,14 +1,14 @@
-// parts.h - what an agent consists of beside its event loop: names, sockets, the store, ingest and
-// the sampler of node metrics. Opens them in the order that each needs the ones before it, and
-// closes them in the reverse order.
+// parts.h - the parts of an agent beside its event loop: names, sockets, the store, ingest and the
+// sampler of node metrics. Each part needs the ones before it, so they are opened in this order and
+// closed in the reverse order.
 #ifndef SONDE_AGENT_PARTS_H
 #define SONDE_AGENT_PARTS_H
 
 #include "agent/agent_options.h"
 #include "agent/keeper.h"
-#include "agent/own.h"
 #include "agent/recorded.h"
 #include "agent/sampler.h"
+#include "agent/self_metrics.h"
 #include "ingest/ingest.h"
 
 #include <limits.h>
@@ -28,13 +28,13 @@ struct parts {
     struct ingest *ingest;
     struct collect *collect;
     struct sampler *sampler;
-    struct own *own;
-    struct own_figures figures;
-    bool moved;     // the file is in the other folder, or cannot go there
-    bool reachable; // the socket's name is ours to take away
+    struct self_metrics *own;
+    struct self_metrics_figures figures;
+    bool moved;     // the file has moved to the other folder, or cannot move there
+    bool reachable; // this agent has made the socket's name, and removes it
 };
 
-// Nothing is open yet: parts_close is allowed from here on.
+// Initialises the parts; none is open yet. From here on parts_close is allowed.
 void parts_init(struct parts *p, const struct agent_options *options);
 
 // The sampler calls `wake` in its own thread when it has rows (sampler.h). Returns 0, or a negative
@@ -46,7 +46,7 @@ void parts_make_space(struct parts *p);
 
 void parts_stop_sampling(struct parts *p);
 
-// 0, or a negative errno with e set: the store could not be closed.
+// Returns 0, or a negative errno with e set if the store could not be closed.
 int parts_close(struct parts *p, struct error *e);
 
 #endif

@@ -7,12 +7,12 @@
 
 struct recorded;
 
-// The file at `path`, which the agent has open for writing, as it is now. NULL: it cannot be read
-// (that is logged).
+// Takes a snapshot of the file at `path`, which the agent has open for writing. Returns NULL, and
+// logs the reason, if it cannot read the file.
 struct recorded *recorded_open(const char *path);
 void recorded_close(struct recorded *r);
 
-// The last value of a series; false: it had none. `user` is a struct recorded.
+// Gives the last value of a series; returns false if it has none. `user` is a struct recorded.
 bool recorded_last(void *user, uint32_t series, double *value);
 
 // Calls `each` with the events of the recording until it returns false. `user` is a struct

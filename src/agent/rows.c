@@ -29,7 +29,7 @@ static void define_set(struct parts *p, struct sampler_set *set)
     free(ids);
 }
 
-// In the recording as an annotation: a gap in the data explains itself.
+// An annotation in the recording explains the gap in the data.
 static void note_cut_off(struct parts *p, const struct sampler_row *row)
 {
     char text[192];
@@ -64,12 +64,12 @@ static void take_row(struct parts *p, struct connections *connections,
             p->figures.rows_refused += row->set->count;
         return;
     }
-    // The instant is complete: now what programs and StatsD add up.
+    // The instant is complete: now sample the cells of programs and of StatsD.
     p->figures.sampler = row->figures;
     ingest_sample_cells(p->ingest, row->t_ns);
     ingest_lines_sample(p->ingest, row->t_ns);
     agent_connections_get_stats(connections, &p->figures.connections);
-    if (own_sample(p->own, p->ingest, &p->figures, row->t_ns) > 0)
+    if (self_metrics_sample(p->own, p->ingest, &p->figures, row->t_ns) > 0)
         ingest_counts_recorded(p->ingest);
 }
 

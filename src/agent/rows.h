@@ -1,12 +1,13 @@
-// rows.h - the sampler's rows become points of the store. In the thread that owns the store.
+// rows.h - turns the sampler's rows into points of the store. Called in the thread that owns the
+// store.
 #ifndef SONDE_AGENT_ROWS_H
 #define SONDE_AGENT_ROWS_H
 
 #include "agent/connections.h"
 #include "agent/parts.h"
 
-// Stores rows until the queue is empty or that time has come (monotonic). New rows may come faster
-// than it stores them. True: there are more.
+// Stores rows until the queue is empty or until the given monotonic time, because new rows may come
+// faster than it stores them. Returns true if rows are left.
 bool rows_take(struct parts *p, struct connections *connections, int64_t until_ns);
 
 #endif

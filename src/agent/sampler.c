@@ -1,8 +1,8 @@
 // sampler.c - the sampling thread.
 //
-// It waits in ppoll on a descriptor and then looks at the wall clock: it can be stopped at any
-// moment, wakes at the instant as exactly as clock_nanosleep does (both are one high-resolution
-// timer), and a wall clock that is set in between is noticed after at most one rate.
+// The thread waits in ppoll on a descriptor, and then reads the wall clock. So it can be stopped at
+// any moment, wakes as exactly as clock_nanosleep (both use a high-resolution timer), and notices a
+// change of the wall clock after at most one rate.
 #include "agent/sampler.h"
 
 #include "agent/instants.h"
@@ -35,7 +35,7 @@ struct group {
     int64_t t_ns; // the instant that is due
 };
 
-// Of a set that does not answer, or a part of it.
+// What the recording says about a set, or a part of it, that does not answer.
 struct silence {
     bool said;
     char part[SAMPLER_PART_MAX];
@@ -54,7 +54,7 @@ struct sampler {
     _Atomic uint64_t head; // rows ever put in; published with release when a row is complete
     _Atomic uint64_t tail; // rows ever taken out; released when the receiver is done with a place
 
-    struct sampler_set **sets; // the last sent value of each
+    struct sampler_set **sets; // the set that was sent last, of each source
     size_t set_count;
     struct sampler_figures figures;
     _Atomic bool prompt;
@@ -109,11 +109,11 @@ static struct sampler_set *copy_set(const struct collect_set *from, struct sampl
     return set;
 }
 
-// A free place for a row, or NULL; the reader sees it only after publish().
+// Returns a free place for a row, or NULL. The receiver sees the row only after publish().
 static struct sampler_row *place(struct sampler *s)
 {
     uint64_t head = atomic_load_explicit(&s->head, memory_order_relaxed); // only we write it
-    // Acquires from sampler_done: the receiver's reads of the place are over before we write to it.
+    // Acquire: the receiver has read the place (sampler_done releases it) before we write to it.
     if (head - atomic_load_explicit(&s->tail, memory_order_acquire) == SAMPLER_PLACES)
         return NULL;
     return &s->places[head % SAMPLER_PLACES];
@@ -121,14 +121,14 @@ static struct sampler_row *place(struct sampler *s)
 
 static void publish(struct sampler *s)
 {
-    // The row, and the set that it names, are written before the receiver sees the new head.
+    // Release: a receiver that sees the new head also sees the row and the set that it names.
     atomic_fetch_add_explicit(&s->head, 1, memory_order_release);
 }
 
 struct sampler_row *sampler_next(struct sampler *s)
 {
     uint64_t tail = atomic_load_explicit(&s->tail, memory_order_relaxed); // only we write it
-    // Acquires from publish: the row is whole once its place is below the head.
+    // Acquire: a row whose place is below the head is complete (publish releases it).
     if (tail == atomic_load_explicit(&s->head, memory_order_acquire))
         return NULL;
     return &s->places[tail % SAMPLER_PLACES];
@@ -136,7 +136,7 @@ struct sampler_row *sampler_next(struct sampler *s)
 
 void sampler_done(struct sampler *s)
 {
-    // The row has been read before the sampling thread sees the place as free.
+    // Release: the row has been read before the sampling thread sees the place as free.
     atomic_fetch_add_explicit(&s->tail, 1, memory_order_release);
 }
 
@@ -189,7 +189,7 @@ static void sample_set(struct sampler *s, size_t index, int64_t t_ns)
         say_cut_off(s, index, now.source, part, t_ns);
 }
 
-// Takes the sets of the groups that are due.
+// Samples the sets of all groups that are due.
 static void take(struct sampler *s)
 {
     int64_t begun = clock_monotonic_ns();
@@ -237,7 +237,7 @@ static bool wait_or_stop(const struct sampler *s, int64_t wait_ns)
     return ppoll(&stop, 1, wait_ns > 0 ? &wait : &(struct timespec){0}, NULL) > 0;
 }
 
-// Which groups have an instant now: one of them, or NULL.
+// Marks the groups that have an instant now. Returns one of them, or NULL.
 static const struct group *look_at_clock(struct sampler *s)
 {
     int64_t now = clock_realtime_ns(), wait_ns, latest_ns = 0;
@@ -266,7 +266,8 @@ static int64_t time_to_next(const struct sampler *s)
     return next_ns - clock_realtime_ns();
 }
 
-// Not each time if no reader waits, unless the queue fills up or the next instant is far away.
+// Does not wake the receiver each time if it does not wait, unless the queue fills up or the next
+// instant is far away.
 static void wake(struct sampler *s, int64_t wait_ns)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -299,7 +300,8 @@ static void *run(void *user)
     return NULL;
 }
 
-// The group of sets with this rate; there is room for one a set and the sampler's own.
+// Finds or adds the group of sets with this rate. There is room for one group a set, and the
+// sampler's own.
 static size_t group_with(struct sampler *s, int64_t rate_ns)
 {
     size_t i = 0;
@@ -345,7 +347,7 @@ int sampler_create(struct collect *c, double rate_s, void (*wake_up)(void *user)
 
 int sampler_start(struct sampler *s, struct error *e)
 {
-    // Signals are for the thread with the event loop.
+    // The thread with the event loop handles signals.
     sigset_t before;
     thread_signals_block(&before);
     int failed = pthread_create(&s->thread, NULL, run, s);

@@ -15,18 +15,18 @@
 enum { SAMPLER_PART_MAX = 64 };
 enum { SAMPLER_PLACES = 128 }; // a few instants of all sources
 
-// What a source samples, copied, so that it can be defined in the store while the next sample is
-// taken.
+// A copy of the series of a source, which the receiver can define in the store while the next
+// sample is taken.
 struct sampler_set {
     uint32_t generation;
     size_t count;
     struct collect_series *series;
-    struct sampler_set *older; // replaced by this one
+    struct sampler_set *older; // the sets that this one replaces
     struct arena memory;
 
-    // The receiver's:
+    // Members that only the receiver uses:
     bool defined;
-    int failed; // could not be defined
+    int failed; // the errno if the set could not be defined
     uint32_t store_id;
 };
 
@@ -42,37 +42,37 @@ struct sampler_row {
     // NULL: an instant of the sampler's own rate is complete, and `figures` is set
     struct sampler_set *set;
     struct sampler_figures figures;
-    // not empty: no values, no end of an instant, but this source is known at t_ns to be cut off,
-    // or answers again
+    // not empty: the row has no values and ends no instant; it reports that this source has been
+    // cut off at t_ns, or answers again
     struct str source;
     bool cut_off;
-    // of the source: the folder that does not answer; "" = all of it
+    // the part of the source that does not answer, such as a folder; "" = all of it
     char part[SAMPLER_PART_MAX];
     double values[STORE_SET_SERIES_MAX]; // only pages that are used take memory
 };
 
 struct sampler;
 
-// `wake` is called in the sampling thread when rows are there; `rate_s` is that of the instants
-// that end with a row without a set. `c` stays the caller's, and must live as long.
+// The sampling thread calls `wake` when there are rows. `rate_s` is the rate of the instants that
+// end with a row without a set. `c` stays the caller's, and must outlive the sampler.
 int sampler_create(struct collect *c, double rate_s, void (*wake)(void *user), void *user,
                    struct sampler **out, struct error *e);
 int sampler_start(struct sampler *s, struct error *e);
-// waits for the thread; rows in the queue stay there
+// Waits for the end of the thread. Rows in the queue stay there.
 void sampler_stop(struct sampler *s);
 void sampler_destroy(struct sampler *s);
 
 // Whether the store's thread has to wake at each instant (because it samples cells then). If not,
 // `wake` is called for all instants of about half a second together: waking the other thread costs
-// as much as a sample. Any thread may call it; the default is no.
+// as much as a sample. The default is false. Any thread may call this function.
 void sampler_be_prompt(struct sampler *s, bool prompt);
 
 // Takes one sample of all sources at t_ns in the caller's thread. Only before sampler_start or
 // after sampler_stop.
 void sampler_take(struct sampler *s, int64_t t_ns);
 
-// The oldest row, or NULL; it is the receiver's until sampler_done. A set that has `older` ones:
-// the receiver has seen the last of those.
+// Returns the oldest row, or NULL. The row belongs to the receiver until sampler_done. If its set
+// has `older` ones, the receiver has seen the last row of those.
 struct sampler_row *sampler_next(struct sampler *s);
 void sampler_done(struct sampler *s);
 void sampler_forget_older(struct sampler_set *set);

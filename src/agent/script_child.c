@@ -1,7 +1,7 @@
 #include "agent/script_child.h"
 
 #include "base/forked.h"
-#include "base/whole.h"
+#include "base/full_io.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -35,11 +35,11 @@ static bool make_environment(struct script_child *c, const struct script_spec *s
     return c->environment != NULL;
 }
 
-// Each run reads it from its beginning.
+// Each run reads the input from its beginning.
 static int make_input(struct str text)
 {
     int fd = memfd_create("sonde-input", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd >= 0 && whole_write(fd, text, 0) != 0) {
+    if (fd >= 0 && full_write(fd, text, 0) != 0) {
         close(fd);
         return -1;
     }

@@ -8,15 +8,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-// What each run is started with.
+// All that a run needs to start.
 struct script_child {
-    char *command, *folder; // ours; folder NULL = where the agent runs
+    char *command, *folder; // copies; folder NULL = the folder of the agent
     int input;              // a memory file that cannot be changed; -1 = none
-    char **environment;     // those from `own` on are ours
+    char **environment;     // the variables from `own` on are copies
     size_t own;
 };
 
-// Copies it from the spec. False: no memory, or no file in memory; free it then, too.
+// Copies everything from the spec. Returns false without memory, or without a file in memory; free
+// it then, too.
 bool script_child_make(struct script_child *c, const struct script_spec *spec);
 void script_child_free(struct script_child *c);
 

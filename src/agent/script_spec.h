@@ -1,5 +1,5 @@
-// script_spec.h - what a script is to do: its command, its rate, its time-out, and the line in
-// which a user writes them down.
+// script_spec.h - the specification of a script: its command, rate and timeout, and the line of
+// text in which a user writes them.
 #ifndef SONDE_AGENT_SCRIPT_SPEC_H
 #define SONDE_AGENT_SCRIPT_SPEC_H
 
@@ -21,23 +21,23 @@ struct script_spec {
     struct str command;
     // its standard input; empty = nothing
     struct str input;
-    const char *folder;                          // where it runs; NULL = where the agent does
-    const char *gpu;                             // tag of its records; NULL = none
+    const char *folder;                          // its working folder; NULL = that of the agent
+    const char *gpu;                             // the tag `gpu` of its records; NULL = none
     const char *variables[SCRIPT_VARIABLES_MAX]; // "NAME=value", beside the agent's environment
     size_t variable_count;
 };
 
-// A line is [name=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND. Without a name it is the
-// command's first word. The time-out of a script with a rate is for each run (default: the rate, at
-// least 10 s; instants that come meanwhile are left out), of one without a rate for the time
-// without a line (default: none). -EINVAL with e set when that is not what `line` is. `command`
-// points into it.
+// A line is [name=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND. The default name is the
+// first word of the command. With a rate, the timeout bounds each run (default: the rate, at least
+// 10 s), and instants during a run are left out. Without a rate, it bounds the time without a line
+// (default: none). Returns -EINVAL with e set for any other line. `command` points into the line.
 int script_parse(struct str line, struct script_spec *out, struct error *e);
 
-// Each line of `text` is a script; at most SCRIPTS_MAX, whose specs point into it. -EINVAL, -E2BIG
-// with e set.
+// Parses `text`, with one script a line and at most SCRIPTS_MAX. The specs point into the text.
+// Returns -EINVAL or -E2BIG with e set.
 int scripts_parse(const char *text, struct script_spec specs[SCRIPTS_MAX], size_t *count,
                   struct error *e);
-int scripts_check(const char *text, struct error *e); // the same, for an option
+// checks the value of an option in the same way
+int scripts_check(const char *text, struct error *e);
 
 #endif

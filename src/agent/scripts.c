@@ -1,7 +1,7 @@
 // scripts.c - see the header.
 //
-// One timer for each script wakes it: for the next run, the time-out, more bytes to be read.
-// SIGCHLD says that one has ended. A script is freed when the last of its handles is closed, in the
+// Each script has one timer, for the next run, for the timeout, and for more bytes to read. SIGCHLD
+// reports the end of a script. A script is freed when the last of its handles is closed, in the
 // loop.
 #include "agent/scripts.h"
 
@@ -22,43 +22,43 @@
 
 enum {
     PIECE_SIZE = 16384,
-    PIECES_A_ROUND = 16, // then others have their turn: more than a pipe holds
+    PIECES_A_ROUND = 16, // number of reads before other work has its turn: more than a pipe holds
     REPLY_MAX = 4096,
-    STDERR_MAX = 256,   // of its last line
+    STDERR_MAX = 256,   // bytes of the last line that are kept
     BACK_OFF_MIN_S = 1, // doubled each time, until BACK_OFF_MAX_S
     BACK_OFF_MAX_S = 60,
-    WORKS_AFTER = 2, // times the last back-off
+    WORKS_AFTER = 2, // a script that runs this many times its last pause counts as working
 };
 
 struct script {
     struct scripts *all;
     struct list_link link;   // in all->scripts
-    struct script_spec spec; // its texts are ours
+    struct script_spec spec; // its texts are copies
     char *gpu;               // ours
     struct script_child child;
     struct instants instants;
     uv_timer_t timer;
     uv_poll_t output, errors;
     bool output_open, errors_open; // their handles
-    unsigned handles;              // that are not closed yet
+    unsigned handles;              // number of handles that are not closed yet
     bool removed;
     int out, err; // descriptors; -1 = closed
-    pid_t pid;    // 0 = does not run
+    pid_t pid;    // 0 = the script does not run
     bool timed_out;
     int64_t begun_ns, heard_ns,
-        // monotonic: of the run, of the last output; when it may start again (0 = is not to)
+        // monotonic times: start of the run; last output; next start (0 = none)
         next_ns;
-    int64_t second; // monotonic, that `bytes` are counted for
+    int64_t second; // the monotonic second for which `bytes` are counted
     size_t bytes;
     unsigned back_off_s;
-    bool failing; // the last run failed, and that was said
+    bool failing; // the last run failed, and the log has said so
     struct ingest_lines *lines;
     struct buf reply;
     bool bad_line_said;
     char last_error[STDERR_MAX];
     size_t last_error_size;
     bool error_line_ended;
-    unsigned said; // of this run's lines
+    unsigned said; // number of lines of this run that were logged
 };
 
 struct scripts {
@@ -92,7 +92,7 @@ static void wake_at(struct script *s, int64_t at_ns)
     uv_timer_start(&s->timer, on_timer, wait_ms > 0 ? (uint64_t)wait_ms : 0, 0);
 }
 
-// Answers to bad lines: the first one is reported, all are counted.
+// Takes the answers to bad lines: reports the first one, counts all.
 static void take_reply(struct script *s)
 {
     if (s->reply.size && !s->bad_line_said) {
@@ -104,7 +104,7 @@ static void take_reply(struct script *s)
     s->reply.failed = false;
 }
 
-// Feeds a line about itself.
+// Passes a line about the script itself to the ingest.
 static void record(struct script *s, struct buf *line)
 {
     if (!line->failed)
@@ -243,7 +243,7 @@ static void on_output(uv_poll_t *poll, int status, int events)
     struct script *s = poll->data;
     (void)status, (void)events;
     if (!read_output(s))
-        uv_poll_stop(&s->output); // the rest is done when it has ended
+        uv_poll_stop(&s->output); // the remaining steps follow when the script has ended
 }
 
 static void on_errors(uv_poll_t *poll, int status, int events)
@@ -305,7 +305,7 @@ static void start(struct script *s)
         warn(s, "%s", ": its output cannot be watched");
 }
 
-// Said once in a row; the number goes into the recording each time.
+// The log reports only the first failure in a row. The recording gets every exit code.
 static void report(struct script *s, int code, const char *how)
 {
     bool failing = code != 0;
@@ -338,7 +338,7 @@ static void schedule(struct script *s)
     if (s->spec.rate_s > 0) {
         int64_t instant_ns, wait_ns = 0;
         instants_due(&s->instants, clock_realtime_ns(), &instant_ns,
-                     &wait_ns); // one that went by meanwhile is left out
+                     &wait_ns); // skips instants that passed meanwhile
         int64_t to_next = s->instants.next_ns - clock_realtime_ns();
         wake_at(s, now + (to_next > 0 ? to_next : 0));
         s->next_ns = 1;
@@ -371,9 +371,9 @@ static void close_script(struct script *s);
 
 static void ended(struct script *s, int status)
 {
-    kill(-s->pid, SIGKILL); // leftover processes of its group
+    kill(-s->pid, SIGKILL); // kills leftover processes of its group
     s->pid = 0;
-    s->bytes = 0; // what the pipe still holds is little
+    s->bytes = 0; // the budget starts anew, because the pipe holds only little
     if (s->out >= 0)
         read_output(s);
     close_output(s);
@@ -403,7 +403,7 @@ static void ended(struct script *s, int status)
     schedule(s);
 }
 
-// It does not run, and will not.
+// The script does not run, and will not run again.
 static void close_script(struct script *s)
 {
     list_remove(&s->link);
@@ -459,7 +459,7 @@ struct script *scripts_add(struct scripts *all, const struct script_spec *spec, 
     s->timer.data = s;
     s->handles = 1;
     list_prepend(&all->scripts, &s->link);
-    wake_at(s, 0); // the first run at once: a short job has a value, too
+    wake_at(s, 0); // the first run starts at once, so that a short job has a value, too
     return s;
 }
 

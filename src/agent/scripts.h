@@ -1,10 +1,10 @@
-// scripts.h - commands of the user's that print points: "name value k=v …" and whatever else a text
+// scripts.h - commands of the user that print points: "name value k=v …" and whatever else a text
 // connection may send (ingest.h).
 //
-// A script with a rate is run at multiples of it since the epoch, one run at a time; one without is
-// started once and prints when it likes, and is started again when it ends, after growing pauses.
-// In both cases lines are handled on arrival, and points without a time get the time of their
-// arrival.
+// A script with a rate runs at multiples of that rate since the epoch, one run at a time. A script
+// without a rate starts once and prints at any time; when it ends, it is started again, after
+// growing pauses. In both cases lines are handled on arrival, and points without a time get the
+// time of their arrival.
 //
 //   sh -c COMMAND   in a process group of its own, killed with the agent; stdin is /dev/null
 //   stdout          lines, at most SCRIPT_BYTES_A_SECOND; a script that prints faster blocks
@@ -26,7 +26,7 @@
 #include <uv.h>
 
 enum {
-    SCRIPT_SAID_MAX = 10, // lines of its standard error of each run
+    SCRIPT_SAID_MAX = 10, // lines of a run's standard error that are logged
     SCRIPT_BYTES_A_SECOND = 1 << 20,
     SCRIPT_TIMED_OUT = 124, // its exit code then; 128 + N for signal N
 };
@@ -39,13 +39,14 @@ struct script;
 int scripts_create(uv_loop_t *loop, struct ingest *in, const char *text, const char *folder,
                    struct scripts **out, struct error *e);
 
-// Adds a script, until scripts_remove. Everything is copied. NULL with e set: no memory.
+// Adds a script, which runs until scripts_remove. Copies the spec. Returns NULL with e set without
+// memory.
 struct script *scripts_add(struct scripts *all, const struct script_spec *spec, struct error *e);
 
-// Kills it, after handling its pending output. *s is no longer valid.
+// Kills the script after handling its pending output. *s is no longer valid.
 void scripts_remove(struct script *s);
 
-// Kills all, after handling their pending output. Run the loop until it is empty before
+// Kills all scripts after handling their pending output. Run the loop until it is empty before
 // scripts_destroy. NULL is allowed for both.
 void scripts_finish(struct scripts *s);
 void scripts_destroy(struct scripts *s);

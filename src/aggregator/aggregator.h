@@ -16,7 +16,7 @@ struct aggregator_hub {
     const char *key_file;  // wire_key_read
     const char *host;      // this node, in the form of the other nodes' names
     const char *expect;    // names of expected nodes, separated by commas; NULL = none
-    const char *transport; // of their data (wire_bulk_open); NULL = tcp
+    const char *transport; // transport of the nodes' data (wire_bulk_open); NULL = tcp
 };
 
 struct aggregator_options {
@@ -35,7 +35,8 @@ struct aggregator_options {
     // A second server, with `token` NULL: it only accepts points that programs of our own user put
     // in the format of Dragon's clients.
     bool only_dragon_points;
-    // aggregator_run starts such a server on this socket, of the loopback address; 0 = none
+    // aggregator_run starts such a server on this listening socket of the loopback address; 0 =
+    // none
     int dragon_fd;
     const char *tls_cert, *tls_key; // PEM files, both or neither: HTTPS
     // origins whose pages may read the answers, separated by commas, or "*"; NULL = none
@@ -49,7 +50,7 @@ struct aggregator_options {
     // recordings of any number of runs: the folders within `paths` are searched, too, the tag "job"
     // distinguishes runs, and there has to be at least one recording
     bool replay;
-    // times are shifted, by whole minutes, so that the last point lies within the last minute
+    // shifts all times by whole minutes, so that the last point lies within the last minute
     bool as_if_now;
     // default target of dumps: a folder (NULL = none), on a node reached by ssh (NULL = this one)
     const char *dump_node, *dump_dir;
@@ -75,12 +76,12 @@ struct hub;
 int aggregator_start(const struct aggregator_options *options, struct aggregator **out,
                      struct error *e);
 int aggregator_port(const struct aggregator *a);
-void aggregator_stop(struct aggregator *a); // finishes current answers, frees a
+void aggregator_stop(struct aggregator *a); // finishes the current answers, then frees `a`
 
 struct hub *aggregator_hub(const struct aggregator *a); // NULL: no hub
 
-// The process: aggregator_start, writes "ready PORT" (or "error TEXT") to control_fd, serves until
-// SIGTERM, SIGINT or the end of control_fd. With a hub:
+// The process: calls aggregator_start, writes "ready PORT" (or "error TEXT") to control_fd, and
+// serves until SIGTERM, SIGINT or the end of control_fd. With a hub, the lines are:
 //
 //   says   ready PORT HUBPORT
 //          node HOST up        it has connected

@@ -1,6 +1,6 @@
 #include "aggregator/control.h"
 
-#include "base/whole.h"
+#include "base/full_io.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-// A recording may take a descriptor; so does a client or a node.
+// Each recording, client and node may take a descriptor.
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -46,7 +46,7 @@ void control_say(struct control *c, const char *format, ...)
     va_start(args, format);
     pthread_mutex_lock(&c->saying);
     if (c->fd >= 0)
-        whole_say(c->fd, 0, format, args);
+        full_write_line(c->fd, 0, format, args);
     pthread_mutex_unlock(&c->saying);
     va_end(args);
 }

@@ -36,7 +36,7 @@ void control_close(struct control *c);
 void control_say(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Waits at most timeout_ms (-1: no limit), and calls take (NULL: ignore lines) with each complete
-// line of the parent. False: the process has to end.
+// line of the parent. Returns false when the process has to end.
 bool control_wait(struct control *c, int timeout_ms, void (*take)(void *user, struct str line),
                   void *user);
 

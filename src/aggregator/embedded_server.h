@@ -31,16 +31,17 @@ struct embedded_server_names {
 int embedded_server_open(const char *const *paths, size_t count,
                          const struct embedded_server_names *names, struct embedded_server **out,
                          struct error *e);
-void embedded_server_close(struct embedded_server *in); // NULL is allowed; after all questions
+// NULL is allowed. No question may be pending.
+void embedded_server_close(struct embedded_server *in);
 
-// Thread-safe. Fills *out in any case (its status says how it went); the caller frees it, and
-// *missing: names the unreadable files and damaged blocks whose data the answer lacks (NULL: the
-// answer is complete).
+// Thread-safe. Fills *out in any case, with a status. *missing names the unreadable files and
+// damaged blocks whose data the answer lacks (NULL: the answer is complete). The caller frees both.
 void embedded_server_ask(struct embedded_server *in, struct str target, struct str body,
                          int64_t timeout_ns, struct answer *out, char **missing);
 
-// A question of one query to /sonde/v1/query, whose answer is not written down: a large one would
-// need twice the memory. The caller frees the arena, in which all of it lies, and `missing`.
+// The result of one query to /sonde/v1/query, without encoding it as an answer, because a large
+// answer would need twice the memory. The caller frees the arena, which has all of it, and
+// `missing`.
 struct embedded_server_points {
     struct arena arena;
     struct query_result result;
@@ -50,7 +51,8 @@ struct embedded_server_points {
     } * metrics; // for each series
     char *missing;
 };
-// False: the answer says why not, and is the caller's to free; nothing is in *out.
+// Returns false if the query fails: *failure then has the answer with the reason, which the caller
+// frees, and *out is empty.
 bool embedded_server_query(struct embedded_server *in, struct str body, int64_t timeout_ns,
                            struct embedded_server_points *out, struct answer *failure);
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LOOK_MS = 20 }; // between two checks if an expected node has connected
+enum { LOOK_MS = 20 }; // interval of checks whether an expected node has connected
 
 struct wanted {
     struct list_link in_queue;
@@ -28,7 +28,7 @@ struct fetch {
     pthread_t thread;
     pthread_mutex_t lock; // protects the queue
     pthread_cond_t news;
-    struct list_link queue; // as they were added
+    struct list_link queue; // in the order of the requests
     atomic_bool stop;
     struct ask_copy_progress progress;
 };
@@ -78,8 +78,8 @@ static const struct hub_node *find_node(const struct hub_node *nodes, size_t cou
     return NULL;
 }
 
-// Takes from the queue the nodes that are connected, and those whose time to connect is over; all
-// for one folder.
+// Takes the connected nodes from the queue, and those whose time to connect is over. All of them
+// have the same target folder.
 static size_t take_some(struct fetch *f, struct arena *arena,
                         struct wanted *out[FETCH_NODES_AT_ONCE])
 {

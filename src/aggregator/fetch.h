@@ -13,9 +13,9 @@
 
 enum {
     FETCH_NODES_AT_ONCE = 32,
-    // a link notices within 10 s that it was cut off, and reconnects at most 7.5 s later
+    // a link notices a lost connection within 10 s, and reconnects at most 7.5 s later
     FETCH_CONNECT_MS = 20000,
-    FETCH_DEADLINE_S = 600, // for this number of nodes
+    FETCH_DEADLINE_S = 600, // deadline for this number of nodes
 };
 
 struct fetch;

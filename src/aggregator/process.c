@@ -14,12 +14,12 @@
 #include "wire/hub.h"
 
 enum {
-    LOOK_MS = 200, // between two checks of the nodes
+    LOOK_MS = 200, // interval of the checks of the nodes
     SAY_BYTES_MS = 1000,
 };
 static const int64_t CLOCK_OFFSET_MAX_NS = 10 * INT64_C(1000000);
 
-// Announced facts about each node.
+// The facts about a node that have been announced to the parent.
 enum { SAID_UP = 1, SAID_CLOCK = 2 };
 
 struct process {

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/json_writer.h"
 #include "base/log.h"
-#include "base/own_memory.h"
+#include "base/process_memory.h"
 #include "wire/forwarder.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ struct relay {
     struct wire_link *link;
     struct wire_forwarder *forwarder; // for HTTP clients on this node
     struct memory_account memory;     // for answers
-    struct own_memory_keeper keeper;
+    struct process_memory_keeper keeper;
 };
 
 // The view of one request.
@@ -68,10 +68,11 @@ static void close_view(void *user, struct wire_view *view)
     // The end of each request and each ping closes a view, so an idle relay returns memory without
     // a timer.
     int64_t now_ns = clock_monotonic_ns();
-    own_memory_keep(&relay->keeper, SLACK_BYTES, now_ns);
+    process_memory_keep(&relay->keeper, SLACK_BYTES, now_ns);
     // Answers may take half of the limit, and freed memory in malloc a quarter.
-    own_memory_ease(&relay->keeper, memory_account_held(&relay->memory) + RELAY_MEMORY_BYTES / 4,
-                    RELAY_MEMORY_BYTES, now_ns);
+    process_memory_ease(&relay->keeper,
+                        memory_account_held(&relay->memory) + RELAY_MEMORY_BYTES / 4,
+                        RELAY_MEMORY_BYTES, now_ns);
 }
 
 // The response for an HTTP client whose connection to the first node failed.

@@ -20,13 +20,13 @@ enum { RELAY_MEMORY_BYTES = 32 << 20 };
 struct relay_options {
     // serves its *.sonde files, and new ones as they appear; also has the agent's socket
     const char *folder;
-    // in order of preference; the last one is the first node's
+    // in order of preference; the last one is the hub of the first node
     const struct wire_parent *parents;
     size_t parent_count;
     bool children;          // accepts connections of other nodes
     const char *key_file;   // wire_key_read
     const char *job, *host; // the node's name, as in the aggregator
-    const char *transport;  // of data (wire_bulk_open); NULL = tcp
+    const char *transport;  // transport of the data (wire_bulk_open); NULL = tcp
     int dragon_port;        // accepts points of Dragon's programs for the folder's agent; 0 = none
 };
 
@@ -36,7 +36,7 @@ struct relay_options {
 //
 //   parent HOST PORT HOST PORT   replaces the list of parents
 //   hosts                        the agent has series of a new host: the parent gets a report at
-//                                once (wire/telling.h)
+//                                once (wire/host_reports.h)
 //   lines of node_lines.h              about its children
 int relay_run(const struct relay_options *options, int control_fd, struct error *e);
 

@@ -5,7 +5,7 @@
 #include "ask/questions.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/own_memory.h"
+#include "base/process_memory.h"
 #include "base/thread_signals.h"
 #include "faces/native/dump.h"
 #include "faces/native/feeds.h"
@@ -34,7 +34,7 @@ enum {
     UNPROVED_TIMEOUT_S = 5,   // and their lifetime
     STRANGE_A_SECOND = 20,    // new connections of an unknown client per second,
     STRANGE_BURST = 32,       // and in a burst
-    // of the account: this fraction for data that waits for clients of streams
+    // fraction of the account for data that waits for clients of streams
     STREAMS_SHARE = 4,
     // threads for short requests while the maximum number of requests is slow
     WORKERS_SPARE = 4,
@@ -70,7 +70,7 @@ struct aggregator {
     struct workers *workers;
     struct feeds *feeds;
     struct line_protocol telnet;
-    struct own_memory_keeper keeper;
+    struct process_memory_keeper keeper;
     struct wire_loop *loop; // of the hub
     struct wire_bulk *bulk; // of the hub; may be NULL
     int port;
@@ -172,11 +172,11 @@ static void ease(void *user)
     struct aggregator *g = user;
     int64_t now_ns = clock_monotonic_ns();
     struct memory_account *memory = &g->service.memory;
-    own_memory_keep(&g->keeper, SLACK_BYTES, now_ns);
+    process_memory_keep(&g->keeper, SLACK_BYTES, now_ns);
     // Requests and the cache may take half of the limit, and freed memory in malloc a quarter. A
     // page is returned only if no part of it is in use.
-    if (own_memory_ease(&g->keeper, memory_account_held(memory) + memory->limit_bytes / 2,
-                        2 * memory->limit_bytes - NEAR_BYTES, now_ns) &&
+    if (process_memory_ease(&g->keeper, memory_account_held(memory) + memory->limit_bytes / 2,
+                            2 * memory->limit_bytes - NEAR_BYTES, now_ns) &&
         memory->reclaim)
         memory->reclaim(memory->user, NEAR_BYTES);
 }
@@ -184,14 +184,14 @@ static void ease(void *user)
 static void give_back(void *user)
 {
     (void)user;
-    own_memory_give_back();
+    process_memory_give_back();
 }
 
 static void drop_caches(void *user)
 {
     struct aggregator *g = user;
     sources_drop_caches(g->service.reads.sources);
-    own_memory_give_back();
+    process_memory_give_back();
 }
 
 static int start_workers(struct aggregator *g, struct error *e)

@@ -1,4 +1,4 @@
-// copy_all.c - copies the files of all nodes, and asks nodes a second time if necessary.
+// copy_all.c - copies the files of all nodes, and requests files a second time if necessary.
 #include "ask/copy_wire.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 // step.
 //
 //   LOOK, if a copy exists: is it equal? ─▶ 'u'
-//     └─▶ HEAD ─▶ METRICS ─▶ SERIES ─▶ POINTS ─▶ EVENTS ─▶ TAIL      without the kept part of the copy
+//     └─▶ HEAD ─▶ METRICS ─▶ SERIES ─▶ POINTS ─▶ EVENTS ─▶ TAIL, without the kept part of the copy
 #include "ask/copy_sums.h"
 #include "ask/copy_wire.h"
 #include "ask/numbers.h"
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { SERIES_A_STEP = 1024 }; // maximum without a point to send
+enum { SERIES_A_STEP = 1024 }; // series a step may examine without finding a point to send
 
 enum stage { BEGIN, LOOK, HEAD, METRICS, SERIES, POINTS, EVENTS, TAIL };
 
@@ -22,7 +22,7 @@ struct state {
     size_t file;
     enum stage stage;
     struct ask_copy_look look;
-    bool upon; // add to the existing copy
+    bool upon; // the records are added to the existing copy
     struct ask_copy_kept kept;
     // periods of time whose points are sent
     struct ask_copy_stretch stretches[ASK_COPY_STRETCHES_MAX];
@@ -221,7 +221,7 @@ static int put_look(struct wire_answer *a, struct buf *out, struct error *e)
     return 1;
 }
 
-// The kept part counts as if it were sent.
+// Counts the kept part as if it were sent.
 static void begin_upon(struct state *s)
 {
     for (uint32_t i = 0; s->upon && i < s->ours->count; i++) {
@@ -235,7 +235,7 @@ static void begin_upon(struct state *s)
         }
     }
     if (!s->upon)
-        s->ours->count = 0; // one slice, of which nothing is kept
+        s->ours->count = 0; // there is one slice, and nothing of it is kept
     s->stretch_count = ask_copy_stretches(s->ours, s->kept.points, false, s->request.from_ns,
                                           s->request.to_ns, s->stretches);
 }

@@ -110,7 +110,7 @@ static int keep_definitions(const struct keeping *k)
     return r == -EBADMSG ? -ESTALE : r;
 }
 
-// Data that was readable when it was summed, and no longer is, counts as a changed file.
+// If data was readable when it was summed and is not readable now, the file counts as changed.
 static int unreadable(int code)
 {
     return code < 0 && code != -ENOMEM ? -ESTALE : code;

@@ -16,7 +16,7 @@ struct ask_copy_draft {
     struct ask_copy_name *metrics, *series; // in the order of their arrival
     size_t metric_count, metric_capacity, series_count, series_capacity;
     uint64_t points, events;       // in the draft
-    uint64_t point_sum, event_sum; // of these points and events (copy_sums.h)
+    uint64_t point_sum, event_sum; // sums of these points and events (copy_sums.h)
 };
 struct ask_copy_name {
     uint32_t id; // ours
@@ -35,13 +35,14 @@ int ask_copy_draft_points(struct ask_copy_draft *d, uint64_t series, const int64
                           const double *values, size_t count);
 int ask_copy_draft_event(struct ask_copy_draft *d, const struct store_event *event);
 
-// The ways to end or follow a long operation.
+// How a caller cancels a long operation or follows its progress.
 struct ask_copy_stop {
     const atomic_bool *cancel;          // may be NULL
     const struct work_watch *watch;     // may be NULL
     struct ask_copy_progress *progress; // may be NULL
 };
-// Counts a step. Returns 0 to go on, or -ECANCELED or the watch's result, with a message.
+// Counts a step. Returns 0 if the work continues; otherwise -ECANCELED or the watch's result, with
+// a message.
 int ask_copy_stopped(const struct ask_copy_stop *stop, struct error *e);
 
 // Copies the kept part of the older copy at `path` into the draft: the definitions that `sums`

@@ -6,10 +6,10 @@
 //   slice       0               1                                       count: later points
 //
 // The host that has a copy chooses the ends, such that each slice has about the same number of its
-// points. New points then lie in few slices, however unevenly the points lie in time, and a wrong
-// clock does no harm. A sum is the sum, modulo 2^64, of the hashes of all points, or events, of a
-// slice: it depends neither on their order nor on the blocks that contain them. The hash of a point
-// covers its series (name and labels), its time stamp and the bits of its value.
+// points. New points then lie in few slices, even if points are spread unevenly or clocks are
+// wrong. A sum is the sum, modulo 2^64, of the hashes of all points, or events, of a slice: it
+// depends neither on their order nor on the blocks that contain them. The hash of a point covers
+// its series (name and labels), its time stamp and the bits of its value.
 //
 // The sums detect accidental differences. They are no defence against an attacker who can write the
 // files.

@@ -15,13 +15,13 @@
 
 enum {
     PROBLEM_MAX = 512,
-    COPY_MEMORY_BYTES = 32 << 20, // of each file's store
+    COPY_MEMORY_BYTES = 32 << 20, // memory limit of each file's store
 };
 
 struct copying {
     struct str host; // malloc'd
     uint64_t file;
-    // its name, and that of the draft until it is complete; NULL before its head has arrived
+    // path of the file, and of its draft until it is complete; NULL before its head has arrived
     char *path, *part;
     struct ask_copy_draft draft;
     enum ask_copy_way way;
@@ -33,7 +33,7 @@ struct copying {
     // complete before some nodes were asked again: later records of it are ignored
     bool settled;
     int code; // code of the problem
-    // why it could not be written; empty: it was damaged, or no problem
+    // why the file could not be written; empty: there is no problem, or the records were damaged
     char problem[PROBLEM_MAX];
 };
 
@@ -221,7 +221,7 @@ static int check_place(const struct ask_copy *c, struct copying *f)
     return f->problem[0] ? -EEXIST : 0;
 }
 
-// If a file with this name appears nevertheless, new_file rejects it.
+// new_file rejects a file that appears under this name later.
 static int open_draft(const struct ask_copy *c, struct copying *f, const struct store_options *o,
                       struct error *e)
 {

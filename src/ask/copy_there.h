@@ -5,15 +5,16 @@
 
 #include "ask/copy_draft.h"
 
-// of a request: room for the sums of 80 files with all slices, or of more files with fewer slices
+// bytes of a request: room for the sums of 80 files with all slices, or of more files with fewer
+// slices
 enum { ASK_COPY_SUMS_BYTES = 512 << 10 };
 
 struct ask_there {
-    // HOST.sonde; the name of the node that it was copied from, empty if it is not a copy
+    // HOST.sonde, and the node from which it was copied; empty if the file is not a copy
     struct str name, from;
     uint64_t file;                   // number of the node's file
     bool ours, same_range, all_time; // a copy of our job; of the requested time; of all time
-    // its contents did not match its sums: do not keep any part of it
+    // its contents did not match its sums, so no part of it is kept
     bool spoiled;
     struct ask_copy_sums *sums; // sums that were sent to the node; NULL: none
     bool sound;                 // no damage was found while it was summed
@@ -40,7 +41,7 @@ int ask_there_sum_up(struct ask_there_list *l, const struct ask_copy_options *op
                      const struct str *hosts, size_t host_count, const struct ask_copy_stop *stop,
                      struct arena *arena, struct error *e);
 
-// Makes the request's part about the copies that have sums.
+// Writes the part of the request about the copies that have sums.
 int ask_there_known(const struct ask_there_list *l, struct arena *arena,
                     const struct ask_copy_known **out, size_t *count);
 

@@ -1,25 +1,29 @@
 // copy_wire.h - COPY: transfers the contents of the nodes' files at one moment into local files.
 //
-//   request   i64 from_ns, i64 to_ns, existing copies, each: short host, varint number of the file, short: u8 exact, sums (copy_sums.h)
+//   request   i64 from_ns, i64 to_ns, and for each existing copy: short host, varint number of the
+//             file, short: u8 exact, sums (copy_sums.h)
 //   records   short host (the node's), varint number of the file in the node's view, u8 kind, and:
-//               'l'  nothing                                                  the node is summing the file
-//               'h'  u64 version, varint meta: (short key, short value),       a file begins
-//                    u8 upon: 1: the records are added to the existing copy, which keeps its definitions and
-//                             ceil(slices / 8) bytes: slices whose points are kept; as many: slices whose events are kept
-//               'u'  nothing                                                  the existing copy is equal: no more records of this file
-//               'm'  short name, short unit, short help, u8 kind, u8 level     metrics, and
-//               's'  varint metric, varint labels: (short key, short value)   series, counted from 0 in the order of arrival, after the kept ones
-//               'p'  varint series, varint count, times, values (numbers.h)    points, ascending within a series
-//               'e'  as in EVENTS: one event
-//               'z'  u64 metrics, series, points, events of the file, u64 sum of the points, of the events, u32 CRC32C of all records of the file
-//                    before this one: the file is complete
+//     'l'  the node is summing the file: nothing
+//     'h'  a file begins: u64 version, varint meta: (short key, short value), u8 upon. With upon =
+//          1 the records are added to the existing copy, which keeps its definitions; then follow
+//          ceil(slices / 8) bytes: slices whose points are kept, and as many bytes: slices whose
+//          events are kept
+//     'u'  the existing copy is equal, and no more records of this file follow: nothing
+//     'm'  metrics: short name, short unit, short help, u8 kind, u8 level
+//     's'  a series: varint metric, varint labels: (short key, short value). Metrics and series are
+//          counted from 0 in the order of arrival, after the kept ones
+//     'p'  points, ascending within a series: varint series, varint count, times, values
+//          (numbers.h)
+//     'e'  one event, as in EVENTS
+//     'z'  the file is complete: u64 metrics, series, points, events of the file, u64 sum of the
+//          points, of the events, u32 CRC32C of all records of the file before this one
 //
-// A node reads one snapshot, so the copy is consistent while the node goes on appending. It reads
-// in slices, so that its other answers go on. The node sends the points of a file, not its blocks:
-// our own store writes the copy, which is an ordinary recording. It gets its final name only when
-// it is complete: HOST.sonde, where HOST is the meta "host" of the file (HOST+1.sonde for a node's
-// second file, …). Its meta "copied_version" is the version of the original, "copied_range" the
-// copied period of time, "copied_from" the name of the node.
+// A node reads one snapshot, so the copy is consistent although the node continues to append. It
+// reads in slices, so that its other answers continue. The node sends the points of a file, not its
+// blocks: our own store writes the copy, which is an ordinary recording. It gets its final name
+// only when it is complete: HOST.sonde, where HOST is the meta "host" of the file (HOST+1.sonde for
+// a node's second file, …). Its meta "copied_version" is the version of the original,
+// "copied_range" the copied period of time, "copied_from" the name of the node.
 //
 // The request has the sums of an existing copy, slice by slice. The node computes the sums of its
 // own file and sends the slices that differ. The new copy is assembled beside the old one, which
@@ -89,7 +93,7 @@ int ask_copy_request_narrow(struct str request, bool (*wants)(void *user, struct
 
 struct ask_copy_progress {
     _Atomic uint64_t files, points, bytes; // complete files; received points and bytes
-    // grows while existing copies are summed, or taken over
+    // grows while existing copies are summed or reused
     _Atomic uint64_t steps;
 };
 struct ask_copy_options {
@@ -98,14 +102,14 @@ struct ask_copy_options {
     struct str job;                     // only its copies are replaced; empty: those of any job
     int64_t from_ns, to_ns;             // 0 and INT64_MAX: all
     struct ask_copy_progress *progress; // counts on from its current values; may be NULL
-    // cancels the copying; may be NULL. hub_copy uses those of `where`
+    // cancel the copying; may be NULL. hub_copy uses the members of `where` instead
     const atomic_bool *cancel;
     const struct work_watch *watch; // likewise
 };
 
 // True if a recording is a copy of this job (empty: of any), which a newer copy may replace.
 bool ask_copy_is_of(const struct store_reader *r, struct str job);
-// "copied_range".
+// The attribute "copied_range" as a text.
 void ask_copy_range_text(int64_t from_ns, int64_t to_ns, char out[ASK_COPY_RANGE_MAX]);
 
 // The receiving end: it turns the mixed records of any number of nodes into files of the folder.
@@ -116,8 +120,8 @@ int ask_copy_create(const struct ask_copy_options *options, struct ask_copy **ou
 int ask_copy_ask(struct ask_copy *c, const struct str *hosts, size_t host_count,
                  struct buf *request, struct error *e);
 // Returns -EBADMSG for a damaged record: its file will not appear. If a file cannot be written (a
-// full disk), this gives it up with a reason and returns 0, because the others go on. -ENOMEM and a
-// cancellation end the copying.
+// full disk), this gives it up with a reason and returns 0, because the other files continue.
+// -ENOMEM and a cancellation end the copying.
 int ask_copy_take(struct ask_copy *c, struct str record, struct error *e);
 // Finds the nodes of which a file could not be assembled from its older copy. Request all of that
 // file once more. The list is in `arena`. Returns -ENOMEM.
@@ -131,8 +135,8 @@ void ask_copy_destroy(struct ask_copy *c);
 
 // Copies all files of all nodes. Existing files with the same contents stay; the others receive new
 // data only. If h is NULL, it copies where->local alone, under the name `host`. Set a deadline that
-// suits the size of the data, and ask about 30 nodes at most at a time (where->hosts), because each
-// has an open store meanwhile. *absent gets the nodes that did not finish.
+// suits the size of the data. Request the files of at most some 30 nodes at a time (where->hosts),
+// because each node has an open store meanwhile. *absent gets the nodes that did not finish.
 struct ask_copied {
     const struct ask_copy_file *files; // in `arena`, as from ask_copy_finish
     size_t count;

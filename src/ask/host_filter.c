@@ -100,7 +100,7 @@ static bool lets_through_without(const struct ask_want *want)
 }
 
 bool ask_host_filter_concerns(const struct wire_host_filter *a, struct str node,
-                              const struct wire_held *held)
+                              const struct wire_host_set *held)
 {
     if (a->everybody || !held->known || held->any)
         return true;

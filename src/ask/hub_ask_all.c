@@ -11,10 +11,10 @@ struct all {
     const struct hub_ask *ask;
     const struct wire_view *local;
     hub_record_fn *record;
-    int64_t deadline_ns; // for our own answer
-    bool must;           // no answer at all after this deadline
+    int64_t deadline_ns; // deadline of our own answer
+    bool must;           // past the deadline, the whole question fails
     void *user;
-    struct arena *arena; // the memory of what `record` keeps
+    struct arena *arena; // holds the data that `record` keeps
     size_t arena_before;
     struct reservation reservation; // for the growth of `arena`
     struct error *e;

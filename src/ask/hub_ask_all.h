@@ -15,8 +15,8 @@ struct hub_where {
     const struct work_watch *watch;
     // our own stores, read in the calling thread while the nodes answer; may be NULL
     const struct wire_view *local;
-    // for our own stores; -ETIMEDOUT after it. 0: they have as long as the nodes, and are listed as
-    // missing after that
+    // deadline of our own stores, with -ETIMEDOUT after it. 0: that of the nodes; after it, our own
+    // host is listed as missing
     int64_t local_deadline_ns;
 };
 struct hub_absent {

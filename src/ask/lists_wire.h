@@ -2,16 +2,22 @@
 //
 //   NAMES    request   short kind, short text, u8 anywhere, varint most
 //            records   names, sorted: short, short, …
-//   SERIES   request   short metric (empty: any), varint tags, each: short key, short value; u8 wanted (1 latest, 2 points),
-//                      i64 from_ns, varint most; with points: i64 from, to, grid
-//            records   series of one metric: short name, short unit, short help, u8 kind, u8 level; then of each series: varint labels, each: short
-//                      key, short value; u8 whether it has a latest point, and then i64 t_ns, f64 value; with points:
-//                      u64 count, u64 off the grid, i64 first_ns, i64 last_ns, i64 node_last_ns
-//   EVENTS   request   i64 from_ns, i64 to_ns, varint most, u8 kinds (bit 7: unfinished spans alone), short name
-//            records   short host, events: u8 kind, i64 start_ns, i64 end_ns, short text, u64 id, u64 parent, varint labels, each: short key, short value
+//   SERIES   request   short metric (empty: any), varint tags, each: short key, short value;
+//                      u8 wanted (1 latest, 2 points), i64 from_ns, varint most; with points:
+//                      i64 from, to, grid
+//            records   series of one metric: short name, short unit, short help, u8 kind, u8 level;
+//                      then of each series: varint labels, each: short key, short value; u8 whether
+//                      it has a latest point, and then i64 t_ns, f64 value; with points: u64 count,
+//                      u64 off the grid, i64 first_ns, i64 last_ns, i64 node_last_ns
+//   EVENTS   request   i64 from_ns, i64 to_ns, varint most, u8 kinds (bit 7: unfinished spans
+//                      alone), short name
+//            records   short host, events: u8 kind, i64 start_ns, i64 end_ns, short text, u64 id,
+//                      u64 parent, varint labels, each: short key, short value
 //   STATUS   request   nothing, or u8 1: with counts
-//            records   one a file: short host (the node's), short job, u8 state, u64 version, u64 metrics, u64 series, u8 whether it holds points, i64 first_ns, i64 last_ns,
-//                      u64 damaged blocks, u64 damaged bytes, short damage in words; with counts: u64 points, u64 dropped
+//            records   one a file: short host (the node's), short job, u8 state, u64 version,
+//                      u64 metrics, u64 series, u8 whether it holds points, i64 first_ns,
+//                      i64 last_ns, u64 damaged blocks, u64 damaged bytes, short damage in words;
+//                      with counts: u64 points, u64 dropped
 //
 // Results in *out live in the caller's arena.
 #ifndef SONDE_ASK_LISTS_WIRE_H

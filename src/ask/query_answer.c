@@ -1,5 +1,5 @@
-// query_answer.c - the node's half of a query: a group of series a step, or of a large group a
-// slice. Who gathers merges slices as it merges nodes.
+// query_answer.c - the node's half of a query: each step answers for a group of series, or for a
+// slice of a large group. The receiver merges slices as it merges nodes.
 #include "ask/host_filter.h"
 #include "ask/query_records.h"
 #include "ask/query_wire.h"
@@ -72,7 +72,7 @@ static int begin(struct wire_answer *a, struct str request, struct error *e)
     if (r == 0)
         r = query_select(&s->c, a->view->stores, a->view->count, &s->selection);
     s->known = r == 0;
-    // Not an error here, because other nodes may know the metric.
+    // An unknown metric is no error here, because other nodes may know it.
     if (r == -ENOENT)
         return 0;
     return r ? error_set(e, r, "%s", s->error.text) : 0;

@@ -1,7 +1,7 @@
 // query_gather.c - merges partial results of many nodes, group by group.
 //
-// Where the order of series does not matter a group is one partial that grows with each that comes;
-// where it does, a group is the list of its series, sorted when all are there.
+// If the order of series does not matter, a group is one partial, into which each arriving partial
+// is merged. Otherwise a group is a list of its series, which is sorted when all have arrived.
 #include "ask/host_filter.h"
 #include "ask/lists_wire.h"
 #include "ask/query_records.h"

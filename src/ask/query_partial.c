@@ -1,15 +1,20 @@
 // query_partial.c - partial results as bytes: a table of sections, each behind its number and size.
 //
-//   group     short key, varint source_series
-//   tags      varint count, each: short key, short value, u8 differs
-//   series    varint count, each: u8 how (SAME_PLACES, DENSE, BEFORE, AFTER), varint points, places, values, neighbours
-//   columns   varint count, columns n, x and y, u8 whether all are real, else a bit each
-//   sketches  varint count, of each: varint buckets, and where there are any: varint zigzag of the first key, varint difference to each next one,
-//             varint counts, f64 smallest, f64 largest; then u8 whether all are real, else a bit each
+//   group       short key, varint source_series
+//   tags        varint count, each: short key, short value, u8 differs
+//   series      varint count, each: u8 how (SAME_PLACES, DENSE, BEFORE, AFTER), varint points,
+//               places, values, neighbours
+//   columns     varint count, columns n, x and y, u8 whether all are real, else a bit each
+//   sketches    varint count, of each: varint buckets, and if there are any: varint zigzag of the
+//               first key, varint difference to each next one, varint counts, f64 smallest, f64
+//               largest; then u8 whether all are real, else a bit each
 //
-//   places    DENSE: varint zigzag of the first; SAME_PLACES: nothing, those of the series before; else a column of times
-//   neighbours  BEFORE, AFTER: of each i64 time, f64 value. A series without points has both, and no places and values
-//   column    pieces of at most CODEC_VALUES_MAX: varint size, so many bytes of the store's codec (store/codec.h)
+//   places      DENSE: varint zigzag of the first; SAME_PLACES: nothing, they equal those of the
+//               previous series; else a column of times
+//   neighbours  BEFORE, AFTER: of each i64 time, f64 value. A series without points has both, and
+//               no places and values
+//   column      pieces of at most CODEC_VALUES_MAX: varint size, so many bytes of the store's codec
+//               (store/codec.h)
 #include "ask/numbers.h"
 #include "ask/query_wire.h"
 #include "query/aggregator_table.h"

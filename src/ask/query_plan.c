@@ -5,7 +5,7 @@
 //   with PLAN_RATE:        f64 counter_max, f64 reset_value
 //   varint filters, each:  u8 kind, u8 group_by, short key, short text
 //   varint zigzag start_ns, varint zigzag end_ns
-//   varint memory_bytes, varint series_max, varint points_max, varint exact_max     (0: the default)
+//   varint memory_bytes, varint series_max, varint points_max, varint exact_max  (0: the default)
 #include "ask/query_wire.h"
 #include "query/filter.h"
 

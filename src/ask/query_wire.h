@@ -1,8 +1,10 @@
 // query_wire.h - QUERY: sends a plan to nodes, receives partial results, and merges them.
 //
 //   request   the plan and its limits (query_plan_write)
-//   records   u8 'p', a partial (query_partial_write): one a group, several for a large group, one a series if the order matters
-//             u8 'c', varint points read, points from summaries, series read, nodes that have answered, u8 whether the metric is known: the last
+//   records   u8 'p', a partial (query_partial_write): one a group, several for a large group, one
+//             a series if the order matters
+//             u8 'c', the last record: varint points read, points from summaries, series read,
+//             nodes that have answered, u8 whether the metric is known
 //
 // A partial is a sequence of sections: u8 kind, varint size, that many bytes. One table has all
 // kinds (query_partial.c). A reader rejects an unknown kind, because it could not merge it.
@@ -49,10 +51,11 @@ void query_gather_destroy(struct query_gather *g);
 // Returns -EBADMSG for a damaged record, which is left out; the gather can go on.
 int query_gather_take(struct query_gather *g, struct str record, struct error *e);
 
-// The same result as that of query_run. -ENOENT: no node knows the metric.
+// Gives the same result as query_run. Returns -ENOENT if no node knows the metric.
 int query_gather_finish(struct query_gather *g, struct query_result *out, struct error *e);
 
-// Instead of query_gather_finish: writes the next record and returns 1; 0 after the last.
+// Used instead of query_gather_finish: writes the next record and returns 1, or 0 after the last
+// one.
 int query_gather_record(struct query_gather *g, struct buf *out, struct error *e);
 
 // ---- a whole query ----

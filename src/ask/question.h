@@ -53,11 +53,13 @@ struct ask_question_row {
     // Finds the hosts that a request is about (host_filter.h). NULL: a request is about all hosts.
     // A negative errno: the request is invalid.
     int (*host_filter)(struct wire_host_filter *filter, struct str request);
-    // The request without what only nodes need for which `wants` says false. -EBADMSG. NULL: all
-    // need all of it.
+    // Writes the request without the parts that no node of this answer needs: those for which
+    // `wants` returns false. Returns -EBADMSG for a damaged request. NULL: every node needs the
+    // complete request.
     int (*narrow)(struct str request, bool (*wants)(void *user, struct str host), void *user,
                   struct buf *out);
-    // The end of the period that a request covers. NULL: every request is about the present.
+    // Returns the end of the period that a request covers. NULL: every request is about the
+    // present.
     int64_t (*until)(struct str request);
 };
 const struct ask_question_row *ask_question_row(unsigned question); // NULL: unknown question

@@ -59,7 +59,7 @@ static uint64_t identity_of(const struct wire_view *view)
     return sum;
 }
 
-static void take_store(struct wire_held *held, struct str own, struct store_snapshot *store)
+static void take_store(struct wire_host_set *held, struct str own, struct store_snapshot *store)
 {
     size_t count, carried = 0;
     const struct str *hosts = store_label_values(store, STR("host"), &count);
@@ -68,12 +68,12 @@ static void take_store(struct wire_held *held, struct str own, struct store_snap
         store_label_series(store, STR("host"), hosts[i], &series);
         carried += series;
         if (!str_eq(hosts[i], own))
-            wire_held_add(held, hosts[i]);
+            wire_host_set_add(held, hosts[i]);
     }
     held->without |= carried < store_series_count(store);
 }
 
-static void add_hosts(const struct wire_view *view, struct str own, struct wire_held *held)
+static void add_hosts(const struct wire_view *view, struct str own, struct wire_host_set *held)
 {
     for (size_t i = 0; i < view->count; i++)
         take_store(held, own, view->stores[i]);

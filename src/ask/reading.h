@@ -2,11 +2,11 @@
 // other nodes as if they were local, too.
 //
 //   handler ─▶ reading ─┬─▶ sources_view (snapshots of our own files)
-//                       └─▶ hub ─▶ every node                          nodes that do not answer in time are listed in X-Sonde-Missing
+//                       └─▶ hub ─▶ every node; X-Sonde-Missing lists those that answer too late
 //
 // Each question to the nodes has the timeout node_deadline_ns; reading our own files may take as
-// long as the request. The request does not ask a node again that was missing once. So such a node
-// delays the answer only once, and is either in all parts of the answer or listed as missing.
+// long as the request. A request does not ask a node again that has been missing once. So such a
+// node delays the answer only once, and is either in all parts of the answer or listed as missing.
 // Without a hub, no node can be missing.
 #ifndef SONDE_ASK_READING_H
 #define SONDE_ASK_READING_H
@@ -35,9 +35,9 @@ struct drainer;
 // thread-safe.
 struct reading_from {
     struct sources *sources; // our own files
-    struct hub *hub;         // to the job's other nodes; NULL: no other nodes
-    struct str job;          // that is running; empty: recordings of any job
-    // asks this node's agent for pending points (wire/drain.h); NULL: nothing is live
+    struct hub *hub;         // connections to the job's other nodes; NULL: there are none
+    struct str job;          // the running job; empty: recordings of any job
+    // requests drains of this node's agent (wire/drain.h); NULL: no data are live
     struct drainer *drainer;
     struct known_metrics *known_metrics; // NULL without a hub: our own files keep their metrics
     metric_alias_fn *resolve_alias;      // NULL = no built-in metrics
@@ -106,8 +106,9 @@ bool reading_find_metric(struct reading *d, struct str name, struct str *metric)
 // metric.
 struct str reading_built_in(const struct reading *d, struct str name);
 
-// The second name under which files may have the metric `name`: that of the built-in metric with
-// this alias, or its storable form (base/storable_name.h). Empty: no second name.
+// Returns the second name under which files may have the metric `name`: the built-in metric with
+// this alias, or the storable form of the name (base/storable_name.h). Empty: there is no second
+// name.
 struct str reading_other_name(const struct reading_from *from, struct arena *arena,
                               struct str name);
 

@@ -56,10 +56,10 @@ struct state {
     struct query_listing walk;
     struct query_listed series;
     struct store_cursor *cursor; // of the current series; NULL: find the next series
-    const int64_t *t_ns;         // the rest of its run
+    const int64_t *t_ns;         // remaining points of the current run
     const double *values;
     size_t left;
-    size_t selection, store; // the next of each
+    size_t selection, store; // indices of the next selection and store
     int64_t from_ns;         // for this store
     bool walking;
 };

@@ -1,8 +1,11 @@
 // recent_wire.h - RECENT: the points of the last seconds, for clients that follow growing series
 // (/sonde/v1/stream).
 //
-//   request   i64 window_ns, i64 from_ns, varint selections, each: short metric, short its other name (empty: none), varint tags: (short key, short value)
-//   records   short host (the node's), varint selection, u8 kind, short unit, varint labels: (short key, short value), varint count, times, values (numbers.h): points of one series, ascending
+//   request   i64 window_ns, i64 from_ns, varint selections, each: short metric, short its other
+//             name (empty: none), varint tags: (short key, short value)
+//   records   points of one series, ascending: short host (the node's), varint selection, u8 kind,
+//             short unit, varint labels: (short key, short value), varint count, times, values
+//             (numbers.h)
 //
 // The window ends at the node's newest point, or now, whichever is earlier: its length is relative,
 // so differences between clocks do not matter. The client requests overlapping windows and

@@ -38,7 +38,7 @@ static struct str key_of(struct list *l, const struct query_listed *s)
     return (struct str){key, size};
 }
 
-// What lies in the walk's room for one series gets room of its own.
+// Copies data that the walk reuses for the next series.
 static bool keep_labels(struct list *l, const struct query_listing *walk, struct query_listed *one)
 {
     if (one->labels != walk->room)

@@ -1,6 +1,6 @@
 #include "base/arena.h"
 
-#include "base/large.h"
+#include "base/huge_pages.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@ enum {
     CHUNK_MIN_BYTES = 4096,
     CHUNK_MAX_BYTES = 16 << 20,
     CHUNK_KEPT_BYTES = 1 << 20,
-    LARGE_BYTES = 64 << 10, // such an allocation has a chunk of its own, of just its size
+    LARGE_BYTES = 64 << 10, // an allocation of at least this size has a chunk of exactly its size
     ALIGN = 16
 };
 
@@ -69,10 +69,10 @@ static void *grow(struct arena *a, size_t size)
     struct arena_chunk *c = malloc(sizeof *c + chunk);
     if (!c)
         return NULL;
-    large_pages(c, sizeof *c + chunk);
+    huge_pages_advise(c, sizeof *c + chunk);
     c->size = chunk;
     a->used_bytes += sizeof *c + chunk;
-    if (large) { // after the newest, whose free space remains in use
+    if (large) { // behind the newest chunk, whose free space remains in use
         struct arena_chunk **at = a->chunks ? &a->chunks->next : &a->chunks;
         c->next = *at;
         *at = c;
@@ -116,7 +116,7 @@ bool arena_grow(struct arena *a, void *array, size_t *capacity, size_t count, si
 {
     assert(count <= *capacity);
     size_t room = *capacity > SIZE_MAX / 2 ? needed : 2 * *capacity;
-    if (room < ALIGN / each) // a smaller array takes as much memory
+    if (room < ALIGN / each) // a smaller first array would take as much memory
         room = ALIGN / each;
     if (room < needed)
         room = needed;

@@ -15,24 +15,24 @@
 struct arena_chunk;
 
 struct arena {
-    struct arena_chunk *chunks; // newest first, but large allocations after it
+    struct arena_chunk *chunks; // the newest chunk first, then large allocations and older chunks
     char *at, *end;             // free space in the newest chunk; NULL: no chunk yet
-    size_t chunk_bytes;         // of the newest, without large allocations
+    size_t chunk_bytes;         // size of the newest chunk; large allocations do not count
     size_t used_bytes;          // taken from the system
     size_t limit_bytes;         // 0 = no limit
 };
 
-// Zero-initialised is a valid arena without a limit.
+// A zero-initialised arena is valid and has no limit.
 static inline struct arena arena_limited(size_t limit_bytes)
 {
     return (struct arena){.limit_bytes = limit_bytes};
 }
 
 void arena_free(struct arena *a); // frees all memory; the arena can be used again
-// forgets all allocations, keeps the newest chunk for the next use
+// Frees all allocations, and keeps the newest chunk for the next ones.
 void arena_reset(struct arena *a);
 
-// Returns NULL past the limit or without memory; never NULL for size 0. Not cleared.
+// Returns NULL past the limit or without memory, but never for size 0. The memory is not cleared.
 void *arena_alloc(struct arena *a, size_t size);
 void *arena_zalloc(struct arena *a, size_t size);              // cleared
 void *arena_array(struct arena *a, size_t count, size_t each); // overflow-checked, not cleared

@@ -1,6 +1,6 @@
 #include "base/atomic_file.h"
 
-#include "base/whole.h"
+#include "base/full_io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,5 +40,5 @@ int atomic_file_write(const char *path, struct str text, unsigned flags)
 {
     struct atomic_file f;
     int status = atomic_file_begin(&f, path);
-    return status < 0 ? status : atomic_file_end(&f, whole_write(f.fd, text, 0), flags);
+    return status < 0 ? status : atomic_file_end(&f, full_write(f.fd, text, 0), flags);
 }

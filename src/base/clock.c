@@ -8,7 +8,7 @@
 #include <cpuid.h>
 #endif
 
-// over a shorter time the error of the readings (some 20 ns) is too large a part
+// a shorter time makes the error of the readings (some 20 ns) too large a part of it
 enum { SLOPE_OVER_NS = NS_PER_MS / 2 };
 
 bool clock_ticks_usable(void)
@@ -101,9 +101,9 @@ static void take_offset(struct clock_fit *fit, const struct clock_reading *now)
 {
     struct clock_map *map = &fit->map;
     int64_t offset = now->real_ns - now->boot_ns, change = offset - map->real_minus_boot_ns;
-    // Both clocks are slewed alike, so a small change is only the error of two readings: this one,
-    // and the one that gave the offset. On a busy machine that one's error may exceed any later
-    // one's.
+    // Both clocks are slewed alike, so a small change is only the error of two readings: the
+    // current one, and the one that gave the offset. On a busy machine the error of the latter may
+    // exceed that of any later reading.
     if (llabs(change) <= now->width_ns + fit->offset_width_ns + 1)
         return;
     fit->offset_width_ns = now->width_ns;

@@ -15,13 +15,13 @@ static inline int64_t clock_read_ns(clockid_t id)
     return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-// Since the epoch; steps when the clock is set.
+// The wall clock: time since the epoch. It steps when the clock is set.
 static inline int64_t clock_realtime_ns(void)
 {
     return clock_read_ns(CLOCK_REALTIME);
 }
 
-// For time-outs and durations.
+// The monotonic clock, for timeouts and durations.
 static inline int64_t clock_monotonic_ns(void)
 {
     return clock_read_ns(CLOCK_MONOTONIC);
@@ -58,7 +58,7 @@ struct clock_reading {
 void clock_read_together(struct clock_reading *out);
 
 struct clock_line {
-    uint64_t ticks0; // both read at one moment
+    uint64_t ticks0; // the counter, read at the same moment as the clocks
     int64_t ns0;
     double ns_per_tick; // 0: no line
 };
@@ -73,8 +73,8 @@ static inline int64_t clock_line_ns(const struct clock_line *line, uint64_t tick
     return (int64_t)((uint64_t)line->ns0 + (uint64_t)(int64_t)ns);
 }
 
-// Turns ticks into boot time, and boot time into the time of day. A map is plain data: the same map
-// gives the same times in any process.
+// Turns ticks into boot time, and boot time into the time of day. A map is plain data and gives the
+// same times in any process.
 //
 // The counter may stop or restart while a machine is suspended or migrated, and the wall clock may
 // be set. So a map remembers one step of each: times before the step keep their old numbers.
@@ -83,9 +83,10 @@ static inline int64_t clock_line_ns(const struct clock_line *line, uint64_t tick
 // back: even boot times then never give the same time of day twice.
 struct clock_map {
     struct clock_line line;            // ticks to boot time
-    struct clock_line before;          // until the last jump of the counter
+    // the line that was valid before the last jump of the counter
+    struct clock_line before;
     uint64_t before_until_ticks;       // `before` is valid up to here
-    int64_t before_until_ns;           // and never gives a later time than this
+    int64_t before_until_ns;           // `before` never gives a later time than this
     int64_t real_minus_boot_ns;        // since the wall clock was last set
     int64_t real_minus_boot_before_ns; // before that
     int64_t set_after_ns;              // the boot time of that step; INT64_MIN: no step yet
@@ -113,7 +114,7 @@ static inline int64_t clock_map_real_ns(const struct clock_map *map, int64_t boo
     return (int64_t)((uint64_t)boot_ns + (uint64_t)offset);
 }
 
-// Keeps a map accurate. For one thread at a time.
+// Keeps a map accurate. One thread at a time may use it.
 struct clock_fit {
     struct clock_map map;
     // the slope is computed from `first` and the reading that made the line

@@ -48,7 +48,7 @@ ssize_t descriptors_receive(int socket, void *data, size_t size, int fds[DESCRIP
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
         size_t more = (c->cmsg_len - CMSG_LEN(0)) / sizeof *fds;
-        // they all fit, because `control` has room for no more
+        // all of them fit, because the kernel passes no more than `control` has room for
         memcpy(fds + *count, CMSG_DATA(c), more * sizeof *fds);
         *count += more;
     }

@@ -1,7 +1,7 @@
 // escape.h - encodes any text as one word of a line, and decodes it; quotes text as one word for a
 // shell.
 //
-//   blank \s   newline \n   carriage return \r   tab \t   backslash \\      all other bytes are themselves
+//   blank \s   newline \n   carriage return \r   tab \t   backslash \\   other bytes: unchanged
 #ifndef SONDE_BASE_ESCAPE_H
 #define SONDE_BASE_ESCAPE_H
 

@@ -14,7 +14,8 @@ struct exchange {
     const char *who; // "the agent": the peer's name in error messages
     struct str text; // the text to send…
     int more;        // …followed by the contents of this descriptor; -1: nothing
-    // timeout of a peer that neither reads nor writes: -ETIMEDOUT; waiting for `more` has none
+    // how long the peer may neither read nor write (then -ETIMEDOUT); waiting for `more` has no
+    // timeout
     int patience_ms;
     int64_t until_ns;   // a deadline for the whole exchange (clock_monotonic_ns); 0: none
     struct buf *answer; // gets the answer; drops bytes past its limit

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Good for hash tables, not against an adversary and not for disk: it may change between versions.
+// For hash tables in memory. It does not resist an adversary, and may change between versions, so
+// it must not be stored.
 uint64_t hash_bytes(const void *data, size_t size, uint64_t seed);
 
 static inline uint64_t hash_u64(uint64_t x)

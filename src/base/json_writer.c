@@ -206,7 +206,7 @@ static unsigned digit_count(uint64_t value)
     return about + (value >= powers[about]);
 }
 
-// Writes digits from the end.
+// Writes the digits from the last one to the first one.
 static size_t put_digits(char *out, uint64_t value)
 {
     enum { EIGHT_DIGITS = 100000000 };
@@ -304,7 +304,7 @@ static size_t format_few_decimals(char *out, double value)
 
 size_t number_format(char out[NUMBER_TEXT_MAX], double value)
 {
-    static const double whole_max = 9e15; // below it every whole number is a double
+    static const double whole_max = 9e15; // a double can hold every whole number below it
     if (fabs(value) < whole_max && (double)(int64_t)value == value &&
         !(value == 0 && signbit(value)))
         return number_format_i64(out, (int64_t)value);

@@ -12,7 +12,7 @@
 
 struct json_writer {
     struct buf *out; // not owned
-    bool comma;      // the next value follows another
+    bool comma;      // the next value needs a comma before it
 };
 
 static inline struct json_writer json_to(struct buf *out)
@@ -42,9 +42,9 @@ void json_key_bool(struct json_writer *w, const char *key, bool value);
 
 enum { NUMBER_TEXT_MAX = 40 };
 
-// The shortest decimal text that reads back as the same double, without a NUL; returns its size.
-// May also overwrite the rest of `out`. 1 → "1", 0.1 → "0.1", 1e300 → "1e+300", NaN → "NaN",
-// infinity → "inf".
+// The shortest decimal text that reads back as the same double, without a NUL; returns its size. It
+// may overwrite all of `out`. 1 → "1", 0.1 → "0.1", 1e300 → "1e+300", NaN → "NaN", infinity →
+// "inf".
 size_t number_format(char out[NUMBER_TEXT_MAX], double value);
 size_t number_format_i64(char out[NUMBER_TEXT_MAX], int64_t value);
 void number_format_four_digits(char out[4], unsigned value); // below 10,000, with leading zeros

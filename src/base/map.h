@@ -19,18 +19,18 @@ struct map {
     size_t count, capacity;
 };
 
-// Zero-initialised is a valid empty map.
+// A zero-initialised map is valid and empty.
 void map_free(struct map *m);
 
 // The value's place, or NULL. Valid until the next map_add.
 uint64_t *map_get(const struct map *m, struct str key);
 
-// Returns the place of the key's value, and adds a new key with value 0 (*added, may be NULL, tells
-// which). Returns NULL without memory. An empty key is valid; its key.data may be anything but
-// NULL.
+// Returns the place of the key's value. Adds a new key with value 0, and then sets *added (may be
+// NULL). Returns NULL without memory. An empty key is valid; its key.data may be anything but NULL.
 uint64_t *map_add(struct map *m, struct str key, bool *added);
 
-// Reserves room for `more` keys: for these map_add cannot fail. Returns false without memory.
+// Reserves room for `more` keys, so that map_add cannot fail for them. Returns false without
+// memory.
 bool map_reserve(struct map *m, size_t more);
 
 // Iterates in no particular order: for (struct map_slot *s = map_next(m, NULL); s; s = map_next(m,

@@ -1,8 +1,9 @@
 // memory_account.h - counts the memory of a process's requests and caches, and enforces its limit.
 //
-//   requests   reserve before they allocate; past the limit, first the cache makes room, then the account
-//              refuses the request
-//   caches     add what they keep, and drop their oldest entries while the account is over its limit
+//   requests   reserve before they allocate; past the limit, first the cache makes room, then the
+//              account refuses the request
+//   caches     add the bytes that they keep, and drop their oldest entries while the account is
+//              over its limit
 //
 // Thread-safe: the number is atomic. A reservation that does not fit leaves no trace.
 #ifndef SONDE_BASE_MEMORY_ACCOUNT_H
@@ -24,7 +25,7 @@ struct memory_account {
 // Returns false if the limit leaves no room, even after reclaiming.
 bool memory_account_take(struct memory_account *a, size_t bytes);
 
-// Adds without a check: for memory that is already allocated.
+// Adds memory that is already allocated, without checking the limit.
 void memory_account_add(struct memory_account *a, size_t bytes);
 void memory_account_give(struct memory_account *a, size_t bytes);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// fields after the name, counted from 1
+// field numbers as in proc(5), counted from 1
 enum { PROCESS_STAT_PARENT = 4, PROCESS_STAT_START = 22 };
 
 // Returns 0 if the process does not exist or is not visible.

@@ -1,4 +1,4 @@
-// reservation.h - lets the caller of long work end it, and limit its memory.
+// reservation.h - lets a caller end long work and limit its memory.
 //
 // Several parts of a request take memory at the same time: the node's own answer, the merge of all
 // answers, the growing list. Each part has a reservation of its own, and the watch adds them up.

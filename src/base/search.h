@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 // Sets `i` to the first index below `count` for which `reached`, an expression of i, is true; to
-// `count` if it is true for none. Once true, it must stay true for all later indices. Takes
-// log2(count) + 1 evaluations.
+// `count` if it is true for none. If `reached` is true for an index, it must be true for all later
+// ones. Takes log2(count) + 1 evaluations.
 //
 //   size_t i;
 //   SEARCH_FIRST(i, count, times[i] >= begin); // the lower bound of `begin`

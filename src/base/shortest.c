@@ -5,9 +5,9 @@
 // halfway to its upper one.
 //
 //          lower     v     upper
-//   ─────────┼───────┼───────┼─────────      in units of 10^k, where k is chosen so that the interval is
-//     |    |    |    |    |    |    |        at least 1 and less than 10 of them wide: one or more whole
-//               s-1  s   s+1                 numbers fall into it, at most one multiple of 10
+//   ─────────┼───────┼───────┼─────────   in units of 10^k, where k is chosen so that the interval
+//     |    |    |    |    |    |    |     is 1 to 10 of them wide (10 excluded): one or more whole
+//               s-1  s   s+1              numbers lie in it, at most one multiple of 10
 //
 // If a multiple of 10 is inside, it has a digit less and wins; otherwise s or s+1 wins, whichever
 // is inside, or closer. This decision needs the three points as whole numbers of quarters, with a
@@ -36,7 +36,7 @@ static _Atomic bool powers_filled;
 
 enum { LIMBS = 48 };
 
-// The highest 128 bits, plus one if lower bits are not 0 (or `inexact`).
+// The highest 128 bits of the number, plus one if a lower bit is set or the number is inexact.
 static struct power highest_bits(const uint32_t limbs[LIMBS], bool inexact)
 {
     int top = LIMBS - 1;
@@ -70,8 +70,9 @@ static void fill_powers(void)
             carry >>= 32;
         }
     }
-    // Downwards from a power of two so high that 128 bits are left at the end; dropping remainders
-    // on the way is exact, as ⌊⌊x/10⌋/10⌋ = ⌊x/100⌋, and no power of ten divides it.
+    // Downwards from a power of two high enough to leave 128 bits at the end. Dropping remainders
+    // on the way is exact, because ⌊⌊x/10⌋/10⌋ = ⌊x/100⌋ and no power of ten divides a power of
+    // two.
     memset(x, 0, sizeof x);
     x[LIMBS - 1] = UINT32_C(1) << 31;
     for (int k = -1; k >= POWER_MIN; k--) {

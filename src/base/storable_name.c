@@ -40,7 +40,7 @@ static unsigned twin_of(unsigned char c)
 
 void storable_name_add(struct buf *out, struct str name, size_t bytes_max)
 {
-    // `fits`: the end of the part that leaves room for a hash
+    // `fits`: where the part ends that leaves room for a hash
     size_t start = out->size, fits = out->size;
     if (storable_name_is(name, bytes_max)) {
         buf_add_str(out, name);

@@ -1,6 +1,6 @@
 #include "base/str.h"
 
-#include "base/large.h"
+#include "base/huge_pages.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static bool is_digit(struct str s, size_t at)
     return at < s.size && s.data[at] >= '0' && s.data[at] <= '9';
 }
 
-// The digits from *at on, without leading zeros; moves *at after them.
+// Returns the digits at *at without leading zeros, and moves *at behind them.
 static struct str digits_at(struct str s, size_t *at)
 {
     while (is_digit(s, *at) && s.data[*at] == '0')
@@ -191,7 +191,7 @@ void buf_free(struct buf *b)
 
 bool buf_grow(struct buf *b, size_t more)
 {
-    // One byte more is always reserved for buf_cstr's NUL.
+    // There is always room for one more byte, the NUL of buf_cstr.
     size_t need;
     if (b->failed || __builtin_add_overflow(b->size, more, &need) || need == SIZE_MAX ||
         (b->limit && need > b->limit)) {
@@ -200,7 +200,7 @@ bool buf_grow(struct buf *b, size_t more)
     }
     if (need + 1 <= b->capacity)
         return true;
-    // Not array_room: `hold` must agree to the size before it is allocated.
+    // array_room cannot be used, because `hold` must allow the size before it is allocated.
     size_t capacity = b->capacity ? b->capacity + b->capacity / 2 : 64;
     if (capacity < need + 1)
         capacity = need + 1;
@@ -211,7 +211,7 @@ bool buf_grow(struct buf *b, size_t more)
     }
     b->data = data;
     b->capacity = capacity;
-    large_pages(data + b->size, capacity - b->size);
+    huge_pages_advise(data + b->size, capacity - b->size);
     return true;
 }
 

@@ -74,14 +74,15 @@ bool str_to_i64(struct str s, int64_t *out);
 bool str_to_u64(struct str s, uint64_t *out);
 
 // A buffer that grows. Zero-initialise it; buf_free when done. After a failed allocation `failed`
-// is set, later additions are dropped, and data[0..size) keeps the earlier ones: so check once, at
-// the end.
+// is set, later additions are dropped, and data[0..size) keeps the earlier bytes. So check it once,
+// at the end.
 struct buf {
     char *data;
     size_t size, capacity;
     size_t limit; // most bytes it may hold; 0 = no limit. Past it, `failed` is set
     bool failed;
-    bool (*hold)(size_t capacity); // called before it grows, NULL = never; false sets `failed`
+    // may be NULL; called before the buffer grows, and its false sets `failed`
+    bool (*hold)(size_t capacity);
 };
 
 void buf_free(struct buf *b);

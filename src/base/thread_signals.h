@@ -5,8 +5,8 @@
 #include <signal.h>
 
 // Blocks all signals except SIGBUS in the calling thread and in threads that it creates. A
-// truncated mapped file raises SIGBUS (store/map_guard.h), and a fault whose signal is blocked ends
-// the process. *before: the previous mask, for pthread_sigmask.
+// truncated mapped file raises SIGBUS (store/map_guard.h), and the kernel ends a process whose
+// thread blocks the signal of its own fault. *before: the previous mask, for pthread_sigmask.
 void thread_signals_block(sigset_t *before);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/exchange.h"
 #include "base/log.h"
-#include "cli/asking.h"
+#include "cli/data_request.h"
 #include "client/target.h"
 #include "emit/segment.h"
 
@@ -23,7 +23,7 @@ static int find_socket(const struct options *o, char out[FOLDER_SOCKET_MAX + 1],
         snprintf(path, sizeof path, "%s", options_text(o, OPT_SOCKET));
     } else {
         struct job job;
-        struct target_options where = asking_targets(o);
+        struct target_options where = data_request_targets(o);
         int status = target_running(NULL, &where, &job, e);
         if (status < 0)
             return status;

@@ -1,14 +1,14 @@
 #include "cli/annotations.h"
 
-#include "cli/asking.h"
+#include "cli/data_request.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 static int by_time(const void *a, const void *b)
 {
-    int64_t s = asking_number(*(json_t *const *)a, "t_ns"),
-            t = asking_number(*(json_t *const *)b, "t_ns");
+    int64_t s = data_request_number(*(json_t *const *)a, "t_ns"),
+            t = data_request_number(*(json_t *const *)b, "t_ns");
     return (s > t) - (s < t);
 }
 
@@ -16,11 +16,11 @@ static void call_with(const json_t *row, annotations_fn *each, void *user)
 {
     struct arena arena = {0};
     struct store_event event = {.kind = STORE_ANNOTATION,
-                                .start_ns = asking_number(row, "t_ns"),
-                                .text = str_of(asking_text(row, "text"))};
+                                .start_ns = data_request_number(row, "t_ns"),
+                                .text = str_of(data_request_text(row, "text"))};
     size_t labels = 0;
     event.end_ns = event.start_ns;
-    event.labels = asking_labels(json_object_get(row, "tags"), &arena, &labels);
+    event.labels = data_request_labels(json_object_get(row, "tags"), &arena, &labels);
     event.label_count = labels;
     each(&event, user);
     arena_free(&arena);

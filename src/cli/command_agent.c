@@ -2,7 +2,7 @@
 
 #include "agent/agent.h"
 #include "base/log.h"
-#include "base/own_memory.h"
+#include "base/process_memory.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ int command_agent(const struct options *o)
             (error_set(&e, -EINVAL, "an agent at --telemetry-level 0 has nothing to do"), &e));
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde agent");
 
-    own_memory_set_up(OWN_MEMORY_MAPPED_SMALL);
+    process_memory_set_up(PROCESS_MEMORY_MAPPED_SMALL);
 
     // In a job's folder, job.json provides the meta of the file.
     char path[FOLDER_PATH_MAX];

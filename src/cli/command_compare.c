@@ -1,9 +1,9 @@
 // command_compare.c - the differences between runs: their descriptions, the durations of their
 // spans, and values of metrics. Each side is one run or several; report/difference.h judges.
 #include "base/array.h"
-#include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "cli/run_facts.h"
 
 #include "base/clock.h"
@@ -141,31 +141,32 @@ static int add_value(struct comparison *c, struct values *v, int64_t t_ns, doubl
     return 0;
 }
 
-static int take_spans(struct comparison *c, struct asking *a, int side, size_t run)
+static int take_spans(struct comparison *c, struct data_request *a, int side, size_t run)
 {
-    static const struct asking_range whole = {.start = "first", .end = "last"};
+    static const struct data_range whole = {.start = "first", .end = "last"};
     json_t *spans;
-    int rc = asking_spans(a, &whole, options_text(c->o, OPT_COMPARE_SPAN), false, &spans, c->e);
+    int rc =
+        data_request_spans(a, &whole, options_text(c->o, OPT_COMPARE_SPAN), false, &spans, c->e);
     for (size_t i = 0; !rc && i < json_array_size(spans); i++) {
         const json_t *row = json_array_get(spans, i);
-        int64_t start_ns = asking_number(row, "start_ns");
+        int64_t start_ns = data_request_number(row, "start_ns");
         if (!json_object_get(row, "end_ns") ||
             json_object_get(json_object_get(row, "tags"), "unfinished"))
             continue;
-        struct compared *x = find(c, asking_text(row, "name"), true);
+        struct compared *x = find(c, data_request_text(row, "name"), true);
         if (!x)
             rc =
                 error_set(c->e, -E2BIG, "more than %d names of spans: --span takes one", NAMES_MAX);
         else
             rc = add_value(c, &x->of[side][run], start_ns,
-                           (double)(asking_number(row, "end_ns") - start_ns) / NS_PER_S);
+                           (double)(data_request_number(row, "end_ns") - start_ns) / NS_PER_S);
     }
     if (!rc)
         json_decref(spans);
     return rc;
 }
 
-static int take_metric(struct comparison *c, struct asking *a, int side, size_t run)
+static int take_metric(struct comparison *c, struct data_request *a, int side, size_t run)
 {
     const char *text = options_text(c->o, OPT_COMPARE_METRIC);
     struct buf m = {0};
@@ -179,7 +180,7 @@ static int take_metric(struct comparison *c, struct asking *a, int side, size_t 
     int rc = x ? query_parse_m(buf_str(&m), &arena, &q, c->e)
                : error_set(c->e, -ENOMEM, "out of memory");
     if (!rc)
-        rc = asking_query(a, q.metric, &query, &result, c->e);
+        rc = data_request_query(a, q.metric, &query, &result, c->e);
     if (!rc) {
         for (size_t i = 0; i < sonde_result_count(result) && !rc; i++) {
             const struct sonde_series *s = sonde_result_series(result, i);
@@ -198,7 +199,7 @@ static int take_metric(struct comparison *c, struct asking *a, int side, size_t 
 static void take_facts(struct comparison *c, int side, const char *run)
 {
     static const char *const names[] = {JOB_RUN_FILE, JOB_FILE};
-    struct target_options places = asking_targets(c->o);
+    struct target_options places = data_request_targets(c->o);
     struct target t;
     places.files = true;
     if (target_find(run, NULL, &places, &t, NULL) < 0)
@@ -223,15 +224,15 @@ static void take_facts(struct comparison *c, int side, const char *run)
 
 static int read_run(struct comparison *c, int side, size_t run, int *code)
 {
-    struct asking a;
+    struct data_request a;
     char *const where[] = {c->runs[side][run], NULL};
-    int rc = asking_open(c->o, where, 1, &a, c->e);
+    int rc = data_request_open(c->o, where, 1, &a, c->e);
     if (rc)
         return rc;
     rc = take_spans(c, &a, side, run);
     if (!rc && options_text(c->o, OPT_COMPARE_METRIC))
         rc = take_metric(c, &a, side, run);
-    *code = asking_close(&a, *code);
+    *code = data_request_close(&a, *code);
     take_facts(c, side, c->runs[side][run]);
     return rc;
 }

@@ -1,8 +1,8 @@
 // `sonde completion SHELL` prints a script. The script calls `sonde completion words KIND [WORD]`
 // for words that depend on data: names of metrics and tags, ids of jobs. Without data, or if a job
 // does not answer at once, it prints no words and no error.
-#include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "cli/help.h"
 
 #include "base/log.h"
@@ -40,17 +40,17 @@ static ptrdiff_t last_of(struct str text, const char *characters)
 
 // "avg:1s-avg:lo" is completed with names of metrics, "loss{ra" with tags, "loss{rank=" with their
 // values.
-static void add_expressions(struct asking *a, struct str typed, struct buf *out)
+static void add_expressions(struct data_request *a, struct str typed, struct buf *out)
 {
     struct error ignored;
     json_t *rows = NULL;
     struct str rest = typed, head = str_cut(&rest, '{');
     size_t name_at = (size_t)(last_of(head, ":") + 1);
     if (!rest.data) {
-        asking_list(a, "/sonde/v1/metrics", "metrics", &rows, &ignored);
+        data_request_list(a, "/sonde/v1/metrics", "metrics", &rows, &ignored);
         for (size_t i = 0; i < json_array_size(rows); i++)
             add_word(out, str_slice(typed, 0, name_at),
-                     str_of(asking_text(json_array_get(rows, i), "name")), "", typed);
+                     str_of(data_request_text(json_array_get(rows, i), "name")), "", typed);
         json_decref(rows);
         return;
     }
@@ -60,10 +60,10 @@ static void add_expressions(struct asking *a, struct str typed, struct buf *out)
     buf_add_str(&path, STR("/sonde/v1/tags?examples=100"));
     buf_add_str(&metric, str_slice(head, name_at, head.size));
     client_add_parameter(&path, "metric", buf_cstr(&metric));
-    asking_list(a, buf_cstr(&path), "tags", &rows, &ignored);
+    data_request_list(a, buf_cstr(&path), "tags", &rows, &ignored);
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *tag = json_array_get(rows, i), *examples = json_object_get(tag, "examples");
-        struct str known = str_of(asking_text(tag, "key"));
+        struct str known = str_of(data_request_text(tag, "key"));
         if (!value.data)
             add_word(out, str_slice(typed, 0, at), known, "=", typed);
         for (size_t k = 0; value.data && str_eq(known, key) && k < json_array_size(examples); k++)
@@ -89,11 +89,11 @@ static void add_id(void *user, struct str id, bool running)
 
 static int print_words(const struct options *o)
 {
-    const struct target_options targets = asking_targets(o);
+    const struct target_options targets = data_request_targets(o);
     const struct sonde_client_options options = {.timeout_ms = WORDS_TIMEOUT_MS};
     struct str kind = str_of(o->arguments[1]),
                typed = str_of(o->argument_count > 2 ? o->arguments[2] : "");
-    struct asking a = {.o = o};
+    struct data_request a = {.o = o};
     struct error ignored;
     struct buf out = {0};
     log_setup(LOG_ERROR, "sonde");

@@ -4,9 +4,9 @@
 // It converts metrics and spans to samples (round, member, value), and passes them to detect.h
 // round by round.
 #include "base/array.h"
-#include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "cli/detect_evidence.h"
 
 #include "base/clock.h"
@@ -39,7 +39,7 @@ struct work {
     struct record *records; // by member
     size_t records_capacity;
     struct str metric; // or the name of a span
-    struct asking_range range;
+    struct data_range range;
     struct sonde_result *result;
     struct evidence *evidence; // by member; NULL: no member is silent
     struct error *e;
@@ -154,7 +154,7 @@ static struct store_label *labels_of(struct work *w, const struct sonde_tag *tag
     return labels;
 }
 
-static int take_metric(struct work *w, struct asking *a, const char *m, const struct query *q)
+static int take_metric(struct work *w, struct data_request *a, const char *m, const struct query *q)
 {
     struct sonde_query query = {.m = m,
                                 .start = w->range.start,
@@ -162,7 +162,7 @@ static int take_metric(struct work *w, struct asking *a, const char *m, const st
                                 .end = w->range.end,
                                 .end_ns = w->range.end_ns};
     bool groups = w->by_count == 0;
-    int status = asking_query(a, q->metric, &query, &w->result, w->e);
+    int status = data_request_query(a, q->metric, &query, &w->result, w->e);
     const struct sonde_series *first = status ? NULL : sonde_result_series(w->result, 0);
     w->metric = first ? str_of(first->metric) : q->metric;
     for (size_t i = 0; status == 0 && w->status == 0 && i < sonde_result_count(w->result); i++) {
@@ -179,24 +179,24 @@ static int take_metric(struct work *w, struct asking *a, const char *m, const st
     for (size_t i = 0; first && groups && i < first->tag_count && i < BY_MAX; i++)
         w->by[w->by_count++] = str_of(first->tags[i].key);
     if (status == 0 && !first)
-        asking_explain_filters(a, q);
+        data_request_explain_filters(a, q);
     return status < 0 ? status : w->status;
 }
 
 static int by_end(const void *a, const void *b)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
-    int64_t s = asking_number(x, "start_ns"), t = asking_number(y, "start_ns");
+    int64_t s = data_request_number(x, "start_ns"), t = data_request_number(y, "start_ns");
     return (s > t) - (s < t);
 }
 
 // Reads ended spans in order of their start.
-static int take_spans(struct work *w, struct asking *a, const char *name)
+static int take_spans(struct work *w, struct data_request *a, const char *name)
 {
     json_t *spans;
     size_t n = 0;
     w->metric = str_of(name);
-    int status = asking_spans(a, &w->range, name, false, &spans, w->e);
+    int status = data_request_spans(a, &w->range, name, false, &spans, w->e);
     if (status)
         return status;
     json_t **rows = calloc(json_array_size(spans) + 1, sizeof *rows);
@@ -211,9 +211,9 @@ static int take_spans(struct work *w, struct asking *a, const char *name)
     for (size_t i = 0; i < n && w->status == 0; i++) {
         size_t count;
         struct store_label *labels =
-            asking_labels(json_object_get(rows[i], "tags"), &w->arena, &count);
-        int64_t start_ns = asking_number(rows[i], "start_ns"),
-                end_ns = asking_number(rows[i], "end_ns");
+            data_request_labels(json_object_get(rows[i], "tags"), &w->arena, &count);
+        int64_t start_ns = data_request_number(rows[i], "start_ns"),
+                end_ns = data_request_number(rows[i], "end_ns");
         long member = labels ? find_member(w, labels, count) : -1;
         if (member >= 0)
             add_sample(w, (struct rounds_sample){w->records[member].spans++, end_ns, (size_t)member,
@@ -229,7 +229,7 @@ static int take_spans(struct work *w, struct asking *a, const char *name)
 // ---------------------------------------------------------------- silent members
 
 // A member without further values hangs or has ended: the recordings show which.
-static int conclude(struct work *w, struct asking *a)
+static int conclude(struct work *w, struct data_request *a)
 {
     size_t members = detect_members(w->detect), silent = 0;
     for (size_t i = 0; i < members; i++)
@@ -430,7 +430,8 @@ static int read_options(struct work *w)
     return w->detect ? 0 : error_set(w->e, -ENOMEM, "no memory");
 }
 
-static int detect_members_of(struct work *w, struct asking *a, const char *m, const struct query *q)
+static int detect_members_of(struct work *w, struct data_request *a, const char *m,
+                             const struct query *q)
 {
     int status = m ? take_metric(w, a, m, q) : take_spans(w, a, w->o->arguments[0]);
     if (status == 0) {
@@ -445,20 +446,20 @@ int command_detect(const struct options *o)
 {
     struct error e = {0};
     struct work w = {.o = o, .e = &e};
-    struct asking a;
+    struct data_request a;
     struct query q = {0};
     const char *m = NULL;
     int code, status = read_options(&w);
     if (status == 0 && !options_flag(o, OPT_SPAN))
         status = parse_what(&w, o->arguments[0], &m, &q);
     if (status == 0)
-        status = asking_range(o, &w.range, &e);
+        status = data_request_range(o, &w.range, &e);
     if (status < 0)
         code = command_failed(status == -EINVAL ? EXIT_USAGE : EXIT_FAILED, &e);
-    else if (asking_open(o, o->arguments + 1, (size_t)(o->argument_count - 1), &a, &e) < 0)
+    else if (data_request_open(o, o->arguments + 1, (size_t)(o->argument_count - 1), &a, &e) < 0)
         code = command_failed(EXIT_FAILED, &e);
     else
-        code = asking_close(&a, detect_members_of(&w, &a, m, &q));
+        code = data_request_close(&a, detect_members_of(&w, &a, m, &q));
     detect_destroy(w.detect);
     sonde_result_free(w.result);
     rounds_free(&w.rounds);

@@ -1,6 +1,6 @@
-#include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 
 #include "base/clock.h"
 #include "base/condition.h"
@@ -78,11 +78,11 @@ static int make_body(const struct options *o, const json_t *status, struct buf *
     const json_t *dump = json_object_get(status, "dump");
     const char *to = options_text(o, OPT_TO), *since = options_text(o, OPT_SINCE);
     char name[256], path[FOLDER_PATH_MAX] = "";
-    snprintf(name, sizeof name, "sonde-dump-%s", asking_text(status, "job"));
+    snprintf(name, sizeof name, "sonde-dump-%s", data_request_text(status, "job"));
     if (!dump)
         return error_set(e, -EINVAL,
                          "only running jobs are dumped; recordings are files already: copy those");
-    if (!to && !asking_text(dump, "configured")[0])
+    if (!to && !data_request_text(dump, "configured")[0])
         to = name;
     int rc = to ? runs_path(to, path, e) : 0; // without it, the aggregator chooses the folder
     if (rc < 0)
@@ -127,10 +127,11 @@ static void show_progress(struct http_client *c)
     const json_t *dump = json_object_get(status, "dump");
     if (json_is_true(json_object_get(dump, "running"))) {
         char bytes[32];
-        summary_bytes_text((double)asking_number(dump, "bytes"), bytes, sizeof bytes);
+        summary_bytes_text((double)data_request_number(dump, "bytes"), bytes, sizeof bytes);
         fprintf(stderr, "\r\033[Ksonde: %lld of %lld nodes, %lld points, %s",
-                (long long)asking_number(dump, "files"), (long long)asking_number(dump, "nodes"),
-                (long long)asking_number(dump, "points"), bytes);
+                (long long)data_request_number(dump, "files"),
+                (long long)data_request_number(dump, "nodes"),
+                (long long)data_request_number(dump, "points"), bytes);
     }
     json_decref(status);
 }
@@ -162,7 +163,7 @@ static int make_dump(const struct options *o, struct asked *a, struct error *e)
 
 static bool has_failed(const json_t *file)
 {
-    return strcmp(asking_text(file, "state"), "failed") == 0;
+    return strcmp(data_request_text(file, "state"), "failed") == 0;
 }
 
 static void print_table(const json_t *files, struct buf *out)
@@ -175,12 +176,12 @@ static void print_table(const json_t *files, struct buf *out)
         const json_t *f = json_array_get(files, i);
         if (has_failed(f))
             continue;
-        columns_cell(&table, "%s", asking_text(f, "host"));
-        columns_cell(&table, "%lld", (long long)asking_number(f, "points"));
-        columns_cell(&table, "%lld", (long long)asking_number(f, "new_bytes"));
-        columns_cell(&table, "%lld", (long long)asking_number(f, "bytes"));
-        columns_cell(&table, "%s", asking_text(f, "state"));
-        columns_cell(&table, "%s", asking_text(f, "path"));
+        columns_cell(&table, "%s", data_request_text(f, "host"));
+        columns_cell(&table, "%lld", (long long)data_request_number(f, "points"));
+        columns_cell(&table, "%lld", (long long)data_request_number(f, "new_bytes"));
+        columns_cell(&table, "%lld", (long long)data_request_number(f, "bytes"));
+        columns_cell(&table, "%s", data_request_text(f, "state"));
+        columns_cell(&table, "%s", data_request_text(f, "path"));
     }
     columns_write(&table, out);
     columns_free(&table);
@@ -193,9 +194,9 @@ static void print_sums(const json_t *files, size_t whole, struct buf *out)
     char came[32], all[32];
     long long points = 0, came_bytes = 0, bytes = 0;
     for (size_t i = 0; i < json_array_size(files); i++) {
-        points += asking_number(json_array_get(files, i), "points");
-        came_bytes += asking_number(json_array_get(files, i), "new_bytes");
-        bytes += asking_number(json_array_get(files, i), "bytes");
+        points += data_request_number(json_array_get(files, i), "points");
+        came_bytes += data_request_number(json_array_get(files, i), "new_bytes");
+        bytes += data_request_number(json_array_get(files, i), "bytes");
     }
     summary_bytes_text((double)came_bytes, came, sizeof came);
     summary_bytes_text((double)bytes, all, sizeof all);
@@ -212,14 +213,15 @@ static size_t name_absent(const json_t *all)
         const json_t *f = json_array_get(files, i);
         if (!has_failed(f))
             continue;
-        log_error("no data of node %s: %s", asking_text(f, "host"), asking_text(f, "message"));
+        log_error("no data of node %s: %s", data_request_text(f, "host"),
+                  data_request_text(f, "message"));
         absent++;
     }
     for (size_t i = 0; i < json_array_size(missing); i++) {
         const json_t *m = json_array_get(missing, i);
-        const char *text = asking_text(m, "text");
-        log_error("no data of node %s: %s%s%s", asking_text(m, "host"), asking_text(m, "reason"),
-                  text[0] ? ": " : "", text);
+        const char *text = data_request_text(m, "text");
+        log_error("no data of node %s: %s%s%s", data_request_text(m, "host"),
+                  data_request_text(m, "reason"), text[0] ? ": " : "", text);
     }
     return absent;
 }

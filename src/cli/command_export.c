@@ -1,5 +1,5 @@
-#include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 
 #include "base/log.h"
 #include "export/output.h"
@@ -53,7 +53,7 @@ static void free_paths(struct export_paths *p)
 
 static int find_paths(const struct options *o, struct export_paths *out, struct error *e)
 {
-    struct target_options where = asking_targets(o);
+    struct target_options where = data_request_targets(o);
     size_t wanted = o->argument_count ? (size_t)o->argument_count : 1;
     *out = (struct export_paths){calloc(wanted, sizeof *out->targets),
                                  calloc(wanted, sizeof *out->paths), 0};
@@ -77,8 +77,8 @@ static int find_paths(const struct options *o, struct export_paths *out, struct 
 
 static int read_selection(const struct options *o, struct export_selection *out, struct error *e)
 {
-    struct asking_range range;
-    int rc = asking_range(o, &range, e);
+    struct data_range range;
+    int rc = data_request_range(o, &range, e);
     *out = (struct export_selection){
         .metrics = options_text(o, OPT_METRIC_LIST),
         .filters = options_text(o, OPT_FILTER),

@@ -1,6 +1,6 @@
-#include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "cli/runs_table.h"
 
 #include "base/json_writer.h"
@@ -130,7 +130,7 @@ int command_ls(const struct options *o)
     struct buf out = {0};
     struct shown shown = {0};
     struct runs_table t;
-    const struct target_options targets = asking_targets(o);
+    const struct target_options targets = data_request_targets(o);
     log_setup(LOG_ERROR, "sonde");
     if (options_flag(o, OPT_JSON) && options_flag(o, OPT_CSV)) {
         error_set(&e, -EINVAL, "choose one of --json and --csv");

@@ -1,5 +1,5 @@
-#include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 
 #include "base/log.h"
 #include "launch/run_metadata.h"
@@ -12,7 +12,7 @@ int command_mv(const struct options *o)
 {
     struct error e;
     struct target t;
-    struct target_options places = asking_targets(o);
+    struct target_options places = data_request_targets(o);
     const char *run = o->arguments[0], *to = o->arguments[1];
     char path[FOLDER_PATH_MAX];
     bool is_path = strchr(to, '/') != NULL;

@@ -1,5 +1,5 @@
-#include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "cli/open_page.h"
 #include "cli/serve.h"
 
@@ -81,7 +81,7 @@ int command_open(const struct options *o)
     const char *given = o->argument_count ? o->arguments[0] : NULL;
     bool path = given && access(given, F_OK) == 0;
     log_setup(LOG_WARNING, "sonde");
-    struct target_options where = asking_targets(o);
+    struct target_options where = data_request_targets(o);
     if (!path && target_running(given, &where, &job, &e) == 0) {
         int rc = show_job(o, &job, &e);
         job_free(&job);

@@ -3,8 +3,8 @@
 //
 // Python gets what the one resolver has found: the address of a job, or the path of a recording.
 // The extension of the package resolves these two with the same code.
-#include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "cli/expression_list.h"
 
 #include "base/json_writer.h"
@@ -115,7 +115,7 @@ static int check_options(const struct work *w, struct error *e)
 // ---------------------------------------------------------------- runs
 
 // Asks for a range without points, so that a wrong name is found before Python starts.
-static int look_for_metrics(struct work *w, struct asking *a, bool last, struct error *e)
+static int look_for_metrics(struct work *w, struct data_request *a, bool last, struct error *e)
 {
     for (size_t i = 0; w->parsed && i < w->what.count; i++) {
         struct sonde_query q = w->parsed[i].query;
@@ -129,7 +129,7 @@ static int look_for_metrics(struct work *w, struct asking *a, bool last, struct 
         if (rc && !client_unknown_metric(e))
             return rc;
         if (!w->known[i] && last)
-            return asking_unknown_metric(a, w->parsed[i].parsed.metric, e);
+            return data_request_unknown_metric(a, w->parsed[i].parsed.metric, e);
     }
     return 0;
 }
@@ -138,8 +138,8 @@ static int look_for_metrics(struct work *w, struct asking *a, bool last, struct 
 static int find_run(struct work *w, struct json_writer *runs, char *where, bool last,
                     struct error *e)
 {
-    struct asking a;
-    int rc = asking_open(w->o, &where, where != NULL, &a, e);
+    struct data_request a;
+    int rc = data_request_open(w->o, &where, where != NULL, &a, e);
     if (rc)
         return rc;
     rc = look_for_metrics(w, &a, last, e);
@@ -147,7 +147,7 @@ static int find_run(struct work *w, struct json_writer *runs, char *where, bool 
         // An address may have its token, which is not in the client's name.
         json_put_string(
             runs, str_of(where && strstr(where, "://") ? where : sonde_client_name(a.client)));
-    asking_close(&a, EXIT_OK);
+    data_request_close(&a, EXIT_OK);
     return rc;
 }
 
@@ -223,8 +223,8 @@ static int write_request(struct work *w, struct error *e)
 {
     const struct options *o = w->o;
     struct json_writer j = json_to(&w->request);
-    struct asking_range range;
-    int rc = asking_range(o, &range, e);
+    struct data_range range;
+    int rc = data_request_range(o, &range, e);
     json_begin_object(&j);
     json_key_string(&j, "kind", str_of(kinds[w->kind]));
     json_key(&j, STR("what"));

@@ -1,5 +1,5 @@
-#include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -1,6 +1,6 @@
 #include "cli/answers.h"
-#include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "cli/plot.h"
 #include "cli/query_lists.h"
 
@@ -71,8 +71,8 @@ static int write_answer(const struct options *o, const struct query *q,
     return command_print(&out);
 }
 
-static int ask(struct asking *a, const char *m, const struct query *q,
-               const struct asking_range *range, struct arena *arena, struct error *e)
+static int ask(struct data_request *a, const char *m, const struct query *q,
+               const struct data_range *range, struct arena *arena, struct error *e)
 {
     struct sonde_query query = {.m = m,
                                 .start = range->start,
@@ -83,11 +83,11 @@ static int ask(struct asking *a, const char *m, const struct query *q,
     struct sonde_result *r = NULL;
     if (query.span && query.start && strcmp(query.start, "first") == 0)
         query.start = "0"; // a span may begin before its first point
-    if (asking_query(a, q->metric, &query, &r, e) < 0)
+    if (data_request_query(a, q->metric, &query, &r, e) < 0)
         return command_failed(EXIT_FAILED, e);
     int code = write_answer(a->o, q, r, arena, e);
     if (!sonde_result_count(r))
-        asking_explain_filters(a, q);
+        data_request_explain_filters(a, q);
     sonde_result_free(r);
     return code;
 }
@@ -103,11 +103,11 @@ static int parse_expression(struct str text, struct arena *arena, const char **m
     return *m ? query_parse_m(str_of(*m), arena, q, e) : error_set(e, -ENOMEM, "no memory");
 }
 
-static int answer(struct asking *a, const char *m, const struct query *q, struct arena *arena,
+static int answer(struct data_request *a, const char *m, const struct query *q, struct arena *arena,
                   struct error *e)
 {
-    struct asking_range range;
-    if (asking_range(a->o, &range, e) < 0)
+    struct data_range range;
+    if (data_request_range(a->o, &range, e) < 0)
         return command_failed(EXIT_USAGE, e);
     return query_lists_wanted(a->o) ? query_lists(a, &range) : ask(a, m, q, &range, arena, e);
 }
@@ -115,7 +115,7 @@ static int answer(struct asking *a, const char *m, const struct query *q, struct
 int command_query(const struct options *o)
 {
     struct error e;
-    struct asking a;
+    struct data_request a;
     struct arena arena = {0};
     struct query q = {0};
     const char *m = NULL;
@@ -143,10 +143,11 @@ int command_query(const struct options *o)
                          &e));
     if (skip && parse_expression(str_of(o->arguments[0]), &arena, &m, &q, &e) < 0)
         code = command_failed(EXIT_USAGE, &e);
-    else if (asking_open(o, o->arguments + skip, (size_t)(o->argument_count - skip), &a, &e) < 0)
+    else if (data_request_open(o, o->arguments + skip, (size_t)(o->argument_count - skip), &a, &e) <
+             0)
         code = command_failed(EXIT_FAILED, &e);
     else
-        code = asking_close(&a, answer(&a, m, &q, &arena, &e));
+        code = data_request_close(&a, answer(&a, m, &q, &arena, &e));
     arena_free(&arena);
     return code;
 }

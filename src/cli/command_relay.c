@@ -2,7 +2,7 @@
 
 #include "aggregator/relay.h"
 #include "base/log.h"
-#include "base/own_memory.h"
+#include "base/process_memory.h"
 #include "launch/job.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ int command_relay(const struct options *o)
     struct wire_parent parents[WIRE_PARENTS_MAX];
     const char *host = options_text(o, OPT_HOST);
     int control_fd = options_int(o, OPT_CONTROL_FD);
-    own_memory_set_up(OWN_MEMORY_MAPPED_SERVER);
+    process_memory_set_up(PROCESS_MEMORY_MAPPED_SERVER);
     log_setup(options_flag(o, OPT_VERBOSE) ? LOG_INFO : LOG_WARNING, "sonde relay");
     if (control_fd >= 0)
         fcntl(control_fd, F_SETFD, FD_CLOEXEC);

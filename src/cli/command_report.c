@@ -1,6 +1,6 @@
 // command_report.c - one run as a report: text, JSON or an HTML file.
-#include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 
 #include "base/atomic_file.h"
 #include "base/log.h"
@@ -52,11 +52,11 @@ static int write_report(const struct options *o, const struct report *r, struct 
 int command_report(const struct options *o)
 {
     struct error e = {0};
-    struct asking a;
+    struct data_request a;
     struct arena arena = {0};
     if (check_together(o, &e) < 0)
         return command_failed(EXIT_USAGE, &e);
-    if (asking_open(o, o->arguments, (size_t)o->argument_count, &a, &e) < 0)
+    if (data_request_open(o, o->arguments, (size_t)o->argument_count, &a, &e) < 0)
         return command_failed(EXIT_FAILED, &e);
     double grams = options_number(o, OPT_CO2);
     struct gather_options options = {.where = o->argument_count ? o->arguments[0] : NULL,
@@ -73,10 +73,10 @@ int command_report(const struct options *o)
     if (report && report->missing.size) {
         struct buf missing = {0};
         buf_add_str(&missing, report->missing);
-        asking_missing(&a, buf_cstr(&missing));
+        data_request_missing(&a, buf_cstr(&missing));
         buf_free(&missing);
     }
-    code = asking_close(&a, code);
+    code = data_request_close(&a, code);
     free(report);
     arena_free(&arena);
     return code;

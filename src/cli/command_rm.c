@@ -1,5 +1,5 @@
-#include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "cli/runs_table.h"
 
 #include "base/log.h"
@@ -40,7 +40,7 @@ int command_rm(const struct options *o)
 {
     struct error e;
     struct runs_table t;
-    const struct target_options targets = asking_targets(o);
+    const struct target_options targets = data_request_targets(o);
     const char *where = options_text(o, OPT_WHERE);
     bool dry = options_flag(o, OPT_DRY_RUN);
     int code = EXIT_OK;

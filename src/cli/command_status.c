@@ -1,7 +1,7 @@
 #include "cli/annotations.h"
-#include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "cli/quantity.h"
 
 #include "base/clock.h"
@@ -64,39 +64,39 @@ static void take_event(const struct store_event *event, void *user)
 }
 
 // Reads the agents' notes about failing sources and scripts, and the parameters that programs keep.
-static void take_annotations(struct asking *a, struct shown *j)
+static void take_annotations(struct data_request *a, struct shown *j)
 {
     static const char *const tags[] = {"cut_off=*", "failing=*", PARAMETERS_TAG};
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
         struct error ignored;
         char *missing = NULL;
         annotations_each(a->client, tags[i], take_event, j, &missing, &ignored);
-        asking_missing(a, missing);
+        data_request_missing(a, missing);
         free(missing);
     }
 }
 
 // Requests the job's data. False: it does not answer; *e has the reason.
-static bool ask_job(struct asking *all, struct shown *j, struct error *e)
+static bool ask_job(struct data_request *all, struct shown *j, struct error *e)
 {
     const char *where = j->job.url;
-    struct asking own = {.o = all->o}, *a = &own;
+    struct data_request own = {.o = all->o}, *a = &own;
     const struct sonde_client_options options = {.timeout_ms = STATUS_TIMEOUT_MS};
     if (client_open(&where, 1, NULL, &options, &a->client, e) < 0)
         return false;
-    if (asking_list(a, "/sonde/v1/nodes?points", "nodes", &j->nodes, e) == 0) {
+    if (data_request_list(a, "/sonde/v1/nodes?points", "nodes", &j->nodes, e) == 0) {
         for (size_t i = 0; i < json_array_size(j->nodes); i++) {
             const json_t *n = json_array_get(j->nodes, i);
-            j->s.points += (uint64_t)asking_number(n, "points");
-            j->s.series += (uint64_t)asking_number(n, "series");
-            j->s.dropped += (uint64_t)asking_number(n, "dropped");
+            j->s.points += (uint64_t)data_request_number(n, "points");
+            j->s.series += (uint64_t)data_request_number(n, "series");
+            j->s.dropped += (uint64_t)data_request_number(n, "dropped");
         }
         take_annotations(a, j);
         j->known = true;
     }
     sonde_client_close(a->client);
     j->missing = a->missing;
-    asking_missing(all, buf_cstr(&j->missing));
+    data_request_missing(all, buf_cstr(&j->missing));
     return j->known;
 }
 
@@ -131,9 +131,9 @@ static void describe_elsewhere(struct shown *j)
 {
     const json_t *first = json_array_get(j->nodes, 0);
     if (!j->job.id[0])
-        snprintf(j->job.id, sizeof j->job.id, "%s", asking_text(first, "job"));
+        snprintf(j->job.id, sizeof j->job.id, "%s", data_request_text(first, "job"));
     for (size_t i = 0; i < json_array_size(j->nodes); i++) {
-        int64_t first_ns = asking_number(json_array_get(j->nodes, i), "first_ns");
+        int64_t first_ns = data_request_number(json_array_get(j->nodes, i), "first_ns");
         if (first_ns && (!j->job.start_ns || first_ns < j->job.start_ns))
             j->job.start_ns = first_ns;
     }
@@ -161,11 +161,11 @@ static void write_nodes(struct json_writer *w, const json_t *nodes)
     for (size_t i = 0; i < json_array_size(nodes); i++) {
         const json_t *n = json_array_get(nodes, i);
         json_begin_object(w);
-        json_key_string(w, "host", str_of(asking_text(n, "host")));
-        json_key_string(w, "state", str_of(asking_text(n, "state")));
-        json_key_i64(w, "points", asking_number(n, "points"));
-        json_key_i64(w, "series", asking_number(n, "series"));
-        json_key_i64(w, "dropped", asking_number(n, "dropped"));
+        json_key_string(w, "host", str_of(data_request_text(n, "host")));
+        json_key_string(w, "state", str_of(data_request_text(n, "state")));
+        json_key_i64(w, "points", data_request_number(n, "points"));
+        json_key_i64(w, "series", data_request_number(n, "series"));
+        json_key_i64(w, "dropped", data_request_number(n, "dropped"));
         json_end_object(w);
     }
     json_end_array(w);
@@ -406,7 +406,7 @@ int command_status(const struct options *o)
     struct error e;
     struct shown *all = NULL;
     size_t count = 0;
-    struct asking a = {.o = o};
+    struct data_request a = {.o = o};
     struct buf out = {0};
     int code = EXIT_OK;
     log_setup(LOG_ERROR, "sonde");
@@ -434,5 +434,5 @@ int command_status(const struct options *o)
         write_table(&out, all, count);
     free_jobs(all, count);
     int printed = command_print(&out);
-    return asking_close(&a, code ? code : printed);
+    return data_request_close(&a, code ? code : printed);
 }

@@ -1,5 +1,5 @@
-#include "cli/asking.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 
 #include "client/target.h"
 #include "http/tokens.h"
@@ -12,7 +12,7 @@
 // Finds the job and its address for --url.
 static int find_job(const struct options *o, struct job *out, struct error *e)
 {
-    struct target_options where = asking_targets(o);
+    struct target_options where = data_request_targets(o);
     int rc = target_running(o->argument_count ? o->arguments[0] : NULL, &where, out, e);
     if (rc || out->url[0])
         return rc;
@@ -35,7 +35,7 @@ static int find_file(const struct options *o, char out[FOLDER_PATH_MAX + 16], st
                    ? 0
                    : error_set(e, -ENAMETOOLONG, "the path of the token file is too long");
     }
-    struct target_options where = asking_targets(o);
+    struct target_options where = data_request_targets(o);
     int rc = target_running(o->argument_count ? o->arguments[0] : NULL, &where, &job, e);
     if (rc)
         return rc;

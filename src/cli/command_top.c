@@ -40,7 +40,7 @@ struct top {
     struct top_feed feed;
     struct screen now, before;
     bool utf8, colour, drawn; // drawn: the terminal shows `before`
-    int64_t asking_since_ns, played_ns;
+    int64_t data_request_since_ns, played_ns;
     struct place places[PLACES_MAX]; // the targets of Escape, the last one first
     size_t place_count;
     bool on_terminal;
@@ -51,12 +51,12 @@ static bool wanted(void *user)
 {
     const struct top *top = user;
     return top->on_terminal && terminal_has_key() &&
-           clock_monotonic_ns() - top->asking_since_ns > (int64_t)PATIENCE_MS * NS_PER_MS;
+           clock_monotonic_ns() - top->data_request_since_ns > (int64_t)PATIENCE_MS * NS_PER_MS;
 }
 
 static bool ask(struct top *top)
 {
-    top->asking_since_ns = clock_monotonic_ns();
+    top->data_request_since_ns = clock_monotonic_ns();
     return top_feed_tick(&top->feed, &top->model);
 }
 

@@ -1,7 +1,7 @@
 #include "cli/config.h"
 
+#include "base/full_io.h"
 #include "base/log.h"
-#include "base/whole.h"
 #include "cli/nearest.h"
 #include "http/secrets.h"
 #include "http/tokens.h"
@@ -20,7 +20,7 @@ static int read_file(const char *path, struct buf *out, struct error *e)
     if (fd < 0)
         return error_set(e, -errno, "cannot read configuration file %s: %s", path, strerror(errno));
     out->limit = CONFIG_SIZE_MAX;
-    int rc = whole_read(fd, out);
+    int rc = full_read(fd, out);
     close(fd);
     if (rc == -EFBIG)
         return error_set(e, rc, "configuration file %s: more than %d bytes", path, CONFIG_SIZE_MAX);

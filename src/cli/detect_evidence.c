@@ -33,7 +33,8 @@ struct search {
 static long member_of(struct search *s, const json_t *row)
 {
     size_t count;
-    struct store_label *labels = asking_labels(json_object_get(row, "tags"), &s->arena, &count);
+    struct store_label *labels =
+        data_request_labels(json_object_get(row, "tags"), &s->arena, &count);
     return labels ? s->q->member_of(s->q->user, labels, count) : -1;
 }
 
@@ -56,16 +57,16 @@ static int count_points(struct search *s)
     buf_add_str(&name, s->q->metric);
     buf_printf(&path, "/sonde/v1/series?points&limit=0&grid=%lld", (long long)GRID_NS);
     client_add_parameter(&path, "match", buf_cstr(&name));
-    asking_add_range(&path, &s->q->range);
-    int status = asking_list(s->q->asking, buf_cstr(&path), "series", &series, s->e);
+    data_request_add_range(&path, &s->q->range);
+    int status = data_request_list(s->q->asking, buf_cstr(&path), "series", &series, s->e);
     for (size_t i = 0; !status && i < json_array_size(series); i++) {
         const json_t *row = json_array_get(series, i);
         long member = member_of(s, row);
         if (member < 0)
             continue;
-        add_values(s, (size_t)member, (uint64_t)asking_number(row, "points"),
-                   asking_number(row, "last_ns"), asking_number(row, "node_last_ns"));
-        s->found[member].off_grid += (uint64_t)asking_number(row, "off_grid");
+        add_values(s, (size_t)member, (uint64_t)data_request_number(row, "points"),
+                   data_request_number(row, "last_ns"), data_request_number(row, "node_last_ns"));
+        s->found[member].off_grid += (uint64_t)data_request_number(row, "off_grid");
     }
     if (!status)
         json_decref(series);
@@ -79,8 +80,8 @@ static int64_t node_last_ns(const struct search *s, const char *host)
     int64_t last_ns = 0;
     for (size_t i = 0; i < json_array_size(s->nodes); i++) {
         const json_t *node = json_array_get(s->nodes, i);
-        int64_t one_ns = asking_number(node, "last_ns");
-        if (one_ns > last_ns && (!host || strcmp(asking_text(node, "host"), host) == 0))
+        int64_t one_ns = data_request_number(node, "last_ns");
+        if (one_ns > last_ns && (!host || strcmp(data_request_text(node, "host"), host) == 0))
             last_ns = one_ns;
     }
     return last_ns;
@@ -90,7 +91,7 @@ static int64_t node_last_ns(const struct search *s, const char *host)
 static int count_spans(struct search *s, const char *name)
 {
     json_t *spans;
-    int status = asking_spans(s->q->asking, &s->q->range, name, !name, &spans, s->e);
+    int status = data_request_spans(s->q->asking, &s->q->range, name, !name, &spans, s->e);
     for (size_t i = 0; !status && i < json_array_size(spans); i++) {
         const json_t *row = json_array_get(spans, i);
         bool open = !json_object_get(row, "end_ns") ||
@@ -99,14 +100,14 @@ static int count_spans(struct search *s, const char *name)
         if (member < 0)
             continue;
         if (name) {
-            add_values(s, (size_t)member, 1, asking_number(row, "end_ns"),
-                       node_last_ns(s, asking_text(row, "node")));
+            add_values(s, (size_t)member, 1, data_request_number(row, "end_ns"),
+                       node_last_ns(s, data_request_text(row, "node")));
             continue;
         }
         struct found *f = &s->found[member];
         free(f->open);
-        f->open = strdup(asking_text(row, "name"));
-        f->open_ns = asking_number(row, "start_ns");
+        f->open = strdup(data_request_text(row, "name"));
+        f->open_ns = data_request_number(row, "start_ns");
         if (!f->open)
             status = error_set(s->e, -ENOMEM, "no memory");
     }
@@ -169,7 +170,7 @@ int evidence_gather(const struct evidence_question *q, struct evidence *out, str
     buf_add_str(&name, q->metric);
     int status = s.found && !name.failed ? 0 : error_set(e, -ENOMEM, "no memory");
     if (!status)
-        status = asking_list(q->asking, "/sonde/v1/nodes", "nodes", &s.nodes, e);
+        status = data_request_list(q->asking, "/sonde/v1/nodes", "nodes", &s.nodes, e);
     if (!status)
         status = q->spans ? count_spans(&s, buf_cstr(&name)) : count_points(&s);
     if (!status)

@@ -8,15 +8,14 @@
 //   its node sends no points at all           the node is lost
 //   the node itself measures the metric       no program can have ended it
 //   it has fewer values than every member     the others have done more; a finished member has done
-//   that continues                            as much. This does not count for values by the clock
-//                                             (samples of cells lie on a grid, and go on as long as the
-//                                             process lives)
+//   that continues                            as much. This does not count for samples by the clock
+//                                             (cells), which go on as long as the process lives
 //
 // Otherwise the member has ended.
 #ifndef SONDE_CLI_DETECT_EVIDENCE_H
 #define SONDE_CLI_DETECT_EVIDENCE_H
 
-#include "cli/asking.h"
+#include "cli/data_request.h"
 #include "detect/detect.h"
 
 enum { EVIDENCE_TEXT_MAX = 256 };
@@ -29,11 +28,11 @@ struct evidence {
 };
 
 struct evidence_question {
-    struct asking *asking;
+    struct data_request *asking;
     const struct detect *detect;
     struct str metric; // or the name of a span
     bool spans;
-    struct asking_range range;
+    struct data_range range;
     int64_t patience_ns; // a node that sent nothing for this long, while others did, is lost
     // The number of the member that a series or span belongs to; -1: none.
     long (*member_of)(void *user, const struct store_label *labels, size_t count);

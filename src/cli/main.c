@@ -1,6 +1,6 @@
 // main.c - finds the subcommand, parses its options, and runs it.
+#include "base/full_io.h"
 #include "base/log.h"
-#include "base/whole.h"
 #include "cli/colour.h"
 #include "cli/commands.h"
 #include "cli/help.h"
@@ -24,7 +24,7 @@ int command_failed(int code, const struct error *e)
 int command_print(struct buf *out)
 {
     struct error e;
-    int rc = out->failed ? -ENOMEM : whole_write(STDOUT_FILENO, buf_str(out), -1);
+    int rc = out->failed ? -ENOMEM : full_write(STDOUT_FILENO, buf_str(out), -1);
     buf_free(out);
     if (rc == 0 || rc == -EPIPE)
         return EXIT_OK;

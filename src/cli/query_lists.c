@@ -23,9 +23,9 @@ static void add_time(struct columns *table, const json_t *row, const char *key, 
 {
     char text[64] = "";
     if (json_object_get(row, key) && csv)
-        answers_utc_time(asking_number(row, key), 9, text, sizeof text);
+        answers_utc_time(data_request_number(row, key), 9, text, sizeof text);
     else if (json_object_get(row, key))
-        answers_local_time(asking_number(row, key), 3, text, sizeof text);
+        answers_local_time(data_request_number(row, key), 3, text, sizeof text);
     columns_text(table, str_of(text));
 }
 
@@ -58,7 +58,7 @@ static void add_series(struct columns *table, const json_t *row, bool csv)
 {
     struct buf name = {0};
     const json_t *tags = json_object_get(row, "tags");
-    buf_add_str(&name, str_of(asking_text(row, "metric")));
+    buf_add_str(&name, str_of(data_request_text(row, "metric")));
     if (json_object_size(tags)) {
         buf_add_char(&name, '{');
         add_tags(&name, tags);
@@ -66,33 +66,34 @@ static void add_series(struct columns *table, const json_t *row, bool csv)
     }
     columns_text(table, buf_str(&name));
     buf_free(&name);
-    columns_text(table, str_of(asking_text(row, "kind")));
-    columns_text(table, str_of(asking_text(row, "unit")));
-    columns_cell(table, "%lld", (long long)asking_number(row, "points"));
+    columns_text(table, str_of(data_request_text(row, "kind")));
+    columns_text(table, str_of(data_request_text(row, "unit")));
+    columns_cell(table, "%lld", (long long)data_request_number(row, "points"));
     add_time(table, row, "first_ns", csv);
     add_time(table, row, "last_ns", csv);
 }
 
 static void add_span(struct columns *table, const json_t *row, bool csv)
 {
-    columns_text(table, str_of(asking_text(row, "name")));
+    columns_text(table, str_of(data_request_text(row, "name")));
     add_time(table, row, "start_ns", csv);
     if (json_object_get(row, "end_ns"))
-        columns_cell(table, "%.*f", csv ? 9 : 3,
-                     (double)(asking_number(row, "end_ns") - asking_number(row, "start_ns")) /
-                         NS_PER_S);
+        columns_cell(
+            table, "%.*f", csv ? 9 : 3,
+            (double)(data_request_number(row, "end_ns") - data_request_number(row, "start_ns")) /
+                NS_PER_S);
     else
         columns_cell(table, "%s", csv ? "" : "-"); // not ended
-    columns_text(table, str_of(asking_text(row, "node")));
+    columns_text(table, str_of(data_request_text(row, "node")));
     tags_cell(table, row);
 }
 
 static void add_annotation(struct columns *table, const json_t *row, bool csv)
 {
     add_time(table, row, "t_ns", csv);
-    columns_text(table, str_of(asking_text(row, "node")));
+    columns_text(table, str_of(data_request_text(row, "node")));
     tags_cell(table, row);
-    columns_text(table, str_of(asking_text(row, "text")));
+    columns_text(table, str_of(data_request_text(row, "text")));
 }
 
 static void add_key(struct columns *table, const json_t *row, bool csv)
@@ -102,8 +103,8 @@ static void add_key(struct columns *table, const json_t *row, bool csv)
     for (size_t i = 0; i < json_array_size(values); i++)
         buf_printf(&examples, "%s%s", i ? ", " : "", json_string_value(json_array_get(values, i)));
     (void)csv;
-    columns_text(table, str_of(asking_text(row, "key")));
-    columns_cell(table, "%lld", (long long)asking_number(row, "values"));
+    columns_text(table, str_of(data_request_text(row, "key")));
+    columns_cell(table, "%lld", (long long)data_request_number(row, "values"));
     columns_text(table, buf_str(&examples));
     buf_free(&examples);
 }
@@ -169,15 +170,15 @@ static void write_json(struct json_writer *w, const json_t *value)
 static void write_series(struct json_writer *w, const json_t *row)
 {
     json_begin_object(w);
-    json_key_string(w, "metric", str_of(asking_text(row, "metric")));
+    json_key_string(w, "metric", str_of(data_request_text(row, "metric")));
     json_key(w, STR("tags"));
     write_json(w, json_object_get(row, "tags"));
-    json_key_string(w, "kind", str_of(asking_text(row, "kind")));
-    json_key_string(w, "unit", str_of(asking_text(row, "unit")));
-    json_key_i64(w, "points", asking_number(row, "points"));
-    if (asking_number(row, "points") > 0) {
-        json_key_i64(w, "first_ms", asking_number(row, "first_ns") / NS_PER_MS);
-        json_key_i64(w, "last_ms", asking_number(row, "last_ns") / NS_PER_MS);
+    json_key_string(w, "kind", str_of(data_request_text(row, "kind")));
+    json_key_string(w, "unit", str_of(data_request_text(row, "unit")));
+    json_key_i64(w, "points", data_request_number(row, "points"));
+    if (data_request_number(row, "points") > 0) {
+        json_key_i64(w, "first_ms", data_request_number(row, "first_ns") / NS_PER_MS);
+        json_key_i64(w, "last_ms", data_request_number(row, "last_ns") / NS_PER_MS);
     }
     json_end_object(w);
 }
@@ -208,10 +209,11 @@ static int by_start(const void *a, const void *b)
 {
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
     const char *key = json_object_get(x, "t_ns") ? "t_ns" : "start_ns";
-    int64_t s = asking_number(x, key), t = asking_number(y, key);
+    int64_t s = data_request_number(x, key), t = data_request_number(y, key);
     if (s != t)
         return s < t ? -1 : 1;
-    return str_compare_natural(str_of(asking_text(x, "node")), str_of(asking_text(y, "node")));
+    return str_compare_natural(str_of(data_request_text(x, "node")),
+                               str_of(data_request_text(y, "node")));
 }
 
 static int write_rows(const struct options *o, const struct list *l, json_t *const *rows,
@@ -240,7 +242,7 @@ static int write_rows(const struct options *o, const struct list *l, json_t *con
     return command_print(&out);
 }
 
-int query_lists(struct asking *a, const struct asking_range *range)
+int query_lists(struct data_request *a, const struct data_range *range)
 {
     const struct options *o = a->o;
     const struct list *l = options_flag(o, OPT_LIST)          ? &series
@@ -256,11 +258,11 @@ int query_lists(struct asking *a, const struct asking_range *range)
     if (l == &tags)
         client_add_parameter(&path, "metric", options_text(o, OPT_TAGS));
     else
-        asking_add_range(&path, range);
-    int rc = asking_list(a, buf_cstr(&path), l->name, &array, &e);
+        data_request_add_range(&path, range);
+    int rc = data_request_list(a, buf_cstr(&path), l->name, &array, &e);
     buf_free(&path);
     if (rc && l == &tags && client_unknown_metric(&e))
-        asking_unknown_metric(a, str_of(options_text(o, OPT_TAGS)), &e);
+        data_request_unknown_metric(a, str_of(options_text(o, OPT_TAGS)), &e);
     if (rc)
         return command_failed(EXIT_FAILED, &e);
     size_t count = json_array_size(array);
@@ -271,8 +273,9 @@ int query_lists(struct asking *a, const struct asking_range *range)
         qsort(rows, count, sizeof *rows, by_start);
     int code = rows ? write_rows(o, l, rows, count)
                     : command_failed(EXIT_FAILED, (error_set(&e, -ENOMEM, "out of memory"), &e));
-    if (count >= ASKING_EVENTS_MAX)
-        log_say("only the first %d %s are listed; ask for less time", ASKING_EVENTS_MAX, l->name);
+    if (count >= DATA_REQUEST_EVENTS_MAX)
+        log_say("only the first %d %s are listed; ask for less time", DATA_REQUEST_EVENTS_MAX,
+                l->name);
     free(rows);
     json_decref(array);
     return code;

@@ -3,12 +3,12 @@
 #ifndef SONDE_CLI_QUERY_LISTS_H
 #define SONDE_CLI_QUERY_LISTS_H
 
-#include "cli/asking.h"
+#include "cli/data_request.h"
 
 // The number of options given among --list, --spans, --annotations and --tags.
 int query_lists_wanted(const struct options *o);
 
 // Prints the selected list as a table, CSV or JSON. Returns the exit code.
-int query_lists(struct asking *a, const struct asking_range *range);
+int query_lists(struct data_request *a, const struct data_range *range);
 
 #endif

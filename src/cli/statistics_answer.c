@@ -3,9 +3,9 @@
 #include "base/json_writer.h"
 #include "base/log.h"
 #include "cli/answers.h"
-#include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "cli/expression_list.h"
 #include "cli/quantity.h"
 #include "client/expression.h"
@@ -25,7 +25,7 @@ enum {
 struct work {
     const struct options *o;
     enum statistics_kind kind;
-    struct asking asking;
+    struct data_request asking;
     struct arena arena;
     struct expression_list expressions;
     const char *by[BY_MAX + 1];
@@ -52,17 +52,18 @@ static int all_metrics(struct work *w, struct error *e)
 {
     json_t *metrics = NULL;
     w->expressions.count = 0;
-    int rc = asking_list(&w->asking, "/sonde/v1/metrics", "metrics", &metrics, e);
+    int rc = data_request_list(&w->asking, "/sonde/v1/metrics", "metrics", &metrics, e);
     for (size_t i = 0; i < json_array_size(metrics) && !rc; i++)
-        rc = expression_list_add(
-            &w->expressions, str_of(asking_text(json_array_get(metrics, i), "name")), &w->arena, e);
+        rc = expression_list_add(&w->expressions,
+                                 str_of(data_request_text(json_array_get(metrics, i), "name")),
+                                 &w->arena, e);
     json_decref(metrics);
     return rc;
 }
 
 // ---------------------------------------------------------------- queries
 
-static int ask(struct work *w, size_t i, const struct asking_range *range, struct error *e)
+static int ask(struct work *w, size_t i, const struct data_range *range, struct error *e)
 {
     struct statistics_request r = {.expression = w->expressions.texts[i],
                                    .by = w->by[0] ? w->by : NULL,
@@ -74,9 +75,9 @@ static int ask(struct work *w, size_t i, const struct asking_range *range, struc
     struct expression x;
     if (rc && client_unknown_metric(e) &&
         expression_read(w->expressions.texts[i], &w->arena, &x, NULL) == 0)
-        return asking_unknown_metric(&w->asking, x.parsed.metric, e);
+        return data_request_unknown_metric(&w->asking, x.parsed.metric, e);
     if (w->all[i].missing.size)
-        asking_missing(&w->asking, buf_cstr(&w->all[i].missing));
+        data_request_missing(&w->asking, buf_cstr(&w->all[i].missing));
     return rc;
 }
 
@@ -391,9 +392,9 @@ static void write_json(struct work *w, struct buf *out)
 
 static int answer(struct work *w, struct error *e)
 {
-    struct asking_range range;
+    struct data_range range;
     struct buf out = {0};
-    if (asking_range(w->o, &range, e) < 0)
+    if (data_request_range(w->o, &range, e) < 0)
         return command_failed(EXIT_USAGE, e);
     bool every = w->expressions.count == 1 && strcmp(w->expressions.texts[0], "*") == 0;
     int rc = every ? all_metrics(w, e) : 0;
@@ -441,11 +442,11 @@ int statistics_answer(const struct options *o, enum statistics_kind kind)
     else if (expression_list_cut(&w.expressions, expressions, &w.arena, &e) < 0 ||
              (by && cut_keys(&w, by, &e) < 0) || check_expressions(&w, &e) < 0)
         code = command_failed(EXIT_USAGE, &e);
-    else if (asking_open(o, o->arguments + skip, (size_t)(o->argument_count - skip), &w.asking,
-                         &e) < 0)
+    else if (data_request_open(o, o->arguments + skip, (size_t)(o->argument_count - skip),
+                               &w.asking, &e) < 0)
         code = command_failed(EXIT_FAILED, &e);
     else
-        code = asking_close(&w.asking, answer(&w, &e));
+        code = data_request_close(&w.asking, answer(&w, &e));
     expression_list_free(&w.expressions);
     arena_free(&w.arena);
     return code;

@@ -1,9 +1,9 @@
 #include "cli/statistics_spans.h"
 
 #include "base/log.h"
-#include "cli/asking.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/data_request.h"
 #include "report/gather.h"
 #include "report/words.h"
 
@@ -68,19 +68,19 @@ static void write_table(const struct report *r, bool csv, struct buf *out)
     columns_free(&t);
 }
 
-static int answer(struct asking *a, struct report *r, struct arena *arena, struct error *e)
+static int answer(struct data_request *a, struct report *r, struct arena *arena, struct error *e)
 {
     const char *name = options_text(a->o, OPT_STATISTICS_SPANS);
-    struct asking_range range;
+    struct data_range range;
     struct buf out = {0};
-    if (asking_range(a->o, &range, e) < 0)
+    if (data_request_range(a->o, &range, e) < 0)
         return command_failed(EXIT_USAGE, e);
     if (report_gather_spans(a->client, name && *name ? name : NULL, range.start_ns, range.end_ns,
                             arena, r, e) < 0)
         return command_failed(EXIT_FAILED, e);
     struct buf missing = {0};
     buf_add_str(&missing, r->missing);
-    asking_missing(a, buf_cstr(&missing));
+    data_request_missing(a, buf_cstr(&missing));
     buf_free(&missing);
     if (options_flag(a->o, OPT_JSON))
         report_spans_json(r, &out);
@@ -96,16 +96,16 @@ static int answer(struct asking *a, struct report *r, struct arena *arena, struc
 int statistics_spans(const struct options *o)
 {
     struct error e = {0};
-    struct asking a;
+    struct data_request a;
     struct arena arena = {0};
     struct report *r = calloc(1, sizeof *r);
     int code;
     if (!r)
         code = command_failed(EXIT_FAILED, (error_set(&e, -ENOMEM, "out of memory"), &e));
-    else if (asking_open(o, o->arguments, (size_t)o->argument_count, &a, &e) < 0)
+    else if (data_request_open(o, o->arguments, (size_t)o->argument_count, &a, &e) < 0)
         code = command_failed(EXIT_FAILED, &e);
     else
-        code = asking_close(&a, answer(&a, r, &arena, &e));
+        code = data_request_close(&a, answer(&a, r, &arena, &e));
     free(r);
     arena_free(&arena);
     return code;

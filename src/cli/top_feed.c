@@ -3,7 +3,7 @@
 #include "cli/top_feed_internal.h"
 
 #include "base/clock.h"
-#include "cli/asking.h"
+#include "cli/data_request.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -25,19 +25,19 @@ static const int64_t FACTS_EACH_NS = INT64_C(2) * NS_PER_S, METRICS_EACH_NS = IN
 static void take_run(struct top_job *job, const json_t *status)
 {
     const json_t *runs = json_object_get(status, "runs"), *run = json_array_get(runs, 0);
-    snprintf(job->id, sizeof job->id, "%s", asking_text(status, "job"));
-    job->level = (int)asking_number(status, "level");
+    snprintf(job->id, sizeof job->id, "%s", data_request_text(status, "job"));
+    job->level = (int)data_request_number(status, "level");
     if (json_array_size(runs) != 1)
         return;
-    snprintf(job->command, sizeof job->command, "%s", asking_text(run, "command"));
+    snprintf(job->command, sizeof job->command, "%s", data_request_text(run, "command"));
     if (!job->id[0])
-        snprintf(job->id, sizeof job->id, "%s", asking_text(run, "job"));
+        snprintf(job->id, sizeof job->id, "%s", data_request_text(run, "job"));
     if (!job->level)
-        job->level = (int)asking_number(run, "level");
-    job->start_ns = asking_number(run, "start_ns");
-    job->end_ns = asking_number(run, "end_ns");
+        job->level = (int)data_request_number(run, "level");
+    job->start_ns = data_request_number(run, "start_ns");
+    job->end_ns = data_request_number(run, "end_ns");
     job->ended = job->end_ns != 0;
-    job->exit_code = (int)asking_number(run, "exit_code");
+    job->exit_code = (int)data_request_number(run, "exit_code");
 }
 
 static void take_nodes(struct top_job *job, const json_t *nodes, const char *missing)
@@ -50,18 +50,19 @@ static void take_nodes(struct top_job *job, const json_t *nodes, const char *mis
     job->first_ns = job->last_ns = 0;
     json_array_foreach(nodes, i, node)
     {
-        int64_t first = asking_number(node, "first_ns"), last = asking_number(node, "last_ns");
-        job->live |= strcmp(asking_text(node, "state"), "live") == 0;
-        job->points += (uint64_t)asking_number(node, "points");
-        job->dropped += (uint64_t)asking_number(node, "dropped");
+        int64_t first = data_request_number(node, "first_ns"),
+                last = data_request_number(node, "last_ns");
+        job->live |= strcmp(data_request_text(node, "state"), "live") == 0;
+        job->points += (uint64_t)data_request_number(node, "points");
+        job->dropped += (uint64_t)data_request_number(node, "dropped");
         if (first && (!job->first_ns || first < job->first_ns))
             job->first_ns = first;
         if (last > job->last_ns)
             job->last_ns = last;
         if (!job->id[0])
-            snprintf(job->id, sizeof job->id, "%s", asking_text(node, "job"));
+            snprintf(job->id, sizeof job->id, "%s", data_request_text(node, "job"));
     }
-    job->missing_count = asking_missing_count(missing);
+    job->missing_count = data_request_missing_count(missing);
     snprintf(job->missing, sizeof job->missing, "%s", missing ? missing : "");
 }
 
@@ -123,7 +124,7 @@ static int ask_ranked(struct top_feed *f, struct error *e)
                          : client_list(f->client, buf_cstr(&path), "tags", &tags, NULL, e);
         buf_free(&path);
         json_array_foreach(tags, k, tag) metric->ranked |=
-            strcmp(asking_text(tag, "key"), "rank") == 0;
+            strcmp(data_request_text(tag, "key"), "rank") == 0;
         metric->tags_known = !rc && (metric->ranked || json_array_size(tags) > 0);
         json_decref(tags);
     }
@@ -144,17 +145,18 @@ static int ask_metrics(struct top_feed *f, struct error *e)
     f->metric_count = f->metrics_left_out = 0;
     json_array_foreach(all, i, metric)
     {
-        bool user = !*asking_text(metric, "source");
-        if (!f->metrics || (!user && !str_starts(str_of(asking_text(metric, "name")), STR("gpu_"))))
+        bool user = !*data_request_text(metric, "source");
+        if (!f->metrics ||
+            (!user && !str_starts(str_of(data_request_text(metric, "name")), STR("gpu_"))))
             continue;
         if (f->metric_count == TOP_METRICS_MAX) {
             f->metrics_left_out++;
             continue;
         }
         struct top_metric own = {
-            arena_strdup(&f->metrics_arena, str_of(asking_text(metric, "name"))),
-            arena_strdup(&f->metrics_arena, str_of(asking_text(metric, "unit"))),
-            strcmp(asking_text(metric, "kind"), "counter") == 0, .user = user};
+            arena_strdup(&f->metrics_arena, str_of(data_request_text(metric, "name"))),
+            arena_strdup(&f->metrics_arena, str_of(data_request_text(metric, "unit"))),
+            strcmp(data_request_text(metric, "kind"), "counter") == 0, .user = user};
         const struct top_metric *known = own.name ? top_feed_metric(&before, own.name) : NULL;
         if (known) {
             own.tags_known = known->tags_known;

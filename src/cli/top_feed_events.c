@@ -2,7 +2,7 @@
 #include "cli/top_feed_internal.h"
 
 #include "base/clock.h"
-#include "cli/asking.h"
+#include "cli/data_request.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -34,8 +34,8 @@ static const char *process_of(const json_t *tags, struct arena *arena)
 {
     static const char *const keys[] = {"rank", "worker", "pid"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (*asking_text(tags, keys[i]))
-            return arena_strdup(arena, str_of(asking_text(tags, keys[i])));
+        if (*data_request_text(tags, keys[i]))
+            return arena_strdup(arena, str_of(data_request_text(tags, keys[i])));
     return "";
 }
 
@@ -56,15 +56,15 @@ static int add_events(struct top_feed *f, struct top_model *m, const char *path,
         struct top_event *own = &m->events[m->event_count++];
         *own = (struct top_event){
             .text = arena_strdup(&m->events_arena,
-                                 str_of(asking_text(event, annotation ? "text" : "name"))),
-            .node = arena_strdup(&m->events_arena, str_of(asking_text(event, "node"))),
+                                 str_of(data_request_text(event, annotation ? "text" : "name"))),
+            .node = arena_strdup(&m->events_arena, str_of(data_request_text(event, "node"))),
             .tags = tags_text(json_object_get(event, "tags"), &m->events_arena),
-            .start_ns = asking_number(event, annotation ? "t_ns" : "start_ns"),
-            .end_ns = asking_number(event, "end_ns"),
+            .start_ns = data_request_number(event, annotation ? "t_ns" : "start_ns"),
+            .end_ns = data_request_number(event, "end_ns"),
             .annotation = annotation,
             .process = process_of(json_object_get(event, "tags"), &m->events_arena),
-            .id = asking_number(event, "id"),
-            .parent = asking_number(event, "parent")};
+            .id = data_request_number(event, "id"),
+            .parent = data_request_number(event, "parent")};
         if (!own->text || !own->node || !own->process)
             m->event_count--; // no memory
     }
@@ -98,7 +98,7 @@ int top_feed_ask_events(struct top_feed *f, struct top_model *m, struct error *e
 
 static const char *text_in(struct arena *arena, const json_t *object, const char *key)
 {
-    const char *copy = arena_strdup(arena, str_of(asking_text(object, key)));
+    const char *copy = arena_strdup(arena, str_of(data_request_text(object, key)));
     return copy ? copy : "";
 }
 
@@ -106,7 +106,7 @@ static const char *text_in(struct arena *arena, const json_t *object, const char
 static const char *member_text(const json_t *tags, struct arena *arena)
 {
     struct buf text = {0};
-    const char *host = asking_text(tags, "host"), *key;
+    const char *host = data_request_text(tags, "host"), *key;
     json_t *value;
     json_object_foreach((json_t *)tags, key, value) if (strcmp(key, "host") != 0 &&
                                                         strcmp(key, "uuid") != 0 &&
@@ -132,8 +132,8 @@ static void take_findings(struct top_model *m, const json_t *findings)
         if (m->finding_count == TOP_FINDINGS_MAX)
             break;
         const json_t *tags = json_object_get(one, "tags");
-        const char *state = asking_text(one, "state");
-        bool span = *asking_text(one, "span") != 0, silent = strcmp(state, "silent") == 0;
+        const char *state = data_request_text(one, "state");
+        bool span = *data_request_text(one, "span") != 0, silent = strcmp(state, "silent") == 0;
         struct top_finding *f = &m->findings[m->finding_count++];
         *f = (struct top_finding){
             .member = member_text(tags, arena),
@@ -146,9 +146,9 @@ static void take_findings(struct top_model *m, const json_t *findings)
             .now = silent || strcmp(state, "slow") == 0,
             .silent = silent,
             .factor = silent ? INFINITY : json_number_value(json_object_get(one, "factor")),
-            .since_ns = asking_number(one, "since_ns"),
-            .until_ns = asking_number(one, "until_ns"),
-            .rounds = asking_number(one, "rounds"),
+            .since_ns = data_request_number(one, "since_ns"),
+            .until_ns = data_request_number(one, "until_ns"),
+            .rounds = data_request_number(one, "rounds"),
         };
         m->slow_count += f->now && !silent;
         m->silent_count += silent;
@@ -193,9 +193,9 @@ int top_feed_ask_restarts(struct top_feed *f, struct top_job *job, struct error 
         return rc;
     json_array_foreach(events, i, event)
     {
-        int64_t number,
-            t_ns = asking_number(event, "t_ns") - (int64_t)TOP_FEED_FINDINGS_EACH_S * NS_PER_S;
-        const char *attempt = asking_text(json_object_get(event, "tags"), "attempt");
+        int64_t number, t_ns = data_request_number(event, "t_ns") -
+                               (int64_t)TOP_FEED_FINDINGS_EACH_S * NS_PER_S;
+        const char *attempt = data_request_text(json_object_get(event, "tags"), "attempt");
         if (str_to_i64(str_of(attempt), &number) && number > job->restarts && number < INT_MAX)
             job->restarts = (int)number;
         f->restarts_from_ns = t_ns > f->restarts_from_ns ? t_ns : f->restarts_from_ns;

@@ -1,6 +1,7 @@
 // arrow.c - a result as one Arrow table, through the C stream interface.
 //
-//   time timestamp[ns, UTC] | value float64 | metric dictionary<int32, utf8> | a dictionary column for each tag key
+//   time timestamp[ns, UTC] | value float64 | metric dictionary<int32, utf8>
+//   | a dictionary column for each tag key
 //
 // A series of ARROW_COPY_BELOW points or more is a record batch whose time and value are the
 // answer's own bytes. Consecutive shorter series are copied into a common batch, because thousands

@@ -3,8 +3,8 @@
 // the run folder of a job on this machine has (the agent's socket for `sonde put`, the token for
 // `sonde open` and `sonde token`).
 //
-//   nothing          the job of --job; else the job around this process (SONDE_URL, SONDE_JOB); else
-//                    the newest that runs on this machine; else the newest recording
+//   nothing          the job of --job; else the job around this process (SONDE_URL, SONDE_JOB);
+//                    else the newest that runs on this machine; else the newest recording
 //   http(s)://…      a job, or a `sonde replay`, at that address; ?token=… may be part of it
 //   a path           a recording: a file, a folder of files, a folder of such folders
 //   a word           the id of a running job, of a job whose launcher was killed, or of a recorded

@@ -1,7 +1,8 @@
 // watch.c - new points as they arrive: from the job's stream, or without a stream from a query for
 // the last seconds every WATCH_EVERY_MS.
 //
-//   query ─▶ existing or missed points ─▶ stream, from WATCH_WINDOW_MS ago ─▶ points … its end ─▶ query ─▶ …
+//   query ─▶ existing or missed points ─▶ stream, from WATCH_WINDOW_MS ago ─▶ points … until it
+//   ends ─▶ query ─▶ …
 //
 // Queries overlap with each other and with the beginning of the stream. The time of each series'
 // last point decides which points are new, so none is returned twice. A query covers more than

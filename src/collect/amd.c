@@ -1,8 +1,8 @@
 // amd.c - the backend for AMD GPUs with ROCm SMI. It reads metrics that the library lacks (clocks,
 // throttling, XGMI, processes) from the kernel's files of the same GPU.
 //
-// A reading that fails in the first sample gets no series, unless the library was only busy. The
-// backend does not read PCIe traffic, because the library stops for a second to measure it.
+// A row whose first reading fails gets no series, unless the library was only busy. The backend
+// does not read PCIe traffic, because the library stops for a second to measure it.
 #include "collect/gpu_sysfs.h"
 #include "collect/rocm_smi.h"
 
@@ -287,4 +287,4 @@ static void close_gpu(void *library, struct gpu_device *d)
     free(gpu);
 }
 
-const struct gpu_way gpu_rocm_smi = {"rocm_smi", start, stop, open_gpu, sample, close_gpu};
+const struct gpu_backend gpu_rocm_smi = {"rocm_smi", start, stop, open_gpu, sample, close_gpu};

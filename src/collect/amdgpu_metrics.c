@@ -1,7 +1,10 @@
 // amdgpu_metrics.c - reads the table that the amdgpu driver fills with one message to the GPU's
 // firmware: device/gpu_metrics, little-endian.
 //
-//   0 size of the table, 16 bits │ 2 format (1 = GPUs, 2 and 3 = processors with graphics) │ 3 revision │ 4 … fields, by revision
+//    0  size of the table, 16 bits
+//    2  format: 1 = GPUs, 2 and 3 = processors with graphics
+//    3  revision
+//    4  fields, by revision
 //
 // Each revision has a row of offsets below; 0 = the revision lacks the field. All bits set = this
 // GPU does not report it. The driver only adds revisions. The offsets are facts of its public
@@ -34,7 +37,7 @@ static const struct layout layouts[] = {
     [3] = {120,  4, 8, 16, 18, 22,  54,  58, 88, 24, 112,   0,   0},
     [4] = {288,  4, 6, 12, 14, 10, 240, 280,  6, 24,   0, 104, 168},
     [5] = {360,  4, 6, 12, 14, 10, 312, 352,  6, 88,   0, 176, 240},
-    // an earlier 384-byte form was withdrawn
+    // the driver has withdrawn an earlier form of 384 bytes
     [6] = {1664, 4, 6, 12, 14, 10, 264, 304,  6, 16,   0, 128, 192},
     // followed by the figures of each partition
     [7] = {344,  4, 6, 12, 14, 10, 296, 336,  6, 24,   0, 136, 200},

@@ -1,7 +1,7 @@
 // catalogue.c - catalogue.def as a table, and the lookup of metrics by name.
 #include "collect/catalogue.h"
 
-// The braces of STR, as a constant initialiser.
+// STR without its type, as a constant initialiser.
 #define TEXT(literal)                  \
     {                                  \
         (literal), sizeof(literal) - 1 \

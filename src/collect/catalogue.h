@@ -16,8 +16,8 @@ enum metric_symbol {
 
 extern const struct collect_metric catalogue_metrics[METRIC_COUNT];
 
-// The rows of a source stand together: [*first, *first + the result). Returns 0 if no row has this
-// source.
+// The rows of a source are adjacent. Returns their number, with *first as the index of the first
+// one; 0 for an unknown source.
 size_t catalogue_rows(struct str source, enum metric_symbol *first);
 
 #endif

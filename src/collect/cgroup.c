@@ -1,9 +1,15 @@
 // cgroup.c - usage and limits of the job's control group: memory, processor time, throttling,
 // out-of-memory kills; versions 1 and 2.
 //
-// /proc/self/cgroup says which group this process is in, for each controller:      4:memory:/slurm/uid_1000/job_42/step_0     (version 1)
-//                                                                                  0::/system.slice/job_42/step_0             (version 2)
-// /proc/self/mountinfo says where the groups' folders are:   … /ROOT /sys/fs/cgroup/memory … - cgroup cgroup rw,memory
+// /proc/self/cgroup names the group of this process, for each controller:
+//
+//   4:memory:/slurm/uid_1000/job_42/step_0                           version 1
+//   0::/system.slice/job_42/step_0                                   version 2
+//
+// /proc/self/mountinfo has the mount points of the groups:
+//
+//   … /ROOT /sys/fs/cgroup/memory … - cgroup cgroup rw,memory
+//
 // The folder is the mount point plus the group's path without ROOT. Slurm puts the steps of a job,
 // this agent among them, into groups below "job_N": then that is the job's group. Elsewhere it is
 // the agent's own group.
@@ -131,7 +137,7 @@ static bool find_mount(struct str text, int version, struct str controller, stru
     return false;
 }
 
-// Up to and including "job_N", if the path has it.
+// The length of the path up to and including "job_N", if it has such a part.
 static struct str cut_at_job(struct str path)
 {
     for (size_t at = 0; at < path.size;) {

@@ -36,7 +36,7 @@ static const struct source_kind *const kinds[] = {
     &source_processes,
     &source_amd,
     &source_intel,
-    &source_nvidia, // the last, because it may be waited for
+    &source_nvidia, // the last one, because the collector may wait for it
 };
 // clang-format on
 
@@ -44,7 +44,7 @@ enum { SOURCES = sizeof kinds / sizeof *kinds };
 
 static const double RATE_DEFAULT_S = 0.5;
 
-// How long the others wait for a hanging source, once.
+// How long the other sources wait for one that hangs; they wait only once.
 static const int64_t DEADLINE_DEFAULT_NS = 20 * NS_PER_MS;
 
 // A hang is reported only after this time, because answers are slow on a busy machine.
@@ -58,8 +58,9 @@ struct apart {
 };
 
 struct slot {
-    struct source *source; // also for a source that could not be opened, because of its reason
-    struct apart *apart;   // NULL: sampled in the caller's thread
+    // set also for a source that could not be opened, because it has the reason
+    struct source *source;
+    struct apart *apart; // NULL: sampled in the caller's thread
     struct deadline *deadline;
     char cut_off[SOURCE_REASON_MAX]; // "" unless the source hangs
     int64_t hangs_ns;                // for how long

@@ -56,7 +56,7 @@ int collect_check_sources(const char *list, struct str *unknown, struct error *e
 // The names allowed in such a list, in the order of sampling; empty after the last.
 struct str collect_source_name(size_t index);
 
-// The minimum of seconds between samples of this source without such a list; 0 = the collector's
+// The least seconds between samples of this source if no list sets a rate; 0 = the collector's
 // rate.
 double collect_source_rate(struct str source);
 
@@ -79,7 +79,7 @@ struct collect_set {
     const struct collect_series *series;
     size_t count;
     int64_t rate_ns; // the set is sampled at multiples of this since the epoch
-    // changes with the series (an interface came or went): define the set again
+    // changes whenever the series change (an interface came or went); define the set again then
     uint32_t generation;
 };
 size_t collect_set_count(const struct collect *c);

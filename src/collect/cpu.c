@@ -1,13 +1,14 @@
 // cpu.c - /proc/stat: processor time by mode, context switches, interrupts, forks.
 //
-//   cpu  3878 0 2005 293616 594 0 75 16 0 0     time in ticks: user nice system idle iowait irq softirq steal guest guest_nice
-//   cpu0 1462 0 692 …                            older kernels have fewer columns: those are missing
-//   intr 206444 0 0 …                            the total stands first; the rest can be very long
-//   ctxt 1234                                    lines come in any order, with others in between
+//   cpu  3878 0 2005 293616 594 0 75 16 0 0   ticks: user nice system idle iowait irq softirq steal
+//                                             guest guest_nice
+//   cpu0 1462 0 692 …                         older kernels have fewer columns: those are missing
+//   intr 206444 0 0 …                         the total stands first; the rest can be very long
+//   ctxt 1234                                 lines come in any order, with others in between
 //
 // The busy share compares two readings. The kernel's idle and iowait can step back a little, so
-// each column's step is taken as at least 0; when the sum of all steps back the counters were reset
-// (a migrated virtual machine), and there is no share this time.
+// each column's step counts as at least 0. If the sum of all columns steps back, the counters were
+// reset (a migrated virtual machine), and this sample has no share.
 //
 // The same is done for each processor: their maximum and standard deviation tell one busy thread
 // from work that is spread evenly.
@@ -43,7 +44,7 @@ struct cpu {
     size_t core_capacity;
 };
 
-// Of the cores' busy shares in one sample.
+// Statistics of the busy shares of all cores in one sample.
 struct spread {
     size_t count;
     double sum, sum_of_squares, max;

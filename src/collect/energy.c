@@ -1,8 +1,10 @@
 // energy.c - power and energy of the node, its processors and memory: Intel and AMD RAPL through
 // powercap, Cray's pm_counters.
 //
-//   /sys/class/powercap/intel-rapl:0/{name, energy_uj, max_energy_range_uj}     a counter that wraps to 0 after the range
-//   /sys/cray/pm_counters/{power, energy, cpu_power, cpu_energy, …}             "812 W 1700000000 us", "123456 J 1700000000 us"
+//   /sys/class/powercap/intel-rapl:0/{name, energy_uj, max_energy_range_uj}
+//       a counter that wraps to 0 after the range
+//   /sys/cray/pm_counters/{power, energy, cpu_power, cpu_energy, …}
+//       "812 W 1700000000 us", "123456 J 1700000000 us"
 //
 // RAPL's counter wraps after minutes to hours; the source adds up the differences, so that the
 // stored counter only grows. On many systems only root may read it. Zones: "package-0",
@@ -119,7 +121,7 @@ static int energy_open(struct source *s)
 static double unwrap_uj(struct energy *e, size_t i, double now_uj)
 {
     double step = e->have_last[i] ? now_uj - e->last_uj[i] : now_uj;
-    if (step < 0) // it wrapped; with no range, or out of range, it was reset
+    if (step < 0) // the counter has wrapped, or, if the range is unknown or too small, was reset
         step = e->range_uj[i] > e->last_uj[i] ? step + e->range_uj[i] : now_uj;
     e->have_last[i] = true;
     e->last_uj[i] = now_uj;

@@ -1,8 +1,8 @@
 // filesystem.c - usage of the file systems of the run folder and of /tmp.
 //
 // statvfs on a network file system does not return while the server is unreachable. So each folder
-// is read in a thread of its own (deadline.h) every RATE_S seconds; one that hangs is left out,
-// with its reason, until it answers.
+// is read in a thread of its own (deadline.h) every RATE_S seconds. A folder that hangs is left out
+// until it answers, and the source gives the reason.
 #include "collect/deadline.h"
 #include "collect/source.h"
 

@@ -1,4 +1,4 @@
-// gpu.c - GPUs: a source for each vendor, and the threads that call its driver (gpu_way.h).
+// gpu.c - GPUs: a source for each vendor, and the threads that call its driver (gpu_backend.h).
 //
 // Any call into the driver may block: a GPU that falls off the bus can hold it for minutes. So the
 // sampling thread makes no such call.
@@ -24,8 +24,8 @@
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/log.h"
+#include "collect/gpu_backend.h"
 #include "collect/gpu_holders.h"
-#include "collect/gpu_way.h"
 #include "collect/procfile.h"
 
 #include <errno.h>
@@ -58,9 +58,9 @@ struct gpu {
 
     // Protected by the lock.
     enum gpu_state state;
-    bool left;                // its thread is about to end
-    bool fresh;               // answered, and not yet used
-    struct gpu_answer answer; // to the last sample
+    bool left;                // the GPU's thread is about to end
+    bool fresh;               // the GPU has answered, and the answer is not used yet
+    struct gpu_answer answer; // the answer to the last sample
     int64_t asked_ns, answered_ns;
 
     // Owned by the GPU's thread while it opens or reads the GPU; otherwise by the sampling thread.
@@ -78,18 +78,18 @@ struct gpus {
     const struct gpu_vendor *vendor;
     char *root;
     pthread_mutex_t lock;
-    pthread_cond_t changed; // a GPU has answered, was opened, or is gone
-    unsigned users;         // the source and its threads
+    pthread_cond_t changed; // signalled when a GPU has answered, was opened, or is gone
+    unsigned users;         // number of users: the source and its threads
     bool stop;
-    bool started;                // or the start has failed
-    char why[SOURCE_REASON_MAX]; // of a failed start; "" = it succeeded
-    const struct gpu_way *way;   // NULL before the start
+    bool started;                      // the start has succeeded or failed
+    char why[SOURCE_REASON_MAX];       // why the start failed; "" = it succeeded
+    const struct gpu_backend *backend; // NULL before the start
     void *library;
     struct gpu *gpus;
     unsigned gpu_count;
 
     // Owned by the sampling thread.
-    unsigned listed; // GPUs open when the series were made
+    unsigned listed; // number of GPUs that were open when the series were made
     struct arena memory;
     int64_t wait_ns;
     int proc; // a descriptor of /proc; -1 = none
@@ -112,8 +112,8 @@ static void release(struct gpus *n)
         free(n->gpus[i].devices);
         pthread_cond_destroy(&n->gpus[i].asked);
     }
-    if (n->way)
-        n->way->stop(n->library, lost);
+    if (n->backend)
+        n->backend->stop(n->library, lost);
     free(n->gpus);
     free(n->root);
     if (n->proc >= 0)
@@ -124,8 +124,8 @@ static void release(struct gpus *n)
     free(n);
 }
 
-// Starts a detached thread, because it may get stuck. It blocks signals, which other threads
-// handle.
+// Starts a thread, detached because it may get stuck. The thread blocks signals, which other
+// threads handle.
 static int start_thread(struct gpus *n, void *(*run)(void *), void *user)
 {
     pthread_attr_t attributes;
@@ -159,7 +159,7 @@ static struct gpu_answer sample_devices(const struct gpus *n, struct gpu *gpu)
         for (int row = 0; row < GPU_ROWS; row++)
             d->values[row] = store_missing();
         d->holder_count = 0;
-        struct gpu_answer each = n->way->sample(n->library, d);
+        struct gpu_answer each = n->backend->sample(n->library, d);
         if (each.lost)
             return each;
         if (i == 0)
@@ -174,7 +174,7 @@ static struct gpu_answer open_gpu(const struct gpus *n, struct gpu *gpu)
     if (!gpu->devices)
         return (struct gpu_answer){.words = "no memory"};
     struct gpu_answer answer =
-        n->way->open(n->library, gpu->index, gpu->devices, &gpu->device_count);
+        n->backend->open(n->library, gpu->index, gpu->devices, &gpu->device_count);
     if (!answer.words)
         answer = sample_devices(n, gpu);
     for (size_t i = 0; i < gpu->device_count; i++)
@@ -207,7 +207,7 @@ static void *run_gpu(void *user)
     }
     pthread_mutex_unlock(&n->lock);
     for (size_t i = 0; i < gpu->device_count; i++)
-        n->way->close(n->library, &gpu->devices[i]);
+        n->backend->close(n->library, &gpu->devices[i]);
     pthread_mutex_lock(&n->lock);
     gpu->state = GPU_GONE;
     gpu->left = true;
@@ -224,7 +224,7 @@ static void *run_start(void *user)
     void *library;
     char why[GPU_WHY_MAX];
     unsigned count;
-    const struct gpu_way *way = gpu_find_way(n->vendor, n->root, &library, &count, why);
+    const struct gpu_backend *backend = gpu_find_backend(n->vendor, n->root, &library, &count, why);
     if (count > GPUS_MAX) {
         log_warning("of %u %s GPUs only the first %d are sampled", count, n->vendor->name,
                     GPUS_MAX);
@@ -237,7 +237,7 @@ static void *run_start(void *user)
         pthread_cond_init(&gpus[i].asked, NULL);
     }
     pthread_mutex_lock(&n->lock);
-    n->way = way;
+    n->backend = backend;
     n->library = library;
     n->gpus = gpus;
     n->gpu_count = gpus ? count : 0;
@@ -349,7 +349,7 @@ static bool add_device(struct source *s, struct gpus *n, struct gpu *gpu, struct
 static int make_series(struct source *s, struct gpus *n)
 {
     const struct store_label own[] = {{STR("vendor"), str_of(n->vendor->tag)},
-                                      {STR("library"), str_of(n->way ? n->way->name : "")}};
+                                      {STR("library"), str_of(n->backend ? n->backend->name : "")}};
     size_t most = 1;
     for (unsigned i = 0; i < n->gpu_count; i++)
         most += 1 + (n->gpus[i].state == GPU_OPENING
@@ -386,7 +386,7 @@ static int make_series(struct source *s, struct gpus *n)
 
 // ---- the source ----
 
-// Under the lock. The number of threads that already hang, and are left behind.
+// Under the lock. Counts the threads that hang and are left behind.
 static unsigned count_stuck(const struct gpus *n)
 {
     unsigned count = !n->started;
@@ -406,7 +406,7 @@ static void gpus_close(struct source *s)
     n->stop = true;
     for (unsigned i = 0; i < n->gpu_count; i++)
         pthread_cond_signal(&n->gpus[i].asked);
-    // The other threads are at most within a call.
+    // The other threads may still be within a call of the driver.
     while (n->users > 1 + count_stuck(n) && condition_wait_until(&n->changed, &n->lock, until_ns))
         ;
     pthread_mutex_unlock(&n->lock);
@@ -543,7 +543,8 @@ static int gpus_sample(struct source *s, double *values)
     } else if (n->why[0]) {
         result = source_fail(s, -ENODEV, "%s", n->why);
     } else if (count_open(n) != n->listed) {
-        // This instant's values belong to the old set: the new series begin with the next instant.
+        // The values of this instant belong to the old set; the new series begin at the next
+        // instant.
         result = make_series(s, n);
         result =
             result ? result : source_fail(s, -EAGAIN, "more %s GPUs have come up", n->vendor->name);

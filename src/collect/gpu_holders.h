@@ -2,12 +2,12 @@
 #ifndef SONDE_COLLECT_GPU_HOLDERS_H
 #define SONDE_COLLECT_GPU_HOLDERS_H
 
-#include "collect/gpu_way.h"
+#include "collect/gpu_backend.h"
 #include "collect/source.h"
 
 // Updates d->known from d->holders and puts the bytes of processes with a series. `proc`: a
-// descriptor of /proc; -1 = none, then no process belongs to the job. Sets s->changed if a process
-// of the job came or went: it then gets or loses its series.
+// descriptor of /proc; without one (-1), no process belongs to the job. Sets s->changed if a
+// process of the job came or went: it then gets or loses its series.
 void gpu_holders_take(struct source *s, int proc, const struct job_mark *job, struct gpu_device *d,
                       double *values);
 

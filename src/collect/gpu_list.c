@@ -1,7 +1,7 @@
 #include "collect/gpu_list.h"
 
 #include "base/log.h"
-#include "collect/gpu_way.h"
+#include "collect/gpu_backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,14 +49,15 @@ static void list(const struct listing *l, enum gpu_make make)
     void *library;
     unsigned count;
     char why[GPU_WHY_MAX];
-    const struct gpu_way *way = gpu_find_way(&gpu_vendors[make], l->root, &library, &count, why);
-    if (!way)
+    const struct gpu_backend *backend =
+        gpu_find_backend(&gpu_vendors[make], l->root, &library, &count, why);
+    if (!backend)
         return;
     bool lost = false;
     for (unsigned i = 0; i < count && i < GPU_LIST_MAX; i++) {
         struct gpu_device devices[1 + GPU_PARTS_MAX] = {0};
         size_t opened = 0;
-        struct gpu_answer answer = way->open(library, i, devices, &opened);
+        struct gpu_answer answer = backend->open(library, i, devices, &opened);
         lost = lost || answer.lost;
         char number[16];
         snprintf(number, sizeof number, "%u", i);
@@ -64,9 +65,9 @@ static void list(const struct listing *l, enum gpu_make make)
             say(l, i, variables[make],
                 str_of(make == GPU_NVIDIA && devices[0].uuid[0] ? devices[0].uuid : number));
         for (size_t d = 0; d < opened; d++)
-            way->close(library, &devices[d]);
+            backend->close(library, &devices[d]);
     }
-    way->stop(library, lost);
+    backend->stop(library, lost);
 }
 
 static void *run(void *user)

@@ -5,7 +5,7 @@
 //                               gpu_busy_percent …   one number a file
 //                               hwmon/hwmon3/temp2_input, and its name in temp2_label
 //                               gpu_metrics          amdgpu: a table (amdgpu_metrics.c)
-//                               ras/umc_err_count    amdgpu: errors of the memory, "ue: 0" and "ce: 0"
+//                               ras/umc_err_count    amdgpu: memory errors, "ue: 0" and "ce: 0"
 //
 // A sensor is identified by its label, never by its number. The GPUs of a vendor are numbered in
 // the order of their cards; the tag uuid is amdgpu's serial number, otherwise the PCI address.
@@ -46,7 +46,7 @@ static const struct {
 };
 
 // Files in its hwmon folder: KIND, a number, ENDING. label NULL = only without a label file, "" =
-// any label. Here, too, the first existing one is used.
+// any label. Of two files for one row, the first existing one is used here, too.
 static const struct {
     const char *kind, *ending, *label;
     enum metric_symbol row;
@@ -413,5 +413,6 @@ static void close_gpu(void *library, struct gpu_device *d)
     sysfs_gpu_close(d->own);
 }
 
-const struct gpu_way gpu_sysfs_amd = {"sysfs", start_amd, stop, open_gpu, sample, close_gpu};
-const struct gpu_way gpu_sysfs_intel = {"sysfs", start_intel, stop, open_gpu, sample, close_gpu};
+const struct gpu_backend gpu_sysfs_amd = {"sysfs", start_amd, stop, open_gpu, sample, close_gpu};
+const struct gpu_backend gpu_sysfs_intel = {"sysfs",  start_intel, stop,
+                                            open_gpu, sample,      close_gpu};

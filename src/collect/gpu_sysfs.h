@@ -3,7 +3,7 @@
 #ifndef SONDE_COLLECT_GPU_SYSFS_H
 #define SONDE_COLLECT_GPU_SYSFS_H
 
-#include "collect/gpu_way.h"
+#include "collect/gpu_backend.h"
 
 struct sysfs_gpu;
 
@@ -12,7 +12,7 @@ struct sysfs_gpu;
 struct sysfs_gpu *sysfs_gpu_at(const char *root, const char *address);
 void sysfs_gpu_close(struct sysfs_gpu *gpu); // NULL is allowed
 
-// Offers the rows that the GPU has.
+// Marks the rows that the GPU has as available.
 void sysfs_gpu_offer(const struct sysfs_gpu *gpu, struct gpu_device *d);
 
 // Fills rows that are still missing. Returns false if the GPU has no values.

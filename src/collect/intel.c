@@ -516,7 +516,7 @@ static const struct {
 };
 enum { READINGS = sizeof readings / sizeof *readings };
 
-struct own {
+struct self_metrics {
     struct intel_gpu gpu;
     bool begun;
     bool off[READINGS];
@@ -529,7 +529,7 @@ static struct gpu_answer open_gpu(void *library, unsigned index,
 {
     const struct intel *intel = library;
     const struct card *card = &intel->cards[index];
-    struct own *own = calloc(1, sizeof *own);
+    struct self_metrics *own = calloc(1, sizeof *own);
     if (!own)
         return (struct gpu_answer){.words = "no memory"};
     own->gpu.handle = card->handle;
@@ -552,7 +552,7 @@ static struct gpu_answer open_gpu(void *library, unsigned index,
 static struct gpu_answer sample(void *library, struct gpu_device *d)
 {
     const struct intel *intel = library;
-    struct own *own = d->own;
+    struct self_metrics *own = d->own;
     struct gpu_answer answer = {.down = true, .words = words_of(ZES_UNSUPPORTED)};
     bool any = false;
     for (int i = 0; i < READINGS; i++) {
@@ -585,9 +585,9 @@ static struct gpu_answer sample(void *library, struct gpu_device *d)
 static void close_gpu(void *library, struct gpu_device *d)
 {
     (void)library;
-    struct own *own = d->own;
+    struct self_metrics *own = d->own;
     sysfs_gpu_close(own->gpu.files);
     free(own);
 }
 
-const struct gpu_way gpu_level_zero = {"level_zero", start, stop, open_gpu, sample, close_gpu};
+const struct gpu_backend gpu_level_zero = {"level_zero", start, stop, open_gpu, sample, close_gpu};

@@ -1,8 +1,10 @@
 // kfd.c - finds the processes that compute on an AMD GPU:
 //
 //   /sys/class/kfd/kfd/topology/nodes/2/gpu_id       56789; 0 = a processor
-//                                       properties   lines "location_id 49408", "domain 0": its PCI address in numbers
-//                     /proc/4711/vram_56789          bytes of that GPU's memory that process 4711 holds
+//                                       properties   its PCI address in numbers: lines
+//                                                    "location_id 49408", "domain 0"
+//                     /proc/4711/vram_56789          bytes of that GPU's memory that process 4711
+//                                                    holds
 //
 // Each process that has opened kfd has a file for every GPU; processes that hold no memory are not
 // counted.

@@ -3,7 +3,7 @@
 #ifndef SONDE_COLLECT_KFD_H
 #define SONDE_COLLECT_KFD_H
 
-#include "collect/gpu_way.h"
+#include "collect/gpu_backend.h"
 
 struct kfd;
 

@@ -1,9 +1,9 @@
 // lustre.c - the Lustre client: bytes and operations of each mounted file system.
 //
 //   LLITE/scratch-ffff8c1f/stats:
-//   snapshot_time             1700000000.123456789 secs.nsecs
-//   read_bytes                12 samples [bytes] 4096 1048576 8392704        count, …, smallest, largest, sum
-//   open                      34 samples [regs]                              (newer: [usecs] and times)
+//   snapshot_time   1700000000.123456789 secs.nsecs
+//   read_bytes      12 samples [bytes] 4096 1048576 8392704   count, …, smallest, largest, sum
+//   open            34 samples [regs]                         (newer: [usecs] and times)
 //
 // LLITE is /proc/fs/lustre/llite, for newer clients /sys/kernel/debug/lustre/llite, which often
 // only root may read. The source has a thread of its own.

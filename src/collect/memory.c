@@ -1,4 +1,5 @@
-// memory.c - /proc/meminfo: "MemTotal:       24684084 kB", one name a line. A size without its unit is not believed.
+// memory.c - /proc/meminfo: "MemTotal:       24684084 kB", one name a line. A size without its unit
+// is rejected.
 #include "collect/fields.h"
 #include "collect/procfile.h"
 

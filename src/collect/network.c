@@ -1,8 +1,8 @@
 // network.c - /proc/net/dev: bytes, packets, errors and drops of each interface, both directions.
 //
-//   Inter-|   Receive                                                |  Transmit
-//    face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
-//     eth0: 132523858    2756    0    0    0     0          0         0   135489    1671    0    0    0     0       0          0
+//   Inter-|   Receive                                      |  Transmit
+//    face |bytes    packets errs … compressed multicast|bytes    packets errs drop …
+//     eth0: 132523858    2756    0 …          0         0   135489    1671    0    0 …
 //
 // Columns are found by their names in the second line. An interface without any traffic so far (for
 // example one that is down) is left out. Interfaces of containers come and go; their series are

@@ -1,10 +1,11 @@
 // nfs.c - the NFS client: calls and retransmissions (/proc/net/rpc/nfs), bytes of each mount
 // (/proc/self/mountstats).
 //
-//   rpc 1234 5 1234                                                          calls, sent again, renewed rights
+//   rpc 1234 5 1234                     calls, retransmissions, refreshed credentials
 //
 //   device server:/home mounted on /home with fstype nfs4 statvers=1.1
-//           bytes:  1 2 3 4 5 6 7 8     read, written by programs; the same around the cache; from, to the server; pages
+//           bytes:  1 2 3 4 5 6 7 8     read and written by programs, the same past the cache, from
+//                                       and to the server, pages
 //
 // The kernel writes down what it knows and asks no server; but the list can be long, so it is read
 // every RATE_S seconds, in a thread of its own.

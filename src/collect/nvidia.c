@@ -125,4 +125,4 @@ static void close_device(void *library, struct gpu_device *d)
     free(d->own);
 }
 
-const struct gpu_way gpu_nvml = {"nvml", start, stop, open_gpu, sample, close_device};
+const struct gpu_backend gpu_nvml = {"nvml", start, stop, open_gpu, sample, close_device};

@@ -5,7 +5,7 @@
 #ifndef SONDE_COLLECT_NVIDIA_DEVICE_H
 #define SONDE_COLLECT_NVIDIA_DEVICE_H
 
-#include "collect/gpu_way.h"
+#include "collect/gpu_backend.h"
 #include "collect/nvml.h"
 
 enum {

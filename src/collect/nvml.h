@@ -7,7 +7,7 @@
 #ifndef SONDE_COLLECT_NVML_H
 #define SONDE_COLLECT_NVML_H
 
-#include "collect/gpu_way.h"
+#include "collect/gpu_backend.h"
 
 enum nvml_return {
     NVML_SUCCESS = 0,

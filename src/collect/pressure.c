@@ -1,7 +1,9 @@
 // pressure.c - /proc/pressure/cpu, memory, io: the time that tasks lost waiting for them.
 //
-//   some avg10=39.06 avg60=23.56 avg300=24.09 total=813822751     at least one task waited; total in microseconds
-//   full avg10=0.00 avg60=0.00 avg300=0.00 total=0                all non-idle tasks waited; older kernels lack it for the processor
+//   some avg10=39.06 avg60=23.56 avg300=24.09 total=813822751
+//       at least one task waited; total in microseconds
+//   full avg10=0.00 avg60=0.00 avg300=0.00 total=0
+//       all non-idle tasks waited; older kernels lack this line for the processor
 #include "collect/procfile.h"
 
 #include "base/clock.h"

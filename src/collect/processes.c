@@ -4,17 +4,18 @@
 // Sampling has four steps, each only when necessary:
 //
 //   look     one read of /proc/loadavg: "0.41 0.12 0.04 1/93 7740" has the number of threads and
-//            the last assigned pid. If both are as at the last walk, no process has
-//            come or gone, and the counts are still valid. (A process that ends here while another begins
-//            in another container could hide this, so a walk is made at least every WALK_MAX_NS.)
-//   walk     getdents64 over /proc. A process is identified by its pid and the number of its folder's
-//            inode, which is new for a new process: no file of a known one is touched.
-//            A new one costs an fstatat (the owner of /proc/PID is the process's user) and, when it
-//            is ours, reading its environment for the job, and its parent.
-//   details  for each of ours, one pread of /proc/PID/stat. That file is kept open, up to
-//            PROCESS_FILES_MAX of them; reading it fails when the process has ended, even if its pid is in use again.
-//   shown    the job's processes that have series of their own: a pread of /proc/PID/stat and one of
-//            /proc/PID/io each, at every sample.
+//            the last assigned pid. If both are as at the last walk, no process has begun or ended,
+//            and the counts are still valid. (A process that ends while another begins in another
+//            container could hide this, so a walk is made at least every WALK_MAX_NS.)
+//   walk     getdents64 over /proc. A process is identified by its pid and the number of its
+//            folder's inode, which is new for a new process: no file of a known one is touched.
+//            A new one costs an fstatat (the owner of /proc/PID is the process's user). If it is
+//            ours, its environment is read, too, for the job, and its parent.
+//   details  for each of our processes, one pread of /proc/PID/stat. Up to PROCESS_FILES_MAX of
+//            these files are kept open; reading one fails when its process has ended, even if the
+//            pid is in use again.
+//   shown    the job's processes that have series of their own: a pread of /proc/PID/stat and one
+//            of /proc/PID/io each, at every sample.
 //
 // The cost of walks and details grows with the number of processes. Both are measured, and at the
 // source's own rate they take at most 1/WALK_SHARE and 1/DETAILS_SHARE of a processor, but run at
@@ -24,7 +25,7 @@
 // process_choice.h chooses the shown processes. The source's reason reports when PROCESS_SHOWN_EVER
 // is reached.
 //
-//   arithmetic: 256 × 2 preads of some 2 µs in 2 s are 0.05 % of a core; a job of 4 processes, 0.001 %
+//   Cost: 256 × 2 preads of some 2 µs in 2 s are 0.05 % of a core; a job of 4 processes, 0.001 %
 //
 // The processor time is a counter: it adds the time that each process used since its last reading,
 // so the end of a process does not decrease it.

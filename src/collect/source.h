@@ -5,8 +5,9 @@
 // series, leaves out rows above the level, and source_put finds the place of a value:
 //
 //   plain rows    one series each, with the labels that all series have
-//   tagged rows   one series for each instance (a network interface, a disk) and row, with the instance's tags. An instance that
-//                 appears gets its series after that sample (a new generation of the set).
+//   tagged rows   one series for each instance (a network interface, a disk) and row, with the
+//                 instance's tags. An instance that appears gets its series after that sample (a
+//                 new generation of the set).
 #ifndef SONDE_COLLECT_SOURCE_H
 #define SONDE_COLLECT_SOURCE_H
 

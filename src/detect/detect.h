@@ -5,12 +5,14 @@
 // of a step. After each round every member has a verdict. All arithmetic uses logarithms, because
 // disturbances multiply times:
 //
-//   level     median of a member's last `window` values: one outlier moves nothing. From more than half a window on; then the better of the two middle values
-//             counts
-//   peers     level minus the median of the OTHERS' levels (leave one out: a slow member does not hide itself, even among few), of all that are not silent
-//   own       level minus the best stretch of the member's own past, minus the others' loss since their best (a common slow-down, such as
-//             a larger batch, is nobody's fault)
-//   noise     the scatter of levels: the members' own jumps from value to value, pooled, and the others' spread; at least `noise_floor`
+//   level     median of a member's last `window` values: one outlier moves nothing. It counts once
+//             there are values for more than half a window; of two middle values, the better one
+//   peers     level minus the median of the levels of all OTHERS that are not silent (leave one
+//             out: a slow member does not hide itself, even among few)
+//   own       level minus the best stretch of the member's own past, minus the others' loss since
+//             their best (a common slow-down, such as a larger batch, is nobody's fault)
+//   noise     the scatter of levels: the members' own jumps from value to value, pooled, and the
+//             others' spread; at least `noise_floor`
 //
 // A member is over the line if it is slower by at least `slowdown` AND by `score` times the noise,
 // against its peers or its own past. It is slow after `persistence` such rounds in a row, not

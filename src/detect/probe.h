@@ -4,8 +4,10 @@
 // The work is the same for every device of a kind, so that their times are comparable (detect.h).
 // It takes some tens of milliseconds:
 //
-//   compute   chains of multiply-adds, as many as keep every unit busy: shows the clock, and other computing programs
-//   memory    a stretch of memory, larger than caches, read repeatedly: shows its speed, and other reading programs
+//   compute   chains of multiply-adds, enough to keep every unit busy: shows the clock, and other
+//             computing programs
+//   memory    an array, larger than the caches, read repeatedly: shows the memory's speed, and
+//             other programs that read
 //
 // Each is timed in several stretches, whose median counts: it excludes passing disturbances and
 // includes lasting ones. A stretch is longer than a scheduler's time slice on a processor or GPU,

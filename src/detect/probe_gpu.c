@@ -4,8 +4,10 @@
 // delays of the processor, but include other programs on the GPU. Each kind of work runs as a
 // batch, and the median of its stretches is the time:
 //
-//   warm-up  │ stretch │ stretch │ stretch │ stretch │ stretch │      stretch = some launches, longer than a GPU gives to one program at a time
+//   warm-up  │ stretch │ stretch │ stretch │ stretch │ stretch │
 //            event     event     event     event     event     event
+//
+// A stretch is some launches, and longer than a GPU gives to one program at a time.
 //
 // If its stretches differ (a clock still rises, a program starts or ends), another batch follows, a
 // few at most: the last one counts. Each maker has its own work: work_cuda.c, work_hip.c.

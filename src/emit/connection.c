@@ -1,6 +1,6 @@
 // connection.c - the socket to the agent: a HELLO with the segment, then doorbells. Only the first
-// HELLO of a process may wait, and only for an agent whose queue of connections is full: a short
-// program would end before the agent finds it.
+// HELLO of a process may wait, and only while the agent's queue of connections is full: without the
+// wait, a short program would end before the agent finds it.
 //
 // The program may have closed our descriptors (daemons close all of them), and their numbers may
 // belong to other files by now, so every use first compares the inode. A listener at the agent's
@@ -112,8 +112,8 @@ int emit_connect(struct emit_process *p, bool wait)
 {
     emit_close(&p->socket);
     if (!emit_is_open(&p->segment.file) || !emit_is_open(&p->segment.agent_file))
-        // the program has closed them: an agent that already has them continues, others cannot get
-        // them
+        // the program has closed the descriptors: an agent that already has them continues, but no
+        // other agent can get them
         return EBADF;
     int fd = make_socket(wait);
     if (fd < 0)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    IDENTITY = 6, // its offset: from `what` on
+    IDENTITY = 6, // offset of the identity in a definition, which begins with `what`
     DEFINITION_FIXED = 8,
     DEFINITION_BYTES_MAX = DEFINITION_FIXED + 2 + SEGMENT_NAME_MAX +
                            SEGMENT_TAGS_MAX * (4 + SEGMENT_KEY_MAX + SEGMENT_VALUE_MAX) + 2 +

@@ -1,8 +1,9 @@
 // events.c - spans and annotations.
 //
-// Each slot has a stack with the open spans of its thread, in the program's own memory, made at the
-// first span: what a span's end needs to write a whole record. A begin that finds no room there (64
-// deep, or 64 KiB of tags) is not recorded, but counted, so that its end does not end another.
+// Each slot has a stack with the open spans of its thread, in the program's own memory, allocated
+// at the first span: all that the end of a span needs to write a complete record. A begin that
+// finds no room there (64 deep, or 64 KiB of tags) is not recorded, but counted, so that its end
+// does not end another span.
 #include "base/clock.h"
 #include "emit/ring.h"
 #include "emit/tags.h"
@@ -33,7 +34,8 @@ _Static_assert(sizeof(struct span_stack) == STACK_BYTES, "whole pages");
 // By slot. Only the thread that has the slot uses it.
 static struct {
     struct span_stack *stack; // NULL: no span has begun here
-    uint32_t unrecorded;      // begun above a full stack, or without memory for one
+    // number of spans begun while the stack was full or could not be allocated
+    uint32_t unrecorded;
 } open_spans[SEGMENT_SLOTS_MAX];
 
 void emit_spans_forget(uint32_t slot)
@@ -154,7 +156,7 @@ void sonde_span_end(void)
         return;
     }
     if (!s || !s->depth)
-        return; // an end without a begin, or begun before a fork
+        return; // there was no begin, or it was before a fork
     uint32_t end_of_frame = s->ends[--s->depth], at = s->depth ? s->ends[s->depth - 1] : 0;
     uint64_t start, id, parent;
     memcpy(&start, s->frames + at, 8);
@@ -237,7 +239,7 @@ void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t 
     put_event(SEGMENT_NOTE, 0, now, now, 0, 0, encoded, bytes);
 }
 
-// key, value, … up to NULL; a key without a value is left out.
+// The arguments are key, value, … up to NULL; a key without a value is left out.
 static size_t gather(struct sonde_tag tags[SEGMENT_TAGS_MAX], va_list args)
 {
     size_t count = 0;

@@ -32,7 +32,7 @@ static void send_text(struct parameter_text *text)
     text->size = 0;
 }
 
-// Returns false if the text has no room for it.
+// Returns false if the text has no room for the parameter.
 static bool add(struct parameter_text *text, const struct sonde_tag *parameter)
 {
     struct str key = str_of(parameter->key), value = str_of(parameter->value);

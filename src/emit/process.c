@@ -3,8 +3,8 @@
 //
 // The fork() handlers hold the lock during a fork, so that the child inherits a consistent state.
 // The child closes its copies of our descriptors, forgets its ring and changes `mark`; nothing
-// more, because most children only exec. The child's first call that emits finds `mark` changed and
-// moves a new segment, with the same definitions, to the address of the parent's: all pointers and
+// more, because most children only exec. The child's first call that emits finds `mark` changed. It
+// makes a new segment with the same definitions at the address of the parent's, so all pointers and
 // handles stay valid. A child of a bare clone() runs no handlers, but `mark` is in a page that the
 // kernel clears (MADV_WIPEONFORK): the next slow path notices that, at most a quarter of a ring
 // later.
@@ -107,7 +107,7 @@ static struct ring *slot(const struct emit_process *p, uint32_t i)
     return (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);
 }
 
-// Fills all but the definitions.
+// Fills in the header of a segment.
 static void fill_header(const struct emit_process *p, const struct emit_segment *s)
 {
     struct segment_header *h = (struct segment_header *)(void *)s->base;
@@ -217,8 +217,13 @@ static void make_mark(struct emit_process *p)
         mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return;
+<<<<<<< HEAD
     madvise(page, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14 only fork() itself is noticed
     atomic_store((_Atomic uint8_t *)page, EMIT_MARK_OURS);
+=======
+    madvise(page, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14, sonde notices only fork()
+    atomic_store((_Atomic uint8_t *)page, MARK_OURS);
+>>>>>>> main
     if (!atomic_compare_exchange_strong(&p->mark, &none, (_Atomic uint8_t *)page))
         munmap(page, SEGMENT_PAGE);
 }
@@ -379,7 +384,7 @@ int sonde_connect(const char *socket_path, int level)
         return -EINVAL;
     if (strlen(socket_path) >= sizeof p->socket_path)
         return -ENAMETOOLONG;
-    bool on = emit_on(); // also gives a forked child its own segment
+    bool on = emit_on(); // this call also gives a forked child a segment of its own
     if (!p->mark || !take_lock(p))
         return -ENOMEM;
     bool same = on && strcmp(p->socket_path, socket_path) == 0;
@@ -394,7 +399,7 @@ int sonde_connect(const char *socket_path, int level)
         emit_connect(p, true);
     } else if (same && !emit_is_connected(p)) { // the agent's queue was full, or it has gone since
         emit_connect(p, true);
-    } else if (!on && !p->base) { // handles of another segment would have no meaning in this one
+    } else if (!on && !p->base) { // handles from another segment would have no meaning in this one
         p->level = level;
         on = start(p);
         if (!on)

@@ -33,8 +33,8 @@ struct emit_segment {
     size_t bytes;
     struct segment_agent *agent;
     struct emit_file file, agent_file; // stay open so that an agent can find them
-    // no process can map the segment for writing; otherwise the program passes a read-only
-    // descriptor
+    // the segment is sealed: no process can map it for writing; if false, the program passes a
+    // read-only descriptor
     bool sealed;
 };
 
@@ -71,20 +71,20 @@ struct emit_process {
     unsigned process_tags;
     // maps a definition's identity (its bytes from `what` to the last tag) to its handle
     struct map by_identity;
-    _Atomic uint32_t cells_end; // handles below it have cells; 0 in a child without a segment
+    _Atomic uint32_t cells_end; // handles below this one have cells; 0 in a child without a segment
 
     struct emit_file socket;
     _Atomic int64_t connect_after_ns; // next attempt to connect, on the monotonic clock
     char socket_path[SEGMENT_PATH_MAX];
-    // agents that had attached the segment before the program turned to the current agent
+    // number of agents that had attached the segment when the program turned to the current agent
     uint32_t attached_before;
     bool said_no_agent;
 };
 
 extern struct emit_process emit_process;
 
-// This thread's ring; &emit_no_ring (limit 0, cells_end 0: everything takes the slow path) until it
-// needs one.
+// This thread's ring. Until the thread needs one, this is &emit_no_ring, whose limit and cells_end
+// are 0, so that every call takes the slow path.
 extern __thread struct ring *emit_self;
 extern struct ring emit_no_ring;
 
@@ -92,7 +92,7 @@ extern struct ring emit_no_ring;
 void emit_lock(struct emit_process *p);
 bool emit_trylock(struct emit_process *p); // false: another thread has it
 void emit_unlock(struct emit_process *p);
-// to stderr, with SONDE_LOG
+// Writes to stderr if SONDE_LOG is set.
 void emit_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // Whether sonde is on, which the first call decides. Also notices a fork.
@@ -128,19 +128,20 @@ bool emit_reserve(const struct emit_file *f, size_t offset, size_t bytes);
 // connection.c. Sends a HELLO if an agent listens; `wait`: waits up to 100 ms if its queue is full.
 // Returns 0 or an errno. The caller holds the lock.
 int emit_connect(struct emit_process *p, bool wait);
-bool emit_is_connected(const struct emit_process *p); // and the agent has not hung up
-// connects again if necessary; at most once a second
+bool emit_is_connected(const struct emit_process *p); // connected, and the agent has not hung up
+// Connects again if necessary, at most once a second.
 void emit_connection_tend(struct emit_process *p);
 void emit_bell(struct emit_process *p); // wakes a sleeping agent
-// no effect if the application has closed it already
+// closes the file, unless the application has closed it already
 void emit_close(struct emit_file *f);
-bool emit_is_open(const struct emit_file *f); // and refers to our file
+bool emit_is_open(const struct emit_file *f); // open, and still refers to our file
 uint64_t emit_inode(int fd);                  // 0 = not open
 
-int emit_high_fd(int fd); // moves it away from 0, 1, 2; accepts and returns errors
+// moves the descriptor away from 0, 1 and 2; accepts an error and returns it
+int emit_high_fd(int fd);
 
-// unheard.c: the number of values that wait in rings and cells although no agent takes them.
-uint64_t emit_unheard_values(struct emit_process *p);
+// undelivered.c: the number of values that wait in rings and cells although no agent takes them.
+uint64_t emit_undelivered_values(struct emit_process *p);
 
 // events.c: the next thread that takes this slot has no open spans.
 void emit_spans_forget(uint32_t slot);

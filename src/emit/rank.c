@@ -48,7 +48,8 @@ enum { SOURCES = sizeof sources / sizeof *sources };
 
 struct candidate {
     const char *value; // NULL: this source gives no rank
-    unsigned distance; // from the process that set it; DISTANCE_UNKNOWN until it is found
+    // distance of the process that set the variable; DISTANCE_UNKNOWN until it is found
+    unsigned distance;
     bool present;      // in the environment read last
 };
 

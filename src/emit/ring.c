@@ -152,14 +152,14 @@ void sonde_put_row_at(sonde_handle group, const double *values, int64_t time_ns)
 
 // ---- Cells ----
 
-// A page at a time, because the agent reads no further and so touches no unwritten pages.
+// The end grows a page at a time: the agent reads up to it, and so touches no unwritten pages.
 static uint32_t cells_end_for(sonde_handle metric)
 {
     enum { CELLS_A_PAGE = SEGMENT_PAGE / 8 };
     return (metric / CELLS_A_PAGE + 1) * CELLS_A_PAGE;
 }
 
-// False for NaN and the infinities. A sum that becomes one of them would stay one.
+// Returns false for NaN and the infinities, because a sum that becomes one of them would stay so.
 static inline bool is_finite(double sum)
 {
     return sum - sum == 0;
@@ -279,7 +279,7 @@ uint64_t sonde_dropped(void)
         struct ring *r = (struct ring *)(void *)(p->base + p->at.slots + p->at.slot_bytes * i);
         sum += atomic_load_explicit(&r->dropped, memory_order_relaxed);
     }
-    return sum + emit_unheard_values(p);
+    return sum + emit_undelivered_values(p);
 }
 
 int sonde_level(void)

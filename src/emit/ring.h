@@ -9,7 +9,7 @@
 // its head. NULL if the ring is full or the thread has none; then `points` are counted as dropped.
 struct ring *emit_room(size_t bytes, uint64_t points);
 
-// The same; calls the slow path only if the known room is not enough.
+// Like emit_room, but takes the slow path only if the known room is not enough.
 static inline struct ring *emit_room_if_needed(size_t bytes, uint64_t points)
 {
     struct ring *r = emit_self;

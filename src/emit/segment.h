@@ -12,17 +12,17 @@
 // trusts nothing in it.
 //
 //    0 ┌─────────────────────────────┐
-//      │ header             64 KiB   │ struct segment_header: fixed, but for a few numbers that grow
+//      │ header             64 KiB   │ struct segment_header: fixed, except some numbers that grow
 //      ├─────────────────────────────┤
 //      │ definitions        64 MiB   │ meaning of the handles; append-only
 //      ├─────────────────────────────┤
-//      │ gauge cells         1 MiB   │ a word a handle: double XOR SEGMENT_MISSING_BITS, 0: never set
+//      │ gauge cells         1 MiB   │ a word a handle: double XOR SEGMENT_MISSING_BITS, 0: unset
 //      ├─────────────────────────────┤
 //      │ common counter cells 1 MiB  │ a double a handle; threads without a slot add atomically
 //      ├─────────────────────────────┤
 //      │ slot 0                      │ one a thread
 //      │  ├ struct ring      4 KiB   │ head, limit, drops
-//      │  ├ counter cells    1 MiB   │ a double a handle; this thread adds, the agent sums all slots
+//      │  ├ counter cells    1 MiB   │ a double a handle; this thread adds, the agent sums slots
 //      │  └ data        ring_bytes   │ records
 //      ├─────────────────────────────┤
 //      │ slot 1 …                    │
@@ -35,7 +35,7 @@
 //    0 ┌─────────────────────────────┐
 //      │ struct segment_agent 64 KiB │ tails, conversion; the program reserves this memory
 //      ├─────────────────────────────┤
-//      │ accounts             6 MiB  │ a struct segment_account a handle; the agent reserves its pages
+//      │ accounts             6 MiB  │ a struct segment_account a handle; the agent reserves it
 //      └─────────────────────────────┘
 //
 // Definitions. Handles count from 1 in the order of the definitions; number 0 describes the process
@@ -43,8 +43,11 @@
 // raised past it (release):
 //
 //    u32 size (all of it, with padding; a multiple of 8)   u8 kind   u8 level   u8 what   u8 tags
-//    what = SEGMENT_PROCESS, SEGMENT_METRIC:  u16 size, name;  `tags` times (u16 size, key; u16 size, value);  u16 size, unit;  u16 size, help
-//    what = SEGMENT_GROUP:                    u32 count;  u32 handles[count]     (0 = a metric that is off: its values are skipped)
+//    what = SEGMENT_PROCESS, SEGMENT_METRIC:
+//        u16 size, name;  `tags` times (u16 size, key; u16 size, value);  u16 size, unit;
+//        u16 size, help
+//    what = SEGMENT_GROUP:
+//        u32 count;  u32 handles[count]     (0 = a metric that is off: its values are skipped)
 //
 // Records. A stream of 64-bit words in the ring data; `head` and the tail count bytes since the
 // ring was made, the byte at a position is data[position % ring_bytes]. No record wraps: a pad
@@ -57,11 +60,14 @@
 //    POINT       time, double
 //    ROW         time, double × members of the group
 //    SPAN_BEGIN, SPAN_END, NOTE
-//                start, end, id, parent, text    (times; SPAN_BEGIN: end 0; NOTE: end = start, id = parent = 0)
-//                text = u16 size, name;  u16 tags;  tags × (u16 size, key; u16 size, value);  zeros to the next multiple of 8
+//                start, end, id, parent, text
+//                (times; SPAN_BEGIN: end 0; NOTE: end = start, id = parent = 0)
+//                text = u16 size, name;  u16 tags;  tags × (u16 size, key; u16 size, value);
+//                       zeros to the next multiple of 8
 //                Both records of a span carry all of it: either alone is enough.
 //    PAD         anything
-//    header.clock is the clock of all times; with SEGMENT_TIME_NS in flags a time is ns since the epoch, given by the caller.
+//    header.clock is the clock of all times; with SEGMENT_TIME_NS in flags a time is ns since the
+//    epoch, given by the caller.
 //
 // HELLO, program → agent, the first message on a connection to the agent's Unix socket
 // (SOCK_STREAM): struct segment_hello in one sendmsg with two descriptors (SCM_RIGHTS): the
@@ -78,7 +84,7 @@
 
 #define SEGMENT_MAGIC UINT64_C(0x67657365646e6f73)       // "sondeseg"
 #define SEGMENT_HELLO_MAGIC UINT64_C(0x0a1a65646e6f737f) // "\x7fsonde\x1a\n"
-// The advice if a program, or sonde put, cannot see the folder of the job.
+// The advice for a program, or for sonde put, that cannot see the folder of the job.
 #define SEGMENT_FOLDER_HINT                                                                \
     "In a container, bind the folder above it (apptainer --bind DIR, podman or docker -v " \
     "DIR:DIR); where TMPDIR is "                                                           \
@@ -145,11 +151,11 @@ struct segment_header {
     uint32_t slots;
     uint32_t level;
     uint32_t clock;
-    // how often the program has turned to another agent; raised after socket_path changes
+    // how often the program has turned to another agent; raised after each change of socket_path
     _Atomic uint32_t moves;
-    // of the agent that this is for; the layout up to here is the same in all versions
+    // of the agent that the program connects to; the layout up to here is the same in all versions
     char socket_path[SEGMENT_PATH_MAX];
-    // of the agent's area, for an agent that searches /proc/PID/fd
+    // inode of the agent's area, for an agent that searches /proc/PID/fd
     uint64_t agent_inode;
 
     // Written by the program as it runs, read by the agent.
@@ -173,13 +179,13 @@ struct segment_agent {
     // The counts that agents have read so far (the header's counts, ring.dropped), for the next
     // agent.
     _Atomic uint64_t dropped, refused;
-    // About the accounts below. Stamps are boot time in ns, and each sample's is later than its
-    // predecessor's.
+    // These members are about the accounts below. A stamp is a boot time in ns; each sample has a
+    // later one than the sample before.
 
-    // the agents of one job share this number; accounts of other agents do not count
+    // identifies the job's agents: accounts of agents with another number do not count
     _Atomic uint64_t recording;
-    _Atomic uint64_t since; // stamps before this are from other agents
-    // stamps up to this are from samples whose accounts were written in all programs
+    _Atomic uint64_t since; // stamps before this one are from other agents
+    // stamps up to this one are of complete samples: their accounts were written in all programs
     _Atomic uint64_t complete;
     // How the agent turns the times of the records between a ring's `bytes` and `claimed` into
     // those that it stores (ingest/conversion.h). The next agent repeats the conversion, so a
@@ -190,7 +196,7 @@ struct segment_agent {
         _Atomic uint64_t dropped;
         _Atomic uint64_t claimed; // the agent was taking records up to here, if it was killed
         struct {
-            // of the two counts, the one whose `bytes` is the ring's is valid
+            // of the two counts, the valid one has the same `bytes` as the ring
             _Atomic uint64_t bytes;
             _Atomic uint64_t newest; // the newest time of the points before it
         } newest[2];
@@ -218,7 +224,7 @@ struct ring {
     _Atomic uint32_t cells_end; // handles from here on were never used in this slot
     uint32_t index;             // of the slot
     _Atomic uint64_t dropped;   // points (a row of n counts n), spans and notes that did not fit
-    uint64_t spans;             // ever begun here: for making ids
+    uint64_t spans;             // number of spans ever begun in this slot, for making ids
     // private to the producer: time of its last check for the agent
     uint32_t looked_ms;
     uint32_t step;     // bytes until the next check
@@ -229,7 +235,7 @@ struct ring {
 struct segment_hello {
     uint64_t magic;
     uint32_t version;
-    // a copy of header.moves: of two agents, the one that got the last HELLO continues
+    // a copy of header.moves: if two agents have the segment, the one with the last HELLO continues
     uint32_t moves;
 };
 

@@ -52,8 +52,8 @@ static inline void emit_copy_text(char *to, const char *from, size_t size)
     }
 }
 
-// Writes u16 size, then the bytes; returns the place after them. s.size < 65536, and the caller has
-// made room.
+// Writes u16 size, then the bytes, and returns the place behind them. The caller has made room;
+// s.size < 65536.
 static inline char *emit_put_str(char *at, struct str s)
 {
     uint16_t size = (uint16_t)s.size;

@@ -1,6 +1,6 @@
 #include "export/output.h"
 
-#include "base/whole.h"
+#include "base/full_io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ int export_output_close(struct export_output *o, int status, struct error *e)
 
 int export_write(struct export_output *o, struct str bytes, struct error *e)
 {
-    int rc = whole_write(o->fd, bytes, -1);
+    int rc = full_write(o->fd, bytes, -1);
     if (rc)
         return error_set(e, rc, "cannot write %s: %s", o->path, strerror(-rc));
     o->bytes += bytes.size;

@@ -3,7 +3,7 @@
 //   proof that the client sends                          at most    sent by
 //   Authorization: Bearer TOKEN                          CONTROL    programs
 //   Authorization: Basic, any user, TOKEN as password    WRITE      Grafana, curl
-//   ?token=TOKEN in the address                          WRITE      simple programs; a browser, once
+//   ?token=TOKEN in the address                          WRITE      simple programs; a browser once
 //   cookie sonde_session_PORT                            VIEW       a browser, from then on
 //
 // The token's own role (tokens.h) is a second upper bound. A browser that opens a page with ?token=

@@ -1,7 +1,7 @@
 // secrets.c - opens, checks and reads files that hold secrets.
 #include "http/secrets.h"
 
-#include "base/whole.h"
+#include "base/full_io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ int secrets_read(const char *path, enum secrets_how how, struct buf *out, struct
         close(fd);
         return rc;
     }
-    rc = whole_read(fd, out);
+    rc = full_read(fd, out);
     close(fd);
     if (rc == 0) {
         buf_cstr(out);

@@ -2,8 +2,11 @@
 //
 //   client                                          server
 //     ── GET /sonde/v1/proof?nonce=NONCE ──────────▶
-//     ◀── ADDRESS, PROOF, PROOF, … (a line each) ───   ADDRESS: its end of this connection, "127.0.0.1:4242"
-//     ── the same connection: Authorization: …  ───▶   PROOF = HMAC-SHA-256(token, label, NONCE, ADDRESS), for each token
+//     ◀── ADDRESS, PROOF, PROOF, … (a line each) ───
+//     ── the same connection: Authorization: …  ───▶
+//
+//   ADDRESS   the server's end of this connection, "127.0.0.1:4242"
+//   PROOF     HMAC-SHA-256(token, label, NONCE, ADDRESS), for each token
 //
 // When a server has died, a program of another user can take its port. That program does not know
 // the token, so it cannot make a proof. If it requests a proof from the real server, the proof

@@ -1,7 +1,8 @@
 // workers.h - the threads that answer requests, so that the threads of the HTTP library never wait
 // for one.
 //
-//   HTTP library ── suspend, workers_put ──▶ queue ──▶ a worker: job->run ──▶ resume, the answer is sent
+//   HTTP library ── suspend, workers_put ──▶ queue ──▶ a worker: job->run ──▶ resume: the library
+//   sends the answer
 //
 // At most `at_once` requests run that are younger than `slow_after_ns`. Older ones no longer count,
 // so short requests overtake long ones. The pool has `threads_max` threads, and at most `slow_max`

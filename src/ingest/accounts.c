@@ -56,7 +56,7 @@ void accounts_resume(struct ingest *in, struct program *p)
     struct segment_agent *agent = p->agent;
     p->accounts_since = atomic_load_explicit(&agent->since, memory_order_relaxed);
     p->accounts_complete = atomic_load_explicit(&agent->complete, memory_order_relaxed);
-    // Acquire: with our own recording's number, its `since` has been written, too.
+    // Acquire: if the number is that of our recording, its `since` has been written, too.
     if (atomic_load_explicit(&agent->recording, memory_order_acquire) != in->recording) {
         p->accounts_since = accounts_stamp(in);
         p->accounts_complete = 0;
@@ -64,8 +64,8 @@ void accounts_resume(struct ingest *in, struct program *p)
         // Release: an agent that reads our number also reads `since`.
         atomic_store_explicit(&agent->recording, in->recording, memory_order_release);
     }
-    // After our first sample we know the complete samples; our own stamps must not confirm those of
-    // others.
+    // After our first sample, we know which samples are complete. Our own stamps must not confirm
+    // samples of other agents.
     if (in->epoch == 0 && p->accounts_complete > in->complete && p->accounts_complete < in->began)
         in->complete = p->accounts_complete;
 }
@@ -99,7 +99,7 @@ bool accounts_join(const struct ingest *in, struct program *p, uint32_t definiti
         return false;
     struct segment_account *account = account_of(p, definition);
     uint64_t complete = in->complete > p->accounts_complete ? in->complete : p->accounts_complete;
-    // a program can write anything there
+    // a program can write any number there
     complete = complete < in->stamp ? complete : in->stamp;
     uint64_t since = a->goes_on || in->began < p->accounts_since ? p->accounts_since : in->began;
     uint64_t stamps[2];
@@ -110,16 +110,16 @@ bool accounts_join(const struct ingest *in, struct program *p, uint32_t definiti
                           !isfinite(number_of(&account->of[i].value)) ||
                           !isfinite(number_of(&account->of[i].total)))) {
             stamps[i] = 0;
-            // Clears the next entry to be written. Release: the checks above have read the numbers
-            // before.
+            // Clears the entry that is written next. Release: the checks above have read its
+            // numbers before.
             atomic_store_explicit(&account->of[i].stamp, 0, memory_order_release);
         }
     }
     unsigned newest = stamps[1] > stamps[0];
     if (!stamps[newest])
         return false;
-    // The total of another agent may be ahead of the recording. Our own is not, because we know who
-    // added to it.
+    // The total of another agent may be ahead of the recording. Our own total is not, because we
+    // know every program that has added to it.
     double total = number_of(&account->of[newest].total);
     double base = stamps[newest] < in->began && total > a->base ? total : a->base;
     *value = number_of(&account->of[newest].value);

@@ -2,11 +2,11 @@
 //
 // A metric's cell in one program is its gauge word plus the sum of what its threads have added. A
 // series may have cells in several programs (they share name and tags): one of them *owns* it, that
-// is, has it in its set of the store, and the others add to it. When the owner goes, the next one
-// takes it over, and what the gone one had counted stays in the total. An agent that takes over
-// from another one goes on from the recorded total (accounts.c).
+// is, has it in its set of the store, and the others add to it. When the owner ends, the next
+// program takes the series over, and the counts of the ended one stay in the total. An agent that
+// follows another one continues from the recorded total (accounts.c).
 //
-// Cells that nobody has touched are not recorded: all-zero memory is "never set, nothing added".
+// Untouched cells are not recorded: all-zero memory means "never set, nothing added".
 #include "base/array.h"
 #include "ingest/ingest_internal.h"
 
@@ -37,8 +37,8 @@ static struct accumulator *accumulator(struct ingest *in, uint32_t series)
     return &in->accumulators[in->accumulator_of[series] - 1];
 }
 
-// Starts a total from the recorded one. All of it counts as added by ended programs until the
-// living ones join.
+// Starts a total from the recorded one. Until living programs join, all of it counts as added by
+// ended programs.
 static void begin_total(const struct ingest *in, const struct definition *d, struct accumulator *a)
 {
     if (a->begun || d->kind != STORE_COUNTER)
@@ -65,7 +65,7 @@ static bool add_cell(struct ingest *in, struct program *p, uint32_t definition)
         return false;
     p->definitions[definition].has_cell = true;
     begin_total(in, d, a);
-    double counted; // keeps its value if the cell is now not a number
+    double counted; // keeps its value if the cell has become NaN
     bool joined = d->kind == STORE_COUNTER && accounts_join(in, p, definition, a, &counted);
     c->values[c->count] = joined ? counted : store_missing();
     c->definitions[c->count++] = definition;
@@ -121,7 +121,7 @@ static void read_cells(struct ingest *in, struct program *p)
         double value = c->sums[c->definitions[k]];
         if (p->definitions[c->definitions[k]].kind == STORE_COUNTER && !isfinite(value))
             continue;
-        uint64_t before, now; // bits, because a NaN must equal itself
+        uint64_t before, now; // compares bits, because a NaN must equal itself
         memcpy(&before, &c->values[k], sizeof before);
         memcpy(&now, &value, sizeof now);
         c->unrecorded = c->unrecorded || now != before;
@@ -135,7 +135,7 @@ static double total_of(double total, double more)
     return isfinite(total + more) ? total + more : total;
 }
 
-// Whether a sample includes the program.
+// Whether this sample includes the program.
 static bool concerns(const struct program *p, enum cells_whose whose)
 {
     return whose == CELLS_ALL ||
@@ -222,7 +222,7 @@ static size_t append_chunk(struct ingest *in, struct program *p, size_t chunk, i
 
 // A question may cause a sample between an instant and that instant's regular sample. The regular
 // sample then gets the time of the earlier one and replaces it, so that no counter decreases. If
-// the clock was set back by more than a second, its time is used.
+// the wall clock was set back by more than a second, the new time is used.
 static int64_t not_before(const struct ingest *in, int64_t t_ns)
 {
     return t_ns < in->sampled_ns && in->sampled_ns - t_ns < NS_PER_S ? in->sampled_ns : t_ns;

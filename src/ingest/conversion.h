@@ -31,14 +31,15 @@
 #include "base/clock.h"
 
 #define INGEST_FUTURE_MAX_NS \
-    ((int64_t)NS_PER_S) // possible difference between clocks of one machine or of its neighbours
+    ((int64_t)NS_PER_S) // how far clocks of one machine and its neighbours may differ
 
 struct conversion {
     struct clock_map map;
     int64_t start_ns; // of the program, boot time: lower bound of all times
     int64_t now_ns;   // boot time: upper bound of all times
     int64_t lanes;
-    // of programs that define the same series: half of a time, modulo `unit`, is `turn`
+    // the turn of this program among those that define the same series: half of a time, modulo
+    // `unit`, is `turn`
     int64_t unit, turn;
 };
 
@@ -57,7 +58,7 @@ static inline bool conversion_sane(const struct conversion *c)
 
 // The ring whose times are converted.
 struct conversion_source {
-    bool ticks;   // its times are cycle counts; otherwise the wall clock's
+    bool ticks;   // its times are cycle counts; if false, they are times of day
     int64_t lane; // of the ring: even, below `lanes`
 };
 
@@ -78,7 +79,7 @@ static inline int64_t conversion_clock_ns(const struct conversion *c,
     if (__builtin_expect(from->ticks, 1)) {
         t = clock_map_boot_ns(&c->map, word, last);
     } else {
-        // The time may be from before the clock was set.
+        // The time may be from a moment before the clock was set.
         int64_t offset = c->map.real_minus_boot_ns, other = c->map.set_after_ns == INT64_MIN
                                                                 ? offset
                                                                 : c->map.real_minus_boot_before_ns;
@@ -108,8 +109,8 @@ static inline bool conversion_distinct_ns(const struct conversion *c,
     int64_t t = (clock_ns & -c->lanes) | from->lane;
     if (__builtin_expect(t <= *newest, 0)) {
         int64_t last = conversion_now_ns(c, from) + INGEST_FUTURE_MAX_NS;
-        // The wall clock may be set back, and is followed; so is any clock that nothing can have
-        // shown yet.
+        // If the wall clock is set back, the newest time follows it. So does a newest time that no
+        // clock can have shown yet.
         if ((from->ticks || *newest - t < NS_PER_MS) && *newest <= last) {
             t = (*newest & -c->lanes) + c->lanes + from->lane;
             if (t > last)

@@ -1,8 +1,8 @@
 // definitions.c - turns a program's definitions into series and sets of the store.
 //
-// A definition is copied out of the shared memory before it is checked. An invalid one ends the
-// reading of this program's definitions for good, because their sizes are the only way from one to
-// the next. Earlier definitions stay in use.
+// A definition is copied out of the shared memory before it is checked. After an invalid definition
+// the agent reads no more definitions of this program, because only the size of one leads to the
+// next. Earlier definitions stay in use.
 #include "base/array.h"
 #include "base/bytes.h"
 #include "ingest/ingest_internal.h"

@@ -14,7 +14,8 @@
 //   -EAGAIN   not enough bytes yet: wait for more
 //   -ENOMSG   something else, which is left on the socket: text
 //   -EPROTO   begins like a HELLO, but is invalid: close the connection
-//   -EPROTONOSUPPORT  the HELLO of another version: close the connection, call ingest_warn_version()
+//   -EPROTONOSUPPORT  the HELLO of another version: close the connection, call
+//             ingest_warn_version()
 //   -EPERM    the peer is another user: close the connection
 //   -ENOTCONN the peer has closed the connection
 int ingest_receive_hello(int socket, struct ingest_descriptors *fds, pid_t *pid);

@@ -69,7 +69,7 @@ void ingest_destroy(struct ingest *in)
     if (!in)
         return;
     for (size_t i = 0; i < in->program_count; i++)
-        program_look(in->programs[i]); // closes the spans of ended programs
+        program_look(in->programs[i]); // this also closes the spans of ended programs
     in->closing = true;
     if (in->points)
         ingest_drain(in, NULL);

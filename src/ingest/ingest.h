@@ -13,18 +13,19 @@ struct ingest;
 struct ingest_descriptors;
 
 struct ingest_options {
-    const char *socket_path;          // a program with another path in its segment is not ours
+    // programs with another path in their segment belong to other agents
+    const char *socket_path;
     const struct store_label *labels; // added to every series (host)
     size_t label_count;
     int level;           // metrics above it are ignored
     size_t programs_max; // 0 = 4096
 
-    // The last value of a series in the recording when this agent began; false: none. NULL: of no
-    // series. The totals of counters continue from it (accounts.c), and so do StatsD's counters and
-    // gauges.
+    // Gives the last value of a series in the recording when this agent began; returns false if
+    // there is none. NULL: no series has one. The totals of counters continue from it (accounts.c),
+    // and so do StatsD's counters and gauges.
     bool (*recorded)(void *user, uint32_t series, double *value);
-    // Calls `each` with the events of the recording from before this agent, until it returns false.
-    // NULL: none.
+    // Calls `each` with the events that earlier agents have recorded, until it returns false. NULL:
+    // there are none.
     void (*open_spans)(void *user, bool (*each)(const struct store_event *event, void *each_user),
                        void *each_user);
     void *recorded_user; // for both callbacks
@@ -41,7 +42,7 @@ struct ingest_stats {
     uint64_t programs;         // attached now
     uint64_t programs_total;   // since the start
     uint64_t points;           // taken from rings (a row of n counts n)
-    uint64_t dropped_full;     // by programs whose ring was full
+    uint64_t dropped_full;     // values that programs dropped because a ring was full
     uint64_t dropped_corrupt;  // invalid ring contents (bytes / 8)
     uint64_t dropped_store;    // refused by the store
     uint64_t dropped_limit;    // over a limit of names, tags, series
@@ -86,15 +87,15 @@ void ingest_hangup(struct ingest *in, pid_t pid);
 // earlier t_ns gets the time of the previous one.
 size_t ingest_sample_cells(struct ingest *in, int64_t t_ns);
 
-// Process `pid` sends a query: the next ingest_sample_asked records its cells, or those of its
-// nearest ancestor that emits, if they have changed since the last record. A process that we cannot
-// see (pid 0): those of all programs that we cannot see.
+// Process `pid` sends a query. The next ingest_sample_asked then records the changed cells of this
+// process, or of its nearest ancestor that emits. For a process that we cannot see (pid 0), it
+// records those of all programs that we cannot see.
 void ingest_ask_cells(struct ingest *in, pid_t pid);
 size_t ingest_sample_asked(struct ingest *in, int64_t t_ns);
 
 void ingest_get_stats(const struct ingest *in, struct ingest_stats *out);
 
-// The drops of programs that this agent has counted are in the recording, so the next agent does
+// Call it once the recording has the drops that this agent has counted: the next agent then does
 // not count them again.
 void ingest_counts_recorded(struct ingest *in);
 
@@ -107,7 +108,7 @@ void ingest_lines_destroy(struct ingest_lines *l);
 // Takes any piece of the stream, and joins lines cut between two pieces. Answers for the sender
 // (bad lines: one clear line each) are appended to *reply.
 void ingest_lines_feed(struct ingest_lines *l, struct str piece, struct buf *reply);
-// the last line may lack its newline
+// Ends the stream: its last line may lack a newline.
 void ingest_lines_end(struct ingest_lines *l, struct buf *reply);
 
 // A StatsD-style flush of counters, gauges and sets at t_ns; call it with the cells.

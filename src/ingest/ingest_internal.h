@@ -55,14 +55,15 @@ struct cells {
 };
 
 struct program {
-    uint32_t id; // of this program in this ingest; never used twice
+    uint32_t id; // of this program in this ingest; an id is never used twice
     pid_t pid;
     uint64_t start_ticks; // of the process; 0 = not visible
     int pidfd;            // -1 = the process is gone, or none was available
     bool gone;            // the process has ended: the next drain is the last
-    bool asked;           // it sends a query: the next ingest_sample_asked records its cells
-    bool warned;          // that its data are malformed
-    bool warned_ahead;    // that its times are ahead
+    // its process sends a query: the next ingest_sample_asked records its cells
+    bool asked;
+    bool warned;          // the log has said that its data are malformed
+    bool warned_ahead;    // the log has said that its times are ahead
     dev_t device;
     ino_t inode, agent_inode;
     uint64_t salt;    // makes the span ids of programs differ
@@ -72,23 +73,23 @@ struct program {
     struct segment_layout at;
     const char *base; // the whole segment, read-only
     struct segment_agent *agent;
-    // the agent's area, opened again: the holder of its lock reads the segment; -1 = it could not
-    // be opened
+    // the agent's area, opened again; the agent that holds its lock reads the segment; -1 = it
+    // could not be opened
     int lock_fd;
     bool owned;     // we hold the lock, and the members below have the previous agent's values
     uint32_t moves; // header.moves when the program connected to us
 
     uint64_t *heads; // of this round, by slot
     uint32_t used;   // slots with a ring, as of this round
-    // our own; the segment has copies for the program and the next agent
+    // our own tails; the segment has copies for the program and the next agent
     uint64_t *tails;
     uint64_t *dropped;      // as last read, by slot
     int64_t *newest;        // time of the last point or row by the program's clock, by slot
     uint64_t lost, refused; // header.dropped, header.refused as last read
-    // the count in the segment that was written last (of two), by slot
+    // which of the two counts in the segment was written last, by slot
     uint8_t *commits;
     struct conversion conversion; // of this drain; initially the previous agent's
-    // another program defines one of its series, so it needs a turn (conversion.h)
+    // it needs a turn, because another program defines one of its series (conversion.h)
     bool shares;
     uint32_t turn;
     uint64_t sharing_seen; // in->sharing at the last check
@@ -100,7 +101,7 @@ struct program {
         accounts_complete;
 
     size_t definitions_at; // bytes read
-    bool definitions_bad;  // one was invalid; no more are read
+    bool definitions_bad;  // a definition was invalid, so no more are read
     struct definition *definitions;
     size_t definition_count, definition_capacity;
     struct store_label tags[SEGMENT_TAGS_MAX]; // of the process
@@ -115,14 +116,14 @@ struct program {
     size_t ended_early_count, ended_early_capacity;
 };
 
-// One per series with cells: programs come and go, but its total never decreases.
+// The total of a series with cells: it never decreases, although programs begin and end.
 struct accumulator {
     double gone;    // counters: the sum that ended programs had added
     double base;    // the total from which `gone` continues
     bool begun;     // gone and base are set
     bool goes_on;   // the recording had a total
     double sum;     // of this sample
-    uint64_t epoch; // the sample of this sum
+    uint64_t epoch; // number of the sample to which this sum belongs
     uint64_t due;   // the last sample that includes a program with a part in it
     uint32_t owner; // id of the program whose set has the series; INGEST_NOBODY
     uint32_t column;
@@ -186,15 +187,16 @@ struct ingest {
     void (*lines_free)(struct ingest *in);
 };
 
-// Collects the labels of a series: the agent's, then the given ones, then the program's; of equal
-// keys the first counts. Returns false above STORE_LABELS_MAX, which is the size of `out`.
+// Collects the labels of a series: the agent's, then the given ones, then the program's; of labels
+// with the same key, the first counts. Returns false above STORE_LABELS_MAX, which is the size of
+// `out`.
 bool ingest_labels(const struct ingest *in, const struct program *p, const struct store_label *own,
                    size_t own_count, struct store_label *out, size_t *count);
 
 // programs.c
 void program_free(struct ingest *in, struct program *p);
 void program_look(struct program *p); // sets gone
-// 0; -EBUSY: another agent still reads it; -ENOMEM
+// Takes over the program. Returns 0; -EBUSY if another agent still reads it; -ENOMEM.
 int program_own(struct ingest *in, struct program *p);
 size_t programs_gone(struct ingest *in); // releases ended programs
 
@@ -206,7 +208,7 @@ void program_warn(struct program *p, const char *what); // once per program
 // turns.c
 void turns_define(struct ingest *in, struct program *p, uint32_t series); // adds p to the definers
 void turns_release(struct ingest *in, struct program *p); // removes p from all definers
-// if p shares a series and has no turn yet
+// Gives p a turn if it shares a series and has none yet.
 void turns_take(struct ingest *in, struct program *p);
 // Sets the turns of the program's rings in use in p->conversion. Returns true if they have changed.
 // Call it after all programs have their turns.
@@ -240,7 +242,7 @@ void accounts_complete(struct program *p, uint64_t stamp);
 enum cells_whose {
     CELLS_ALL,
     CELLS_ENDING, // series of ended programs
-    CELLS_ASKED,  // series of requesting programs whose cells have changed
+    CELLS_ASKED,  // changed cells of programs that send a query
 };
 size_t cells_sample(struct ingest *in, int64_t t_ns, enum cells_whose whose);
 void cells_release(struct ingest *in, struct program *p); // its counters stay in the totals

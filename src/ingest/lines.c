@@ -20,7 +20,7 @@ enum { ANSWERS_MAX = 100 };
 // clock, so the sender gets an error.
 #define MISTAKE_NS (INT64_C(3600) * NS_PER_S)
 
-// One for all connections of an agent.
+// The state that all connections of an agent share.
 struct ingest_lines_state {
     struct line line; // the current line
     struct line_cells *cells;
@@ -78,12 +78,12 @@ void ingest_lines_destroy(struct ingest_lines *l)
     free(l);
 }
 
-// The time of a line without one: now, and never the same twice, because only one of two points of
-// a series at one time is kept.
+// The time of a line that has none: now, but never the same time twice, because the store keeps
+// only one of two points of a series at one time.
 static int64_t stamp_now(struct ingest_lines_state *state)
 {
     int64_t now = clock_realtime_ns();
-    // If the clock was set back by more than a moment, its time is used.
+    // If the clock was set back by more than a moment, the new time is used.
     if (now <= state->last_ns && state->last_ns - now < NS_PER_MS)
         now = state->last_ns + 1;
     state->last_ns = now;
@@ -176,7 +176,7 @@ static bool take_annotation(struct ingest *in, struct line *line)
 static bool begin_span(struct ingest *in, struct line *line)
 {
     struct store_label labels[2 * STORE_LABELS_MAX];
-    // An id of a line may be any number; the table of open spans wants a hash.
+    // A sender may use any number as an id, but the table of open spans needs a hash.
     struct store_event event = {.kind = STORE_SPAN,
                                 .text = line->span_name,
                                 .id = hash_u64(line->span_id),

@@ -11,7 +11,7 @@ static bool is_escape(struct str text, size_t at)
     return text.data[at] == '\\' && at + 1 < text.size && memchr(", =\\", text.data[at + 1], 4);
 }
 
-// The place of the first of `stops` without a backslash before it.
+// Finds the first byte of `stops` that has no backslash before it.
 static size_t find_stop(struct str text, const char *stops)
 {
     size_t at = 0;

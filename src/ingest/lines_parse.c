@@ -134,7 +134,7 @@ static bool parse_time(struct line *l, struct str text)
             part += unit * (int64_t)digit;
         }
     }
-    // A year above 2262 does not fit.
+    // 64 bits of nanoseconds end in the year 2262.
     if (__builtin_mul_overflow(number, scales[scale].ns_each, &l->t_ns) ||
         __builtin_add_overflow(l->t_ns, part, &l->t_ns))
         return line_fail(l, "time '%s' is too far in the future", line_quote(text));

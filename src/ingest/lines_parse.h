@@ -1,9 +1,10 @@
 // lines_parse.h - parses one line of text, in any of four protocols, to items or an annotation.
 //
-//   put loss 1700000000 0.5 rank=3            OpenTSDB: name, time (s, s.fraction or ms), value, tags
+//   put loss 1700000000 0.5 rank=3            OpenTSDB: name, time (s, s.fraction, ms), value, tags
 //   requests:1|c|@0.1|#path:/x,cached         StatsD and DogStatsD: counters, gauges, timers, sets
 //   loss,rank=3 value=0.5 1700000000000000000 Influx: measurement and tags, fields, time in ns
-//   loss 0.5 1700000000 rank=3                plain: name, value, time if any (as OpenTSDB), tags if any
+//   loss 0.5 1700000000 rank=3                plain: name, value; then time (as OpenTSDB) and tags,
+//                                             if any
 //   annotate 1700000000 rank=3 -- rate halved an annotation: time if any, tags if any, "--", the
 //                                             text. In the text and in values of tags, \s \n \r
 //                                             \t \\ stand for bytes that end words and lines
@@ -72,12 +73,12 @@ void line_free(struct line *l);
 // in l->error.
 bool line_parse(struct line *l, struct str text);
 
-// The single protocols; line_reset first.
+// The parsers of the single protocols. Call line_reset first.
 void line_reset(struct line *l);
 bool line_parse_statsd(struct line *l, struct str text);
 bool line_parse_influx(struct line *l, struct str text);
 
-// The place of the first blank without a backslash before it; the size if there is none.
+// Finds the first blank without a backslash before it. Returns the size if there is none.
 size_t line_influx_word(struct str text);
 
 // Sets the error message; returns false.

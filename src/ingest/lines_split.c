@@ -36,7 +36,7 @@ void lines_split_feed(struct lines_split *s, struct str piece, size_t size_max,
             give(s, front, size_max, each, user);
             continue;
         }
-        // One byte more than the limit, for the carriage return.
+        // The buffer has one byte more than the limit, for the carriage return.
         bool fits = s->partial.size + front.size <= size_max + 1;
         if (fits)
             buf_add_str(&s->partial, front);

@@ -114,7 +114,7 @@ void open_spans_remove(struct ingest *in, struct open_spans *s, uint64_t id)
     drop(in, s->slots[at]);
     s->slots[at] = NULL;
     s->count--;
-    // The entries that follow without a gap may be there only because this slot was taken.
+    // The entries behind it, up to the next gap, may be there only because this slot was taken.
     for (size_t next = (at + 1) & mask; s->slots[next]; next = (next + 1) & mask) {
         struct open_span *span = s->slots[next];
         s->slots[next] = NULL;

@@ -18,27 +18,27 @@ struct program;
 struct open_span;
 
 enum {
-    // over all programs: some 10,000 spans; further ones stay open. The agent has 16 MiB in all
+    // over all programs, some 10,000 spans; further spans stay open. The agent has 16 MiB in all
     OPEN_SPANS_BYTES_MAX = 4 << 20,
     OPEN_SPANS_SLOT_SHIFT = 40, // of a span's number in its process (emit/events.c)
 };
 
-// Zero-initialised is empty. Open addressing by id, at most 3/4 full.
+// A hash table with open addressing by id, at most 3/4 full. A zero-initialised one is empty.
 struct open_spans {
     struct open_span **slots;
     size_t count, capacity; // a power of two
 };
 
 void open_spans_add(struct ingest *in, struct open_spans *s, const struct store_event *event);
-// NULL: no such span is open. Valid until the next call that changes *s.
+// Returns NULL if no such span is open. The result is valid until the next call that changes *s.
 const struct store_event *open_spans_find(const struct open_spans *s, uint64_t id);
 void open_spans_remove(struct ingest *in, struct open_spans *s, uint64_t id);
-// stores their ends, and empties the list
+// Stores the ends of all open spans, and empties the list.
 void open_spans_end(struct ingest *in, struct open_spans *s, int64_t end_ns);
 void open_spans_free(struct ingest *in, struct open_spans *s); // empties the list
 
-// The spans that were open in the recording when this agent began with it, of no program that it
-// knows. They are read at the first call.
+// The spans that were open in the recording when this agent began, and that belong to no known
+// program. The first call reads them.
 struct open_spans *open_spans_recorded(struct ingest *in);
 
 // Assigns the open spans in the recording to a program that another agent has read before.

@@ -245,9 +245,9 @@ static int64_t start_of(uint64_t start_ticks)
     return (since_boot <= up ? since_boot : 0) - INGEST_START_SLACK_NS;
 }
 
-// The relation of a process to a segment: it made the segment and connected, it made the segment
-// and was found, or it only holds the descriptors (it inherited them, or keeps them:
-// launch/keeper.h).
+// The relation of a process to a segment: it made the segment and has connected; it made the
+// segment and the agent has found it; or it only holds the descriptors, which it has inherited or
+// keeps (launch/keeper.h).
 enum whose { CONNECTED, MADE_BY_IT, HELD_BY_IT };
 
 static void watch(struct program *p, uint64_t start_ticks, enum whose whose)
@@ -299,7 +299,7 @@ static int attach(struct ingest *in, struct program *p, struct ingest_descriptor
         if (whose == CONNECTED)
             watch_anew(known, p->pid);
         if ((int32_t)(fds.moves - known->moves) >
-            0) // it has come back from another agent before we released it
+            0) // the program has come back from another agent before we released it
             known->moves = fds.moves;
         known->gone = false;
         program_look(known);
@@ -347,7 +347,7 @@ static int attach_program(struct ingest *in, struct ingest_descriptors fds, pid_
         if (r == 0 && in->keep)
             in->keep(in->keep_user, p->inode, &fds);
     }
-    ingest_descriptors_close(&fds); // the mappings are enough
+    ingest_descriptors_close(&fds); // from here on the mappings are enough
     if (r != 0 && p)
         program_free(in, p);
     return r;

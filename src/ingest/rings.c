@@ -18,7 +18,7 @@
 
 enum {
     PUBLISH_BYTES = 128 << 10, // interval in bytes at which a busy program gets new room
-    // number of records after a span's begin that are searched for its end: those of 16 threads
+    // how many records after the begin of a span are searched for its end: enough for 16 threads
     // with a short span each
     ENDS_SOON = 32,
 };
@@ -45,7 +45,7 @@ struct taking {
     struct program *p;
     struct conversion_source source;
     int64_t newest;    // newest time of the points so far, by the source's clock
-    int64_t future_ns; // given times later than this are impossible
+    int64_t future_ns; // a program that gives a later time than this is wrong
     uint32_t slot;
 };
 
@@ -293,7 +293,7 @@ bool program_resume(struct program *p)
     for (size_t i = 0; i < SEGMENT_CONVERSION_WORDS; i++)
         words[i] = atomic_load_explicit(&p->agent->conversion[i], memory_order_relaxed);
     memcpy(&p->conversion, words, sizeof p->conversion);
-    // not written by an agent
+    // an agent has not written this
     if (!turns_valid(&p->conversion) || !conversion_sane(&p->conversion)) {
         p->conversion = (struct conversion){.lanes = 1, .unit = 1};
         p->interrupted = false;
@@ -348,7 +348,7 @@ static void drain_slot(struct ingest *in, struct program *p, uint32_t slot, cons
                 in->stats.dropped_corrupt += words;
             }
         } else if ((word & 0xff) == SEGMENT_SPAN_BEGIN && ends_soon(p, base, tail, words, head)) {
-            // the span's end in the ring has the same data
+            // the end of the span, later in the ring, has the same data
         } else if (!take_record(&t, data, word, words)) {
             break;
         }
@@ -377,7 +377,8 @@ static uint64_t growth(const struct ingest *in, uint64_t *last, const _Atomic ui
 {
     enum { PLAUSIBLE_SHIFT = 48 };
     uint64_t now = atomic_load_explicit(count, memory_order_relaxed), more = now - *last;
-    if (!more || in->closing) // our counts end with us: the growth is left for the next agent
+    // while this agent ends, it counts no more: the next agent counts the growth
+    if (!more || in->closing)
         return 0;
     *last = now;
     return more >> PLAUSIBLE_SHIFT ? 0 : more;
@@ -456,7 +457,7 @@ static void repeat_claimed(struct ingest *in, struct program *p)
     p->interrupted = false;
 }
 
-// With the current clocks, because a round over many full rings may take long.
+// Reads the clocks anew, because a round over many full rings may take long.
 static void begin_conversion(const struct ingest *in, struct program *p)
 {
     p->conversion.map = in->fit.map;

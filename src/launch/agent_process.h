@@ -17,7 +17,7 @@
 
 struct agent_process {
     struct child child;
-    int starts;                         // how often one was started, failed starts included
+    int starts;                         // number of starts so far, failed ones included
     char socket[FOLDER_PATH_MAX + 128]; // its path; empty before the first start
     int listening;                      // on the socket, for every agent (agent_socket.h); -1: none
     struct keeper_home keeper;
@@ -26,7 +26,7 @@ struct agent_process {
 
 void agent_process_init(struct agent_process *a);
 
-// Begins the command line "sonde agent …" in *c with the places and names of the job. The first
+// Begins the command line "sonde agent …" in *c with the folders and names of the job. The first
 // call makes the socket. Returns 0, or a negative errno with a message: then *c needs no
 // child_command_free.
 int agent_process_command(struct agent_process *a, const struct job *job, struct child_command *c,

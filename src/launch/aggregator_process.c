@@ -17,7 +17,7 @@ void aggregator_process_init(struct aggregator_process *a)
                                      .dragon_listening = -1};
 }
 
-// Above the numbers under which a child finds its descriptors.
+// Moves the descriptor above the numbers at which a child expects its own.
 static int move_up(struct listener *listener, int *out, struct error *e)
 {
     int status = 0;
@@ -47,7 +47,7 @@ static int open_ports(struct aggregator_process *a, const struct aggregator_setu
                       struct error *e)
 {
     struct listener listener;
-    if (s->options->dragon_port) // before the HTTP server's, which takes any port
+    if (s->options->dragon_port) // opened before the HTTP server's socket, which takes any port
         open_dragon_port(a, s->options->dragon_port);
     int status = listen_on(s->options->listen, s->options->port, false, false, &listener, e);
     if (status == 0)

@@ -24,7 +24,7 @@ struct aggregator_setup {
 
 struct aggregator_process {
     struct child child;
-    int starts;                   // how often one was started, failed starts included
+    int starts;                   // number of starts so far, failed ones included
     int dragon_listening;         // -1: none
     int listening, hub_listening; // -1: none
 };

@@ -73,7 +73,7 @@ static void put_here_first(struct allocation *a)
 
 int allocation_read_hostfile(const char *path, struct hosts *out, struct error *e)
 {
-    char whole[FOLDER_PATH_MAX]; // it may well be a link
+    char whole[FOLDER_PATH_MAX]; // the path may be a link
     if (!realpath(path, whole))
         return error_set(e, -errno, "cannot read %s: %s", path, strerror(errno));
     struct buf text;
@@ -168,7 +168,7 @@ int allocation_copies(long *rank)
         const char *size, *rank;
     } starters[] = {
         {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, // Open MPI
-        {"PMI_SIZE", "PMI_RANK"},                         // MPICH, Intel MPI, Cray PALS
+        {"PMI_SIZE", "PMI_RANK"},                         // set by MPICH, Intel MPI, Cray PALS
         {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},   // MVAPICH
         {"PALS_SIZE", "PALS_RANKID"},
         {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},

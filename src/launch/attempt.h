@@ -6,7 +6,7 @@
 
 // Emits "attempt N on K nodes" with the tags attempt=N and nodes=K to the agent that listens on
 // `socket`, from a process of its own: libsonde reads its environment once, and the launcher itself
-// is no program of the job. Nothing waits for it; the launcher's loop reaps it.
+// is no program of the job. Nothing waits for that process; the launcher's loop reaps it.
 void attempt_annotate(const char *socket, int attempt, size_t nodes);
 
 #endif

@@ -18,7 +18,7 @@ static _Noreturn void become_report(const char *folder, int out, pid_t parent)
 {
     static const char *const unset[] = {"SONDE_CONFIG", "DRAGON_TELEMETRY_CONFIG"};
     forked_begin(parent, SIGKILL);
-    setsid(); // Ctrl-C on the terminal is the launcher's
+    setsid(); // a session of its own: only the launcher handles Ctrl-C on the terminal
     int null = open("/dev/null", O_RDWR);
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
         dup2(null, STDERR_FILENO) < 0)
@@ -29,7 +29,8 @@ static _Noreturn void become_report(const char *folder, int out, pid_t parent)
     _exit(1);
 }
 
-// Reads until the writer closes the pipe. False: it did not by the deadline, or wrote too much.
+// Reads until the writer closes the pipe. Returns false if the writer did not close it by the
+// deadline, or wrote too much.
 static bool read_lines(int fd, int64_t deadline_ns, struct buf *out)
 {
     char piece[1024];

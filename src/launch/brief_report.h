@@ -1,13 +1,13 @@
 // brief_report.h - the lines of `sonde report --brief` at the end of a run.
 //
-// The report queries the recording, which the launcher cannot do: it is a layer below. So another
-// process of this program makes it, and the launcher copies its lines to standard error.
+// The report queries the recording, but the launcher belongs to a layer below queries. So another
+// process of this program makes the report, and the launcher copies its lines to standard error.
 //
 //   launcher ── fork, exec ──▶ sonde report --brief FOLDER
 //       ◀──── pipe: all lines, or none ────┘
 //
-// A run may not end later because of it, so the launcher kills a report that takes longer than
-// BRIEF_REPORT_MS, and prints nothing of it. No failure of the report is an error of the run.
+// The report must not delay the end of a run. So the launcher kills a report that takes longer than
+// BRIEF_REPORT_MS, and prints no part of it. No failure of the report is an error of the run.
 #ifndef SONDE_LAUNCH_BRIEF_REPORT_H
 #define SONDE_LAUNCH_BRIEF_REPORT_H
 

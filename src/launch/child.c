@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/forked.h"
+#include "base/full_io.h"
 #include "base/str.h"
-#include "base/whole.h"
 #include "launch/descendants.h"
 
 #include <errno.h>
@@ -51,8 +51,8 @@ void child_command_free(struct child_command *c)
     *c = (struct child_command){0};
 }
 
-// Descriptors that the user's shell left open are meant for the command: a copy in this child would
-// keep them open.
+// The user's shell may have left descriptors open for the command. A copy in this child would keep
+// them open.
 static void close_from(unsigned first)
 {
 #ifdef SYS_close_range
@@ -67,7 +67,8 @@ static void close_from(unsigned first)
 static _Noreturn void become(struct child_command *command, int control, pid_t parent)
 {
     forked_begin(parent, SIGTERM);
-    // a file that reaches its limit is an error to count, not a reason to die
+    // a file that reaches its size limit causes an error, which is counted, and must not end the
+    // process
     signal(SIGXFSZ, SIG_IGN);
     setsid();
     int null = open("/dev/null", O_RDWR);
@@ -82,7 +83,7 @@ static _Noreturn void become(struct child_command *command, int control, pid_t p
     close_from((unsigned)(CHILD_HANDED_FD + command->handed_count));
     if (chdir("/") < 0)
         _exit(1);
-    // The arguments hold everything that it needs.
+    // The arguments contain all that the new process needs.
     unsetenv("SONDE_CONFIG");
     unsetenv("DRAGON_TELEMETRY_CONFIG");
     execv("/proc/self/exe", command->argv);
@@ -113,7 +114,7 @@ int child_start(struct child *c, const char *what, struct child_command *command
         return error_set(e, -code, "cannot start the %s: %s", what, strerror(code));
     }
     c->state = CHILD_STARTING;
-    c->early_ends--; // whether it ends early is not known yet
+    c->early_ends--; // it is not known yet whether the child ends early
     c->started_ns = clock_monotonic_ns();
     c->pid = pid;
     c->control = pair[0];
@@ -177,7 +178,7 @@ void child_tell(struct child *c, const char *format, ...)
     va_list args;
     va_start(args, format);
     if (c->control >= 0)
-        whole_say(c->control, CHILD_TELL_MS, format, args);
+        full_write_line(c->control, CHILD_TELL_MS, format, args);
     va_end(args);
 }
 

@@ -24,10 +24,10 @@ enum {
     CHILD_LINE_MAX = 600, // bytes of its first line
     // bytes of a line once it is ready; longer ones are ignored
     CHILD_LATER_MAX = COLLECTOR_LINE_MAX,
-    CHILD_CONTROL_FD = 3, // its end of the socket pair, as it sees it
-    CHILD_HANDED_FD = 4,  // the first of the descriptors that are handed to it
+    CHILD_CONTROL_FD = 3, // number of the child's end of the socket pair, in the child
+    CHILD_HANDED_FD = 4,  // number of the first passed descriptor, in the child
     CHILD_HANDED_MAX = 3,
-    CHILD_HIGH_FD = 16, // above all of these numbers
+    CHILD_HIGH_FD = 16, // above all descriptors that a child gets
     CHILD_ARGUMENTS_MAX = 48,
     CHILD_TELL_MS = 1000,
     CHILD_STEADY_S = 60, // a child that has lived this long counts as working
@@ -47,7 +47,7 @@ struct child {
     size_t line_size;
     bool said;        // the line is complete
     struct buf later; // the beginning of the next line
-    // takes these lines; NULL (as child_start leaves it): they are dropped
+    // called with each of these lines; NULL (as child_start leaves it): lines are dropped
     void (*take)(void *user, const char *line);
     void *user;
     int status;         // wait status, when gone
@@ -72,9 +72,10 @@ void child_command_add(struct child_command *c, const char *format, ...)
 void child_command_free(struct child_command *c);
 
 // Runs this program again (/proc/self/exe) with the arguments; its standard input and output are
-// /dev/null, its standard error is ours, the signals are unblocked and at their defaults. It gets
-// SIGTERM when we die. Returns 0 or a negative errno with a message; *c is STARTING or GONE. The
-// caller zeroes *c before the first start; later starts find the history of the former ones in it.
+// /dev/null, and its standard error is ours. Signals are unblocked and have their default actions.
+// The kernel sends it SIGTERM when this process dies. Returns 0 or a negative errno with a message;
+// *c is STARTING or GONE. The caller zeroes *c before the first start; later starts use the history
+// that earlier ones have left in it.
 int child_start(struct child *c, const char *what, struct child_command *command, struct error *e);
 
 // Reads the control socket; call it when that is readable. After "ready …" the state is READY, and
@@ -82,21 +83,21 @@ int child_start(struct child *c, const char *what, struct child_command *command
 // …" or the end of the stream the control socket is closed, and `line` holds the message.
 void child_read(struct child *c);
 
-// Sends it a line. A child that does not read for CHILD_TELL_MS misses it.
+// Sends the child a line. A child that does not read for CHILD_TELL_MS misses the line.
 void child_tell(struct child *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Whether it has reported an error ("error …").
+// Whether the child has reported an error ("error …").
 bool child_refused(const struct child *c);
 
-// Asks it to end. Idempotent.
+// Asks the child to end. Idempotent.
 void child_stop(struct child *c);
 
-// Call it when the child has been reaped with this wait status. Kills the processes that it has
-// left in its session.
+// Call it when the child has been reaped with this wait status. Kills the processes that the child
+// has left in its session.
 void child_reaped(struct child *c, int status);
 
-// True if it should be started once more. Only ends in quick succession count, so a long job
-// survives any number of ends that are far apart.
+// Whether to start the child again. Only ends in quick succession count, so a long job survives any
+// number of ends that are far apart.
 static inline bool child_is_worth_it(const struct child *c)
 {
     return c->early_ends <= CHILD_EARLY_ENDS_MAX;

@@ -13,11 +13,11 @@ struct collector_requests {
     char *lines[COLLECTORS_MAX]; // "NAME …", owned; NULL: none. Zero-initialise it
 };
 
-// Takes a line without its verb: "NAME …" or "NAME". 0, or with a message -E2BIG: COLLECTORS_MAX,
-// -EINVAL: no name, -ENOMEM.
+// Takes a line without its verb: "NAME …" or "NAME". Returns 0, or with a message -E2BIG
+// (COLLECTORS_MAX), -EINVAL (no name) or -ENOMEM.
 int collector_requests_take(struct collector_requests *c, struct str wanted, struct error *e);
 
-// Calls tell with each of them, unchanged.
+// Calls tell with each line, unchanged.
 void collector_requests_tell(const struct collector_requests *c,
                              void (*tell)(void *user, const char *wanted), void *user);
 

@@ -44,7 +44,7 @@ int command_become(char *const *command, const struct command_environment *env, 
 // 127 if the command does not exist, 126 if it cannot be executed.
 int command_failure_code(int status);
 
-// Of a wait status: the exit code, or 128 + the signal's number.
+// The exit code in a wait status, or 128 + the number of the signal.
 int command_exit_code(int status);
 
 #endif

@@ -1,7 +1,7 @@
 #include "launch/folder.h"
 
 #include "base/atomic_file.h"
-#include "base/whole.h"
+#include "base/full_io.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -133,7 +133,7 @@ int folder_read(const char *path, size_t limit, struct buf *out, struct error *e
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return error_set(e, -errno, "cannot read %s: %s", path, strerror(errno));
-    int status = whole_read(fd, out);
+    int status = full_read(fd, out);
     close(fd);
     if (status == 0)
         return 0;

@@ -21,7 +21,7 @@
 enum {
     FOLDER_PATH_MAX = PATH_MAX,
     FOLDER_SOCKET_MAX = 107, // bytes of a Unix socket's path (sun_path less its NUL)
-    FOLDER_DEPTH_MAX = 16,   // folders in folders that folder_remove goes down
+    FOLDER_DEPTH_MAX = 16,   // depth of folders to which folder_remove descends
     FOLDER_TWINS_MAX = 1000, // JOB, JOB-2, … JOB-1000
 };
 

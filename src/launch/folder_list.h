@@ -1,4 +1,4 @@
-// folder_list.h - lists of what lies below a folder: running jobs, recordings.
+// folder_list.h - lists the contents of a folder: running jobs, recordings.
 #ifndef SONDE_LAUNCH_FOLDER_LIST_H
 #define SONDE_LAUNCH_FOLDER_LIST_H
 
@@ -15,15 +15,15 @@ struct folder_list_kind {
     size_t size; // of an element
     size_t most; // elements in a list
 
-    // Makes an element from the entry `name`. False: the entry is of another kind, and there is
-    // nothing to free.
+    // Makes an element from the entry `name`. Returns false, with nothing to free, for an entry of
+    // another kind.
     bool (*look_at)(void *user, const char *name, void *element);
-    int (*compare)(const void *a, const void *b); // of elements, for qsort
+    int (*compare)(const void *a, const void *b); // compares elements, for qsort
 };
 
 // Makes *out, an array of *count elements in the kind's order that the caller frees; NULL if there
-// is none. Entries whose names begin with a dot are passed over. Closes the folder.
-// 0, or -ENOMEM with a message; then `release` (may be NULL) was called for each element.
+// is none. Skips entries whose names begin with a dot. Closes the folder. 0, or -ENOMEM with a
+// message; then `release` (may be NULL) was called for each element.
 int folder_list(DIR *folder, const struct folder_list_kind *kind, void *user,
                 void (*release)(void *element), void **out, size_t *count, struct error *e);
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum file_state {
-    FILE_THERE,   // on its node: still being closed, or not to be fetched
+    FILE_THERE,   // the file is on its node: still being closed, or not to be fetched
     FILE_ASKED,   // the aggregator is fetching it
     FILE_FETCHED, // it is here
     FILE_STAYS,
@@ -18,7 +18,7 @@ enum file_state {
 
 struct gathered {
     enum file_state state;
-    bool leaving;  // while the job goes on
+    bool leaving;  // the node leaves while the job continues
     char *problem; // owned; NULL: no reason is known
 };
 
@@ -28,7 +28,7 @@ struct gather {
     const struct job *job;
     char mark[80];
     struct gathered *all;
-    size_t count, closing; // closing: the last count
+    size_t count, closing; // number of nodes whose agents still close files, at the last check
     uint64_t bytes;
     int64_t began_ns, moved_ns, said_ns;
 };
@@ -138,7 +138,7 @@ static void end_leaving(struct gather *g, size_t node)
     struct gathered *one = &g->all[node];
     enum node_finish finish = placement_finishing(g->placement, node);
     if (!one->leaving || placement_state(g->placement, node) == NODE_SILENT)
-        return; // it may be back
+        return; // the node may be back
     if (one->state == FILE_FETCHED)
         placement_drop(g->placement, node);
     else if (one->state == FILE_STAYS)

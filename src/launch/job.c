@@ -168,7 +168,7 @@ bool job_lives(const char *folder)
 {
     int fd = lock_of(folder, LOCK_SH);
     if (fd >= 0)
-        close(fd); // gives the lock back
+        close(fd); // this releases the lock
     return fd == -EBUSY;
 }
 

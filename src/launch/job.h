@@ -52,7 +52,7 @@ struct job {
 // Clears it; frees what it owns.
 void job_free(struct job *j);
 
-// The name of --name; "" without one.
+// The name that --name gave; "" without one.
 const char *job_name(const struct job *j);
 
 // The job's id from the environment: SONDE_JOB, SLURM_JOB_ID, PBS_JOBID, else date-time-pid.

@@ -23,8 +23,8 @@ enum {
 struct node_input {
     // Empty until their lines have come.
     char job[JOB_ID_MAX + 1], folder[FOLDER_PATH_MAX], token[256], key[2 * WIRE_KEY_BYTES + 1],
-        name[HOST_NAME_MAX + 1], transport[WIRE_WAY_MAX], dragon_port[8], record[FOLDER_PATH_MAX],
-        mark[80], url[JOB_URL_MAX];
+        name[HOST_NAME_MAX + 1], transport[WIRE_TRANSPORT_NAME_MAX], dragon_port[8],
+        record[FOLDER_PATH_MAX], mark[80], url[JOB_URL_MAX];
     char parents[NODE_INPUT_PARENTS_MAX];      // "ADDRESS PORT ADDRESS PORT"
     char *command, *hosts, *children;          // owned; NULL until their lines have come
     char *arguments[NODE_INPUT_ARGUMENTS_MAX]; // owned

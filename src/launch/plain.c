@@ -1,6 +1,6 @@
 #include "launch/plain.h"
 
-#include "base/whole.h"
+#include "base/full_io.h"
 #include "launch/command.h"
 #include "launch/substitute.h"
 
@@ -18,7 +18,7 @@ int plain_hostfile(const struct nodes *nodes, char path[PLAIN_PATH_MAX])
     path[0] = 0;
     int fd = nodes_hostfile_text(nodes, &text) ? memfd_create("hostfile", MFD_CLOEXEC) : -1;
     sigaction(SIGXFSZ, &ignore, &before); // RLIMIT_FSIZE applies to this file, too
-    int status = fd < 0 ? -ENOMEM : whole_write(fd, buf_str(&text), 0);
+    int status = fd < 0 ? -ENOMEM : full_write(fd, buf_str(&text), 0);
     sigaction(SIGXFSZ, &before, NULL);
     buf_free(&text);
     if (status < 0) {

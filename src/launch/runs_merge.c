@@ -1,6 +1,6 @@
 #include "launch/runs_merge.h"
 
-#include "base/whole.h"
+#include "base/full_io.h"
 #include "launch/job.h"
 #include "launch/runs.h"
 #include "store/read.h"

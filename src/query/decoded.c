@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/memory_account.h"
-#include "base/own_memory.h"
+#include "base/process_memory.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -260,7 +260,7 @@ static void reclaim(void *user, size_t bytes)
     size_t before = query_cache_bytes(user);
     query_cache_shrink(user, bytes > RECLAIM_BYTES ? bytes : RECLAIM_BYTES);
     if (query_cache_bytes(user) < before)
-        own_memory_give_back();
+        process_memory_give_back();
 }
 
 void query_cache_charge(struct query_cache *c, struct memory_account *account)

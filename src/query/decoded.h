@@ -1,9 +1,11 @@
 // decoded.h - a cache of decoded points that no longer change, for later queries.
 //
-//   closed file   an entry is one series of it in a time range, as its cursor returned it: runs with their summaries, and all their points. A
-//                 query within that range gets the same runs with the same numbers as from the file.
-//   live file     grows, but its sealed blocks do not change: an entry is one series of one block, complete. The cursor lists the current
-//                 blocks (merges and retirement change them); tails and overlapping blocks are decoded for every query.
+//   closed file   an entry is one series of it in a time range, as its cursor returned it: runs
+//                 with their summaries, and all their points. A query within that range gets the
+//                 same runs with the same numbers as the file gives.
+//   live file     grows, but its sealed blocks do not change: an entry is one series of one block,
+//                 complete. The cursor lists the current blocks (merges and retirement change
+//                 them); tails and overlapping blocks are decoded for every query.
 //
 // So an answer does not depend on the cache. The cache evicts the least recently used entry first.
 // Thread-safe.

@@ -6,8 +6,10 @@
 // columns of n, x and y, for many series at many instants. NaN values are skipped; a fold without
 // values gives NaN.
 //
-//   sum, avg  x = sum          dev   x = mean, y = sum of squared deviations     first, last  x
-//   squares   x = sum of v²    mult  x = product      min, max  x                diff         x = first, y = last
+//   sum, avg     x = sum          dev     x = mean, y = sum of squared deviations
+//   squares      x = sum of v²    mult    x = product
+//   min, max     x                diff    x = first, y = last
+//   first, last  x
 #ifndef SONDE_QUERY_FOLD_H
 #define SONDE_QUERY_FOLD_H
 

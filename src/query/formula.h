@@ -1,6 +1,6 @@
 // formula.h - "(a + b) / c * 100 > 90": arithmetic over named values.
 //
-//   weakest ||   &&   == !=   < <= > >=   + -   * / %   - ! (in front)   strongest: numbers, names, ( )
+//   weakest:  ||   &&   == !=   < <= > >=   + -   * / %   - ! (in front)   numbers, names, ( )
 //
 // True is 1, false is 0; every value but 0 counts as true. NaN stands for a missing value. Every
 // operation with NaN gives NaN, comparisons included: an unknown value is neither larger nor

@@ -2,8 +2,10 @@
 //
 //   aggregator ':' { option ':' } metric [ '{' grouping '}' ] [ '{' filters '}' ]
 //
-//   option    a downsampling ("1m-avg-nan"), "rate", "rate{counter,max,reset}", "explicit_tags": each at most once, in any order
-//   grouping  key=value,… : results are grouped by these keys; value as in old-style tags: "*", "web*", "a|b", "regexp(…)"
+//   option    a downsampling ("1m-avg-nan"), "rate", "rate{counter,max,reset}", "explicit_tags":
+//             each at most once, in any order
+//   grouping  key=value,… : results are grouped by these keys; value as in old-style tags:
+//             "*", "web*", "a|b", "regexp(…)"
 //   filters   the same, without grouping
 //
 // The case of option words does not matter. Names of metrics here may hold ':': the first part that

@@ -1,6 +1,7 @@
 // Parses points in time as people and dashboards write them:
 //
-//   now                         1h-ago 30m-ago …          2012/12/20  2012/12/20-12:42  2012/12/20 12:42:42
+//   now                          1h-ago 30m-ago …
+//   2012/12/20                   2012/12/20-12:42         2012/12/20 12:42:42
 //   1356007362 (s, ≤ 10 digits)  1356007362000 (ms)       1356007362000ms  1356007362.5 (s)
 #include "query/query.h"
 

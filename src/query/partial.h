@@ -1,9 +1,11 @@
 // partial.h - a query plan in two halves: the first runs on the nodes with the data, the second on
 // the node that assembles the answer.
 //
-//   first half     select, downsample, fill, rate of each series; then a group's series are folded into columns over the
-//                  grid's buckets, as far as individual series are no longer needed
-//   second half    merges the columns and combines the series of several nodes; folds the remaining series
+//   first half     select, downsample, fill, rate of each series; then a group's series are folded
+//                  into columns over the grid's buckets, as far as individual series are no longer
+//                  needed
+//   second half    merges the columns and combines the series of several nodes; folds the remaining
+//                  series
 //
 // Columns are possible where all series share the grid (any listed downsampling) and the aggregator
 // can be merged (all but the quantiles): then each series fills its gaps from its own points alone.

@@ -1,7 +1,7 @@
 // query.h - one query plan for all interfaces.
 //
-//   select (metric, tag filters, time range) → downsample each series → rate of each series → group and aggregate with
-//   interpolation → results
+//   select (metric, tag filters, time range) → downsample each series → rate of each series
+//   → group and aggregate with interpolation → results
 //
 // Series are interpolated to their neighbours, the points just outside of the range (edges.h).
 //

@@ -1,8 +1,11 @@
 // sketch.h - estimates quantiles of more series than fit in memory: counts values in buckets whose
 // widths grow with the values.
 //
-//   … │ 100.0 … 101.0 │ 101.0 … 102.0 │ 102.0 … 103.0 │ …      bucket k: gamma^(k-1) < |v| <= gamma^k, gamma = 1.01…
-//            n = 7           n = 31           n = 12           negative values mirrored, 0 and infinities on their own
+//   … │ 100.0 … 101.0 │ 101.0 … 102.0 │ 102.0 … 103.0 │ …
+//            n = 7           n = 31           n = 12
+//
+//   bucket k: gamma^(k-1) < |v| <= gamma^k, gamma = 1.01…; negative values mirrored, 0 and
+//   infinities in counters of their own
 //
 // Adding the counts of two sketches, in any order, gives the sketch of all values: the result does
 // not depend on the order of merges. Buckets are in the order of values, so a sketch knows the

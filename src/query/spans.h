@@ -1,7 +1,8 @@
 // spans.h - a query per span: one value for each span that begins in the range, of the points
 // within it. "Peak memory per job", "mean loss per epoch".
 //
-//   spans of q->spans ─▶ each: the query over [start, end) with 0all-FUNCTION ─▶ a point at the span's start, with the span's tags
+//   spans of q->spans ─▶ each: the query over [start, end) with 0all-FUNCTION ─▶ a point at the
+//   span's start, with the span's tags
 //
 // A span covers the series whose tags agree with it: where both have a tag, the values are equal.
 // The span's `host`, its node, counts only with q->spans.node, because the span of a driver covers

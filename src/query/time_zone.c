@@ -2,7 +2,8 @@
 // skipped; the version 2+ block holds
 //
 //   "TZif" version  15 zero bytes  counts: isut isstd leap time type char (6 × u32, big endian)
-//   i64 transition[time]  u8 type_of_transition[time]  {i32 offset, u8 dst, u8 name}[type]  names  leap[leap × 12]  isstd  isut
+//   i64 transition[time]  u8 type_of_transition[time]  {i32 offset, u8 dst, u8 name}[type]
+//   names  leap[leap × 12]  isstd  isut
 //   '\n' a POSIX TZ rule '\n'
 //
 // All sizes are checked against the file's size before use; a hostile file only causes an error.

@@ -2,8 +2,8 @@
 // have the other parts and the aggregator.
 //
 //   sonde simulate ─┬─ aggregator, hub ◀──TCP── links ┐
-//                   ├─ part 0: nodes 1, 4, 7, …       ├ each node has a link; relays also have a hub (wire/tree.h)
-//                   ├─ part 1: nodes 2, 5, 8, …       │
+//                   ├─ part 0: nodes 1, 4, 7, …       ├ each node has a link; relays also have a
+//                   ├─ part 1: nodes 2, 5, 8, …       │ hub (wire/tree.h)
 //                   └─ part 2: nodes 3, 6, 9, …       ┘
 //
 // A simulation has several parts, because descriptors and mappings are limited per process, and to

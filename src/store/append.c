@@ -241,7 +241,7 @@ static size_t append_run(struct store *s, const struct store_point *points, size
             break;
         if (p->t_ns > newest) {
             if (s->limits.window_ns)
-                break; // this point changes the limit for too old points
+                break; // this point moves the limit below which points are too old
             newest = p->t_ns;
         }
         if (store_is_missing(p->value))

@@ -7,10 +7,12 @@
 // digits, because parsing and dividing both round correctly.
 //
 // A scale is one byte:
-//     0            x                                      whole numbers
-//     k            x / 10^k      k of 1 2 3 4 6 7 8 10 12 13 14    parsed or divided values
-//     0x40 + k     x * 10^-k     k of 1..14               values multiplied by 0.001 etc., which round differently
-//     0x80 + j     x * 2^-j      j of 1..63               fractions of a power of two; single precision
+//     0            x                                              whole numbers
+//     k            x / 10^k      k of 1 2 3 4 6 7 8 10 12 13 14   parsed or divided values
+//     0x40 + k     x * 10^-k     k of 1..14                       values multiplied by 0.001 etc.,
+//                                                                 which round differently
+//     0x80 + j     x * 2^-j      j of 1..63                       fractions of a power of two;
+//                                                                 single precision
 // k = 5, 9 and 11 are left out: a decoder that corrects x times the rounded 10^-k once would round
 // some quotients wrongly. The next k works as well.
 #include "store/codec_parts.h"

@@ -5,15 +5,18 @@
 //
 //     x[i] = base + (c[i] << shift)
 //     c[i] = p[i]                                               frame of reference
-//          = c[i-1] + u[i] + step,  c[-1] = start               delta; u = p, or unzigzag(p) with ZIGZAG
+//          = c[i-1] + u[i] + step,  c[-1] = start      delta; u = p, or unzigzag(p) with ZIGZAG
 //
-//     +-------+-------+-------+------+-------------+-----------+----------+-----------+-----------+
-//     | flags | width | shift | 0    | patches u32 | base i64  | step u64 | start u64 | range u64 |    40 bytes
-//     +-------+-------+-------+------+-------------+-----------+----------+-----------+-----------+
-//     | groups of 512 numbers p, width bits each (codec_kernels.h); the last group has as many rows as it needs   |
-//     +-----------------------------------------------------------------------------------------------------------+
-//     | patches × u16: where p is larger, ascending    | patches × u32 (u64 when wide): the p at that place         |
-//     +-----------------------------------------------------------------------------------------------------------+
+//     +-------+-------+-------+---+-------------+----------+----------+-----------+-----------+
+//     | flags | width | shift | 0 | patches u32 | base i64 | step u64 | start u64 | range u64 |
+//     +-------+-------+-------+---+-------------+----------+----------+-----------+-----------+
+//     | groups of 512 numbers p, width bits each (codec_kernels.h); the last one may be short |
+//     +---------------------------------------------------------------------------------------+
+//     | patches × u16: the places where p is larger, ascending                                |
+//     +---------------------------------------------------------------------------------------+
+//     | patches × u32 (u64 when wide): the p at these places                                  |
+//     +---------------------------------------------------------------------------------------+
+//     The first row has 40 bytes.
 //
 // With width > 32 a group has two parts: the low 32 bits of all its numbers, then their width - 32
 // high bits. `range` is the largest c, so that a decoder knows whether all numbers fit 32 bits,

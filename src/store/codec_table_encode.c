@@ -3,7 +3,8 @@
 // Each column goes through five steps:
 //   1. It becomes constant, whole numbers (codec_decimal.c), bit patterns, or plain.
 //   2. Whole numbers become a series q: of the numbers, their deltas or the deltas' deltas,
-//      the smallest; minus their common part (centre), divided by their common divisor (factor). So pages and kilobytes become the same q.
+//      the smallest; minus their common part (centre), divided by their common divisor (factor). So
+//      pages and kilobytes become the same q.
 //   3. Columns of deltas are compared with columns that change less often, and stored as the
 //      difference if that is cheaper: sums of columns and copies vanish.
 //   4. Columns that lose little by it cut off the most common number of low bits, so that their

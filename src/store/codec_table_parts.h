@@ -9,11 +9,13 @@
 // The directory has one entry per column: kind (u8: enum codec_id, + KIND_TIMES), n, and then
 //     CONSTANT            the 8 bytes of the value
 //     PLAIN               nothing; 8n bytes in RAW
-//     RUNS                number of changes, bytes in EXTRAS; the gaps between them (as below) in GAPS; in RAW the first
-//                         value and the value after each change, 8 bytes each
+//     RUNS                number of changes, bytes in EXTRAS; the gaps between them (as below) in
+//                         GAPS; in RAW the first value and the value after each change, 8 bytes
+//                         each
 //     BITS                form u8, apart u8; byte planes in RAW, those of `apart` in LOW
-//     INTEGER, DECIMAL    scale u8, form u8, low u8, first, centre, factor, misses, count if sparse,
-//                         bytes in EXTRAS, references, then for each: column << 1 | subtract
+//     INTEGER, DECIMAL    scale u8, form u8, low u8, first, centre, factor, misses, count if
+//                         sparse, bytes in EXTRAS, references, then for each:
+//                         column << 1 | subtract
 //
 // Whole numbers x[0..n-1] are a series q of n numbers (modulo 2^64 all):
 //     order 0: x[k] = centre + factor * q[k]

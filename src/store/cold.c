@@ -11,7 +11,7 @@
 enum {
     DIRECTORY_RAW_MAX = 256 << 20,
     PARTS_MAX = 65536,
-    PACK_BYTES = 128 << 10, // of the directory per call: about a millisecond
+    PACK_BYTES = 128 << 10, // bytes of the directory that one call compresses: about a millisecond
     PART_SERIES_MAX = 2000, // each series has at most two columns, and the time stamps one
 };
 _Static_assert(2 * (int)PART_SERIES_MAX + 1 <= (int)CODEC_TABLE_COLUMNS_MAX,
@@ -34,7 +34,7 @@ struct cold_writer {
     struct codec_column columns[CODEC_TABLE_COLUMNS_MAX];
     uint32_t column_count; // of the part being filled
     struct arena memory;   // for its columns
-    // For the end: the unpacked directory, and how far it has been compressed.
+    // Used by the end: the unpacked directory, and how far it has been compressed.
     ZSTD_CCtx *packer;
     struct buf raw;
     size_t packed;

@@ -10,10 +10,13 @@
 //     count          SET: rows minus values present; POINTS: values
 //     part           minus the part of the previous entry
 //     time column, value column (in the part's table) minus those of the previous entry
-//     SET only, if values are missing: the presence column (in the same part): 1 for rows with a value, otherwise 0
-//     POINTS, or if values are missing: first_ns minus the block's, the block's last_ns minus last_ns
+//     SET only, if values are missing: the presence column (in the same part): 1 for rows with a
+//                    value, otherwise 0
+//     POINTS, or if values are missing: first_ns minus the block's, the block's last_ns minus
+//                    last_ns
 //     u8 shape of the summary: see enum cold_shape; nans, with SHAPE_NANS
-//     the numbers of the summary that the shape does not give, in the order first, last, min, max, sum, sum_squares
+//     the numbers of the summary that the shape does not give, in the order first, last, min, max,
+//                    sum, sum_squares
 //
 // A column without values has nothing after its count. A number of a summary is: u8 k in 0..8 and k
 // bytes, the double's most significant ones, lowest first (short for whole numbers, which end in

@@ -22,7 +22,7 @@ void csv_lines_close(struct csv_lines *c)
     buf_free(&c->cell);
 }
 
-// `quotes`: a line end between quotes is none.
+// `quotes`: a line end between quotes does not end the line.
 static int next_line(struct csv_lines *c, bool quotes)
 {
     c->line.size = 0;

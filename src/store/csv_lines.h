@@ -15,21 +15,21 @@ struct csv_lines {
     uint64_t line_number; // of `line`, from 1 on
 };
 
-// 0 or a negative errno, with words in *e. csv_lines_close afterwards, whatever it returns.
+// Returns 0, or a negative errno with a message in *e. Call csv_lines_close in any case.
 int csv_lines_open(struct csv_lines *c, const char *path, struct error *e);
 void csv_lines_close(struct csv_lines *c);
 
-// Reads the next line without its end into c->line; a quoted cell may hold line ends. 1, 0 at the
-// end, or a negative errno: -E2BIG for a line of more than CSV_LINE_MAX bytes.
+// Reads the next line without its end into c->line; a quoted cell may hold line ends. Returns 1; 0
+// at the end; or a negative errno, -E2BIG for a line of more than CSV_LINE_MAX bytes.
 enum { CSV_LINE_MAX = 16 << 20 };
 int csv_lines_next(struct csv_lines *c);
-int text_lines_next(struct csv_lines *c); // the same for text in which quotes mean nothing
+int text_lines_next(struct csv_lines *c); // the same for text without quoted cells
 
-// Words for the errno of one of these. Returns it.
+// Sets a message for the error that one of these functions has returned. Returns the error.
 int csv_lines_failed(const struct csv_lines *c, int rc, struct error *e);
 
-// Takes the next cell off *rest, which begins as the line. rest->data is NULL behind the last cell.
-// A quoted cell stays valid until the next call, any other as long as the line.
+// Takes the next cell off *rest, which is the line at first; rest->data is NULL after the last
+// cell. A quoted cell is valid until the next call, any other cell as long as the line.
 struct str csv_lines_cell(struct csv_lines *c, struct str *rest);
 
 #endif

@@ -2,7 +2,7 @@
 //
 //   pieces.c   finds the pieces with a series' points, and loads them
 //   cursor.c   cuts time into slices and makes runs of them
-//   before.c   the last point at or before a time: the same pieces, without a cursor
+//   latest_point.c   the last point at or before a time: the same pieces, without a cursor
 #ifndef SONDE_STORE_CURSOR_H
 #define SONDE_STORE_CURSOR_H
 
@@ -22,8 +22,8 @@ struct piece {
 
 // The order of precedence between two points of a series with one time stamp. A point appended
 // singly beats those in sets, whichever was sealed later: writers append a point singly if it has
-// to win over the cell of a set (shared.c, docs/format.md). Otherwise the newer piece wins. The
-// remaining fields break ties.
+// to win over the cell of a set (shared_series.c, docs/format.md). Otherwise the newer piece wins.
+// The remaining fields break ties.
 #define RANK_SINGLE UINT32_MAX
 
 static inline uint64_t piece_rank(bool set, uint32_t owner, uint64_t sequence)

@@ -11,11 +11,11 @@
 // starts after the superblock and moves into an extent of its own when it needs more than 8
 // entries. Kinds of extents:
 //
-//   CATALOG       entries that define metrics, label pairs, series and sets, in order; never retired
-//   SET_TAIL      the newest rows of one set, unsorted:         { t, value[columns] } …   used = rows
-//   POINT_TAIL    the newest single points of all series:       { series, 0, t, value } … used = points
-//   EVENT_TAIL    the newest spans and annotations:             { size, crc, record } …   used = bytes
-//   BLOCKS        sealed blocks, back to back                                             used = bytes
+//   CATALOG      entries that define metrics, label pairs, series and sets, in order; never retired
+//   SET_TAIL     the newest rows of one set, unsorted:      { t, value[columns] } …   used = rows
+//   POINT_TAIL   the newest single points of all series:    { series, 0, t, value } … used = points
+//   EVENT_TAIL   the newest spans and annotations:          { size, crc, record } …   used = bytes
+//   BLOCKS       sealed blocks, back to back                                          used = bytes
 //
 // Data become visible by one aligned 8-byte store (`used`, `table_sequence`) after the data.
 #ifndef SONDE_STORE_LAYOUT_H

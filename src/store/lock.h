@@ -14,11 +14,12 @@
 
 int lock_writer(int fd);      // 0, -EBUSY
 bool lock_has_writer(int fd); // for readers
-int lock_reader(int fd); // 0; after a failure the writer may truncate the file under the reader
+// returns 0; after a failure the writer may truncate the file under the reader
+int lock_reader(int fd);
 // for the writer, while it truncates the file: 0, or an error if the file has readers
 int lock_out_readers(int fd);
 void lock_let_readers_in(int fd);
-// of the machine's current boot; zeros if the system does not tell
+// the id of the machine's current boot; zeros if the system gives none
 void lock_boot_id(uint8_t id[16]);
 void lock_unmap(void *base, size_t size);
 

@@ -37,17 +37,17 @@ enum {
     POINTS_QUEUE = UINT32_MAX, // in place of a set's id
 };
 
-// A reader of a tenth of a cold block's time decodes all of each column that it wants. Where values
-// are dense that is the most of an answer, so a cold block has fewer rows there, and long series of
-// single points are cut into stripes. A column's entry and its share of a frame take some 40 bytes:
-// at half a byte a value 2 % of such a piece. Values that take less stay in long pieces. How many
-// bytes a value takes shows in the last cold block; the hot blocks do not tell, because columns
-// that follow from each other take next to nothing only when they are cold.
+// A reader that needs a tenth of a cold block's time decodes complete columns. With dense values,
+// this decoding takes most of the time of an answer. So a cold block of dense values has fewer
+// rows, and long series of single points are cut into stripes. A column's entry and its share of a
+// frame take some 40 bytes: at half a byte a value, 2 % of such a piece. Values that take fewer
+// bytes stay in long pieces. The last cold block shows how many bytes a value takes. Hot blocks do
+// not show it, because columns that follow from each other become small only when they are cold.
 enum {
     DENSE_VALUES_A_BYTE = 2, // fewer are dense
-    DENSE_BYTES = 256 << 10, // of hot blocks in one merge
-    DENSE_LIMIT_SHARE = 8,   // of the file's limit, which the merge needs once more
-    STRIPE_POINTS = 4096,    // of a series in a stripe, in the mean
+    DENSE_BYTES = 256 << 10, // bytes of hot blocks in one merge
+    DENSE_LIMIT_SHARE = 8,   // share of the file's limit that the merge needs again
+    STRIPE_POINTS = 4096,    // mean number of points of a series in a stripe
 };
 
 // The zstd level and the size of parts. A live part takes some 3 ms; a closing one is as large as a
@@ -192,8 +192,8 @@ static void replaced(struct store *s, struct hot_queue *q, size_t n)
 
 // ---- The steps ----
 
-// The most rows of a cold block of dense values: those of DENSE_BYTES of hot blocks, of two blocks
-// at least.
+// The most rows of a cold block of dense values: as many as DENSE_BYTES of hot blocks hold, but at
+// least those of two blocks.
 static uint64_t dense_rows(struct store *s, uint32_t set)
 {
     const struct hot_queue *q = queue_of(s, set);
@@ -339,7 +339,7 @@ static const double *ordered(struct merge_job *j, const double *column)
     return j->column;
 }
 
-// How many stripes the points get.
+// Chooses the number of stripes for the points.
 static uint64_t stripes_wanted(const struct store *s, const struct hot_queue *q)
 {
     const struct merge_job *j = s->blocks.merge;

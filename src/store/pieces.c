@@ -161,18 +161,18 @@ static size_t first_tail(const struct view *v, enum extent_kind kind, uint32_t o
     return i;
 }
 
-// ---- Rows, whole or not at all ----
+// ---- Complete rows ----
 //
 // A set's columns are read one after another, and meanwhile its tail may be sealed and more rows
 // appended: the block then holds more rows than the tail did. So at the first look at a set the
-// snapshot notes which rows the tail had. From then on it shows of what the tail became just these,
-// for every column:
+// snapshot notes which rows the tail had. From then on, it shows only these rows of the blocks into
+// which the tail was sealed, for every column:
 //
 //   blocks before the tail │ the tail q, as noted │ later rows
 //   shown                  │ rows noted           │ not shown
 //
-// A merged block may hold rows of all three. It shows those that were noted, and those that are not
-// newer than the blocks before the tail were. (A row that came late meanwhile, with a time among
+// A merged block may hold rows of all three. The snapshot shows the noted rows, and rows that are
+// not newer than the blocks before the tail. (A row that came late meanwhile, with a time among
 // those, may show.)
 
 struct set_seen {

@@ -9,8 +9,8 @@
 //
 // Damage (bad checksums, cut-off files) costs the damaged block and is reported
 // (store_reader_damage); the reader serves the rest. If a writer died and its machine may have
-// crashed, the reader serves only synced data (trust.c), and reports the other data in the same
-// way.
+// crashed, the reader serves only synced data (trusted_data.c), and reports the other data in the
+// same way.
 #ifndef SONDE_STORE_READ_H
 #define SONDE_STORE_READ_H
 

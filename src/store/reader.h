@@ -3,7 +3,7 @@
 //   reader ── index     the catalog so far                          (index.c; grows only)
 //          ── extents  block headers, read once per extent        (view.c)
 //          ── events    the time ranges of the blocks of events           (event_index.h)
-//          ── trust     the trusted part of a file without a writer (trust.c)
+//          ── trust     the trusted part of a file without a writer (trusted_data.c)
 //          ── view ◀─── snapshots: the blocks and tails at one moment; shared as long as the
 //                       extent table stays unchanged
 //   snapshot ── cache   time stamps, unpacked parts of cold blocks, transposed tails (cache.c)
@@ -122,7 +122,7 @@ struct extent_blocks {
     size_t count, capacity;
 };
 
-// The degree of trust in data without a checksum of their own (trust.c).
+// The degree of trust in data without a checksum of their own (trusted_data.c).
 enum trust { TRUST_WRITER, TRUST_KILLED, TRUST_SYNCED };
 
 struct view_tail {
@@ -132,7 +132,8 @@ struct view_tail {
     const uint8_t *bytes;
     const struct extent_entry *entry;
     struct remains *remains;
-    // trust.c: the notes at the last check, the longest noted length, and the longest valid one
+    // trusted_data.c: the notes at the last check, the longest noted length, and the longest valid
+    // one
     bool looked_at;
     struct extent_synced notes[2];
     uint64_t noted, sound;
@@ -270,9 +271,9 @@ void index_free(struct index *x);
 
 // reader.c. The first is called with the mutex held; the second locks it.
 void reader_damaged(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
-// The same for data that no sync covers (trust.c). A writer on another machine, or one that is just
-// opening the file, will soon sync or cut such data: then the reader leaves them out without a
-// report.
+// The same for data that no sync covers (trusted_data.c). A writer on another machine, or one that
+// is just opening the file, will soon sync or cut such data: then the reader leaves them out
+// without a report.
 void reader_unsure(struct store_reader *r, uint64_t offset, uint64_t bytes);
 void reader_report(struct store_reader *r, uint64_t offset, uint64_t bytes, const char *what);
 int reader_map(struct store_reader *r, uint64_t size);
@@ -293,8 +294,8 @@ int extents_update(struct store_reader *r, enum trust trust, const struct extent
                    const struct extent_entry *live, size_t count);
 void extents_free(struct store_reader *r);
 
-// trust.c. Under the mutex. trust_tail: the trusted part of a tail with `used` rows, points or
-// bytes of `unit` bytes each.
+// trusted_data.c. Under the mutex. trust_tail: the trusted part of a tail with `used` rows, points
+// or bytes of `unit` bytes each.
 enum trust trust_of(const struct store_reader *r);
 uint64_t trust_tail(struct store_reader *r, enum trust trust, struct view_tail *t, uint64_t unit,
                     uint64_t used);

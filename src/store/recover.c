@@ -47,7 +47,7 @@ static uint32_t synced_used(const struct extent_entry *e)
 }
 
 // Cuts an extent, and the notes of a greater length, because a reader would take the contradiction
-// for damage (trust.c).
+// for damage (trusted_data.c).
 static void cut(struct extent_entry *e, uint64_t used)
 {
     for (int i = 0; i < 2; i++)

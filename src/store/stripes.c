@@ -6,7 +6,7 @@
 static struct stripe *stripe_at(struct stripes *x, int64_t t_ns)
 {
     if (x->count == 1)
-        return x->all; // the width of all times would not fit
+        return x->all; // 64 bits cannot hold the width of all times
     uint64_t width = ((uint64_t)x->last_ns - (uint64_t)x->first_ns) / x->count + 1;
     return &x->all[((uint64_t)t_ns - (uint64_t)x->first_ns) / width];
 }

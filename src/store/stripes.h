@@ -12,27 +12,30 @@ struct stripe {
     struct buf block;
 };
 
-// Zero-initialised: empty. stripes_free, whatever happens.
+// A zero-initialised one is empty. Call stripes_free in any case.
 struct stripes {
     struct block_source source;
     int64_t first_ns, last_ns; // of all points
-    uint32_t count;            // they divide the time equally; 1: the block is whole
+    // number of stripes, which divide the time equally; 1: the block is not divided
+    uint32_t count;
     struct stripe all[STRIPES_MAX];
 };
 
-// A set's block is whole: the caller gives rows and columns to the writer. NULL: no memory.
+// Begins the block of a set, which is never divided: the caller gives rows and columns to the
+// writer. Returns NULL without memory.
 struct cold_writer *stripes_begin_set(struct stripes *x, const struct block_source *source,
                                       const struct cold_effort *effort);
 
-// `points` are all points of the block, in any order; `wanted` stripes, at most STRIPES_MAX. Then
-// each series, ascending, with all its points in order of time, each time once.
+// Begins a block of single points: `points` has all of them, in any order, for `wanted` stripes, at
+// most STRIPES_MAX. Then put each series, ascending, with all its points in order of time, each
+// time once.
 int stripes_begin_points(struct stripes *x, const struct block_source *source,
                          const struct cold_effort *effort, const struct point_record *points,
                          size_t n, uint64_t wanted);
 int stripes_put_series(struct stripes *x, const struct point_record *points, size_t n);
 
-// After the last column or series: does a piece of the remaining work. 1: there is more; 0: the
-// block is complete, in all[0].block; or a negative errno.
+// Called after the last column or series: does a piece of the remaining work. Returns 1 if more is
+// left; 0 if the block is complete, in all[0].block; or a negative errno.
 int stripes_end(struct stripes *x);
 
 size_t stripes_memory(const struct stripes *x);

@@ -129,7 +129,7 @@ struct store_catalog {
     size_t series_capacity;
 };
 
-// shared.c: the series that are appended in more than one way.
+// shared_series.c: the series that are appended in more than one way.
 struct store_shared {
     struct shared_series *series;
     uint32_t *index; // by series: its place in `series`
@@ -263,7 +263,7 @@ int merge_step(struct store *s, enum merge_pace pace);
 void merge_forget(struct store *s); // abandons a merge in progress; no data are lost
 size_t merge_memory(const struct store *s);
 
-// shared.c: at equal time stamps the point appended last wins.
+// shared_series.c: at equal time stamps the point appended last wins.
 struct shared_series;
 int shared_set(struct store *s, struct set *set); // for a new set
 int shared_single(struct store *s, uint32_t series, int64_t t_ns);

@@ -1,7 +1,7 @@
 #include "wire/answers.h"
 
-#include "wire/asking.h"
 #include "wire/drain.h"
+#include "wire/pending_question.h"
 
 #include "base/clock.h"
 #include "base/list.h"
@@ -11,7 +11,8 @@
 #include <stdlib.h>
 
 enum {
-    // Bytes of an answer that wait for credit; with more, no further records are made.
+    // Most bytes of an answer that wait for credit: while there are more, no further records are
+    // made.
     OUT_MAX = 256 << 10,
     CHILDREN_TICK_MS = 10, // interval at which a relay checks the deadlines of its children
     CHILDREN_SHARE = 4,    // children get three quarters of their relay's time
@@ -24,15 +25,16 @@ struct run {
     uint32_t id, credit;
     char *request;
     struct wire_view view;
-    struct wire_answer *answer;  // NULL: no answer in progress
-    struct work_watch watch;     // for both the answer and the gather
-    size_t held_bytes;           // in the account
-    struct wire_refresh refresh; // precedes our own answer, while `refreshing`
+    struct wire_answer *answer; // NULL: no answer in progress
+    struct work_watch watch;    // for both the answer and the gather
+    size_t held_bytes;          // in the account
+    // brings the files up to date before our own answer; valid while `refreshing`
+    struct wire_refresh refresh;
     unsigned question;
     struct str own_request; // points into `request`
     int64_t deadline_ns;    // of our own answer
     bool refreshing, view_is_open, answering, children_done;
-    struct asking *children;
+    struct pending_question *children;
     int64_t children_deadline_ns;
     struct wire_gather *gather; // at a relay
     bool gathered;              // the complete gather is in `out`
@@ -61,7 +63,7 @@ static void free_run(struct run *r)
         wire_refresh_cancel(a->o.refresher, &r->refresh);
     list_remove(&r->of_all);
     if (r->children)
-        asking_end(r->children, WIRE_LATE);
+        pending_question_end(r->children, WIRE_LATE);
     a->o.questions->gather_end(r->gather);
     a->o.questions->answer_end(r->answer);
     if (r->view_is_open)
@@ -79,7 +81,7 @@ static void free_run(struct run *r)
 
 static int look_at_run(void *user, struct error *e)
 {
-    (void)user, (void)e; // a cancelled question is freed between two steps
+    (void)user, (void)e; // a cancelled question ends between two steps, not here
     return 0;
 }
 
@@ -139,8 +141,8 @@ static void finish(struct run *r)
 
 // ---- records ----
 
-// Called when our own part is unavailable. A relay names itself as missing and continues with its
-// children.
+// Called when the node has no answer of its own. A relay then names itself as missing, and
+// continues with its children.
 static void own_part_failed(struct run *r, const struct error *e)
 {
     r->answering = false;
@@ -220,7 +222,7 @@ static bool send_out(struct run *r)
 static void pause_children(struct run *r)
 {
     if (r->children && !r->gather)
-        asking_pause(r->children, r->out.size - r->sent >= OUT_MAX);
+        pending_question_pause(r->children, r->out.size - r->sent >= OUT_MAX);
 }
 
 // Makes one more record, or finds that a kind has no more. Returns false if no record can be made
@@ -252,7 +254,7 @@ static bool step(struct wire_work *work)
 {
     struct run *r = (struct run *)work;
     if (r->children && r->children_done) {
-        asking_end(r->children, WIRE_LATE);
+        pending_question_end(r->children, WIRE_LATE);
         r->children = NULL;
     }
     // Small records travel together, so several are made before sending.
@@ -267,7 +269,7 @@ static bool step(struct wire_work *work)
         return false;
     }
     return all_sent &&
-           // otherwise credit, a child or the refresh resumes it
+           // if not, new credit, a child or the refresh resumes the answer
            (r->answering || !(r->children || r->refreshing));
 }
 
@@ -327,15 +329,16 @@ static void ask_children(struct run *r, const struct wire_ask *ask)
     struct answers *a = r->answers;
     uint32_t remaining_ms = ask->remaining_ms - ask->remaining_ms / CHILDREN_SHARE;
     r->children_deadline_ns = clock_monotonic_ns() + remaining_ms * (int64_t)NS_PER_MS;
-    struct asking_options o = {.question = ask->question,
-                               .request = ask->request,
-                               .hosts = ask->hosts,
-                               .host_count = ask->host_count,
-                               .remaining_ms = remaining_ms,
-                               .events = {on_child_record, on_child_missing, on_children_done},
-                               .user = r};
+    struct pending_question_options o = {
+        .question = ask->question,
+        .request = ask->request,
+        .hosts = ask->hosts,
+        .host_count = ask->host_count,
+        .remaining_ms = remaining_ms,
+        .events = {on_child_record, on_child_missing, on_children_done},
+        .user = r};
     size_t left;
-    int failed = asking_begin(a->o.children, &o, &r->children, &left);
+    int failed = pending_question_begin(a->o.children, &o, &r->children, &left);
     if (failed)
         error_set(&r->error, failed, "the relay cannot ask its nodes: %s", strerror(-failed));
     else
@@ -372,7 +375,7 @@ static void start_own(struct run *r)
     int failed = a->o.source->open(a->o.source->user, &r->view, &e);
     r->view_is_open = failed == 0;
     if (!failed)
-        wire_telling_look_at(a->o.telling, &r->view);
+        wire_host_reports_look_at(a->o.telling, &r->view);
     if (!failed)
         failed = a->o.questions->answer(&r->answer, r->question, r->own_request, &r->view,
                                         a->o.host, r->deadline_ns, &r->watch, &e);

@@ -11,9 +11,9 @@
 #ifndef SONDE_WIRE_ANSWERS_H
 #define SONDE_WIRE_ANSWERS_H
 
+#include "wire/host_reports.h"
 #include "wire/hub.h"
 #include "wire/refresh.h"
-#include "wire/telling.h"
 
 enum {
     // Unsent bytes of the connection at which answers pause.
@@ -26,10 +26,10 @@ struct answers_options {
     const struct wire_questions *questions;
     struct str host; // the node's own name
     const struct wire_source *source;
-    struct wire_telling *telling;     // receives new hosts before an answer about them is made
-    struct wire_refresher *refresher; // NULL: files need no refresh
-    struct hub *children;             // NULL: the node is not a relay
-    struct memory_account *memory;    // for all answers together; NULL: no limit
+    struct wire_host_reports *telling; // receives new hosts before an answer about them is made
+    struct wire_refresher *refresher;  // NULL: files need no refresh
+    struct hub *children;              // NULL: the node is not a relay
+    struct memory_account *memory;     // for all answers together; NULL: no limit
 };
 
 struct answers_stats {

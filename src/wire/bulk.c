@@ -22,11 +22,11 @@ int wire_transport_check(const char *transport, struct error *e)
         return error_set(
             e, -EINVAL, "--transport=%.64s: it is auto, tcp, fabric or fabric:PROVIDER", transport);
     // Names of transports travel between processes in lines of text.
-    if (strlen(transport) >= WIRE_WAY_MAX || strpbrk(transport, " \t\n\r"))
+    if (strlen(transport) >= WIRE_TRANSPORT_NAME_MAX || strpbrk(transport, " \t\n\r"))
         return error_set(
             e, -EINVAL,
             "--transport=%.64s: a provider's name has no blanks and at most %d characters",
-            transport, WIRE_WAY_MAX);
+            transport, WIRE_TRANSPORT_NAME_MAX);
     return 0;
 }
 

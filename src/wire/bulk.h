@@ -1,11 +1,12 @@
 // bulk.h - carries large pieces outside the connection: one end puts bytes into a window of its
 // memory, the other end fetches them from there.
 //
-//   link (puts)                                    hub (fetches)
-//   ┌──────────────────────┐    fi_read, RDMA     ┌──────────────────────────────┐
-//   │ window, 2 MiB        │ ◀─────────────────── │ landing, 4 MiB: 16 slots     │─▶ verified parts of answers
-//   └──────────────────────┘                      └──────────────────────────────┘
-//        │  TCP: the number of bytes in the window, and their mac ─▶  ◀─ "taken"           (session.h)
+//   link (puts)                                   hub (fetches)
+//   ┌──────────────────────┐    fi_read, RDMA     ┌────────────────────────┐
+//   │ window, 2 MiB        │ ◀─────────────────── │ landing, 4 MiB:        │─▶ verified parts
+//   └──────────────────────┘                      │ 16 slots               │   of answers
+//        │                                        └────────────────────────┘
+//        │  TCP: the number of bytes in the window, and their mac ─▶  ◀─ "taken"     (session.h)
 //
 // The connection still carries the handshake, liveness, questions and small answers. With a bulk,
 // large data go over libfabric; without one, over TCP. No other machine can write into either
@@ -29,7 +30,7 @@ enum {
     // of WIRE_LAID_MAX each: the limit of concurrent fetches, over all nodes
     WIRE_LANDING_SLOTS = 16,
     WIRE_FETCH_TIMEOUT_MS = 5000, // after it the node's data go over the connection
-    WIRE_WAY_MAX = 48,            // bytes of a bulk's name
+    WIRE_TRANSPORT_NAME_MAX = 48, // bytes of a bulk's name
     WIRE_ADDRESS_MAX = 256,       // bytes of an end's address on a fabric
 };
 
@@ -71,8 +72,8 @@ struct wire_bulk_row {
 
 struct wire_bulk {
     const struct wire_bulk_row *row;
-    unsigned fetch_timeout_ms; // WIRE_FETCH_TIMEOUT_MS
-    char name[WIRE_WAY_MAX];   // shown to users: "fabric:tcp;ofi_rxm"
+    unsigned fetch_timeout_ms;          // WIRE_FETCH_TIMEOUT_MS
+    char name[WIRE_TRANSPORT_NAME_MAX]; // shown to users: "fabric:tcp;ofi_rxm"
 };
 
 // Opens the transport named by --transport. "tcp": no bulk (*out is NULL). "auto": libfabric if the

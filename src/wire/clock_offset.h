@@ -1,7 +1,9 @@
 // clock_offset.h - estimates the offset of another machine's clock from pings.
 //
-//   hub    t1 ───────────────▶            t4         offset = ((t2 - t1) + (t3 - t4)) / 2, theirs minus ours
-//   link          t2 ─ t3 ───────────────▶           error  ≤ ((t4 - t1) - (t3 - t2)) / 2: half the round trip
+//   hub    t1 ───────────────▶            t4      offset = ((t2 - t1) + (t3 - t4)) / 2: the link's
+//   link          t2 ─ t3 ───────────────▶        clock minus the hub's
+//                                                 error ≤ ((t4 - t1) - (t3 - t2)) / 2: half the
+//                                                 round trip
 //
 // Of the last pings the one with the shortest round trip counts, because queues only lengthen a
 // round trip.

@@ -2,10 +2,13 @@
 // pass it on, and only the agent parses it:
 //
 //   aggregator ──▶ sonde run ──┬──▶ agent
-//                              └──▶ sonde node ──▶ agent      on every other node, including nodes that join later
+//                              └──▶ sonde node ──▶ agent      on every other node, including nodes
+//                                                             that join later
 //
-//   collector NAME [per_gpu] [input=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND      starts it, and replaces the one of that name
-//   collector NAME                                                                           stops it
+//   collector NAME [per_gpu] [input=WORD] [rate=SECONDS] [timeout=SECONDS] [--] COMMAND
+//       starts a collector, and replaces the one of that name
+//   collector NAME
+//       stops it
 //
 // NAME has the characters of a metric's name. `per_gpu`: one process per GPU. WORD goes to the
 // standard input of COMMAND, which is a command like a script's (agent/scripts.h).
@@ -22,7 +25,8 @@ enum {
     COLLECTOR_NAME_MAX = 63,
     COLLECTOR_COMMAND_MAX = 8192,
     COLLECTOR_INPUT_MAX = 128 * 1024,
-    COLLECTOR_LINE_MAX = COLLECTOR_COMMAND_MAX + COLLECTOR_INPUT_MAX + 512, // of a whole line
+    // bytes of a complete line
+    COLLECTOR_LINE_MAX = COLLECTOR_COMMAND_MAX + COLLECTOR_INPUT_MAX + 512,
 };
 
 #endif

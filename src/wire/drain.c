@@ -167,7 +167,7 @@ int drain_line_ask(struct drain_line *l)
 // ---- for all threads of a process ----
 
 struct drainer {
-    // of all below except `line`, which belongs to the thread that has set `busy`
+    // protects all members below except `line`, which belongs to the thread that has set `busy`
     pthread_mutex_t lock;
     pthread_cond_t ended;
     struct drain_line *line;
@@ -209,7 +209,8 @@ int drainer_wait(struct drainer *d)
         return 0;
     pthread_mutex_lock(&d->lock);
     d->stats.waiting++;
-    uint64_t needed = d->begun + 1; // a request in progress may already have passed our points
+    // the agent may have read our ring already for the request in progress
+    uint64_t needed = d->begun + 1;
     while (d->done < needed) {
         if (d->busy) {
             pthread_cond_wait(&d->ended, &d->lock);

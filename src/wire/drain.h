@@ -20,7 +20,7 @@
 //   the next drain.
 // - Questions about the past (drain_reaches) and about recordings send no request.
 //
-// An agent that stands still holds up one question a process, for DRAIN_WAIT_MS. Until it has
+// An agent that has stalled delays one question of each process, by DRAIN_WAIT_MS. Until it has
 // answered that request, all further questions are answered at once from what is in the file, and
 // counted as late. The wait is long, because it happens once, and because a busy machine may not
 // run an agent for tens of milliseconds.
@@ -36,7 +36,7 @@
     UINT64_C(0x0a1a6e6961726405) // "\x05drain\x1a\n": neither a HELLO nor a text protocol begins so
 
 enum {
-    // flag: also the cells of the asker, or of the nearest process above it that emits
+    // flag: also sample the cells of the asking process, or of its nearest ancestor that emits
     DRAIN_CELLS = 1,
     DRAIN_WAIT_MS = 500,
     DRAIN_PAST_MS = 1000,
@@ -54,13 +54,13 @@ bool drain_reaches(int64_t until_ns);
 
 enum { DRAIN_SOCKET_MAX = 4096 };
 
-// The socket of the agent that writes `recording`, a file or a folder, if it is in a job's folder.
-// False: none.
+// Finds the socket of the agent that writes `recording`, a file or a folder. Returns false if it is
+// not in the folder of a job.
 bool drain_find_socket(const char *recording, char out[DRAIN_SOCKET_MAX]);
 
 // ---- one connection ----
 //
-// For one thread at a time. Works on in a child after fork().
+// One thread at a time may use a line. It continues to work in a child after fork().
 
 struct drain_line;
 

@@ -4,9 +4,9 @@
 // With most providers, libfabric makes progress only when it is polled. The loop polls before each
 // sleep; the completion queue's descriptor wakes it if the provider has one. A timer polls for
 // providers without a descriptor (shm), and for events without one (connections being set up, late
-// reads): 1 ms after an event, then after twice the time at each poll, up to POLL_MAX_MS. With
-// nothing to wait for, no timer runs. A link with a descriptor needs no timer: the provider wakes
-// it when necessary, and never if the network reads by itself.
+// reads): 1 ms after an event, then after twice the time at each poll, up to POLL_MAX_MS. When the
+// bulk waits for nothing, no timer runs. A link with a descriptor needs no timer: the provider
+// wakes it when necessary, which is never if the network reads by itself.
 //
 // A read that was given up may never complete (fabric_reads.c). No call cancels a read, and closing
 // an endpoint during a read crashes some providers. Therefore the hub keeps the old endpoint and
@@ -289,7 +289,7 @@ static void free_fabric(struct fabric *f)
         set_aside(f);
     fabric_objects_close(&f->o);
     if (is_memory(f))
-        // of killed nodes whose memory we had mapped until now
+        // Removes files of killed nodes, whose memory this process had mapped until now.
         fabric_memory_sweep(FABRIC_MEMORY_FOLDER);
     if (f->memory)
         munmap(f->memory, f->memory_bytes);
@@ -357,7 +357,7 @@ int fabric_open(struct wire_loop *loop, const char *provider, bool made_for_it, 
                        : -ENOENT;
     fabric_signals_restore(signals);
     if (r == 0 && is_memory(f))
-        // for example of a killed predecessor on this machine
+        // for example the files of a killed predecessor on this machine
         fabric_memory_sweep(FABRIC_MEMORY_FOLDER);
     f->memory_bytes = side == WIRE_HUB ? LANDING_BYTES : WIRE_WINDOW_BYTES;
     f->memory = map_memory(f);

@@ -119,7 +119,7 @@ static struct fi_info *hints_for(const char *provider)
     struct fi_info *h = library.dupinfo(NULL);
     if (!h)
         return NULL;
-    // Reads are all that there is; messages are what some providers make them of.
+    // Reads are all that there is; some providers make reads of messages.
     h->caps = FI_MSG | FI_RMA;
     h->mode = FI_CONTEXT | FI_CONTEXT2;
     h->ep_attr->type = FI_EP_RDM;

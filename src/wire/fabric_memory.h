@@ -3,8 +3,8 @@
 //
 // The provider shm keeps 16 MiB of each endpoint in a file under /dev/shm and removes it with the
 // endpoint. By default the file's name contains the process id. But containers that share the
-// folder each count processes from 1, so one takes another's file for that of a dead process. So we
-// choose the name: "sonde-" and 64 random bits.
+// folder each count processes from 1, so a container may take the file of another one for that of a
+// dead process. So we choose the name: "sonde-" and 64 random bits.
 //
 // A process killed with -9 leaves its file. A file that no process has mapped for writing is stale.
 // The kernel detects that: it grants a lease (fcntl(2), F_SETLEASE) only if no process, in any

@@ -23,8 +23,8 @@ struct fabric_objects {
 };
 
 // Opens the objects; each time the endpoint has another address. `queue_size` is the number of
-// completions. Others read a link's memory; a hub reads into its own. On failure returns a code of
-// libfabric, sets *what to the failed step, and leaves *o all zero with fd -1.
+// completions. Others read a link's memory; a hub reads into its own. On failure it returns a code
+// of libfabric, sets *what to the failed step, and leaves *o all zero except fd = -1.
 int fabric_objects_open(struct fabric_objects *o, const struct fabric_library *library,
                         struct fi_info *info, enum wire_side side, size_t queue_size, char *memory,
                         size_t memory_bytes, const char **what);

@@ -13,7 +13,7 @@ struct fetches_item {
     struct wire_header header;
     uint8_t mac[WIRE_MAC_BYTES];
     char *data;    // header.size bytes
-    uint32_t have; // received bytes: all or none
+    uint32_t have; // number of received bytes: all or none
     bool piece, fetching;
 };
 

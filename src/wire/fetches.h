@@ -20,14 +20,14 @@ struct wire_fetches {
     struct wire_bulk *bulk;
     struct wire_bulk_peer *peer;
     const uint8_t *key; // of the pieces' macs
-    // Called when wire_fetches_next or `broken` may have changed.
+    // Called when wire_fetches_next may have an item, or when `broken` may have changed.
     void (*news)(void *user);
     void *user;
     bool broken;
     char why[128];
     struct list_link items; // in order of arrival
     struct fetches_item *given;
-    // bytes of pieces in the window; bytes of pieces taken but not yet reported to the link
+    // bytes of all pieces in the window, and of those taken but not yet reported to the link
     uint32_t lying, taken;
     size_t held; // bytes of frames after pieces
 };
@@ -58,7 +58,7 @@ uint32_t wire_fetches_taken(struct wire_fetches *f, bool whole);
 void wire_fetches_break(struct wire_fetches *f, const char *why);
 // Called when the link has been told the number of taken bytes and that the bulk is broken: all
 // other pieces come again, fetched ones included. `trial`: the first of them is the trial piece,
-// which does not.
+// which does not come again.
 void wire_fetches_refill(struct wire_fetches *f, bool trial);
 // Takes the oldest missing piece. Returns -EBADMSG if the frame is not that piece; -ENOMEM.
 int wire_fetches_again(struct wire_fetches *f, const struct wire_header *h, struct str payload);

@@ -21,7 +21,8 @@ enum {
     READS_A_LOOK = 64,      // read from a refused client at a time
     REFUSED_MAX = 32,       // clients that get the reason of a refusal; further ones get nothing
     LAST_LOOK_MS = 5,       // interval of checks for clients that wait for an answer
-    NO_DESCRIPTOR_MS = 100, // a pause in accepting when the process has no descriptor left
+    // how long no client is accepted after the process has run out of descriptors
+    NO_DESCRIPTOR_MS = 100,
 };
 
 struct client {
@@ -46,7 +47,8 @@ struct wire_forwarder {
     uv_timer_t timer, pause;
     unsigned handles; // handles that libuv has not closed yet
     struct list_link clients;
-    unsigned count, refused; // all clients; refused ones that have not gone
+    // number of all clients, and of the refused ones that have not gone yet
+    unsigned count, refused;
     uint64_t session_number, attempts;
 };
 

@@ -2,13 +2,15 @@
 //
 //     0        4      5        6        8          12                      12+size
 //   ┌────────┬──────┬────────┬────────┬──────────┬─────────────────────────┬───────────┐
-//   │ size   │ type │version │ 0      │ id       │ payload                 │ mac       │   little-endian
+//   │ size   │ type │version │ 0      │ id       │ payload                 │ mac       │
 //   │ u32    │ u8   │ u8     │ u16    │ u32      │ size bytes              │ 16 bytes  │
 //   └────────┴──────┴────────┴────────┴──────────┴─────────────────────────┴───────────┘
+//   Numbers are little-endian.
 //   size   of the payload; its limit depends on the type (frames[])
 //   id     of the question; 0 for frames without one
-//   mac    first half of HMAC-SHA-256 over a count of the frames in this direction (u64, from 0), header and payload, with a
-//          key of this connection and direction (handshake.h). The frames of the handshake have none
+//   mac    first half of HMAC-SHA-256 over a count of the frames in this direction (u64, from 0),
+//          header and payload, with a key of this connection and direction (handshake.h). The
+//          frames of the handshake have none
 //
 // Cost of the mac: 1.6 GB/s here, 0.2 µs for a heartbeat. It protects all frames against changes,
 // replay and insertion as well as the handshake does. Nothing is encrypted: an eavesdropper on the
@@ -20,7 +22,8 @@
 #include "base/error.h"
 
 enum {
-    // of frames, and of the requests and records in them (src/ask): a new layout raises it
+    // version of the frames, and of the requests and records in them (src/ask): a new layout raises
+    // it
     WIRE_VERSION = 1,
     WIRE_HEADER_BYTES = 12,
     WIRE_MAC_BYTES = 16,

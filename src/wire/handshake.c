@@ -40,7 +40,7 @@ static int read_identity(struct bytes *b, struct wire_identity *who, struct erro
     if (b->failed || bytes_left(b) || role >= WIRE_ROLE_COUNT || who->host.size == 0 ||
         who->host.size > WIRE_HOST_MAX || who->job.size > WIRE_JOB_MAX)
         return error_set(e, -EBADMSG, "not a greeting of this protocol");
-    // Names appear in messages to users.
+    // Names must be printable, because messages to users contain them.
     for (size_t i = 0; i < who->host.size; i++)
         if ((unsigned char)who->host.data[i] <= ' ' || who->host.data[i] == 127)
             return error_set(e, -EBADMSG, "a host's name with blanks or control characters");

@@ -1,15 +1,18 @@
 // handshake.h - both ends prove that they know the job's key. No I/O: callers pass bytes in and
 // out.
 //
-//   link                                     hub
-//     HELLO      role, who, nonce        ─▶        u8 role, u64 session, u64 attempt, 32 nonce, short host, short job [, u8 abilities]
-//                                        ◀─  CHALLENGE   the same of the hub, 32 proof
-//     PROOF      32 proof                ─▶
-//                                        ◀─  WELCOME     u32 heartbeat_ms, u32 dead_ms: the first frame with a mac
+//   link                          hub
+//     HELLO ─────────────────────▶   u8 role, u64 session, u64 attempt, 32 nonce, short host,
+//                                    short job [, u8 abilities]
+//           ◀───────────── CHALLENGE   the same of the hub, 32 proof
+//     PROOF ─────────────────────▶   32 proof
+//           ◀─────────────── WELCOME   u32 heartbeat_ms, u32 dead_ms: the first frame with a mac
 //
-//   said       "sonde wire" u8 version, u32 size of HELLO, HELLO, u32 size of CHALLENGE's body, its body (all but the proof)
+//   said       "sonde wire" u8 version, u32 size of HELLO, HELLO, u32 size of CHALLENGE's body, its
+//              body (all but the proof)
 //   proofs     HMAC-SHA-256(key, "hub proof " said), HMAC-SHA-256(key, "link proof " said)
-//   mac keys   HMAC-SHA-256(key, "from hub " said), HMAC-SHA-256(key, "from link " said); of a window: HMAC-SHA-256(key, "window " said)
+//   mac keys   HMAC-SHA-256(key, "from hub " said), HMAC-SHA-256(key, "from link " said);
+//              of a window: HMAC-SHA-256(key, "window " said)
 //
 // Both nonces are fresh, so an old proof is useless (replay). Each proof contains its side, so one
 // end's proof is not valid for the other (reflection). Names, roles, session and version are in
@@ -35,8 +38,8 @@ enum wire_role {
 
 struct wire_identity {
     enum wire_role role;
-    // start time of the process in ns since the epoch: a newer process replaces an older one of the
-    // same host
+    // start time of the process in ns since the epoch: of two processes with the same host, the
+    // newer one replaces the older one
     uint64_t session;
     uint64_t attempt; // counts this process's connections
     struct str host, job;
@@ -53,7 +56,7 @@ struct wire_handshake {
     uint8_t own_nonce[WIRE_NONCE_BYTES];
     char said[WIRE_HELLO_MAX], heard[WIRE_HELLO_MAX];
     size_t said_size, heard_size;
-    // valid once both ends have introduced themselves
+    // The keys are valid once both ends have introduced themselves.
     uint8_t send_key[WIRE_KEY_BYTES], receive_key[WIRE_KEY_BYTES], window_key[WIRE_KEY_BYTES];
 };
 

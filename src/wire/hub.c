@@ -44,14 +44,14 @@ static void drop(struct peer *p, const char *why)
     if (p->node) {
         p->node->bytes_in += in;
         p->node->bytes_out += out;
-        uint64_t beside = wire_session_way(p->session).bytes;
-        p->node->way_bytes += beside;
+        uint64_t beside = wire_session_transport(p->session).bytes;
+        p->node->transport_bytes += beside;
         if (beside)
             log_info("%llu bytes of %.*s came over %s", (unsigned long long)beside,
                      STR_ARG(p->node->host), h->bulk->name);
         if (p->node->peer == p)
             p->node->peer = NULL;
-        asking_lost(p);
+        pending_question_lost(p);
         tell_waiters(h);
     }
     wire_session_close(p->session, why);
@@ -100,8 +100,8 @@ static void on_frame(void *user, const struct wire_header *header, struct str pa
     if (header->type == WIRE_STREAM || header->type == WIRE_ROOM)
         why = "a frame that only clients send";
     else
-        sound = header->type == WIRE_HOSTS ? holders_take(p, payload, &why)
-                                           : asking_frame(p, header, payload, &why);
+        sound = header->type == WIRE_HOSTS ? host_index_take(p, payload, &why)
+                                           : pending_question_frame(p, header, payload, &why);
     if (!sound) {
         log_warning("%.*s sent %s; its connection is closed", STR_ARG(p->node->host), why);
         p->hub->stats.lost++;
@@ -179,7 +179,7 @@ static void on_opened(void *user)
     n->clock = (struct clock_offset){0};
     welcome(p);
     tell_waiters(h);
-    holders_changed(h, n);
+    host_index_changed(h, n);
 }
 
 static void on_closed(void *user, int why, const char *text)
@@ -303,7 +303,7 @@ static void free_hub(struct hub *h)
     for (size_t i = 0; i < h->node_count; i++) {
         free((char *)h->nodes[i]->host.data);
         free((char *)h->nodes[i]->via.data);
-        wire_held_free(&h->nodes[i]->held);
+        wire_host_set_free(&h->nodes[i]->held);
         free(h->nodes[i]);
     }
     free(h->nodes);

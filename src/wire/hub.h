@@ -88,9 +88,9 @@ struct hub_node {
     bool offset_known;    // of its clock
     int64_t offset_ns, offset_error_ns, round_trip_ns;
     uint64_t bytes_in, bytes_out; // over all its connections
-    // those of struct wire_way for its connection; empty without a connection
-    struct str way, way_problem;
-    uint64_t way_bytes; // outside all its connections
+    // the members of struct wire_transport_use for its connection; empty without a connection
+    struct str transport, transport_problem;
+    uint64_t transport_bytes; // outside all its connections
 };
 // Lists the nodes, sorted by host, in `arena`. Returns -ENOMEM on failure.
 int hub_nodes(struct hub *h, struct arena *arena, const struct hub_node **out, size_t *count);
@@ -114,8 +114,8 @@ void hub_get_stats(struct hub *h, struct hub_stats *out);
 // ---- asking ----
 //
 // A question about some hosts (filters or tags on the label `host`) goes only to nodes whose stores
-// can hold them, as they have told (held.h), and to those that have not told. Who is left out so is
-// not missing, whether it is connected or not.
+// can hold them according to their reports (host_set.h), and to nodes that have not reported. A
+// node that is left out for this reason is not missing, whether it is connected or not.
 
 struct hub_ask {
     unsigned question;
@@ -124,8 +124,8 @@ struct hub_ask {
     size_t host_count;
     int64_t deadline_ns;       // CLOCK_MONOTONIC; 0: HUB_DEADLINE_DEFAULT_MS from now
     const atomic_bool *cancel; // may be NULL; checked some 50 times a second
-    // May be NULL. Its look is called as often, in the calling thread; hub_ask returns its error.
-    // Its hold (hub_ask_all) counts the growing list and our own answer.
+    // May be NULL. hub_ask calls its `look` as often, in the calling thread, and returns its error.
+    // Its `hold` (hub_ask_all) counts the growing list and our own answer.
     const struct work_watch *watch;
     // Both are called in the calling thread. `begun` (may be NULL): all nodes have been asked, and
     // the caller can compute its own answer. `record`: one record, in the order of arrival. It

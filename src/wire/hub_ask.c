@@ -1,7 +1,7 @@
 // hub_ask.c - asks from another thread: the loop puts records into a list, the caller takes them
 // out.
-#include "wire/asking.h"
 #include "wire/hub_internal.h"
+#include "wire/pending_question.h"
 
 #include "base/clock.h"
 #include "base/condition.h"
@@ -24,7 +24,7 @@ struct absent {
 
 struct waiter {
     struct hub *hub;
-    struct asking *asking; // belongs to the loop's thread
+    struct pending_question *asking; // belongs to the loop's thread
     const struct hub_ask *ask;
     uint32_t remaining_ms;
     int begin_result;
@@ -52,8 +52,8 @@ static bool is_over(const struct waiter *w)
     return w->hub->memory && memory_account_is_over(w->hub->memory);
 }
 
-// Counts an item that has arrived, even beyond the limit. Its caller takes it soon, and until then
-// nodes wait.
+// Counts an item that has arrived, even beyond the limit: the caller takes it soon, and the nodes
+// wait until then.
 static bool is_too_much(struct waiter *w, const struct item *item)
 {
     struct memory_account *memory = w->hub->memory;
@@ -96,7 +96,7 @@ static void on_record(void *user, struct str host, struct str record)
         pthread_cond_signal(&w->news);
     pthread_mutex_unlock(&w->lock);
     if (pause)
-        asking_pause(w->asking, true);
+        pending_question_pause(w->asking, true);
 }
 
 static void on_missing(void *user, const struct wire_missing *m)
@@ -133,15 +133,15 @@ static void on_done(void *user)
 static void begin(void *user)
 {
     struct waiter *w = user;
-    struct asking_options o = {.question = w->ask->question,
-                               .request = w->ask->request,
-                               .hosts = w->ask->hosts,
-                               .host_count = w->ask->host_count,
-                               .remaining_ms = w->remaining_ms,
-                               .events = {on_record, on_missing, on_done},
-                               .user = w};
+    struct pending_question_options o = {.question = w->ask->question,
+                                         .request = w->ask->request,
+                                         .hosts = w->ask->hosts,
+                                         .host_count = w->ask->host_count,
+                                         .remaining_ms = w->remaining_ms,
+                                         .events = {on_record, on_missing, on_done},
+                                         .user = w};
     size_t left = 0;
-    w->begin_result = asking_begin(w->hub, &o, &w->asking, &left);
+    w->begin_result = pending_question_begin(w->hub, &o, &w->asking, &left);
     w->done = left == 0;
 }
 
@@ -149,14 +149,14 @@ static void resume(void *user)
 {
     struct waiter *w = user;
     if (w->asking)
-        asking_pause(w->asking, false);
+        pending_question_pause(w->asking, false);
 }
 
 static void end(void *user)
 {
     struct waiter *w = user;
     w->hub->stats.cancelled += w->reason == WIRE_ERROR;
-    asking_end(w->asking, w->reason);
+    pending_question_end(w->asking, w->reason);
     w->asking = NULL;
 }
 
@@ -204,8 +204,8 @@ static int hand_over(struct waiter *w)
         bool go_on = false;
         if (item) {
             w->held_bytes -= item_bytes(item);
-            // Decided by its own bytes alone: other questions that hold much must not keep it
-            // waiting forever.
+            // Only the bytes of this question decide: other questions that hold many bytes must not
+            // keep it waiting forever.
             go_on = w->paused &&
                     (w->held_bytes == 0 || (w->held_bytes <= HUB_HELD_MAX / 2 && !is_over(w)));
             w->paused &= !go_on;
@@ -312,7 +312,7 @@ int hub_ask(struct hub *h, const struct hub_ask *ask, struct arena *arena,
             r = collect(&w, deadline_ns);
         w.reason = r ? WIRE_ERROR : WIRE_LATE;
         wire_loop_call(h->loop, end, &w);
-        int rest = r ? 0 : hand_over(&w); // records that came at the last moment
+        int rest = r ? 0 : hand_over(&w); // also takes records that came at the last moment
         r = r ? r : rest;
     }
     if (r == 0)

@@ -1,16 +1,16 @@
-// hub_internal.h - shared by hub.c (connections), hub_nodes.c (nodes), holders.c (the hosts in
-// their stores) and asking.c (questions in flight). All of it belongs to the loop's thread, except
-// what `lock` protects.
+// hub_internal.h - shared by hub.c (connections), hub_nodes.c (nodes), host_index.c (the hosts in
+// their stores) and pending_question.c (questions in flight). All of it belongs to the loop's
+// thread, except what `lock` protects.
 #ifndef SONDE_WIRE_HUB_INTERNAL_H
 #define SONDE_WIRE_HUB_INTERNAL_H
 
 #include "base/list.h"
 #include "base/map.h"
-#include "wire/asking.h"
 #include "wire/clock_offset.h"
-#include "wire/held.h"
-#include "wire/holders.h"
+#include "wire/host_index.h"
+#include "wire/host_set.h"
 #include "wire/hub_clients.h"
+#include "wire/pending_question.h"
 #include "wire/session.h"
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ struct peer {
     int64_t pinged_ns;
     uint32_t last_id;
     bool has_told; // all nodes behind it have been reported on this connection
-    bool chosen;   // by holders_choose
+    bool chosen;   // by host_index_choose
 };
 
 enum { HUB_TELLERS_MAX = 4 };
@@ -37,14 +37,14 @@ struct node {
     bool expected, excluded, relay;
     struct peer *peer; // NULL: not connected
     uint64_t session, attempt;
-    uint64_t connections, bytes_in, bytes_out, way_bytes; // of past connections
-    uint64_t asked;                                       // number of questions
+    uint64_t connections, bytes_in, bytes_out, transport_bytes; // of past connections
+    uint64_t asked;                                             // number of questions
     struct clock_offset clock;
     size_t index; // in the hub's list of nodes
-    struct wire_held held;
+    struct wire_host_set held;
     struct node *tellers[HUB_TELLERS_MAX]; // relays that have reported this node as theirs
     unsigned teller_count;
-    bool many_tellers;   // further relays were in front of it, too
+    bool many_tellers;   // more relays have reported this node than `tellers` has room for
     bool knows_too_many; // a relay: knows more nodes than the hub has room for
 };
 
@@ -68,7 +68,7 @@ struct hub {
     struct map by_host; // index into nodes
     uint64_t session;
     struct hub_clients clients;
-    struct holders_listener hears;
+    struct host_index_listener hears;
     struct hub_stats stats;
     // For hub_wait: counts changes of connections.
     pthread_mutex_t lock;
@@ -91,10 +91,10 @@ struct node *hub_find_node(const struct hub *h, struct str host);
 bool hub_copy_text(struct str *to, struct str from);
 
 // Called when a connection has ended: its pending answers are lost.
-void asking_lost(struct peer *p);
+void pending_question_lost(struct peer *p);
 
 // Takes a frame of an answer. Returns false if it breaks the protocol (*why).
-bool asking_frame(struct peer *p, const struct wire_header *h, struct str payload,
-                  const char **why);
+bool pending_question_frame(struct peer *p, const struct wire_header *h, struct str payload,
+                            const char **why);
 
 #endif

@@ -69,7 +69,7 @@ static void expect(void *user)
     n->via = via;
     n->expected = true;
     n->excluded = false;
-    holders_changed(x->hub, n);
+    host_index_changed(x->hub, n);
 }
 
 int hub_expect(struct hub *h, struct str host, struct str via)
@@ -95,7 +95,7 @@ static void count_connected(void *user)
         c->connected += n->peer != NULL;
         c->lacking += n->expected && !n->via.size && !n->peer;
     }
-    c->changes = c->hub->changes; // no lock, because only this thread changes it
+    c->changes = c->hub->changes; // needs no lock, because only this thread changes it
 }
 
 int hub_wait(struct hub *h, size_t count, int64_t deadline_ns)
@@ -143,7 +143,7 @@ static bool describe(const struct hub *h, const struct node *n, struct arena *ar
                              .asked = n->asked,
                              .bytes_in = n->bytes_in,
                              .bytes_out = n->bytes_out,
-                             .way_bytes = n->way_bytes};
+                             .transport_bytes = n->transport_bytes};
     out->offset_known = clock_offset_get(&n->clock, &out->offset_ns, &out->offset_error_ns);
     out->round_trip_ns = 2 * out->offset_error_ns;
     if (n->peer) {
@@ -151,13 +151,13 @@ static bool describe(const struct hub *h, const struct node *n, struct arena *ar
         wire_session_bytes(n->peer->session, &in, &gone);
         out->bytes_in += in;
         out->bytes_out += gone;
-        struct wire_way way = wire_session_way(n->peer->session);
-        out->way = arena_str(arena, str_of(way.name));
-        out->way_problem = arena_str(arena, str_of(way.why));
-        out->way_bytes += way.bytes;
+        struct wire_transport_use way = wire_session_transport(n->peer->session);
+        out->transport = arena_str(arena, str_of(way.name));
+        out->transport_problem = arena_str(arena, str_of(way.why));
+        out->transport_bytes += way.bytes;
     }
     return out->host.data && out->via.data &&
-           (!n->peer || (out->way.data && out->way_problem.data));
+           (!n->peer || (out->way.data && out->transport_problem.data));
 }
 
 static void list(void *user)

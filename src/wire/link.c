@@ -3,8 +3,8 @@
 #include "wire/link.h"
 
 #include "wire/answers.h"
+#include "wire/host_reports.h"
 #include "wire/session.h"
-#include "wire/telling.h"
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -36,7 +36,7 @@ struct wire_link {
     unsigned failures; // since the connection was last open
     unsigned dead_ms;  // set by the parent
     struct answers *answers;
-    struct wire_telling telling;
+    struct wire_host_reports telling;
     struct wire_link_stats stats;
 };
 
@@ -55,7 +55,7 @@ static bool take_ping(struct wire_link *l, struct str payload)
     if (!answer.failed)
         wire_session_send(l->session, WIRE_PONG, 0, buf_str(&answer));
     buf_free(&answer);
-    wire_telling_look(&l->telling);
+    wire_host_reports_look(&l->telling);
     return true;
 }
 
@@ -71,7 +71,7 @@ static bool take_welcome(struct wire_link *l, struct str payload)
     l->stats.opened++;
     l->stats.problem[0] = 0;
     if (wire_session_peer(l->session)->abilities & WIRE_ABLE_HOSTS)
-        wire_telling_connected(&l->telling, l->session);
+        wire_host_reports_connected(&l->telling, l->session);
     answers_connected(l->answers, l->session);
     arm(l);
     return true;
@@ -108,13 +108,13 @@ static const struct parent *parent_of(const struct wire_link *l)
 static void disconnect(struct wire_link *l, const char *problem, const char *why)
 {
     answers_disconnected(l->answers);
-    wire_telling_disconnected(&l->telling);
+    wire_host_reports_disconnected(&l->telling);
     if (l->session) {
         uint64_t in, out;
         wire_session_bytes(l->session, &in, &out);
         l->stats.bytes_in += in;
         l->stats.bytes_out += out;
-        l->stats.way_bytes += wire_session_way(l->session).bytes;
+        l->stats.transport_bytes += wire_session_transport(l->session).bytes;
     }
     wire_session_close(l->session, why);
     l->session = NULL;
@@ -175,8 +175,8 @@ static void connect_now(struct wire_link *l)
         disconnect(l, e.text, NULL);
 }
 
-// Doubles with each failure up to retry_max_ms. The wait is a random fraction of that, between half
-// and all, so that a thousand nodes do not connect at the same moment.
+// The longest wait doubles with each failure, up to retry_max_ms. The actual wait is random,
+// between half of it and all of it, so that a thousand nodes do not connect at the same moment.
 static uint64_t retry_wait_ms(const struct wire_link *l)
 {
     uint64_t wait = l->settings.retry_ms;
@@ -203,7 +203,7 @@ static void on_timer(uv_timer_t *timer)
         // After a stall of this process, read pending input before declaring the parent dead.
         bool stood_still = now_ns - l->armed_ns > most_ms * NS_PER_MS / 2;
         if (!stood_still && now_ns - since > most_ms * NS_PER_MS) {
-            // The silent parent is tried last.
+            // The link tries the silent parent last.
             l->tries = open ? (unsigned)l->stats.parent + 1 : l->tries;
             disconnect(l,
                        open ? "the parent was not heard for too long" : "the parent did not answer",
@@ -234,7 +234,7 @@ static void start(void *user)
     uv_timer_init(wire_loop_uv(l->loop), l->timer);
     l->timer->data = l;
     answers_start(l->answers);
-    wire_telling_begin(&l->telling, l->host, l->settings.questions, &l->source, l->children);
+    wire_host_reports_begin(&l->telling, l->host, l->settings.questions, &l->source, l->children);
     connect_now(l);
     arm(l);
 }
@@ -308,7 +308,7 @@ static void stop(void *user)
 {
     struct wire_link *l = user;
     disconnect(l, "", "this node ends");
-    wire_telling_end(&l->telling);
+    wire_host_reports_end(&l->telling);
     uv_close((uv_handle_t *)l->timer, free_timer);
     answers_stop(l->answers);
 }
@@ -324,7 +324,7 @@ void wire_link_destroy(struct wire_link *l)
 static void look(void *user)
 {
     struct wire_link *l = user;
-    wire_telling_look(&l->telling);
+    wire_host_reports_look(&l->telling);
 }
 
 void wire_link_look(struct wire_link *l)
@@ -393,10 +393,10 @@ static void read_stats(void *user)
     wire_session_bytes(s->link->session, &in, &out);
     s->out->bytes_in += in;
     s->out->bytes_out += out;
-    struct wire_way way = wire_session_way(s->link->session);
-    s->out->way_bytes += way.bytes;
-    snprintf(s->out->way, sizeof s->out->way, "%s", way.name);
-    snprintf(s->out->way_problem, sizeof s->out->way_problem, "%s", way.why);
+    struct wire_transport_use way = wire_session_transport(s->link->session);
+    s->out->transport_bytes += way.bytes;
+    snprintf(s->out->transport, sizeof s->out->transport, "%s", way.name);
+    snprintf(s->out->transport_problem, sizeof s->out->transport_problem, "%s", way.why);
 }
 
 void wire_link_get_stats(struct wire_link *l, struct wire_link_stats *out)

@@ -1,7 +1,7 @@
 // link.h - the side that connects to a parent and answers its questions.
 //
-// A link keeps one connection to its parent: it connects, proves that it knows the key, answers
-// pings and questions, and when the connection is lost connects again, waiting a little longer each
+// A link keeps one connection to its parent: it connects, proves that it knows the key, and answers
+// pings and questions. After a lost connection it connects again, and waits a little longer each
 // time. It answers in the loop's thread, in slices, so that a long question delays neither a
 // heartbeat nor a short one, and a CANCEL is seen between two groups of series.
 //
@@ -27,7 +27,7 @@ struct wire_parent {
 struct wire_link_options {
     struct wire_settings settings;
     const struct wire_transport *transport; // NULL: wire_tcp
-    // private to the link, outlives it; NULL: all data go over the connection
+    // used by this link alone, and outlives it; NULL: all data go over the connection
     struct wire_bulk *bulk;
     const char *parent_host;   // a name or a number
     int parent_port;           // wire_link_set_parents sets several
@@ -37,7 +37,7 @@ struct wire_link_options {
     // refreshes its files before questions about the present; NULL: not needed
     struct wire_refresher *refresher;
     struct hub *children; // on the same loop; NULL: none
-    // for all answers together; past its limit a question is refused. NULL: no limit
+    // counts the memory of all answers; past its limit a question is refused. NULL: no limit
     struct memory_account *memory;
 };
 
@@ -50,9 +50,9 @@ struct wire_link_stats {
     int running;       // answers in progress
     int parent;        // the parent of the connection, or of the current attempt
     char problem[160]; // why the last connection ended; empty: none ended yet
-    // those of struct wire_way for the current connection
-    char way[WIRE_WAY_MAX], way_problem[128];
-    uint64_t way_bytes; // outside all connections
+    // the members of struct wire_transport_use for the current connection
+    char transport[WIRE_TRANSPORT_NAME_MAX], transport_problem[128];
+    uint64_t transport_bytes; // outside all connections
 };
 
 struct wire_link;
@@ -67,7 +67,7 @@ void wire_link_destroy(struct wire_link *l);
 int wire_link_set_parents(struct wire_link *l, const struct wire_parent *parents, size_t count);
 
 // Called when the store has new series: reports their hosts to the parent at once instead of at its
-// next ping (held.h). Callable from any thread but the loop's.
+// next ping (host_set.h). Callable from any thread but the loop's.
 void wire_link_look(struct wire_link *l);
 
 void wire_link_get_stats(struct wire_link *l, struct wire_link_stats *out);

@@ -178,7 +178,7 @@ static void *run(void *user)
     return NULL;
 }
 
-// Signals are for the process's other threads.
+// The other threads of the process handle signals.
 static int start_thread(struct wire_loop *l)
 {
     sigset_t before;

@@ -3,7 +3,8 @@
 //   WELCOME  u32 heartbeat_ms, u32 dead_ms
 //   PING     i64 the hub's monotonic clock, i64 its real-time clock                        } ns
 //   PONG     both again, i64 the link's real-time clock at PING, i64 and at PONG            }
-//   ASK      u8 question, u32 credit in bytes, u32 ms until the deadline, varint count of hosts, short host…, then the request
+//   ASK      u8 question, u32 credit in bytes, u32 ms until the deadline, varint count of hosts,
+//            short host…, then the request
 //   CANCEL   nothing
 //   CREDIT   u32 bytes more that may be sent
 //   PART     bytes of the answer's stream of records: u32 size, record, u32 size, …; cut anywhere
@@ -13,15 +14,18 @@
 //
 // and, if both ends have a bulk (bulk.h):
 //
-//   WINDOW   u32 offset, u32 size, 16 mac of a first piece, for a trial; then what the hub needs to fetch from there
-//   USE      u8 whether the window is used from now on, short text: the name of the bulk, or why not (any more)
+//   WINDOW   u32 offset, u32 size, 16 mac of a first piece, for a trial; then the data that the hub
+//            needs to fetch from there
+//   USE      u8 whether the window is used from now on, short text: the name of the bulk, or the
+//            reason why not (any more)
 //   LAID     u32 offset, u32 size, 16 mac: these bytes of the window are the next PART
 //   TAKEN    u32 bytes of the oldest pieces that may be reused
 //   AGAIN    bytes of the oldest piece that was not taken before a USE said no
 //
-// and, if both ends support it, the hosts whose series nodes hold (held.h):
+// and, if both ends support it, the hosts whose series nodes hold (host_set.h):
 //
-//   HOSTS    u8 whether the link's first report is now complete; entries of nodes: itself, and those behind it
+//   HOSTS    u8 whether the link's first report is now complete; entries of nodes: itself, and
+//            those behind it
 //
 // and in the session of an HTTP client (forward.h), both ways:
 //

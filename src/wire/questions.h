@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/reservation.h"
-#include "wire/held.h"
+#include "wire/host_set.h"
 
 struct store_snapshot;
 struct store_reader;
@@ -51,12 +51,12 @@ struct wire_questions {
     void (*host_filter_end)(struct wire_host_filter *filter);
     // Whether to ask a node of that name, which holds these hosts' series.
     bool (*concerns)(const struct wire_host_filter *filter, struct str node,
-                     const struct wire_held *held);
+                     const struct wire_host_set *held);
 
     // Two views with the same identity hold series of the same hosts; never 0.
     uint64_t (*identity)(const struct wire_view *view);
     // Adds the hosts whose series a view holds, except the node itself.
-    void (*hosts)(const struct wire_view *view, struct str own, struct wire_held *held);
+    void (*hosts)(const struct wire_view *view, struct str own, struct wire_host_set *held);
 
     // View and host must outlive the answer. After a failure *out is not set.
     int (*answer)(struct wire_answer **out, unsigned question, struct str request,

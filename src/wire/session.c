@@ -162,8 +162,8 @@ static void take_frame(struct wire_session *s, const struct wire_header *h, cons
     if (r <= 0)
         return;
     s->o.events.frame(s->o.user, h, payload);
-    if (h->type == WIRE_WELCOME && !s->closing && !s->over && s->o.bulk && s->way == WAY_NONE &&
-        s->handshake.peer.abilities & WIRE_ABLE_WINDOW)
+    if (h->type == WIRE_WELCOME && !s->closing && !s->over && s->o.bulk &&
+        s->transport == WAY_NONE && s->handshake.peer.abilities & WIRE_ABLE_WINDOW)
         session_way_begin(s);
 }
 

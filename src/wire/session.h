@@ -22,7 +22,7 @@ struct wire_session_events {
 };
 
 // How large data travel outside the connection.
-struct wire_way {
+struct wire_transport_use {
     const char *name; // of the bulk; "tcp": no bulk
     const char *why;  // why this end's bulk is not used; otherwise empty
     uint64_t bytes;   // carried by the bulk
@@ -72,6 +72,6 @@ int64_t wire_session_began_ns(const struct wire_session *s);
 int64_t wire_session_heard_ns(const struct wire_session *s);
 // counts the connection's bytes
 void wire_session_bytes(const struct wire_session *s, uint64_t *in, uint64_t *out);
-struct wire_way wire_session_way(const struct wire_session *s);
+struct wire_transport_use wire_session_transport(const struct wire_session *s);
 
 #endif

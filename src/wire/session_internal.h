@@ -1,4 +1,4 @@
-// session_internal.h - shared by session.c (frames) and session_way.c (the bulk).
+// session_internal.h - shared by session.c (frames) and session_bulk.c (the bulk).
 #ifndef SONDE_WIRE_SESSION_INTERNAL_H
 #define SONDE_WIRE_SESSION_INTERNAL_H
 
@@ -26,7 +26,7 @@ struct wire_session {
     int64_t began_ns, heard_ns;
     enum way way;
     char why[128]; // why the session is broken
-    uint64_t way_bytes;
+    uint64_t transport_bytes;
     struct window *window;       // for a link with a bulk
     struct wire_fetches fetches; // for a hub
 };

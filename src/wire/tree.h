@@ -1,10 +1,15 @@
 // tree.h - computes the tree of relays for jobs with more nodes than one hub shall ask.
 //
-//   root ─┬─ 1 ─┬─ F+1          member i > 0 is behind member (i - 1) / F; member 0 is the root, whose hub collects everything.
-//         │     ├─ …            No member has more than F children. The tree has the least depth and the fewest relays: of 1,000 members with F = 64
-//         │     └─ 2F           these are 15, of 10,000 they are 156. Members never change their places, so a change of one touches no other.
+//   root ─┬─ 1 ─┬─ F+1
+//         │     ├─ …
+//         │     └─ 2F
 //         ├─ 2 ─── 2F+1 …
 //         └─ F
+//
+// Member i > 0 is behind member (i - 1) / F; member 0 is the root, whose hub collects everything.
+// No member has more than F children. The tree has the least depth and the fewest relays: with
+// F = 64, 15 of 1,000 members are relays, and 156 of 10,000. Members never change their places, so
+// a change of one touches no other.
 #ifndef SONDE_WIRE_TREE_H
 #define SONDE_WIRE_TREE_H
 

@@ -2,7 +2,9 @@
 // out.
 //
 //   0        tail              head           WIRE_WINDOW_BYTES
-//   ├────────┼█████│███│███████┼──────────────┤        a piece lies in one stretch: it is cut at the end of the ring
+//   ├────────┼█████│███│███████┼──────────────┤
+//
+// A piece lies in one stretch: it is cut at the end of the ring.
 #ifndef SONDE_WIRE_WINDOW_H
 #define SONDE_WIRE_WINDOW_H
 

@@ -325,12 +325,12 @@ static void read_messages(struct str payload)
     struct bytes rest = bytes_of(payload.data, payload.size);
     while (bytes_left(&rest) && wire_missing_read(&rest, &missing) == 0)
         ;
-    struct str room[WIRE_HELD_MAX], node;
-    struct wire_held held, sum = {0};
+    struct str room[WIRE_HOST_SET_MAX], node;
+    struct wire_host_set held, sum = {0};
     rest = bytes_of(payload.data, payload.size);
-    while (bytes_left(&rest) && wire_held_read(&rest, room, &node, &held) == 0) {
-        wire_held_merge(&sum, &held);
-        if (wire_held_merge(&sum, &held))
+    while (bytes_left(&rest) && wire_host_set_read(&rest, room, &node, &held) == 0) {
+        wire_host_set_merge(&sum, &held);
+        if (wire_host_set_merge(&sum, &held))
             abort(); // existing slices contain nothing new
     }
     for (unsigned question = 0; question <= ASK_QUESTION_COUNT; question++) {
@@ -339,7 +339,7 @@ static void read_messages(struct str payload)
         ask_host_filter_concerns(&about, STR("n1"), &sum);
         ask_host_filter_free(&about);
     }
-    wire_held_free(&sum);
+    wire_host_set_free(&sum);
     struct ask_names_request names;
     struct query_series_filter series;
     struct store_events_wanted wanted;

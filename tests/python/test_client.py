@@ -1,9 +1,7 @@
-"""sonde.AnalysisClient inside of jobs, beside them, and on recordings: Dragon's names and
-signatures, and the same answers live as from a recording."""
+"""sonde.AnalysisClient inside of jobs, beside them, and on recordings: the same answers live as
+from a recording."""
 
-import contextlib
 import errno
-import inspect
 import itertools
 import json
 import os
@@ -12,10 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import unittest
-import urllib.error
-import urllib.request
 
 try:
     import pyarrow
@@ -26,41 +21,10 @@ try:
 except ImportError:
     pandas = None
 
-sys.path[:0] = [os.environ["PLACE"], os.environ["PACKAGE"]]
-from place import SONDE, Place, main, server_proof, until  # noqa: E402
+from client_place import PACKAGE, Asking
+from place import SONDE, main, until
 
-import sonde  # noqa: E402
-
-PACKAGE = os.environ["PACKAGE"]
-
-
-class Asking(Place):
-    """Queries from this process, whose environment is the test's while it runs."""
-
-    def setUp(self):
-        super().setUp()
-        self.env |= {"PYTHONPATH": PACKAGE + ":" + os.environ.get("PYTHONPATH", "")}
-        self.before = dict(os.environ)
-        os.environ.clear()
-        os.environ.update(self.env)
-
-    def tearDown(self):
-        os.environ.clear()
-        os.environ.update(self.before)
-        super().tearDown()
-
-    def run_it(self, text, *options, code=0):
-        """Runs the text as a job to its end; returns its output."""
-        program = self.root / "program.py"
-        program.write_text("import json, sonde, sys, time\n" + textwrap.dedent(text))
-        result = self.sonde("run", "--quiet", *(options or ("-l", "1", "--no-record")), "--", sys.executable, program)
-        self.assertEqual(result.returncode, code, result.stderr)
-        return result.stdout
-
-    def start_job(self, *options):
-        """Starts a job that waits; returns its address."""
-        self.start("run", "--quiet", *(options or ("-l", "1", "--no-record")), "--", "sleep", "600")
-        return self.job()["url"]
+import sonde
 
 
 class Found(Asking):
@@ -179,133 +143,11 @@ time,value,metric,rank,tag.time
         self.assertIn("to_pandas() needs pandas: pip install pandas", self.table("pandas").stderr)
 
 
-class Dragon(Asking):
-    def test_signatures(self):
-        names = ("connect", "get_metrics", "get_data", "db_dump", "reboot")
-        plain = {name: [(p.name, p.kind, p.default) for p in inspect.signature(getattr(sonde.AnalysisClient, name)).parameters.values()][1:] for name in names}
-        either, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
-        self.assertEqual(plain, {
-            "connect": [("timeout", either, None)],
-            "get_metrics": [],
-            "get_data": [("metrics", either, inspect.Parameter.empty), ("tags", either, None), ("start_time", either, None)],
-            "db_dump": [],
-            "reboot": [("exclude_huids", keyword, None), ("exclude_hostnames", keyword, None)],
-        })
-
-    def test_before_connect(self):
-        client = sonde.AnalysisClient()
-        for call in (client.get_metrics, lambda: client.get_data("x"), client.db_dump):
-            with self.assertRaisesRegex(RuntimeError, "connect"):
-                call()
-        with self.assertRaisesRegex(RuntimeError, "no job runs here"):
-            client.connect()
-        with self.assertRaisesRegex(RuntimeError, "no job runs here"):
-            client.connect(timeout=0.2)
-        with self.assertRaisesRegex(RuntimeError, "refused|connect"):
-            sonde.AnalysisClient("http://127.0.0.1:1").connect()
-
-    def test_inside_of_a_job(self):
-        out = json.loads(self.run_it("""
-            m = sonde.gauge("loss", tags={"rank": 3})
-            now = time.time_ns() - 2 * 10**9    # no point is ahead of the clock
-            for i in range(4): m.emit(i, now // 10**9 * 10**9 + i * 4 * 10**8)     # 0, 0.4, 0.8, 1.2 s
-            m.emit(9, now - 400 * 10**9)
-            sonde.emit("other", 1)
-            client = sonde.AnalysisClient()
-            client.connect(timeout=30)
-            while not {"loss", "other"} <= client.get_metrics(): time.sleep(0.01)
-            while len(client.get_data("loss", start_time=now / 1e9 - 500)[0]["dps"]) < 3: time.sleep(0.01)
-            print(json.dumps([now // 10**9, client.get_data("loss"), client.get_data(["other", "no_such", "loss"]), client.get_data("loss", {"rank": 3}),
-                              client.get_data("loss", {"rank": "4"}), client.get_data([]), client.get_data("loss", start_time=now / 1e9 - 500),
-                              client.get_data("loss", "rank"), client.get_data("loss", ["host", "nobody"]), client.get_data("loss", start_time=now / 1e9 + 500)]))
-        """))
-        second, [loss], several, [tagged], none, nothing, [longer], [by_rank], no_tag, future = out
-        self.assertEqual((loss["metric"], loss["aggregateTags"], list(loss["tags"])), ("loss", [], ["host"]))
-        self.assertEqual((by_rank["tags"], no_tag, future), (loss["tags"] | {"rank": "3"}, [], []))
-        self.assertEqual(loss["dps"], {str(second): 2, str(second + 1): 3})
-        self.assertEqual(longer["dps"], loss["dps"] | {str(second - 400): 9})
-        self.assertEqual(([s["metric"] for s in several], tagged, none, nothing), (["other", "loss"], by_rank, [], []))
-
-    def test_wrong_metrics(self):
-        self.start_job()
-        client = sonde.AnalysisClient()
-        client.connect(timeout=30)
-        for wrong in (3, None, ("loss",), {"loss"}):
-            with self.assertRaises(AttributeError):
-                client.get_data(wrong)
-
-    def test_reboot(self):
-        url = self.start_job()
-        with sonde.AnalysisClient(url) as client:
-            with self.assertRaisesRegex(RuntimeError, "cannot be restarted"):
-                client.reboot(exclude_hostnames=["n2"])
-            with self.assertRaisesRegex(RuntimeError, r"no hosts with the huids \[17, 18\]"):
-                client.reboot(exclude_huids=[17, 18])
-
-    def test_reboot_of_a_resilient_job(self):
-        out = self.run_it("""
-            import os
-            if os.environ["SONDE_RESTART"] == "0":
-                with sonde.AnalysisClient() as client:
-                    client.reboot(exclude_hostnames="no-such-host")
-                time.sleep(600)
-            print("again")
-        """, "-l", "1", "--no-record", "--resilient")
-        self.assertEqual(out, "again\n")
-
-    def test_dump(self):
-        """The job's answers, by node."""
-        import http.server
-        import threading
-        said = {"files": [{"host": "n1", "path": "/d/n1.sonde", "state": "copied", "points": 5, "bytes": 9, "message": ""},
-                          {"host": "n2", "path": "/d/n2.sonde", "state": "failed", "points": 0, "bytes": 0, "message": "no space"},
-                          {"host": "n2", "path": "/d/n2-2.sonde", "state": "copied", "points": 0, "bytes": 0, "message": ""},
-                          {"host": "n3", "path": "/d/n3.sonde", "state": "unchanged", "points": 0, "bytes": 0, "message": ""}], "missing": [{"host": "n4", "reason": "connection lost"}]}
-        asked = []
-
-        class Job(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                if self.path.startswith("/sonde/v1/proof"):
-                    body = server_proof(self.path, "{}:{}".format(*self.connection.getsockname()), ["abc"])
-                else:
-                    body = json.dumps({"nodes": []} if self.command == "GET" else said).encode()
-                asked.append((self.command, self.path, self.headers["Authorization"], self.rfile.read(int(self.headers.get("Content-Length", 0)))))
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-            do_POST = do_GET
-            
-            def log_message(self, *_):
-                pass
-
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Job) as server:
-            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-            thread.start()
-            with sonde.AnalysisClient(f"http://127.0.0.1:{server.server_port}/?token=abc") as client:
-                nodes = client.db_dump()
-            server.shutdown()
-            thread.join()
-        self.assertEqual(asked[-1], ("POST", "/sonde/v1/dump", "Bearer abc", b"{}"))
-        self.assertEqual({node["host"]: tuple(node["result"].values()) for node in nodes}, {
-            "n1": ("success", "copied: /d/n1.sonde"), "n2": ("error", "no space"), "n3": ("success", "unchanged: /d/n3.sonde"), "n4": ("error", "connection lost")})
-        self.assertEqual({node["type"] for node in nodes}, {"dump"})
-
-    def test_it_waits_for_a_job(self):
-        client = sonde.AnalysisClient()
-        self.start("run", "--quiet", "-l", "1", "--no-record", "--", "sleep", "600")
-        client.connect(timeout=60)
-        until(lambda: isinstance(client.get_metrics(), set), "an answer")
-        client.close()
-        with self.assertRaises(RuntimeError):
-            client.get_metrics()
-
-
 # The recorded data: two ranks' losses for 100 s, a counter, spans, an annotation. T: see NS.
 T = 1_700_000_000
+
 NS = 1_000_000_000
+
 WRITE = """
     import os
     T, NS = 1_700_000_000, 1_000_000_000
@@ -324,6 +166,8 @@ WRITE = """
         except (IndexError, RuntimeError): return False
     while not all_of_it(): time.sleep(0.01)
 """
+
+
 # Each of these returns the same from the running job as from its recording.
 QUESTIONS = [
     'c.query("loss")', 'c.query("none:loss{rank=1}")', 'c.query("sum:10s-avg:loss")', 'c.query("avg:1m-p95-nan:loss{rank=*}", start=1_700_000_000, end=1_700_000_200)',
@@ -339,6 +183,7 @@ QUESTIONS = [
     'c.get_data("loss", {"rank": "1"}, 1_700_000_000)', 'c.get_data(["steps_total", "nobody"], start_time=1_700_000_090)', 'sorted(c.get_metrics())',
     '[(n["host"], n["job"], n["series"]) for n in c.nodes()]',
 ]
+
 SHOW = """
     import datetime, math
     def plain(x):
@@ -552,117 +397,6 @@ class Https(Asking):
             except sonde.ClientError as error: print("SONDE_CA" in str(error))
         """, "-l", "1", "--no-record", "--tls-cert", certificate, "--tls-key", key)
         self.assertEqual(out, "<sonde.AnalysisClient https:// True\nTrue\n")
-
-
-class Watching(Asking):
-    def test_reacts(self):
-        """Every point that meets the condition is reported once, and no earlier one; an exception
-        of the callback does not end the watch."""
-        out = json.loads(self.run_it("""
-            import logging
-            logging.disable(logging.CRITICAL)
-            m = sonde.gauge("load", tags={"rank": 3})
-            m(99)
-            client = sonde.AnalysisClient()
-            client.connect(timeout=30)
-            while "load" not in client.get_metrics(): time.sleep(0.01)
-            seen, every, raised, first = [], [], [], []
-            def act(series, time_ns, value):
-                seen.append([series.metric, series.tags["rank"], value, time.time_ns() - time_ns])
-            def bad(series, time_ns, value):
-                raised.append(value)
-                raise ValueError
-            watches = [client.watch("load{rank=*}", "> 90", act), client.watch("load{rank=3}", None, lambda s, t, v: every.append(v)),
-                       client.watch("load", lambda v: v % 2 == 1, bad), client.watch("load{rank=4}", "> 0", act), client.watch("not_yet", ">= 1", lambda s, t, v: first.append(v))]
-            for i in range(85, 96): m(i); time.sleep(0.01)
-            sonde.emit("not_yet", 1)
-            while len(every) < 11 or len(seen) < 5 or len(raised) < 6 or not first: time.sleep(0.01)
-            alive = [w.alive for w in watches]
-            for w in watches: w.stop()
-            m(100)
-            print(json.dumps([seen, every, raised, first, alive, [w.alive for w in watches], [repr(w.error) for w in watches]]))
-        """))
-        seen, every, raised, first, alive, after, errors = out
-        self.assertEqual([s[:3] for s in seen], [["load", "3", v] for v in range(91, 96)])
-        self.assertEqual((every, raised, first), (list(range(85, 96)), [85, 87, 89, 91, 93, 95], [1]))
-        self.assertEqual((alive, after, errors), ([True] * 5, [False] * 5, ["None"] * 5))
-
-    def test_goes_on_behind_an_outage(self):
-        self.start_job("-l", "1", "--no-record")
-        [job] = json.loads(self.sonde("status", "--json").stdout)
-        client = sonde.AnalysisClient()
-        client.connect(timeout=30)
-        seen = []
-        with client.watch("x", None, lambda series, t, value: seen.append(value)) as watch:
-            self.assertEqual(self.sonde("put", "x", "1").returncode, 0)
-            until(lambda: seen == [1], "the first point")
-            [aggregator] = self.alive("aggregator --")
-            os.kill(aggregator, 9)
-            self.assertEqual(self.sonde("put", "x", "2").returncode, 0)
-            until(lambda: seen == [1, 2], "the point of the outage")
-            self.assertTrue(watch.alive)
-        self.assertTrue(job["url"])
-
-    def answered(self, client):
-        """The number of requests that the job's workers have answered."""
-        return json.loads(client._open().ask("/sonde/v1/status"))["workers"]["answered"]
-
-    def test_a_stream_brings_the_points(self):
-        """No queries are sent while the stream is open; the points equal those of a query."""
-        self.start_job()
-        with sonde.AnalysisClient() as client:
-            seen = []
-            with client.watch("x{k=*}", None, lambda series, t, value: seen.append((series.metric, series.kind, series.tags["k"], value))):
-                self.sonde("put", "x", "0", "k=a")
-                until(lambda: seen, "the first point")  # the stream is open, or will be at once
-                self.sonde("put", "x", "1", "k=a")
-                until(lambda: len(seen) == 2, "the second point")
-                before = self.answered(client)
-                for i, value in enumerate(("2", "inf", "-inf", "1e300", "0.1")):
-                    self.sonde("put", stdin=f"x {value} k=b\n")
-                    until(lambda: len(seen) == 3 + i, f"the point {value}")
-                self.assertEqual(self.answered(client) - before, 1)
-        self.assertEqual(seen, [("x", "gauge", k, v) for k, v in (("a", 0), ("a", 1), ("b", 2), ("b", float("inf")), ("b", float("-inf")), ("b", 1e300), ("b", 0.1))])
-
-    def test_what_a_stream_cannot_follow_is_asked_for(self):
-        """Several values, patterns, rates; and a job that accepts no further streams."""
-        url = self.start_job()
-        with sonde.AnalysisClient() as client, contextlib.ExitStack() as ends:
-            seen = {}
-            token = next((self.tmp / f"sonde-{os.getuid()}").glob("*/token")).read_text().strip()
-            for _ in range(64):
-                answer = urllib.request.urlopen(urllib.request.Request(f"{url}/sonde/v1/stream?m=y", headers={"Authorization": f"Bearer {token}"}))
-                ends.callback(answer.close)
-            with self.assertRaises(urllib.error.HTTPError):
-                urllib.request.urlopen(urllib.request.Request(f"{url}/sonde/v1/stream?m=y", headers={"Authorization": f"Bearer {token}"}))
-            selections = ("x{k=a|b}", "x{k=*b}", "x{k=*}", "rate:x{k=b}")
-            for selection in selections:
-                ends.enter_context(client.watch(selection, None, lambda series, t, value, s=selection: seen.setdefault(s, []).append(value)))
-            now_ms = time.time_ns() // 1_000_000
-            self.sonde("put", stdin=f"put x {now_ms - 1000} 3 k=a\nput x {now_ms - 1000} 5 k=b\nput x {now_ms} 9 k=b\n")
-            until(lambda: {s: sorted(v) for s, v in seen.items()} == {"x{k=a|b}": [3, 5, 9], "x{k=*b}": [5, 9], "x{k=*}": [3, 5, 9], "rate:x{k=b}": [4]},
-                  lambda: f"all points: {seen}")
-
-    def test_ends_with_words_when_it_cannot_go_on(self):
-        url = self.start_job()
-        client = sonde.AnalysisClient(url)
-        client.connect(timeout=30)
-        with self.assertLogs("sonde", "ERROR") as logged:
-            watch = client.watch("x", None, print)
-            client.close()
-            until(lambda: not watch.alive, "the watch to end")
-        self.assertIsInstance(watch.error, sonde.ClientError)
-        self.assertIn("closed", logged.output[0])
-
-    def test_of_a_folder(self):
-        """A growing run folder is watched like a job."""
-        self.start_job()
-        [folder] = (self.tmp / f"sonde-{os.getuid()}").iterdir()
-        until(lambda: list(folder.glob("*.sonde")), "the node's file")
-        seen = []
-        with sonde.AnalysisClient(folder) as client, client.watch("x", "== 7", lambda series, t, value: seen.append(value)):
-            self.sonde("put", "x", "7")
-            until(lambda: seen == [7], "the point")
 
 
 class Nodes(Asking):

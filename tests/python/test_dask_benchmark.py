@@ -7,7 +7,7 @@ import unittest
 
 # Dask would query the fake GPUs for values that they lack
 os.environ |= {"MPLBACKEND": "Agg", "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False"}
-from test_dask import GPUS, INTERVAL_MS, Clusters, sleep  # noqa: E402
+from dask_clusters import GPUS, INTERVAL_MS, Clusters, sleep  # noqa: E402
 
 from distributed import Client  # noqa: E402
 

@@ -11,7 +11,8 @@ import textwrap
 # Dask would query the fake GPUs for values that they lack
 os.environ |= {"MPLBACKEND": "Agg", "DASK_DISTRIBUTED__DIAGNOSTICS__NVML": "False"}
 from published import BENCHMARK  # noqa: E402
-from test_dask import GPUS, Clusters, main, sleep, until  # noqa: E402
+from dask_clusters import GPUS, Clusters, sleep  # noqa: E402
+from place import main, until  # noqa: E402
 
 from distributed import Client  # noqa: E402
 

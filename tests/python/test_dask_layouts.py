@@ -6,7 +6,8 @@ import os
 import sys
 import textwrap
 
-from test_dask import GPUS, INTERVAL_MS, Clusters, PatientNanny, main, sleep, until
+from dask_clusters import GPUS, INTERVAL_MS, Clusters, PatientNanny, sleep
+from place import main, until
 
 from distributed import Client, LocalCluster, Scheduler, SpecCluster  # noqa: E402
 

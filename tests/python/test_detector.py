@@ -250,7 +250,10 @@ class Restart(unittest.TestCase):
     def test_dictionaries_of_dragon_are_destroyed(self):
         """Only those: this must not end another object that happens to have destroy()."""
         ended = []
-        destroy = lambda self, allow_restart=False: ended.append((type(self).__name__, allow_restart))  # noqa: E731
+
+        def destroy(self, allow_restart=False):
+            ended.append((type(self).__name__, allow_restart))
+
         theirs = type("DDict", (), {"__module__": "dragon.data.ddict.ddict", "destroy": destroy})
         other = type("Other", (), {"__module__": "dragonfly", "destroy": destroy})
         self.restart(["n2"], [theirs(), other(), {"a": 1}])

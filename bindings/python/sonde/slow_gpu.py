@@ -181,7 +181,9 @@ class SlowGPUDetector(CollectorDetectorGroup):
         """Runs in a process that sees one GPU. Returns seconds, or None if the GPU has no room."""
         return probe(os.environ.get("SONDE_PROBE_DEVICE", "gpu:0"))
 
-    def analyze_data(self, data: Data, analysis_args: Any) -> tuple[bool, list[str]]:  # type: ignore[override]
+    def analyze_data(  # type: ignore[override]
+        self, data: Data, analysis_args: Any
+    ) -> tuple[bool, list[str]]:
         """Returns whether a slow GPU is on a node that may be excluded, and the hosts of all slow
         GPUs. It judges every point once, even if `data` repeats it."""
         self._take(data)

@@ -1,6 +1,7 @@
 // arrow.c - /sonde/v1/query in bulk: the answer as one Arrow table, a record batch for each series.
 //
-//   time timestamp[ns, UTC] | value float64 | query int32 | metric dictionary | one dictionary column for each tag key
+//   time timestamp[ns, UTC] | value float64 | query int32 | metric dictionary
+//   | one dictionary column for each tag key
 //
 // The columns are known only when all queries have been run. Until then their results wait, within
 // the memory of one query.

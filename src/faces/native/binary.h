@@ -4,8 +4,9 @@
 //
 //   8 bytes    NATIVE_BINARY_MAGIC
 //   a series:  u64 size of its description, not 0; the description; zeros up to a multiple of 8
-//              u64 points; i64 times, ns since the epoch, ascending; f64 values, NaN where JSON has null
-//              with NATIVE_BINARY_SHARED in `points` the times are left out: they equal those of the previous series, which has as many points
+//              u64 points; i64 times, ns since the epoch, ascending; f64 values, NaN where JSON has
+//              null. With NATIVE_BINARY_SHARED in `points` the times are left out: they equal those
+//              of the previous series, which has as many points
 //   …
 //   u64 0      no more series
 //   u64 series, u64 points, u64 points read: an answer without these is truncated

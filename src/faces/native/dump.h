@@ -1,7 +1,8 @@
 // dump.h - copies every node's data to local files while the job runs: POST /sonde/v1/dump.
 //
-//   relays ──COPY──▶ hub ─▶ FOLDER/HOST.sonde                              if a folder is given
-//   our own file ────┘   └▶ a folder beside our own file ──ssh──▶ NODE:DIR/sonde-dump-JOB/HOST.sonde      if configured
+//   relays ──COPY──▶ hub ─┬▶ FOLDER/HOST.sonde                   if a folder is given
+//   our own file ─────────┘└▶ a folder beside our own file       if a node is configured
+//                             ──ssh──▶ NODE:DIR/sonde-dump-JOB/HOST.sonde
 //
 // A file appears only when it is complete. For an existing file only new data is transferred
 // (ask/copy_wire.h); files for another node are always new. One dump runs at a time, and copies

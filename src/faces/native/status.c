@@ -1,6 +1,6 @@
 // status.c - sonde's own face: the served data, and the health of the server.
 #include "base/clock.h"
-#include "base/own_memory.h"
+#include "base/process_memory.h"
 #include "faces/native/dump.h"
 #include "faces/native/handlers.h"
 #include "http/workers.h"
@@ -177,10 +177,10 @@ static void write_node(struct json_writer *w, const struct hub_node *n, int64_t 
         json_key_double(w, "round_trip_seconds", (double)n->round_trip_ns / NS_PER_S);
     }
     if (n->way.size)
-        json_key_string(w, "transport", n->way);
-    if (n->way_problem.size)
-        json_key_string(w, "transport_problem", n->way_problem);
-    json_key_u64(w, "transport_bytes", n->way_bytes);
+        json_key_string(w, "transport", n->transport);
+    if (n->transport_problem.size)
+        json_key_string(w, "transport_problem", n->transport_problem);
+    json_key_u64(w, "transport_bytes", n->transport_bytes);
     json_key_u64(w, "bytes_in", n->bytes_in);
     json_key_u64(w, "bytes_out", n->bytes_out);
     json_end_object(w);
@@ -257,8 +257,8 @@ void native_status(struct service *service, struct request *r, struct answer *a)
     json_key_i64(&w, "level", service->level);
     json_key_double(&w, "uptime_seconds",
                     (double)(clock_monotonic_ns() - service->started_ns) / NS_PER_S);
-    json_key_u64(&w, "memory_bytes", own_memory_resident_bytes());
-    json_key_u64(&w, "own_memory_bytes", own_memory_bytes());
+    json_key_u64(&w, "memory_bytes", process_memory_resident_bytes());
+    json_key_u64(&w, "own_memory_bytes", process_memory_bytes());
     if (service->site) { // the answer comes from a server
         write_connections(&w, service);
         write_workers(&w, service);

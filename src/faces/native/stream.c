@@ -1,11 +1,11 @@
 // stream.c - finds points of the selected series after the last sent one: from our own files here,
 // from the other nodes in a thread (stream_nodes.h).
 //
-//   event: series   data: {"id":0,"metric":"loss","tags":{…}}        before a series' first point
+//   event: series   data: {"id":0,"metric":"loss","tags":{…}}      before a series' first point
 //   event: points   data: {"id":0,"t_ns":[…],"values":[…]}
-//   event: missing  data: {"host":"n2","reason":"late"}              a node that is left out for now
+//   event: missing  data: {"host":"n2","reason":"late"}            a node that is left out for now
 //   event: back     data: {"host":"n2"}
-//   : nothing new                                                    a comment, which clients ignore
+//   : nothing new                                                  a comment, which clients ignore
 //
 // A file is read only if it has grown since it was last read to its end.
 #include "faces/native/stream.h"

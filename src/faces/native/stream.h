@@ -1,7 +1,8 @@
 // stream.h - /sonde/v1/stream: new points of some series, for as long as the client stays
 // connected: as server-sent events, or (format=binary) as chunks
 //
-//   u64 size, an answer of that many bytes as of query?format=binary (binary.h); size 0: no new points, and no answer
+//   u64 size, an answer of that many bytes as of query?format=binary (binary.h); size 0: no new
+//   points, and no answer
 //
 // for clients that react: their streams check for new points more often, and send unchanged values,
 // including those that JSON cannot express.

@@ -1,7 +1,8 @@
 // stream_nodes.h - the other nodes' part of a stream: a thread that requests new points from them
 // while the stream is open.
 //
-//   every look_ms         ─ RECENT (ask/recent_wire.h) ─▶ all nodes      records ─▶ a list that the stream empties
+//   every look_ms   ─ RECENT (ask/recent_wire.h) ─▶ all nodes
+//                   ◀─ records: into a list that the stream empties
 //
 // A request covers the time since the previous one plus STREAM_OVERLAP_S; the stream removes
 // duplicates. If a node does not answer within the node deadline, the stream announces it ("event:

@@ -1,6 +1,7 @@
 // put.h - sends points and annotations from HTTP or telnet to the agent, which owns the store.
 //
-//   body (JSON) ── put_parse_* ── struct put_point each ── put_lines ── "put name time value tag=value" ── agent_send ── agent
+//   body (JSON) ── put_parse_* ── struct put_point each ── put_lines
+//   ── "put name time value tag=value" ── agent_send ── agent
 //
 // An invalid point is rejected here with OpenTSDB's message; one that the agent rejects, with the
 // agent's message.

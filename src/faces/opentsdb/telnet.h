@@ -2,7 +2,8 @@
 // agent. It knows no sockets.
 //
 //   put metric time value tag=value …   no answer on success; else "put: illegal argument: …"
-//   auth TOKEN                          required before put if the server has a token: the write or the control token
+//   auth TOKEN                          required before put if the server has a token: the write or
+//                                       the control token
 //   version · stats · help · exit
 #ifndef SONDE_FACES_OPENTSDB_TELNET_H
 #define SONDE_FACES_OPENTSDB_TELNET_H

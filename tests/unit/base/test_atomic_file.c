@@ -2,7 +2,7 @@
 // permission, and with a planted link.
 #include "base/atomic_file.h"
 
-#include "base/whole.h"
+#include "base/full_io.h"
 #include "unit/test.h"
 
 #include <dirent.h>
@@ -51,7 +51,7 @@ static bool holds(const char *path, struct str text)
 {
     struct buf found = {.limit = LARGE + 1};
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    bool same = fd >= 0 && whole_read(fd, &found) == 0 && str_eq(buf_str(&found), text);
+    bool same = fd >= 0 && full_read(fd, &found) == 0 && str_eq(buf_str(&found), text);
     if (fd >= 0)
         close(fd);
     buf_free(&found);
@@ -81,7 +81,7 @@ static void a_file_is_replaced_as_a_whole(void **state)
     assert_int_equal(info.st_mode & 07777, 0600);
     assert_int_equal(info.st_uid, geteuid());
     struct buf text = {.limit = LARGE}; // a reader of the old file can still read all of it
-    assert_int_equal(whole_read(old, &text), 0);
+    assert_int_equal(full_read(old, &text), 0);
     assert_str_equal(buf_str(&text), "one");
     buf_free(&text);
     close(old);
@@ -104,7 +104,7 @@ static void a_caller_that_fails_leaves_the_old_file(void **state)
     struct atomic_file f;
     assert_int_equal(atomic_file_write("f", STR("one"), 0), 0);
     assert_int_equal(atomic_file_begin(&f, "f"), 0);
-    assert_int_equal(whole_write(f.fd, STR("tw"), 0), 0);
+    assert_int_equal(full_write(f.fd, STR("tw"), 0), 0);
     assert_true(holds("f", STR("one"))); // no reader sees half of it
     assert_int_equal(atomic_file_end(&f, -EIO, 0), -EIO);
     assert_true(holds("f", STR("one")));

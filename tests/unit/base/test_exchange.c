@@ -1,7 +1,7 @@
 #include "base/exchange.h"
 
 #include "base/clock.h"
-#include "base/whole.h"
+#include "base/full_io.h"
 #include "unit/test.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static void *echo(void *user)
     char piece[4096];
     ssize_t n;
     while ((n = read(o->fd, piece, sizeof piece)) > 0 && !o->rude)
-        if (whole_write(o->fd, (struct str){piece, (size_t)n}, -1) != 0)
+        if (full_write(o->fd, (struct str){piece, (size_t)n}, -1) != 0)
             break;
     close(o->fd);
     return NULL;
@@ -75,7 +75,7 @@ static void what_comes_from_a_descriptor_follows(void **state)
     struct buf answer = {0};
     int ends[2];
     assert_int_equal(pipe(ends), 0);
-    assert_int_equal(whole_write(ends[1], STR("and more"), 0), 0);
+    assert_int_equal(full_write(ends[1], STR("and more"), 0), 0);
     close(ends[1]);
     struct exchange x = {.who = "the echo",
                          .text = STR("text "),

@@ -55,7 +55,7 @@ static int read_bytes(const void *data, size_t size, struct sonde_result **out, 
     return result_read(&answer, out, e);
 }
 
-static void test_whole(void **state)
+static void test_full_io(void **state)
 {
     (void)state;
     struct buf bytes = {0};
@@ -174,7 +174,7 @@ static void test_narrow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole),        cmocka_unit_test(test_times_that_are_not_there),
+        cmocka_unit_test(test_full_io),      cmocka_unit_test(test_times_that_are_not_there),
         cmocka_unit_test(test_cut_anywhere), cmocka_unit_test(test_changed_anywhere),
         cmocka_unit_test(test_narrow),
     };

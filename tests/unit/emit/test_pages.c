@@ -52,7 +52,7 @@ static uint64_t points_of(struct ingest *in)
     return stats.points;
 }
 
-static void large_pages(void **state)
+static void huge_pages_advise(void **state)
 {
     (void)state;
     struct error e = {0};
@@ -104,7 +104,7 @@ int main(void)
     snprintf(store_path, sizeof store_path, "%s/node.sonde", folder);
     setenv("SONDE_LEVEL", "1", 1);
     setenv("SONDE_SOCKET", socket_path, 1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(large_pages)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(huge_pages_advise)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     unlink(socket_path);
     unlink(store_path);

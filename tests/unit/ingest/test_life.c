@@ -474,7 +474,7 @@ static void values_that_nobody_takes(void **state)
     (void)state;
     struct node n;
     node_open(&n);
-    struct child *c = node_spawn(&n, NULL, "unheard", NULL);
+    struct child *c = node_spawn(&n, NULL, "undelivered", NULL);
     node_until_said(&n, c, "first");
     assert_int_equal(child_number(c, "dropped0"), UNHEARD);
     assert_int_equal(child_number(c, "failed0"), ENOENT);
@@ -498,7 +498,7 @@ static void folder_that_is_not_here(void **state)
     node_agent_start(&n);
     struct child *c = node_spawn(
         &n, (const char *[]){"SONDE_SOCKET=/tmp/sonde-test-nowhere/job/agent.sock", NULL},
-        "unheard", NULL);
+        "undelivered", NULL);
     node_until_said(&n, c, "first");
     assert_int_equal(child_number(c, "dropped0"), UNHEARD);
     assert_int_equal(child_number(c, "failed0"), ENOENT);

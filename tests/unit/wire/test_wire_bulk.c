@@ -3,9 +3,6 @@
 #include "base/hash.h"
 #include "store/store.h"
 #include "unit/wire/net.h"
-#include "wire/fetches.h"
-#include "wire/handshake.h"
-#include "wire/window.h"
 
 #include <pthread.h>
 
@@ -165,7 +162,7 @@ static bool is_settled(size_t i)
 {
     struct wire_link_stats s = net_link_stats(links[i]);
     return s.state == WIRE_LINK_OPEN &&
-           (!bulks[i] || strcmp(s.way, "tcp") != 0 || s.way_problem[0]);
+           (!bulks[i] || strcmp(s.transport, "tcp") != 0 || s.transport_problem[0]);
 }
 
 static void await_all(void)
@@ -270,15 +267,15 @@ static void answers_are_whole(void **state)
     assert_int_equal(hub_nodes(hub, &arena, &nodes, &count), 0);
     for (size_t i = 0; i < count; i++) {
         struct wire_link_stats s = net_link_stats(links[i]);
-        assert_str_equal(nodes[i].way_problem, "");
-        assert_str_equal(nodes[i].way, is_fabric() ? hub_bulk->name : "tcp");
-        assert_string_equal(s.way, is_fabric() ? bulks[i]->name : "tcp");
+        assert_str_equal(nodes[i].transport_problem, "");
+        assert_str_equal(nodes[i].transport, is_fabric() ? hub_bulk->name : "tcp");
+        assert_string_equal(s.transport, is_fabric() ? bulks[i]->name : "tcp");
         // Nearly all of it used that transport.
-        assert_true(is_fabric() ? nodes[i].way_bytes > expected_bytes * 9 / 10
-                                : nodes[i].way_bytes == 0);
+        assert_true(is_fabric() ? nodes[i].transport_bytes > expected_bytes * 9 / 10
+                                : nodes[i].transport_bytes == 0);
         assert_true(is_fabric() ? nodes[i].bytes_in < expected_bytes / 5
                                 : nodes[i].bytes_in > expected_bytes);
-        assert_int_equal(s.way_bytes, nodes[i].way_bytes);
+        assert_int_equal(s.transport_bytes, nodes[i].transport_bytes);
     }
     arena_free(&arena);
     close_all();
@@ -358,9 +355,9 @@ static void who_has_no_other_way_uses_tcp(void **state)
         net_wait(hub, NODES);
         ask_whole();
         struct wire_link_stats s = net_link_stats(links[0]);
-        assert_int_equal(s.way_bytes, 0);
-        assert_string_equal(s.way, "tcp");
-        assert_string_equal(s.way_problem, "");
+        assert_int_equal(s.transport_bytes, 0);
+        assert_string_equal(s.transport, "tcp");
+        assert_string_equal(s.transport_problem, "");
         close_all();
     }
 }
@@ -446,8 +443,8 @@ static void with_faults(struct faulty f, bool after_the_trial)
     size_t refused = 0, tried = 0;
     for (size_t i = 0; i < NODES; i++) {
         struct wire_link_stats s = net_link_stats(links[i]);
-        refused += s.way_problem[0] != 0;
-        tried += s.way_bytes > 0;
+        refused += s.transport_problem[0] != 0;
+        tried += s.transport_bytes > 0;
     }
     assert_true(refused > 0);
     assert_true(!after_the_trial || tried > 0);
@@ -488,7 +485,7 @@ static void of_a_hub_that_never_reads_a_link_keeps_a_window_at_most(void **state
             struct wire_link_stats s = net_link_stats(links[i]);
             assert_int_equal(s.state, WIRE_LINK_OPEN); // heartbeats do not depend on the data
             assert_int_equal(s.opened, 1);
-            assert_true(s.way_bytes <= WIRE_WINDOW_BYTES);
+            assert_true(s.transport_bytes <= WIRE_WINDOW_BYTES);
         }
     }
     close_all();
@@ -518,159 +515,7 @@ static void a_wrong_key_and_place_are_of_no_use(void **state)
     with_faults((struct faulty){.bad_fetch = -1, .no_place = true}, false);
 }
 
-// ---- without a network ----
-
-static void a_window_is_a_ring(void **state)
-{
-    (void)state;
-    static char memory[WIRE_WINDOW_BYTES], data[WIRE_LAID_MAX + 1];
-    struct window w = {.memory = memory};
-    struct window_piece p;
-    // A piece has a maximum size; the next one takes the rest.
-    assert_true(window_lay(&w, 1, (struct str){data, sizeof data}, &p));
-    assert_int_equal(p.size, WIRE_LAID_MAX);
-    assert_false(window_taken(&w, 1)); // not a whole piece
-    assert_true(window_taken(&w, WIRE_LAID_MAX));
-    assert_false(window_taken(&w, 1)); // nothing is stored there
-    // Filled to its limits with pieces of any size: never more than its bytes, never more pieces
-    // than places.
-    uint64_t random = 7, laid = 0, taken = 0;
-    for (int i = 0; i < 200000; i++) {
-        random = random * 6364136223846793005 + 1442695040888963407;
-        size_t size =
-            WIRE_LAID_MIN + (size_t)(random >> 33) % (i % 3 ? 100 : WIRE_LAID_MAX - WIRE_LAID_MIN);
-        if (window_lay(&w, (uint32_t)i, (struct str){data, size}, &p)) {
-            assert_true(p.offset + p.size <= WIRE_WINDOW_BYTES && p.size > 0 && p.size <= size);
-            laid += p.size;
-        } else {
-            taken += w.pieces[w.first].size;
-            assert_true(window_taken(&w, w.pieces[w.first].size));
-        }
-        assert_int_equal(w.used, laid - taken);
-        assert_true(w.used <= WIRE_WINDOW_BYTES && w.count <= WINDOW_PIECES_MAX);
-    }
-}
-
-static int meet_anybody(struct wire_bulk *b, struct str description, struct wire_bulk_peer **out,
-                        struct error *e)
-{
-    (void)description, (void)e;
-    *out = (struct wire_bulk_peer *)b;
-    return 0;
-}
-
-static struct wire_fetch *fetched[4];
-static size_t fetched_count;
-
-static void remember(struct wire_fetch *f)
-{
-    fetched[fetched_count++] = f;
-}
-
-static void forget(struct wire_fetch *f)
-{
-    for (size_t i = 0; i < fetched_count; i++)
-        if (fetched[i] == f)
-            fetched[i] = NULL;
-}
-
-static void part_nobody(struct wire_bulk_peer *p)
-{
-    (void)p;
-}
-
-static void no_news(void *user)
-{
-    (void)user;
-}
-
-static void pieces_that_had_come_come_again(void **state)
-{
-    (void)state;
-    static const struct wire_bulk_row row = {
-        .meet = meet_anybody, .part = part_nobody, .fetch = remember, .give_up = forget};
-    static const uint8_t key[WIRE_KEY_BYTES];
-    struct wire_bulk bulk = {.row = &row};
-    struct wire_fetches f = {.news = no_news};
-    struct wire_header h = {.type = WIRE_PART}, got;
-    struct wire_laid laid = {.size = 4};
-    struct str payload;
-    bool kept;
-    assert_int_equal(wire_fetches_begin(&f, &bulk, STR(""), key, NULL), 0);
-    // Three pieces and an END after them; the second one is complete, the first one fails, the
-    // third one is under way.
-    wire_mac(key, 0, (struct str){0}, STR("data"), laid.mac);
-    for (h.id = 1; h.id <= 3; h.id++)
-        assert_int_equal(wire_fetches_laid(&f, &h, &laid), 0);
-    h = (struct wire_header){.type = WIRE_END, .id = 4};
-    assert_int_equal(wire_fetches_hold(&f, &h, STR(""), &kept), 0);
-    assert_true(kept);
-    fetched[1]->done(fetched[1], 0, "data");
-    assert_false(wire_fetches_next(&f, &got, &payload)); // nothing overtakes it
-    fetched[0]->done(fetched[0], -EIO, NULL);
-    assert_true(f.broken);
-    assert_null(fetched[2]); // given up
-    assert_int_equal(wire_fetches_taken(&f, true), 0);
-    wire_fetches_refill(&f, false);
-    // They are sent again, oldest first, and complete.
-    for (uint32_t id = 1; id <= 3; id++) {
-        h = (struct wire_header){.type = WIRE_AGAIN, .id = id};
-        assert_int_equal(wire_fetches_again(&f, &h, STR("dat")), -EBADMSG);
-        assert_int_equal(wire_fetches_again(&f, &h, STR("DATA")), 0);
-    }
-    assert_int_equal(wire_fetches_again(&f, &h, STR("DATA")), -EBADMSG);
-    for (uint32_t id = 1; id <= 3; id++) {
-        assert_true(wire_fetches_next(&f, &got, &payload));
-        assert_int_equal(got.id, id);
-        assert_int_equal(got.type, WIRE_PART);
-        assert_str_equal(payload, "DATA");
-    }
-    assert_true(wire_fetches_next(&f, &got, &payload));
-    assert_int_equal(got.type, WIRE_END);
-    assert_false(wire_fetches_next(&f, &got, &payload));
-    // A size above that of a window is invalid.
-    laid.size = WIRE_LAID_MAX;
-    for (size_t lying = 0; lying < WIRE_WINDOW_BYTES; lying += WIRE_LAID_MAX)
-        assert_int_equal(wire_fetches_laid(&f, &h, &laid), 0);
-    laid.size = 1;
-    assert_int_equal(wire_fetches_laid(&f, &h, &laid), -EBADMSG);
-    // The number of frames that wait for it is limited, too.
-    static char frame[WIRE_PART_MAX];
-    int r = 0;
-    size_t held = 0;
-    for (h = (struct wire_header){.type = WIRE_PART, .size = WIRE_PART_MAX}; r == 0;
-         held += sizeof frame)
-        r = wire_fetches_hold(&f, &h, (struct str){frame, sizeof frame}, &kept);
-    assert_int_equal(r, -ENOBUFS);
-    assert_true(held <= FETCHES_HELD_MAX + sizeof frame);
-    wire_fetches_end(&f);
-}
-
-static void options_say_what_is_wrong(void **state)
-{
-    (void)state;
-    struct error e;
-    struct wire_loop *l = net_loop();
-    struct wire_bulk *b = NULL;
-    static const char *const good[] = {"auto", "tcp", "fabric", "fabric:tcp",
-                                       "fabric:verbs;ofi_rxm"};
-    static const char *const bad[] = {"", "udp", "fabric:", "fabric:a b", "tcp:fabric"};
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        assert_int_equal(wire_transport_check(good[i], &e), 0);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(wire_transport_check(bad[i], &e), -EINVAL);
-    // A requested transport that is missing is an error; with auto, it is not.
-    assert_true(wire_bulk_open(l, "fabric:nonsense", WIRE_HUB, NULL, &b, &e) < 0);
-    assert_non_null(strstr(e.text, "--transport=fabric:nonsense"));
-    assert_null(b);
-    assert_int_equal(wire_bulk_open(l, "auto", WIRE_HUB, NULL, &b, &e), 0);
-    wire_bulk_close(b);
-    assert_int_equal(wire_bulk_open(l, "tcp", WIRE_LINK, NULL, &b, &e), 0);
-    assert_null(b);
-    wire_loop_stop(l);
-}
-
-// TRANSPORT: tests only this one; "alone": tests that need none.
+// With an argument: only this transport.
 int main(int argc, char **argv)
 {
     int failed = make_store(NULL);
@@ -696,11 +541,6 @@ int main(int argc, char **argv)
         failed |= cmocka_run_group_tests_name(transports[i], tests, NULL, NULL);
         close_bulks();
     }
-    const struct CMUnitTest alone[] = {cmocka_unit_test(a_window_is_a_ring),
-                                       cmocka_unit_test(pieces_that_had_come_come_again),
-                                       cmocka_unit_test(options_say_what_is_wrong)};
-    if (argc < 2 || strcmp(argv[1], "alone") == 0)
-        failed |= cmocka_run_group_tests_name("alone", alone, NULL, NULL);
     free_store(NULL);
     return failed;
 }

@@ -1,195 +1,8 @@
 // A question about some hosts goes only to nodes that may have them, according to their
 // announcements; and existing series are always found.
-#include "ask/lists_wire.h"
-#include "ask/recent_wire.h"
+#include "hosts_net.h"
 #include "store/store.h"
 #include "unit/wire/net.h"
-#include "wire/held.h"
-#include "wire/session.h"
-
-enum { NODES = 3, MANY = WIRE_HELD_MAX + 1 };
-
-// ---- nodes with growing stores ----
-
-struct node {
-    char host[8], path[96];
-    struct store *store;
-    struct store_reader *reader;
-    struct wire_source source;
-    struct wire_link *link;
-};
-
-struct net {
-    char folder[64];
-    struct wire_settings settings;
-    struct wire_loop *loop;
-    struct hub *root, *relay;
-    struct node nodes[NODES]; // n1, n2, n3
-};
-
-// Adds a point; `host` empty: without a host.
-static void put(struct node *n, const char *metric, const char *host, double value)
-{
-    uint32_t m, series;
-    struct store_label label = {STR("host"), str_of(host)};
-    assert_int_equal(
-        store_define_metric(n->store, &(struct store_metric){.name = str_of(metric)}, &m), 0);
-    assert_int_equal(store_define_series(n->store, m, &label, 1, &series), 0);
-    assert_int_equal(store_append(n->store, series, NS_PER_S, value), 0);
-}
-
-static void make_node(struct net *net, int i)
-{
-    struct node *n = &net->nodes[i];
-    snprintf(n->host, sizeof n->host, "n%d", i + 1);
-    snprintf(n->path, sizeof n->path, "%s/%s.sonde", net->folder, n->host);
-    assert_int_equal(store_open(n->path, &(struct store_options){0}, &n->store, NULL), 0);
-    put(n, "load", n->host, 1);
-    assert_int_equal(store_reader_open(n->path, &n->reader, NULL), 0);
-    n->source = (struct wire_source){net_open_reader, net_close_reader, &n->reader};
-}
-
-static void connect_node(struct net *net, int i, struct hub *to, struct hub *children)
-{
-    static uint64_t session; // a restarted node is a newer process
-    struct node *n = &net->nodes[i];
-    struct wire_link_options o = {.settings = net->settings,
-                                  .parent_host = "127.0.0.1",
-                                  .parent_port = hub_port(to),
-                                  .host = str_of(n->host),
-                                  .session = ++session,
-                                  .source = n->source,
-                                  .children = children};
-    assert_int_equal(wire_link_create(net->loop, &o, &n->link, NULL), 0);
-}
-
-// root ─┬─ n1        or with a tree   root ─┬─ n1
-//       ├─ n2                               └─ n2, a relay ─── n3
-//       └─ n3
-static struct net *make_net(bool tree)
-{
-    struct net *net = calloc(1, sizeof *net);
-    strcpy(net->folder, "/tmp/sonde-wire-XXXXXX");
-    assert_non_null(mkdtemp(net->folder));
-    net->settings = net_settings();
-    net->settings.heartbeat_ms = 600000; // no pings except at the beginning
-    net->settings.dead_ms = 1200000;
-    net->loop = net_loop();
-    net->root = net_hub(net->loop, &net->settings, "head", false);
-    net->relay = tree ? net_hub(net->loop, &net->settings, "n2", true) : NULL;
-    for (int i = 0; i < NODES; i++) {
-        make_node(net, i);
-        connect_node(net, i, tree && i == 2 ? net->relay : net->root, i == 1 ? net->relay : NULL);
-        hub_expect(net->root, str_of(net->nodes[i].host), tree && i == 2 ? STR("n2") : STR(""));
-    }
-    if (tree)
-        hub_expect(net->relay, STR("n3"), STR(""));
-    net_wait(net->root, tree ? 2 : 3);
-    if (tree)
-        net_wait(net->relay, 1);
-    return net;
-}
-
-static void free_net(struct net *net)
-{
-    for (int i = 0; i < NODES; i++)
-        wire_link_destroy(net->nodes[i].link);
-    hub_destroy(net->relay);
-    hub_destroy(net->root);
-    wire_loop_stop(net->loop);
-    for (int i = 0; i < NODES; i++) {
-        store_reader_close(net->nodes[i].reader);
-        store_abandon(net->nodes[i].store);
-        unlink(net->nodes[i].path);
-    }
-    rmdir(net->folder);
-    free(net);
-}
-
-// ---- questions ----
-
-struct got {
-    int code;
-    size_t series;    // number in the result
-    char asked[64];   // "n1 n3": nodes that the root asked, without the relay's children
-    char missing[64]; // likewise
-    struct arena arena;
-    struct query_result result;
-};
-
-static void count_asked(struct hub *h, uint64_t counts[NODES])
-{
-    struct arena arena = {0};
-    const struct hub_node *nodes;
-    size_t count;
-    assert_int_equal(hub_nodes(h, &arena, &nodes, &count), 0);
-    for (size_t i = 0; i < count; i++)
-        if (nodes[i].host.size == 2 && nodes[i].host.data[0] == 'n' &&
-            nodes[i].host.data[1] <= '0' + NODES)
-            counts[nodes[i].host.data[1] - '1'] += nodes[i].asked;
-    arena_free(&arena);
-}
-
-static void add_word(char out[64], struct str word)
-{
-    size_t at = strlen(out);
-    snprintf(out + at, 64 - at, "%s%.*s", at ? " " : "", STR_ARG(word));
-}
-
-static struct got ask_plan(struct net *net, const struct query *q)
-{
-    struct got g = {0};
-    struct hub_where where = {.deadline_ns = clock_monotonic_ns() + NET_PATIENCE_NS};
-    struct hub_absent absent;
-    struct error e;
-    uint64_t before[NODES] = {0}, after[NODES] = {0};
-    count_asked(net->root, before);
-    if (net->relay)
-        count_asked(net->relay, before);
-    g.code = hub_query(net->root, q, NULL, &where, &g.arena, &g.result, &absent, &e);
-    count_asked(net->root, after);
-    if (net->relay)
-        count_asked(net->relay, after);
-    g.series = g.result.count;
-    for (int i = 0; i < NODES; i++)
-        if (after[i] > before[i])
-            add_word(g.asked, str_of(net->nodes[i].host));
-    for (size_t i = 0; i < absent.count; i++)
-        add_word(g.missing, absent.nodes[i].host);
-    return g;
-}
-
-static struct got ask(struct net *net, const char *m)
-{
-    struct arena arena = {0};
-    struct error e;
-    struct query q = {.end_ns = 10 * (int64_t)NS_PER_S};
-    if (query_parse_m(str_of(m), &arena, &q, &e))
-        fail_msg("%s: %s", m, e.text);
-    struct got g = ask_plan(net, &q);
-    arena_free(&arena);
-    arena_free(&g.arena);
-    return g;
-}
-
-static void expect(struct net *net, const char *m, const char *asked, size_t series,
-                   const char *missing)
-{
-    struct got g = ask(net, m);
-    if (g.code || strcmp(g.asked, asked) != 0 || g.series != series ||
-        strcmp(g.missing, missing) != 0)
-        fail_msg("%s: code %d; '%s' were asked, want '%s'; %zu series, want %zu; '%s' are missing, "
-                 "want '%s'",
-                 m, g.code, g.asked, asked, g.series, series, g.missing, missing);
-}
-
-// Waits until all have announced their hosts; until then all are asked.
-static void await_told(struct net *net)
-{
-    NET_AWAIT(ask(net, "none:load{host=nobody}").asked[0] == 0);
-}
-
-// ---- the nodes that are asked ----
 
 static void only_who_can_have_it_is_asked(void **state)
 {
@@ -307,8 +120,6 @@ static void tags_count_as_filters_do(void **state)
     free_net(net);
 }
 
-// ---- other hosts of a node ----
-
 static void a_foreign_host_is_told_at_once(void **state)
 {
     (void)state;
@@ -356,8 +167,6 @@ static void too_many_hosts_are_any(void **state)
     expect(net, "none:load{}{host=not_literal_or(n2|n3)}", "n1 n2", 2 + MANY, "");
     free_net(net);
 }
-
-// ---- missing nodes ----
 
 static void who_cannot_have_it_is_not_missing(void **state)
 {
@@ -454,8 +263,6 @@ static void who_does_not_tell_is_asked_always(void **state)
     free_net(net);
 }
 
-// ---- metrics that none of the asked nodes knows ----
-
 static void a_metric_that_others_know_is_no_mistake(void **state)
 {
     (void)state;
@@ -468,140 +275,57 @@ static void a_metric_that_others_know_is_no_mistake(void **state)
     free_net(net);
 }
 
-// ---- a tree ----
-
-static void relays_tell_of_those_behind_them(void **state)
-{
-    (void)state;
-    struct net *net = make_net(true);
-    await_told(net);
-    expect(net, "none:load", "n1 n2 n3", 3, "");
-    expect(net, "none:load{host=n1}", "n1", 1, "");
-    expect(net, "none:load{host=n2}", "n2", 1, "");
-    expect(net, "none:load{host=n3}", "n2 n3", 1, "");
-    put(&net->nodes[2], "load", "n1", 1);
-    wire_link_look(net->nodes[2].link);
-    NET_AWAIT(strcmp(ask(net, "sum:load{host=n1}").asked, "n1 n2 n3") == 0);
-    // A relay announces its children's hosts before its answers.
-    for (int i = 0; i < 10; i++) {
-        char host[8], m[48];
-        snprintf(host, sizeof host, "x%d", i);
-        put(&net->nodes[2], "load", host, 1);
-        assert_int_equal(ask(net, "none:load{core=*}").code, 0);
-        snprintf(m, sizeof m, "none:load{host=%s}", host);
-        expect(net, m, "n2 n3", 1, "");
-    }
-    // An expected child is asked through its relay, although it has never connected.
-    hub_expect(net->relay, STR("n5"), STR(""));
-    NET_AWAIT(strcmp(ask(net, "none:load{host=n5}").missing, "n5") == 0);
-    expect(net, "none:load{host=n5}", "n2", 0, "n5");
-    // Only the root's own nodes, and expected ones, are listed.
-    struct arena arena = {0};
-    const struct hub_node *nodes;
-    size_t count;
-    assert_int_equal(hub_nodes(net->root, &arena, &nodes, &count), 0);
-    assert_int_equal(count, NODES);
-    arena_free(&arena);
-    free_net(net);
-}
-
-static void behind_a_missing_relay_only_who_can_have_it_is_missing(void **state)
-{
-    (void)state;
-    struct net *net = make_net(true);
-    await_told(net);
-    wire_link_destroy(net->nodes[1].link);
-    net->nodes[1].link = NULL;
-    NET_AWAIT(strcmp(ask(net, "none:load").missing, "n2 n3") == 0);
-    expect(net, "none:load{host=n1}", "n1", 1, "");
-    expect(net, "none:load{host=n2}", "", 0, "n2");
-    expect(net, "none:load{host=n3}", "", 0, "n3");
-    // If it bypasses its relay, it answers for itself.
-    struct wire_parent past = {"127.0.0.1", hub_port(net->root)};
-    assert_int_equal(wire_link_set_parents(net->nodes[2].link, &past, 1), 0);
-    NET_AWAIT(ask(net, "none:load{host=n3}").series == 1);
-    expect(net, "none:load{host=n3}", "n3", 1, "");
-    // A new relay announces everything anew.
-    connect_node(net, 1, net->root, net->relay);
-    past.port = hub_port(net->relay);
-    assert_int_equal(wire_link_set_parents(net->nodes[2].link, &past, 1), 0);
-    net_wait(net->relay, 1);
-    NET_AWAIT(strcmp(ask(net, "none:load{host=n3}").asked, "n2 n3") == 0 &&
-              !ask(net, "none:load{host=n3}").missing[0]);
-    await_told(net);
-    expect(net, "none:load{host=n1}", "n1", 1, "");
-    free_net(net);
-}
-
-static void a_relay_that_comes_back_tells_what_it_has_heard(void **state)
-{
-    (void)state;
-    struct net *net = make_net(true);
-    await_told(net);
-    wire_link_destroy(net->nodes[1].link);
-    net->nodes[1].link = NULL;
-    NET_AWAIT(strcmp(ask(net, "none:load").missing, "n2 n3") == 0);
-    put(&net->nodes[2], "load", "w", 1);
-    wire_link_look(net->nodes[2].link);
-    connect_node(net, 1, net->root, net->relay);
-    NET_AWAIT(ask(net, "none:load{host=w}").series == 1);
-    expect(net, "none:load{host=w}", "n2 n3", 1, "");
-    free_net(net);
-}
-
-// ---- bytes ----
-
 static void sets_only_grow(void **state)
 {
     (void)state;
-    struct wire_held a = {.known = true}, b = {0}, c = {0}, read;
-    assert_true(wire_held_add(&a, STR("x")));
-    assert_false(wire_held_add(&a, STR("x")));
-    assert_true(wire_held_merge(&b, &a));
-    assert_false(wire_held_merge(&b, &a));
+    struct wire_host_set a = {.known = true}, b = {0}, c = {0}, read;
+    assert_true(wire_host_set_add(&a, STR("x")));
+    assert_false(wire_host_set_add(&a, STR("x")));
+    assert_true(wire_host_set_merge(&b, &a));
+    assert_false(wire_host_set_merge(&b, &a));
     assert_true(b.known && b.count == 1 && !b.any);
     // hosts that are missing there are not forgotten
-    assert_false(wire_held_merge(&b, &(struct wire_held){.known = true}));
-    assert_true(wire_held_merge(&b, &(struct wire_held){.without = true}));
+    assert_false(wire_host_set_merge(&b, &(struct wire_host_set){.known = true}));
+    assert_true(wire_host_set_merge(&b, &(struct wire_host_set){.without = true}));
     struct buf out = {0};
-    wire_held_write(STR("n1"), &b, &out);
-    struct str room[WIRE_HELD_MAX], node;
+    wire_host_set_write(STR("n1"), &b, &out);
+    struct str room[WIRE_HOST_SET_MAX], node;
     struct bytes rest = bytes_of(out.data, out.size);
-    assert_int_equal(wire_held_read(&rest, room, &node, &read), 0);
+    assert_int_equal(wire_host_set_read(&rest, room, &node, &read), 0);
     assert_int_equal(bytes_left(&rest), 0);
     assert_str_equal(node, "n1");
     assert_true(read.known && read.without && !read.any && read.count == 1);
     assert_str_equal(read.values[0], "x");
     for (size_t cut = 0; cut < out.size; cut++) {
         rest = bytes_of(out.data, cut);
-        assert_int_equal(wire_held_read(&rest, room, &node, &read), -EBADMSG);
+        assert_int_equal(wire_host_set_read(&rest, room, &node, &read), -EBADMSG);
     }
     // Too many hosts, or too long names: any host.
     char long_name[WIRE_HOST_MAX + 1];
     memset(long_name, 'x', sizeof long_name);
-    assert_true(wire_held_add(&a, (struct str){long_name, WIRE_HOST_MAX}));
+    assert_true(wire_host_set_add(&a, (struct str){long_name, WIRE_HOST_MAX}));
     assert_false(a.any);
-    assert_true(wire_held_add(&a, (struct str){long_name, sizeof long_name}));
+    assert_true(wire_host_set_add(&a, (struct str){long_name, sizeof long_name}));
     assert_true(a.any && a.count == 0);
-    assert_false(wire_held_add(&a, STR("y")));
-    for (int i = 0; i <= WIRE_HELD_MAX; i++) {
+    assert_false(wire_host_set_add(&a, STR("y")));
+    for (int i = 0; i <= WIRE_HOST_SET_MAX; i++) {
         char name[8];
         snprintf(name, sizeof name, "h%d", i);
-        assert_true(wire_held_add(&c, str_of(name)));
-        assert_int_equal(c.any, i == WIRE_HELD_MAX);
+        assert_true(wire_host_set_add(&c, str_of(name)));
+        assert_int_equal(c.any, i == WIRE_HOST_SET_MAX);
     }
     // The longest entry has the documented size.
-    wire_held_free(&b);
-    for (int i = 0; i < WIRE_HELD_MAX; i++) {
+    wire_host_set_free(&b);
+    for (int i = 0; i < WIRE_HOST_SET_MAX; i++) {
         long_name[0] = (char)('a' + i);
-        wire_held_add(&b, (struct str){long_name, WIRE_HOST_MAX});
+        wire_host_set_add(&b, (struct str){long_name, WIRE_HOST_MAX});
     }
     out.size = 0;
-    wire_held_write((struct str){long_name, WIRE_HOST_MAX}, &b, &out);
-    assert_int_equal(out.size, WIRE_HELD_ENTRY_MAX);
-    wire_held_free(&a);
-    wire_held_free(&b);
-    wire_held_free(&c);
+    wire_host_set_write((struct str){long_name, WIRE_HOST_MAX}, &b, &out);
+    assert_int_equal(out.size, WIRE_HOST_SET_ENTRY_MAX);
+    wire_host_set_free(&a);
+    wire_host_set_free(&b);
+    wire_host_set_free(&c);
     buf_free(&out);
 }
 
@@ -615,9 +339,6 @@ int main(void)
         cmocka_unit_test(who_cannot_have_it_is_not_missing),
         cmocka_unit_test(who_does_not_tell_is_asked_always),
         cmocka_unit_test(a_metric_that_others_know_is_no_mistake),
-        cmocka_unit_test(relays_tell_of_those_behind_them),
-        cmocka_unit_test(behind_a_missing_relay_only_who_can_have_it_is_missing),
-        cmocka_unit_test(a_relay_that_comes_back_tells_what_it_has_heard),
         cmocka_unit_test(sets_only_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,78 +1,16 @@
-// Accepted and refused peers, and failures of the network.
+// Peers that a hub accepts, refuses and replaces.
+#include "named_answers.h"
 #include "proxy.h"
 #include "unit/wire/net.h"
-#include "wire/tree.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 enum { LINKS = 200 };
-
-// ---- questions ----
-
-struct asked_names {
-    size_t records;
-    const struct wire_missing *missing;
-    size_t missing_count;
-    struct arena arena;
-    int code;
-};
-
-static int count_record(void *user, struct str host, struct str record)
-{
-    size_t *count = user;
-    (void)host;
-    (void)record;
-    ++*count;
-    return 0;
-}
-
-// Asks a question that every node answers with one record, because it does not know the metric.
-static struct asked_names ask_with(struct hub *h, int64_t patience_ns, const struct str *hosts,
-                                   size_t host_count, const atomic_bool *cancel)
-{
-    struct asked_names a = {0};
-    struct buf request = {0};
-    struct query q = {.metric = STR("unknown"), .aggregator = QUERY_SUM, .end_ns = 1};
-    query_plan_write(&q, NULL, &request);
-    struct hub_ask ask = {.question = ASK_QUERY,
-                          .request = buf_str(&request),
-                          .hosts = hosts,
-                          .host_count = host_count,
-                          .deadline_ns = clock_monotonic_ns() + patience_ns,
-                          .cancel = cancel,
-                          .record = count_record,
-                          .user = &a.records};
-    a.code = hub_ask(h, &ask, &a.arena, &a.missing, &a.missing_count, NULL);
-    buf_free(&request);
-    return a;
-}
-
-static size_t answers(struct hub *h)
-{
-    struct asked_names a = ask_with(h, NET_PATIENCE_NS, NULL, 0, NULL);
-    assert_int_equal(a.code, 0);
-    arena_free(&a.arena);
-    return a.records;
-}
-
-static void expect_missing(const struct asked_names *a, size_t i, const char *host,
-                           enum wire_reason reason)
-{
-    assert_true(i < a->missing_count);
-    assert_str_equal(a->missing[i].host, host);
-    if (a->missing[i].reason != reason)
-        fail_msg("%s is missing: %s, want %s", host, wire_reason_name(a->missing[i].reason),
-                 wire_reason_name(reason));
-}
-
-// ---- many nodes ----
 
 static void many_links_on_one_loop(void **state)
 {
@@ -133,8 +71,6 @@ static void many_links_on_one_loop(void **state)
     wire_loop_stop(hub_loop);
 }
 
-// ---- accepted nodes ----
-
 static void a_wrong_key_is_refused(void **state)
 {
     (void)state;
@@ -185,8 +121,6 @@ static void a_newer_connection_replaces_the_older(void **state)
     hub_destroy(h);
     wire_loop_stop(loop);
 }
-
-// ---- strangers ----
 
 static int knock(int port)
 {
@@ -291,156 +225,6 @@ static void ten_thousand_strangers_find_little_room(void **state)
     wire_loop_stop(loop);
 }
 
-// ---- the network ----
-
-struct bad_network {
-    struct wire_loop *loop;
-    struct hub *hub;
-    struct proxy *proxy;
-    struct wire_link *near, *far; // far: connected through the proxy
-};
-
-static struct bad_network network(unsigned dead_ms)
-{
-    struct wire_settings s = net_settings();
-    s.heartbeat_ms = dead_ms / 8;
-    s.dead_ms = dead_ms;
-    struct bad_network n = {.loop = net_loop()};
-    n.hub = net_hub(n.loop, &s, "head", false);
-    n.proxy = proxy_start(hub_port(n.hub));
-    n.near = net_link(n.loop, &s, "near", hub_port(n.hub), NULL, NULL);
-    n.far = net_link(n.loop, &s, "far", proxy_port(n.proxy), NULL, NULL);
-    hub_expect(n.hub, STR("near"), (struct str){0});
-    hub_expect(n.hub, STR("far"), (struct str){0});
-    net_wait(n.hub, 0);
-    // The nodes notice it a little later than the hub.
-    NET_AWAIT(net_link_stats(n.near).opened == 1 && net_link_stats(n.far).opened == 1);
-    return n;
-}
-
-static void network_free(struct bad_network *n)
-{
-    wire_link_destroy(n->near);
-    wire_link_destroy(n->far);
-    hub_destroy(n->hub);
-    proxy_stop(n->proxy);
-    wire_loop_stop(n->loop);
-}
-
-static void a_partition_is_named_and_heals(void **state)
-{
-    (void)state;
-    struct bad_network n = network(4000);
-    assert_int_equal(answers(n.hub), 2);
-    proxy_stall(n.proxy, true);
-    // Before the partition is detected: the node is late, and the others' answers arrive.
-    struct asked_names a = ask_with(n.hub, 200 * NS_PER_MS, NULL, 0, NULL);
-    assert_int_equal(a.code, 0);
-    assert_int_equal(a.records, 1);
-    assert_int_equal(a.missing_count, 1);
-    expect_missing(&a, 0, "far", WIRE_LATE);
-    arena_free(&a.arena);
-    // Both ends detect it themselves.
-    NET_AWAIT(net_stats(n.hub).dead == 1);
-    a = ask_with(n.hub, NET_PATIENCE_NS, NULL, 0, NULL);
-    assert_int_equal(a.missing_count, 1);
-    expect_missing(&a, 0, "far", WIRE_NOT_CONNECTED);
-    arena_free(&a.arena);
-    NET_AWAIT(net_link_stats(n.far).state != WIRE_LINK_OPEN);
-    proxy_stall(n.proxy, false);
-    net_wait(n.hub, 0);
-    assert_int_equal(answers(n.hub), 2);
-    network_free(&n);
-}
-
-static void a_cut_connection_comes_back(void **state)
-{
-    (void)state;
-    struct bad_network n = network(60000);
-    for (uint64_t i = 1; i <= 3; i++) {
-        proxy_cut(n.proxy);
-        NET_AWAIT(net_link_stats(n.far).opened == 1 + i);
-        net_wait(n.hub, 0);
-    }
-    assert_int_equal(answers(n.hub), 2);
-    // During an answer that the network holds back.
-    proxy_stall(n.proxy, true);
-    atomic_bool cancel = false;
-    struct asked_names a = ask_with(n.hub, 50 * NS_PER_MS, NULL, 0, &cancel);
-    assert_int_equal(a.records, 1);
-    arena_free(&a.arena);
-    proxy_cut(n.proxy);
-    proxy_stall(n.proxy, false);
-    NET_AWAIT(net_link_stats(n.far).opened == 5);
-    net_wait(n.hub, 0);
-    assert_int_equal(answers(n.hub), 2);
-    network_free(&n);
-}
-
-static void bytes_may_come_one_by_one(void **state)
-{
-    (void)state;
-    struct bad_network n = network(60000);
-    proxy_slice(n.proxy, 1);
-    proxy_cut(n.proxy);
-    NET_AWAIT(net_link_stats(n.far).opened == 2);
-    net_wait(n.hub, 0);
-    assert_int_equal(answers(n.hub), 2);
-    network_free(&n);
-}
-
-// Wherever a byte is changed, in the handshake or after it, the data is refused.
-static void a_changed_byte_ends_the_connection(void **state)
-{
-    (void)state;
-    for (uint64_t at = 1; at <= 300; at += 13) {
-        struct bad_network n = network(60000);
-        proxy_flip(n.proxy, at);
-        proxy_cut(n.proxy);
-        for (int64_t until = clock_monotonic_ns() + NET_PATIENCE_NS;;) {
-            struct hub_stats s = net_stats(n.hub);
-            if (clock_monotonic_ns() > until)
-                fail_msg("byte %d was changed, and nobody saw it", (int)at);
-            // The cut counts as a loss; then the node is refused in the handshake, or lost after
-            // it.
-            if (s.refused_key + s.refused_garbage + s.refused_time > 0 || s.lost >= 2)
-                break;
-            usleep(1000);
-            struct asked_names a = ask_with(n.hub, NS_PER_MS, NULL, 0, NULL); // more bytes
-            arena_free(&a.arena);
-        }
-        proxy_flip(n.proxy, 0);
-        NET_AWAIT(answers(n.hub) == 2);
-        network_free(&n);
-    }
-}
-
-static void *cancel_soon(void *user)
-{
-    usleep(20000);
-    atomic_store((atomic_bool *)user, true);
-    return NULL;
-}
-
-static void a_cancelled_question_ends(void **state)
-{
-    (void)state;
-    struct bad_network n = network(60000);
-    proxy_stall(n.proxy, true);
-    atomic_bool cancel = false;
-    pthread_t thread;
-    pthread_create(&thread, NULL, cancel_soon, &cancel);
-    struct asked_names a = ask_with(n.hub, NET_PATIENCE_NS, NULL, 0, &cancel);
-    pthread_join(thread, NULL);
-    assert_int_equal(a.code, -ECANCELED);
-    arena_free(&a.arena);
-    proxy_stall(n.proxy, false);
-    // The CANCEL arrives after the question: the answer ends early, or was complete by then.
-    NET_AWAIT(net_link_stats(n.far).questions == 1 && net_link_stats(n.far).running == 0);
-    assert_int_equal(answers(n.hub), 2);
-    network_free(&n);
-}
-
 static void a_new_hub_finds_its_nodes(void **state)
 {
     (void)state;
@@ -465,169 +249,6 @@ static void a_new_hub_finds_its_nodes(void **state)
     hub_destroy(h);
     wire_loop_stop(loop);
 }
-
-// ---- a tree ----
-
-static void who_is_behind_a_missing_relay_is_named(void **state)
-{
-    (void)state;
-    struct wire_settings s = net_settings();
-    struct wire_loop *loop = net_loop();
-    struct hub *root = net_hub(loop, &s, "head", false), *middle = net_hub(loop, &s, "r1", true);
-    struct proxy *proxy = proxy_start(hub_port(middle));
-    struct wire_link *relay = net_link(loop, &s, "r1", hub_port(root), NULL, middle);
-    struct wire_link *a = net_link(loop, &s, "a", hub_port(middle), NULL, NULL);
-    struct wire_link *b = net_link(loop, &s, "b", proxy_port(proxy), NULL, NULL);
-    hub_expect(root, STR("r1"), (struct str){0});
-    hub_expect(root, STR("a"), STR("r1"));
-    hub_expect(root, STR("b"), STR("r1"));
-    hub_expect(root, STR("c"), STR("r1"));
-    hub_expect(middle, STR("a"), (struct str){0});
-    hub_expect(middle, STR("b"), (struct str){0});
-    net_wait(root, 0);
-    net_wait(middle, 0);
-    // All three, as one merged answer; only an expected c is known.
-    hub_expect(middle, STR("c"), (struct str){0});
-    struct asked_names x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL);
-    assert_int_equal(x.records, 1);
-    assert_int_equal(x.missing_count, 1);
-    expect_missing(&x, 0, "c", WIRE_NOT_CONNECTED);
-    arena_free(&x.arena);
-    // A child is late: the relay answers in time, without it.
-    proxy_stall(proxy, true);
-    x = ask_with(root, 2000 * (int64_t)NS_PER_MS, NULL, 0, NULL);
-    assert_int_equal(x.records, 1);
-    assert_int_equal(x.missing_count, 2);
-    expect_missing(&x, 0, "b", WIRE_LATE);
-    arena_free(&x.arena);
-    struct str only_a = STR("a");
-    x = ask_with(root, NET_PATIENCE_NS, &only_a, 1, NULL);
-    assert_int_equal(x.records, 1);
-    assert_int_equal(x.missing_count, 0);
-    arena_free(&x.arena);
-    wire_link_destroy(relay);
-    NET_AWAIT((x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL), arena_free(&x.arena),
-               x.missing_count) == 4);
-    x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL);
-    expect_missing(&x, 0, "a", WIRE_NOT_CONNECTED);
-    expect_missing(&x, 3, "r1", WIRE_NOT_CONNECTED);
-    arena_free(&x.arena);
-    wire_link_destroy(a);
-    wire_link_destroy(b);
-    hub_destroy(middle);
-    hub_destroy(root);
-    proxy_stop(proxy);
-    wire_loop_stop(loop);
-}
-
-// Answers come from a child that bypasses its relay; the relay still expects it, and it does not
-// count as missing.
-static void a_child_goes_past_its_relay(void **state)
-{
-    (void)state;
-    struct wire_settings s = net_settings();
-    s.heartbeat_ms = 50;
-    s.dead_ms = 2000;
-    s.handshake_ms = 1000;
-    struct wire_loop *loop = net_loop();
-    struct hub *root = net_hub(loop, &s, "head", false), *middle = net_hub(loop, &s, "r1", true);
-    struct proxy *proxy = proxy_start(hub_port(middle));
-    struct wire_link *relay = net_link(loop, &s, "r1", hub_port(root), NULL, middle);
-    struct wire_link *a = net_link(loop, &s, "a", proxy_port(proxy), NULL, NULL);
-    struct wire_parent parents[] = {{"127.0.0.1", proxy_port(proxy)},
-                                    {"127.0.0.1", hub_port(root)}};
-    hub_expect(root, STR("r1"), (struct str){0});
-    hub_expect(root, STR("a"), STR("r1"));
-    hub_expect(middle, STR("a"), (struct str){0});
-    net_wait(root, 1);
-    net_wait(middle, 1);
-    NET_AWAIT(net_link_stats(a).state == WIRE_LINK_OPEN);
-    assert_int_equal(wire_link_set_parents(a, parents, 0), -EINVAL);
-    assert_int_equal(wire_link_set_parents(a, parents, 2), 0);
-    assert_int_equal(net_link_stats(a).state, WIRE_LINK_OPEN); // it was not disturbed
-    proxy_stall(proxy, true);
-    net_wait(root, 2);
-    NET_AWAIT(net_link_stats(a).state == WIRE_LINK_OPEN && net_link_stats(a).parent == 1);
-    struct asked_names x;
-    NET_AWAIT((x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL), arena_free(&x.arena),
-               x.missing_count == 0 && x.records == 2));
-    // The relay has ended: only the relay is missing.
-    wire_link_destroy(relay);
-    NET_AWAIT(
-        (x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL), arena_free(&x.arena), x.records == 1));
-    x = ask_with(root, NET_PATIENCE_NS, NULL, 0, NULL);
-    assert_int_equal(x.missing_count, 1);
-    expect_missing(&x, 0, "r1", WIRE_NOT_CONNECTED);
-    arena_free(&x.arena);
-    // A preferred parent is available again: the child returns to it.
-    proxy_stall(proxy, false);
-    assert_int_equal(wire_link_set_parents(a, parents, 2), 0);
-    net_wait(middle, 1);
-    NET_AWAIT(net_link_stats(a).state == WIRE_LINK_OPEN && net_link_stats(a).parent == 0);
-    wire_link_destroy(a);
-    hub_destroy(middle);
-    hub_destroy(root);
-    proxy_stop(proxy);
-    wire_loop_stop(loop);
-}
-
-static void a_child_returns_to_its_relay(void **state)
-{
-    (void)state;
-    struct wire_settings s = net_settings();
-    s.handshake_ms = 500;
-    s.dead_ms = 1000; // the interval at which it checks
-    s.return_ms = 500;
-    struct wire_loop *loop = net_loop();
-    struct hub *root = net_hub(loop, &s, "head", false), *middle = net_hub(loop, &s, "r1", true);
-    struct proxy *proxy = proxy_start(hub_port(middle));
-    struct wire_parent parents[] = {{"127.0.0.1", proxy_port(proxy)},
-                                    {"127.0.0.1", hub_port(root)}};
-    proxy_stall(proxy, true);
-    struct wire_link *a = net_link(loop, &s, "a", proxy_port(proxy), NULL, NULL);
-    assert_int_equal(wire_link_set_parents(a, parents, 2), 0);
-    net_wait(root, 1);
-    proxy_stall(proxy, false);
-    net_wait(middle, 1);
-    NET_AWAIT(net_link_stats(a).state == WIRE_LINK_OPEN && net_link_stats(a).parent == 0);
-    wire_link_destroy(a);
-    hub_destroy(middle);
-    hub_destroy(root);
-    proxy_stop(proxy);
-    wire_loop_stop(loop);
-}
-
-static void a_tree_is_flat_and_full(void **state)
-{
-    (void)state;
-    static const struct {
-        size_t count, fanout, relays, depth;
-    } rows[] = {{1, 64, 0, 0},       {65, 64, 0, 1},       {66, 64, 1, 2}, {1000, 64, 15, 2},
-                {10000, 64, 156, 3}, {16384, 2, 8191, 14}, {4, 2, 1, 2}};
-    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
-        size_t count = rows[r].count, fanout = rows[r].fanout, relays = 0, deepest = 0;
-        size_t *children = calloc(count, sizeof *children);
-        assert_non_null(children);
-        for (size_t i = 1; i < count; i++) {
-            size_t depth = 0;
-            for (size_t at = i; at; at = wire_tree_parent(at, fanout))
-                depth++;
-            deepest = depth > deepest ? depth : deepest;
-            children[wire_tree_parent(i, fanout)]++;
-        }
-        for (size_t i = 0; i < count; i++) {
-            assert_true(children[i] <= fanout);
-            assert_int_equal(wire_tree_is_relay(i, count, fanout), i > 0 && children[i] > 0);
-            relays += i > 0 && children[i] > 0;
-        }
-        assert_int_equal(relays, rows[r].relays);
-        assert_int_equal(deepest, rows[r].depth);
-        assert_true(deepest <= HUB_DEPTH_MAX);
-        free(children);
-    }
-}
-
-// ---- the key's file ----
 
 static void the_key_is_for_one_user_only(void **state)
 {
@@ -660,16 +281,7 @@ int main(void)
         cmocka_unit_test(a_newer_connection_replaces_the_older),
         cmocka_unit_test(strangers_are_thrown_out),
         cmocka_unit_test(ten_thousand_strangers_find_little_room),
-        cmocka_unit_test(a_partition_is_named_and_heals),
-        cmocka_unit_test(a_cut_connection_comes_back),
-        cmocka_unit_test(bytes_may_come_one_by_one),
-        cmocka_unit_test(a_changed_byte_ends_the_connection),
-        cmocka_unit_test(a_cancelled_question_ends),
         cmocka_unit_test(a_new_hub_finds_its_nodes),
-        cmocka_unit_test(who_is_behind_a_missing_relay_is_named),
-        cmocka_unit_test(a_child_goes_past_its_relay),
-        cmocka_unit_test(a_child_returns_to_its_relay),
-        cmocka_unit_test(a_tree_is_flat_and_full),
         cmocka_unit_test(the_key_is_for_one_user_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

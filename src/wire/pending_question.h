@@ -1,0 +1,38 @@
+// pending_question.h - a question in flight, in the loop's thread. hub_ask and relays use it.
+#ifndef SONDE_WIRE_PENDING_QUESTION_H
+#define SONDE_WIRE_PENDING_QUESTION_H
+
+#include "wire/hub.h"
+
+struct pending_question;
+
+struct pending_question_events {
+    void (*record)(void *user, struct str host, struct str record);  // valid during the call
+    void (*missing)(void *user, const struct wire_missing *missing); // valid during the call
+    // every node has answered or is missing
+    void (*done)(void *user);
+};
+
+struct pending_question_options {
+    unsigned question;
+    struct str request;
+    const struct str *hosts; // as in struct hub_ask
+    size_t host_count;
+    uint32_t remaining_ms;
+    struct pending_question_events events;
+    void *user;
+};
+
+// Asks all connected nodes. Calls `missing` for the others before it returns; never calls `done`,
+// not even if *left, the number of asked nodes, is 0. Returns -ENOMEM on failure.
+int pending_question_begin(struct hub *h, const struct pending_question_options *o,
+                           struct pending_question **out, size_t *left);
+
+// While paused, nodes get no more credit.
+void pending_question_pause(struct pending_question *a, bool paused);
+
+// Cancels the question at nodes that have not answered, and names them as missing with `reason`.
+// Frees a; no event follows. Must not be called within an event.
+void pending_question_end(struct pending_question *a, enum wire_reason reason);
+
+#endif

@@ -1,0 +1,237 @@
+"""All nodes in one answer: a tree of relays, the nodes that are asked, transports, clocks, tunnels:
+tests of the class Cluster (test_cluster.py), in its lab."""
+
+import json
+import os
+import signal
+import unittest
+import urllib.parse
+
+from cluster_job import ASK, CUSTOM, HOSTS, TRANSPORT, moves_no_data, SKEW
+from lab import until
+
+
+class NodeAnswers:
+    def test_one_answer_of_all_nodes_under_slurm(self):
+        run = self.start("salloc", "--quiet", "-N3", "sonde", "run", "--no-record", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        self.data_over()
+        self.assertEqual([n["host"] for n in self.ask("/sonde/v1/nodes")[1]["nodes"]], HOSTS)
+        # The job's key is a secret.
+        (folder,) = self.lab.file("n1", "/tmp/sonde-0").iterdir()
+        key = (folder / "key").read_bytes().hex()
+        for host in HOSTS:
+            self.assertFalse([text for text in self.lab.processes(host).values() if key in text], host)
+        # When an aggregator dies, the nodes find the next one.
+        (pid,) = self.lab.processes("n1", "sonde aggregator ")
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: list(self.lab.processes("n1", "sonde aggregator ")) not in ([], [pid]), "another aggregator")
+        self.all_answer()
+        self.data_over()
+        self.stop(run)
+
+    def hub_nodes(self):
+        """host → the hub's data about it."""
+        answer = self.ask("/sonde/v1/status")[1]
+        return {n["host"]: n for n in answer["hub"]["nodes"]} if answer else {}
+
+    def moved(self):
+        """host → bytes of n2 and n3 outside of their connections."""
+        nodes = self.hub_nodes()
+        return {host: nodes[host]["transport_bytes"] for host in ("n2", "n3")}
+
+    def test_one_answer_of_all_nodes_over_ssh(self):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        self.data_over()
+        # A relay that dies is started again.
+        (pid,) = self.lab.processes("n2", "sonde relay ")
+        os.kill(pid, signal.SIGKILL)
+        self.hears(run, "node n2: the relay has ended (signal 9 (Killed)); starting it again")
+        self.all_answer()
+        # A missing node is reported within a request's timeout, and is back afterwards.
+        self.lab.partition("n2")
+        missing, answer = self.ask(CUSTOM)
+        self.assertIn(missing, ("n2 (late)", "n2 (not connected)"))
+        self.assertEqual([a["tags"]["host"] for a in answer], ["n1", "n3"])
+        self.lab.heal("n2")
+        self.all_answer()
+        self.data_over()
+        # A client without the key does not count as a node.
+        port = self.ask("/sonde/v1/status")[1]["hub"]["port"]
+        job = self.ask("/sonde/v1/status")[1]["job"]
+        self.lab.run("n3", "sh", "-c", "umask 077; head -c 32 /dev/zero > /tmp/wrong-key; mkdir /tmp/nothing")
+        self.started.append(self.lab.start("n3", "timeout", "60", "sonde", "relay", "--key-file=/tmp/wrong-key", f"--parent=10.77.0.11:{port}", "--host=n3", f"--job={job}", "/tmp/nothing"))
+        until(lambda: self.ask("/sonde/v1/status")[1]["hub"]["refused_key"] > 0, "a wrong key is refused and counted")
+        self.all_answer()
+        for pid in self.lab.processes("n3", "wrong-key"):
+            os.kill(pid, signal.SIGKILL)
+        self.lab.run("n3", "rm", "-r", "/tmp/wrong-key", "/tmp/nothing")
+        self.stop(run)
+
+    def test_a_tree(self):
+        """With a fanout of 2, the fourth node is reached through the second one; if that is
+        missing, directly."""
+        four = [*HOSTS, "n4"]
+        run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--node-timeout=2", "--node-deadline=5", "--no-record", "sleep", "1000")
+        self.up(four)
+        self.all_answer(four)
+
+        def connected():
+            return {n["host"]: (n["connected"], n.get("via")) for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"]}
+        behind = {"n2": (True, None), "n3": (True, None), "n4": (False, "n2")}
+        until(lambda: connected() == behind, lambda: f"n4 is behind n2: {connected()}")
+        self.data_over()
+        # A missing relay affects its children only for a short time: n4 counts as missing until the
+        # launcher has informed it.
+        self.lab.partition("n2")
+        missing, _ = self.ask(CUSTOM)
+        self.assertIn(missing, ("n2 (late), n4 (late: its relay is missing)", "n2 (late)", "n2 (not connected)"))
+        until(lambda: self.ask(CUSTOM)[0] in ("n2 (late)", "n2 (not connected)"), lambda: f"n4 answers without n2: {self.ask(CUSTOM)} {connected()}")
+        until(lambda: [a["tags"]["host"] for a in self.ask(CUSTOM)[1]] == ["n1", "n3", "n4"], "the other three answer")
+        self.lab.heal("n2")
+        self.all_answer(four)
+        until(lambda: connected() == behind, lambda: f"n4 is behind n2 again: {connected()}")
+        # A relay that dies is started again, and its children reconnect.
+        (pid,) = self.lab.processes("n2", "sonde relay ")
+        os.kill(pid, signal.SIGKILL)
+        self.all_answer(four)
+        until(lambda: connected() == behind, lambda: f"n4 is behind n2 again: {connected()}")
+        self.data_over()
+        self.stop(run)
+
+    def asked(self, m):
+        """The nodes that the hub asks for this, and the answer."""
+        def questions():
+            return {host: n["questions"] for host, n in self.hub_nodes().items()}
+        before = questions()
+        missing, answer = self.ask("/api/query?start=1h-ago&no_annotations&m=" + urllib.parse.quote(m))
+        self.assertIsNone(missing)
+        return sorted(host for host, count in questions().items() if count > before[host]), answer
+
+    def test_only_who_can_have_it_is_asked(self):
+        """n1 asks n2 and n3 directly, and n4 through n2."""
+        four = [*HOSTS, "n4"]
+        run = self.start("sonde", "run", "--hosts=n[1-4]", "--fanout=2", "--no-record", "sleep", "1000")
+        self.up(four)
+        self.all_answer(four)
+        until(lambda: self.asked("max:custom{host=n1}")[0] == [], "all have told whose series they hold")
+        for hosts, asked in [("*", ["n2", "n3"]), ("n1", []), ("n2", ["n2"]), ("n3", ["n3"]), ("literal_or(n1|n3)", ["n3"]), ("n4", ["n2"]), ("regexp([34]$)", ["n2", "n3"])]:
+            self.assertEqual(self.asked(f"max:custom{{host={hosts}}}")[0], asked, hosts)
+        # A point with the host n1, put on n3, and on n4 behind its relay: found a moment later.
+        for value, (host, asked) in enumerate([("n3", ["n3"]), ("n4", ["n2", "n3"])]):
+            put = self.lab.run(host, "sonde", "put", "custom", str(100 + value), "host=n1", f"on={host}")
+            self.assertEqual(put.returncode, 0, put.stderr)
+            until(lambda: [max(a["dps"].values()) for a in self.asked("max:custom{host=n1}")[1]] == [100 + value], "it is found")
+            self.assertEqual(self.asked("max:custom{host=n1}")[0], asked)
+        # After all nodes were asked once, it is always found.
+        for i in range(3):
+            for host in ("n3", "n4"):
+                self.lab.run(host, "sonde", "put", "custom", "1", f"host=x{i}", f"by={host}")
+                until(lambda: len(self.asked(f"none:custom{{by={host}}}")[1]) > i, "it is there")
+                self.assertEqual(len(self.asked(f"max:custom{{by={host},host=x{i}}}")[1]), 1)
+        self.stop(run)
+
+    @unittest.skipUnless(TRANSPORT == "tcp", "needs hosts that share no memory")
+    def test_shared_memory_reaches_as_far_as_the_machine(self):
+        """libfabric's shm: nodes that share memory with the hub use it; the others' data come over
+        TCP, with a message that gives the reason."""
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", "--transport=fabric:shm", "sleep", "1000")
+        self.up()
+        self.all_answer()
+        until(lambda: all(self.hub_nodes().get(host, {}).get("transport_problem") for host in ("n2", "n3")), lambda: f"no memory is shared: {self.hub_nodes()}")
+        self.data_over("tcp")
+        (folder,) = self.lab.file("n1", "/tmp/sonde-0").iterdir()
+        status = self.ask("/sonde/v1/status")[1]
+        self.lab.run("n1", "mkdir", "/tmp/beside")
+        self.started.append(self.lab.start("n1", "timeout", "60", "sonde", "relay", f"--key-file=/tmp/sonde-0/{folder.name}/key", f"--parent=10.77.0.11:{status['hub']['port']}", "--host=beside",
+                                      f"--job={status['job']}", "--transport=fabric:shm", "/tmp/beside"))
+        until(lambda: self.hub_nodes().get("beside", {}).get("transport") == "fabric:shm", lambda: f"memory is shared: {self.hub_nodes()}")
+        for pid, text in self.lab.processes("n1", "--host=beside").items():
+            if not text.startswith("timeout "):  # which ends by itself
+                os.kill(pid, signal.SIGTERM)
+        self.lab.run("n1", "rmdir", "/tmp/beside")
+        out, err = self.stop(run)
+        self.assertIn("data of n2 come over TCP, not over fabric:shm: ", err)
+
+    @moves_no_data("there is none")
+    def test_a_transport_that_is_not_there(self):
+        done = self.ssh("--no-record", "--transport=fabric:cxi", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("--transport=fabric:cxi: libfabric's provider cxi cannot be used here", done.stderr)
+        done = self.ssh("--no-record", "--transport=carrier-pigeon", "true")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("it is auto, tcp, fabric or fabric:PROVIDER", done.stderr)
+
+    @moves_no_data("it asks for statuses")
+    def test_a_restart_is_asked_for_over_http(self):
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--nodes=2", "--resilient", "--no-record", "sh", "-c", "echo $SONDE_NODELIST; exec sleep 1000")
+        self.assertEqual(run.stdout.readline(), "n1,n2\n")
+        until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == [], "n2 is connected")
+        asked = self.lab.run("n1", "python3", "-c", ASK.replace("headers=", "data=b'{\"hosts\":[\"n2\"]}', headers="), "/sonde/v1/reboot")
+        self.assertEqual(json.loads(asked.stdout)[2]["hosts"], ["n2"], asked.stderr)
+        self.assertEqual(run.stdout.readline(), "n1,n3\n")
+        # Its replacement is asked, and the other node does not count as missing.
+        until(lambda: self.ask("/sonde/v1/status")[1]["missing"] == [] and [n["host"] for n in self.ask("/sonde/v1/nodes")[1]["nodes"]] == ["n1", "n3"], "n3 is in its place")
+        self.up(["n1", "n3"])
+        self.stop(run)
+
+    @moves_no_data("it is about pings")
+    def test_a_clock_that_is_off_is_warned_of_once(self):
+        """n2's clock is 250 ms ahead."""
+        skewed = self.script(f'[ $(hostname) = n2 ] && export SKEW_MS=250 LD_PRELOAD=/mnt/bin/{os.path.basename(SKEW)}\nexec /mnt/bin/sonde "$@"\n')
+        run = self.start("sonde", "run", "--hosts=n[1-3]", "--no-record", f"--remote-sonde={skewed}", "sleep", "1000")
+        self.assertRegex(self.warning(run), r"the clock of node n2 is 0\.2[0-9]+ s ahead of this one's")
+        self.up()
+        nodes = {n["host"]: n for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"]}
+        self.assertLess(abs(nodes["n2"]["clock_offset_seconds"] - 0.25), 0.02 + nodes["n2"]["clock_offset_error_seconds"])
+        metrics = self.lab.run("n1", "python3", "-c", ASK.replace("json.loads(answer.read())", "answer.read().decode()"), "/metrics").stdout
+        self.assertRegex(metrics, r'clock_offset_seconds\{host=\\"n2\\"\} 0\.2')
+        # A new connection later, without another message.
+        (pid,) = self.lab.processes("n2", "sonde relay ")
+        os.kill(pid, signal.SIGKILL)
+        self.hears(run, "the relay has ended")
+        self.all_answer()
+        until(lambda: "clock_offset_seconds" in next(n for n in self.ask("/sonde/v1/status")[1]["hub"]["nodes"] if n["host"] == "n2"), "its clock is known again")
+        _, err = self.stop(run)
+        self.assertNotIn("clock", err)
+
+    def answers(self, host, port):
+        asked = self.lab.run(host, "python3", "-c", f"import urllib.request; print(urllib.request.urlopen('http://localhost:{port}/healthz', timeout=5).read())")
+        return "ok" in asked.stdout
+
+    @moves_no_data("it is about HTTP")
+    def test_a_reverse_tunnel(self):
+        # Both addresses of localhost there, because ssh needs only one.
+        taken = self.lab.start("n2", "python3", "-c", "import signal, socket; a = [socket.create_server((i[4][0], 5151), family=i[0]) for i in "
+                          "socket.getaddrinfo(None, 5151, type=socket.SOCK_STREAM)]; print('up', flush=True); signal.pause()")
+        self.started.append(taken)
+        self.assertEqual(taken.stdout.readline(), "up\n")
+        run = self.start("sonde", "run", "--no-record", "--remote-tunnel-node=n2", "--remote-tunnel-port=5151", "sleep", "1000")
+        # The port is taken there: reported once, and tried again.
+        self.assertRegex(self.warning(run), "the tunnel from n2 is not open: .*port.* 5151")
+        for pid in self.lab.processes("n2", "signal.pause"):
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: self.answers("n2", 5151), "the tunnel is open")
+        # A tunnel that ends is opened again.
+        (ssh,) = self.lab.processes("n1", "ssh -N")
+        os.kill(ssh, signal.SIGKILL)
+        until(lambda: list(self.lab.processes("n1", "ssh -N")) not in ([], [ssh]) and self.answers("n2", 5151), "the tunnel is open again")
+        _, err = self.stop(run)
+        self.assertNotIn("tunnel", err)
+        self.assertFalse(self.lab.processes("n1", "ssh -N"))
+        until(lambda: not self.answers("n2", 5151), "the tunnel is gone with its job")
+
+    @moves_no_data("it is about HTTP")
+    def test_a_tunnel_goes_with_a_killed_launcher(self):
+        run = self.start("sonde", "run", "--no-record", "--remote-tunnel-node=n2", "--remote-tunnel-port=5152", "sleep", "1000")
+        until(lambda: self.answers("n2", 5152), "the tunnel is open")
+        (launcher,) = self.lab.processes("n1", "sonde run")
+        os.kill(launcher, signal.SIGKILL)
+        run.communicate(timeout=60)
+        until(lambda: not self.lab.processes("n1", "ssh -N"), "the tunnel is gone")
+        for pid in self.lab.processes("n1", "sleep 1000"):
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(self.lab.run("n1", "sonde", "run", "--no-record", "true").returncode, 0)

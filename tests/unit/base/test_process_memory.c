@@ -1,0 +1,102 @@
+// Memory that malloc keeps between live blocks is returned while the process works.
+#include "base/process_memory.h"
+
+#include "base/clock.h"
+#include "unit/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCKS = 65536, BLOCK_BYTES = 1000, LIVE_EVERY = 64, SLACK_BYTES = 8 << 20 };
+
+static void *blocks[BLOCKS];
+
+static void what_was_freed_between_live_blocks_goes_back(void **state)
+{
+    (void)state;
+    struct process_memory_keeper keeper = {0};
+    const int64_t look_ns = PROCESS_MEMORY_LOOK_MS * (int64_t)NS_PER_MS;
+    int64_t now_ns = look_ns;
+    size_t begin = process_memory_bytes();
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < BLOCKS; i++)
+            if (!blocks[i])
+                assert_non_null(memset(blocks[i] = malloc(BLOCK_BYTES), 1, BLOCK_BYTES));
+        for (size_t i = 0; i < BLOCKS; i++)
+            if (i % LIVE_EVERY) {
+                free(blocks[i]);
+                blocks[i] = NULL;
+            }
+        assert_true(process_memory_bytes() > begin + 5 * (size_t)SLACK_BYTES);
+        if (round) { // not repeated so soon
+            process_memory_keep(&keeper, SLACK_BYTES, now_ns - 1);
+            assert_true(process_memory_bytes() > begin + 5 * (size_t)SLACK_BYTES);
+        }
+        process_memory_keep(&keeper, SLACK_BYTES, now_ns);
+        assert_true(process_memory_bytes() < begin + 2 * (size_t)SLACK_BYTES);
+        now_ns += look_ns;
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+}
+
+// Memory in use at the moment of returning must not become memory that may be kept for ever.
+static void a_moment_of_much_in_use_does_not_last(void **state)
+{
+    (void)state;
+    struct process_memory_keeper keeper = {0};
+    const int64_t look_ns = PROCESS_MEMORY_LOOK_MS * (int64_t)NS_PER_MS;
+    int64_t now_ns = look_ns;
+    size_t begin = process_memory_bytes();
+    for (size_t i = 0; i < BLOCKS; i++)
+        assert_non_null(memset(blocks[i] = malloc(BLOCK_BYTES), 1, BLOCK_BYTES));
+    process_memory_keep(&keeper, SLACK_BYTES, now_ns);
+    for (size_t i = 0; i < BLOCKS; i++)
+        if (i % LIVE_EVERY)
+            free(blocks[i]);
+    for (int look = 0; look <= PROCESS_MEMORY_LOOKS_MAX; look++)
+        process_memory_keep(&keeper, SLACK_BYTES, now_ns += look_ns);
+    assert_true(process_memory_bytes() < begin + SLACK_BYTES);
+    for (size_t i = 0; i < BLOCKS; i += LIVE_EVERY)
+        free(blocks[i]);
+}
+
+// Above a limit, memory is returned at once; below it, it is not.
+static void above_a_size_memory_goes_back_at_once(void **state)
+{
+    (void)state;
+    struct process_memory_keeper keeper = {0};
+    const int64_t every_ns = PROCESS_MEMORY_EASE_MS * (int64_t)NS_PER_MS;
+    int64_t now_ns = every_ns;
+    size_t begin = process_memory_bytes(), above = begin + SLACK_BYTES,
+           bound = begin + 2 * (size_t)SLACK_BYTES;
+    for (size_t i = 0; i < BLOCKS; i++)
+        assert_non_null(memset(blocks[i] = malloc(BLOCK_BYTES), 1, BLOCK_BYTES));
+    size_t full = process_memory_bytes();
+    // in use: the caller has to free some memory
+    assert_true(process_memory_ease(&keeper, above, bound, now_ns));
+    for (size_t i = 0; i < BLOCKS; i++)
+        if (i % LIVE_EVERY)
+            free(blocks[i]);
+    // not repeated so soon
+    assert_false(process_memory_ease(&keeper, above, bound, now_ns + every_ns - 1));
+    assert_false(process_memory_ease(&keeper, 2 * full, bound, now_ns += every_ns));
+    assert_true(process_memory_bytes() > begin + 5 * (size_t)SLACK_BYTES);
+    assert_false(process_memory_ease(&keeper, above, bound, now_ns += every_ns));
+    assert_true(process_memory_bytes() < bound);
+    for (size_t i = 0; i < BLOCKS; i += LIVE_EVERY)
+        free(blocks[i]);
+}
+
+int main(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return 77; // skipped: their allocators replace that of the C library
+#endif
+    process_memory_set_up(PROCESS_MEMORY_MAPPED_SERVER);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_freed_between_live_blocks_goes_back),
+        cmocka_unit_test(a_moment_of_much_in_use_does_not_last),
+        cmocka_unit_test(above_a_size_memory_goes_back_at_once)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,192 @@
+// emitter_forks.c - modes of the program `emitter`: programs that fork, clone or execute another
+// one.
+#include "emitter.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// fork POINTS: parent and child emit to their own series, before and after
+int mode_fork(void)
+{
+    sonde_handle both = sonde_gauge("both", ""), parent = sonde_gauge("parent", ""),
+                 child = sonde_gauge("child", "");
+    sonde_handle adds = sonde_counter("adds", ""), level = sonde_gauge("level", "");
+    sonde_span_begin("outer");
+    sonde_add(adds, 1);
+    sonde_set(level, 5);
+    long half = number(0) / 2;
+    for (long i = 0; i < half; i++)
+        sonde_emit(parent, (double)i);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        sonde_handle late = sonde_gauge("late", "");
+        for (long i = 0; i < number(0); i++)
+            sonde_emit(child, (double)i);
+        sonde_emit(both, 2);
+        sonde_emit(late, 7);
+        sonde_add(adds, 10);
+        sonde_span_end(); // opened by the parent, so this child cannot close it
+        sonde_span_begin("inner");
+        sonde_span_end();
+        pid_t grandchild = fork();
+        if (grandchild == 0) {
+            sonde_emit(both, 3);
+            sonde_add(adds, 100);
+            _exit(0);
+        }
+        waitpid(grandchild, NULL, 0);
+        _exit(0);
+    }
+    for (long i = half; i < number(0); i++)
+        sonde_emit(parent, (double)i);
+    sonde_emit(both, 1);
+    waitpid(pid, NULL, 0);
+    sonde_span_end();
+    return 0;
+}
+
+static void *emits_for_ever(void *unused)
+{
+    (void)unused;
+    sonde_handle h = sonde_gauge("busy", "");
+    for (double i = 0;; i++)
+        sonde_emit(h, i);
+    return NULL;
+}
+
+// forks COUNT: while a thread emits, children are forked, emit one point each, and end
+int mode_forks(void)
+{
+    pthread_t t;
+    sonde_handle h = sonde_gauge("child", "");
+    if (pthread_create(&t, NULL, emits_for_ever, NULL) != 0)
+        return 1;
+    for (long i = 0; i < number(0); i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            char name[32];
+            snprintf(name, sizeof name, "child_%ld", i);
+            sonde_emit(h, (double)i);
+            sonde_emit(sonde_gauge(name, ""), 1);
+            _exit(0);
+        }
+        waitpid(pid, NULL, 0);
+    }
+    _exit(0);
+}
+
+// fork_tight: a child that cannot make a segment must not write into its parent's
+int mode_fork_tight(void)
+{
+    sonde_handle h = sonde_gauge("value", ""), level = sonde_gauge("level", ""),
+                 adds = sonde_counter("adds", "");
+    sonde_emit(h, 1);
+    sonde_set(level, 1);
+    sonde_add(adds, 1);
+    pid_t pid = fork();
+    if (pid == 0) {
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){1, 1});
+        sonde_set(level, 100);
+        sonde_add(adds, 100);
+        sonde_emit(h, 100);
+        sonde_span_begin("child");
+        sonde_annotate("child");
+        sonde_set(level, 100);
+        sonde_handle late = sonde_gauge("late", "");
+        _exit(late != 0 || sonde_level() != 0);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    sonde_emit(h, 2);
+    return status != 0;
+}
+
+enum { FIRST_CALLERS = 4 };
+
+static _Atomic int first_callers;
+
+static _Atomic bool first_now;
+
+static void *calls_first(void *unused)
+{
+    (void)unused;
+    first_callers++;
+    while (!first_now)
+        ;
+    sonde_emit(sonde_gauge("first", ""), 1);
+    return NULL;
+}
+
+// first_calls TIMES SEED: forks while other threads make the very first calls, each time in a
+// process of its own. An alarm ends a child that waits for a lock without an owner.
+int mode_first_calls(void)
+{
+    enum { ALARM_S = 20, SPINS = 1 << 14 };
+    random_state = (uint64_t)number(1);
+    for (long i = 0; i < number(0); i++) {
+        uint64_t spins = random_u64() % SPINS;
+        int status;
+        pid_t program = fork(), child;
+        if (program == 0) {
+            pthread_t threads[FIRST_CALLERS];
+            alarm(ALARM_S);
+            for (int t = 0; t < FIRST_CALLERS; t++)
+                if (pthread_create(&threads[t], NULL, calls_first, NULL) != 0)
+                    _exit(1);
+            while (first_callers < FIRST_CALLERS)
+                ;
+            first_now = true;
+            for (volatile uint64_t spin = spins; spin; spin--)
+                ;
+            if ((child = fork()) == 0) {
+                alarm(ALARM_S);
+                sonde_emit(sonde_gauge("forked", ""), 1);
+                _exit(0);
+            }
+            bool bad = waitpid(child, &status, 0) != child || status != 0;
+            for (int t = 0; t < FIRST_CALLERS; t++)
+                pthread_join(threads[t], NULL);
+            _exit(bad);
+        }
+        if (waitpid(program, &status, 0) != program || status != 0)
+            return 1;
+    }
+    return 0;
+}
+
+// clone: a child that does not run fork handlers
+int mode_clone(void)
+{
+    sonde_handle h = sonde_gauge("value", "");
+    sonde_emit(h, 1);
+    fflush(stdout);
+    long pid = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid == 0) {
+        sonde_handle child = sonde_gauge("child", ""); // the slow path notices it
+        sonde_emit(child, 2);
+        syscall(SYS_exit_group, 0);
+    }
+    waitpid((pid_t)pid, NULL, 0);
+    sonde_emit(h, 3);
+    return 0;
+}
+
+// exec POINTS: emits, then executes another emitter
+int mode_exec(void)
+{
+    sonde_handle h = sonde_gauge("before", "");
+    sonde_add(sonde_counter("adds", ""), 1);
+    for (long i = 0; i < number(0); i++)
+        sonde_emit(h, (double)i);
+    execl("/proc/self/exe", "emitter", "waits", "10", "0", NULL);
+    return 1;
+}
