@@ -7,6 +7,7 @@
 #include "emitter.h"
 #include "level_filter.h"
 #include "metric.h"
+#include "scoped_span.h"
 #include "span.h"
 
 #include <errno.h>
@@ -257,7 +258,8 @@ PyMODINIT_FUNC PyInit__emit(void)
     PyObject *module = PyModule_Create(&definition);
     remembered = PyDict_New();
     if (module && remembered && metric_add_to(module) == 0 && span_add_to(module) == 0 &&
-        level_filter_add_to(module) == 0 && add_emitter(module) == 0 &&
+        scoped_span_add_to(module) == 0 && level_filter_add_to(module) == 0 &&
+        add_emitter(module) == 0 &&
         PyModule_AddStringConstant(module, "__version__", sonde_version()) == 0)
         return module;
     Py_XDECREF(module);

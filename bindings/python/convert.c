@@ -15,20 +15,26 @@ static PyObject *name_storable(const char *text, size_t bytes_max)
 
 const char *texts_add(struct texts *t, PyObject *object)
 {
-    PyObject *text = PyUnicode_Check(object) ? new_ref(object) : PyObject_Str(object);
-    if (!text)
+    PyObject *held = PyUnicode_Check(object) ? new_ref(object) : PyObject_Str(object);
+    if (!held)
         return NULL;
-    PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
-    Py_DECREF(text);
-    if (!bytes)
-        return NULL;
+    const char *text = PyUnicode_AsUTF8AndSize(held, NULL);
+    if (!text) { // it has surrogates
+        PyErr_Clear();
+        PyObject *bytes = PyUnicode_AsEncodedString(held, "utf-8", "surrogateescape");
+        Py_DECREF(held);
+        if (!bytes)
+            return NULL;
+        held = bytes;
+        text = PyBytes_AsString(bytes);
+    }
     if (t->count == TEXTS_MAX) {
-        Py_DECREF(bytes);
+        Py_DECREF(held);
         PyErr_SetString(PyExc_ValueError, "too many tags");
         return NULL;
     }
-    t->held[t->count++] = bytes;
-    return PyBytes_AsString(bytes);
+    t->held[t->count++] = held;
+    return text;
 }
 
 const char *texts_add_name(struct texts *t, PyObject *object, size_t bytes_max)
@@ -48,6 +54,13 @@ void texts_free(struct texts *t)
 {
     while (t->count)
         Py_DECREF(t->held[--t->count]);
+}
+
+bool texts_add_tag(struct texts *t, PyObject *key, PyObject *value, struct sonde_tag *tag)
+{
+    tag->key = texts_add_name(t, key, KEY_BYTES_MAX);
+    tag->value = tag->key ? texts_add(t, value) : NULL;
+    return tag->value != NULL;
 }
 
 int texts_add_tags(struct texts *t, PyObject *mapping, struct sonde_tag tags[TAGS_MAX])
@@ -71,9 +84,7 @@ int texts_add_tags(struct texts *t, PyObject *mapping, struct sonde_tag tags[TAG
         } else {
             PyErr_SetString(PyExc_TypeError, "tags must be a mapping of names to values");
         }
-        tags[i].key = pair ? texts_add_name(t, key, KEY_BYTES_MAX) : NULL;
-        tags[i].value = tags[i].key ? texts_add(t, value) : NULL;
-        if (!tags[i].value)
+        if (!pair || !texts_add_tag(t, key, value, &tags[i]))
             count = -1;
     }
     Py_DECREF(items);

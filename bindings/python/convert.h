@@ -24,7 +24,12 @@ static inline PyObject *new_ref(PyObject *object)
     return object;
 }
 
-// UTF-8 texts of Python objects, alive until texts_free.
+// Stable since 3.10; the limited API of 3.9 does not declare it, although 3.9 exports it. The text
+// lives as long as the object.
+extern const char *PyUnicode_AsUTF8AndSize(PyObject *text, Py_ssize_t *size);
+
+// UTF-8 texts of Python objects, alive until texts_free: texts whose UTF-8 form Python keeps, or
+// bytes.
 struct texts {
     PyObject *held[TEXTS_MAX];
     size_t count;
@@ -40,6 +45,9 @@ const char *texts_add(struct texts *t, PyObject *object);
 const char *texts_add_name(struct texts *t, PyObject *object, size_t bytes_max);
 
 void texts_free(struct texts *t);
+
+// Converts a tag. Returns false with an exception.
+bool texts_add_tag(struct texts *t, PyObject *key, PyObject *value, struct sonde_tag *tag);
 
 // Converts a mapping's items to tags; NULL or None is an empty mapping. Returns their count, or -1
 // with an exception.

@@ -130,22 +130,26 @@ static PyObject *done(void)
 }
 
 // Checks first whether the handle is off, before it converts anything.
-static PyObject *emit(struct metric *m, PyObject *object, PyObject *time_ns)
+static PyObject *emit(struct metric *m, PyObject *object, const int64_t *time_ns)
 {
     double value;
     if (!m->handle)
         return new_ref(Py_None);
     if (!value_of(object, m->name, &value))
         return done();
-    if (!time_ns || time_ns == Py_None) {
+    if (time_ns)
+        sonde_put_point_at(m->handle, value, *time_ns);
+    else
         sonde_put_point(m->handle, value);
-        return new_ref(Py_None);
-    }
-    int64_t t = PyLong_AsLongLong(time_ns);
-    if (t == -1 && PyErr_Occurred())
-        return NULL;
-    sonde_put_point_at(m->handle, value, t);
     return new_ref(Py_None);
+}
+
+PyObject *metric_put(PyObject *metric, PyObject *value, const int64_t *time_ns)
+{
+    if (Py_TYPE(metric) != metric_type)
+        return PyErr_Format(PyExc_TypeError, "a Metric is needed, not %R",
+                            (PyObject *)Py_TYPE(metric));
+    return emit((struct metric *)(void *)metric, value, time_ns);
 }
 
 static PyObject *cell(struct metric *m, PyObject *object,
@@ -169,7 +173,13 @@ static PyObject *metric_emit(PyObject *self, PyObject *const *args, Py_ssize_t g
     PyObject *out[2];
     if (!arguments_take(&signature, args, given, names, out))
         return NULL;
-    return emit((struct metric *)(void *)self, out[0], out[1]);
+    struct metric *m = (struct metric *)(void *)self;
+    if (!m->handle || !out[1] || out[1] == Py_None)
+        return emit(m, out[0], NULL);
+    int64_t time_ns = PyLong_AsLongLong(out[1]);
+    if (time_ns == -1 && PyErr_Occurred())
+        return NULL;
+    return emit(m, out[0], &time_ns);
 }
 
 static PyObject *metric_set(PyObject *self, PyObject *value)

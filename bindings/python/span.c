@@ -1,12 +1,20 @@
 #include "span.h"
 
+#include "scoped_span.h"
+
 struct open_span {
-    PyObject ob_base;
-    struct sonde_span span;
+    struct open_span_head head;
     PyObject *name, *tags; // str; dict
 };
 
 static PyTypeObject *type;
+
+struct sonde_span *span_in(PyObject *object)
+{
+    return Py_TYPE(object) == type || scoped_span_is(object)
+               ? &((struct open_span_head *)(void *)object)->span
+               : NULL;
+}
 
 // Converts a time in ns since the epoch; None means now and sets *out to 0. Returns false with an
 // exception.
@@ -25,9 +33,7 @@ static PyObject *open_span(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "UOO|O:open_span", &name, &given, &parent, &start) ||
         !take_ns(start, &start_ns))
         return NULL;
-    const struct sonde_span *in = (PyObject *)Py_TYPE(parent) == (PyObject *)type
-                                      ? &((struct open_span *)(void *)parent)->span
-                                      : NULL;
+    const struct sonde_span *in = span_in(parent);
     struct texts texts = {.count = 0};
     struct sonde_tag tags[TAGS_MAX];
     const char *text = texts_add(&texts, name);
@@ -38,8 +44,9 @@ static PyObject *open_span(PyObject *module, PyObject *args)
     if (s) {
         s->name = new_ref(name);
         s->tags = new_ref(given);
-        s->span = start == Py_None ? sonde_span_open(text, tags, (size_t)count, in)
-                                   : sonde_span_open_at(text, start_ns, tags, (size_t)count, in);
+        s->head.span = start == Py_None
+                           ? sonde_span_open(text, tags, (size_t)count, in)
+                           : sonde_span_open_at(text, start_ns, tags, (size_t)count, in);
     }
     texts_free(&texts);
     return (PyObject *)s;
@@ -69,10 +76,10 @@ static PyObject *close_span(PyObject *self, PyObject *args)
     const char *text = texts_add(&texts, s->name);
     int count = text ? texts_add_tags(&texts, items, tags) : -1;
     if (count >= 0 && end == Py_None)
-        sonde_span_close(&s->span, text, tags, (size_t)count);
+        sonde_span_close(&s->head.span, text, tags, (size_t)count);
     else if (count >= 0)
-        sonde_span_close_at(&s->span, text, end_ns, tags, (size_t)count);
-    s->span.id = 0; // once
+        sonde_span_close_at(&s->head.span, text, end_ns, tags, (size_t)count);
+    s->head.span.id = 0; // once
     texts_free(&texts);
     Py_XDECREF(all);
     return count < 0 ? NULL : new_ref(Py_None);
@@ -102,7 +109,7 @@ PyObject *span_as_parent(const struct sonde_span *span)
     if (s) {
         s->name = new_ref(Py_None); // so that close() raises a TypeError
         s->tags = new_ref(Py_None);
-        s->span = *span;
+        s->head.span = *span;
     }
     return (PyObject *)s;
 }
@@ -110,6 +117,7 @@ PyObject *span_as_parent(const struct sonde_span *span)
 static void free_span(PyObject *self)
 {
     struct open_span *s = (struct open_span *)(void *)self;
+    Py_CLEAR(s->head.around);
     Py_CLEAR(s->name);
     Py_CLEAR(s->tags);
     object_free(self);

@@ -1,9 +1,19 @@
-// span.h - the type of an open span, which sonde.span() holds between its start and its end.
+// span.h - the type of an open span, for code that begins and ends spans in different places.
 // Internal to the extension `sonde._emit`.
 #ifndef SONDE_PYTHON_SPAN_H
 #define SONDE_PYTHON_SPAN_H
 
 #include "convert.h"
+
+// The beginning of an OpenSpan and of a Span (scoped_span.h).
+struct open_span_head {
+    PyObject ob_base;
+    struct sonde_span span; // id 0: not recorded, or closed
+    PyObject *around;       // the OpenSpan or Span around it; NULL: none, or not looked for
+};
+
+// The span in an OpenSpan or a Span; NULL for any other object.
+struct sonde_span *span_in(PyObject *object);
 
 // Adds open_span() and its type to the module. Returns 0, or -1 with an exception.
 int span_add_to(PyObject *module);

@@ -67,25 +67,27 @@ static void refuse(void)
 static size_t encode_text(char *out, const char *name, size_t name_max,
                           const struct sonde_tag *tags, size_t count)
 {
-    struct str whole = str_of(name ? name : ""), kept = emit_cut(whole, name_max);
-    if (kept.size < whole.size)
+    struct str kept = str_of(name ? name : ""), key, value;
+    if (__builtin_expect(kept.size > name_max, 0)) {
+        kept = emit_cut(kept, name_max);
         refuse();
+    }
     char *at = emit_put_str(out, kept), *tags_at = at;
     uint16_t taken = 0;
     at += sizeof taken;
     for (size_t i = 0; i < count; i++) {
-        if (taken == SEGMENT_TAGS_MAX || !emit_tag_valid(&tags[i])) {
+        if (taken == SEGMENT_TAGS_MAX || !emit_tag_texts(&tags[i], &key, &value)) {
             refuse();
             continue;
         }
-        at = emit_put_str(at, str_of(tags[i].key));
-        at = emit_put_str(at, str_of(tags[i].value));
+        at = emit_put_str(at, key);
+        at = emit_put_str(at, value);
         taken++;
     }
     memcpy(tags_at, &taken, sizeof taken);
-    while ((at - out) % 8)
-        *at++ = 0;
-    return (size_t)(at - out);
+    const uint64_t zeros = 0;
+    memcpy(at, &zeros, sizeof zeros); // TEXT_BYTES_MAX has room for it
+    return ((size_t)(at - out) + 7) / 8 * 8;
 }
 
 // Unique in this process, over all its threads.
@@ -108,15 +110,13 @@ static void put_event(enum segment_type type, unsigned flags, uint64_t start, ui
     word[2] = end;
     word[3] = id;
     word[4] = parent;
-    memcpy(&word[5], text, text_bytes);
+    for (size_t i = 0; i < text_bytes; i += 8) // most are too short for a call of memcpy()
+        memcpy(&word[5 + i / 8], text + i, 8);
     emit_publish(r, head + bytes);
 }
 
-void sonde_span_begin_tags(const char *name, const struct sonde_tag *tags, size_t count)
+static void span_begin(struct ring *r, const char *name, const struct sonde_tag *tags, size_t count)
 {
-    struct ring *r = emit_on() ? emit_ring(1) : NULL;
-    if (!r)
-        return;
     uint64_t start = emit_time(r);
     struct span_stack *s = stack_of(r);
     uint32_t used = s && s->depth ? s->ends[s->depth - 1] : 0;
@@ -138,9 +138,16 @@ void sonde_span_begin_tags(const char *name, const struct sonde_tag *tags, size_
     put_event(SEGMENT_SPAN_BEGIN, 0, start, 0, id, parent, frame + FRAME_FIXED, text_bytes);
 }
 
+void sonde_span_begin_tags(const char *name, const struct sonde_tag *tags, size_t count)
+{
+    struct ring *r = emit_ring_if_needed(1);
+    if (r)
+        span_begin(r, name, tags, count);
+}
+
 void sonde_span_end(void)
 {
-    struct ring *r = emit_on() ? emit_ring(0) : NULL;
+    struct ring *r = emit_ring_if_needed(0);
     if (!r)
         return;
     struct span_stack *s = open_spans[r->index].stack;
@@ -162,7 +169,7 @@ void sonde_span_end(void)
 void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const struct sonde_tag *tags,
                    size_t count)
 {
-    struct ring *r = emit_on() ? emit_ring(1) : NULL;
+    struct ring *r = emit_ring_if_needed(1);
     if (!r)
         return;
     char text[TEXT_BYTES_MAX];
@@ -171,25 +178,13 @@ void sonde_span_at(const char *name, int64_t start_ns, int64_t end_ns, const str
               0, text, bytes);
 }
 
-struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags, size_t count,
-                                  const struct sonde_span *parent)
+static struct sonde_span span_open(struct ring *r, const char *name, int64_t start_ns,
+                                   const struct sonde_tag *tags, size_t count,
+                                   const struct sonde_span *parent)
 {
-    if (!emit_on())
-        return (struct sonde_span){0};
-    return sonde_span_open_at(name, clock_realtime_ns(), tags, count, parent);
-}
-
-struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns,
-                                     const struct sonde_tag *tags, size_t count,
-                                     const struct sonde_span *parent)
-{
-    struct sonde_span span = {0};
-    struct ring *r = emit_on() ? emit_ring(1) : NULL;
-    if (!r)
-        return span;
     char text[TEXT_BYTES_MAX];
     size_t bytes = encode_text(text, name, SEGMENT_NAME_MAX, tags, count);
-    span = (struct sonde_span){next_id(r), 0, start_ns, emit_process.header->pid};
+    struct sonde_span span = {next_id(r), 0, start_ns, emit_process.header->pid};
     if (parent && parent->process == span.process)
         span.parent = parent->id;
     put_event(SEGMENT_SPAN_BEGIN, SEGMENT_TIME_NS, (uint64_t)span.start_ns, 0, span.id, span.parent,
@@ -197,17 +192,33 @@ struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns,
     return span;
 }
 
+struct sonde_span sonde_span_open(const char *name, const struct sonde_tag *tags, size_t count,
+                                  const struct sonde_span *parent)
+{
+    struct ring *r = emit_ring_if_needed(1);
+    return r ? span_open(r, name, clock_realtime_ns(), tags, count, parent)
+             : (struct sonde_span){0};
+}
+
+struct sonde_span sonde_span_open_at(const char *name, int64_t start_ns,
+                                     const struct sonde_tag *tags, size_t count,
+                                     const struct sonde_span *parent)
+{
+    struct ring *r = emit_ring_if_needed(1);
+    return r ? span_open(r, name, start_ns, tags, count, parent) : (struct sonde_span){0};
+}
+
 void sonde_span_close(const struct sonde_span *span, const char *name, const struct sonde_tag *tags,
                       size_t count)
 {
-    if (span->id && emit_on())
+    if (span->id)
         sonde_span_close_at(span, name, clock_realtime_ns(), tags, count);
 }
 
 void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_t end_ns,
                          const struct sonde_tag *tags, size_t count)
 {
-    struct ring *r = span->id && emit_on() ? emit_ring(1) : NULL;
+    struct ring *r = span->id ? emit_ring_if_needed(1) : NULL;
     if (!r ||
         span->process != emit_process.header->pid) // opened before a fork: the parent must close it
         return;
@@ -219,7 +230,7 @@ void sonde_span_close_at(const struct sonde_span *span, const char *name, int64_
 
 void sonde_annotate_tags(const char *text, const struct sonde_tag *tags, size_t count)
 {
-    struct ring *r = emit_on() ? emit_ring(1) : NULL;
+    struct ring *r = emit_ring_if_needed(1);
     if (!r)
         return;
     char encoded[TEXT_BYTES_MAX];
@@ -246,14 +257,15 @@ static size_t gather(struct sonde_tag tags[SEGMENT_TAGS_MAX], va_list args)
 
 void sonde_span_begin_strings(const char *name, ...)
 {
-    if (!emit_on())
+    struct ring *r = emit_ring_if_needed(1);
+    if (!r)
         return;
     struct sonde_tag tags[SEGMENT_TAGS_MAX];
     va_list args;
     va_start(args, name);
     size_t count = gather(tags, args);
     va_end(args);
-    sonde_span_begin_tags(name, tags, count);
+    span_begin(r, name, tags, count);
 }
 
 void sonde_annotate_strings(const char *text, ...)

@@ -24,8 +24,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MARK_CLEARED = 0, MARK_OURS = 1, MARK_FORKED = 2 };
-
 struct emit_process emit_process = {.lock = PTHREAD_MUTEX_INITIALIZER,
                                     .segment = {.file = {.fd = -1}, .agent_file = {.fd = -1}},
                                     .socket = {.fd = -1}};
@@ -167,7 +165,7 @@ static bool start_in_child(struct emit_process *p)
             memset(p->ring_reserved, 0, sizeof p->ring_reserved);
             atomic_store(&p->slots_free, p->slots);
             atomic_store(&p->cells_end, p->definitions);
-            atomic_store(p->mark, MARK_OURS);
+            atomic_store(p->mark, EMIT_MARK_OURS);
             emit_connect(p, true);
             return true;
         }
@@ -207,7 +205,7 @@ static void after_fork_in_child(void)
         atomic_store(&p->cells_end, 0);
         close_descriptors(p);
     }
-    atomic_store(p->mark, on ? MARK_FORKED : MARK_OURS);
+    atomic_store(p->mark, on ? EMIT_MARK_FORKED : EMIT_MARK_OURS);
     emit_unlock(p);
 }
 
@@ -219,8 +217,13 @@ static void make_mark(struct emit_process *p)
         mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return;
+<<<<<<< HEAD
+    madvise(page, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14 only fork() itself is noticed
+    atomic_store((_Atomic uint8_t *)page, EMIT_MARK_OURS);
+=======
     madvise(page, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14, sonde notices only fork()
     atomic_store((_Atomic uint8_t *)page, MARK_OURS);
+>>>>>>> main
     if (!atomic_compare_exchange_strong(&p->mark, &none, (_Atomic uint8_t *)page))
         munmap(page, SEGMENT_PAGE);
 }
@@ -256,7 +259,7 @@ static void thread_has_ended(void *unused)
 {
     (void)unused;
     struct ring *r = emit_self;
-    if (r == &emit_no_ring || atomic_load(emit_process.mark) != MARK_OURS)
+    if (r == &emit_no_ring || atomic_load(emit_process.mark) != EMIT_MARK_OURS)
         return;
     emit_self = &emit_no_ring;
     if (__tsan_release)
@@ -322,7 +325,7 @@ static bool start(struct emit_process *p)
         emit_say("off: no memory");
         return false;
     }
-    atomic_store(p->mark, MARK_OURS);
+    atomic_store(p->mark, EMIT_MARK_OURS);
     struct emit_segment segment;
     if (emit_segment_create(p, &segment, &e) != 0) {
         emit_say("off: %s", e.text);
@@ -343,7 +346,7 @@ static bool start(struct emit_process *p)
 // forever.
 static bool take_lock(struct emit_process *p)
 {
-    if (atomic_load_explicit(p->mark, memory_order_relaxed) == MARK_CLEARED)
+    if (atomic_load_explicit(p->mark, memory_order_relaxed) == EMIT_MARK_CLEARED)
         return emit_trylock(p);
     emit_lock(p);
     return true;
@@ -356,7 +359,7 @@ bool emit_on(void)
     int state = atomic_load_explicit(&p->state, memory_order_acquire);
     if (state == EMIT_OFF || (state == EMIT_NEW && !watch_forks()))
         return false;
-    if (state == EMIT_ON && atomic_load_explicit(p->mark, memory_order_relaxed) == MARK_OURS)
+    if (state == EMIT_ON && atomic_load_explicit(p->mark, memory_order_relaxed) == EMIT_MARK_OURS)
         return true;
     if (!take_lock(p))
         return false;
@@ -367,7 +370,7 @@ bool emit_on(void)
             p->level = 0;
         // Release: start() has laid out the segment before another thread reads EMIT_ON.
         atomic_store_explicit(&p->state, state, memory_order_release);
-    } else if (state == EMIT_ON && atomic_load(p->mark) != MARK_OURS) {
+    } else if (state == EMIT_ON && atomic_load(p->mark) != EMIT_MARK_OURS) {
         state = start_in_child(p) ? EMIT_ON : EMIT_OFF;
     }
     emit_unlock(p);

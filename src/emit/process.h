@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 
 enum emit_state { EMIT_NEW, EMIT_ON, EMIT_OFF };
+enum emit_mark { EMIT_MARK_CLEARED = 0, EMIT_MARK_OURS = 1, EMIT_MARK_FORKED = 2 };
 
 // A descriptor in the application's table: the application may close it, and the number may then
 // belong to another file.
@@ -59,7 +60,8 @@ struct emit_process {
     uint32_t clock; // enum segment_clock
     uint32_t slots;
     _Atomic uint32_t slots_free;
-    // identifies the segment's process; in a page that the kernel clears in children
+    // enum emit_mark: identifies the segment's process; in a page that the kernel clears in
+    // children
     _Atomic(_Atomic uint8_t *) mark;
 
     uint32_t definitions; // their number
@@ -99,6 +101,19 @@ bool emit_on(void);
 // This thread's ring, claimed if necessary. NULL if no slot is left; then `points` are counted as
 // dropped.
 struct ring *emit_ring(uint64_t points);
+
+// The same without a call, for a thread that has a ring. Only a process whose mark was set has
+// rings.
+static inline struct ring *emit_ring_if_needed(uint64_t points)
+{
+    struct ring *r = emit_self;
+    if (__builtin_expect(r != &emit_no_ring &&
+                             atomic_load_explicit(emit_process.mark, memory_order_relaxed) ==
+                                 EMIT_MARK_OURS,
+                         1))
+        return r;
+    return emit_ring(points);
+}
 
 // segment.c: makes and maps a segment of the process' layout. Returns 0 or a negative errno (e says
 // why, *s is empty). Lowers p->slots if address space or RLIMIT_FSIZE do not allow more.

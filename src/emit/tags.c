@@ -2,17 +2,10 @@
 // carry.
 #include "emit/tags.h"
 
-#include "base/storable_name.h"
 #include "emit/process.h"
 #include "emit/rank.h"
 
 #include <stdlib.h>
-
-bool emit_tag_valid(const struct sonde_tag *tag)
-{
-    return tag->key && tag->value && storable_name_is(str_of(tag->key), SEGMENT_KEY_MAX) &&
-           strlen(tag->value) <= SEGMENT_VALUE_MAX;
-}
 
 struct str emit_cut(struct str s, size_t bytes)
 {

@@ -22,11 +22,15 @@ from ._analysis import AnalysisClient, AsyncAnalysisClient, peaks, stats
 from ._client import ClientError
 from ._config import config
 from ._detect import Judge, Verdict
-from ._emit import Group, Metric, __version__, annotate, check, connect, counter, dropped, emit, gauge, group, level
+from ._emit import Group, Metric, __version__, annotate, check, connect, counter, dropped, emit, gauge, group, level, span
 from ._log import log
 from ._result import Frame, Result, Rows, Series
+<<<<<<< HEAD
+from ._unheard import warn_if_unheard
+=======
 from ._span import span
 from ._undelivered import warn_if_undelivered
+>>>>>>> main
 from ._watch import Watch
 from .collector import CollectorGroup
 from .detector import CollectorDetectorGroup, Detector

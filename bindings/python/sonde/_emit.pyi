@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, Optional, SupportsFloat, SupportsIndex, Tuple, Union, final
+from types import TracebackType
+from typing import Any, Callable, Optional, SupportsFloat, SupportsIndex, Tuple, TypeVar, Union, final
 
 _Value = Union[SupportsFloat, SupportsIndex, None]
 
@@ -60,6 +61,20 @@ class OpenSpan:
         """Ends the span, with more tags or None, now or at a time in nanoseconds since the epoch. A
         second call does nothing."""
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+@final
+class Span:
+    """A span for a `with` statement, or a decorator; made by span()."""
+
+    def __enter__(self) -> "Span": ...
+    def __exit__(
+        self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType], /
+    ) -> None: ...
+    def __call__(self, function: _F) -> _F: ...
+
+known_metrics: dict[Any, Metric]  # those that add_data() remembers
+
 class LevelFilter:
     """The base class of sonde.Telemetry."""
 
@@ -99,7 +114,13 @@ def annotate(text: Any, /, **tags: Any) -> None:
 def keep_parameters(parameters: Mapping[str, str], /) -> None:
     """Keeps parameters of the run, at most 64; sonde.config() uses it."""
 
-def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Optional[OpenSpan], start_ns: Optional[int] = None, /) -> OpenSpan:
+def span(name: str, /, **tags: Any) -> Span:
+    """A named period of time with tags, as a context manager or a decorator."""
+
+def set_task_span(function: Callable[[], Optional[OpenSpan]], /) -> None:
+    """The function returns the parent of a span that has no span around it, or None."""
+
+def open_span(name: str, tags: Optional[Mapping[str, Any]], parent: Union[OpenSpan, Span, None], start_ns: Optional[int] = None, /) -> OpenSpan:
     """Begins a span within `parent` (or None), now or at a time in nanoseconds since the epoch;
     sonde.span() uses it."""
 

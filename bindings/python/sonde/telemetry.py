@@ -16,14 +16,13 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping
-from typing import Any, Optional, SupportsFloat, SupportsIndex, Union
+from typing import Any, Optional, Union
 
 from . import _emit, _names
 
 _WAIT_S = 60.0  # the wait for the service without a timeout
 _LOOK_S = 0.05
 _REMEMBERED_MAX = 4096  # handles; beyond that the cache is emptied
-_NS_PER_S = 1_000_000_000
 
 # variables that programs for Dragon read
 _LEVEL, _CONFIG = "DRAGON_TELEMETRY_LEVEL", "DRAGON_TELEMETRY_CONFIG"
@@ -37,9 +36,14 @@ def _handle(name: str, level: int, tags: tuple[tuple[str, str], ...], help_text:
     known = _handles.get((name, level, tags, help_text))
     if known is None:
         if len(_handles) >= _REMEMBERED_MAX:
-            _handles.clear()
+            _forget_metrics()
         known = _handles[name, level, tags, help_text] = _emit.gauge(name, help=help_text, level=level, tags=dict(tags))
     return known
+
+
+def _forget_metrics() -> None:
+    _handles.clear()
+    _emit.known_metrics.clear()
 
 
 def _agent_answers() -> bool:
@@ -115,7 +119,7 @@ class Telemetry(_emit.LevelFilter):
         from . import _service
 
         _service.start(telemetry_level, self._config, _service.START_TIMEOUT_S if self._timeout is None else self._timeout)
-        _handles.clear()
+        _forget_metrics()
         _emit.connect(os.environ["SONDE_SOCKET"], int(os.environ["SONDE_LEVEL"]))
         _over = False
         os.environ[_LEVEL] = str(self.level)
@@ -130,28 +134,18 @@ class Telemetry(_emit.LevelFilter):
                 stacklevel=3,
             )
 
-    # add_data() calls this for points up to the run's level.
-    def _add(
-        self,
-        ts_metric_name: str,
-        ts_data: Union[SupportsFloat, SupportsIndex, str, None],
-        timestamp: Optional[float],
-        telemetry_level: int,
-        tagk: Optional[str],
-        tagv: Any,
-        tags: Optional[Mapping[str, Any]],
-    ) -> None:
+    # add_data() calls this for points up to the run's level. It remembers the result, unless the
+    # point has `tags`.
+    def _metric(self, ts_metric_name: str, telemetry_level: int, tagk: Optional[str], tagv: Any, tags: Optional[Mapping[str, Any]]) -> Optional[_emit.Metric]:
         if _over:
-            return
+            return None
         given = {} if tags is None else {str(key): str(value) for key, value in tags.items()}
         about = ""
         if tagk is not None and tagv is not None:
             given[str(tagk)] = str(tagv)
             if isinstance(tagv, int) and not isinstance(tagv, bool):
                 about = _names.whole_numbers(str(tagk))
-        handle = _handle(str(ts_metric_name), max(telemetry_level, 1), tuple(given.items()), about)
-        value = _number(ts_data) if isinstance(ts_data, str) else ts_data
-        handle.emit(value, None if timestamp is None else _nanoseconds(timestamp))
+        return _handle(str(ts_metric_name), telemetry_level, tuple(given.items()), about)
 
     def finalize(self) -> None:
         """Stops the service that start() started, and waits for its recording. A service that was
@@ -160,19 +154,7 @@ class Telemetry(_emit.LevelFilter):
         service = sys.modules.get("sonde._service")
         if service is not None and service.stop():
             _over = True
+            _forget_metrics()
             os.environ[_LEVEL] = "0"
 
     shutdown = finalize
-
-
-def _number(text: str) -> Any:
-    """The number that a text contains, or the text itself, which emit() then rejects."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def _nanoseconds(seconds: float) -> int:
-    whole = int(seconds)
-    return whole * _NS_PER_S + round((seconds - whole) * _NS_PER_S)

@@ -21,9 +21,8 @@ from distributed.diagnostics.plugin import WorkerPlugin  # type: ignore[import]
 from distributed.worker import get_worker  # type: ignore[import]
 
 import sonde
-from sonde import _span
 from sonde._dask import TaskSpans, Watch
-from sonde._emit import OpenSpan
+from sonde._emit import OpenSpan, set_task_span
 
 from . import _keys
 from ._figures import Figures
@@ -85,7 +84,7 @@ class WorkerPart(WorkerPlugin):  # type: ignore[misc]
         worker.handlers[END] = self.end
         # Dask calls the attribute `transition`.
         self.transition = self.tasks = TaskSpans(self.tag, told["cluster"], key_text, worker.state.tasks)
-        _span.task_span = task_span
+        set_task_span(task_span)
         for key, state in list(worker.state.tasks.items()):
             self.tasks(key, "", state.state)
         for measure in self._questions():

@@ -1,0 +1,354 @@
+// scoped_span.c - sonde.span() as a context manager and a decorator.
+//
+// A context variable holds the span around: a Span or an OpenSpan. Unlike a stack per thread, it
+// makes spans nest correctly in threads, in asyncio tasks and in generators.
+//
+// A `with` statement usually enters a Span once: this entry is in the Span itself, which is also
+// the variable's value, so that nothing else is allocated. Every further entry of the same Span has
+// an OpenSpan of its own, because a task that started in an earlier entry still holds the earlier
+// span as its parent.
+//
+// The end of a span leaves the variable as it is, because setting it takes longer than everything
+// else here. A span that begins later skips the closed spans that it finds. This is also right if a
+// generator is closed in another context than it began in.
+#include "scoped_span.h"
+
+#include "arguments.h"
+#include "span.h"
+
+struct scoped_span {
+    struct open_span_head head; // the first entry
+    PyObject *name;             // any object
+    PyObject *keys, *values;    // tuples; NULL without tags. After the first entry: texts
+    PyObject *more;             // a list of OpenSpan: the further open entries; may be NULL
+    bool entered, open;         // the first entry
+};
+
+static PyTypeObject *type;
+static PyObject *current_get, *current_set; // bound methods of the context variable
+// Returns the parent of a span that has no span around it; NULL: there is none.
+static PyObject *task_span;
+
+bool scoped_span_is(PyObject *object)
+{
+    return Py_TYPE(object) == type;
+}
+
+// span(name, /, **tags)
+static PyObject *span(PyObject *module, PyObject *const *args, Py_ssize_t given, PyObject *names)
+{
+    (void)module;
+    Py_ssize_t count = names ? PyTuple_Size(names) : 0;
+    if (given != 1)
+        return PyErr_Format(PyExc_TypeError,
+                            "span() takes a name (%zd arguments given), and tags by name", given);
+    struct scoped_span *s = object_new(type);
+    if (!s)
+        return NULL;
+    s->name = new_ref(args[0]);
+    if (count) {
+        s->keys = new_ref(names);
+        s->values = PyTuple_New(count);
+        for (Py_ssize_t i = 0; s->values && i < count; i++)
+            PyTuple_SetItem(s->values, i, new_ref(args[1 + i]));
+        if (!s->values)
+            Py_CLEAR(s);
+    }
+    return (PyObject *)s;
+}
+
+// Fills `tags` with those of the span, and with the name of the exception class `kind` unless it is
+// None. Returns their count, or -1 with an exception.
+static int collect_tags(const struct scoped_span *s, PyObject *kind, struct texts *texts,
+                        struct sonde_tag tags[TAGS_MAX])
+{
+    Py_ssize_t count = s->keys ? PyTuple_Size(s->keys) : 0, taken = 0;
+    bool failed = kind != Py_None;
+    if (count + failed > TAGS_MAX) {
+        PyErr_Format(PyExc_ValueError, "%zd tags: at most 16 are recorded", count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *key = PyTuple_GetItem(s->keys, i);
+        if (failed && PyUnicode_CompareWithASCIIString(key, "error") == 0)
+            continue;
+        if (!texts_add_tag(texts, key, PyTuple_GetItem(s->values, i), &tags[taken++]))
+            return -1;
+    }
+    if (failed) {
+        PyObject *name = PyObject_GetAttrString(kind, "__name__");
+        const char *text = name ? texts_add(texts, name) : NULL;
+        Py_XDECREF(name);
+        if (!text)
+            return -1;
+        tags[taken++] = (struct sonde_tag){"error", text};
+    }
+    return (int)taken;
+}
+
+// Skips closed spans. Borrowed; NULL: none is open.
+static PyObject *nearest_open(PyObject *object)
+{
+    const struct open_span_head *head = (struct open_span_head *)(void *)object;
+    while (head && !head->span.id)
+        head = (struct open_span_head *)(void *)head->around;
+    return (PyObject *)head;
+}
+
+// Sets *around to the span around the next one, or to NULL: a new reference. Returns false with an
+// exception.
+static bool find_around(PyObject **around)
+{
+    PyObject *current = PyObject_CallFunctionObjArgs(current_get, NULL);
+    if (!current)
+        return false;
+    PyObject *open = current == Py_None ? NULL : nearest_open(current);
+    if (open)
+        Py_INCREF(open);
+    Py_DECREF(current);
+    if (!open && task_span) {
+        open = PyObject_CallFunctionObjArgs(task_span, NULL);
+        if (!open)
+            return false;
+        if (!span_in(open)) // None
+            Py_CLEAR(open);
+    }
+    *around = open;
+    return true;
+}
+
+static bool set_current(PyObject *value)
+{
+    PyObject *token = PyObject_CallFunctionObjArgs(current_set, value, NULL);
+    Py_XDECREF(token);
+    return token != NULL;
+}
+
+// The variable may hold the Span for long. It should hold texts then, not the program's objects.
+static bool tags_to_text(struct scoped_span *s)
+{
+    for (Py_ssize_t i = 0; s->keys && i < PyTuple_Size(s->keys); i++) {
+        PyObject *value = PyTuple_GetItem(s->values, i);
+        PyObject *text = PyUnicode_Check(value) ? NULL : PyObject_Str(value);
+        if (text)
+            PyTuple_SetItem(s->values, i, text);
+        else if (PyErr_Occurred())
+            return false;
+    }
+    return true;
+}
+
+static bool begin(struct scoped_span *s, PyObject *around, struct sonde_span *out)
+{
+    if (!PyUnicode_Check(s->name)) {
+        PyErr_Format(PyExc_TypeError, "a span's name is a str, not %R",
+                     (PyObject *)Py_TYPE(s->name));
+        return false;
+    }
+    if (!s->entered && !tags_to_text(s))
+        return false;
+    struct texts texts = {.count = 0};
+    struct sonde_tag tags[TAGS_MAX];
+    const char *text = texts_add(&texts, s->name);
+    int count = text ? collect_tags(s, Py_None, &texts, tags) : -1;
+    if (count >= 0)
+        *out = sonde_span_open(text, tags, (size_t)count, around ? span_in(around) : NULL);
+    texts_free(&texts);
+    return count >= 0;
+}
+
+// Adds an entry to those beside the first one. Returns its OpenSpan, borrowed; NULL with an
+// exception.
+static PyObject *add_entry(struct scoped_span *s, const struct sonde_span *opened)
+{
+    PyObject *entry = span_as_parent(opened);
+    if (!s->more)
+        s->more = PyList_New(0);
+    bool good = entry && s->more && PyList_Append(s->more, entry) == 0;
+    Py_XDECREF(entry); // the list holds it
+    return good ? entry : NULL;
+}
+
+static PyObject *enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct scoped_span *s = (struct scoped_span *)(void *)self;
+    if (sonde_level() == 0)
+        return new_ref(self);
+    struct sonde_span opened;
+    PyObject *around, *own = self;
+    if (!find_around(&around))
+        return NULL;
+    if (!begin(s, around, &opened)) {
+        Py_XDECREF(around);
+        return NULL;
+    }
+    if (s->entered)
+        own = add_entry(s, &opened);
+    else
+        s->head.span = opened;
+    if (own)
+        ((struct open_span_head *)(void *)own)->around = around;
+    else
+        Py_XDECREF(around);
+    if (own == self)
+        s->entered = s->open = true;
+    return own && set_current(own) ? new_ref(self) : NULL;
+}
+
+// Removes the last open entry from the Span; returns a new reference. NULL, perhaps with an
+// exception: no entry is open.
+static PyObject *take_entry(struct scoped_span *s)
+{
+    Py_ssize_t more = s->more ? PyList_Size(s->more) : 0;
+    if (more) {
+        PyObject *entry = new_ref(PyList_GetItem(s->more, more - 1));
+        if (PyList_SetSlice(s->more, more - 1, more, NULL) < 0)
+            Py_CLEAR(entry);
+        return entry;
+    }
+    if (!s->open)
+        return NULL;
+    s->open = false;
+    return new_ref((PyObject *)s);
+}
+
+// The spans around a closed one are only looked for while they are open, so that a chain of tasks,
+// each of which starts the next one, does not hold all of its spans.
+static void release_closed(PyObject *entry)
+{
+    struct open_span_head *head = (struct open_span_head *)(void *)entry;
+    PyObject *old = head->around, *open = nearest_open(old);
+    if (open == old)
+        return;
+    head->around = open ? new_ref(open) : NULL;
+    Py_DECREF(old);
+}
+
+// __exit__(kind, error, trace)
+static PyObject *leave(PyObject *self, PyObject *const *args, Py_ssize_t given)
+{
+    struct scoped_span *s = (struct scoped_span *)(void *)self;
+    if (given != 3)
+        return PyErr_Format(PyExc_TypeError, "__exit__() takes three arguments (%zd given)", given);
+    PyObject *entry = take_entry(s);
+    if (!entry)
+        return PyErr_Occurred() ? NULL : new_ref(Py_None);
+    struct texts texts = {.count = 0};
+    struct sonde_tag tags[TAGS_MAX];
+    const char *text = texts_add(&texts, s->name);
+    int count = text ? collect_tags(s, args[0], &texts, tags) : -1;
+    struct sonde_span *span = span_in(entry);
+    if (count >= 0)
+        sonde_span_close(span, text, tags, (size_t)count);
+    span->id = 0; // closed
+    release_closed(entry);
+    texts_free(&texts);
+    Py_DECREF(entry);
+    return count < 0 ? NULL : new_ref(Py_None);
+}
+
+// Decorates a function: sonde._span.decorated(function, name, tags).
+static PyObject *decorate(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    const struct scoped_span *s = (struct scoped_span *)(void *)self;
+    static char *names[] = {"function", NULL};
+    PyObject *function, *tags = PyDict_New(), *result = NULL;
+    bool good = tags && PyArg_ParseTupleAndKeywords(args, keywords, "O:span", names, &function);
+    for (Py_ssize_t i = 0; good && s->keys && i < PyTuple_Size(s->keys); i++)
+        good =
+            PyDict_SetItem(tags, PyTuple_GetItem(s->keys, i), PyTuple_GetItem(s->values, i)) == 0;
+    PyObject *module = good ? PyImport_ImportModule("sonde._span") : NULL;
+    if (module)
+        result = PyObject_CallMethod(module, "decorated", "OOO", function, s->name, tags);
+    Py_XDECREF(module);
+    Py_XDECREF(tags);
+    return result;
+}
+
+static void free_span(PyObject *self)
+{
+    struct scoped_span *s = (struct scoped_span *)(void *)self;
+    Py_CLEAR(s->name);
+    Py_CLEAR(s->keys);
+    Py_CLEAR(s->values);
+    Py_CLEAR(s->head.around);
+    Py_CLEAR(s->more);
+    object_free(self);
+}
+
+static PyObject *made_by_function(PyTypeObject *own, PyObject *args, PyObject *keywords)
+{
+    (void)args, (void)keywords;
+    return PyErr_Format(PyExc_TypeError, "%R: call span()", (PyObject *)own);
+}
+
+static PyObject *set_task_span(PyObject *module, PyObject *function)
+{
+    (void)module;
+    PyObject *old = task_span;
+    task_span = new_ref(function);
+    Py_XDECREF(old);
+    return new_ref(Py_None);
+}
+
+static PyMethodDef methods[] = {
+    {"__enter__", enter, METH_NOARGS, "__enter__($self, /)\n--\n\nBegins the span."},
+    {"__exit__", FAST_METHOD(leave), FAST_POSITIONAL,
+     "__exit__($self, kind, error, trace, /)\n--\n\nEnds the span; after an exception, with the "
+     "tag `error`."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_doc, "A span for a `with` statement, or a decorator; made by span()."},
+    {Py_tp_new, made_by_function},
+    {Py_tp_dealloc, free_span},
+    {Py_tp_call, decorate},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {"sonde._emit.Span", sizeof(struct scoped_span), 0, Py_TPFLAGS_DEFAULT,
+                           slots};
+
+static PyMethodDef functions[] = {
+    {"span", FAST_METHOD(span), FAST,
+     "span(name, /, **tags)\n--\n\n"
+     "A named period of time with tags. Every query can select by span (\"peak memory per "
+     "epoch\").\n\n"
+     "As a context manager (also in coroutines)::\n\n"
+     "    with sonde.span(\"epoch\", number=3):\n        ...\n\n"
+     "or as a decorator of functions, coroutines and generators::\n\n"
+     "    @sonde.span(\"load\")\n    def load(path): ...\n\n"
+     "A span that ends with an exception gets the tag ``error``. A span that is open when its "
+     "process\nends, ends with the process and gets the tag ``unfinished``."},
+    {"set_task_span", set_task_span, METH_O,
+     "set_task_span(function, /)\n--\n\nThe function returns the parent of a span that has no span "
+     "around it, or None. On workers, sonde.dask sets it to the task that the thread executes."},
+    {NULL, NULL, 0, NULL},
+};
+
+// Makes the context variable. Returns false with an exception.
+static bool make_variable(void)
+{
+    PyObject *module = PyImport_ImportModule("contextvars");
+    PyObject *make = module ? PyObject_GetAttrString(module, "ContextVar") : NULL;
+    PyObject *args = Py_BuildValue("(s)", "sonde_span");
+    PyObject *keywords = Py_BuildValue("{sO}", "default", Py_None);
+    PyObject *variable = make && args && keywords ? PyObject_Call(make, args, keywords) : NULL;
+    current_get = variable ? PyObject_GetAttrString(variable, "get") : NULL;
+    current_set = variable ? PyObject_GetAttrString(variable, "set") : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(make);
+    Py_XDECREF(args);
+    Py_XDECREF(keywords);
+    Py_XDECREF(variable);
+    return current_get && current_set;
+}
+
+int scoped_span_add_to(PyObject *module)
+{
+    type = module_add_type(module, &spec);
+    return type && make_variable() ? PyModule_AddFunctions(module, functions) : -1;
+}
