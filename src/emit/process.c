@@ -217,13 +217,8 @@ static void make_mark(struct emit_process *p)
         mmap(NULL, SEGMENT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return;
-<<<<<<< HEAD
-    madvise(page, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14 only fork() itself is noticed
-    atomic_store((_Atomic uint8_t *)page, EMIT_MARK_OURS);
-=======
     madvise(page, SEGMENT_PAGE, MADV_WIPEONFORK); // before Linux 4.14, sonde notices only fork()
-    atomic_store((_Atomic uint8_t *)page, MARK_OURS);
->>>>>>> main
+    atomic_store((_Atomic uint8_t *)page, EMIT_MARK_OURS);
     if (!atomic_compare_exchange_strong(&p->mark, &none, (_Atomic uint8_t *)page))
         munmap(page, SEGMENT_PAGE);
 }

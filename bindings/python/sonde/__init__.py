@@ -25,12 +25,7 @@ from ._detect import Judge, Verdict
 from ._emit import Group, Metric, __version__, annotate, check, connect, counter, dropped, emit, gauge, group, level, span
 from ._log import log
 from ._result import Frame, Result, Rows, Series
-<<<<<<< HEAD
-from ._unheard import warn_if_unheard
-=======
-from ._span import span
 from ._undelivered import warn_if_undelivered
->>>>>>> main
 from ._watch import Watch
 from .collector import CollectorGroup
 from .detector import CollectorDetectorGroup, Detector
