@@ -12,8 +12,8 @@ int metric_add_to(PyObject *module);
 // false for any other object.
 bool group_of(PyObject *object, Py_ssize_t members, sonde_handle *handle);
 
-// Emits a point of a Metric, now (time_ns NULL) or at a time in ns since the epoch. Returns None, or
-// NULL with an exception; of an object that is no Metric, a TypeError.
+// Emits a point of a Metric, now (time_ns NULL) or at a time in ns since the epoch. Returns None,
+// or NULL with an exception; of an object that is no Metric, a TypeError.
 PyObject *metric_put(PyObject *metric, PyObject *value, const int64_t *time_ns);
 
 #endif

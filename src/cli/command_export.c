@@ -152,8 +152,10 @@ static int read_selection(const struct options *o, struct export_selection *out,
     if (!rc && each)
         rc = query_parse_downsample(str_of(each), &out->downsample, e);
     if (!rc && out->downsample.fill != QUERY_FILL_NONE)
-        rc = error_set(e, -EINVAL, "--downsample %s: an export has no values for gaps: leave out "
-                                   "the fill policy", each);
+        rc = error_set(e, -EINVAL,
+                       "--downsample %s: an export has no values for gaps: leave out "
+                       "the fill policy",
+                       each);
     return rc;
 }
 
@@ -212,8 +214,7 @@ static size_t name_missing(struct export_source *source)
 }
 
 static int export_from(const struct options *o, struct export_source *source,
-                       const struct export_format *format, const struct buf *nodes,
-                       struct error *e)
+                       const struct export_format *format, const struct buf *nodes, struct error *e)
 {
     struct export_sink sink = {.format = format, .plan = &source->plan};
     struct export_counts counts;

@@ -72,8 +72,8 @@ static void print_host(const struct import_hosts_recording *r, void *user)
 }
 
 // All files together: their points and events go to one recording of each host.
-static int import_points(const struct options *o, import_fn *read, const char *folder,
-                         bool *partly, struct error *e)
+static int import_points(const struct options *o, import_fn *read, const char *folder, bool *partly,
+                         struct error *e)
 {
     char host[HOST_MAX + 1];
     host_of(o->arguments[0], host);

@@ -1,4 +1,5 @@
-// buckets.h - the points of a series in buckets of time, as a query downsamples them (query/grid.h).
+// buckets.h - the points of a series in buckets of time, as a query downsamples them
+// (query/grid.h).
 //
 // Buckets come in slices, so that the memory does not grow with the range.
 #ifndef SONDE_EXPORT_BUCKETS_H

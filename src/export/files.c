@@ -98,8 +98,9 @@ static int select_metric(struct files *f, struct str name, struct error *e)
     f->selecting.e = e;
     int rc = query_select(&f->selecting, f->view.snapshots, f->view.count, &found);
     if (!rc && f->spans)
-        return found.count ? span_values_add(f->spans, metric_of(&found.groups[0].series[0], name), e)
-                           : 0;
+        return found.count
+                   ? span_values_add(f->spans, metric_of(&found.groups[0].series[0], name), e)
+                   : 0;
     size_t first = f->count;
     for (size_t g = 0; g < found.count && !rc; g++)
         for (size_t i = 0; i < found.groups[g].count && !rc; i++)

@@ -1,9 +1,9 @@
 #include "export/export.h"
 
 const struct export_format *const export_formats[] = {
-    &export_csv,    &export_wide_csv, &export_parquet,      &export_arrow, &export_openmetrics,
-    &export_influx, &export_perfetto, &export_chrome_trace, &export_sqlite, &export_dragon_sqlite,
-    &export_tensorboard, NULL};
+    &export_csv,         &export_wide_csv,      &export_parquet,     &export_arrow,
+    &export_openmetrics, &export_influx,        &export_perfetto,    &export_chrome_trace,
+    &export_sqlite,      &export_dragon_sqlite, &export_tensorboard, NULL};
 
 const struct export_format *export_format_of_path(const char *path)
 {

@@ -21,7 +21,7 @@ struct copying {
     struct export_judge judge;
     struct sonde_filter filters[QUERY_FILTERS_MAX];
     int64_t from_ns, to_ns;
-    int64_t first_ns; // no point is older
+    int64_t first_ns;        // no point is older
     struct str job_id, host; // of the first node
     struct import_hosts *to;
     struct arena arena;
@@ -140,24 +140,22 @@ static int take_series(struct copying *c, const struct sonde_metric_info *info,
     c->key.size = 0;
     add_text(&c->key, info->name);
     for (size_t i = 0; i < count; i++) {
-        labels[i] = (struct store_label){str_of(series->tags[i].key), str_of(series->tags[i].value)};
+        labels[i] =
+            (struct store_label){str_of(series->tags[i].key), str_of(series->tags[i].value)};
         add_text(&c->key, series->tags[i].key);
         add_text(&c->key, series->tags[i].value);
     }
     if (c->key.failed)
         return no_memory(c);
     struct import_hosts_series to = {
-        .key = buf_str(&c->key),
-        .metric = metric_of(info),
-        .labels = labels,
-        .label_count = count};
+        .key = buf_str(&c->key), .metric = metric_of(info), .labels = labels, .label_count = count};
     int rc = 0;
     for (size_t i = 0; i < series->count && !rc; i++)
         rc = import_hosts_point(c->to, &to, series->time_ns[i], series->values[i], c->e);
     c->copy->points += series->count;
-    return rc == -EINVAL ? error_set(c->e, -EBADMSG, "the job has an invalid series of %s",
-                                     info->name)
-                         : rc;
+    return rc == -EINVAL
+               ? error_set(c->e, -EBADMSG, "the job has an invalid series of %s", info->name)
+               : rc;
 }
 
 static int copy_slice(struct copying *c, const struct sonde_metric_info *info,
@@ -353,9 +351,9 @@ static void set_filters(struct copying *c)
 {
     for (size_t i = 0; i < c->judge.filter_count; i++) {
         const struct query_filter *f = &c->judge.filters[i];
-        c->filters[i] = (struct sonde_filter){arena_strdup(&c->arena, f->key),
-                                              query_filter_name(f->kind).data,
-                                              arena_strdup(&c->arena, f->text), false};
+        c->filters[i] =
+            (struct sonde_filter){arena_strdup(&c->arena, f->key), query_filter_name(f->kind).data,
+                                  arena_strdup(&c->arena, f->text), false};
     }
 }
 

@@ -81,8 +81,9 @@ static int list_spans(struct span_values *v, struct error *e)
                              source_path(v->view->files[i]), strerror(-rc));
     }
     return v->spans.count ? 0
-                          : error_set(e, -ENOENT, "there is no span '%.*s'; sonde query --spans "
-                                                  "names them",
+                          : error_set(e, -ENOENT,
+                                      "there is no span '%.*s'; sonde query --spans "
+                                      "names them",
                                       STR_ARG(v->query.spans.name));
 }
 
@@ -120,8 +121,7 @@ static int run_query(void *user, const struct query *q, struct arena *arena,
     return query_run(q, v->view->snapshots, v->view->count, &limits, arena, out, e);
 }
 
-static int compute(struct span_values *v, const struct metric *metric, size_t kind,
-                   struct error *e)
+static int compute(struct span_values *v, const struct metric *metric, size_t kind, struct error *e)
 {
     if (v->metric == metric && v->kind == kind)
         return 0;

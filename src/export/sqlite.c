@@ -2,10 +2,13 @@
 //
 // sqlite, the normalised one:
 //
-//   metrics(id, name, kind, unit, help)      series(id, metric, node)     series_tags(series, key, value)
-//   points(series, time_ns, value)           by series and time           values: a view with names
-//   spans(id, span, parent, name, start_ns, end_ns, node)                 annotations(id, text, time_ns, node)
+//   metrics(id, name, kind, unit, help)
+//   series(id, metric)                       series_tags(series, key, value)
+//   points(series, time_ns, value)           by series and time
+//   spans(number, name, start_ns, end_ns, id, parent, node)
 //   span_tags(span, key, value)              annotation_tags(annotation, key, value)
+//   annotations(number, text, time_ns, node)
+//   named_points                             a view of points with names
 //
 // dragon-sqlite, that of the merged files of Dragon's offline tool:
 //
@@ -48,9 +51,10 @@ static int failed(int rc, struct error *e)
 {
     if (!rc || e->text[0])
         return rc;
-    return error_set(e, rc, rc == -EFBIG ? "more pages than an SQLite database can have"
-                     : rc == -E2BIG      ? "a row is larger than SQLite's pages allow"
-                                         : "out of memory");
+    return error_set(e, rc,
+                     rc == -EFBIG   ? "more pages than an SQLite database can have"
+                     : rc == -E2BIG ? "a row is larger than SQLite's pages allow"
+                                    : "out of memory");
 }
 
 static int open_writer(struct export_sink *s, struct error *e, struct sqlite **out)
@@ -84,9 +88,9 @@ static void release(struct export_sink *s)
     free(x);
 }
 
-#define ROW(x, table, ...)                                                                         \
-    sqlite_write_row((x)->writer, table, (const struct sqlite_value[]){__VA_ARGS__},               \
-                     sizeof((const struct sqlite_value[]){__VA_ARGS__}) /                          \
+#define ROW(x, table, ...)                                                           \
+    sqlite_write_row((x)->writer, table, (const struct sqlite_value[]){__VA_ARGS__}, \
+                     sizeof((const struct sqlite_value[]){__VA_ARGS__}) /            \
                          sizeof(struct sqlite_value))
 
 static const struct sqlite_value nothing; // NULL
@@ -172,11 +176,11 @@ static int series(struct export_sink *s, const struct export_series *series, str
         x->metric.size = 0;
         buf_add_str(&x->metric, m->name);
         x->metric_id++;
-        rc = x->metric.failed ? -ENOMEM
-                              : ROW(x, x->metrics, nothing, sqlite_text(m->name),
-                                    sqlite_text(m->kind == STORE_COUNTER ? STR("counter")
-                                                                         : STR("gauge")),
-                                    sqlite_text(m->unit), sqlite_text(m->help));
+        rc = x->metric.failed
+                 ? -ENOMEM
+                 : ROW(x, x->metrics, nothing, sqlite_text(m->name),
+                       sqlite_text(m->kind == STORE_COUNTER ? STR("counter") : STR("gauge")),
+                       sqlite_text(m->unit), sqlite_text(m->help));
     }
     x->series_id++;
     if (!rc)
@@ -248,8 +252,7 @@ static int begin_dragon(struct export_sink *s, struct error *e)
     return failed(rc < 0 ? rc : 0, e);
 }
 
-static int series_dragon(struct export_sink *s, const struct export_series *series,
-                         struct error *e)
+static int series_dragon(struct export_sink *s, const struct export_series *series, struct error *e)
 {
     struct sqlite *x = s->state;
     struct json_writer w = json_to(&x->tags);

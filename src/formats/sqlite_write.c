@@ -221,7 +221,8 @@ static int add_separator(struct sqlite_writer *w, struct tree *t, size_t level, 
         size_t last = drop_last(p, level);
         uint8_t up[CHILD + CELL_MAX];
         memcpy(up, p->bytes + p->begin - last, last);
-        uint32_t right = (uint32_t)up[0] << 24 | (uint32_t)up[1] << 16 | (uint32_t)up[2] << 8 | up[3];
+        uint32_t right =
+            (uint32_t)up[0] << 24 | (uint32_t)up[1] << 16 | (uint32_t)up[2] << 8 | up[3];
         int rc = end_page(w, t, level, right, up + CHILD, last - CHILD);
         if (rc)
             return rc;
@@ -275,8 +276,8 @@ static size_t integer_type(int64_t v, size_t *size)
         return v ? 9 : 8;
     }
     size_t type = 0;
-    while (type < 5 && (v < -(INT64_C(1) << (8 * sizes[type] - 1)) ||
-                        v >= INT64_C(1) << (8 * sizes[type] - 1)))
+    while (type < 5 &&
+           (v < -(INT64_C(1) << (8 * sizes[type] - 1)) || v >= INT64_C(1) << (8 * sizes[type] - 1)))
         type++;
     *size = sizes[type];
     return type + 1;
@@ -327,7 +328,7 @@ static bool add_payload(struct buf *out, const struct sqlite_value *values, size
     out->size += own + types + body;
     return true;
 }
-_Static_assert(SQLITE_COLUMNS_MAX * VARINT_MAX < 1 << 14, "the size of a head has two bytes");
+_Static_assert(SQLITE_COLUMNS_MAX *VARINT_MAX < 1 << 14, "the size of a head has two bytes");
 
 // The chain of pages that has the rest of a payload; pages of a chain name the next one.
 static int add_overflow(struct sqlite_writer *w, struct str rest, uint32_t *first)

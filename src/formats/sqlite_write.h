@@ -7,9 +7,9 @@
 //   page 1       header (100 bytes), sqlite_master: written last
 //   page 2 …     leaf pages, and above them interior pages, in the order in which they fill up
 //
-//   table        leaf:  varint payload size, varint rowid, payload;   interior:  u32 page, varint rowid
-//   WITHOUT ROWID  leaf:  varint payload size, payload;   interior:  u32 page, varint size, payload
-//   payload      varint header size, varint type of each column; the values
+//   table          leaf: varint payload size, varint rowid, payload; interior: u32 page, varint rowid
+//   WITHOUT ROWID  leaf: varint payload size, payload; interior: u32 page, varint size, payload
+//   payload        varint header size, varint type of each column; the values
 //
 // A payload that does not fit a page goes on in a chain of pages. The format is documented at
 // sqlite.org/fileformat.html. Numbers are big-endian.
@@ -32,7 +32,12 @@ struct sqlite_output {
     void *user;
 };
 
-enum sqlite_value_kind { SQLITE_VALUE_NULL, SQLITE_VALUE_INTEGER, SQLITE_VALUE_REAL, SQLITE_VALUE_TEXT };
+enum sqlite_value_kind {
+    SQLITE_VALUE_NULL,
+    SQLITE_VALUE_INTEGER,
+    SQLITE_VALUE_REAL,
+    SQLITE_VALUE_TEXT
+};
 
 struct sqlite_value {
     enum sqlite_value_kind kind;

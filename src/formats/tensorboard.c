@@ -7,7 +7,13 @@
 #include <errno.h>
 #include <math.h>
 
-enum event_field { EVENT_TIME = 1, EVENT_STEP = 2, EVENT_VERSION = 3, EVENT_SUMMARY = 5, EVENT_NS = 51790 };
+enum event_field {
+    EVENT_TIME = 1,
+    EVENT_STEP = 2,
+    EVENT_VERSION = 3,
+    EVENT_SUMMARY = 5,
+    EVENT_NS = 51790
+};
 enum value_field {
     VALUE_TAG = 1,
     VALUE_SIMPLE = 2,

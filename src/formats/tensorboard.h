@@ -3,8 +3,8 @@
 //
 //   Event     1 wall_time (double, seconds) · 2 step · 3 file_version · 5 summary: 1 value …
 //   Value     1 tag · 2 simple_value (float) · 8 tensor · 9 metadata: 3 summary_description
-//   51790 of Event, 51791 of Value: ours, which other readers skip: the time in nanoseconds, and the
-//   value as a double, where the fields above are too coarse for them
+//   51790 of Event, 51791 of Value: ours, which other readers skip: the time in nanoseconds, and
+//   the value as a double, where the fields above are too coarse for them
 #ifndef SONDE_FORMATS_TENSORBOARD_H
 #define SONDE_FORMATS_TENSORBOARD_H
 

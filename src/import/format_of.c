@@ -12,8 +12,8 @@ static const struct {
     const char *ending;
     enum import_format format;
 } endings[] = {
-    {".parquet", IMPORT_FORMAT_PARQUET}, {".influx", IMPORT_FORMAT_INFLUX},
-    {".lp", IMPORT_FORMAT_INFLUX},       {".om", IMPORT_FORMAT_OPENMETRICS},
+    {".parquet", IMPORT_FORMAT_PARQUET},  {".influx", IMPORT_FORMAT_INFLUX},
+    {".lp", IMPORT_FORMAT_INFLUX},        {".om", IMPORT_FORMAT_OPENMETRICS},
     {".prom", IMPORT_FORMAT_OPENMETRICS}, {".sqlite", IMPORT_FORMAT_SQLITE},
     {".db", IMPORT_FORMAT_DRAGON},
 };

@@ -30,8 +30,7 @@ int import_hosts_begin(const struct import_hosts_options *o, struct import_hosts
                        struct error *e);
 
 // The recording of the default host has the metric, also without points.
-int import_hosts_metric(struct import_hosts *h, const struct store_metric *metric,
-                        struct error *e);
+int import_hosts_metric(struct import_hosts *h, const struct store_metric *metric, struct error *e);
 
 // `key` names the series: points with one key have one metric and the same labels, which are read
 // only for the first of them. Labels may have any order; without `host` the default one is added.

@@ -54,7 +54,8 @@ static int read_header(struct ldms *l, struct error *e)
             return error_set(e, -E2BIG, "more than %d columns", COLUMNS_MAX);
         l->roles[l->count] = role_of(name);
         storable_name_add(&plain, name.size ? name : STR("_"), STORE_NAME_MAX);
-        l->columns[l->count] = plain.failed ? (struct str){0} : arena_str(&l->names, buf_str(&plain));
+        l->columns[l->count] =
+            plain.failed ? (struct str){0} : arena_str(&l->names, buf_str(&plain));
         buf_free(&plain);
         if (!l->columns[l->count++].data)
             return error_set(e, -ENOMEM, "out of memory");

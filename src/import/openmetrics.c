@@ -113,7 +113,8 @@ static bool cut_labels(struct openmetrics *o, struct str *rest)
     *rest = str_slice(*rest, 1, rest->size);
     o->label_count = 0;
     for (size_t i = 0; i < n; i++) {
-        struct str all = buf_str(&o->text), value = str_slice(all, ends[2 * i + 1], ends[2 * i + 2]);
+        struct str all = buf_str(&o->text),
+                   value = str_slice(all, ends[2 * i + 1], ends[2 * i + 2]);
         if (value.size) // an empty label is none
             o->labels[o->label_count++] =
                 (struct store_label){str_slice(all, ends[2 * i], ends[2 * i + 1]), value};

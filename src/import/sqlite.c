@@ -143,13 +143,15 @@ static int read_events(struct database *d, bool span)
 {
     struct sqlite3_stmt *s = NULL, *tags = NULL;
     int step = SQLITE_DONE;
-    int rc = prepare(d, span ? "SELECT key, value FROM span_tags WHERE span = ?"
-                             : "SELECT key, value FROM annotation_tags WHERE annotation = ?",
+    int rc = prepare(d,
+                     span ? "SELECT key, value FROM span_tags WHERE span = ?"
+                          : "SELECT key, value FROM annotation_tags WHERE annotation = ?",
                      &tags);
     if (!rc)
-        rc = prepare(d, span ? "SELECT number, name, start_ns, node, end_ns, id, parent FROM spans "
-                               "ORDER BY number"
-                             : "SELECT number, text, time_ns, node FROM annotations ORDER BY number",
+        rc = prepare(d,
+                     span ? "SELECT number, name, start_ns, node, end_ns, id, parent FROM spans "
+                            "ORDER BY number"
+                          : "SELECT number, text, time_ns, node FROM annotations ORDER BY number",
                      &s);
     while (!rc && (step = d->q->step(s)) == SQLITE_ROW)
         rc = take_event(d, s, tags, span);
@@ -164,9 +166,8 @@ static int read_events(struct database *d, bool span)
 
 static int check_tables(struct database *d)
 {
-    static const char *const tables[] = {"metrics",   "series", "series_tags",  "points",
-                                         "spans",     "span_tags", "annotations",
-                                         "annotation_tags"};
+    static const char *const tables[] = {"metrics", "series",    "series_tags", "points",
+                                         "spans",   "span_tags", "annotations", "annotation_tags"};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         bool has;
         if (sqlite_has_table(d->q, d->db, tables[i], &has) != SQLITE_OK)

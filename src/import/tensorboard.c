@@ -106,8 +106,8 @@ static int take(void *user, const struct tensorboard_scalar *s)
     }
     size_t name = t->text.size;
     struct buf plain = {0};
-    bool exact = ours || (about && (str_starts(*about, STR("gauge")) ||
-                                    str_starts(*about, STR("counter"))));
+    bool exact =
+        ours || (about && (str_starts(*about, STR("gauge")) || str_starts(*about, STR("counter"))));
     if (exact)
         tensorboard_add_unescaped(&plain, ours ? str_slice(s->tag, 0, (size_t)slash) : s->tag);
     else

@@ -325,7 +325,8 @@ static size_t want_own(struct gather *g, struct wanted *out)
         const json_t *row = json_array_get(g->metrics, i);
         const char *kind = json_string_value(json_object_get(row, "kind"));
         struct str name = gather_text(g, row, "name");
-        if (json_object_get(row, "source") || gather_is_traced(name) || name.size > EXPRESSION_MAX - 64)
+        if (json_object_get(row, "source") || gather_is_traced(name) ||
+            name.size > EXPRESSION_MAX - 64)
             continue;
         if (r->own_total++ >= REPORT_OWN_MAX)
             continue;

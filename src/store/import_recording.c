@@ -7,7 +7,8 @@ int import_recording_create(const char *path, struct str host, struct str job, s
                             struct error *e)
 {
     struct stat st;
-    struct store_label meta[] = {{STR("host"), host}, {STR("source"), STR("import")}, {STR("job"), job}};
+    struct store_label meta[] = {
+        {STR("host"), host}, {STR("source"), STR("import")}, {STR("job"), job}};
     struct store_options o = {.size_limit_bytes = UINT64_MAX,
                               .close_budget_ns = INT64_MAX,
                               .meta = meta,

@@ -364,7 +364,8 @@ class Export(Place):
         self.ends(job)
 
     def queried(self, *arguments):
-        """The points of `sonde query`, with the tags as an export has them; times are milliseconds."""
+        """The points of `sonde query`, with the tags as an export has them; times are
+        milliseconds."""
         done = self.sonde("query", "--json", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         found = {}

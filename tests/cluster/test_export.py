@@ -1,5 +1,5 @@
-"""The same query has the same answer from a running job of three hosts, from its recording, and from
-every export that can come back."""
+"""The same query has the same answer from a running job of three hosts, from its recording, and
+from every export that can come back."""
 
 import csv
 import io

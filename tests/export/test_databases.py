@@ -60,7 +60,8 @@ class Databases(Formats):
             self.assertEqual(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
             self.assertEqual(db.execute("SELECT count(*), sum(value) FROM points").fetchall(), [(800000, 40 * sum(range(20000)))])
             self.assertEqual(db.execute("SELECT value FROM named_points WHERE name = 'm7' AND time_ns = 1790000000000012345").fetchall(), [(12345.0,)])
-            db.execute("INSERT INTO points SELECT series, time_ns + 20000, value FROM points")  # SQLite goes on with its pages
+            # SQLite goes on with its pages
+            db.execute("INSERT INTO points SELECT series, time_ns + 20000, value FROM points")
             self.assertEqual(db.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
         status, before, _ = sonde("export", "-q", self.root / "rec")
         out = self.root / "again.sqlite"

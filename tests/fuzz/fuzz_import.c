@@ -12,8 +12,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char folder[64];
 
-static import_fn *const readers[] = {import_parquet,     import_csv,    import_influx, import_openmetrics,
-                                     import_tensorboard, import_sqlite, import_ldms};
+static import_fn *const readers[] = {import_parquet,     import_csv,         import_influx,
+                                     import_openmetrics, import_tensorboard, import_sqlite,
+                                     import_ldms};
 
 static void check_empty(void)
 {
