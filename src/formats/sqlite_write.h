@@ -7,7 +7,7 @@
 //   page 1       header (100 bytes), sqlite_master: written last
 //   page 2 …     leaf pages, and above them interior pages, in the order in which they fill up
 //
-//   table          leaf: varint payload size, varint rowid, payload; interior: u32 page, varint rowid
+//   table          leaf: varint payload size, varint rowid, payload; interior: u32 page, rowid
 //   WITHOUT ROWID  leaf: varint payload size, payload; interior: u32 page, varint size, payload
 //   payload        varint header size, varint type of each column; the values
 //
