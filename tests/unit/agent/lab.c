@@ -94,7 +94,10 @@ bool lab_start(struct lab *lab)
             break;
     }
     lab->said[size] = 0;
-    return strncmp(lab->said, "ready\n", strlen("ready\n")) == 0; // other lines may follow
+    bool ready = strncmp(lab->said, "ready\n", strlen("ready\n")) == 0; // other lines may follow
+    if (!ready)
+        fprintf(stderr, "the agent did not start: %s\n", lab->said);
+    return ready;
 }
 
 int lab_end(struct lab *lab, int signal_number)
