@@ -93,6 +93,8 @@ test('two runs lie over each other from their starts', () => {
   // The command's start counts if it is known for both.
   const status = { runs: [{ job: 'a', start_ns: 500e6 }, { job: 'b', start_ns: 3000e6 }] };
   assert.deepEqual(compare.runsOf(nodes.slice(0, 3), status).map((r) => r.from), [500, 3000]);
+  status.runs[0].start_ns = 1078e6; // behind the agent's first sample
+  assert.deepEqual(compare.runsOf(nodes.slice(0, 3), status).map((r) => r.from), [1078, 3000]);
   assert.deepEqual(compare.runsOf(nodes.slice(0, 3), { runs: status.runs.slice(1) }).map((r) => r.from), [1000, 4000]);
 });
 

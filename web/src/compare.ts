@@ -29,9 +29,10 @@ export function runsOf(nodes: Node[], status: Status | null): Run[] {
     run.to = Math.max(run.to, n.last_ns / 1e6);
   }
   const runs = [...by.values()];
-  // The command's own start counts if it is known for all.
+  // The command's own start counts if it is known for all. The agent's first samples are a little
+  // earlier.
   const starts = runs.map((r) => status?.runs.find((s) => s.job === r.job)?.start_ns);
-  if (starts.every((s) => s !== undefined)) runs.forEach((r, i) => (r.from = Math.min(r.from, starts[i]! / 1e6)));
+  if (starts.every((s) => s !== undefined)) runs.forEach((r, i) => (r.from = Math.min(r.to, starts[i]! / 1e6)));
   return runs.sort((a, b) => a.from - b.from || a.job.localeCompare(b.job));
 }
 
