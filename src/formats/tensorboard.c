@@ -44,7 +44,8 @@ void tensorboard_add_version(struct buf *out)
 
 void tensorboard_add_scalar(struct buf *out, const struct tensorboard_scalar *s)
 {
-    double seconds = (double)(s->t_ns / NS_PER_S) + (double)(s->t_ns % NS_PER_S) / NS_PER_S;
+    int64_t whole_s = s->t_ns / NS_PER_S, rest_ns = s->t_ns % NS_PER_S;
+    double seconds = (double)whole_s + (double)rest_ns / NS_PER_S;
     float simple = (float)s->value;
     size_t record = tfrecord_begin(out);
     protobuf_double(out, EVENT_TIME, seconds);

@@ -94,12 +94,12 @@ print(asked == ASKED, [key for key in asked if key in QUICK], [key for key in AS
     def test_spans_within_a_task(self):
         self.run_it("""
             import sonde
-            from sonde import _span
             from sonde._dask import TaskSpans
+            from sonde._emit import set_task_span
             tasks = TaskSpans("0", "c", str)
             tasks("a-1", "ready", "executing")
             for key in ("a-1", "a-2"):
-                _span.task_span = lambda: tasks.span(key)
+                set_task_span(lambda: tasks.span(key))
                 with sonde.span("outer", key=key), sonde.span("inner", key=key):
                     pass
             try: tasks.span("a-1").close(None)  # which is not its owner's
