@@ -116,7 +116,7 @@ static void find_library(void)
 __attribute__((constructor)) static void start(void)
 {
     const char *level = secure_getenv("SONDE_LEVEL");
-    strcpy(other->label, "other");
+    snprintf(other->label, LABEL_BYTES, "%s", "other");
     off = !secure_getenv("SONDE_SOCKET") || (level && strcmp(level, "0") == 0);
 }
 
@@ -136,9 +136,9 @@ static void make_label(word handle, int size, char label[LABEL_BYTES])
         name[0] = 0;
     name[NAME_BYTES - 1] = 0;
     if (strcmp(name, "MPI_COMM_WORLD") == 0)
-        strcpy(label, "world");
+        snprintf(label, LABEL_BYTES, "%s", "world");
     else if (strcmp(name, "MPI_COMM_SELF") == 0)
-        strcpy(label, "self");
+        snprintf(label, LABEL_BYTES, "%s", "self");
     else if (is_given(name))
         snprintf(label, LABEL_BYTES, "%.*s", LABEL_BYTES - 1, name);
     else
