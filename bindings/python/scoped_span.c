@@ -95,10 +95,14 @@ static PyObject *nearest_open(PyObject *object)
     return (PyObject *)head;
 }
 
-// Sets *around to the span around the next one, or to NULL: a new reference. Returns false with an
-// exception.
-static bool find_around(PyObject **around)
+// Sets *parent to that of the next span, and *around to the span around it, which is NULL if the
+// parent is a task's: new references, or NULL. Returns false with an exception.
+//
+// The context may live longer than the task, and its next spans belong to the next task. So the
+// span of a task is never left in the context.
+static bool find_around(PyObject **parent, PyObject **around)
 {
+    *parent = *around = NULL;
     PyObject *current = PyObject_CallFunctionObjArgs(current_get, NULL);
     if (!current)
         return false;
@@ -112,8 +116,11 @@ static bool find_around(PyObject **around)
             return false;
         if (!span_in(open)) // None
             Py_CLEAR(open);
+        *parent = open;
+        return true;
     }
-    *around = open;
+    *parent = open;
+    *around = open ? new_ref(open) : NULL;
     return true;
 }
 
@@ -138,7 +145,7 @@ static bool tags_to_text(struct scoped_span *s)
     return true;
 }
 
-static bool begin(struct scoped_span *s, PyObject *around, struct sonde_span *out)
+static bool begin(struct scoped_span *s, PyObject *parent, struct sonde_span *out)
 {
     if (!PyUnicode_Check(s->name)) {
         PyErr_Format(PyExc_TypeError, "a span's name is a str, not %R",
@@ -152,7 +159,7 @@ static bool begin(struct scoped_span *s, PyObject *around, struct sonde_span *ou
     const char *text = texts_add(&texts, s->name);
     int count = text ? collect_tags(s, Py_None, &texts, tags) : -1;
     if (count >= 0)
-        *out = sonde_span_open(text, tags, (size_t)count, around ? span_in(around) : NULL);
+        *out = sonde_span_open(text, tags, (size_t)count, parent ? span_in(parent) : NULL);
     texts_free(&texts);
     return count >= 0;
 }
@@ -176,10 +183,12 @@ static PyObject *enter(PyObject *self, PyObject *unused)
     if (sonde_level() == 0)
         return new_ref(self);
     struct sonde_span opened;
-    PyObject *around, *own = self;
-    if (!find_around(&around))
+    PyObject *parent, *around, *own = self;
+    if (!find_around(&parent, &around))
         return NULL;
-    if (!begin(s, around, &opened)) {
+    bool begun = begin(s, parent, &opened);
+    Py_XDECREF(parent);
+    if (!begun) {
         Py_XDECREF(around);
         return NULL;
     }
