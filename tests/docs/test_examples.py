@@ -17,7 +17,7 @@ import unittest
 
 import sandbox
 
-LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "json", "yaml", "text"}
+LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "rust", "json", "yaml", "text"}
 PATIENCE_S = 300
 NO_CLUSTER = "needs several hosts: tests/cluster"
 NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
@@ -49,7 +49,7 @@ EXCUSED = {
 
 if not shutil.which("nc"):
     EXCUSED["http.md", "nc -N"] = "needs nc"
-for compiler in ("g++", "gfortran"):
+for compiler in ("g++", "gfortran", "cargo"):
     if not shutil.which(compiler):
         EXCUSED["languages.md", f"{compiler} "] = f"needs {compiler}"
 
@@ -187,7 +187,7 @@ def pattern(shown):
 
 def environment(**more):
     """The environment of a new terminal."""
-    kept = {name: os.environ[name] for name in ("HOME", "TMPDIR", "TZ", "LC_ALL", "TERM", "CCACHE_DIR") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("HOME", "TMPDIR", "TZ", "LC_ALL", "TERM", "CCACHE_DIR", "RUSTUP_HOME") if name in os.environ}
     path = os.pathsep.join(p for p in os.environ["PATH"].split(":") if "sonde" not in p)
     return kept | {"PATH": path, "BUILD": os.environ["BUILD_FOLDER"], "SOURCE": os.environ["SOURCE"], "npm_config_offline": "true"} | more
 
@@ -291,7 +291,7 @@ class Documents(unittest.TestCase):
 
     def test_other_languages(self):
         """The programs are the files that test_commands compiles and runs."""
-        for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90"}.items():
+        for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90", "rust": "hello.rs"}.items():
             text = (sandbox.source() / "examples" / name).read_text()
             self.assertEqual([b.text for b in self.blocks if b.language == language], [text])
 

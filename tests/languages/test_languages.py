@@ -105,6 +105,21 @@ class Languages(Place):
         self.assertEqual([{key: value for key, value in of.items() if key != "host"} for of in tags], [NUMBERS])
         return recording
 
+    def values(self, recording):
+        """name → the values of its only series, in the order of their times. Without the agent's
+        counters of dropped points; dropped() has them."""
+        return {recording.metrics[number]["name"]: [to_double(points[t]) for t in sorted(points)]
+                for (number, _), points in zip(recording.series, recording.points)
+                if recording.metrics[number]["name"] != "sonde_dropped_total"}
+
+    def dropped(self, recording):
+        """cause → number of dropped points and refused definitions, without zeros."""
+        last = {}
+        for (number, labels), points in zip(recording.series, recording.points):
+            if recording.metrics[number]["name"] == "sonde_dropped_total":
+                last[dict(labels)["cause"]] = to_double(points[max(points)])
+        return {cause: count for cause, count in last.items() if count}
+
     def check_without_sonde(self, *command):
         done = subprocess.run([*map(str, command), str(time.time_ns())], env=self.env, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
@@ -133,9 +148,7 @@ class Languages(Place):
         self.compile("g++", "-std=c++14", *WARNINGS, f"-I{SOURCE}/include", HERE / "details.cpp", LIBRARY, "-pthread", "-o", self.root / "details")
         recording = self.check_numbers(self.root / "details")
         self.check_without_sonde(self.root / "details")
-        values = {}
-        for (number, _), points in zip(recording.series, recording.points):
-            values[recording.metrics[number]["name"]] = [to_double(points[t]) for t in sorted(points)]
+        values = self.values(recording)
         scopes = values.pop("scope_seconds")
         self.assertEqual(len(scopes), 3, scopes)
         self.assertTrue(all(0 < seconds < 600 for seconds in scopes), scopes)
@@ -217,6 +230,42 @@ class Languages(Place):
         self.compile("gfortran", SOURCE / "bindings/fortran/sonde.f90", HERE / "details.f90", LIBRARY, "-pthread", "-o", self.root / "details")
         self.check_numbers(self.root / "details")
         self.check_without_sonde(self.root / "details")
+
+    def cargo(self, *programs):
+        """Builds the programs with a copy of the crate, as a project that depends on it."""
+        shutil.copytree(SOURCE / "bindings/rust", self.root / "sonde-rust", ignore=shutil.ignore_patterns("target"))
+        manifest = '[package]\nname = "programs"\nversion = "1.0.0"\nedition = "2021"\n[dependencies]\nsonde = { path = "sonde-rust" }\n'
+        manifest += "".join(f'[[bin]]\nname = "{name}"\npath = "{HERE}/{name}.rs"\n' for name in programs)
+        (self.root / "Cargo.toml").write_text(manifest)
+        self.compile("env", f"SONDE_LIB_DIR={os.path.dirname(LIBRARY)}", "RUSTFLAGS=-Dwarnings", "cargo", "build", "--quiet", "--offline", "--target-dir", self.root / "target")
+        return self.root / "target/debug"
+
+    def test_rust(self):
+        if not found("cargo", "rustc"):
+            self.skipTest("no Rust compiler (apt-get install cargo)")
+        folder = self.cargo("program", "details")
+        self.check(folder / "program")
+        self.check_without_sonde(folder / "program")
+        shutil.rmtree(self.root / "record")
+        self.check_rust_details(folder / "details")
+
+    def check_rust_details(self, program):
+        """Timers, durations, spans that panics end, limits, numbers in tags."""
+        recording = self.check_numbers(program)
+        self.check_without_sonde(program)
+        values = self.values(recording)
+        scopes = values.pop("scope_seconds")
+        self.assertEqual(len(scopes), 2, scopes)
+        self.assertTrue(all(0 < seconds < 600 for seconds in scopes), scopes)
+        self.assertEqual(values.pop("durations"), [1.5, 0.002, 0.25])
+        busy = values.pop("busy_seconds")[-1]
+        self.assertTrue(60 < busy < 660, busy)
+        self.assertEqual(values, {})
+        self.assertEqual(self.dropped(recording), {"limit": 2.0})  # 20 tags; not a name
+        spans = {event.text: event for event in recording.last_events() if event.kind == "span"}
+        self.assertEqual(sorted(spans), ["inner", "outer"])
+        self.assertEqual(spans["inner"].parent, spans["outer"].id)
+        self.assertEqual(self.tags(spans["outer"].labels), (("text", "cut"),))
 
 
 if __name__ == "__main__":
