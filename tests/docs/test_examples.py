@@ -17,7 +17,7 @@ import unittest
 
 import sandbox
 
-LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "rust", "json", "yaml", "text"}
+LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "rust", "go", "json", "yaml", "text"}
 PATIENCE_S = 300
 NO_CLUSTER = "needs several hosts: tests/cluster"
 NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
@@ -49,7 +49,7 @@ EXCUSED = {
 
 if not shutil.which("nc"):
     EXCUSED["http.md", "nc -N"] = "needs nc"
-for compiler in ("g++", "gfortran", "cargo"):
+for compiler in ("g++", "gfortran", "cargo", "go"):
     if not shutil.which(compiler):
         EXCUSED["languages.md", f"{compiler} "] = f"needs {compiler}"
 
@@ -291,7 +291,7 @@ class Documents(unittest.TestCase):
 
     def test_other_languages(self):
         """The programs are the files that test_commands compiles and runs."""
-        for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90", "rust": "hello.rs"}.items():
+        for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90", "rust": "hello.rs", "go": "hello.go"}.items():
             text = (sandbox.source() / "examples" / name).read_text()
             self.assertEqual([b.text for b in self.blocks if b.language == language], [text])
 

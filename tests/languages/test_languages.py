@@ -267,6 +267,52 @@ class Languages(Place):
         self.assertEqual(spans["inner"].parent, spans["outer"].id)
         self.assertEqual(self.tags(spans["outer"].labels), (("text", "cut"),))
 
+    def go(self, *names):
+        """Builds the programs in a module that depends on the package, beside a sonde.pc."""
+        module = self.root / "go"
+        for name in names:
+            (module / name).mkdir(parents=True)
+            shutil.copy(HERE / f"{name}.go", module / name / "main.go")
+        (module / "go.mod").write_text(f"module programs\n\ngo 1.19\n\nrequire sonde v0.0.0\n\nreplace sonde => {SOURCE}/bindings/go\n")
+        (module / "sonde.pc").write_text(f"Name: sonde\nDescription: not installed\nVersion: 0\nLibs: {LIBRARY} -pthread\nCflags: -I{SOURCE}/include\n")
+        (module / "bin").mkdir()
+        env = ["GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=1", f"PKG_CONFIG_PATH={module}"]
+        self.compile("env", "-C", module, *env, "go", "build", "-o", module / "bin", "./...")
+        return module / "bin"
+
+    def test_go(self):
+        if not found("go"):
+            self.skipTest("no Go (apt-get install golang-go)")
+        folder = self.go("program", "details")
+        self.check(folder / "program")
+        self.check_without_sonde(folder / "program")
+        shutil.rmtree(self.root / "record")
+        self.check_go_details(folder / "details")
+
+    def check_go_details(self, program):
+        """Timers, parents in contexts, goroutines that move between threads, numbers in tags."""
+        recording = self.check_numbers(program)
+        self.check_without_sonde(program)
+        values = self.values(recording)
+        scopes = values.pop("scope_seconds")
+        self.assertEqual(len(scopes), 2, scopes)
+        self.assertTrue(all(0 < seconds < 600 for seconds in scopes), scopes)
+        busy = values.pop("busy_seconds")[-1]
+        self.assertTrue(60 < busy < 660, busy)
+        self.assertEqual(values.pop("shared")[-1], 2000)
+        self.assertEqual(values, {"first": [1], "second": []})
+        self.assertEqual(self.dropped(recording), {"limit": 2.0})  # 20 tags; not a name
+        spans = [event for event in recording.last_events() if event.kind == "span"]
+        known = {event.id: event for event in spans}
+        outer, inner = ([span for span in spans if span.text == text] for text in ("outer", "inner"))
+        self.assertEqual([span.parent for span in inner], [span.id for span in outer])
+        self.assertEqual([self.tags(span.labels) for span in outer], [(("text", "cut"),)])
+        children = [span for span in spans if span.text == "child"]
+        self.assertEqual(sorted(int(dict(span.labels)["i"]) for span in children), list(range(20)))
+        for child in children:
+            self.assertEqual(self.tags(known[child.parent].labels), self.tags(child.labels))
+            self.assertEqual(known[child.parent].text, "parent")
+
 
 if __name__ == "__main__":
     main()
