@@ -17,7 +17,7 @@ import unittest
 
 import sandbox
 
-LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "rust", "go", "json", "yaml", "text"}
+LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "rust", "go", "java", "json", "yaml", "text"}
 PATIENCE_S = 300
 NO_CLUSTER = "needs several hosts: tests/cluster"
 NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"
@@ -49,7 +49,7 @@ EXCUSED = {
 
 if not shutil.which("nc"):
     EXCUSED["http.md", "nc -N"] = "needs nc"
-for compiler in ("g++", "gfortran", "cargo", "go"):
+for compiler in ("g++", "gfortran", "cargo", "go", "javac"):
     if not shutil.which(compiler):
         EXCUSED["languages.md", f"{compiler} "] = f"needs {compiler}"
 
@@ -93,7 +93,7 @@ BEFORE = {
     'grafana() { ls $SONDE_DASHBOARDS/job.json $GF_PATHS_PROVISIONING/datasources/sonde.yml &&'
     ' [ "$1" = server ] && [ ${#SONDE_TOKEN} = 64 ]; }\n'
     "sonde token --token-file $HOME/.config/sonde/token >/dev/null\n",
-    ("languages.md", "hello"): "cp $SOURCE/examples/hello.* .\n",
+    ("languages.md", "hello"): "cp $SOURCE/examples/[hH]ello.* .\n",
     ("detect.md", "sonde probe"): "export SONDE_PROBE_DEVICES=cpu:0\n",
     ("dragon.md", "PROG.py"): "echo 'from sonde import Telemetry; Telemetry().add_data(\"loss\", 1)' >PROG.py\n",
     ("dragon.md", "sonde import"): DUMP,
@@ -291,7 +291,7 @@ class Documents(unittest.TestCase):
 
     def test_other_languages(self):
         """The programs are the files that test_commands compiles and runs."""
-        for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90", "rust": "hello.rs", "go": "hello.go"}.items():
+        for language, name in {"cpp": "hello.cpp", "fortran": "hello.f90", "rust": "hello.rs", "go": "hello.go", "java": "Hello.java"}.items():
             text = (sandbox.source() / "examples" / name).read_text()
             self.assertEqual([b.text for b in self.blocks if b.language == language], [text])
 

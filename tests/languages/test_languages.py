@@ -287,12 +287,13 @@ class Languages(Place):
         self.check(folder / "program")
         self.check_without_sonde(folder / "program")
         shutil.rmtree(self.root / "record")
-        self.check_go_details(folder / "details")
+        recording = self.check_nesting(folder / "details")
+        self.assertEqual(self.dropped(recording), {"limit": 2.0})  # 20 tags; not a name
 
-    def check_go_details(self, program):
-        """Timers, parents in contexts, goroutines that move between threads, numbers in tags."""
-        recording = self.check_numbers(program)
-        self.check_without_sonde(program)
+    def check_nesting(self, *program, durations=()):
+        """Timers, limits, numbers in tags, and the parents of spans in 20 threads or goroutines."""
+        recording = self.check_numbers(*program)
+        self.check_without_sonde(*program)
         values = self.values(recording)
         scopes = values.pop("scope_seconds")
         self.assertEqual(len(scopes), 2, scopes)
@@ -300,8 +301,8 @@ class Languages(Place):
         busy = values.pop("busy_seconds")[-1]
         self.assertTrue(60 < busy < 660, busy)
         self.assertEqual(values.pop("shared")[-1], 2000)
+        self.assertEqual(values.pop("durations", []), list(durations))
         self.assertEqual(values, {"first": [1], "second": []})
-        self.assertEqual(self.dropped(recording), {"limit": 2.0})  # 20 tags; not a name
         spans = [event for event in recording.last_events() if event.kind == "span"]
         known = {event.id: event for event in spans}
         outer, inner = ([span for span in spans if span.text == text] for text in ("outer", "inner"))
@@ -312,6 +313,30 @@ class Languages(Place):
         for child in children:
             self.assertEqual(self.tags(known[child.parent].labels), self.tags(child.labels))
             self.assertEqual(known[child.parent].text, "parent")
+        self.assertEqual([span.parent for span in spans if span.text in ("parent", "outer")], [0] * 21)
+        return recording
+
+    def test_java(self):
+        """With the native library, and without it: the program runs, and knows why."""
+        if not found("javac", "java"):
+            self.skipTest("no Java compiler (apt-get install openjdk-17-jdk-headless)")
+        home = pathlib.Path(os.environ.get("JAVA_HOME") or pathlib.Path(shutil.which("javac")).resolve().parent.parent)
+        classes, binding = self.root / "classes", SOURCE / "bindings/java"
+        self.compile("javac", "-Xlint:all", "-Werror", "--release", 11, "-d", classes, *sorted(binding.glob("sonde/*.java")))
+        self.compile("javac", "-cp", classes, "-d", classes, HERE / "Program.java", HERE / "Details.java")
+        self.compile("cc", "-std=gnu17", "-O1", *WARNINGS, "-shared", "-fPIC", f"-I{home}/include", f"-I{home}/include/linux", f"-I{SOURCE}/include",
+                     binding / "sonde_java.c", LIBRARY, "-pthread", "-o", self.root / "libsonde_java.so")
+        version = subprocess.run(["java", "--version"], capture_output=True, text=True).stdout
+        native = ["--enable-native-access=ALL-UNNAMED"] if int(version.split()[1].split(".")[0]) >= 24 else []
+        java = ["java", *native, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xcheck:jni", f"-Djava.library.path={self.root}", "-cp", classes]
+        self.check(*java, "Program")
+        self.check_without_sonde(*java, "Program")
+        shutil.rmtree(self.root / "record")
+        recording = self.check_nesting(*java, "Details", durations=[1.5])
+        self.assertEqual(self.dropped(recording), {"limit": 3.0})  # and 5000 metrics of a group
+        self.check_without_sonde("java", *native, "-cp", classes, "Program")
+        done = subprocess.run(["java", "-cp", classes, "Details"], env=self.env, capture_output=True, text=True)
+        self.assertIn("pass -Djava.library.path=", done.stderr)  # Sonde.check()
 
 
 if __name__ == "__main__":
