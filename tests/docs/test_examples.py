@@ -17,7 +17,7 @@ import unittest
 
 import sandbox
 
-LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "rust", "go", "java", "json", "yaml", "text"}
+LANGUAGES = {"sh", "console", "python", "c", "cpp", "fortran", "cmake", "rust", "go", "java", "json", "yaml", "text"}
 PATIENCE_S = 300
 NO_CLUSTER = "needs several hosts: tests/cluster"
 NO_DRAGON = "needs Dragon: tests/python/dragon_original.sh runs its programs"

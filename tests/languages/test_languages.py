@@ -11,15 +11,14 @@ import sys
 import time
 
 sys.path[:0] = [os.environ["PLACE"], os.environ["READER"]]
+from builds import SOURCE, WARNINGS, Builds, found  # noqa: E402
 from columns import to_double  # noqa: E402
 from place import Place, main  # noqa: E402
 from read_sonde import Recording  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
-SOURCE = HERE.parent.parent
 LIBRARY = os.environ["LIBRARY"]  # libsonde.a
 MS = 10**6
-WARNINGS = ["-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wpedantic", "-Werror"]
 
 # name → kind, unit, help, and for each set of tags the points: values, or (ms after BASE, value)
 METRICS = {
@@ -42,10 +41,6 @@ EVENTS = sorted([
 NUMBERS = {"tenth": "0.1", "third": "0.3333333333333333", "small": "1e-05", "smaller": "-2.5e-300", "four": "0.0001", "large": "1e+22", "whole": "1200", "zero": "0",
            "minus": "-9223372036854775807", "single": "0.25", "yes": "true", "no": "false", "text": "a"}
 PARAMETERS = {"lr": "0.01", "optimizer": "adam"}
-
-
-def found(*programs):
-    return all(shutil.which(program) for program in programs)
 
 
 class Languages(Place):
@@ -224,6 +219,11 @@ class Languages(Place):
         self.check(self.root / "program")
         self.check_without_sonde(self.root / "program")
 
+    def test_fortran_with_cmake(self):
+        if not found("gfortran", "cmake"):
+            self.skipTest("no CMake for Fortran (apt-get install gfortran cmake)")
+        self.check(Builds(self.root, LIBRARY, self.compile).cmake(HERE / "program.f90"))
+
     def test_fortran_details(self):
         if not found("gfortran"):
             self.skipTest("no Fortran compiler (gfortran)")
@@ -231,23 +231,18 @@ class Languages(Place):
         self.check_numbers(self.root / "details")
         self.check_without_sonde(self.root / "details")
 
-    def cargo(self, *programs):
-        """Builds the programs with a copy of the crate, as a project that depends on it."""
-        shutil.copytree(SOURCE / "bindings/rust", self.root / "sonde-rust", ignore=shutil.ignore_patterns("target"))
-        manifest = '[package]\nname = "programs"\nversion = "1.0.0"\nedition = "2021"\n[dependencies]\nsonde = { path = "sonde-rust" }\n'
-        manifest += "".join(f'[[bin]]\nname = "{name}"\npath = "{HERE}/{name}.rs"\n' for name in programs)
-        (self.root / "Cargo.toml").write_text(manifest)
-        self.compile("env", f"SONDE_LIB_DIR={os.path.dirname(LIBRARY)}", "RUSTFLAGS=-Dwarnings", "cargo", "build", "--quiet", "--offline", "--target-dir", self.root / "target")
-        return self.root / "target/debug"
+    def build(self, *names):
+        """The commands of programs of one language."""
+        return Builds(self.root, LIBRARY, self.compile).commands(*(HERE / name for name in names))
 
     def test_rust(self):
         if not found("cargo", "rustc"):
             self.skipTest("no Rust compiler (apt-get install cargo)")
-        folder = self.cargo("program", "details")
-        self.check(folder / "program")
-        self.check_without_sonde(folder / "program")
+        program, details = self.build("program.rs", "details.rs")
+        self.check(*program)
+        self.check_without_sonde(*program)
         shutil.rmtree(self.root / "record")
-        self.check_rust_details(folder / "details")
+        self.check_rust_details(*details)
 
     def check_rust_details(self, program):
         """Timers, durations, spans that panics end, limits, numbers in tags."""
@@ -267,27 +262,14 @@ class Languages(Place):
         self.assertEqual(spans["inner"].parent, spans["outer"].id)
         self.assertEqual(self.tags(spans["outer"].labels), (("text", "cut"),))
 
-    def go(self, *names):
-        """Builds the programs in a module that depends on the package, beside a sonde.pc."""
-        module = self.root / "go"
-        for name in names:
-            (module / name).mkdir(parents=True)
-            shutil.copy(HERE / f"{name}.go", module / name / "main.go")
-        (module / "go.mod").write_text(f"module programs\n\ngo 1.19\n\nrequire sonde v0.0.0\n\nreplace sonde => {SOURCE}/bindings/go\n")
-        (module / "sonde.pc").write_text(f"Name: sonde\nDescription: not installed\nVersion: 0\nLibs: {LIBRARY} -pthread\nCflags: -I{SOURCE}/include\n")
-        (module / "bin").mkdir()
-        env = ["GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "CGO_ENABLED=1", f"PKG_CONFIG_PATH={module}"]
-        self.compile("env", "-C", module, *env, "go", "build", "-o", module / "bin", "./...")
-        return module / "bin"
-
     def test_go(self):
         if not found("go"):
             self.skipTest("no Go (apt-get install golang-go)")
-        folder = self.go("program", "details")
-        self.check(folder / "program")
-        self.check_without_sonde(folder / "program")
+        program, details = self.build("program.go", "details.go")
+        self.check(*program)
+        self.check_without_sonde(*program)
         shutil.rmtree(self.root / "record")
-        recording = self.check_nesting(folder / "details")
+        recording = self.check_nesting(*details)
         self.assertEqual(self.dropped(recording), {"limit": 2.0})  # 20 tags; not a name
 
     def check_nesting(self, *program, durations=()):
@@ -320,22 +302,16 @@ class Languages(Place):
         """With the native library, and without it: the program runs, and knows why."""
         if not found("javac", "java"):
             self.skipTest("no Java compiler (apt-get install openjdk-17-jdk-headless)")
-        home = pathlib.Path(os.environ.get("JAVA_HOME") or pathlib.Path(shutil.which("javac")).resolve().parent.parent)
-        classes, binding = self.root / "classes", SOURCE / "bindings/java"
-        self.compile("javac", "-Xlint:all", "-Werror", "--release", 11, "-d", classes, *sorted(binding.glob("sonde/*.java")))
-        self.compile("javac", "-cp", classes, "-d", classes, HERE / "Program.java", HERE / "Details.java")
-        self.compile("cc", "-std=gnu17", "-O1", *WARNINGS, "-shared", "-fPIC", f"-I{home}/include", f"-I{home}/include/linux", f"-I{SOURCE}/include",
-                     binding / "sonde_java.c", LIBRARY, "-pthread", "-o", self.root / "libsonde_java.so")
-        version = subprocess.run(["java", "--version"], capture_output=True, text=True).stdout
-        native = ["--enable-native-access=ALL-UNNAMED"] if int(version.split()[1].split(".")[0]) >= 24 else []
-        java = ["java", *native, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xcheck:jni", f"-Djava.library.path={self.root}", "-cp", classes]
-        self.check(*java, "Program")
-        self.check_without_sonde(*java, "Program")
+        builds = Builds(self.root, LIBRARY, self.compile)
+        commands = builds.commands(HERE / "Program.java", HERE / "Details.java")
+        program, details = ([command[0], "-XX:TieredStopAtLevel=1", "-Xcheck:jni", *command[1:]] for command in commands)
+        self.check(*program)
+        self.check_without_sonde(*program)
         shutil.rmtree(self.root / "record")
-        recording = self.check_nesting(*java, "Details", durations=[1.5])
+        recording = self.check_nesting(*details, durations=[1.5])
         self.assertEqual(self.dropped(recording), {"limit": 3.0})  # and 5000 metrics of a group
-        self.check_without_sonde("java", *native, "-cp", classes, "Program")
-        done = subprocess.run(["java", "-cp", classes, "Details"], env=self.env, capture_output=True, text=True)
+        self.check_without_sonde(*builds.java_command, "Program")
+        done = subprocess.run([*builds.java_command, "Details"], env=self.env, capture_output=True, text=True)
         self.assertIn("pass -Djava.library.path=", done.stderr)  # Sonde.check()
 
 

@@ -76,17 +76,11 @@ fn write_scientific(out: &mut String, number: fmt::Arguments) -> fmt::Result {
 /// suffices to have it counted.
 const TAGS_MAX: usize = 17;
 
-/// A key and a value, at their offsets in the text.
-#[derive(Clone, Copy, Default)]
-struct TagAt {
-    key: usize,
-    value: usize,
-}
+const EMPTY: &[u8] = b"\0";
 
 #[derive(Default)]
 pub(crate) struct Text {
-    text: String, // the name, then the tags; each ends with a NUL
-    tags: [TagAt; TAGS_MAX],
+    text: String, // the name, then key, value, …; each ends with a NUL
     count: usize,
 }
 
@@ -94,44 +88,48 @@ impl Text {
     pub fn new(name: &str) -> Text {
         let mut text = Text {
             text: String::with_capacity(128),
-            ..Text::default()
+            count: 0,
         };
         text.push(name);
         text
     }
 
-    /// Adds a C string and returns its offset. It ends at the first NUL in it.
-    fn push<V: TagValue + ?Sized>(&mut self, value: &V) -> usize {
-        let at = self.text.len();
+    /// Adds a C string, which ends at the first NUL of the value.
+    fn push<V: TagValue + ?Sized>(&mut self, value: &V) {
+        let start = self.text.len();
         value.write_to(&mut self.text);
+        if let Some(end) = self.text[start..].find('\0') {
+            self.text.truncate(start + end);
+        }
         self.text.push('\0');
-        at
     }
 
     pub fn tag<V: TagValue + ?Sized>(&mut self, key: &str, value: &V) {
-        if self.count == TAGS_MAX {
-            return;
+        if self.count < TAGS_MAX {
+            self.push(key);
+            self.push(value);
+            self.count += 1;
         }
-        self.tags[self.count] = TagAt {
-            key: self.push(key),
-            value: self.push(value),
-        };
-        self.count += 1;
     }
 
     /// Calls `f` with the name and tags; the pointers are valid during the call.
     pub fn with<R>(&self, f: impl FnOnce(*const c_char, *const ffi::Tag, usize) -> R) -> R {
-        let at = |offset: usize| self.text[offset..].as_ptr().cast::<c_char>();
+        let mut strings = self
+            .text
+            .split_inclusive('\0')
+            .map(|string| string.as_ptr().cast::<c_char>());
+        let mut next = || strings.next().unwrap_or(EMPTY.as_ptr().cast());
+        let name = next();
         let mut tags = [ffi::Tag {
-            key: at(0),
-            value: at(0),
+            key: name,
+            value: name,
         }; TAGS_MAX];
-        for (tag, from) in tags.iter_mut().zip(&self.tags[..self.count]) {
+        for tag in &mut tags[..self.count] {
             *tag = ffi::Tag {
-                key: at(from.key),
-                value: at(from.value),
+                key: next(),
+                value: next(),
             };
         }
-        f(at(0), tags.as_ptr(), self.count)
+        f(name, tags.as_ptr(), self.count)
     }
 }
