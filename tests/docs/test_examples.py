@@ -49,9 +49,9 @@ EXCUSED = {
 
 if not shutil.which("nc"):
     EXCUSED["http.md", "nc -N"] = "needs nc"
-for compiler in ("g++", "gfortran", "cargo", "go", "javac"):
+for compiler, words in {"g++": "g++ ", "gfortran": "gfortran ", "cargo": "cargo ", "go": "go mod ", "javac": "javac "}.items():
     if not shutil.which(compiler):
-        EXCUSED["languages.md", f"{compiler} "] = f"needs {compiler}"
+        EXCUSED["languages.md", words] = f"needs {compiler}"
 
 # The environment of an example: a job with some points, and everything that the text presupposes.
 POINTS = """
