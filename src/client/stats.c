@@ -13,7 +13,7 @@ int sonde_client_stats(struct sonde_client *c, const struct sonde_stats_query *q
                        struct sonde_stats **out, struct sonde_error *error)
 {
     struct error *e = error_inside(error);
-    struct statistics_request r = {.by = q->by, .span = q->span, .quantiles = true};
+    struct statistics_request r = {.by = q->by, .span = q->span};
     *out = NULL;
     if (!q->expression)
         return error_set(e, -EINVAL, "statistics need an expression, such as the name of a metric");
