@@ -2,6 +2,7 @@
 
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "base/parallel.h"
 #include "cli/answers.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
@@ -13,18 +14,14 @@
 
 #include <errno.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 enum {
     BY_MAX = 16,       // keys of --by
     CSV_TAGS_MAX = 12, // columns of tags; COLUMNS_MAX - 12 = 20 remain for others
     NAME_TIME_DIGITS = 3,
-    // threads; each has the exact values of one expression, 128 MB, and its slice, 64 MB
-    ASKERS_MAX = 4,
 };
 
 struct work {
@@ -68,47 +65,30 @@ static int all_metrics(struct work *w, struct error *e)
 
 // ---------------------------------------------------------------- queries
 
-// Several threads take the expressions one by one.
+// Several threads take the expressions one by one. Each of them has the exact values of one
+// expression, 128 MB, and its slice, 64 MB.
 struct asked {
     struct work *w;
     struct data_range range;
     struct statistics_recorded recorded;
     struct error *errors; // one for each expression; code 0: none
-    _Atomic size_t next;
-    atomic_bool failed; // no further expression is begun
+    atomic_bool failed;   // no further expression is begun
 };
 
-static void *ask_some(void *user)
+static void ask_one(void *user, size_t i)
 {
     struct asked *a = user;
     struct work *w = a->w;
-    size_t i;
-    while (!atomic_load(&a->failed) && (i = atomic_fetch_add(&a->next, 1)) < w->expressions.count) {
-        struct statistics_request r = {.expression = w->expressions.texts[i],
-                                       .by = w->by[0] ? w->by : NULL,
-                                       .span = options_text(w->o, OPT_STATISTICS_SPAN),
-                                       .start_ns = a->range.start_ns,
-                                       .end_ns = a->range.end_ns,
-                                       .kind = w->kind,
-                                       .recorded = &a->recorded};
-        if (statistics_of(w->asking.client, &r, &w->all[i], &a->errors[i]) < 0)
-            atomic_store(&a->failed, true);
-    }
-    return NULL;
-}
-
-static void ask_in_threads(struct asked *a)
-{
-    pthread_t threads[ASKERS_MAX];
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t most = cores < 1 ? 1 : cores > ASKERS_MAX ? ASKERS_MAX : (size_t)cores, n = 0;
-    if (most > a->w->expressions.count)
-        most = a->w->expressions.count;
-    while (n + 1 < most && pthread_create(&threads[n], NULL, ask_some, a) == 0)
-        n++;
-    ask_some(a); // without threads, this one does all of it
-    while (n > 0)
-        pthread_join(threads[--n], NULL);
+    struct statistics_request r = {.expression = w->expressions.texts[i],
+                                   .by = w->by[0] ? w->by : NULL,
+                                   .span = options_text(w->o, OPT_STATISTICS_SPAN),
+                                   .start_ns = a->range.start_ns,
+                                   .end_ns = a->range.end_ns,
+                                   .kind = w->kind,
+                                   .recorded = &a->recorded};
+    if (!atomic_load(&a->failed) &&
+        statistics_of(w->asking.client, &r, &w->all[i], &a->errors[i]) < 0)
+        atomic_store(&a->failed, true);
 }
 
 // The error of expression `i`, as far as possible with the name of a similar metric.
@@ -135,7 +115,7 @@ static int ask_all(struct work *w, const struct data_range *range, struct error 
     if (!rc && !a.errors)
         rc = error_set(e, -ENOMEM, "out of memory");
     if (!rc)
-        ask_in_threads(&a);
+        parallel_each(count, ask_one, &a);
     for (size_t i = 0; i < count && !rc; i++) {
         if (a.errors[i].code)
             rc = explain(w, i, &a.errors[i], e);

@@ -43,8 +43,8 @@ static int estimate(struct distribution_room *room, struct distribution *d, stru
 }
 
 // `kept` of the values are not NaN.
-static int keep_values(struct distribution_room *room, struct distribution *d,
-                       const double *values, size_t count, size_t kept, struct error *e)
+static int keep_values(struct distribution_room *room, struct distribution *d, const double *values,
+                       size_t count, size_t kept, struct error *e)
 {
     int rc = 0;
     if (!d->estimated && room->left < kept)

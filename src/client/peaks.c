@@ -148,9 +148,8 @@ int sonde_client_peaks(struct sonde_client *c, const struct sonde_query *query,
                        const char *const *by, struct sonde_result **out, struct sonde_error *error)
 {
     struct error *e = error_inside(error);
-    const struct sonde_query of = {.metric = query->metric,
-                                   .filters = query->filters,
-                                   .filter_count = query->filter_count};
+    const struct sonde_query of = {
+        .metric = query->metric, .filters = query->filters, .filter_count = query->filter_count};
     struct statistics_request r = {.query = &of, .by = by, .kind = STATISTICS_PEAKS};
     struct statistics s = {0};
     *out = NULL;
@@ -166,4 +165,3 @@ int sonde_client_peaks(struct sonde_client *c, const struct sonde_query *query,
     statistics_free(&s);
     return rc;
 }
-

@@ -489,8 +489,8 @@ static int take_spans(struct work *w)
                        STATISTICS_SPANS_MAX, name);
     for (size_t i = 0; !rc && i < list.count; i++) {
         const struct listed_span *span = w->span = &list.spans[i];
-        rc = take_pass(w, span->start_ns,
-                       span->end_ns - 1 < w->to_ns ? span->end_ns - 1 : w->to_ns);
+        rc =
+            take_pass(w, span->start_ns, span->end_ns - 1 < w->to_ns ? span->end_ns - 1 : w->to_ns);
     }
     w->span = NULL;
     arena_free(&arena);
