@@ -41,7 +41,7 @@ def main():
             return
         (folder / "live").mkdir()
         copy = f"mkdir {folder}/run && find {folder}/live -name '*.sonde' -exec cp -t {folder}/run {{}} +"
-        subprocess.run([SONDE, "simulate", "-q", "--port", "0", "--nodes", str(NODES), "--metrics", "100", "--history", "3600", "--rate", "1", "--", "sh", "-c", copy],
+        subprocess.run([SONDE, "simulate", "-q", "--nodes", str(NODES), "--metrics", "100", "--history", "3600", "--rate", "1", "--", "sh", "-c", copy],
                        check=True, env=os.environ | {"TMPDIR": str(folder / "live")})
         run, page = folder / "run", folder / "report.html"
         measure("sonde report", 10, "report", run, "-o", page)
