@@ -16,10 +16,9 @@ static void add_time(struct buf *path, const char *key, int64_t t_ns)
 static bool read_span(const json_t *row, struct arena *arena, struct listed_span *out)
 {
     json_t *tags = json_object_get(row, "tags"), *value;
-    const json_t *end = json_object_get(row, "end_ns");
     const char *key;
-    *out = (struct listed_span){.start_ns = json_integer_value(json_object_get(row, "start_ns")),
-                                .end_ns = end ? json_integer_value(end) : INT64_MAX};
+    *out = (struct listed_span){.start_ns = client_time_of(row, "start_ns", 0),
+                                .end_ns = client_time_of(row, "end_ns", INT64_MAX)};
     out->tags = arena_array(arena, json_object_size(tags), sizeof *out->tags);
     if (!out->tags)
         return false;

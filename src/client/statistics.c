@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SLICE_LEAST_NS = NS_PER_MS }; // a slice that is too large is halved, down to this length
+static const double COUNTED_MAX = 1e18; // whatever number of points a server claims
+enum { SLICE_LEAST_NS = NS_PER_MS };    // a slice that is too large is halved, down to this length
 
 struct row_state {
     struct distribution values;
@@ -352,7 +353,7 @@ static int take_slices(struct work *w, int64_t from_ns, int64_t to_ns, double po
 {
     bool own = client_is_recording(w->client);
     int64_t most = own ? STATISTICS_OWN_SLICE_POINTS : STATISTICS_SLICE_POINTS,
-            slices = (int64_t)(points / (double)most) + 1;
+            slices = (int64_t)fmin(points / (double)most, STATISTICS_SLICES_MAX) + 1;
     int rc = 0;
     int64_t length_ns = (to_ns - from_ns) / slices + 1, begin_ns = from_ns;
     for (int64_t i = 1; i <= slices && !rc; i++) {
@@ -480,8 +481,8 @@ static int take_spans(struct work *w)
     int rc = w->expression.as_text || w->expression.parsed.rate.counter
                  ? error_set(w->e, -ENOTSUP, "there is no rate{counter} per span; use rate")
                  // a span may begin before its first point
-                 : span_list_read(w->client, name, w->request->start_ns, w->to_ns, &arena, &list,
-                                  &missing, w->e);
+                 : span_list_read(w->client, name, w->request->start_ns ? w->from_ns : 0, w->to_ns,
+                                  &arena, &list, &missing, w->e);
     note_missing(w, missing);
     free(missing);
     if (!rc && list.count > STATISTICS_SPANS_MAX)
@@ -511,8 +512,8 @@ static int find_range(struct work *w, bool *found)
         rc = client_range(w->client, &recorded.first_ns, &recorded.last_ns, &missing, w->e);
     note_missing(w, missing);
     free(missing);
-    w->from_ns = w->request->start_ns ? w->request->start_ns : recorded.first_ns;
-    w->to_ns = w->request->end_ns ? w->request->end_ns : recorded.last_ns;
+    w->from_ns = client_bound_time(w->request->start_ns ? w->request->start_ns : recorded.first_ns);
+    w->to_ns = client_bound_time(w->request->end_ns ? w->request->end_ns : recorded.last_ns);
     *found = recorded.last_ns > 0 && w->from_ns <= w->to_ns;
     return rc;
 }
@@ -553,7 +554,7 @@ static void finish_rows(struct work *w)
     for (size_t i = 0; i < w->out->count; i++) {
         struct sonde_stats_row *row = &w->out->rows[i];
         struct distribution *d = &w->states[i].values;
-        row->count = w->searched ? (uint64_t)w->states[i].counted : d->count;
+        row->count = w->searched ? (uint64_t)fmin(w->states[i].counted, COUNTED_MAX) : d->count;
         row->mean = (double)d->mean;
         row->deviation = distribution_deviation(d);
         row->p50 = distribution_quantile(d, QUERY_P50);
