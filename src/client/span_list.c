@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static void add_time(struct buf *path, const char *key, int64_t t_ns)
 {
@@ -61,4 +62,42 @@ int span_list_read(struct sonde_client *c, const char *name, int64_t start_ns, i
     }
     json_decref(rows);
     return rc;
+}
+
+// ---------------------------------------------------------------- tags
+
+static const char *tag_value(const struct sonde_tag *tags, size_t count, const char *key)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(tags[i].key, key) == 0)
+            return tags[i].value;
+    return NULL;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct sonde_tag *)a)->key, ((const struct sonde_tag *)b)->key);
+}
+
+struct sonde_tag *span_join_tags(struct arena *arena, const struct sonde_series *s,
+                                 const struct listed_span *span, size_t *count)
+{
+    size_t n = 0;
+    struct sonde_tag *tags =
+        arena_array(arena, s->tag_count + (span ? span->tag_count : 0), sizeof *tags);
+    for (size_t i = 0; tags && i < s->tag_count; i++)
+        tags[n++] = s->tags[i];
+    for (size_t i = 0; tags && span && i < span->tag_count; i++)
+        if (!tag_value(s->tags, s->tag_count, span->tags[i].key))
+            tags[n++] = span->tags[i];
+    for (size_t i = 0; tags && i < n; i++) {
+        tags[i].key = arena_strdup(arena, str_of(tags[i].key));
+        tags[i].value = arena_strdup(arena, str_of(tags[i].value));
+        if (!tags[i].key || !tags[i].value)
+            return NULL;
+    }
+    if (tags && n)
+        qsort(tags, n, sizeof *tags, by_key);
+    *count = n;
+    return tags;
 }

@@ -20,4 +20,9 @@ struct span_list {
 int span_list_read(struct sonde_client *c, const char *name, int64_t start_ns, int64_t end_ns,
                    struct arena *arena, struct span_list *out, char **missing, struct error *e);
 
+// The tags of a series and of the span (NULL: none), sorted, with copied texts. NULL: out of
+// memory.
+struct sonde_tag *span_join_tags(struct arena *arena, const struct sonde_series *s,
+                                 const struct listed_span *span, size_t *count);
+
 #endif

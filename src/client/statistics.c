@@ -106,43 +106,6 @@ static int ask(struct work *w, struct sonde_query q, int64_t from_ns, int64_t to
 
 // ---------------------------------------------------------------- rows
 
-static const char *tag_value(const struct sonde_tag *tags, size_t count, const char *key)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(tags[i].key, key) == 0)
-            return tags[i].value;
-    return NULL;
-}
-
-static int by_key(const void *a, const void *b)
-{
-    return strcmp(((const struct sonde_tag *)a)->key, ((const struct sonde_tag *)b)->key);
-}
-
-// The tags of a series and of the span, sorted, with copied texts.
-static struct sonde_tag *join_tags(struct arena *arena, const struct sonde_series *s,
-                                   const struct listed_span *span, size_t *count)
-{
-    size_t n = 0;
-    struct sonde_tag *tags =
-        arena_array(arena, s->tag_count + (span ? span->tag_count : 0), sizeof *tags);
-    for (size_t i = 0; tags && i < s->tag_count; i++)
-        tags[n++] = s->tags[i];
-    for (size_t i = 0; tags && span && i < span->tag_count; i++)
-        if (!tag_value(s->tags, s->tag_count, span->tags[i].key))
-            tags[n++] = span->tags[i];
-    for (size_t i = 0; tags && i < n; i++) {
-        tags[i].key = arena_strdup(arena, str_of(tags[i].key));
-        tags[i].value = arena_strdup(arena, str_of(tags[i].value));
-        if (!tags[i].key || !tags[i].value)
-            return NULL;
-    }
-    if (tags && n)
-        qsort(tags, n, sizeof *tags, by_key);
-    *count = n;
-    return tags;
-}
-
 static void add_key(struct buf *key, const char *name, const char *value)
 {
     buf_add(key, name, strlen(name) + 1);
@@ -182,7 +145,7 @@ static bool add_row(struct work *w, const struct sonde_tag *tags, size_t count)
 static size_t row_of(struct work *w, const struct sonde_series *series)
 {
     size_t count;
-    struct sonde_tag *tags = join_tags(&w->out->arena, series, w->span, &count);
+    struct sonde_tag *tags = span_join_tags(&w->out->arena, series, w->span, &count);
     struct buf key = {0};
     bool added = false;
     if (!tags)
@@ -233,7 +196,7 @@ static struct series_state *state_of(struct work *w, const struct sonde_series *
 
 static int take_largest(struct work *w, struct sonde_stats_row *row, const struct sonde_series *s)
 {
-    row->max_tags = join_tags(&w->out->arena, s, w->span, &row->max_tag_count);
+    row->max_tags = span_join_tags(&w->out->arena, s, w->span, &row->max_tag_count);
     return row->max_tags ? 0 : no_memory(w);
 }
 

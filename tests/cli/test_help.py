@@ -209,7 +209,7 @@ class Completion(Place):
         return [row.split("\t")[0] for row in done.stdout.splitlines()]
 
     def test_ids_of_runs(self):
-        """Each shell completes the ids and names of recordings, for each command that takes them."""
+        """Each shell completes the ids of recordings, for each command that takes them."""
         self.assertEqual(self.sonde("run", "-q", "-l", "1", "--name", "given", "--", "sonde", "put", "loss", "1", env={"SONDE_JOB": "known-7"}).returncode, 0)
         for command in ("report", "compare", "ls", "replay", "rm", "mv", "merge", "top"):
             self.assertEqual(self.complete("sonde", command, "kn"), ["known-7"], command)

@@ -225,7 +225,9 @@ static void peaks_of_many_points_are_those_of_statistics(void **state)
                         &metric);
     for (int64_t i = 0; i < SERIES; i++) {
         struct store_label labels[] = {{STR("host"), STR("n1")},
-                                       {STR("rank"), i == 2 ? STR("2") : i ? STR("1") : STR("0")}};
+                                       {STR("rank"), i == 2 ? STR("2")
+                                                     : i    ? STR("1")
+                                                            : STR("0")}};
         store_define_series(p->store, metric, labels, 2, &series);
         // Each value occurs in all series and several times in each; the first one has rank 1.
         for (int64_t k = 0; k < POINTS; k++)
@@ -238,10 +240,8 @@ static void peaks_of_many_points_are_those_of_statistics(void **state)
             const struct sonde_query q = {.metric = "dense",
                                           .start_ns = ends ? T + 3 * NS : 0,
                                           .end_ns = ends ? T + 22990 * NS + 5 : 0};
-            const struct sonde_stats_query all = {.expression = "dense",
-                                                  .by = groups[g],
-                                                  .start_ns = q.start_ns,
-                                                  .end_ns = q.end_ns};
+            const struct sonde_stats_query all = {
+                .expression = "dense", .by = groups[g], .start_ns = q.start_ns, .end_ns = q.end_ns};
             struct sonde_result *r;
             struct sonde_stats *s;
             assert_int_equal(sonde_client_peaks(c, &q, groups[g], &r, &e), 0);
