@@ -47,6 +47,23 @@ static void write_run(const struct report *r, struct buf *out)
     buf_free(&b);
 }
 
+// Keeps options together: a browser breaks lines behind the hyphens of --exclude-file.
+static void put_advice(struct str advice, struct buf *out)
+{
+    buf_add_str(out, STR("<p>"));
+    while (advice.size) {
+        ptrdiff_t at = str_find(advice, STR("--"));
+        size_t from = at < 0 ? advice.size : (size_t)at, to = from;
+        while (to < advice.size && advice.data[to] != ' ')
+            to++;
+        html_escape(out, str_slice(advice, 0, from));
+        if (to > from)
+            html_put("span class=\"n\"", str_slice(advice, from, to), out);
+        advice = str_slice(advice, to, advice.size);
+    }
+    buf_add_str(out, STR("</p>"));
+}
+
 static void write_findings(const struct report *r, struct buf *out)
 {
     buf_add_str(out, STR("<h2>Findings</h2>"));
@@ -58,7 +75,7 @@ static void write_findings(const struct report *r, struct buf *out)
         html_put("b", f->title, out);
         buf_printf(out, " <small>%s</small>", words_sureness(f->sureness));
         html_put("p", f->evidence, out);
-        html_put("p", f->advice, out);
+        put_advice(f->advice, out);
         report_query_line(r, f, &line);
         if (line.size)
             html_put("code", buf_str(&line), out);

@@ -52,7 +52,8 @@ static const char style[] =
     ".h{display:flex;gap:8px}.hl{display:flex;flex-direction:column;justify-content:space-between;"
     "font-size:12px;color:var(--dim);max-width:130px;overflow-wrap:anywhere}"
     ".h img{flex:1;width:100%;min-width:0;image-rendering:pixelated;border:1px solid var(--line)}"
-    ".ht{display:flex;justify-content:space-between}.ramp{width:120px;-webkit-print-color-adjust:"
+    ".n{white-space:nowrap}.ht{display:flex;justify-content:space-between}.ramp{width:120px;-"
+    "webkit-print-color-adjust:"
     "exact;"
     "print-color-adjust:exact}footer{margin-top:32px;color:var(--dim);font-size:13px}";
 
