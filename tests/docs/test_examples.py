@@ -99,6 +99,8 @@ BEFORE = {
     ("dragon.md", "sonde import"): DUMP,
     ("trace.md", "train.py"): "echo 'open(\"made\", \"w\").write(\"x\")' >train.py\n",
 }
+# Examples whose output is in the text block after them, and words of that output.
+SHOWN = {("detect.md", "--exclude-file slow"): "exit code 3, "}
 PYTHON = """
 import os, sonde
 class _Loss(float):
@@ -270,7 +272,11 @@ class Documents(unittest.TestCase):
                 if block.language == "console":
                     script = "\n".join(re.findall(r"^\$ (.*)$", script, re.M))
                 if re.search(r"^ *sonde run", script, re.M):
-                    self.run_it("bash", "-euo", "pipefail", "-c", before + script)
+                    output = self.run_it("bash", "-euo", "pipefail", "-c", before + script)
+                    if words := block.one_of(SHOWN):
+                        shown = self.blocks[self.blocks.index(block) + 1].text
+                        self.assertIsNotNone(re.fullmatch(pattern(shown), output), f"{shown}\nis not\n{output}")
+                        self.assertIn(words, output)
                 else:
                     self.run_in_a_job(POINTS + f"{sys.executable} steps.py\n" + before + script)
 
