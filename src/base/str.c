@@ -1,5 +1,6 @@
 #include "base/str.h"
 
+#include "base/decimal.h"
 #include "base/huge_pages.h"
 
 #include <ctype.h>
@@ -138,6 +139,11 @@ struct str str_word(struct str *rest)
 
 bool str_to_double(struct str s, double *out)
 {
+    double value;
+    if (s.size && decimal_scan(s.data, s.data + s.size, &value) == s.data + s.size) {
+        *out = value;
+        return true;
+    }
     // strtod needs a NUL and accepts hexadecimal numbers and leading blanks, which are invalid
     // here.
     char text[64];
@@ -149,7 +155,7 @@ bool str_to_double(struct str s, double *out)
     memcpy(text, s.data, s.size);
     text[s.size] = 0;
     char *end;
-    double value = strtod(text, &end);
+    value = strtod(text, &end);
     if (*end)
         return false;
     *out = value;

@@ -43,7 +43,7 @@ int import_columns_check(const struct import_columns *c, const char *const role_
 struct import_row {
     enum import_kind kind;
     int64_t t_ns, end_ns; // end_ns: of a span; INT64_MAX: it has not ended
-    struct str name, unit, node;
+    struct str name, unit, help, node;
     double value;
     uint64_t id, parent;
     const struct store_label *labels;

@@ -90,6 +90,7 @@ static int take_point(struct database *d, struct sqlite3_stmt *s, struct sqlite3
     row.value = type == SQLITE_NULL ? __builtin_nan("") : d->q->column_double(s, 2);
     row.name = sqlite_column_text(d->q, s, 3);
     row.unit = sqlite_column_text(d->q, s, 5);
+    row.help = sqlite_column_text(d->q, s, 6);
     return take(d, &row);
 }
 
@@ -100,11 +101,12 @@ static int read_points(struct database *d)
     int step = SQLITE_DONE;
     int rc = prepare(d, "SELECT key, value FROM series_tags WHERE series = ?", &tags);
     if (!rc)
-        rc = prepare(d,
-                     "SELECT p.series, p.time_ns, p.value, m.name, m.kind, m.unit FROM points p "
-                     "CROSS JOIN series s ON s.id = p.series CROSS JOIN metrics m ON m.id = "
-                     "s.metric ORDER BY p.series, p.time_ns",
-                     &s);
+        rc = prepare(
+            d,
+            "SELECT p.series, p.time_ns, p.value, m.name, m.kind, m.unit, m.help FROM points p "
+            "CROSS JOIN series s ON s.id = p.series CROSS JOIN metrics m ON m.id = "
+            "s.metric ORDER BY p.series, p.time_ns",
+            &s);
     while (!rc && (step = d->q->step(s)) == SQLITE_ROW)
         rc = take_point(d, s, tags, &series);
     if (!rc && step != SQLITE_DONE)
