@@ -165,9 +165,16 @@ bool str_to_double(struct str s, double *out)
 bool str_to_u64(struct str s, uint64_t *out)
 {
     uint64_t value = 0;
+    size_t i = 0;
     if (s.size == 0)
         return false;
-    for (size_t i = 0; i < s.size; i++) {
+    for (; i < s.size && i < 19; i++) { // which 64 bits hold
+        unsigned digit = (unsigned)(s.data[i] - '0');
+        if (digit > 9)
+            return false;
+        value = value * 10 + digit;
+    }
+    for (; i < s.size; i++) {
         unsigned digit = (unsigned)(s.data[i] - '0');
         if (digit > 9 || __builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, digit, &value))

@@ -27,16 +27,36 @@ double codec_entropy_bits(const uint32_t counts[256], size_t total)
     return bits;
 }
 
+// The dense form in two histograms: equal tokens one after another would wait for each other.
+static struct cost cost_of_dense(const int64_t *q, size_t n, unsigned low)
+{
+    uint32_t counts[2][256] = {{0}};
+    size_t extras = 0;
+    for (size_t k = 0; k < n; k++) {
+        uint64_t rest = zigzag(q[k]) >> low;
+        unsigned extra = token_extra(rest);
+        counts[k & 1][extra ? TOKEN_LONG - 1 + extra : rest]++;
+        extras += extra;
+    }
+    for (size_t i = 0; i < 256; i++)
+        counts[0][i] += counts[1][i];
+    return (struct cost){codec_entropy_bits(counts[0], n) + 8.0 * (double)extras +
+                             (double)(n * low),
+                         n + extras + low_bytes(n, low)};
+}
+
 struct cost codec_cost_of(const int64_t *q, size_t from, size_t n, bool dense, unsigned low)
 {
     uint32_t counts[256] = {0};
     size_t count = 0, extras = 0, gap_extras = 0, gap = 0;
+    if (dense)
+        return cost_of_dense(q + from, n - from, low);
     for (size_t k = from; k < n; k++) {
-        if (q[k] == 0 && !dense) {
+        if (q[k] == 0) {
             gap++;
             continue;
         }
-        uint64_t rest = (zigzag(q[k]) - (dense ? 0 : 1)) >> low;
+        uint64_t rest = (zigzag(q[k]) - 1) >> low;
         counts[token_byte(rest)]++;
         extras += token_extra(rest);
         gap_extras += token_extra(gap);
@@ -47,7 +67,7 @@ struct cost codec_cost_of(const int64_t *q, size_t from, size_t n, bool dense, u
         codec_entropy_bits(counts, count) + 8.0 * (double)extras + (double)(count * low), 0};
     cost.bytes = count + extras + low_bytes(count, low);
     size_t all = n - from;
-    if (!dense && count > 0) {
+    if (count > 0) {
         cost.bytes += count + gap_extras;
         double share = (double)count / (double)all;
         cost.bits += (double)count * log2(1 / share);

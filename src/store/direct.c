@@ -156,13 +156,12 @@ int direct_points(struct store *s, const struct point_record *points, size_t cou
 
 // ---------------------------------------------------------------- rows
 
+// As many as a merge takes: of dense values at least those of two full tails.
 uint32_t direct_rows_wanted(const struct store *s, uint32_t id)
 {
     const struct set *set = &s->catalog.sets[id];
-    uint64_t rows = DIRECT_VALUES / set->count;
-    uint64_t dense = DENSE_BYTES / sizeof(double) * 2 / set->count;
-    if (set->hot.dense && rows > dense)
-        rows = dense;
+    uint64_t most = DIRECT_VALUES / set->count, tail = TAIL_VALUES_MAX / set->count;
+    uint64_t rows = set->hot.dense ? 2 * (tail < TAIL_ROWS_MAX ? tail : TAIL_ROWS_MAX) : most;
     return rows > DIRECT_ROWS_MAX ? DIRECT_ROWS_MAX
            : rows < ROWS_LEAST    ? ROWS_LEAST
                                   : (uint32_t)rows;
