@@ -22,7 +22,7 @@ struct csv {
     struct store_label labels[IMPORT_COLUMNS_OF_ROWS_MAX];
     size_t label_count;
     struct buf key;
-    // A row of the series before: lines that differ from it only in time and value have its series.
+    // The line of the last point: lines that differ from it only in time and value have its series.
     struct buf last;
     struct span {
         size_t from, to;
@@ -136,8 +136,7 @@ static int take_like_last(struct csv *c, struct error *e)
     if (!value_end || value_end != end - tail ||
         memcmp(value_end, last.data + c->value.to, tail) != 0 || !time_of(time, time_end, &t_ns))
         return 0;
-    int rc = import_hosts_append(c->to, c->series, t_ns, value, e);
-    c->stats->points += !rc;
+    int rc = import_row_again(c->to, c->series, t_ns, value, c->stats, e);
     return rc ? rc : 1;
 }
 

@@ -102,6 +102,14 @@ int import_row_take(struct import_hosts *to, const struct import_row *row, struc
     return rc;
 }
 
+int import_row_again(struct import_hosts *to, size_t series, int64_t t_ns, double value,
+                     struct import_stats *stats, struct error *e)
+{
+    int rc = import_hosts_append(to, series, t_ns, value, e);
+    stats->points += !rc;
+    return rc;
+}
+
 int import_rows_check(const struct import_stats *stats, struct error *e)
 {
     uint64_t good = stats->points + stats->events;

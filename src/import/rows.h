@@ -56,6 +56,10 @@ bool import_kind_of(struct str text, enum import_kind *out); // empty: a gauge
 int import_row_take(struct import_hosts *to, const struct import_row *row, struct buf *key,
                     struct import_stats *stats, struct error *e);
 
+// Likewise, a further point of a series: import_hosts_last, after a point was taken.
+int import_row_again(struct import_hosts *to, size_t series, int64_t t_ns, double value,
+                     struct import_stats *stats, struct error *e);
+
 // Behind the last row: -EINVAL if most rows made no sense.
 int import_rows_check(const struct import_stats *stats, struct error *e);
 
