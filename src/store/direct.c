@@ -20,7 +20,6 @@ enum {
 static int put_block(struct store *s, struct stripes *x, struct tail *t, struct hot_queue *q,
                      int64_t newest_ns)
 {
-    struct superblock *sb = extents_super(&s->file);
     struct block_header h;
     int rc;
     do
@@ -30,6 +29,7 @@ static int put_block(struct store *s, struct stripes *x, struct tail *t, struct 
         rc = block_append(s, &x->all[0].block, true, NULL);
     if (rc)
         return rc;
+    struct superblock *sb = extents_super(&s->file); // the mapping may have moved
     memcpy(&h, x->all[0].block.data, sizeof h);
     q->dense = h.size * (uint64_t)DENSE_VALUES_A_BYTE > h.values;
     s->stats.merged_values += h.values;

@@ -9,6 +9,7 @@ import os
 import pty
 import random
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -505,6 +506,19 @@ class Export(Place):
         self.assertRegex(said, rb"copying the job, \d+ %, 400 points")
         # Without a terminal, or with --quiet: nothing of it.
         self.assertNotIn("copying", self.sonde("export", "-o", "out.csv", "one").stderr)
+        job.terminate()
+        self.ends(job)
+
+    def test_memory_of_the_copy_of_a_job(self):
+        """At most 100 MiB, whatever the job has: the system refuses more (RLIMIT_DATA)."""
+        rng, now = random.Random(1), time.time_ns()
+        values = [repr(rng.random()) for _ in range(1000)]
+        job = self.emitting("".join(f"put noise {now - i * 1000} {values[i % 997]} rank={i % 300}\n" for i in range(600_000)))
+        limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (100 << 20, 100 << 20))
+        for form in ("csv", "parquet", "sqlite"):
+            done = subprocess.run(["sonde", "export", "-f", form, "-o", "out", "--metric", "noise", "one"], cwd=self.root, env=self.env, capture_output=True, text=True, preexec_fn=limit, timeout=PATIENCE_S)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("600000 points of 300 series", done.stderr)
         job.terminate()
         self.ends(job)
 
