@@ -1,8 +1,8 @@
 // decimal.c - after W. D. Clinger, "How to read floating point numbers accurately" (1990), where
-// the digits and the power of ten are doubles themselves: one multiplication rounds once. Else after
-// D. Lemire, "Number parsing at a gigabyte per second" (2021): the product of the digits with 128
-// bits of the power has the double's 53 bits and the next one, unless all bits behind them are ones
-// (the rest of the power might carry) or the number lies halfway.
+// the digits and the power of ten are doubles themselves: one multiplication rounds once. Otherwise
+// after D. Lemire, "Number parsing at a gigabyte per second" (2021): the product of the digits with
+// 128 bits of the power has the double's 53 bits and the next one, unless all bits behind them are
+// ones (the rest of the power might carry) or the number lies halfway.
 #include "base/decimal.h"
 
 #include "base/powers_of_ten.h"

@@ -2,8 +2,8 @@
 //
 //   a reader of a format ─▶ import_hosts_point, import_hosts_event ─▶ DIR/HOST.sonde, …
 //
-// A point goes to the recording of its tag `host`, or else of the default host, as soon as a block of
-// them is full (store/direct.h). Points that wait take at most IMPORT_WAITING_MAX × 24 bytes. Until
+// A point goes to the recording of its tag `host`, or else of the default host, as soon as a block
+// of them is full (store/direct.h). At most IMPORT_WAITING_MAX points wait, 24 bytes each. Until
 // import_hosts_end the recordings are not complete; if that fails, or import_hosts_cancel is
 // called, none of them is left.
 #ifndef SONDE_IMPORT_HOSTS_H

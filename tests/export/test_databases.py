@@ -191,7 +191,7 @@ class Databases(Formats):
                 self.assertEqual(found, self.described(*recording.files), form)
 
     def test_metrics_of_sonde_itself(self):
-        """A table has no help texts; sonde knows those of its own metrics, if the kind is theirs."""
+        """A table has no help texts. sonde knows those of its own metrics of this kind."""
         path = self.root / "own.csv"
         path.write_text("time_ns,kind,name,value,host\n1,counter,cpu_user_seconds_total,1,n1\n1,counter,load_1m,1,n1\n")
         self.assertEqual(sonde("import", "-o", self.root / "rec", path)[::2], (0, ""))

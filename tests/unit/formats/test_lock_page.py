@@ -1,5 +1,5 @@
-"""The page that SQLite locks lies behind the first GiB. Here it lies in front of every page of a small
-database once: SQLite checks the database with its own lock moved to the same place."""
+"""The page that SQLite locks lies behind the first GiB. Here it lies in front of every page of a
+small database once: SQLite checks the database with its own lock moved to the same place."""
 
 import ctypes
 import pathlib
