@@ -6,10 +6,13 @@
 #include "base/decimal.h"
 
 #include "base/powers_of_ten.h"
+#include "base/str.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -117,4 +120,29 @@ const char *decimal_scan(const char *at, const char *end, double *out)
         return NULL;
     *out = negative ? -value : value;
     return at;
+}
+
+bool str_to_double(struct str s, double *out)
+{
+    double value;
+    if (s.size && decimal_scan(s.data, s.data + s.size, &value) == s.data + s.size) {
+        *out = value;
+        return true;
+    }
+    // strtod needs a NUL and accepts hexadecimal numbers and leading blanks, which are invalid
+    // here.
+    char text[64];
+    if (s.size == 0 || s.size >= sizeof text || isspace((unsigned char)s.data[0]))
+        return false;
+    for (size_t i = 0; i < s.size; i++)
+        if (s.data[i] == 'x' || s.data[i] == 'X' || s.data[i] == 0)
+            return false;
+    memcpy(text, s.data, s.size);
+    text[s.size] = 0;
+    char *end;
+    value = strtod(text, &end);
+    if (*end)
+        return false;
+    *out = value;
+    return true;
 }

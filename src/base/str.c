@@ -1,6 +1,5 @@
 #include "base/str.h"
 
-#include "base/decimal.h"
 #include "base/huge_pages.h"
 
 #include <ctype.h>
@@ -135,31 +134,6 @@ struct str str_word(struct str *rest)
     if (n) // an empty string may have NULL data
         *rest = str_slice(*rest, n, rest->size);
     return word;
-}
-
-bool str_to_double(struct str s, double *out)
-{
-    double value;
-    if (s.size && decimal_scan(s.data, s.data + s.size, &value) == s.data + s.size) {
-        *out = value;
-        return true;
-    }
-    // strtod needs a NUL and accepts hexadecimal numbers and leading blanks, which are invalid
-    // here.
-    char text[64];
-    if (s.size == 0 || s.size >= sizeof text || blank(s.data[0]))
-        return false;
-    for (size_t i = 0; i < s.size; i++)
-        if (s.data[i] == 'x' || s.data[i] == 'X' || s.data[i] == 0)
-            return false;
-    memcpy(text, s.data, s.size);
-    text[s.size] = 0;
-    char *end;
-    value = strtod(text, &end);
-    if (*end)
-        return false;
-    *out = value;
-    return true;
 }
 
 bool str_to_u64(struct str s, uint64_t *out)
